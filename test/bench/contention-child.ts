@@ -2,12 +2,12 @@ import { setTimeout } from "node:timers/promises";
 import { createGuard } from "@konverge/guard";
 import { defineController, defineResource, startEngine, type Log } from "@konverge/engine";
 import { createKubeClient, isNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { ConfigMap, CustomResourceDefinition } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { createWorkQueue } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import type { ObjectKey } from "@konverge/core";
 import { z } from "zod";
-import { CONFIG_MAP } from "./config-map.ts";
 
 /** A message of the parent to a worker process. */
 export type ContentionCommand = { readonly kind: "go" } | { readonly kind: "stop" };
@@ -46,18 +46,11 @@ export const writerKey = (n: number): ObjectKey => ({
   name: `writer-${n}`,
 });
 
-const CRD = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-} as const;
 
 /** Creates the contested object and its writers. */
 export async function prepareWriters(client: KubeClient, writers: number): Promise<void> {
-  await client.create(CONFIG_MAP, { metadata: HOT, data: { count: "0" } });
-  await client.create(CRD, Writer.crd());
+  await client.create(ConfigMap, { metadata: HOT, data: { count: "0" } });
+  await client.create(CustomResourceDefinition, Writer.crd());
   for (;;) {
     try {
       await client.list(Writer, { namespace: "default" });
@@ -99,7 +92,7 @@ async function main(config: ContentionConfig): Promise<void> {
     gate: {
       // The attempts' writes are the only requests for ConfigMaps here.
       admit(call, options) {
-        if (isArmed && call.resource === CONFIG_MAP.resource) calls += 1;
+        if (isArmed && call.resource === ConfigMap.resource) calls += 1;
         return guard.admit(call, options);
       },
     },
@@ -121,7 +114,7 @@ async function main(config: ContentionConfig): Promise<void> {
         async reconcile({ kube, object }) {
           // The initial list is also reconciled, before the race.
           if (!isArmed) return;
-          await kube.mutate({ type: CONFIG_MAP, ...HOT }, (draft) => {
+          await kube.mutate({ type: ConfigMap, ...HOT }, (draft) => {
             const count = String(Number(draft.data?.["count"] ?? 0) + 1);
             const mark = config.marks === true ? { [object.metadata.name]: count } : {};
             draft.data = { ...draft.data, ...mark, count };

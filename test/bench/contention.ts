@@ -5,6 +5,7 @@ import { createLocalGate, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startControlPlane } from "@konverge/infra-envtest";
 import { obtainRedis } from "@konverge/infra-redis";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import {
   CONTROLLER,
@@ -16,7 +17,6 @@ import {
   type ContentionCommand,
   type ContentionWord,
 } from "./contention-child.ts";
-import { CONFIG_MAP } from "./config-map.ts";
 import { buildGoPeer } from "./go-peer.ts";
 import { median, round2, type BenchOptions, type Figure } from "./measure.ts";
 
@@ -178,7 +178,7 @@ async function race({
 }
 
 async function count(client: KubeClient): Promise<number> {
-  return Number((await client.get(CONFIG_MAP, HOT)).data?.["count"] ?? 0);
+  return Number((await client.get(ConfigMap, HOT)).data?.["count"] ?? 0);
 }
 
 /** Resolves when every key of the initial list has been reconciled. */

@@ -1,5 +1,6 @@
 import { defineResource, type CustomObject } from "@konverge/engine";
 import { isNotFound, type KubeClient } from "@konverge/kube";
+import { CustomResourceDefinition } from "@konverge/kube/kinds";
 import { z } from "zod";
 
 /** The kind that the benchmark's controllers reconcile: `status.seen` must become `spec.step`. */
@@ -17,19 +18,11 @@ export const GAUGES_IN = "default";
 export const gaugeName = (n: number): string => `gauge-${String(n).padStart(5, "0")}`;
 export const gaugePath = (name: string): string =>
   `/apis/${Gauge.group}/${Gauge.version}/namespaces/${GAUGES_IN}/${Gauge.resource}/${name}`;
-
-const CRD = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-} as const;
 const WIDTH = 16;
 
 /** Creates the kind and `count` gauges in their desired state, so that a starting controller has nothing to write. */
 export async function createGauges(client: KubeClient, count: number): Promise<void> {
-  await client.create(CRD, Gauge.crd());
+  await client.create(CustomResourceDefinition, Gauge.crd());
   for (;;) {
     try {
       await client.list(Gauge, { namespace: GAUGES_IN });

@@ -5,10 +5,10 @@ import { createGuardStore } from "../../libs/guard/src/guard-store.ts";
 import { startControlPlane } from "@konverge/infra-envtest";
 import { obtainRedis } from "@konverge/infra-redis";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { Redis } from "ioredis";
 import { quietAsk } from "../sim/quiet-ask.ts";
 import { largestExcess } from "../sim/largest-excess.ts";
-import { CONFIG_MAP } from "./config-map.ts";
 import {
   flexibleLimiter,
   jitterAlone,
@@ -226,12 +226,12 @@ async function benchThroughput(redisUrl: string, log: (line: string) => void): P
   const nameOf = (lane: number) => `guarded-${lane}`;
   try {
     for (let lane = 0; lane < WIDTH; lane++) {
-      await free.create(CONFIG_MAP, { metadata: { namespace, name: nameOf(lane) }, data: {} });
+      await free.create(ConfigMap, { metadata: { namespace, name: nameOf(lane) }, data: {} });
     }
     let count = 0;
     const side = (client: typeof free) => () =>
       rateOf(OPERATIONS, WIDTH, (lane) =>
-        client.mutate(CONFIG_MAP, { namespace, name: nameOf(lane) }, (draft) => {
+        client.mutate(ConfigMap, { namespace, name: nameOf(lane) }, (draft) => {
           draft.data = { count: String(++count) };
         }),
       );

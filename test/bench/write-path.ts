@@ -2,8 +2,8 @@ import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
 import { startControlPlane } from "@konverge/infra-envtest";
 import { createLocalGate, type ApiObject } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { openBareClient, type BareClient } from "./bare-client.ts";
-import { CONFIG_MAP } from "./config-map.ts";
 import { contest, rateOf, type BenchOptions, type Figure } from "./measure.ts";
 
 const WIDTH = 16;
@@ -27,7 +27,7 @@ export async function benchWritePath({ log }: BenchOptions): Promise<Figure[]> {
   try {
     for (let lane = 0; lane < WIDTH; lane++) {
       const metadata = { namespace, name: nameOf(lane) };
-      await ours.create(CONFIG_MAP, { metadata, data: { count: "0" } });
+      await ours.create(ConfigMap, { metadata, data: { count: "0" } });
     }
     let count = 0;
     return await contest({
@@ -38,7 +38,7 @@ export async function benchWritePath({ log }: BenchOptions): Promise<Figure[]> {
       rounds: ROUNDS,
       ours: () =>
         rateOf(OPERATIONS, WIDTH, (lane) =>
-          ours.mutate(CONFIG_MAP, { namespace, name: nameOf(lane) }, (draft) => {
+          ours.mutate(ConfigMap, { namespace, name: nameOf(lane) }, (draft) => {
             draft.data = { ...draft.data, count: String(++count) };
           }),
         ),

@@ -2,7 +2,7 @@
 import type { ApiObject, ResourceType, WorkerRole } from "@konverge/core";
 import { defineConfig, startWorker } from "@konverge/worker";
 import { defineController } from "@konverge/engine";
-import { CONFIG_MAP } from "../bench/config-map.ts";
+import { ConfigMap } from "@konverge/kube/kinds";
 
 export interface FleetConfig {
   readonly redisUrl: string;
@@ -44,10 +44,10 @@ async function main(config: FleetConfig): Promise<void> {
   const controller = defineController({
     name: "fleet",
     for: parents,
-    owns: [CONFIG_MAP],
+    owns: [ConfigMap],
     watches: [
       {
-        type: CONFIG_MAP,
+        type: ConfigMap,
         // All possible parents; a name without an object costs one read.
         map: (object) =>
           object.metadata.name === SETTING.name
@@ -62,20 +62,19 @@ async function main(config: FleetConfig): Promise<void> {
     // Two versions that revert each other are a loop. With throttling they converge as well, but up to a minute later.
     loopProtection: "report",
     cleanup: async ({ object, kube }) => {
-      for (const child of await kube.list(CONFIG_MAP, { ownedBy: object }))
-        await kube.delete(child);
+      for (const child of await kube.list(ConfigMap, { ownedBy: object })) await kube.delete(child);
     },
     reconcile: async ({ object: parent, kube }) => {
       const wanted = childrenOf(parent, childPrefix);
-      const owned = await kube.list(CONFIG_MAP, { ownedBy: parent });
+      const owned = await kube.list(ConfigMap, { ownedBy: parent });
       const present = new Set(owned.map(({ metadata }) => metadata.name));
       for (const name of wanted) {
-        if (!present.has(name)) await kube.create(CONFIG_MAP, { name, ownedBy: parent });
+        if (!present.has(name)) await kube.create(ConfigMap, { name, ownedBy: parent });
       }
       for (const child of owned) {
         if (!wanted.includes(child.metadata.name)) await kube.delete(child);
       }
-      const setting = await kube.find(CONFIG_MAP, SETTING.name);
+      const setting = await kube.find(ConfigMap, SETTING.name);
       await kube.mutateStatus(parent, (draft) => {
         draft.status = {
           observedGeneration: parent.metadata.generation ?? 0,

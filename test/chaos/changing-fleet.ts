@@ -1,11 +1,11 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type ResourceType } from "@konverge/core";
-import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
+import { ignoreNotFound, type KubeClient } from "@konverge/kube";
+import { ConfigMap, Lease } from "@konverge/kube/kinds";
 import { Redis } from "ioredis";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { installWidgets } from "../integration/kube/kube-servers.ts";
-import { CONFIG_MAP } from "../bench/config-map.ts";
 import {
   childrenOf,
   parentName,
@@ -65,7 +65,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
     client,
     `${fleetName}.test.konverge.dev`,
   )) as ResourceType<Parent>;
-  await client.create(CONFIG_MAP, { metadata: SETTING, data: { value: "0" } });
+  await client.create(ConfigMap, { metadata: SETTING, data: { value: "0" } });
 
   const workers = new Set<FleetWorker>();
   cleanup.defer(async () => {
@@ -74,7 +74,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
   });
   const holder = async () => {
     const lease = await client
-      .get(LEASE, { namespace, name: `${prefix}-fleet` })
+      .get(Lease, { namespace, name: `${prefix}-fleet` })
       .catch(ignoreNotFound);
     return lease?.spec?.holderIdentity ?? "";
   };
@@ -85,13 +85,13 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
    * parent's deletion would conflict with the next parent of that name.
    */
   const collectGarbage = async () => {
-    const { items } = await client.list(CONFIG_MAP, { namespace });
+    const { items } = await client.list(ConfigMap, { namespace });
     const living = new Set((await listParents()).map(({ metadata }) => metadata.uid));
     const orphans = items.filter(({ metadata: { ownerReferences } }) =>
       ownerReferences?.every(({ uid }) => !living.has(uid)),
     );
     for (const { metadata } of orphans) {
-      await client.delete(CONFIG_MAP, { namespace, name: metadata.name }).catch(ignoreNotFound);
+      await client.delete(ConfigMap, { namespace, name: metadata.name }).catch(ignoreNotFound);
     }
   };
 
@@ -137,19 +137,19 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
       const target = { namespace, name: parentName(Math.floor(random() * PARENTS)) };
       const kind = random();
       if (kind < 0.2) {
-        await client.mutate(CONFIG_MAP, SETTING, (draft) => {
+        await client.mutate(ConfigMap, SETTING, (draft) => {
           draft.data = { value: String(serial) };
         });
         return;
       }
       if (kind < 0.5) {
         // An unexpected deletion of a child.
-        const { items } = await client.list(CONFIG_MAP, { namespace });
+        const { items } = await client.list(ConfigMap, { namespace });
         const children = items.filter(({ metadata }) => metadata.ownerReferences !== undefined);
         const victim = children[Math.floor(random() * children.length)];
         if (victim === undefined) return;
         await client
-          .delete(CONFIG_MAP, { namespace, name: victim.metadata.name })
+          .delete(ConfigMap, { namespace, name: victim.metadata.name })
           .catch(ignoreNotFound);
         return;
       }
@@ -173,8 +173,8 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
       await collectGarbage();
       const [parents, { items }, setting] = await Promise.all([
         listParents(),
-        client.list(CONFIG_MAP, { namespace }),
-        client.get(CONFIG_MAP, SETTING),
+        client.list(ConfigMap, { namespace }),
+        client.get(ConfigMap, SETTING),
       ]);
       return parents.flatMap((parent) => {
         const { name, uid, generation, deletionTimestamp } = parent.metadata;

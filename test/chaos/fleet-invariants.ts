@@ -1,4 +1,4 @@
-import { CONFIG_MAP } from "../bench/config-map.ts";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { hotObject, LEASE_MS, MODES } from "./fleet-contract.ts";
 import type { Fleet } from "./fleet.ts";
 import { readJournals, type Journaled } from "./fleet-journal.ts";
@@ -163,7 +163,7 @@ async function findMiscounts(
   );
   for (const mode of MODES) {
     const name = hotObject(mode);
-    const { data = {} } = await plane.admin.get(CONFIG_MAP, { namespace, name });
+    const { data = {} } = await plane.admin.get(ConfigMap, { namespace, name });
     const { count, ...stamps } = data;
     const counts = Object.values(stamps);
     if (Number(count) !== counts.length)

@@ -1,5 +1,5 @@
 import type { RequestClass } from "@konverge/queue";
-import { CONFIG_MAP } from "../bench/config-map.ts";
+import { ConfigMap } from "@konverge/kube/kinds";
 import {
   COUNTER_NAMES,
   fleetKey,
@@ -93,7 +93,7 @@ export function createLoad(fleet: Fleet, random: () => number): FleetLoad {
     const target = { namespace: fleet.namespace, name: hotObject("lane") };
     let count = 0;
     try {
-      await fleet.plane.admin.mutate(CONFIG_MAP, target, (draft) => {
+      await fleet.plane.admin.mutate(ConfigMap, target, (draft) => {
         count = Number(draft.data?.["count"] ?? 0) + 1;
         draft.data = { ...draft.data, [stamp]: String(count), count: String(count) };
       });

@@ -5,6 +5,7 @@ import { sleepMs, type BackoffPolicy } from "@konverge/core";
 import { defineController, startEngine, type ReconcileContext } from "@konverge/engine";
 import { createGuard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import {
   createHistoryWriter,
   createWorkQueue,
@@ -13,7 +14,6 @@ import {
 } from "@konverge/queue";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { createLogger, createMetrics } from "@konverge/telemetry";
-import { CONFIG_MAP } from "../bench/config-map.ts";
 import {
   AGEING_MS,
   CAP_MS,
@@ -108,7 +108,7 @@ async function countUp({ object, kube }: ReconcileContext): Promise<void> {
   let tries = 0;
   let count = 0;
   await kube.mutate(
-    { type: CONFIG_MAP, ...target },
+    { type: ConfigMap, ...target },
     (draft) => {
       tries += 1;
       count = Number(draft.data?.["count"] ?? 0) + 1;

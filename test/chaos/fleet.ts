@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isAlreadyExists, isServed } from "@konverge/kube";
+import { ConfigMap, CustomResourceDefinition, Namespace } from "@konverge/kube/kinds";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { startRedis } from "@konverge/apiserver";
 import { Redis } from "ioredis";
-import { CONFIG_MAP } from "../bench/config-map.ts";
 import {
   CONTROLLERS,
   COUNTER_NAMES,
@@ -34,21 +34,6 @@ const CLOCK = new URL("fleet-clock.ts", import.meta.url).href;
 const PATCHER = new URL("teeth/load-patched.ts", import.meta.url).href;
 
 const STARTS = 10;
-
-const NAMESPACES = {
-  group: "",
-  version: "v1",
-  kind: "Namespace",
-  resource: "namespaces",
-  scope: "Cluster",
-} as const;
-const CRDS = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-} as const;
 
 /** A worker process and its networks. */
 export interface FleetWorker {
@@ -227,15 +212,15 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 }
 
 async function prepareObjects({ admin }: FleetPlane, namespace: string): Promise<void> {
-  await admin.create(NAMESPACES, { metadata: { name: namespace } });
+  await admin.create(Namespace, { metadata: { name: namespace } });
   for (const resource of [Counter, Plain]) {
-    await admin.create(CRDS, resource.crd()).catch((error: unknown) => {
+    await admin.create(CustomResourceDefinition, resource.crd()).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;
     });
     await until(`${resource.kind} is served`, () => isServed(admin, resource), 30_000);
   }
   for (const mode of MODES) {
-    await admin.create(CONFIG_MAP, {
+    await admin.create(ConfigMap, {
       metadata: { namespace, name: hotObject(mode) },
       data: { count: "0" },
     });

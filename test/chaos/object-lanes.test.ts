@@ -3,6 +3,7 @@ import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { createWorkQueue } from "@konverge/queue";
 import { expect, test } from "vitest";
+import { ConfigMap } from "@konverge/kube/kinds";
 import {
   CONTROLLER,
   HOT,
@@ -13,7 +14,6 @@ import {
   type ContentionWord,
 } from "../bench/contention-child.ts";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
-import { CONFIG_MAP } from "../bench/config-map.ts";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../support/until.ts";
 
@@ -76,7 +76,7 @@ test(
     });
     cleanup.defer(() => queue.close());
     for (let round = 0; round < ROUNDS; round++) {
-      await client.mutate(CONFIG_MAP, HOT, (draft) => {
+      await client.mutate(ConfigMap, HOT, (draft) => {
         draft.data = {};
       });
       const writesBefore = writes;
@@ -97,7 +97,7 @@ test(
       }
       clearTimeout(goOn);
       stopped?.kill("SIGCONT");
-      const { data = {} } = await client.get(CONFIG_MAP, HOT);
+      const { data = {} } = await client.get(ConfigMap, HOT);
       const { count, ...marks } = data;
       expect(Object.keys(marks)).toHaveLength(WRITERS);
       // Each write increments the value it read: two that overwrote each other would share a number.

@@ -1,5 +1,6 @@
 import { nextDelay, failureBackoff, isKonvergeError, type Gate, type Permit } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { ConfigMap, Namespace } from "@konverge/kube/kinds";
 import { until } from "../support/until.ts";
 
 /** One arm of the experiment; arms differ only in how calls are admitted. */
@@ -46,14 +47,6 @@ export interface RunningLoad {
   stop(): Promise<void>;
 }
 
-const MAP = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-} as const;
-
 /**
  * Increments `keys` ConfigMaps periodically: read, add one, write. After a failure, it retries with the failure backoff
  * (full jitter) or the server's Retry-After. After a deferral, it retries when the gate allows, without counting a failure.
@@ -78,7 +71,7 @@ export async function startLoad(options: LoadOptions): Promise<RunningLoad> {
         metadata: { name: string };
         data?: Record<string, string>;
       }>(
-        MAP,
+        ConfigMap,
         { namespace, name: `k-${key}` },
         (draft) => {
           draft.data = { ...draft.data, count: String(Number(draft.data?.["count"] ?? 0) + 1) };
@@ -122,12 +115,7 @@ export async function startLoad(options: LoadOptions): Promise<RunningLoad> {
   for (let worker = 0; worker < options.workers; worker++) {
     let client: KubeClient | undefined;
     const gate = await arm.openGate(`w${worker}`, async (signal) =>
-      client
-        ?.scoped({ signal, isProbe: true })
-        .get(
-          { ...MAP, resource: "namespaces", kind: "Namespace", scope: "Cluster" },
-          { name: namespace },
-        ),
+      client?.scoped({ signal, isProbe: true }).get(Namespace, { name: namespace }),
     );
     client = createKubeClient({
       credentials: loadKubeCredentials({ kubeconfigText: options.kubeconfig }),
@@ -167,7 +155,7 @@ export async function prepareKeys(
   for (let from = 0; from < keys; from += 50) {
     await Promise.all(
       Array.from({ length: Math.min(50, keys - from) }, (_, n) =>
-        client.create(MAP, {
+        client.create(ConfigMap, {
           apiVersion: "v1",
           kind: "ConfigMap",
           metadata: { namespace, name: `k-${from + n}` },

@@ -9,13 +9,13 @@ import { startRedis } from "@konverge/apiserver";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { keyOfRun, queueOfWorkflow } from "../../libs/workflow/src/define/run-ref.ts";
 import { installWidgets } from "../integration/kube/kube-servers.ts";
 import type { FleetPlane } from "./fleet-plane.ts";
 import { FORGOTTEN, retryJobsOfRuns, ROGUE_JOB } from "./rogue-queue.ts";
 import type { TcpProxy } from "./tcp-proxy.ts";
-import { CONFIG_MAPS } from "./verb-invariants.ts";
 import { bodiesOf, healedOf, counterOf, COUNTERS, NAMESPACE, TEST } from "./verb-programs.ts";
 import { WAITED_GROUP } from "./verb-waits.ts";
 import type { VerbWorkerConfig } from "./verb-worker.ts";
@@ -66,7 +66,7 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
   const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
   for (let counter = 0; counter < COUNTERS; counter += 1) {
     const { name } = counterOf(test, counter);
-    await plane.admin.create(CONFIG_MAPS, {
+    await plane.admin.create(ConfigMap, {
       metadata: { namespace: NAMESPACE, name },
       data: { sum: "0", count: "0" },
     });

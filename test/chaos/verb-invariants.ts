@@ -1,4 +1,5 @@
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ApiObject } from "@konverge/core";
+import { ConfigMap, Deployment } from "@konverge/kube/kinds";
 import type { VerbFleet } from "./verb-fleet.ts";
 import {
   counterOf,
@@ -8,28 +9,10 @@ import {
   NAMESPACE,
   predictInto,
   TEST,
-  type Counter,
   type VerbProgram,
 } from "./verb-programs.ts";
 import { WIDGETS } from "./verb-waits.ts";
 
-interface Deployment extends ApiObject {
-  spec: { replicas?: number };
-}
-export const CONFIG_MAPS: ResourceType<Counter> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
-const DEPLOYMENTS: ResourceType<Deployment> = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  resource: "deployments",
-  scope: "Namespaced",
-};
 /** Each running step leaves one mark; at the end only the last mutations' marks remain. */
 const MAX_MARKS = 60;
 
@@ -50,7 +33,7 @@ export async function findWrongState(
   }
   for (let counter = 0; counter < COUNTERS; counter += 1) {
     const { name } = counterOf(test, counter);
-    const { data, metadata } = await plane.admin.get(CONFIG_MAPS, { namespace: NAMESPACE, name });
+    const { data, metadata } = await plane.admin.get(ConfigMap, { namespace: NAMESPACE, name });
     const got = `${data?.["sum"]} of ${data?.["count"]}`;
     const wanted = `${state.sums[counter]} of ${state.counts[counter]}`;
     if (got !== wanted) wrong.push(`counter ${counter}: ${got} instead of ${wanted}`);
@@ -64,11 +47,11 @@ export async function findWrongState(
     if (found.has(maker)) wrong.push(`${maker} has created several objects`);
     found.set(maker, content);
   };
-  for (const one of (await plane.admin.list(CONFIG_MAPS, options)).items) {
+  for (const one of (await plane.admin.list(ConfigMap, options)).items) {
     add(one, one.data?.["content"] ?? "");
   }
-  for (const one of (await plane.admin.list(DEPLOYMENTS, options)).items) {
-    add(one, `${one.spec.replicas} replicas`);
+  for (const one of (await plane.admin.list(Deployment, options)).items) {
+    add(one, `${one.spec?.replicas} replicas`);
   }
   for (const one of (await plane.admin.list(WIDGETS, options)).items) {
     add(one, one.spec?.what ?? "");

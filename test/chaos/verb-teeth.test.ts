@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { createApiServer } from "@konverge/apiserver";
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { Redis } from "ioredis";
@@ -10,7 +11,6 @@ import { expect, test } from "vitest";
 import { COUNTER, makeCounting, type Counter, type Disturbance } from "./teeth/counting.ts";
 import { VERB_PATCHES, type VerbPatchName } from "./teeth/verb-patches.ts";
 import type { ToothConfig } from "./teeth/verb-worker.ts";
-import { CONFIG_MAPS } from "./verb-invariants.ts";
 import { until } from "../support/until.ts";
 
 /** Removes each protection of the verbs in a test build: only then may a counter be wrong. */
@@ -86,7 +86,7 @@ async function play(scenario: Scenario, patch?: VerbPatchName) {
   });
   cleanup.defer(() => admin.close());
   const { namespace, name } = COUNTER;
-  await admin.create(CONFIG_MAPS, { metadata: { namespace, name }, data: { n: "0" } });
+  await admin.create(ConfigMap, { metadata: { namespace, name }, data: { n: "0" } });
   const redis = new Redis(url);
   const prefix = `test-tooth-${process.pid}-${Date.now()}`;
   cleanup.defer(async () => {
@@ -138,7 +138,7 @@ async function play(scenario: Scenario, patch?: VerbPatchName) {
       await until(event, isThere, DEADLINE_MS);
     },
   });
-  const { data }: Counter = await admin.get(CONFIG_MAPS, { namespace, name });
+  const { data }: Counter = await admin.get(ConfigMap, { namespace, name });
   return { got: Number(data?.["n"]), wanted };
 }
 

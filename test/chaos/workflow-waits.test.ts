@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { afterEach, expect, test } from "vitest";
-import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
+import { ignoreNotFound, type KubeClient } from "@konverge/kube";
+import { Lease } from "@konverge/kube/kinds";
 import { openWorkflows, type ObjectRef, type RunView } from "@konverge/workflow";
 import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { installWidgets, removeWidgets, testServers } from "../integration/kube/kube-servers.ts";
@@ -49,7 +50,7 @@ async function leaderOf(
   leaseAt: { readonly namespace: string; readonly name: string },
   workers: readonly Worker[],
 ): Promise<Worker | undefined> {
-  const lease = await client.get(LEASE, leaseAt).catch(ignoreNotFound);
+  const lease = await client.get(Lease, leaseAt).catch(ignoreNotFound);
   return workers.find(({ workerId }) => workerId === lease?.spec?.holderIdentity);
 }
 
@@ -70,7 +71,7 @@ test.each(testServers())(
     const widgets = await installWidgets(client, GROUP);
     cleanup.defer(() => removeWidgets(client, GROUP));
     const leaseAt = { namespace: "default", name: `${prefix}-workflow.waits` };
-    cleanup.defer(() => client.delete(LEASE, leaseAt).catch(ignoreNotFound));
+    cleanup.defer(() => client.delete(Lease, leaseAt).catch(ignoreNotFound));
     const nameOf = (at: number) => ({ namespace: "default", name: `${prefix}-${at}` });
     const refs = await Promise.all(
       Array.from({ length: RUNS }, async (_, at): Promise<ObjectRef> => {

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
-import { CONFIG_MAP } from "../bench/config-map.ts";
 import { until } from "../support/until.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
@@ -45,10 +45,10 @@ test("the program of docs/embedding.md reconciles, drains and exits by itself", 
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (chunk: Buffer) => (said += chunk.toString()));
   }
-  await client.create(CONFIG_MAP, { metadata: { namespace: "default", name: "mine" } });
+  await client.create(ConfigMap, { metadata: { namespace: "default", name: "mine" } });
   await until("the object is reconciled", async () => {
     if (child.exitCode !== null) throw new Error(said);
-    const { metadata } = await client.get(CONFIG_MAP, { namespace: "default", name: "mine" });
+    const { metadata } = await client.get(ConfigMap, { namespace: "default", name: "mine" });
     return metadata.labels?.["seen"] === "yes";
   });
   child.kill("SIGTERM");

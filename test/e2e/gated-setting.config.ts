@@ -1,6 +1,5 @@
 import { defineConfig, defineWorkflow, field, gone, type ApiObject } from "konverge";
-import { Deployment, Pod } from "konverge/kinds";
-import { ConfigMap } from "../../apps/examples/src/config-map.ts";
+import { ConfigMap, Deployment, Pod } from "konverge/kinds";
 
 interface Setting extends ApiObject {
   readonly data?: Readonly<Record<string, string>>;

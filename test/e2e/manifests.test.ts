@@ -5,13 +5,13 @@ import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ApiObject } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { isForbidden, type KubeClient } from "@konverge/kube";
 import { createControllerRegistry } from "@konverge/queue";
 import { loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { ConfigMap } from "../../apps/examples/src/config-map.ts";
+import { ConfigMap, Namespace } from "@konverge/kube/kinds";
 import { Autoscaler, Machine, NodePool } from "../../apps/examples/src/resources.ts";
 import { runCommand } from "./cli-runner.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
@@ -23,19 +23,6 @@ const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
 const CONFIG = "apps/examples/src/konverge.config.ts";
 const COMMAND = ["manifests", "--config", CONFIG, "--image", "registry.example/operator:1.2.3"];
 const ACCOUNT = { namespace: "konverge", name: "konverge" };
-const POD: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Pod",
-  resource: "pods",
-  scope: "Namespaced",
-};
-const NAMESPACE: ResourceType = {
-  ...POD,
-  kind: "Namespace",
-  resource: "namespaces",
-  scope: "Cluster",
-};
 
 interface Ended {
   readonly code: number;
@@ -175,7 +162,7 @@ test.for([
 /** Runs a small version of the demo: pools scale with load, while an external writer changes the same objects. */
 async function playStory(admin: KubeClient, namespace: string): Promise<void> {
   const pools = ["blue", "green", "red"];
-  await admin.create(NAMESPACE, { metadata: { name: namespace } });
+  await admin.create(Namespace, { metadata: { name: namespace } });
   const loadOf = (load: number) => Object.fromEntries(pools.map((name) => [name, String(load)]));
   await admin.create(ConfigMap, { metadata: { namespace, name: "load" }, data: loadOf(20) });
   for (const name of pools) {

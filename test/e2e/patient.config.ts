@@ -1,10 +1,10 @@
 import { defineConfig, defineController } from "konverge";
-import { CONFIG_MAP } from "../bench/config-map.ts";
+import { ConfigMap } from "konverge/kinds";
 
 /** A handler that ends only when it is aborted, and then at once. */
 const patient = defineController({
   name: "patient",
-  for: CONFIG_MAP,
+  for: ConfigMap,
   async reconcile({ log, signal }) {
     log.info({}, "the handler waits");
     await new Promise<void>((resolve) => {

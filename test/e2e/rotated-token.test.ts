@@ -2,10 +2,11 @@ import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ApiObject } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { loadAll } from "js-yaml";
 import { expect, onTestFinished, test } from "vitest";
+import { Secret } from "@konverge/kube/kinds";
 import { NodePool } from "../../apps/examples/src/resources.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster } from "./rbac-cluster.ts";
@@ -13,13 +14,6 @@ import { until } from "../support/until.ts";
 
 const run = promisify(execFile);
 const ACCOUNT = { namespace: "konverge", name: "konverge" };
-const SECRET: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  resource: "secrets",
-  scope: "Namespaced",
-};
 const MANIFESTS = [
   "--conditions=@konverge/source",
   "apps/cli/src/main.ts",
@@ -44,7 +38,7 @@ test("a revoked token is replaced from its file, and the worker continues", asyn
   await cluster.apply(manifests);
   const token = join(folder, "token");
   const rotate = async (name: string) => {
-    await admin.create(SECRET, { metadata: { namespace: ACCOUNT.namespace, name } });
+    await admin.create(Secret, { metadata: { namespace: ACCOUNT.namespace, name } });
     await writeFile(token, await cluster.tokenOf(ACCOUNT, name));
   };
   await rotate("first");
@@ -62,7 +56,7 @@ test("a revoked token is replaced from its file, and the worker continues", asyn
   const machines = async () => (await admin.get(NodePool, target)).status?.machines;
   await until("one machine", async () => (await machines()) === 1, 30_000);
   await rotate("second");
-  await admin.delete(SECRET, { namespace: ACCOUNT.namespace, name: "first" });
+  await admin.delete(Secret, { namespace: ACCOUNT.namespace, name: "first" });
   // The API server caches a token for some seconds before it rejects it.
   let replicas = 1;
   const scale = async () => {

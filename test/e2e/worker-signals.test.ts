@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
-import { CONFIG_MAP } from "../bench/config-map.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
 import { until } from "../support/until.ts";
 
@@ -42,7 +42,7 @@ test("SIGTERM drains, live and not ready; a second one aborts attempts, and the 
   const { metricsUrl = "" } = await line("worker ready");
   const status = async (path: string) => (await fetch(new URL(path, metricsUrl))).status;
   expect(await status("/readyz")).toBe(200);
-  await client.create(CONFIG_MAP, { metadata: { namespace: "default", name: "one" } });
+  await client.create(ConfigMap, { metadata: { namespace: "default", name: "one" } });
   await line("the handler waits");
 
   child.kill("SIGTERM");

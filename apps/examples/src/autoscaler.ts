@@ -1,5 +1,6 @@
 import { defineController, generationChanged, resourceVersionChanged } from "konverge";
-import { ConfigMap, dataOf } from "./config-map.ts";
+import { ConfigMap } from "konverge/kinds";
+import { dataOf } from "./data-of.ts";
 import { Autoscaler, NodePool } from "./resources.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { defineController, setCondition } from "konverge";
+import { ConfigMap } from "konverge/kinds";
 import { Backup } from "./backup-resource.ts";
-import { ConfigMap } from "./config-map.ts";
 
 /** Namespace of the copies; must exist. An owner reference cannot cross namespaces, so the controller needs `cleanup`. */
 export const VAULT = "backups";

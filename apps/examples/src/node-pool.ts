@@ -1,5 +1,6 @@
 import { anyOf, defineController, generationChanged, setCondition } from "konverge";
-import { ConfigMap, dataOf } from "./config-map.ts";
+import { ConfigMap } from "konverge/kinds";
+import { dataOf } from "./data-of.ts";
 import { Machine, NodePool } from "./resources.ts";
 import { statusChanged } from "./status-changed.ts";
 

@@ -77,8 +77,6 @@ export { untracked } from "./mutate/field-tracker.ts";
 export { isServed } from "./client/is-served.ts";
 export { startLeaderElection } from "./reflector/leader-election.ts";
 export type { LeaderElection, LeaderElectionOptions } from "./reflector/leader-election.ts";
-export { LEASE } from "./reflector/lease.ts";
-export type { Lease } from "./reflector/lease.ts";
 export { loadKubeCredentials } from "./credentials/kube-credentials.ts";
 export type { Authorization, KubeCredentials } from "./credentials/kube-credentials.ts";
 export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";

@@ -4,6 +4,7 @@ import type { Config } from "./config/define-config.ts";
 import type { Log } from "@konverge/engine";
 import type { Guard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { Namespace } from "@konverge/kube/kinds";
 import type { Metrics } from "@konverge/telemetry";
 import { startGuard } from "./start-guard.ts";
 
@@ -107,13 +108,6 @@ function counted(gate: Gate, metrics: Metrics, host: string): Gate {
 
 /** Returns the uid of kube-system, which identifies a cluster independently of its name. */
 export async function readClusterUid(client: KubeClient): Promise<string> {
-  const namespaces = {
-    group: "",
-    version: "v1",
-    kind: "Namespace",
-    resource: "namespaces",
-    scope: "Cluster",
-  } as const;
-  const { metadata } = await client.get(namespaces, { name: "kube-system" });
+  const { metadata } = await client.get(Namespace, { name: "kube-system" });
   return metadata.uid ?? "";
 }

@@ -3,6 +3,7 @@ import { ensureError, TerminalError, type ApiObject, type ResourceType } from "@
 import { defineController, type AttemptKube, type ReconcileContext } from "@konverge/engine";
 import { openGuardControl } from "@konverge/guard";
 import { ignoreNotFound } from "@konverge/kube";
+import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
 import { createLogger } from "@konverge/telemetry";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -11,18 +12,10 @@ import { eager, namespace, useEngines, type StartedEngine } from "./engine-harne
 import { installWidgets, removeWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 
-interface Secret extends ApiObject {
+interface SecretObject extends ApiObject {
   data?: Record<string, string>;
   stringData?: Record<string, string>;
 }
-const Secrets: ResourceType<Secret> = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  resource: "secrets",
-  scope: "Namespaced",
-};
-const ConfigMaps: ResourceType<Secret> = { ...Secrets, kind: "ConfigMap", resource: "configmaps" };
 
 const CANARIES = {
   data: "canary-in-data-7Qx",
@@ -56,7 +49,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
   });
   afterEach(async () => {
     watched[Symbol.dispose]();
-    for (const type of [Secrets, ConfigMaps]) {
+    for (const type of [Secret, ConfigMap]) {
       const { items } = await harness.client.list(type, { namespace, labelSelector: "canary" });
       for (const { metadata } of items) {
         await harness.client.delete(type, { namespace, name: metadata.name }).catch(ignoreNotFound);
@@ -167,7 +160,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
 
   test("exposes nothing of a Secret, whatever fails", async () => {
     const { client } = harness;
-    const paths: Record<string, Handler<Secret>> = {
+    const paths: Record<string, Handler<SecretObject>> = {
       "bad-base64": async ({ kube, object }) => {
         await kube.mutate(object, (draft) => {
           draft.data = { ...draft.data, broken: `%%%${CANARIES.data}` };
@@ -175,7 +168,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
       },
       conflict: async ({ kube, object }) => {
         await kube.mutate(object, async (draft) => {
-          await client.mutate(Secrets, { namespace, name: "conflict" }, (other) => {
+          await client.mutate(Secret, { namespace, name: "conflict" }, (other) => {
             other.metadata.labels = {
               ...other.metadata.labels,
               [`l${Math.random()}`]: CANARIES.label,
@@ -195,7 +188,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         await kube.mutate(
           object,
           async (draft) => {
-            await client.mutate(Secrets, { namespace, name: "fields" }, (other) => {
+            await client.mutate(Secret, { namespace, name: "fields" }, (other) => {
               other.data = { ...other.data, token: base64(`${CANARIES.data}${Math.random()}`) };
             });
             draft.metadata.labels!["l"] = CANARIES.label;
@@ -205,7 +198,8 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         );
       },
       "fields-refused": async ({ kube, object }) => {
-        const change = (draft: Secret) => void (draft.data!["broken"] = `%%%${CANARIES.data}`);
+        const change = (draft: SecretObject) =>
+          void (draft.data!["broken"] = `%%%${CANARIES.data}`);
         await kube.mutate(object, change, { strategy: "fields" });
       },
       "fields-conflict": async ({ kube, object }) => {
@@ -213,7 +207,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
           object,
           async (draft) => {
             draft.data!["copy"] = draft.data!["token"]!;
-            await client.mutate(Secrets, { namespace, name: "fields-conflict" }, (other) => {
+            await client.mutate(Secret, { namespace, name: "fields-conflict" }, (other) => {
               other.data = { ...other.data, token: base64(`${CANARIES.data}${Math.random()}`) };
             });
           },
@@ -221,7 +215,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         );
       },
       "apply-conflict": async ({ kube, object }) => {
-        await kube.apply(Secrets, {
+        await kube.apply(Secret, {
           apiVersion: "v1",
           kind: "Secret",
           metadata: { name: object.metadata.name, namespace },
@@ -264,14 +258,14 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
           draft.metadata.annotations = { more: CANARIES.annotation };
           draft.data = { ...draft.data, more: base64(CANARIES.data) };
         });
-        await kube.create(Secrets, {
+        await kube.create(Secret, {
           name: "made",
           labels: { canary: "yes" },
           stringData: { token: CANARIES.stringData },
         });
       },
       "not-copied": async ({ kube }) => {
-        await kube.create(ConfigMaps, {
+        await kube.create(ConfigMap, {
           name: "copied",
           labels: { canary: `${CANARIES.label} is bad!` },
         });
@@ -286,7 +280,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     };
     const names = Object.keys(paths);
     for (const name of names) {
-      await client.create(Secrets, {
+      await client.create(Secret, {
         metadata: {
           namespace,
           name,
@@ -300,7 +294,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     const started = await start(
       defineController({
         name: "secrets",
-        for: Secrets,
+        for: Secret,
         conflictRetry: "job",
         maxFailures: 2,
         backoff: eager,
@@ -309,7 +303,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         },
         watches: [
           {
-            type: Secrets,
+            type: Secret,
             map: (object) => {
               throw new Error(textOf(object));
             },
@@ -349,12 +343,12 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
 
   test("keeps values that another controller read in a Secret out of its errors and logs", async () => {
     const { client } = harness;
-    await client.create(Secrets, {
+    await client.create(Secret, {
       metadata: { namespace, name: "credentials", labels: { canary: "yes" } },
       data: { password: base64(CANARIES.data) },
       stringData: { token: CANARIES.stringData },
     });
-    const read = (kube: AttemptKube) => kube.get(Secrets, "credentials");
+    const read = (kube: AttemptKube) => kube.get(Secret, "credentials");
     const paths: Record<string, Handler<Widget>> = {
       thrown: async ({ kube }) => {
         throw new Error(`${MARKER}: login with ${textOf(await read(kube))} failed`);
@@ -367,20 +361,20 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
         throw `${MARKER} ${textOf(await read(kube))}`;
       },
       listed: async ({ kube }) => {
-        const [secret] = (await kube.list(Secrets)).filter(
+        const [secret] = (await kube.list(Secret)).filter(
           ({ metadata }) => metadata.name === "credentials",
         );
         throw new Error(secret === undefined ? "none" : textOf(secret));
       },
       copied: async ({ kube }) => {
-        await kube.create(ConfigMaps, {
+        await kube.create(ConfigMap, {
           name: "copied",
           labels: { canary: `${textOf(await read(kube))} is bad!` },
         });
       },
       generated: async ({ kube }) => {
         const failed = await kube
-          .mutate({ type: Secrets, name: "credentials" }, (draft) => {
+          .mutate({ type: Secret, name: "credentials" }, (draft) => {
             draft.stringData = { fresh: CANARIES.annotation };
             draft.metadata.labels = { canary: "not good!" };
           })
@@ -460,7 +454,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
 });
 
 /** Its password, as a handler would read it. */
-function textOf({ data }: Secret): string {
+function textOf({ data }: SecretObject): string {
   return Buffer.from(data?.["password"] ?? "", "base64").toString();
 }
 

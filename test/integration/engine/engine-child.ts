@@ -1,7 +1,8 @@
 /** An engine in its own process, with a misbehaving handler. Prints its log as JSON lines. */
-import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import { createLocalGate, type ResourceType } from "@konverge/core";
 import { defineController, reportStrayErrors, startEngine } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
+import { Secret } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { createWorkQueue } from "@konverge/queue";
 import { createLogger, createMetrics } from "@konverge/telemetry";
@@ -21,14 +22,6 @@ export interface EngineChildConfig {
   /** Code outside handlers throws. */
   readonly fatal: boolean;
 }
-
-const SECRETS: ResourceType<ApiObject & { readonly data?: Record<string, string> }> = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  resource: "secrets",
-  scope: "Namespaced",
-};
 const config = JSON.parse(process.argv[2] ?? "{}") as EngineChildConfig;
 const { url, prefix, leaseMs } = config;
 const redis = { url };
@@ -47,7 +40,7 @@ const controller = defineController({
         return;
       }
       case "strays": {
-        const { data } = await kube.get(SECRETS, config.secret);
+        const { data } = await kube.get(Secret, config.secret);
         const token = Buffer.from(data?.["token"] ?? "", "base64").toString();
         setTimeout(() => {
           throw new Error("thrown by a timer");

@@ -1,17 +1,9 @@
-import type { ResourceType } from "@konverge/core";
 import { describe, expect, test } from "vitest";
+import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 
-const CONFIG_MAP: ResourceType<any> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
-const SECRET: ResourceType<any> = { ...CONFIG_MAP, kind: "Secret", resource: "secrets" };
 const FIELDS = { strategy: "fields" } as const;
 
 describe.each(testServers())("strategy fields on $name", (target) => {
@@ -19,7 +11,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
 
   test("different fields never conflict", async () => {
     const shared = { namespace, name: "shared" };
-    await harness.client.create(CONFIG_MAP, { metadata: shared, data: { first: "" } });
+    await harness.client.create(ConfigMap, { metadata: shared, data: { first: "" } });
     const names = Array.from({ length: 10 }, (_, n) => `w${n}`);
     // All handlers read before any writes, so that each write meets a newer version.
     let waiting = names.length;
@@ -29,9 +21,9 @@ describe.each(testServers())("strategy fields on $name", (target) => {
       backoff: eager,
       reconcile: async ({ object, kube }) => {
         await kube.mutate(
-          { type: CONFIG_MAP, ...shared },
+          { type: ConfigMap, ...shared },
           async (draft) => {
-            draft.data[object.metadata.name] = "written";
+            draft.data![object.metadata.name] = "written";
             if (--waiting === 0) all.resolve();
             await all.promise;
           },
@@ -41,8 +33,8 @@ describe.each(testServers())("strategy fields on $name", (target) => {
     });
     await Promise.all(names.map((name) => harness.make(name)));
     const { data } = await until("all are written", async () => {
-      const found = await harness.client.get(CONFIG_MAP, shared);
-      return Object.keys(found.data).length === 11 && found;
+      const found = await harness.client.get(ConfigMap, shared);
+      return Object.keys(found.data ?? {}).length === 11 && found;
     });
     expect(data).toEqual({
       first: "",
@@ -64,7 +56,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
         ],
       });
     }
-    await harness.client.delete(CONFIG_MAP, shared);
+    await harness.client.delete(ConfigMap, shared);
   });
 
   test("writes a status from the given object with one call; a change of a read field is a conflict", async () => {
@@ -132,14 +124,18 @@ describe.each(testServers())("strategy fields on $name", (target) => {
 
   test("redacting a Secret does not count as reading all of its fields", async () => {
     const secret = { namespace, name: "fields" };
-    await harness.client.create(SECRET, { metadata: secret, data: { a: "QQ==" } });
+    await harness.client.create(Secret, { metadata: secret, data: { a: "QQ==" } });
     const { records } = await harness.start({
       reconcile: async ({ kube }) => {
         await kube.mutate(
-          { type: SECRET, ...secret },
+          { type: Secret, ...secret },
           async (draft) => {
-            draft.data.mine = "Tg==";
-            await harness.client.mutate(SECRET, secret, (other) => void (other.data.a = "Qg=="));
+            draft.data!["mine"] = "Tg==";
+            await harness.client.mutate(
+              Secret,
+              secret,
+              (other) => void (other.data!["a"] = "Qg=="),
+            );
           },
           FIELDS,
         );
@@ -149,7 +145,7 @@ describe.each(testServers())("strategy fields on $name", (target) => {
     const record = await until("it is recorded", async () => (await records("k"))[0]?.parsed);
     expect(record).toMatchObject({ outcome: "done", conflicts: [], writes: [{ conflicts: [] }] });
     expect(JSON.stringify(record)).not.toContain("Tg==");
-    expect((await harness.client.get(SECRET, secret)).data).toEqual({ a: "Qg==", mine: "Tg==" });
-    await harness.client.delete(SECRET, secret);
+    expect((await harness.client.get(Secret, secret)).data).toEqual({ a: "Qg==", mine: "Tg==" });
+    await harness.client.delete(Secret, secret);
   });
 });

@@ -9,6 +9,7 @@ import {
   type EngineOptions,
 } from "@konverge/engine";
 import { isAlreadyExists, type KubeClient, type KubeconfigOptions } from "@konverge/kube";
+import { Namespace } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { createWorkQueue, type StoredAttempt, type WorkQueue } from "@konverge/queue";
 import { createMetrics, type Metrics } from "@konverge/telemetry";
@@ -26,14 +27,6 @@ import { until } from "../../support/until.ts";
 export const namespace = `engine-${process.pid}`;
 /** Short, so that the keys of a lost worker are soon taken over. */
 export const LEASE_MS = 1_000;
-
-const NAMESPACES: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Namespace",
-  resource: "namespaces",
-  scope: "Cluster",
-};
 
 export interface StartedEngine {
   readonly engine: Engine;
@@ -103,7 +96,7 @@ export function useEngines(
     open.client = server.client;
     open.close = () => server.close();
     open.kubeconfig = server.kubeconfig;
-    await server.client.create(NAMESPACES, { metadata: { name: namespace } }).catch((error) => {
+    await server.client.create(Namespace, { metadata: { name: namespace } }).catch((error) => {
       // Another suite of the file created it.
       if (!isAlreadyExists(error)) throw error;
     });

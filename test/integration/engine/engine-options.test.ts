@@ -1,18 +1,11 @@
-import { createLocalGate, KonvergeError, type Gate, type ResourceType } from "@konverge/core";
+import { createLocalGate, KonvergeError, type Gate } from "@konverge/core";
 import { anyOf, generationChanged, labelsChanged, type Middleware } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { describe, expect, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers, type Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
-
-const ConfigMaps: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 
 describe.each(testServers())("the options of a controller on $name", (target) => {
   const harness = useEngines(target, "options.test.konverge.dev");
@@ -104,26 +97,26 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
   test("owns: changes and deletions of a child reconcile the owner, and lists include own writes immediately", async () => {
     const counts: number[] = [];
     await harness.start({
-      owns: [ConfigMaps],
+      owns: [ConfigMap],
       reconcile: async ({ object, kube }) => {
-        const before = await kube.list(ConfigMaps, { ownedBy: object });
+        const before = await kube.list(ConfigMap, { ownedBy: object });
         if (before.length === 0)
-          await kube.create(ConfigMaps, { name: "option-child", ownedBy: object });
-        counts.push((await kube.list(ConfigMaps, { ownedBy: object })).length);
+          await kube.create(ConfigMap, { name: "option-child", ownedBy: object });
+        counts.push((await kube.list(ConfigMap, { ownedBy: object })).length);
       },
     });
     await harness.make("owner");
     await until("it has made its child", () => counts.length > 0);
     const soFar = counts.length;
-    await harness.client.delete(ConfigMaps, { namespace, name: "option-child" });
+    await harness.client.delete(ConfigMap, { namespace, name: "option-child" });
     await until("the child is made again", async () => {
-      const { items } = await harness.client.list(ConfigMaps, { namespace });
+      const { items } = await harness.client.list(ConfigMap, { namespace });
       return (
         counts.length > soFar && items.some(({ metadata }) => metadata.name === "option-child")
       );
     });
     expect(new Set(counts)).toEqual(new Set([1]));
-    await harness.client.delete(ConfigMaps, { namespace, name: "option-child" });
+    await harness.client.delete(ConfigMap, { namespace, name: "option-child" });
   });
 
   test("watches: a change reconciles the objects of the old and the new state", async () => {
@@ -132,7 +125,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
       predicate: () => false,
       watches: [
         {
-          type: ConfigMaps,
+          type: ConfigMap,
           map: ({ metadata }) =>
             [metadata.labels?.["for"] ?? ""].filter(Boolean).map((name) => ({ namespace, name })),
         },
@@ -146,15 +139,15 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     await until("both are known", () => seen.length >= 2);
     seen.length = 0;
     const map = { namespace, name: "settings" };
-    await harness.client.create(ConfigMaps, { metadata: { ...map, labels: { for: "one" } } });
+    await harness.client.create(ConfigMap, { metadata: { ...map, labels: { for: "one" } } });
     await until("the new one counts", () => seen.includes("one by watch ConfigMap"));
     seen.length = 0;
-    await harness.client.mutate(ConfigMaps, map, (draft) => {
+    await harness.client.mutate(ConfigMap, map, (draft) => {
       draft.metadata.labels = { for: "two" };
     });
     await until("the old and the new one count", () => new Set(seen).size === 2);
     expect(new Set(seen)).toEqual(new Set(["one by watch ConfigMap", "two by watch ConfigMap"]));
-    await harness.client.delete(ConfigMaps, map);
+    await harness.client.delete(ConfigMap, map);
   });
 
   test("predicate: selects changes; deletions and user requests always pass", async () => {

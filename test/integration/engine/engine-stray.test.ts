@@ -2,8 +2,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { ApiObject, ResourceType } from "@konverge/core";
 import { afterEach, describe, expect, test } from "vitest";
+import { Secret } from "@konverge/kube/kinds";
 import type { EngineChildConfig } from "./engine-child.ts";
 import { LEASE_MS, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
@@ -13,13 +13,6 @@ const CHILD = fileURLToPath(new URL("engine-child.ts", import.meta.url));
 const CONTROLLER = "careless";
 const CANARY = "canary-that-comes-late";
 const SECRET = { namespace, name: "stray-credentials" };
-const Secrets: ResourceType<ApiObject & { stringData?: Record<string, string> }> = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  resource: "secrets",
-  scope: "Namespaced",
-};
 
 describe.each(testServers())("what a handler does to its process, on $name", (target) => {
   const harness = useEngines(target, "stray.test.konverge.dev");
@@ -68,7 +61,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
   };
 
   test("reports late rejections and throwing timers with controller and key, and keeps the process alive", async () => {
-    await harness.client.create(Secrets, { metadata: SECRET, stringData: { token: CANARY } });
+    await harness.client.create(Secret, { metadata: SECRET, stringData: { token: CANARY } });
     await harness.make("strays");
     const { child, lines, said } = await startChild();
     await said("uncaught exception in a handler's timer or listener");
@@ -90,7 +83,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     await said("is alive");
     expect(child.exitCode).toBeNull();
     expect(JSON.stringify(lines)).not.toContain(CANARY);
-    await harness.client.delete(Secrets, SECRET);
+    await harness.client.delete(Secret, SECRET);
   });
 
   test("logs an exception outside handlers and ends the process", async () => {

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import { Backup } from "../../../apps/examples/src/backup-resource.ts";
 import { backups, LAST_BACKUP, VAULT } from "../../../apps/examples/src/backup.ts";
 import { autoscaler } from "../../../apps/examples/src/autoscaler.ts";
-import { ConfigMap } from "../../../apps/examples/src/config-map.ts";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { nodePool } from "../../../apps/examples/src/node-pool.ts";
 import { Autoscaler, Machine, NodePool } from "../../../apps/examples/src/resources.ts";
 import { namespace, useEngines, type StartedEngine } from "./engine-harness.ts";
@@ -45,6 +45,7 @@ async function loadReadme(): Promise<Config> {
     file,
     `import { defineConfig, defineController } from "konverge";
 import { Machine, NodePool } from ${JSON.stringify(kinds.pathname)};
+
 ${block}
 export default defineConfig({ controllers: [nodePool] });\n`,
   );

@@ -1,7 +1,8 @@
 import type { AttemptRecord, HintCode } from "@konverge/records";
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ApiObject } from "@konverge/core";
 import type { ControllerOptions } from "@konverge/engine";
 import { describe, expect, test } from "vitest";
+import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import { namespace } from "./engine-harness.ts";
 import { eventsAbout, useHistory } from "../queue/history-harness.ts";
 import { testServers, type Widget } from "../kube/kube-servers.ts";
@@ -16,18 +17,9 @@ interface Mistake {
   readonly reconcile: (harness: ReturnType<typeof useHistory>) => Reconcile;
 }
 
-const ConfigMap: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
-
 interface SecretObject extends ApiObject {
   data?: Record<string, string>;
 }
-const Secret: ResourceType<SecretObject> = { ...ConfigMap, kind: "Secret", resource: "secrets" };
 
 /** Common mistakes of handlers. */
 const MISTAKES: readonly Mistake[] = [

@@ -4,10 +4,8 @@ import {
   defaultRetry,
   ensureError,
   sleepMs,
-  type ApiObject,
   type CallVerb,
   type Gate,
-  type ResourceType,
 } from "@konverge/core";
 import { createGuard } from "@konverge/guard";
 import {
@@ -20,19 +18,13 @@ import {
   retryOnConflict,
   type KubeClient,
 } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { usualBreaker } from "../guard/usual-breaker.ts";
 import { until } from "../../support/until.ts";
 
-const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const call = { verb: "get", resource: "widgets", priority: "event" } as const;
 
 describe.each(testServers())("what articles say, on $name", (target) => {

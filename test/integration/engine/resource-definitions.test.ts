@@ -7,6 +7,7 @@ import {
   type Resource,
 } from "@konverge/engine";
 import { ignoreNotFound, isServed } from "@konverge/kube";
+import { CustomResourceDefinition } from "@konverge/kube/kinds";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { namespace, useEngines } from "./engine-harness.ts";
@@ -14,13 +15,6 @@ import { testServers } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 
 const GROUP = "definitions.test.konverge.dev";
-const CRD: ResourceType<ApiObject & { spec: JsonObject }> = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-};
 
 const spec = z.object({
   size: z.int().min(1).default(1),
@@ -76,7 +70,7 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     const crd = resource.crd();
     change(crd.spec);
     installed.push(crd.metadata.name);
-    await client.create(CRD, crd);
+    await client.create(CustomResourceDefinition, crd);
     await until("it is served", () => isServed(client, resource));
   };
   const open = (name: string, more: JsonObject = {}) =>
@@ -85,9 +79,11 @@ describe.each(testServers())("resource definitions on $name", (target) => {
   afterEach(async () => {
     const { client } = harness;
     for (const name of installed.splice(0)) {
-      await client.delete(CRD, { name });
+      await client.delete(CustomResourceDefinition, { name });
       await until("the definition is gone", async () => {
-        return (await client.get(CRD, { name }).catch(ignoreNotFound)) === undefined;
+        return (
+          (await client.get(CustomResourceDefinition, { name }).catch(ignoreNotFound)) === undefined
+        );
       });
     }
   });

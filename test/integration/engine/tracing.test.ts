@@ -8,6 +8,7 @@ import {
   type Log,
 } from "@konverge/engine";
 import { isKubeApiError, type KubeClient } from "@konverge/kube";
+import { Secret } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { type WorkQueue } from "@konverge/queue";
 import { createMetrics, loadTracing, observeRequests, type Tracing } from "@konverge/telemetry";
@@ -332,23 +333,16 @@ test("a wait for a lane is a span, and a watched change starts a trace", async (
 
 test("P12: spans contain no values that errors of an API server quote", async () => {
   const canary = "c4n4ry-v4lu3-0f-4-s3cr3t";
-  const Secrets: ResourceType = {
-    group: "",
-    version: "v1",
-    kind: "Secret",
-    resource: "secrets",
-    scope: "Namespaced",
-  };
-  await client.create(Secrets, {
+  await client.create(Secret, {
     metadata: { namespace, name: "seven" },
     data: { password: Buffer.from(canary).toString("base64") },
-  } as never);
-  cleanup.push(() => client.delete(Secrets, { namespace, name: "seven" }));
+  });
+  cleanup.push(() => client.delete(Secret, { namespace, name: "seven" }));
   let refusal: unknown;
   const { queue, key, start } = prepare({
     reconcile: async ({ kube }) => {
       await kube
-        .mutate({ type: Secrets, name: "seven" }, (draft) => {
+        .mutate({ type: Secret, name: "seven" }, (draft) => {
           (draft as unknown as { data: Record<string, string> }).data["token"] = `*${canary}*`;
         })
         .catch((error: unknown) => {

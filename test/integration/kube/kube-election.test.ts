@@ -1,12 +1,12 @@
 import { createLocalGate } from "@konverge/core";
 import {
   createKubeClient,
-  LEASE,
   loadKubeCredentials,
   startLeaderElection,
   type KubeClient,
   type LeaderElection,
 } from "@konverge/kube";
+import { Lease } from "@konverge/kube/kinds";
 import { createApiServer } from "@konverge/apiserver";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
@@ -44,7 +44,7 @@ function openElection(client: KubeClient) {
     onTestFinished(() => election.stop());
     return { election, identity };
   };
-  const lease = () => client.get(LEASE, { namespace, name });
+  const lease = () => client.get(Lease, { namespace, name });
   return { history, stand, lease, name };
 }
 
@@ -54,10 +54,10 @@ describe.each(testServers())("leader election on $name", (target) => {
     opened = await target.open();
   });
   afterEach(async () => {
-    const { items } = await opened.client.list(LEASE, { namespace });
+    const { items } = await opened.client.list(Lease, { namespace });
     for (const { metadata } of items) {
       if (metadata.name.startsWith("election-")) {
-        await opened.client.delete(LEASE, { namespace, name: metadata.name });
+        await opened.client.delete(Lease, { namespace, name: metadata.name });
       }
     }
   });
@@ -100,7 +100,7 @@ describe.each(testServers())("leader election on $name", (target) => {
     const quick = { leaseDurationMs: 60_000, renewDeadlineMs: 30_000, retryPeriodMs: 50 };
     const only = stand("only", undefined, quick);
     await until("it leads", () => only.election.isLeader);
-    await opened.client.delete(LEASE, { namespace, name });
+    await opened.client.delete(Lease, { namespace, name });
     await until("it exists again", async () => {
       const found = await lease().catch(() => undefined);
       return found?.spec?.holderIdentity === "only";

@@ -18,6 +18,7 @@ import {
   type ConflictRecord,
   type KubeClient,
 } from "@konverge/kube";
+import { Deployment } from "@konverge/kube/kinds";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { changes, foreignChanges, runSteps, specs } from "../../sim/random-changes.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
@@ -25,13 +26,6 @@ import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-
 const GROUP = "fields.test.konverge.dev";
 const namespace = "default";
 const FIELDS = { strategy: "fields" } as const;
-const DEPLOYMENT: ResourceType<any> = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  resource: "deployments",
-  scope: "Namespaced",
-};
 /** More retries than twenty contending writers need on either server. */
 const PATIENT = {
   baseMs: 5,
@@ -378,7 +372,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
 
     test("a scale", async () => {
       const labels = { app: target.name };
-      await opened.client.create(DEPLOYMENT, {
+      await opened.client.create(Deployment, {
         metadata: target,
         spec: {
           replicas: 1,
@@ -387,24 +381,24 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
         },
       });
       const { object } = await client.mutate(
-        DEPLOYMENT,
+        Deployment,
         target,
-        (draft) => void (draft.spec.replicas += 2),
+        (draft) => void (draft.spec!.replicas! += 2),
         { ...FIELDS, subresource: "scale" },
       );
       expect(object).toMatchObject({ kind: "Scale", spec: { replicas: 3 } });
       // A typed object, with defaults and lists of containers.
       const deployment = await client.mutate(
-        DEPLOYMENT,
+        Deployment,
         target,
         (draft) => {
-          expect(Object.keys(draft.spec.template).length).toBeGreaterThan(1);
-          draft.spec.template.spec.containers[0].image = "c";
+          expect(Object.keys(draft.spec!.template).length).toBeGreaterThan(1);
+          draft.spec!.template.spec!.containers[0]!.image = "c";
         },
         FIELDS,
       );
       expect(deployment).toMatchObject({ lost: 0, object: { spec: { replicas: 3 } } });
-      await opened.client.delete(DEPLOYMENT, target);
+      await opened.client.delete(Deployment, target);
     });
 
     test("rejects an unknown strategy before any call", async () => {

@@ -10,19 +10,13 @@ import {
   type ConflictRecord,
   type KubeClient,
 } from "@konverge/kube";
+import { Secret } from "@konverge/kube/kinds";
 import { inspect } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
 
 const GROUP = "mutate.test.konverge.dev";
 const namespace = "default";
-const SECRET: ResourceType<any> = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  resource: "secrets",
-  scope: "Namespaced",
-};
 
 /** An untyped spec, as in handlers of foreign kinds. */
 const specOf = (widget: Widget): any => (widget.spec ??= {});
@@ -379,23 +373,27 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     test("no error or record contains the data of a Secret (P12)", async () => {
       const secret = { namespace, name: `s${counter}` };
       const data = { password: Buffer.from("hunter2-canary").toString("base64"), label: "" };
-      await client.create(SECRET, { metadata: secret, data });
+      await client.create(Secret, { metadata: secret, data });
       const error: unknown = await client
-        .mutate(SECRET, secret, (draft) => void (draft.data.other = "%%%"))
+        .mutate(Secret, secret, (draft) => void (draft.data!["other"] = "%%%"))
         .catch((thrown: unknown) => thrown);
       expect(error).toMatchObject({ code: "kube_api" });
       const { patch } = await client.mutate(
-        SECRET,
+        Secret,
         secret,
-        (draft) => void (draft.data.other = data.password),
+        (draft) => void (draft.data!["other"] = data.password),
       );
       expect(patch).toEqual({ data: { other: "<redacted>" } });
       const rival = opened.client.scoped({ fieldManager: "rival" });
-      await client.mutate(SECRET, secret, async (draft) => {
-        const lost = draft.data.third === undefined && conflicts.length === 0;
-        draft.data.third = data.password;
+      await client.mutate(Secret, secret, async (draft) => {
+        const lost = draft.data!["third"] === undefined && conflicts.length === 0;
+        draft.data!["third"] = data.password;
         if (lost)
-          await rival.mutate(SECRET, secret, (other) => void (other.data.fourth = data.password));
+          await rival.mutate(
+            Secret,
+            secret,
+            (other) => void (other.data!["fourth"] = data.password),
+          );
       });
       expect(conflicts.at(-1)?.competingWriters).toMatchObject([
         { manager: "rival", paths: ["data.fourth"] },
@@ -407,7 +405,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       });
       for (const canary of ["hunter2-canary", data.password, "%%%"])
         expect(seen).not.toContain(canary);
-      await client.delete(SECRET, secret);
+      await client.delete(Secret, secret);
     });
   },
 );

@@ -13,6 +13,7 @@ import {
   type KubeClient,
   type KubeconfigOptions,
 } from "@konverge/kube";
+import { CustomResourceDefinition } from "@konverge/kube/kinds";
 import { createApiServer } from "@konverge/apiserver";
 import { until } from "../../support/until.ts";
 
@@ -75,22 +76,6 @@ export interface Widget extends ApiObject {
   status?: JsonObject;
 }
 
-export const JOBS: ResourceType = {
-  group: "batch",
-  version: "v1",
-  kind: "Job",
-  resource: "jobs",
-  scope: "Namespaced",
-};
-
-const CRD: ResourceType = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-};
-
 /** A custom resource that keeps unknown fields and has a status; each test file has its own group. */
 export async function installWidgets(
   client: KubeClient,
@@ -114,7 +99,7 @@ export async function installWidgets(
       ],
     },
   };
-  await client.create(CRD, definition).catch((error: unknown) => {
+  await client.create(CustomResourceDefinition, definition).catch((error: unknown) => {
     if (!isAlreadyExists(error)) throw error;
   });
   const widgets: ResourceType<Widget> = {
@@ -135,5 +120,5 @@ export async function installWidgets(
 }
 
 export async function removeWidgets(client: KubeClient, group: string): Promise<void> {
-  await client.delete(CRD, { name: `widgets.${group}` }).catch(ignoreNotFound);
+  await client.delete(CustomResourceDefinition, { name: `widgets.${group}` }).catch(ignoreNotFound);
 }

@@ -4,8 +4,8 @@ import { connect, createServer as createTcpServer, type AddressInfo } from "node
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import type { TLSSocket } from "node:tls";
-import type { ResourceType } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import {
   afterAll,
   afterEach,
@@ -20,13 +20,6 @@ import { createCertificateAuthority } from "./certificate-authority.ts";
 import { sendJson, startWireServer, watchfulGate, type WireServer } from "./kube-wire-server.ts";
 import { until } from "../../support/until.ts";
 
-const CONFIG_MAP: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const target = { namespace: "n", name: "a" };
 const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { ...target, uid: "u" } };
 const authority = createCertificateAuthority();
@@ -98,7 +91,7 @@ function open(options: Parameters<typeof loadKubeCredentials>[0]): KubeClient {
 }
 async function call(client: KubeClient): Promise<Seen[]> {
   const from = seen.length;
-  for (let n = 0; n < CALLS; n++) await client.get(CONFIG_MAP, target);
+  for (let n = 0; n < CALLS; n++) await client.get(ConfigMap, target);
   return seen.slice(from);
 }
 const all = (value: Partial<Seen>) =>
@@ -253,6 +246,6 @@ test("rejects a server with an untrusted certificate before sending a token", as
     kubeconfigPath: write("config", kubeconfig({ token: "secret" })),
     env: {},
   });
-  await expect(client.get(CONFIG_MAP, target)).rejects.toMatchObject({ code: "kube_unreachable" });
+  await expect(client.get(ConfigMap, target)).rejects.toMatchObject({ code: "kube_unreachable" });
   expect(seen).toEqual([]);
 });

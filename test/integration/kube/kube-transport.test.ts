@@ -1,4 +1,4 @@
-import { KonvergeError, type Gate, type ResourceType } from "@konverge/core";
+import { KonvergeError, type Gate } from "@konverge/core";
 import {
   createKubeClient,
   isTooManyRequests,
@@ -6,6 +6,7 @@ import {
   loadKubeCredentials,
   type CallRecord,
 } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { expect, test } from "vitest";
 import {
   clientFor,
@@ -16,13 +17,6 @@ import {
 } from "./kube-wire-server.ts";
 import { until } from "../../support/until.ts";
 
-const CONFIG_MAP: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const NO_TLS = {};
 const target = { namespace: "n", name: "a" };
 const object = {
@@ -34,7 +28,7 @@ const object = {
 test("keeps connections: many sequential calls need no more than two", async () => {
   await using server = await startWireServer(({ response }) => sendJson(response, 200, object));
   await using client = clientFor(server);
-  for (let n = 0; n < 10; n++) await client.get(CONFIG_MAP, target);
+  for (let n = 0; n < 10; n++) await client.get(ConfigMap, target);
   expect(server.requests).toHaveLength(10);
   // undici reuses a socket only after a turn of the event loop, and opens another one until then.
   expect(server.sockets.size).toBeLessThanOrEqual(2);
@@ -47,7 +41,7 @@ test("a call takes its connection slot before its token, so a token never waits"
   );
   const { gate, requested } = watchfulGate();
   await using client = clientFor(server, { gate, maxConnections: 2 });
-  const calls = Array.from({ length: 5 }, () => client.get(CONFIG_MAP, target));
+  const calls = Array.from({ length: 5 }, () => client.get(ConfigMap, target));
   await until("two calls reach the server", () => held.length === 2);
   expect(requested).toHaveLength(2);
   for (let answered = 0; answered < 5; answered++) {
@@ -63,9 +57,9 @@ test("a critical call does not wait behind ordinary ones", async () => {
     if (url.pathname.endsWith("/lease")) sendJson(response, 200, object);
   });
   await using client = clientFor(server, { maxConnections: 1 });
-  const stuck = client.get(CONFIG_MAP, target).catch((error: unknown) => error);
+  const stuck = client.get(ConfigMap, target).catch((error: unknown) => error);
   await until("the slow call arrives", () => server.requests.length === 1);
-  await client.scoped({ priority: "critical" }).get(CONFIG_MAP, { namespace: "n", name: "lease" });
+  await client.scoped({ priority: "critical" }).get(ConfigMap, { namespace: "n", name: "lease" });
   await client.close();
   expect(await stuck).toMatchObject({ code: "cancelled" });
 });
@@ -85,8 +79,8 @@ test("sends an observer's headers and reports the end of each call to it", async
       return { headers: { traceparent: "t" }, ended };
     },
   });
-  await scoped.get(CONFIG_MAP, target);
-  await expect(scoped.get(CONFIG_MAP, target)).rejects.toMatchObject({ status: 404 });
+  await scoped.get(ConfigMap, target);
+  await expect(scoped.get(ConfigMap, target)).rejects.toMatchObject({ status: 404 });
   const sent = ["get", "GET", "configmaps", "a"];
   expect(seen).toEqual([sent, "t", [200, undefined], sent, "t", [404, "NotFound"]]);
 });
@@ -104,7 +98,7 @@ test("settles each permit once, with the result of the call", async () => {
   await using client = clientFor(server, { gate, requestTimeoutMs: 300 });
   const read = (name: string, signal?: AbortSignal) =>
     client
-      .get(CONFIG_MAP, { namespace: "n", name }, signal === undefined ? {} : { signal })
+      .get(ConfigMap, { namespace: "n", name }, signal === undefined ? {} : { signal })
       .catch((error: unknown) => error);
 
   await read("ok");
@@ -133,10 +127,10 @@ test("repeats a read if its connection breaks, but not a write", async () => {
   });
   const { gate, settled } = watchfulGate();
   await using client = clientFor(server, { gate });
-  await client.get(CONFIG_MAP, target);
+  await client.get(ConfigMap, target);
   expect(settled.map(({ kind }) => kind)).toEqual(["network", "response"]);
   breaks = 1;
-  await expect(client.replace(CONFIG_MAP, object)).rejects.toMatchObject({
+  await expect(client.replace(ConfigMap, object)).rejects.toMatchObject({
     code: "kube_unreachable",
   });
   expect(server.requests).toHaveLength(3);
@@ -154,14 +148,14 @@ test("a call that the gate rejects is not sent and holds no connection", async (
   };
   await using client = clientFor(server, { gate, maxConnections: 1 });
   for (let n = 0; n < 3; n++) {
-    await expect(client.get(CONFIG_MAP, target)).rejects.toMatchObject({
+    await expect(client.get(ConfigMap, target)).rejects.toMatchObject({
       code: "deferred",
       retryAfterMs: 50,
     });
   }
   expect(server.requests).toHaveLength(0);
   open = true;
-  await client.get(CONFIG_MAP, target);
+  await client.get(ConfigMap, target);
 });
 
 test("reports every sent call to the scope, with the fields of a record", async () => {
@@ -172,8 +166,8 @@ test("reports every sent call to the scope, with the fields of a record", async 
   await using client = clientFor(server);
   const records: CallRecord[] = [];
   const scoped = client.scoped({ observe: (record) => records.push(record), fieldManager: "me" });
-  await scoped.get(CONFIG_MAP, target);
-  await scoped.replace(CONFIG_MAP, object, { subresource: "status" }).catch(() => undefined);
+  await scoped.get(ConfigMap, target);
+  await scoped.replace(ConfigMap, object, { subresource: "status" }).catch(() => undefined);
   const common = { resource: "configmaps", namespace: "n", name: "a" };
   expect(records).toMatchObject([
     { ...common, verb: "get", status: 200, resourceVersion: "7" },
@@ -195,7 +189,7 @@ test("names a server that sends no JSON", async () => {
     response.writeHead(200, { "content-type": "text/html" }).end("<html>log in</html>");
   });
   await using client = clientFor(server);
-  await expect(client.get(CONFIG_MAP, target)).rejects.toThrow("check the server URL");
+  await expect(client.get(ConfigMap, target)).rejects.toThrow("check the server URL");
 });
 
 test("scopes nest: signals are combined, other options are replaced", async () => {
@@ -203,7 +197,7 @@ test("scopes nest: signals are combined, other options are replaced", async () =
   await using client = clientFor(server);
   const [outer, inner] = [new AbortController(), new AbortController()];
   const scoped = client.scoped({ signal: outer.signal }).scoped({ signal: inner.signal });
-  const call = scoped.get(CONFIG_MAP, target).catch((error: unknown) => error);
+  const call = scoped.get(ConfigMap, target).catch((error: unknown) => error);
   await until("the call arrives", () => server.requests.length === 1);
   outer.abort(new Error("outer"));
   expect(await call).toBe(outer.signal.reason);
@@ -212,11 +206,11 @@ test("scopes nest: signals are combined, other options are replaced", async () =
 test("a closed client ends its calls and rejects new ones", async () => {
   await using server = await startWireServer(() => undefined);
   const client = clientFor(server);
-  const call = client.get(CONFIG_MAP, target).catch((error: unknown) => error);
+  const call = client.get(ConfigMap, target).catch((error: unknown) => error);
   await until("the call arrives", () => server.requests.length === 1);
   await client.close();
   expect(await call).toMatchObject({ code: "cancelled" });
-  await expect(client.get(CONFIG_MAP, target)).rejects.toMatchObject({ code: "cancelled" });
+  await expect(client.get(ConfigMap, target)).rejects.toMatchObject({ code: "cancelled" });
   await until("no connection is left", () => server.sockets.size === 0);
 });
 
@@ -238,7 +232,7 @@ test("calls use the proxy of the kubeconfig", async () => {
     gate: watchfulGate().gate,
     userAgent: "konverge-test/1",
   });
-  await client.get(CONFIG_MAP, target);
+  await client.get(ConfigMap, target);
   await client.close();
   expect(requested).toEqual(["http://api.invalid:8080/k8s/api/v1/namespaces/n/configmaps/a"]);
 });
@@ -259,10 +253,10 @@ test("a new client certificate gets new connections, while calls on the old ones
     gate: watchfulGate().gate,
     userAgent: "konverge-test/1",
   });
-  const old = client.get(CONFIG_MAP, target);
+  const old = client.get(ConfigMap, target);
   await until("the first call arrives", () => held.length === 1);
   tls = {};
-  const next = client.get(CONFIG_MAP, target);
+  const next = client.get(ConfigMap, target);
   await until("the second call arrives", () => held.length === 2);
   expect(server.sockets.size).toBe(2);
   for (const answer of held) answer();
@@ -289,7 +283,7 @@ test("fetches new credentials after a 401", async () => {
     gate: watchfulGate().gate,
     userAgent: "konverge-test/1",
   });
-  await expect(client.get(CONFIG_MAP, target)).rejects.toSatisfy(isUnauthorized);
-  expect((await client.get(CONFIG_MAP, target)).metadata.uid).toBe("u");
+  await expect(client.get(ConfigMap, target)).rejects.toSatisfy(isUnauthorized);
+  expect((await client.get(ConfigMap, target)).metadata.uid).toBe("u");
   await client.close();
 });

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { ResourceType } from "@konverge/core";
 import { createReflector, type ReflectorEvent, type ReflectorOptions } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { describe, expect, test } from "vitest";
 import {
   clientFor,
@@ -11,14 +11,6 @@ import {
   type Exchange,
 } from "./kube-wire-server.ts";
 import { until } from "../../support/until.ts";
-
-const CONFIG_MAP: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 
 const make = (name: string, version: string, uid = name) => ({
   metadata: { namespace: "n", name, uid, resourceVersion: version },
@@ -60,7 +52,7 @@ async function reflect(
   const sleeps: number[] = [];
   const reflector = createReflector<any>({
     client,
-    type: CONFIG_MAP,
+    type: ConfigMap,
     onEvent: (event) => void events.push(event),
     onError: (error) => void errors.push(error),
     random: () => 0,
@@ -342,13 +334,13 @@ test("watches do not use the connections of ordinary calls", async () => {
   });
   await using client = clientFor(server, { maxConnections: 1 });
   const reflectors = Array.from({ length: 5 }, () =>
-    createReflector({ client, type: CONFIG_MAP, onEvent: () => undefined }),
+    createReflector({ client, type: ConfigMap, onEvent: () => undefined }),
   );
   for (const reflector of reflectors) reflector.start();
   await until(
     "five watches run",
     () => server.requests.filter(({ url }) => url.searchParams.has("watch")).length === 5,
   );
-  expect((await client.list(CONFIG_MAP)).resourceVersion).toBe("5");
+  expect((await client.list(ConfigMap)).resourceVersion).toBe("5");
   await Promise.all(reflectors.map((reflector) => reflector.stop()));
 });

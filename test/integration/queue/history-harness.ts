@@ -1,6 +1,7 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { defineController, type ControllerOptions } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
+import { Event } from "@konverge/kube/kinds";
 import { createHistoryReader, createHistoryWriter, type HistoryReader } from "@konverge/queue";
 import { afterEach } from "vitest";
 import { namespace, useEngines, type StartedEngine } from "../engine/engine-harness.ts";
@@ -81,10 +82,7 @@ export function useHistory(target: TestServer, group: string): HistoryHarness {
 
 /** Returns the Events of an object. */
 export async function eventsAbout(client: KubeClient, name: string): Promise<ApiObject[]> {
-  const { items } = await client.list(
-    { group: "", version: "v1", kind: "Event", resource: "events", scope: "Namespaced" },
-    { namespace },
-  );
+  const { items } = await client.list(Event, { namespace });
   return items.filter((event) => {
     const about = event as { readonly involvedObject?: { readonly name?: string } };
     return about.involvedObject?.name === name;

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { Pod } from "@konverge/kube/kinds";
 import { bindCluster, createControllerRegistry } from "@konverge/queue";
 import { runRaw } from "../../support/run-raw.ts";
 import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
@@ -74,15 +75,12 @@ test("rejects a number of shards that differs from the stored one, with a fix", 
       /have 4 shards in this Redis, but 1 are configured; set shards to 4/,
     ),
   });
-  const kind = { group: "", version: "v1", kind: "Pod", resource: "pods" } as const;
   for (const [binding, code] of [
     [{ uid: "u", shards: 1 }, "shards_mismatch"],
     [{ uid: "other", shards: SHARDS }, "cluster_mismatch"],
   ] as const) {
     const refused = createControllerRegistry({ ...common, binding });
-    const announced = [
-      { name: CONTROLLER, cluster: CLUSTER, ...kind, scope: "Namespaced" },
-    ] as const;
+    const announced = [{ name: CONTROLLER, cluster: CLUSTER, ...Pod }] as const;
     await expect(refused.announce(announced)).rejects.toMatchObject({ code });
     await refused.close();
   }
@@ -96,8 +94,7 @@ test("a live worker restores the binding in a Redis that lost it, before its con
   const binding = { uid: "u", shards: SHARDS };
   const common = { redis: { url: harness.url }, prefix: harness.prefix, cluster: CLUSTER };
   const registry = createControllerRegistry({ ...common, binding });
-  const kind = { group: "", version: "v1", kind: "Pod", resource: "pods" } as const;
-  await registry.announce([{ name: CONTROLLER, cluster: CLUSTER, ...kind, scope: "Namespaced" }]);
+  await registry.announce([{ name: CONTROLLER, cluster: CLUSTER, ...Pod }]);
   const at = new Date().toISOString();
   registry.heartbeat({
     workerId: "w",

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterEach, expect, test } from "vitest";
 import { createGuard, openGuardControl } from "@konverge/guard";
+import { Pod } from "@konverge/kube/kinds";
 import {
   bindCluster,
   createControllerRegistry,
@@ -78,14 +79,7 @@ test("queues, registry, binding, lanes and guard of three clusters work, each on
     });
     const registry = createControllerRegistry({ redis, cluster });
     cleanup.add(() => registry.close());
-    const kind = {
-      group: "",
-      version: "v1",
-      kind: "Pod",
-      resource: "pods",
-      scope: "Namespaced",
-    } as const;
-    await registry.announce([{ name: CONTROLLER, cluster, ...kind }]);
+    await registry.announce([{ name: CONTROLLER, cluster, ...Pod }]);
     const at = new Date().toISOString();
     registry.heartbeat({
       workerId: "w",

@@ -1,9 +1,9 @@
 import { readSettings } from "@konverge/contracts";
-import type { ResourceType } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { bindCluster, createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { connectCluster, readClusterUid } from "../../../libs/worker/src/connect-cluster.ts";
 import { openClusters } from "../../../libs/worker/src/open-clusters.ts";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
@@ -11,13 +11,6 @@ import { useQueues } from "../queue/queue-harness.ts";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
 
-const ConfigMap: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const SYSTEM = { namespace: "kube-system", name: "where" };
 
 let east: EmbeddedServer;

@@ -1,10 +1,9 @@
 import { defineConfig } from "@konverge/worker";
 import { defineController, type Controller } from "@konverge/engine";
 import { openGuardControl } from "@konverge/guard";
-import { LEASE } from "@konverge/kube";
 import { createApiServer } from "@konverge/apiserver";
 import { expect, test } from "vitest";
-import { CONFIG_MAP } from "../../bench/config-map.ts";
+import { ConfigMap, Lease } from "@konverge/kube/kinds";
 import { hold } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
@@ -23,7 +22,7 @@ const widgets = (options: Partial<Parameters<typeof defineController>[0]> = {}):
 const make = (name: string) =>
   workers.client.create(workers.Widgets, { metadata: { namespace, name }, spec: {} });
 const leaseOf = async () => {
-  const { items } = await workers.client.list(LEASE, { namespace });
+  const { items } = await workers.client.list(Lease, { namespace });
   return items.find(({ metadata }) => metadata.name.startsWith(`${workers.queues.prefix}-`));
 };
 const keys = () => workers.queues.redis.keys(`${workers.queues.prefix}:*`);
@@ -82,12 +81,9 @@ test("rejects a second cluster with the same name, with both uids and a fix", as
   await using other = await createApiServer({});
   const uid = await workers.queues.redis.get(`${workers.queues.prefix}:{default}/uid`);
   const refusal = await workers
-    .start(
-      [defineController({ name: "maps", for: CONFIG_MAP, reconcile: async () => undefined })],
-      {
-        kubeconfig: { text: other.kubeconfig },
-      },
-    )
+    .start([defineController({ name: "maps", for: ConfigMap, reconcile: async () => undefined })], {
+      kubeconfig: { text: other.kubeconfig },
+    })
     .catch((error: unknown) => error);
   expect(refusal).toMatchObject({ code: "cluster_mismatch" });
   const { message } = refusal as Error;

@@ -1,7 +1,7 @@
 import { defineController, type Controller, type ReconcileContext } from "@konverge/engine";
-import { LEASE } from "@konverge/kube";
 import { createControllerRegistry } from "@konverge/queue";
 import { expect, test } from "vitest";
+import { Lease } from "@konverge/kube/kinds";
 import type { Widget } from "../kube/kube-servers.ts";
 import { useWorkers } from "./worker-harness.ts";
 import { until } from "../../support/until.ts";
@@ -14,7 +14,7 @@ const widgets = (reconcile: (context: ReconcileContext<Widget>) => Promise<void>
 const make = (name: string) =>
   workers.client.create(workers.Widgets, { metadata: { namespace, name }, spec: {} });
 const holder = async () => {
-  const { items } = await workers.client.list(LEASE, { namespace });
+  const { items } = await workers.client.list(Lease, { namespace });
   return items.find(({ metadata }) => metadata.name === `${workers.queues.prefix}-widgets`)?.spec
     ?.holderIdentity;
 };

@@ -1,9 +1,9 @@
 import { defineConfig, WAITS_LEASE } from "@konverge/worker";
 import { defineController, leaseName } from "@konverge/engine";
-import { LEASE } from "@konverge/kube";
 import { createHistoryReader } from "@konverge/queue";
 import { defineSchedule, defineWorkflow, gone, openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
+import { Lease } from "@konverge/kube/kinds";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
 import { hold } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
@@ -60,7 +60,7 @@ async function startBusy() {
   onTestFinished(() => runs.close());
   await runs.start(waits, undefined, { id: "it" });
   const holderOf = async (of: string) => {
-    const { items } = await client.list(LEASE, { namespace });
+    const { items } = await client.list(Lease, { namespace });
     const lease = items.find(({ metadata }) => metadata.name === leaseName(prefix, of));
     return lease?.spec?.holderIdentity;
   };

@@ -1,7 +1,7 @@
 import { defineController, type Controller, type ReconcileContext } from "@konverge/engine";
 import { createWorkQueue } from "@konverge/queue";
 import { afterEach, expect, test } from "vitest";
-import { CONFIG_MAP } from "../../bench/config-map.ts";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { useWorkers } from "./worker-harness.ts";
 import { until } from "../../support/until.ts";
 
@@ -32,7 +32,7 @@ const OTHERS = "controller versions differ between workers";
 
 test("two versions with different kinds both log it, and no request ends as gone", async () => {
   const old = await workers.start([things(workers.Widgets)]);
-  const young = await workers.start([things(CONFIG_MAP)]);
+  const young = await workers.start([things(ConfigMap)]);
   await until("the younger one says so", () =>
     young.lines.some(({ message }) => message === OTHERS),
   );
@@ -80,7 +80,7 @@ test("two versions with different kinds both log it, and no request ends as gone
 test("equal workers log nothing", async () => {
   await workers.start([things(workers.Widgets)]);
   const second = await workers.start([things(workers.Widgets)]);
-  const third = await workers.start([things(CONFIG_MAP)]);
+  const third = await workers.start([things(ConfigMap)]);
   await until("a difference is noticed", () =>
     third.lines.some(({ message }) => message === OTHERS),
   );
@@ -92,9 +92,9 @@ test("an attempt for an owner does not see a just deleted child in a stale cache
   const owner = defineController({
     name: "things",
     for: workers.Widgets,
-    owns: [CONFIG_MAP],
+    owns: [ConfigMap],
     reconcile: async ({ object, kube }) => {
-      children.set(object.metadata.name, (await kube.list(CONFIG_MAP, { ownedBy: object })).length);
+      children.set(object.metadata.name, (await kube.list(ConfigMap, { ownedBy: object })).length);
     },
   });
   await workers.client.create(workers.Widgets, {
@@ -106,7 +106,7 @@ test("an attempt for an owner does not see a just deleted child in a stale cache
     name: "owner",
   });
   const reference = { apiVersion, kind, name: "owner", uid: metadata.uid ?? "", controller: true };
-  await workers.client.create(CONFIG_MAP, {
+  await workers.client.create(ConfigMap, {
     metadata: { namespace, name: "child", ownerReferences: [reference] },
   });
   const deaf = workers.server.inject({
@@ -119,7 +119,7 @@ test("an attempt for an owner does not see a just deleted child in a stale cache
     await workers.start([owner], { role: "watch" });
     await workers.start([owner], { role: "work", version: "deaf" });
     await until("the child is seen", () => children.get("owner") === 1);
-    await workers.client.delete(CONFIG_MAP, { namespace, name: "child" });
+    await workers.client.delete(ConfigMap, { namespace, name: "child" });
     await until("its end is seen", () => children.get("owner") === 0);
     // Not from the cache, which never gets it.
     const lists = workers.calls().filter((call) => /^list .*default\/configmaps/.test(call));

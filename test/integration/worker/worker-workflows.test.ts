@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ApiObject, ResourceType } from "@konverge/core";
 import { defineConfig } from "@konverge/worker";
 import { createControllerRegistry } from "@konverge/queue";
 import { createApiServer } from "@konverge/apiserver";
 import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
 import { afterEach, expect, test } from "vitest";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { hold } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
 import { ended, inStatus } from "../workflow/workflow-harness.ts";
@@ -133,14 +133,6 @@ test("a kill aborts the step; another worker repeats it", async () => {
   await start([stubborn]);
   expect(await ended(runs, stubborn, id)).toMatchObject({ status: "done", result: 2 });
 });
-
-const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const mapOf = (name: string, data: Record<string, string>) => ({
   apiVersion: "v1",
   kind: "ConfigMap",

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import type { ApiObject, ResourceType } from "@konverge/core";
+import type { ApiObject } from "@konverge/core";
 import { ignoreNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import type { ObjectRef, StepContext } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { createExecutions, type Executions } from "./execution-harness.ts";
@@ -8,23 +9,9 @@ import type { TestServer } from "../kube/kube-servers.ts";
 import type { QueueHarness } from "../queue/queue-harness.ts";
 import { startRequestRelay, type RequestRelay } from "../kube/request-relay.ts";
 
-export interface ConfigMap extends ApiObject {
+export interface ConfigMapObject extends ApiObject {
   data?: Record<string, string>;
 }
-export const CONFIG_MAPS: ResourceType<ConfigMap> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
-export const PODS: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Pod",
-  resource: "pods",
-  scope: "Namespaced",
-};
 
 export interface VerbsHarness {
   /** Bypasses the relay. */
@@ -43,8 +30,8 @@ export interface VerbsHarness {
   };
   readonly intent: (data: Record<string, string>) => ApiObject & { data: Record<string, string> };
   readonly path: () => RegExp;
-  readonly read: () => Promise<ConfigMap | undefined>;
-  readonly make: (data: Record<string, string>) => Promise<ConfigMap>;
+  readonly read: () => Promise<ConfigMapObject | undefined>;
+  readonly make: (data: Record<string, string>) => Promise<ConfigMapObject>;
   /** Names of the annotations that steps have added. */
   readonly marks: () => Promise<string[]>;
   /** Adds 1 to `n`. */
@@ -78,7 +65,7 @@ export function useVerbs(server: TestServer, queues: QueueHarness): VerbsHarness
   });
   afterEach(async () => {
     await relay[Symbol.asyncDispose]();
-    await open.client.delete(CONFIG_MAPS, { namespace: "default", name }).catch(ignoreNotFound);
+    await open.client.delete(ConfigMap, { namespace: "default", name }).catch(ignoreNotFound);
   });
 
   const harness: VerbsHarness = {
@@ -100,15 +87,15 @@ export function useVerbs(server: TestServer, queues: QueueHarness): VerbsHarness
       return { apiVersion, kind, metadata, data };
     },
     path: () => new RegExp(`/configmaps/${name}$`),
-    read: () => open.client.get(CONFIG_MAPS, { namespace: "default", name }).catch(ignoreNotFound),
+    read: () => open.client.get(ConfigMap, { namespace: "default", name }).catch(ignoreNotFound),
     make: (data) =>
-      open.client.create(CONFIG_MAPS, { metadata: { namespace: "default", name }, data }),
+      open.client.create(ConfigMap, { metadata: { namespace: "default", name }, data }),
     async marks() {
       const { metadata } = (await harness.read()) ?? {};
       return Object.keys(metadata?.annotations ?? {}).filter((key) => MARK.test(key));
     },
     increment: (k) =>
-      k.mutate<ConfigMap>(harness.target(), (draft) => {
+      k.mutate<ConfigMapObject>(harness.target(), (draft) => {
         draft.data = { ...draft.data, n: String(Number(draft.data?.["n"]) + 1) };
       }),
   };

@@ -1,29 +1,14 @@
-import {
-  KonvergeError,
-  TerminalError,
-  type ApiObject,
-  type BackoffPolicy,
-  type ResourceType,
-} from "@konverge/core";
+import { KonvergeError, TerminalError, type ApiObject, type BackoffPolicy } from "@konverge/core";
 import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/workflow";
 import { testWorkflow } from "konverge/testing";
 import { describe, expect, test } from "vitest";
+import { ConfigMap, Pod, PodDisruptionBudget } from "@konverge/kube/kinds";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
-import { CONFIG_MAPS, PODS, useVerbs, type ConfigMap } from "./verbs-harness.ts";
+import { useVerbs, type ConfigMapObject } from "./verbs-harness.ts";
 
 const queues = useQueues();
 
-interface Budget extends ApiObject {
-  status?: object;
-}
-const BUDGETS: ResourceType<Budget> = {
-  group: "policy",
-  version: "v1",
-  kind: "PodDisruptionBudget",
-  resource: "poddisruptionbudgets",
-  scope: "Namespaced",
-};
 
 /** Runs a workflow of one step once, and returns its end. */
 function oneStep(body: (k: StepContext) => Promise<unknown>, attempts = 2) {
@@ -53,7 +38,7 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     {
       what: "an invalid value",
       act: (k: StepContext) =>
-        k.mutate<ConfigMap>(target(), (draft) => void (draft.data = { "no key": "x" })),
+        k.mutate<ConfigMapObject>(target(), (draft) => void (draft.data = { "no key": "x" })),
       says: { code: "kube_api", message: expect.stringContaining("no key") },
       attempts: 1,
     },
@@ -145,7 +130,7 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
 
   test("names fields of another manager with their owner, and can take them over", async () => {
     const other = verbs.client.scoped({ fieldManager: "team-b" });
-    await other.apply(CONFIG_MAPS, intent({ mine: "1" }));
+    await other.apply(ConfigMap, intent({ mine: "1" }));
     expect(await play((k) => k.apply(intent({ mine: "2" })))).toMatchObject({
       error: {
         code: "field_conflict",
@@ -208,7 +193,7 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     await make({ n: "0" });
     const seen: unknown[] = [];
     await play(async (k) => {
-      const found = await k.get<ConfigMap>(target());
+      const found = await k.get<ConfigMapObject>(target());
       seen.push(found, await k.get({ ...target(), name: "absent" }));
       Object.assign(found?.data ?? {}, { n: "9" });
     });
@@ -221,7 +206,7 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     await play(async (k) => {
       const kind = { apiVersion: "v1", kind: "ConfigMap" };
       const named = { ...kind, fieldSelector: `metadata.name=${metadata.name}` };
-      const found = await k.list<ConfigMap>({ ...named, namespace: "default" });
+      const found = await k.list<ConfigMapObject>({ ...named, namespace: "default" });
       listed.push(found, await k.list({ ...named, namespace: "kube-system" }));
       const before = verbs.relay.passed.length;
       listed.push((await k.on("west").list(named)).length, verbs.relay.passed.length - before);
@@ -233,7 +218,9 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
 
   test("an unchanged draft is not written, and a mutation keeps overwritten marks", async () => {
     const { metadata } = await make({ n: "0" });
-    await play((k) => k.mutate<ConfigMap>(target(), (draft) => void (draft.data = { n: "0" })));
+    await play((k) =>
+      k.mutate<ConfigMapObject>(target(), (draft) => void (draft.data = { n: "0" })),
+    );
     expect((await read())?.metadata.resourceVersion).toBe(metadata.resourceVersion);
     const careless = defineWorkflow("careless", { version: 1 }, async (w) => {
       await w.step("act", async (k) => {
@@ -252,7 +239,9 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     const before = verbs.relay.passed.length;
     await play(async (k) => {
       refs.push(await k.on("west").apply(intent({ a: "1" })));
-      refs.push(await k.mutate<ConfigMap>(refs[0] ?? target(), (draft) => void (draft.data = {})));
+      refs.push(
+        await k.mutate<ConfigMapObject>(refs[0] ?? target(), (draft) => void (draft.data = {})),
+      );
     });
     expect(refs.map(({ cluster }) => cluster)).toEqual(["west", "west"]);
     // The run's cluster is behind the relay.
@@ -326,16 +315,16 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     context.skip(server.name === "embedded API server", "the embedded API server has no evictions");
     const { name } = verbs;
     const labels = { label: name };
-    await verbs.client.create(PODS, {
+    await verbs.client.create(Pod, {
       metadata: { namespace: "default", name, labels },
       spec: {
         containers: [{ name: "main", image: "main" }],
         automountServiceAccountToken: false,
       },
-    } as never);
+    });
     const at = { namespace: "default", name };
     await verbs.client.mutate<ApiObject & { status?: object }>(
-      PODS,
+      Pod,
       at,
       (pod) => {
         const conditions = [{ type: "Ready", status: "True" }];
@@ -343,14 +332,14 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
       },
       { subresource: "status" },
     );
-    await verbs.client.create(BUDGETS, {
+    await verbs.client.create(PodDisruptionBudget, {
       metadata: at,
       spec: { minAvailable: 1, selector: { matchLabels: labels } },
-    } as never);
+    });
     const allow = async (disruptionsAllowed: number) => {
       const healthy = { currentHealthy: 1, desiredHealthy: 1, expectedPods: 1 };
       await verbs.client.mutate(
-        BUDGETS,
+        PodDisruptionBudget,
         at,
         (budget) =>
           void (budget.status = { ...healthy, disruptionsAllowed, observedGeneration: 1 }),
@@ -367,9 +356,9 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     expect(step).toMatchObject({ attempts: 1 });
     expect(step?.error).toBeUndefined();
     expect(tries).toBe(3);
-    const { items } = await verbs.client.list(PODS, { labelSelector: `label=${name}` });
+    const { items } = await verbs.client.list(Pod, { labelSelector: `label=${name}` });
     expect(items).toEqual([]);
-    await verbs.client.delete(BUDGETS, at);
+    await verbs.client.delete(PodDisruptionBudget, at);
   });
 
   test("a worker without clusters suggests a fix; testWorkflow accepts a client", async () => {

@@ -1,23 +1,14 @@
-import { TerminalError, type ApiObject, type ResourceType } from "@konverge/core";
+import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/workflow";
 import { describe, expect, test } from "vitest";
+import { ConfigMap, Deployment, Job, Pod } from "@konverge/kube/kinds";
 import { retryRun } from "../../../libs/workflow/src/store/retry-run.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
-import { JOBS, testServers } from "../kube/kube-servers.ts";
+import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import type { Match } from "../kube/request-relay.ts";
-import { CONFIG_MAPS, PODS, useVerbs } from "./verbs-harness.ts";
+import { useVerbs } from "./verbs-harness.ts";
 
-interface Deployment extends ApiObject {
-  spec: { replicas?: number; selector?: object; template?: object };
-}
-const DEPLOYMENTS: ResourceType<Deployment> = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  resource: "deployments",
-  scope: "Namespaced",
-};
 interface Verb {
   readonly verb: string;
   readonly before?: () => Promise<unknown>;
@@ -103,7 +94,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
       },
       write: () => ({ method: "POST", path: /\/configmaps$/ }),
       async check() {
-        const { items } = await verbs.client.list(CONFIG_MAPS, {
+        const { items } = await verbs.client.list(ConfigMap, {
           labelSelector: `label=${verbs.name}`,
         });
         expect(items.map(({ metadata }) => metadata.name)).toEqual([
@@ -120,15 +111,15 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     },
     {
       verb: "scale",
-      before: () => verbs.client.create(DEPLOYMENTS, deployment(verbs.name)),
+      before: () => verbs.client.create(Deployment, deployment(verbs.name)),
       act: (k) => k.scale({ ...target(), apiVersion: "apps/v1", kind: "Deployment" }, 3),
       write: () => ({ method: "PATCH", path: /\/scale$/ }),
       async check() {
-        const { spec, metadata } = await verbs.client.get(DEPLOYMENTS, {
+        const { spec, metadata } = await verbs.client.get(Deployment, {
           namespace: "default",
           name: verbs.name,
         });
-        expect(spec.replicas).toBe(3);
+        expect(spec?.replicas).toBe(3);
         const [step] = (await verbs.runs.store.steps({ workflow: "act", id: "r" })).values();
         expect(step?.value).toMatchObject({ uid: metadata.uid, generation: 2 });
       },
@@ -143,17 +134,17 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
         act: (k) => k.runJob(job(verbs.name)),
         write: () => ({ method: "POST", path: /\/jobs$/ }),
         async check() {
-          const { items } = await verbs.client.list(JOBS, { labelSelector: `label=${verbs.name}` });
+          const { items } = await verbs.client.list(Job, { labelSelector: `label=${verbs.name}` });
           expect(items).toHaveLength(1);
         },
       },
       {
         verb: "evict",
-        before: () => verbs.client.create(PODS, pod(verbs.name)),
+        before: () => verbs.client.create(Pod, pod(verbs.name)),
         act: (k) => k.evict({ ...target(), kind: "Pod" }),
         write: () => ({ method: "POST", path: /\/eviction$/ }),
         async check() {
-          const { items } = await verbs.client.list(PODS, { labelSelector: `label=${verbs.name}` });
+          const { items } = await verbs.client.list(Pod, { labelSelector: `label=${verbs.name}` });
           expect(items).toEqual([]);
         },
       },
@@ -342,7 +333,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     const foreign = JSON.stringify({ ...(JSON.parse(text) as object), installation: "another" });
     const annotate = async (values: Record<string, string>) => {
       const at = { namespace: "default", name: verbs.name };
-      await verbs.client.mutate(CONFIG_MAPS, at, (draft) => {
+      await verbs.client.mutate(ConfigMap, at, (draft) => {
         draft.metadata.annotations = { ...draft.metadata.annotations, ...values };
       });
     };

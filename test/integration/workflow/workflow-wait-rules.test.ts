@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
+import { Secret } from "@konverge/kube/kinds";
 import { testWorkflow } from "@konverge/workflow/testing";
 import {
   all,
@@ -23,13 +24,6 @@ import { until } from "../../support/until.ts";
 const GROUP = "wait-rules.test.konverge.dev";
 const NAMESPACE = "default";
 const LEASE_AT = { namespace: NAMESPACE, name: GROUP, identity: "test" };
-const SECRETS: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  resource: "secrets",
-  scope: "Namespaced",
-};
 const harness = useWorkflows();
 
 interface Place {
@@ -284,7 +278,7 @@ describe("P12: contents of a Secret are not reported", () => {
   ])("$how", async ({ predicate }) => {
     const { client } = place();
     const metadata = { namespace: NAMESPACE, name, annotations: { note: CANARY } };
-    const secret = await client.create(SECRETS, { metadata, stringData: { key: CANARY } } as never);
+    const secret = await client.create(Secret, { metadata, stringData: { key: CANARY } });
     const workflow = defineWorkflow("waiting", { version: 1 }, async (w, ref: ObjectRef) => {
       await w.waitFor("first", ready(ref));
       await w.waitFor("second", field(ref, predicate), { timeout: "1h" });

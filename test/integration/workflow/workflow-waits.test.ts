@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ResourceType } from "@konverge/core";
-import { ignoreNotFound, LEASE, type KubeClient } from "@konverge/kube";
+import { ignoreNotFound, type KubeClient } from "@konverge/kube";
+import { Job, Lease } from "@konverge/kube/kinds";
 import {
   all,
   any,
@@ -19,13 +20,7 @@ import {
   type Workflow,
 } from "@konverge/workflow";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
-import {
-  installWidgets,
-  JOBS,
-  removeWidgets,
-  testServers,
-  type Widget,
-} from "../kube/kube-servers.ts";
+import { installWidgets, removeWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
 const GROUP = "waits.test.konverge.dev";
@@ -55,7 +50,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     clusters = { home: "default", client: async () => client };
   });
   afterAll(async () => {
-    await client.delete(LEASE, LEASE_AT).catch(ignoreNotFound);
+    await client.delete(Lease, LEASE_AT).catch(ignoreNotFound);
     await removeWidgets(client, GROUP);
     await close();
   });
@@ -293,10 +288,10 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     ctx.skip(server.name !== "kube-apiserver", "the embedded server has no Jobs");
     const pod = { restartPolicy: "Never", containers: [{ name: "main", image: "busybox" }] };
     const spec = { template: { spec: pod } };
-    const job = await client.create<Widget>(JOBS, { metadata: place(), spec });
+    const job = await client.create<Widget>(Job, { metadata: place(), spec });
     const setStatus = async (status: NonNullable<Widget["status"]>) => {
       const how = { subresource: "status", unguarded: true };
-      await client.patch(JOBS, place(), { type: "merge", body: { status } }, how);
+      await client.patch(Job, place(), { type: "merge", body: { status } }, how);
     };
     const startTime = "2026-01-01T00:00:00Z";
     await setStatus({ startTime, active: 1 });
@@ -314,7 +309,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const completionTime = "2026-01-01T00:01:00Z";
     await setStatus({ startTime, completionTime, succeeded: 1, active: 0, conditions });
     expect((await comesTo(workflow, begun)).value).toMatchObject({ kind: "Job", name });
-    await client.delete(JOBS, place(), { propagationPolicy: "Background" });
+    await client.delete(Job, place(), { propagationPolicy: "Background" });
   });
 
   test("reports unreadable objects, but does not fail the wait", async () => {

@@ -1,13 +1,6 @@
 import { KonvergeError, sleepMs, type ApiObject, type ResourceType } from "@konverge/core";
 import { isServed, type KubeClient } from "@konverge/kube";
-
-const CRD: ResourceType = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-};
+import { CustomResourceDefinition } from "@konverge/kube/kinds";
 
 /** A real server takes about 100 ms to serve a new definition. */
 const SERVED_LIMIT_MS = 30_000;
@@ -19,7 +12,7 @@ export async function installCrds(
   resources: readonly (ResourceType & { crd(): ApiObject })[],
   signal?: AbortSignal,
 ): Promise<void> {
-  for (const resource of resources) await client.apply(CRD, resource.crd());
+  for (const resource of resources) await client.apply(CustomResourceDefinition, resource.crd());
   const endMs = performance.now() + SERVED_LIMIT_MS;
   for (const resource of resources) {
     while (!(await isServed(client, resource))) {

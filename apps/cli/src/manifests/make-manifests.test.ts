@@ -3,16 +3,9 @@ import type { ApiObject } from "@konverge/core";
 import { defineConfig } from "@konverge/worker";
 import { defineController } from "@konverge/engine";
 import { expect, test } from "vitest";
+import { Pod } from "@konverge/kube/kinds";
 import { makeChartValues } from "./make-chart-values.ts";
 import { makeManifests, type ManifestsOptions } from "./make-manifests.ts";
-
-const Pod = {
-  group: "",
-  version: "v1",
-  kind: "Pod",
-  resource: "pods",
-  scope: "Namespaced",
-} as const;
 
 function options(settings: SettingsInput): ManifestsOptions {
   const pods = defineController({ name: "pods", for: Pod, reconcile: async () => undefined });

@@ -6,18 +6,11 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import { ignoreNotFound, isAlreadyExists, isServed, type KubeClient } from "@konverge/kube";
-import { ConfigMap, Namespace } from "konverge/kinds";
+import { ConfigMap, CustomResourceDefinition, Lease, Namespace } from "konverge/kinds";
 import { Autoscaler, Machine, NodePool } from "./kinds.ts";
 import { MAX_REPLICAS, MIN_REPLICAS, TARGET_LOAD } from "./load-plan.ts";
 import { pollUntil } from "../stage/poll-until.ts";
 
-const CustomResourceDefinition: ResourceType<ApiObject & { status?: JsonObject }> = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-};
 
 /** ConfigMaps that the handlers read, in addition to the load. */
 const SETTINGS = {
@@ -125,7 +118,6 @@ export function createWorld(client: KubeClient, namespace: string): World {
       }
     },
     async remove(leases) {
-      const Lease = await client.resolveType("coordination.k8s.io/v1", "Lease");
       await Promise.all(
         leases.map((name) => client.delete(Lease, { namespace, name }).catch(ignoreNotFound)),
       );

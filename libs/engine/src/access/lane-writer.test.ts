@@ -1,19 +1,13 @@
-import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
+import type { ApiObject, JsonObject } from "@konverge/core";
 import { MUST_READ, type ChangeDraft, type MutateResult } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import type { ObjectLanes } from "@konverge/lanes";
 import { expect, test } from "vitest";
 import { createLaneWriter, type LaneWriterOptions } from "./lane-writer.ts";
 import { createWriteGroups } from "./write-group.ts";
 
-const type: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
 const target = {
-  type,
+  type: ConfigMap,
   name: { namespace: "default", name: "hot" },
   subresource: undefined,
   uid: undefined,

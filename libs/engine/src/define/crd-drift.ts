@@ -1,21 +1,7 @@
-import {
-  isJsonObject,
-  jsonEquals,
-  type ApiObject,
-  type JsonObject,
-  type JsonValue,
-  type ResourceType,
-} from "@konverge/core";
+import { isJsonObject, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
 import { ignoreNotFound, isForbidden, type KubeClient } from "@konverge/kube";
+import { CustomResourceDefinition } from "@konverge/kube/kinds";
 import type { Resource } from "./define-resource.ts";
-
-const CRD: ResourceType<ApiObject & { spec?: JsonObject }> = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  resource: "customresourcedefinitions",
-  scope: "Cluster",
-};
 
 /** Maximum of reported fields. */
 const MOST_FIELDS = 5;
@@ -27,7 +13,7 @@ const MOST_FIELDS = 5;
 export async function findCrdDrift(resource: Resource, client: KubeClient): Promise<string[]> {
   const wanted = resource.crd();
   const live = await client
-    .get(CRD, { name: wanted.metadata.name })
+    .get(CustomResourceDefinition, { name: wanted.metadata.name })
     .catch(ignoreNotFound)
     .catch((error: unknown) => {
       if (isForbidden(error)) return undefined;

@@ -1,52 +1,38 @@
-import type { ResourceType } from "@konverge/core";
 import { describe, expect, test } from "vitest";
+import { Deployment, Node } from "../names/kinds.ts";
 import type { Patch } from "../contract/kube-client.ts";
 import { collectionPath, objectPath, parsePath } from "../names/resource-path.ts";
 import { makeIsSensitive, redactValues } from "../names/sensitive-kinds.ts";
 import { prepareApply, prepareCreate, preparePatch, prepareReplace } from "./write-request.ts";
 
-const deployment: ResourceType = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  resource: "deployments",
-  scope: "Namespaced",
-};
-const node: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Node",
-  resource: "nodes",
-  scope: "Cluster",
-};
 const target = { namespace: "n", name: "web" };
 const patch =
   (type: Patch["type"], body: any, options = {}) =>
   () =>
-    preparePatch(deployment, target, { patch: { type, body }, options });
+    preparePatch(Deployment, target, { patch: { type, body }, options });
 
 describe("paths", () => {
   test("follow group, scope and subresource", () => {
-    expect(collectionPath(deployment)).toBe("/apis/apps/v1/deployments");
-    expect(objectPath(deployment, target, "status")).toBe(
+    expect(collectionPath(Deployment)).toBe("/apis/apps/v1/deployments");
+    expect(objectPath(Deployment, target, "status")).toBe(
       "/apis/apps/v1/namespaces/n/deployments/web/status",
     );
-    expect(objectPath(node, { name: "a:b" })).toBe("/api/v1/nodes/a%3Ab");
+    expect(objectPath(Node, { name: "a:b" })).toBe("/api/v1/nodes/a%3Ab");
   });
   test.each<[string, () => unknown, string]>([
-    ["a missing namespace", () => objectPath(deployment, { name: "web" }), "namespace is missing"],
-    ["a superfluous namespace", () => objectPath(node, target), "cluster-scoped"],
+    ["a missing namespace", () => objectPath(Deployment, { name: "web" }), "namespace is missing"],
+    ["a superfluous namespace", () => objectPath(Node, target), "cluster-scoped"],
     [
       "a name with dot segments",
-      () => objectPath(deployment, { namespace: "n", name: ".." }),
+      () => objectPath(Deployment, { namespace: "n", name: ".." }),
       'name ".."',
     ],
     [
       "a name with a slash",
-      () => objectPath(deployment, { namespace: "n", name: "a/status" }),
+      () => objectPath(Deployment, { namespace: "n", name: "a/status" }),
       'name "a/status"',
     ],
-    ["an empty name", () => objectPath(deployment, { namespace: "n", name: "" }), 'name ""'],
+    ["an empty name", () => objectPath(Deployment, { namespace: "n", name: "" }), 'name ""'],
   ])("refuse %s", (_title, run, message) => {
     expect(run).toThrow(message);
   });
@@ -73,7 +59,7 @@ describe("paths", () => {
 describe("requires unguarded for writes that could overwrite unread changes", () => {
   const web = { metadata: { ...target } };
   test.each<[string, () => unknown]>([
-    ["replace without a version", () => prepareReplace(deployment, web, {})],
+    ["replace without a version", () => prepareReplace(Deployment, web, {})],
     ["merge without a version", patch("merge", { spec: {} })],
     ["strategic without a version", patch("strategic", { metadata: { labels: {} } })],
     ["json without a test", patch("json", [{ op: "replace", path: "/spec/replicas", value: 1 }])],
@@ -81,7 +67,7 @@ describe("requires unguarded for writes that could overwrite unread changes", ()
     expect(run).toThrow("unguarded");
   });
   test("accepts these writes with unguarded or a guard", () => {
-    expect(prepareReplace(deployment, web, { unguarded: true }).method).toBe("PUT");
+    expect(prepareReplace(Deployment, web, { unguarded: true }).method).toBe("PUT");
     expect(patch("merge", { spec: {} }, { unguarded: true })().contentType).toBe(
       "application/merge-patch+json",
     );
@@ -96,25 +82,25 @@ describe("requires unguarded for writes that could overwrite unread changes", ()
 
 describe("names the field of invalid input and a fix", () => {
   test.each<[string, () => unknown, string]>([
-    ["no metadata", () => prepareCreate(deployment, {}), "metadata is missing"],
+    ["no metadata", () => prepareCreate(Deployment, {}), "metadata is missing"],
     [
       "no name",
-      () => prepareCreate(deployment, { metadata: { namespace: "n" } }),
+      () => prepareCreate(Deployment, { metadata: { namespace: "n" } }),
       "metadata.name is missing",
     ],
     [
       "no namespace",
-      () => prepareCreate(deployment, { metadata: { name: "a" } }),
+      () => prepareCreate(Deployment, { metadata: { name: "a" } }),
       "metadata.namespace is missing",
     ],
     [
       "a version on create",
-      () => prepareCreate(deployment, { metadata: { ...target, resourceVersion: "1" } }),
+      () => prepareCreate(Deployment, { metadata: { ...target, resourceVersion: "1" } }),
       "metadata.resourceVersion",
     ],
     [
       "managedFields in an apply",
-      () => prepareApply(deployment, { metadata: { ...target, managedFields: [] } }, {}),
+      () => prepareApply(Deployment, { metadata: { ...target, managedFields: [] } }, {}),
       "metadata.managedFields",
     ],
     [
@@ -129,7 +115,7 @@ describe("names the field of invalid input and a fix", () => {
 });
 
 test("takes apiVersion and kind from the type", () => {
-  expect(prepareCreate(deployment, { metadata: target }).body).toEqual({
+  expect(prepareCreate(Deployment, { metadata: target }).body).toEqual({
     apiVersion: "apps/v1",
     kind: "Deployment",
     metadata: target,
@@ -142,7 +128,7 @@ test("treats Secrets and configured resources as sensitive and redacts all value
     { group: "", resource: "secrets" },
     { group: "example.com", resource: "databases" },
     { group: "x", resource: "secrets" },
-    node,
+    Node,
   ];
   expect(types.map((type) => isSensitive(type))).toEqual([true, true, false, false]);
   expect(

@@ -1,14 +1,8 @@
-import { defined, formatApiVersion, type ResourceRef, type ResourceType } from "@konverge/core";
+import { defined, formatApiVersion, type ResourceRef } from "@konverge/core";
 import { isAlreadyExists } from "../errors/kube-api-error.ts";
 import type { KubeClient } from "../contract/kube-client.ts";
+import { Event } from "../names/kinds.ts";
 
-const EVENTS: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Event",
-  resource: "events",
-  scope: "Namespaced",
-};
 const MAX_MESSAGE = 1_024;
 /** Object names may have 253 characters; this leaves room for the rest of the event's name. */
 const MAX_BASE = 200;
@@ -57,7 +51,7 @@ export async function recordEvent(client: KubeClient, input: ObjectEventInput): 
     count: 1,
   };
   try {
-    await client.create(EVENTS, event);
+    await client.create(Event, event);
   } catch (error) {
     // A repeated create whose first response was lost.
     if (!isAlreadyExists(error)) throw error;

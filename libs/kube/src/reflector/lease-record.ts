@@ -1,6 +1,10 @@
+import type { V1Lease } from "@kubernetes/client-node";
 import type { KubeClient } from "../contract/kube-client.ts";
 import { ignoreNotFound, isAlreadyExists, isConflict } from "../errors/kube-api-error.ts";
-import { LEASE, type Lease, type LeaseSpec } from "./lease.ts";
+import { Lease, type BuiltIn } from "../names/kinds.ts";
+
+type LeaseObject = BuiltIn<V1Lease>;
+type LeaseSpec = NonNullable<LeaseObject["spec"]>;
 
 export interface LeaseRecordOptions {
   readonly client: KubeClient;
@@ -16,7 +20,7 @@ export interface LeaseRecordOptions {
 export class LeaseRecord {
   readonly #options: LeaseRecordOptions;
   #seen: { readonly text: string; readonly atMs: number } | undefined;
-  #held: Lease | undefined;
+  #held: LeaseObject | undefined;
   /** Also true after a write with an unknown outcome. If false, there is nothing to release. */
   #mayBeOurs = false;
 
@@ -54,19 +58,19 @@ export class LeaseRecord {
       leaseDurationSeconds: 1,
       renewTime: microTime(new Date()),
     };
-    await this.#write(() => client.replace(LEASE, { ...found, spec }));
+    await this.#write(() => client.replace(Lease, { ...found, spec }));
     this.#mayBeOurs = false;
   }
 
-  #find(client: KubeClient): Promise<Lease | undefined> {
+  #find(client: KubeClient): Promise<LeaseObject | undefined> {
     const { namespace, name } = this.#options;
-    return client.get(LEASE, { namespace, name }).catch(ignoreNotFound);
+    return client.get(Lease, { namespace, name }).catch(ignoreNotFound);
   }
 
   #create(client: KubeClient): Promise<boolean> {
     const { namespace, name } = this.#options;
     return this.#write(() =>
-      client.create(LEASE, {
+      client.create(Lease, {
         apiVersion: "coordination.k8s.io/v1",
         kind: "Lease",
         metadata: { namespace, name },
@@ -75,9 +79,9 @@ export class LeaseRecord {
     );
   }
 
-  #hold(client: KubeClient, lease: Lease): Promise<boolean> {
+  #hold(client: KubeClient, lease: LeaseObject): Promise<boolean> {
     const spec = this.#nextSpec(lease.spec);
-    return this.#write(() => client.replace(LEASE, { ...lease, spec }));
+    return this.#write(() => client.replace(Lease, { ...lease, spec }));
   }
 
   #nextSpec(previous: LeaseSpec | undefined): LeaseSpec {
@@ -94,7 +98,7 @@ export class LeaseRecord {
     };
   }
 
-  async #write(run: () => Promise<Lease>): Promise<boolean> {
+  async #write(run: () => Promise<LeaseObject>): Promise<boolean> {
     try {
       this.#mayBeOurs = true;
       this.#held = await run();

@@ -1,17 +1,11 @@
 import { parseJson } from "@konverge/core";
 import { expect, test } from "vitest";
+import { Secret } from "../names/kinds.ts";
 import { isExpired } from "../errors/kube-api-error.ts";
 import type { WatchEvent } from "../contract/watch-event.ts";
 import { readWatch } from "./watch.ts";
 
-const type = {
-  group: "",
-  version: "v1",
-  kind: "Secret",
-  resource: "secrets",
-  scope: "Namespaced",
-} as const;
-const source = { type, ref: type, sensitive: true };
+const source = { type: Secret, ref: Secret, sensitive: true };
 
 async function* chunksOf(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);

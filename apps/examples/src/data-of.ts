@@ -1,13 +1,4 @@
-import type { ApiObject, ResourceType } from "konverge";
-
-/** The used part of a built-in kind. */
-export const ConfigMap: ResourceType<ApiObject & { data?: Record<string, string> }> = {
-  group: "",
-  version: "v1",
-  kind: "ConfigMap",
-  resource: "configmaps",
-  scope: "Namespaced",
-};
+import type { ApiObject } from "konverge";
 
 /** Data of the ConfigMap of this name; empty if it does not exist. */
 export function dataOf(

@@ -4,10 +4,12 @@ import type {
   V1ClusterRoleBinding,
   V1ConfigMap,
   V1CronJob,
+  V1CustomResourceDefinition,
   V1DaemonSet,
   V1Deployment,
   V1Ingress,
   V1Job,
+  V1Lease,
   V1Namespace,
   V1NetworkPolicy,
   V1Node,
@@ -105,6 +107,12 @@ export const StatefulSet: ResourceType<BuiltIn<V1StatefulSet>> = kind(
   "StatefulSet",
   "statefulsets",
 );
+export const CustomResourceDefinition: ResourceType<BuiltIn<V1CustomResourceDefinition>> = kind(
+  ["apiextensions.k8s.io", "v1"],
+  "CustomResourceDefinition",
+  "customresourcedefinitions",
+  "Cluster",
+);
 export const HorizontalPodAutoscaler: ResourceType<BuiltIn<V2HorizontalPodAutoscaler>> = kind(
   ["autoscaling", "v2"],
   "HorizontalPodAutoscaler",
@@ -112,6 +120,11 @@ export const HorizontalPodAutoscaler: ResourceType<BuiltIn<V2HorizontalPodAutosc
 );
 export const CronJob: ResourceType<BuiltIn<V1CronJob>> = kind(BATCH, "CronJob", "cronjobs");
 export const Job: ResourceType<BuiltIn<V1Job>> = kind(BATCH, "Job", "jobs");
+export const Lease: ResourceType<BuiltIn<V1Lease>> = kind(
+  ["coordination.k8s.io", "v1"],
+  "Lease",
+  "leases",
+);
 export const Ingress: ResourceType<BuiltIn<V1Ingress>> = kind(NETWORKING, "Ingress", "ingresses");
 export const NetworkPolicy: ResourceType<BuiltIn<V1NetworkPolicy>> = kind(
   NETWORKING,
