@@ -1,7 +1,7 @@
--- BullMQ's script unpacks its arguments; here they come as they are.
+-- BullMQ's script unpacks its arguments; here they are not packed.
 local AS_IS = { unpack = function(value) return value end }
 
--- Of all jobs of one call: the next id, the next place among those of one priority, and how many were added.
+-- For all jobs of a call: the next id, the next place within a priority, and the number of added jobs.
 local nextId, nextPlace
 local added = 0
 
@@ -18,7 +18,7 @@ local function newJob(bull, member, data, priority, now, left)
   redis.call('ZADD', bull .. 'prioritized', string.format('%.0f', priority * PRIORITY_UNIT + nextPlace % PRIORITY_UNIT), jobId)
 end
 
--- "raised" when a job that is there already must change its place; "left" is how many jobs the call may still add, with this.
+-- "raised" if an existing job must change its place; "left" is the number of jobs that the call may still add, including this.
 local function addJob(bull, member, priority, wake, raised, now, left)
   local data, owner = '{"key":"' .. member .. '"}', redis.call('GET', bull .. 'de:' .. member)
   if not owner then return newJob(bull, member, data, priority, now, left) end
@@ -26,7 +26,7 @@ local function addJob(bull, member, priority, wake, raised, now, left)
     if raised then setPriority(bull, owner, priority) end
     return
   end
-  -- It runs, backs off, or is not there any more.
+  -- It runs, backs off, or no longer exists.
   local options = cjson.decode(JOB_OPTIONS)
   options.priority, options.timestamp = priority, now
   options.de = { id = member, keepLastIfActive = true, reschedule = wake }
@@ -35,11 +35,11 @@ local function addJob(bull, member, priority, wake, raised, now, left)
     keys[i] = bull .. name
   end
   local job = bullAdd(keys, { { bull, '', JOB_NAME, now, [9] = bull .. 'de:' .. member }, data, options }, AS_IS)
-  -- A parked follow-up has the priority already; a job that backs off leaves with it.
+  -- A parked follow-up already has the priority; a job in backoff gets it when it starts.
   if raised and job == owner then redis.call('HSET', bull .. owner, 'priority', priority) end
 end
 
--- Lets workers know, as BullMQ does, once for all jobs of the call.
+-- Notifies workers like BullMQ, once for all jobs of the call.
 local function announceJobs(bull)
   if added == 0 then return end
   local h = redis.call('HMGET', bull .. 'meta', 'paused', 'concurrency')

@@ -6,8 +6,8 @@ import { waitingJobPart } from "./waiting-job.ts";
 export const BACKOFF_TYPE = "konverge";
 
 /**
- * `attempts` is the largest integer that BullMQ stores without harm; giving up is decided by the key's counters. A failed
- * job's text is short on purpose: what happened is in the attempt's record. Options that are the same for all jobs are set on
+ * `attempts` is the largest integer that BullMQ stores safely; the key's counters limit the attempts. A failed job's text
+ * is short on purpose: the attempt's record has the details. Options that are the same for all jobs are set on
  * the worker, since every job carries its options through Redis and back.
  */
 const JOB_OPTIONS = JSON.stringify({
@@ -25,8 +25,8 @@ const bullAddPart: LuaPart = {
  * without its events. `bull` is the prefix of the queue's keys, with its colon; a key is percent-encoded, so that it can stand
  * in JSON as it is.
  *
- * Most keys have no job, or one that waits already, and need a fifth of BullMQ's script, which is written here and relies on
- * its layout; the contract tests compare both. For all other cases BullMQ's own text is called, out of its package.
+ * Most keys have no job or a waiting one, and need a fifth of BullMQ's script. That part is written here and relies on
+ * BullMQ's layout; the contract tests compare both. All other cases call BullMQ's own script from its package.
  */
 export const addJobPart: LuaPart = {
   lua: readLua(new URL("add-job.lua", import.meta.url)),

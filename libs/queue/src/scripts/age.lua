@@ -1,6 +1,6 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Producers read the weights that workers are configured to; a Redis that lost them is told again.
+-- Requesters read the weights of the workers' configuration; a Redis that lost them gets them again.
 if redis.call('HGET', fair, 'weights') ~= weights then
   for _, field in ipairs(redis.call('HKEYS', fair)) do
     if string.sub(field, 1, 2) == 'w:' then redis.call('HDEL', fair, field) end
@@ -18,7 +18,7 @@ for _, member in ipairs(due) do
   local backsOff = h[3] and h[3] ~= '' and h[6] ~= '1' and nextAt > now
   local waits = h[5] ~= '1' and (pending > 0 or (not runs and h[3] and h[3] ~= ''))
   local state = readFair(fair, 0, member)
-  -- What backs off, and what is parked behind a running attempt, begins to wait when that is over.
+  -- Keys in backoff, or parked behind a running attempt, start to wait after that.
   if waits and (runs or backsOff) then
     redis.call('ZADD', ageing, runs and now or nextAt, member)
   else
@@ -26,7 +26,7 @@ for _, member in ipairs(due) do
   end
   if waits and not runs and not backsOff then
     local jobId = redis.call('GET', bull .. 'de:' .. member)
-    -- Where the queue is now, and there before what came later.
+    -- At the current place of the queue, before later requests.
     local tag = takeTag(fair, state) - state.cost - CLASS_DISTANCE[2]
     if pending > 0 then
       local ask = readAsk(h[7])
@@ -36,7 +36,7 @@ for _, member in ipairs(due) do
     if jobId then
       local priority = priorityOf(tag, state.base, 2)
       setPriority(bull, jobId, priority)
-      -- Its delay is over by our clock; by that of the worker which delayed it, it may last for hours.
+      -- Its delay has ended by Redis's clock; by the clock of the worker that delayed it, it may last for hours.
       hasten(bull, jobId, priority)
     end
   end

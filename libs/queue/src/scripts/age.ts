@@ -5,16 +5,16 @@ import { waitingJobPart } from "./waiting-job.ts";
 
 const signature = {
   name: "age",
-  /** `ageing` has the keys by since when they wait, in ms. */
+  /** `ageing` has the keys by start of their wait, in ms. */
   keys: ["fair", "ageing"],
   args: {
     /** Prefix of the key hashes. */
     hashes: "text",
     /** Prefix of BullMQ's keys. */
     bull: "text",
-    /** Most keys at once. */
+    /** Most keys per call. */
     limit: "number",
-    /** From which age a key comes first. */
+    /** Age from which a key starts first. */
     ageMs: "number",
     /** All weights as one text, to compare. */
     weights: "text",

@@ -1,4 +1,4 @@
--- Class, since, tag, floor and triggers alone, for those who need no table.
+-- Returns class, since, tag, floor and triggers without a table.
 local ASK_OF_RUN = '^(%d) (%d+) (%S+) %d (%S+) %d+\n(.*)$'
 local function readAsk(text)
   local class, since, tag, news, floor, count, triggers =

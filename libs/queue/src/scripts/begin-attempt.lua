@@ -2,7 +2,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText, leaseUntil = string.format('%d', now), string.format('%d', now + leaseMs)
 local aged, highest = {}, 0
--- Root of the cluster's or shard's names, and key.
+-- Root of the cluster's or shard's names, and the key.
 local KEY_HASH = '^(.-}/)key/(.*)$'
 local anyPause = redis.call('EXISTS', pauses) == 1
 
@@ -15,13 +15,13 @@ local function readRun(text)
     triggers = triggers or '' }
 end
 
--- A run leaves its trace context for its retries, with its number: one that is finished left it for nobody.
+-- A run stores its trace context for its retries, with its number; it is void after the run has finished.
 local function traceOf(left, finished)
   local number, trace = string.match(left or '', '^(%d+) (.+)$')
   if number and int(number) > finished then return trace end
 end
 
--- Of a caller where there is one, since callers look for their trace; else of the oldest that has one.
+-- The caller's trace context if there is one, because callers look for their trace, else the oldest.
 local function findTrace(triggers, kinds)
   for _, kind in ipairs(kinds) do
     local trace = string.match(triggers, '"kind":"' .. kind .. '"[^\n]-"traceparent":"([%x-]+)"')
@@ -42,7 +42,7 @@ local function recordLost(key, epoch, covered)
   redis.call('LTRIM', list, 0, kept - 1)
   redis.call('PEXPIRE', list, retentionMs)
   -- The search index is the stream "records" under the same root; attempts that end are added by their workers.
-  -- Of a shard, whose tag has a slash before it, the index is elsewhere: there the record of the key must do.
+  -- A shard, whose tag has a slash before it, cannot reach the index; the record of the key must suffice.
   if string.find(root, '{[^}]*/[^}]*}') then return end
   local index = root .. 'records'
   local row = '[' .. cjson.encode(id) .. ',' .. epoch .. ',"lost","",[],[],' .. run.startedAt .. ',' ..
@@ -70,7 +70,7 @@ local function begin(key, owner)
     recordLost(key, h[5], covered)
     redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
     if redis.call('HGET', aborts, memberOf(key)) == h[5] then
-      -- Cancelled while it was dying: nobody is left to run it for.
+      -- Cancelled while its worker died: no request is left.
       redis.call('HDEL', aborts, memberOf(key))
       redis.call('HSET', key, 'finished', covered)
       h[4], open = covered, false
@@ -82,7 +82,7 @@ local function begin(key, owner)
   end
   if h[12] == '1' then return { 'dead' } end
   local number, finished, pending = h[2] or '0', int(h[4]), h[3] and h[3] ~= '0'
-  -- The number is higher when what waited was withdrawn.
+  -- The number is higher if waiting requests were cancelled.
   if not pending and h[2] and finished >= int(covered) and not open then
     if finished < int(number) then redis.call('HSET', key, 'covered', number, 'finished', number) end
     return { 'covered' }
@@ -102,7 +102,7 @@ local function begin(key, owner)
   else
     tag = redis.call('HGET', key, 'retryTag')
   end
-  -- A retry is as old as what it tries to fulfil.
+  -- A retry has the age of its requests.
   local trace
   if finished < int(covered) then
     local past = redis.call('HMGET', key, 'run', 'runTrace')
@@ -130,7 +130,7 @@ local function begin(key, owner)
   return { 'run', lost > 0 and counters .. ' ' .. lost or counters, run, trace }
 end
 
--- Places and ages of what began.
+-- Places and ages of the keys that began.
 local function settle()
   if #aged > 0 then redis.call('ZREM', ageing, unpack(aged)) end
   if highest > (tonumber(redis.call('HGET', fair, 'v')) or 0) then redis.call('HSET', fair, 'v', highest) end

@@ -9,13 +9,13 @@ import { isPausedPart } from "./is-paused.ts";
  * `begin` returns:
  * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }; behind covered, where an
  *   epoch has just been found that never ended, how many of them there were in a row. Failures of another generation are not
- *   counted; conflicts are, since the writer of the generations may be the one that wins the races
+ *   counted; conflicts are, since the writer of the generations may be the competing writer
  * - { "busy", ms left of another epoch's lease }
  * - { "backoff", failures, now in ms, epochs in a row that never ended }: not for the first time in a row
- * - { "dead" }: rejected until a user asks or the generation changes; what was requested stays
- * - { "covered" }: nothing was requested since the last finished attempt began, or a user has withdrawn it
- * - { "paused" }: what was requested stays, and the key is parked until the pause is ended. Where nothing is paused that costs
- *   one EXISTS a call
+ * - { "dead" }: rejected until a user asks or the generation changes; requests stay pending
+ * - { "covered" }: nothing was requested since the last finished attempt began, or a user has cancelled it
+ * - { "paused" }: requests stay pending, and the key is parked until the pause ends. Without pauses this costs one EXISTS per
+ *   call
  *
  * `run` is a field of the key hash as well: startedAt, worker, class, since (when the oldest request that it covers was
  * made), floor or "-", generation, a line each; then the triggers. Numbers are kept as texts where they are only passed

@@ -38,9 +38,9 @@ const signature = {
 } as const;
 
 /**
- * Begins the jobs that BullMQ has just handed to slots of this worker, found by their locks: sent behind BullMQ's finishes of
- * the jobs before them, so that a reconcile takes one round trip and not two. Undefined for a slot that got no job, or whose
- * job is not near the head any more.
+ * Begins the jobs that BullMQ has just returned to slots of this worker, found by their locks. Sent after BullMQ's finishes
+ * of the previous jobs, so that a reconcile takes one round trip instead of two. Undefined for a slot without a job, or
+ * whose job is no longer near the head.
  *
  * Names of key hashes and jobs are built here; they share the hash tag of the keys.
  */

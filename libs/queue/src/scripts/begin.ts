@@ -16,7 +16,7 @@ const signature = {
   each: { keys: ["key"], args: { owner: "text" } },
 } as const;
 
-/** Takes the key lease for attempts that are about to start. Several at once, because each call has a fixed cost. */
+/** Takes the key lease for attempts that are about to start. Combines several, because each call has a fixed cost. */
 export const beginScript: Script<typeof signature, Begun[]> = defineScript(signature, {
   lua: readLua(new URL("begin.lua", import.meta.url)),
   include: [beginAttemptPart],

@@ -22,9 +22,9 @@ export type Begun =
       /** Attempts in a row, up to this one, that never ended; 0 unless the last of them was found now. */
       readonly lost: number;
     }
-  /** Another epoch runs. */
+  /** Another epoch is running. */
   | { readonly kind: "busy"; readonly waitMs: number }
-  /** Attempts of this key die with their workers; it waits before the next. */
+  /** Attempts of this key were lost with their workers; the key backs off before the next. */
   | {
       readonly kind: "backoff";
       readonly failures: number;

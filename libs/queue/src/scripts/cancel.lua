@@ -11,7 +11,7 @@ redis.call('PEXPIRE', cancelled, retentionMs)
 redis.call('HSET', key, 'cancels', '1')
 logAction(actions, noteAt(action, now))
 
--- Of those that an attempt has begun for, and of those that none has.
+-- Counts of requests with and without a begun attempt.
 local begun, waiting = 0, 0
 for _, field in ipairs(redis.call('HKEYS', cancelled)) do
   local each = tonumber(field)

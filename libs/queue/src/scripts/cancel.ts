@@ -2,8 +2,8 @@ import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
 import { actionLogPart } from "./action-log.ts";
 
 /**
- * `unknown`: no such request. `alreadyFinished`, also if it was withdrawn before: nothing was changed. `cancelled`: no other request
- * waits. `detached`: the key continues for others. `aborting`: the attempt that runs for it is being ended.
+ * `unknown`: no such request. `alreadyFinished`, also if it was cancelled before: nothing was changed. `cancelled`: no other request
+ * waits. `detached`: the key continues for others. `aborting`: its attempt is being aborted.
  */
 export type CancelAnswer = "unknown" | "alreadyFinished" | "cancelled" | "detached" | "aborting";
 
@@ -23,8 +23,8 @@ const signature = {
 } as const;
 
 /**
- * Withdraws one request. What others requested of the same key stays: the key is released, or its attempt aborted, only when
- * every request that it waits or runs for has been withdrawn.
+ * Cancels one request. Other requests of the key remain: the key is released, or its attempt aborted, only after every
+ * request that it waits or runs for was cancelled.
  */
 export const cancelScript: Script<typeof signature, CancelAnswer> = defineScript(signature, {
   lua: readLua(new URL("cancel.lua", import.meta.url)),

@@ -1,7 +1,7 @@
 import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 
 interface BindingAnswer {
-  /** The uid that holds the name. */
+  /** The uid that owns the name. */
   readonly uid: string;
   /** The number of shards; undefined if the uid is another cluster's. */
   readonly shards: string | undefined;
@@ -16,8 +16,8 @@ const signature = {
 } as const;
 
 /**
- * Claims a cluster's name and its number of shards where they are free, and announces controllers when both are as given: in
- * one step, so that a Redis that loses its data in between never has controllers without their binding.
+ * Claims a cluster's name and its number of shards if they are free, and announces controllers if both match. One step, so
+ * that a Redis that loses its data never has controllers without their binding.
  */
 export const claimBindingScript: Script<typeof signature, BindingAnswer> = defineScript(signature, {
   lua: readLua(new URL("claim-binding.lua", import.meta.url)),

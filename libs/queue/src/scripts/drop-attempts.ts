@@ -5,12 +5,12 @@ const signature = {
   /** A list, newest first. */
   keys: ["attempts"],
   args: {
-    /** Attempts that ended up to then are dropped. */
+    /** Drops attempts that ended up to this time. */
     untilMs: "number",
   },
 } as const;
 
-/** Drops the oldest attempts of a key. Only reads and pops, which a Redis that is full allows. */
+/** Drops the oldest attempts of a key. Only reads and pops, which a full Redis allows. */
 export const dropAttemptsScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("drop-attempts.lua", import.meta.url)),
   answer: replyNumber,

@@ -1,11 +1,11 @@
 local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d)$'
--- Lists are cut now and then, and live on now and then; each time would cost as much as the entry itself.
+-- Lists are trimmed and their expiry renewed occasionally; doing so each time would cost as much as the entry.
 local SLACK, REFRESH_EVERY = 8, 8
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- A full Redis refuses what needs memory, unless the script has written already: a command that needs none, and here does
--- nothing, lets attempts end, and that makes room (redis.io, "Eval scripts with memory limits").
+-- A full Redis rejects commands that need memory, unless the script has already written. This command needs none and has no
+-- effect, so that attempts can end, which frees memory (redis.io, "Eval scripts with memory limits").
 redis.call('PERSIST', timers)
 
 local anyAbort = redis.call('EXISTS', aborts) == 1
@@ -22,7 +22,7 @@ local function place(key, base, ask)
   return priorityOf(tonumber(redis.call('HGET', key, 'retryTag')) or 0, base, 3)
 end
 
--- Where a key waits for its retry. What was requested meanwhile has its place already; without, the retry takes one.
+-- The place of a key that waits for its retry: that of the requests made meanwhile, else a new one.
 local function wait(key, member, pending, hold, delayMs)
   if hold ~= '' then redis.call('HSET', key, 'hold', hold, 'nextAt', now + delayMs) end
   local state, ask = readFair(fair, 3, member), askOf(key, pending)
@@ -54,7 +54,7 @@ local function finish(attempt)
     redis.call('HDEL', aborts, memberOf(key))
     final = true
   end
-  -- Closed already: by this same end, or by a begin that took the attempt for lost.
+  -- Already closed: by this same end, or by a begin that counted the attempt as lost.
   if h[2] ~= attempt.owner then
     if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return { 'fenced', 0 } end
     if final then return STORED end

@@ -47,8 +47,7 @@ const signature = {
 
 /**
  * Stores how attempts ended and releases their leases. Fenced: when another epoch has taken over, nothing is changed.
- * What the attempt itself has (its counters, the number it covers) comes with it, since its lease kept others from
- * changing it. The same end twice is stored once. An attempt that a user cancelled is the last of its requests, however it
+ * The attempt passes its counters and the number it covers, since its lease prevented changes. The same end twice is stored once. An attempt that a user cancelled is the last of its requests, however it
  * ended.
  */
 export const endScript: Script<typeof signature, Ended[]> = defineScript(signature, {

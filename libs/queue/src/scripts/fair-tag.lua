@@ -1,6 +1,6 @@
 local CLASS_DISTANCE = { [0] = 0, 0, 16, 64, 1024 }
 local MAX_PRIORITY = 2097151
--- Places behind v from which a request counts as waiting in a backlog.
+-- Distance from v from which a request counts as part of a backlog.
 local AGEING_BACKLOG = 64
 
 local function tenantOf(member) return string.match(member, '^[^/]*/[^/]*/[^/]*/([^/]*)/') or '_' end

@@ -29,8 +29,8 @@ const signature = {
 } as const;
 
 /**
- * Claims due timers. A claim that nobody acknowledges (ZREM from `firing`) is due again, so that a pump that dies loses none;
- * a timer armed meanwhile lives in the other set and is not touched by the acknowledgement.
+ * Claims due timers. A claim without an acknowledgement (ZREM from `firing`) becomes due again, so a crashed pump loses none.
+ * A timer armed meanwhile is in the other set, unaffected by the acknowledgement.
  */
 export const fireScript: Script<typeof signature, FireAnswer> = defineScript(signature, {
   lua: readLua(new URL("fire.lua", import.meta.url)),

@@ -15,7 +15,7 @@ const signature = {
 
 /**
  * How long the key that starts next has been waiting, in ms: for its oldest request, but not while it backed off; 0 when none
- * waits. Since a key that has waited for the ageing bound comes first, no key waits much longer than this.
+ * waits. Keys that reach the aging time start first, so no key waits much longer than this.
  *
  * Names of key hashes and jobs are built here; they share the hash tag of the key.
  */

@@ -10,12 +10,12 @@ const signature = {
   name: "incarnation",
   keys: ["incarnation"],
   args: {
-    /** A text that is used once. */
+    /** A unique text. */
     fresh: "text",
   },
 } as const;
 
-/** Reads the marker by which a loss of data is noticed; writes it where it is missing. */
+/** Reads the marker that detects a loss of data; writes it if it is missing. */
 export const incarnationScript: Script<typeof signature, IncarnationAnswer> = defineScript(
   signature,
   {

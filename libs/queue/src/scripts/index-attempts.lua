@@ -6,7 +6,7 @@ for _, row in ipairs(each) do
 end
 local first = redis.call('XRANGE', index, '-', '+', 'COUNT', 1)[1]
 if not first then return { 0 } end
--- The first row's own bytes are left out: what lies before it is gone.
+-- Excludes the first row's own bytes, because earlier rows were dropped.
 local kept = sum - tonumber(first[2][4])
 local answer = { kept }
 local free = math.max(kept - budget, 0) + beyond

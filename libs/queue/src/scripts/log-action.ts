@@ -10,7 +10,7 @@ const signature = {
   },
 } as const;
 
-/** Keeps an operator action that consists of several commands. */
+/** Logs an operator action that consists of several commands. */
 export const logActionScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("log-action.lua", import.meta.url)),
   include: [actionLogPart],

@@ -2,7 +2,7 @@ import { defineScript, readLua, replyText, type Script } from "@konverge/redis";
 
 const signature = {
   name: "memory-of",
-  /** Where the server is asked that has this key. */
+  /** Selects the server that has this key. */
   keys: ["_key"],
 } as const;
 

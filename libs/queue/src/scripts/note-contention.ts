@@ -2,18 +2,18 @@ import { defineScript, readLua, replyList, replyNumber, type Script } from "@kon
 
 const signature = {
   name: "note-contention",
-  /** Of the object (hash, one field per pair); hot objects and flips of the hour (sorted sets). */
+  /** The object's hash, with one field per pair; sorted sets of the hour's contended objects and ownership flips. */
   keys: ["contention", "hot", "flips"],
   args: {
     object: "text",
-    /** Longest time between two of one episode. */
+    /** Longest pause within an episode. */
     pauseMs: "number",
     retentionMs: "text",
     /** Most pairs kept. */
     most: "number",
     /** Most members of the sorted sets. */
     members: "number",
-    /** Lost races. */
+    /** Conflicts. */
     lost: "number",
   },
   /** `kind`: conflict or takeover. */
@@ -21,10 +21,10 @@ const signature = {
 } as const;
 
 /**
- * Counts which managers won against us on an object, and from which we took fields. A pair is one manager and one field.
- * Returns, per pair, its count in this episode.
+ * Counts conflicts with the managers of an object, and fields taken over from them. A pair is one manager and one field.
+ * Returns, per pair, its count in the current episode.
  *
- * A pair's value is "count episode firstMs lastMs": of all time, and since it began after a pause.
+ * A pair's value is "count episode firstMs lastMs": the total, and the count since the last pause.
  */
 export const noteContentionScript: Script<typeof signature, number[]> = defineScript(signature, {
   lua: readLua(new URL("note-contention.lua", import.meta.url)),

@@ -5,7 +5,7 @@ local h = redis.call('HMGET', fair, 'v', 'base', 'next', 'rebasedAt')
 local v, base, goal = tonumber(h[1]) or 0, tonumber(h[2]) or 0, tonumber(h[3])
 local prioritized = bull .. 'prioritized'
 
--- The priority that a waiting job should have, counted from "from"; nil for a job that is not ours.
+-- The priority of a waiting job, counted from "from"; nil for a foreign job.
 local function shouldBe(jobId, from)
   local member = redis.call('HGET', bull .. jobId, 'deid')
   if not member then return nil end
@@ -22,7 +22,7 @@ if not goal then
   end
 end
 if goal then
-  -- Those that were moved lie below the distance by which the base moves, those that were not above it.
+  -- Moved jobs are below the distance by which the base moves, the others above it.
   local jobs = redis.call('ZRANGEBYSCORE', prioritized, string.format('%.0f', (goal - base) * PRIORITY_UNIT), '+inf',
     'LIMIT', 0, limit)
   local moved = 0
@@ -34,7 +34,7 @@ if goal then
     end
   end
   if #jobs == limit and moved > 0 then return 1 end
-  -- Flows that the queue has passed say nothing any more.
+  -- Flows that the queue has passed are obsolete.
   local passed, flat = { 'HDEL', fair, 'next' }, redis.call('HGETALL', fair)
   for i = 1, #flat, 2 do
     if string.find(flat[i], '^%d+:') and tonumber(flat[i + 1]) <= v and #passed < 5000 then passed[#passed + 1] = flat[i] end

@@ -19,9 +19,9 @@ const signature = {
 } as const;
 
 /**
- * Keeps BullMQ's priorities below their limit of 2,097,151: when the queue has come far, tags count from a later base, and
- * the priorities of waiting jobs are computed anew, some at a time, the most urgent first, so that order holds. Jobs that
- * come in with a priority of the old base (a follow-up parked before, a retry) are found at the far end for an hour.
+ * Keeps BullMQ's priorities below their limit of 2,097,151: far from the base, tags count from a later base, and the
+ * priorities of waiting jobs are recomputed in parts, most urgent first, so that the order holds. Jobs that arrive with a
+ * priority of the old base (an earlier parked follow-up, a retry) are searched at the end for an hour.
  * Returns true while there is more to do at once.
  */
 export const rebaseScript: Script<typeof signature, boolean> = defineScript(signature, {

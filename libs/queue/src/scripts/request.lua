@@ -1,9 +1,9 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText = string.format('%d', now)
--- What is written once for all requests of the call: flows that moved, new members of the index and of those that age.
+-- Written once for all requests of the call: changed flows, new members of the index and of the aging set.
 local flows, indexed, waitsSince = {}, {}, {}
--- How many keys waited before the call, as soon as somebody has asked.
+-- The number of keys that waited before the call, read on demand.
 local before
 
 local function flowOf(class, member)
@@ -53,7 +53,7 @@ local function request(item, left)
   ask.count = ask.count + 1
 
   local state = flowOf(ask.class, member)
-  -- A better class that joins brings its own place, unless the place that the key has is better still.
+  -- A more urgent class sets its own place, unless the key's place is better.
   if waiting == 0 or (class < waiting and tagOf(state) < ask.tag) then ask.tag = nextTag(state) end
 
   local isGone, numberText, waits = hash[7] == '1', string.format('%d', number), string.format('%d', pending + 1)
@@ -71,7 +71,7 @@ local function request(item, left)
     redis.call('PERSIST', key)
   end
   if number == 1 or isGone then note(indexed, '0', member) end
-  -- Where nothing waits, nothing has to age.
+  -- Without waiting requests, the key does not age.
   if pending == 0 and (ask.class > 2 or ask.tag - state.v > AGEING_BACKLOG) then
     note(waitsSince, nowText, member)
   end

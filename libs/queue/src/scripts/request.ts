@@ -55,10 +55,10 @@ const signature = {
 
 /**
  * Merges requests into the hashes of their keys and gives each key its job, in one step: an acknowledged request has a
- * job, and one that starts covers the request. Several at once, because each call has a fixed cost; one that fails does not
- * harm the others. Only what would add a job is rejected: a key that runs, waits, or backs off has one.
+ * job, and one that starts covers the request. Combines several, because each call has a fixed cost; a failing one does not
+ * affect the others. Rejects only requests that would add a job: a key that runs, waits or backs off has one.
  *
- * Wakes a key from its backoff only for new events, and as often as its bucket allows (news.ts); a user always does.
+ * Ends a backoff only for new events, as often as the key's bucket allows (news.ts); a user request always does.
  * A resourceVersion counts as floor only where versions compare (digits; longer is newer, KEP-5504).
  *
  * Names of jobs are built here; they share the hash tag of the keys.

@@ -14,8 +14,8 @@ const signature = {
 } as const;
 
 /**
- * Ends a pause. From here on the keys that are parked are being resumed (unpark.ts): by this process, and when its claim
- * expires, by any worker. Returns false if the scope was not paused.
+ * Ends a pause and starts resuming parked keys (unpark.ts): by this process, and after its claim has expired, by any
+ * worker. Returns false if the scope was not paused.
  */
 export const resumeScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("resume.lua", import.meta.url)),

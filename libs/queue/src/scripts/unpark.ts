@@ -26,8 +26,8 @@ const signature = {
 
 /**
  * Takes a step in resuming parked keys: those without a pause become due timers, which are requested before they are removed.
- * The text `resuming` is until when the process that resumes claims the work, a space, and the last key that was examined. A
- * key that is parked meanwhile belongs to a pause that still holds, so one pass is enough; another resume begins it anew.
+ * The text `resuming` is the end of the resuming process's claim, a space, and the last examined key. A key parked meanwhile
+ * belongs to another pause, so one pass is enough; another resume restarts it.
  */
 export const unparkScript: Script<typeof signature, UnparkAnswer> = defineScript(signature, {
   lua: readLua(new URL("unpark.lua", import.meta.url)),

@@ -1,6 +1,6 @@
 local PRIORITY_UNIT = 4294967296
 
--- Lets a delayed job go: any worker's clock finds it due, also one that is behind. BullMQ moves it, woken by its marker.
+-- Ends a job's delay: it is due by any worker's clock, also a slow one. BullMQ's marker wakes a worker to move it.
 local function hasten(bull, jobId, priority)
   if not redis.call('ZSCORE', bull .. 'delayed', jobId) then return end
   redis.call('HSET', bull .. jobId, 'priority', priority)

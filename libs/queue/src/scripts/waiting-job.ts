@@ -1,8 +1,8 @@
 import { readLua, type LuaPart } from "@konverge/redis";
 
 /**
- * `setPriority` and `hasten` change the priority of a job that waits, and end its delay: what BullMQ's changePriority does,
- * for many jobs in one script. They rely on BullMQ's layout (score = priority * 2^32 + counter; hash field `priority`; delayed
+ * `setPriority` and `hasten` change the priority of a waiting job and end its delay, like BullMQ's changePriority, for many
+ * jobs in one script. They rely on BullMQ's layout (score = priority * 2^32 + counter; hash field `priority`; delayed
  * jobs by the time when they are due); the contract tests compare it. `bull` is the prefix of the queue's keys, with its colon.
  */
 export const waitingJobPart: LuaPart = {

@@ -10,8 +10,8 @@ const signature = {
 } as const;
 
 /**
- * Checks whether a key that has just begun to back off may start at once, because of a new event that came while it ran.
- * Returns the priority to wake its job with, or 0.
+ * Checks whether a key in a new backoff may start immediately, because of a new event during its attempt. Returns the
+ * priority for its job, or 0.
  */
 export const wakeScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("wake.lua", import.meta.url)),
