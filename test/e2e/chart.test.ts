@@ -181,7 +181,7 @@ test.for([
   { wrong: { image, api: { ingress: { enabled: true } } }, error: "at '/api/ingress/host'" },
 ])("rejects invalid values with their path: $error", async ({ wrong, error }, context) => {
   isSkipped(context);
-  const failed = (await template(await valuesFile(wrong)).catch((error: unknown) => error)) as {
+  const failed = (await template(await valuesFile(wrong)).catch((thrown: unknown) => thrown)) as {
     readonly stderr: string;
   };
   expect(failed.stderr).toContain(error);

@@ -28,8 +28,8 @@ test("a new outcome breaks the build in every file that must handle it", async (
     verbatimSymlinks: true,
   });
   const installed = globSync(["node_modules/*", "{apps,libs,infra}/*/node_modules"]);
-  for (const path of installed.filter((path) => path !== "node_modules/@konverge")) {
-    await symlink(join(process.cwd(), path), join(copy, path));
+  for (const folder of installed.filter((name) => name !== "node_modules/@konverge")) {
+    await symlink(join(process.cwd(), folder), join(copy, folder));
   }
   const file = join(copy, "libs/core/src/outcome.ts");
   const text = await readFile(file, "utf8");
