@@ -129,7 +129,6 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
           found = [...workers].find((worker) => worker !== other && worker.workerId === identity);
           return found !== undefined;
         },
-        20_000,
       );
       return found as unknown as FleetWorker;
     },

@@ -217,7 +217,7 @@ async function prepareObjects({ admin }: FleetPlane, namespace: string): Promise
     await admin.create(CustomResourceDefinition, resource.crd()).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;
     });
-    await until(`${resource.kind} is served`, () => isServed(admin, resource), 30_000);
+    await until(`${resource.kind} is served`, () => isServed(admin, resource));
   }
   for (const mode of MODES) {
     await admin.create(ConfigMap, {

@@ -93,7 +93,7 @@ test(
       await startWorker();
       for (const { id } of accepted) {
         const finished = async () => (await queue.getRequest(id))?.phase === "finished";
-        await until(`request ${id} is finished`, finished, 60_000);
+        await until(`request ${id} is finished`, finished);
       }
       clearTimeout(goOn);
       stopped?.kill("SIGCONT");

@@ -3,6 +3,7 @@ import { createLocalGate } from "@konverge/core";
 import { createGuard, type GuardEvent } from "@konverge/guard";
 import { startLoad, untilSteady, type Arm, type RunningLoad } from "./outage-load.ts";
 import type { OutagePlane } from "./outage-plane.ts";
+import { until } from "../support/until.ts";
 
 export type Fault = "etcd" | "throttle" | "restart";
 
@@ -10,7 +11,9 @@ export interface ExperimentOptions {
   readonly plane: OutagePlane;
   readonly redisUrl: string;
   readonly fault: Fault;
+  /** The minimum length of the fault. It also lasts until `leastSent` calls were sent. */
   readonly faultMs: number;
+  readonly leastSent?: number;
   readonly keys: number;
   readonly arm: "guard" | "jitter";
 }
@@ -36,6 +39,8 @@ export interface ArmResult {
 /** The load of the experiment: 64 concurrent attempts in total. */
 const WORKERS = 4;
 const CONCURRENCY = 16;
+/** The maximum of calls in flight when the fault begins. */
+export const SLOTS = WORKERS * CONCURRENCY;
 const PERIOD_MS = 5_000;
 const DEADLINE_MS = 1_000;
 export const RATE = 500;
@@ -43,7 +48,7 @@ const BURST = 1_000;
 
 /** Runs one arm with one fault: steady, during the fault, and until it is steady again. */
 export async function runArm(options: ExperimentOptions): Promise<ArmResult> {
-  const { plane, fault, faultMs, keys } = options;
+  const { plane, fault, faultMs, keys, leastSent = 0 } = options;
   const events: GuardEvent[] = [];
   const load = await startLoad({
     kubeconfig: plane.kubeconfig,
@@ -57,11 +62,15 @@ export async function runArm(options: ExperimentOptions): Promise<ArmResult> {
   });
   const usual = (keys * 1_000) / PERIOD_MS;
   try {
-    await untilSteady(load, usual, "the load is steady before the fault");
+    const steady = (sinceMs: number, what: string) =>
+      untilSteady(load, { sinceMs, perSecond: usual }, what);
+    await steady(0, "the load is steady before the fault");
     const faultFromMs = load.now();
-    await during(plane, fault, faultMs);
+    const isOver = () =>
+      load.now() >= faultFromMs + faultMs && load.sentBetween(faultFromMs, Infinity) >= leastSent;
+    await during(plane, fault, () => until("the fault is over", isOver, faultMs + 120_000));
     const faultToMs = load.now();
-    await untilSteady(load, usual, "the load is steady after the fault");
+    await steady(faultToMs, "the load is steady after the fault");
     await reachAll(load, keys, faultToMs);
     const recoveredMs = load.now() - faultToMs;
     return {
@@ -81,8 +90,11 @@ export async function runArm(options: ExperimentOptions): Promise<ArmResult> {
   }
 }
 
-async function during(plane: OutagePlane, fault: Fault, faultMs: number): Promise<void> {
-  const wait = () => new Promise((resolve) => setTimeout(resolve, faultMs));
+async function during(
+  plane: OutagePlane,
+  fault: Fault,
+  wait: () => Promise<unknown>,
+): Promise<void> {
   switch (fault) {
     case "etcd":
       plane.freezeEtcd();
@@ -103,7 +115,7 @@ async function during(plane: OutagePlane, fault: Fault, faultMs: number): Promis
 }
 
 async function reachAll(load: RunningLoad, keys: number, sinceMs: number): Promise<void> {
-  const endMs = load.now() + 60_000;
+  const endMs = load.now() + 120_000;
   while (load.reachedSince(sinceMs) < keys && load.now() < endMs) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

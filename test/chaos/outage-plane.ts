@@ -127,7 +127,7 @@ export async function startOutagePlane(): Promise<OutagePlane> {
     async startServer() {
       const [program = "", ...args] = command;
       restarted = spawn(program, args, { stdio: "ignore" });
-      await until("the new API server answers", () => answers(admin), 60_000);
+      await until("the new API server answers", () => answers(admin));
     },
     async [Symbol.asyncDispose]() {
       process.kill(plane.pids.etcd, "SIGCONT");

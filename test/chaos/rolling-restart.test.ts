@@ -27,7 +27,6 @@ test(
     await until(
       "all objects match the new version",
       async () => (differences = await fleet.differences(V2)).length === 0,
-      60_000,
     ).catch((error: unknown) => {
       throw new Error(differences.join("\n"), { cause: error });
     });

@@ -218,15 +218,11 @@ test("K18: a crash of Redis with its AOF kept loses neither the running job nor 
     await redis.kill();
     held.release();
     redis = await startRedis({ dir, port: redis.port, extraArgs: ["--appendfsync", "always"] });
-    await until("the follow-up", () => runs.length > 1 && runs.at(-1), 30_000);
-    await until(
-      "its end",
-      async () => {
-        const counts = await queue.getJobCounts("wait", "prioritized", "active", "delayed");
-        return Object.values(counts).every((count) => count === 0);
-      },
-      30_000,
-    );
+    await until("the follow-up", () => runs.length > 1 && runs.at(-1));
+    await until("its end", async () => {
+      const counts = await queue.getJobCounts("wait", "prioritized", "active", "delayed");
+      return Object.values(counts).every((count) => count === 0);
+    });
     expect(runs.at(-1)).toEqual(["2", 1]);
     expect(await queue.getJobCountByTypes("failed")).toBe(0);
   } finally {

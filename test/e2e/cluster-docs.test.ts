@@ -46,7 +46,7 @@ async function readersShell(
     const { stdout } = await run("sh", ["-eu", "-c", script], {
       cwd: folder,
       env,
-      timeout: 120_000,
+      timeout: 400_000,
     });
     return stdout;
   };

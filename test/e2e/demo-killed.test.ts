@@ -47,7 +47,7 @@ test.each([
   },
 ])(
   "kill -9 of the demo's main process in the middle of the $scenario scenario leaves no process and no file",
-  { timeout: 120_000 },
+  { timeout: 400_000 },
   async ({ scenario, middle, parts }) => {
     const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
     const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "--scenario", scenario], {
@@ -99,7 +99,7 @@ test.each([
         expect(left()).toEqual([]);
         expect(ours()).toEqual([]);
       },
-      { timeout: 30_000, interval: 200 },
+      { timeout: 120_000, interval: 200 },
     );
   },
 );

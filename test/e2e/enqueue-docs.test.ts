@@ -77,7 +77,7 @@ beforeEach(async () => {
   type = async (script, env = {}) => {
     const { stdout } = await run("sh", ["-eu", "-c", script], {
       cwd: folder,
-      timeout: 100_000,
+      timeout: 400_000,
       env: {
         ...process.env,
         HOME: folder,

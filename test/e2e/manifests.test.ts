@@ -180,7 +180,7 @@ async function playStory(admin: KubeClient, namespace: string): Promise<void> {
       listed.every(({ status }) => status?.machines === perPool)
     );
   };
-  await until("two machines a pool", () => machines(2), 30_000);
+  await until("two machines a pool", () => machines(2));
   for (const [step, load] of [40, 10, 30].entries()) {
     await admin.mutate(ConfigMap, { namespace, name: "load" }, (draft) => {
       draft.data = loadOf(load);
@@ -190,7 +190,7 @@ async function playStory(admin: KubeClient, namespace: string): Promise<void> {
         (draft.metadata.labels ??= {})["demo.konverge.dev/step"] = String(step);
       });
     }
-    await until(`${load / 10} machines a pool`, () => machines(load / 10), 30_000);
+    await until(`${load / 10} machines a pool`, () => machines(load / 10));
   }
   for (const { metadata } of (await admin.list(Autoscaler, { namespace })).items) {
     await admin.delete(Autoscaler, { namespace, name: metadata.name });
@@ -262,7 +262,7 @@ test("an undeclared call of a handler is rejected and named in the log", async (
     worker.lines.filter(
       (line) => line.includes("cannot patch resource") && line.includes("/default/unsaid"),
     );
-  await until("it is logged", () => logged().length > 0, 30_000);
+  await until("it is logged", () => logged().length > 0);
   expect(JSON.parse(logged()[0] ?? "")).toMatchObject({
     outcome: "rejected",
     err: {

@@ -136,10 +136,8 @@ async function served(admin: KubeClient, crd: ApiObject): Promise<void> {
   const { group, names, scope, versions } = (crd as never as { spec: CrdSpec }).spec;
   const { plural: resource, kind } = names;
   const version = versions[0]?.name ?? "";
-  await until(
-    `${resource}.${group} is served`,
-    () => isServed(admin, { group, version, kind, resource, scope }),
-    20_000,
+  await until(`${resource}.${group} is served`, () =>
+    isServed(admin, { group, version, kind, resource, scope }),
   );
 }
 

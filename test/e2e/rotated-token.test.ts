@@ -54,7 +54,7 @@ test("a revoked token is replaced from its file, and the worker continues", asyn
   const target = { namespace: "default", name: "blue" };
   await admin.create(NodePool, { metadata: target, spec: { replicas: 1 } });
   const machines = async () => (await admin.get(NodePool, target)).status?.machines;
-  await until("one machine", async () => (await machines()) === 1, 30_000);
+  await until("one machine", async () => (await machines()) === 1);
   await rotate("second");
   await admin.delete(Secret, { namespace: ACCOUNT.namespace, name: "first" });
   // The API server caches a token for some seconds before it rejects it.
@@ -65,19 +65,11 @@ test("a revoked token is replaced from its file, and the worker continues", asyn
       draft.spec.replicas = replicas;
     });
   };
-  await until(
-    "a call was rejected",
-    async () => {
-      if ((await machines()) === replicas) await scale();
-      return await isRefused();
-    },
-    30_000,
-  );
+  await until("a call was rejected", async () => {
+    if ((await machines()) === replicas) await scale();
+    return await isRefused();
+  });
   await scale();
-  await until(
-    "the later change is reconciled",
-    async () => (await machines()) === replicas,
-    30_000,
-  );
+  await until("the later change is reconciled", async () => (await machines()) === replicas);
   expect(await worker.stop()).toBe(0);
 });

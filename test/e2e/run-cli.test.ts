@@ -48,7 +48,7 @@ async function stage(): Promise<Stage> {
       });
       const said: string[] = [];
       createInterface({ input: child.stdout }).on("line", (line) => said.push(line));
-      await until("it is ready", () => said.some((line) => line.includes("worker ready")), 30_000);
+      await until("it is ready", () => said.some((line) => line.includes("worker ready")));
       return child.pid ?? 0;
     },
   };

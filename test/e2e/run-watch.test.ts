@@ -45,7 +45,7 @@ test("retry --from-failed-step continues a cancelled run, the token's name is re
     return { lines, exited };
   };
   const worker = begin("worker", "--config", "test/e2e/held-release.config.ts");
-  await until("it is ready", () => worker.lines.some((line) => /worker ready/.test(line)), 30_000);
+  await until("it is ready", () => worker.lines.some((line) => /worker ready/.test(line)));
 
   const id = "release/default/r1";
   await konverge("run", "start", "release", "--input", '"1.4.0"', "--id", "r1", "--by", "ann");
@@ -69,17 +69,13 @@ test("retry --from-failed-step continues a cancelled run, the token's name is re
   expect(shown.stdout).toMatch(/^started by +ann$/m);
   expect(shown.stdout).toMatch(/^retry +from the failed step, by bob: the right day$/m);
   const watch = begin("run", "watch", id, "--timeout", "2m");
-  await until(
-    "it prints the signal that the run waits for",
-    () => watch.lines.includes('waiting: waits for signal "approve"'),
-    30_000,
+  await until("it prints the signal that the run waits for", () =>
+    watch.lines.includes('waiting: waits for signal "approve"'),
   );
   expect(watch.lines[0]).toMatch(/^\d\d:\d\d:\d\d {2}step draft {2}\{"draft":"1\.4\.0"\}$/);
   const api = begin("api");
-  const listening = await until(
-    "the API listens",
-    () => api.lines.find((line) => line.includes("api listening")),
-    30_000,
+  const listening = await until("the API listens", () =>
+    api.lines.find((line) => line.includes("api listening")),
   );
   const { url } = JSON.parse(listening) as { readonly url: string };
   // A token's owner cannot approve under another name.

@@ -22,7 +22,7 @@ test.each([
     encoding: "utf8",
     env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
     // A program that starts anyway is ended, and the test fails.
-    timeout: 30_000,
+    timeout: 120_000,
   });
   // The first command in a fresh checkout installs missing parts and prints them.
   const said = stderr.split("\n").filter((text) => !text.startsWith("set-up: "));

@@ -37,8 +37,7 @@ test("SIGTERM drains, live and not ready; a second one aborts attempts, and the 
   createInterface({ input: child.stdout }).on("line", (line) =>
     said.push(JSON.parse(line) as Line),
   );
-  const line = (message: string) =>
-    until(message, () => said.find(({ msg }) => msg === message), 30_000);
+  const line = (message: string) => until(message, () => said.find(({ msg }) => msg === message));
   const { metricsUrl = "" } = await line("worker ready");
   const status = async (path: string) => (await fetch(new URL(path, metricsUrl))).status;
   expect(await status("/readyz")).toBe(200);

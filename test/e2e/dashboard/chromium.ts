@@ -20,7 +20,7 @@ export function findChromium(): string | undefined {
 function runs(path: string): boolean {
   return (
     existsSync(path) &&
-    spawnSync(path, ["--version", "--no-sandbox"], { timeout: 20_000 }).status === 0
+    spawnSync(path, ["--version", "--no-sandbox"], { timeout: 90_000 }).status === 0
   );
 }
 
@@ -58,7 +58,7 @@ export function useChromium(): (
     ).newContext({ locale: "en-US", timezoneId: "UTC", ...options });
     onTestFinished(() => profile.close());
     const page = await profile.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(90_000);
     const troubles: string[] = [];
     const requests: string[] = [];
     page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));

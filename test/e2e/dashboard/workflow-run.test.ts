@@ -168,7 +168,7 @@ test("shows the unmet condition of a wait for an object until it is ready", asyn
     .toMatch(/^waiting for web is ready: .*1 of 3 <b>are<\/b> up, .* so far; /);
   await page.locator(".line-note").getByText("1 of 3 <b>are</b> up").waitFor();
   await report("True", "3 of 3 are up");
-  await expect.poll(() => sentenceOf(page).textContent(), { timeout: 20_000 }).toMatch(/^done in /);
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^done in /);
   expect(await rowsOf(page)).toEqual(["web is ready"]);
   expect(troubles).toEqual([]);
   await Promise.all([watch.stop(), worker.stop()]);

@@ -58,7 +58,7 @@ async function serve(): Promise<{
         ["--conditions=@konverge/source", program],
         {
           env: { ...process.env, KONVERGE_SERVER: api.url, KONVERGE_TOKEN: TOKEN },
-          timeout: 50_000,
+          timeout: 150_000,
         },
       );
     },

@@ -51,10 +51,8 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
       lines.push(JSON.parse(line) as Record<string, unknown>);
     });
     const said = (text: string) =>
-      until(
-        `the child says "${text}"`,
-        () => lines.find(({ msg }) => typeof msg === "string" && msg.includes(text)),
-        30_000,
+      until(`the child says "${text}"`, () =>
+        lines.find(({ msg }) => typeof msg === "string" && msg.includes(text)),
       );
     await said("engine started");
     return { child, lines, said };
@@ -135,10 +133,8 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
         });
       },
     });
-    await until(
-      "the successor's record",
-      async () => (await records("freezes")).some(({ outcome }) => outcome === "done"),
-      30_000,
+    await until("the successor's record", async () =>
+      (await records("freezes")).some(({ outcome }) => outcome === "done"),
     );
     child.kill("SIGCONT");
     expect(await said("has been aborted")).toMatchObject({

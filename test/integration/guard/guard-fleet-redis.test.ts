@@ -68,13 +68,10 @@ async function restUntilFull(): Promise<void> {
 }
 const work = () => fleet.order({ lanes: 10 });
 const everybodyCalls = (sinceMs = monotonicMs()) =>
-  until(
-    "every worker calls again",
-    () =>
-      fleet.workers.every(({ id }) =>
-        server.calls.some((call) => call.worker === id && call.arrivedMs >= sinceMs),
-      ),
-    30_000,
+  until("every worker calls again", () =>
+    fleet.workers.every(({ id }) =>
+      server.calls.some((call) => call.worker === id && call.arrivedMs >= sinceMs),
+    ),
   );
 const errorsSince = (ms: number) =>
   fleet.workers.map((worker) => eventsOf(worker, "error").filter(({ atMs }) => atMs >= ms));

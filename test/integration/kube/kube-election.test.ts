@@ -132,7 +132,7 @@ test("a leader without connection stops leading before its Lease expires, so tha
   // Tries so often that it takes over as soon as it may.
   const second = stand("second", undefined, { ...SHORT, retryPeriodMs: 20 });
   proxy.hold();
-  await until("the second leads", () => second.election.isLeader, 30_000);
+  await until("the second leads", () => second.election.isLeader);
   proxy.heal();
   expect(history).toEqual(["first leads", "first ends", "second leads"]);
 });

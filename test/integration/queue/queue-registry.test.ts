@@ -60,11 +60,7 @@ test("a live worker restores its announcements in a Redis that lost them", async
   const keys = await harness.redis.keys(`${harness.prefix}*`);
   await harness.redis.del(...keys);
   const other = registry();
-  await until(
-    "the controller is known again",
-    async () => (await other.list()).length === 1,
-    20_000,
-  );
+  await until("the controller is known again", async () => (await other.list()).length === 1);
   // A separate command, because the list of clusters is in another slot of a Redis Cluster.
   await until("and the cluster", async () => (await other.listClusters()).length === 1);
   expect(await other.listClusters()).toEqual([CLUSTER]);

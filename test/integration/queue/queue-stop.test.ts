@@ -49,4 +49,4 @@ test("workers that stop repeatedly between two jobs leave no leased key and lose
   await expectNothingLeft(harness, queue);
   const states = await Promise.all(names.map((name) => queue.getKey(keyOf(name))));
   expect(states.filter((state) => state?.phase !== "idle")).toEqual([]);
-}, 60_000);
+});

@@ -47,20 +47,14 @@ const open = (url: string, cluster: string): WorkQueue => {
 const key = (cluster: string, name: string) => ({ ...keyOf(name), cluster });
 const done = (queue: WorkQueue): TestWorker => workOn(queue, () => ({ kind: "done" }));
 const finished = (queue: WorkQueue, id: string): Promise<RequestState> =>
-  until(
-    `the end of ${id}`,
-    async () => {
-      const state = await queue.getRequest(id).catch(() => undefined);
-      return state?.phase === "finished" && state;
-    },
-    30_000,
-  );
+  until(`the end of ${id}`, async () => {
+    const state = await queue.getRequest(id).catch(() => undefined);
+    return state?.phase === "finished" && state;
+  });
 /** Repeats a request until Redis accepts it, like a caller that receives 503. */
 const insist = (queue: WorkQueue, cluster: string, name: string) =>
-  until(
-    `Redis takes ${name}`,
-    () => queue.request(key(cluster, name), http).catch(() => undefined),
-    30_000,
+  until(`Redis takes ${name}`, () =>
+    queue.request(key(cluster, name), http).catch(() => undefined),
   );
 
 test("queues, registry, binding, lanes and guard of three clusters work, each on its own node", async () => {
@@ -202,7 +196,7 @@ test("P1: a failover to a replica loses no acknowledged request and does not aff
     await callOnce().catch(() => undefined);
     return (await successor.hget(state, "runId")) === runId;
   });
-}, 120_000);
+});
 
 test("P1: a node without a replica crashes and returns with its AOF: 503 with a fix meanwhile, then all requests end", async () => {
   const cluster = await start();
@@ -224,4 +218,4 @@ test("P1: a node without a replica crashes and returns with its AOF: 503 with a 
   const { id } = await insist(queue, hit, "c");
   expect((await finished(queue, id)).outcome).toBe("done");
   await worker.stop();
-}, 120_000);
+});

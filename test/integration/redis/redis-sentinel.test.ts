@@ -62,14 +62,10 @@ async function startSet(cleanup: AsyncDisposableStack) {
   const asked = new Redis({ port: sentinel.port });
   asked.on("error", () => undefined);
   cleanup.defer(() => asked.disconnect());
-  await until(
-    "the Sentinel knows the replica",
-    async () => {
-      const known = await asked.call("SENTINEL", "REPLICAS", "mymaster").catch(() => []);
-      return JSON.stringify(known).includes(String(replica.port));
-    },
-    30_000,
-  );
+  await until("the Sentinel knows the replica", async () => {
+    const known = await asked.call("SENTINEL", "REPLICAS", "mymaster").catch(() => []);
+    return JSON.stringify(known).includes(String(replica.port));
+  });
   return { primary, replica, sentinel, asked };
 }
 
@@ -109,17 +105,14 @@ test("P1: a Sentinel failover loses no acknowledged request; 503 meanwhile, then
     code: "redis_unavailable",
   });
   await failOverAfter(500);
-  const after = await until(
-    "the new primary takes requests",
-    () => queue.request(keyOf("after"), http).catch(() => undefined),
-    60_000,
+  const after = await until("the new primary takes requests", () =>
+    queue.request(keyOf("after"), http).catch(() => undefined),
   );
   held.release();
   for (const { id } of [running, after]) {
     await until(
       `the end of ${id}`,
       async () => (await queue.getRequest(id).catch(() => undefined))?.phase === "finished",
-      30_000,
     );
   }
 }, 200_000);
@@ -152,12 +145,10 @@ test("finds the primary if a failover message arrives during a query", async () 
   await listener.subscribe("+switch-master");
   slow.hold();
   await primary.kill();
-  await until("the failover", () => isOver, 60_000);
+  await until("the failover", () => isOver);
   slow.heal();
-  const answer = await until(
-    "the new primary is found",
-    () => redis.set("after", "yes").catch(() => undefined),
-    60_000,
+  const answer = await until("the new primary is found", () =>
+    redis.set("after", "yes").catch(() => undefined),
   );
   expect(answer).toBe("OK");
 }, 200_000);
