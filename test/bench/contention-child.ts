@@ -46,7 +46,6 @@ export const writerKey = (n: number): ObjectKey => ({
   name: `writer-${n}`,
 });
 
-
 /** Creates the contested object and its writers. */
 export async function prepareWriters(client: KubeClient, writers: number): Promise<void> {
   await client.create(ConfigMap, { metadata: HOT, data: { count: "0" } });

@@ -9,7 +9,6 @@ import { useVerbs, type ConfigMapObject } from "./verbs-harness.ts";
 
 const queues = useQueues();
 
-
 /** Runs a workflow of one step once, and returns its end. */
 function oneStep(body: (k: StepContext) => Promise<unknown>, attempts = 2) {
   return defineWorkflow("one", { version: 1 }, async (w) => {

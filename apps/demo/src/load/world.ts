@@ -11,7 +11,6 @@ import { Autoscaler, Machine, NodePool } from "./kinds.ts";
 import { MAX_REPLICAS, MIN_REPLICAS, TARGET_LOAD } from "./load-plan.ts";
 import { pollUntil } from "../stage/poll-until.ts";
 
-
 /** ConfigMaps that the handlers read, in addition to the load. */
 const SETTINGS = {
   quota: { machinesPerPool: String(MAX_REPLICAS) },
