@@ -263,7 +263,7 @@ test("two workers with different limits for one cluster: the later limits apply,
 const ISOLATE = ["guard", "isolate", "default"];
 const RATE = ["guard", "set-rate", "default"];
 const REASON = ["--reason", WHY];
-const NO_GUARD = /no (guard found for|worker has told) .*; run .*guard list. for the names/;
+const NO_GUARD = /(no guard found for|has no limits yet).*; run .*guard list. for the names/;
 const NO_RATE = /'rate'.* 0.001 to 100000 calls per second .*; or use "configured"/;
 test.each([
   ["no guard yet", [...ISOLATE, ...REASON], NO_GUARD, 3],

@@ -132,7 +132,7 @@ test("reports an invalid URL without its text", () => {
       told(error);
     }
   }
-  expectClean(CANARY, /the Redis URL cannot be used/);
+  expectClean(CANARY, /invalid Redis URL/);
 });
 
 const harness = useWorkflows();

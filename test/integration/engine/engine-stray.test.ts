@@ -138,7 +138,7 @@ describe.each(testServers())("what a handler does to its process, on $name", (ta
     );
     child.kill("SIGCONT");
     expect(await said("has been aborted")).toMatchObject({
-      reason: expect.stringMatching(/the lease of .* was lost/),
+      reason: expect.stringMatching(/lease of .* lost/),
     });
     const tried = await until("both tries", () => {
       const found = lines.filter(({ msg }) => msg === "has tried to write");

@@ -105,7 +105,7 @@ test.each([
   if (row.kube !== undefined) expect(left).toEqual(expect.arrayContaining([...LEASES.keys()]));
   // Rejected immediately, or timed out.
   const told = worker.lines.map(({ fields }) => String((fields as { readonly err?: Error }).err));
-  const stays = [...told, ...left].some((text) => /the list of workers/.test(text));
+  const stays = [...told, ...left].some((text) => /remains listed for/.test(text));
   expect(stays).toBe(row.redis !== undefined);
 });
 
