@@ -12,7 +12,7 @@ import type { RunStarter } from "./define/start-run.ts";
 import type { ElectionSettings } from "./watch/start-leader.ts";
 
 /** The systems that the engine uses. The caller opens and closes them, except for the queues. */
-export interface EngineConnections {
+interface EngineConnections {
   readonly client: KubeClient;
   /** One queue per controller, of the same cluster as the client. Closed by the engine. */
   readonly queueFor: (controller: Controller) => WorkQueue;
@@ -25,7 +25,7 @@ export interface EngineConnections {
 }
 
 /** How attempts run. */
-export interface AttemptSettings {
+interface AttemptSettings {
   /** Runs around the handlers of all controllers, outside their own middleware. */
   readonly use?: readonly Middleware[];
   /** For controllers that do not set it. Default `both`. */
@@ -39,7 +39,7 @@ export interface AttemptSettings {
 }
 
 /** What the engine reports. */
-export interface EngineReports {
+interface EngineReports {
   readonly log: Log;
   readonly metrics: Metrics;
   /** Traces attempts; from `loadTracing`. Default: no tracing, at no cost per call. */

@@ -26,7 +26,7 @@ export interface ObjectStores {
   has(id: string): boolean;
 }
 
-export interface ListScope {
+interface ListScope {
   /** Default: all namespaces. */
   readonly namespace: string | undefined;
   readonly atLeast: string | undefined;

@@ -9,7 +9,7 @@ import { findHints } from "./find-hints.ts";
 import type { AttemptRun } from "./run-attempt.ts";
 
 /** The history of the controller's attempts. */
-export interface RecordHistory {
+interface RecordHistory {
   /** Findings about a key beyond one attempt, such as a reconcile loop. */
   hintsOf(key: string): readonly Hint[];
   /** Receives each record whose attempt was not fenced. */
