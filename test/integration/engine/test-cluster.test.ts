@@ -68,7 +68,7 @@ test("ignores attempts at older versions, so waiting for a filtered change times
     predicate: generationChanged,
     reconcile: async () => undefined,
   });
-  await using k = await start({ controllers: [picky], deadlineMs: 2_000 });
+  await using k = await start({ controllers: [picky], deadlineMs: 8_000 });
   await k.reconciled(await k.apply(Task, named("f")));
   const labelled = { metadata: { name: "f", labels: { colour: "blue" } }, spec: { fails: false } };
   await expect(k.reconciled(await k.apply(Task, labelled))).rejects.toThrow(
@@ -77,14 +77,14 @@ test("ignores attempts at older versions, so waiting for a filtered change times
 });
 
 test("reports the last attempt at the deadline", async () => {
-  await using k = await start({ resources: [Other], deadlineMs: 1_500 });
+  await using k = await start({ resources: [Other], deadlineMs: 5_000 });
   const failing = await k.apply(Task, named("b", true));
   await expect(k.reconciled(failing)).rejects.toThrow(
-    /waited 1500 ms for Task b to be reconciled: attempt 1 of tasks ended with terminal, .*this task cannot be done/,
+    /waited 5000 ms for Task b to be reconciled: attempt 1 of tasks ended with terminal, .*this task cannot be done/,
   );
   const other = await k.apply(Other, { metadata: { name: "c" } });
   await expect(k.reconciled(other)).rejects.toThrow(/no controller of this test reconciles Other/);
-  await expect(k.gone(other)).rejects.toThrow(/waited 1500 ms for Other c to be gone/);
+  await expect(k.gone(other)).rejects.toThrow(/waited 5000 ms for Other c to be gone/);
 });
 
 test("gone includes the cleanup; calls are those of the worker and can be cleared", async () => {

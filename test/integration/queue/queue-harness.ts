@@ -110,11 +110,14 @@ export function patient(queue: WorkQueue): WorkQueue {
 }
 const ASKS: ReadonlySet<string | symbol> = new Set<keyof WorkQueue>([
   "request",
+  "requestMany",
   "requestAt",
   "getRequest",
   "getKey",
   "listAttempts",
   "counts",
+  "headAgeMs",
+  "incarnation",
 ]);
 
 interface Closed extends AttemptClosed {

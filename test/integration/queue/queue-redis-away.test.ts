@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { startRedis, type RunningRedis } from "@konverge/infra-redis";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
-import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "./queue-harness.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "konverge-queue-"));
@@ -48,11 +48,11 @@ test("P1: a crash of Redis loses no acknowledged request; requests fail fast mea
     },
     { concurrency: 1, workerId: "busy" },
   );
-  await queue.request(keyOf("warm-up"), http);
+  await patient(queue).request(keyOf("warm-up"), http);
   await until("work", () => worker.closed.length + busy.started.length > 0);
   // Both workers are active; the next requests are acknowledged before the crash.
   const accepted = await Promise.all(
-    ["a", "b", "c"].map((name) => queue.request(keyOf(name), http)),
+    ["a", "b", "c"].map((name) => patient(queue).request(keyOf(name), http)),
   );
   await redis.kill();
   held.release();
@@ -75,7 +75,7 @@ test("stop() and close() end in bounded time while Redis is unavailable", async 
   const redis = await start();
   const queue = open(redis.url);
   const worker = workOn(queue, () => ({ kind: "done" }));
-  await queue.request(keyOf("a"), http);
+  await patient(queue).request(keyOf("a"), http);
   await until("the attempt", () => worker.closed.length === 1);
   await redis.kill();
   await worker.stop({ graceMs: 100 });
@@ -102,7 +102,8 @@ test("a worker that is stopped while Redis is unavailable does not keep its proc
       await queue.close();
       process.stdin.destroy();
     });
-    await queue.request(${JSON.stringify(keyOf("a"))}, { kind: "http" });`;
+    const ask = () => queue.request(${JSON.stringify(keyOf("a"))}, { kind: "http" });
+    while (!(await ask().then(() => true, () => false)));`;
   const child = spawn(
     process.execPath,
     ["--conditions=@konverge/source", "--input-type=module", "-e", script],
