@@ -84,7 +84,7 @@ test("reports the last attempt at the deadline", async () => {
   );
   const other = await k.apply(Other, { metadata: { name: "c" } });
   await expect(k.reconciled(other)).rejects.toThrow(/no controller of this test reconciles Other/);
-  await expect(k.gone(other)).rejects.toThrow(/waited 5000 ms for Other c to be gone/);
+  await expect(k.gone(other)).rejects.toThrow(/waited 5000 ms for Other c to be deleted/);
 });
 
 test("gone includes the cleanup; calls are those of the worker and can be cleared", async () => {
