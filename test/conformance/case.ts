@@ -45,7 +45,7 @@ export interface SendStep {
   readonly headers?: Readonly<Record<string, string>>;
   readonly as?: string;
   readonly expect: Expectation;
-  /** Dotted paths that may differ between servers, each with a reason beside it in the case. */
+  /** Dotted paths that may differ between servers, each with its reason in the case. */
   readonly ignore?: readonly string[];
   /** Repeats the request until it returns the expected code, for asynchronous work of controllers. */
   readonly retry?: boolean;

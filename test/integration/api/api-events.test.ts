@@ -138,7 +138,10 @@ test("sends attempts to all readers as they end, without earlier ones", async ()
   expect(one.response.headers.get("x-accel-buffering")).toBe("no");
   expect(one.text()).toMatch(/^retry: 2000\n/);
   await finish(["a", "b"], { outcome: "rejected", errorCode: "kube_api.Invalid" });
-  await until("both are told", () => one.events.length === 2 && other.events.length === 2);
+  await until(
+    "both receive the events",
+    () => one.events.length === 2 && other.events.length === 2,
+  );
   expect(one.events).toEqual(other.events);
   expect(one.events[0]).toMatchObject({
     type: "attempt",
@@ -158,7 +161,7 @@ test("resumes after the last event without gaps or duplicates", async () => {
   await first.stop();
   const at = first.events[1]?.id ?? "";
   await finish(range(6, 1_200));
-  // Events go on while it catches up.
+  // Events continue while it catches up.
   let last = 1_200;
   const [back] = await Promise.all([
     follow("", { "last-event-id": at }),
@@ -170,7 +173,7 @@ test("resumes after the last event without gaps or duplicates", async () => {
   await finish(["end"]);
   await until("the end", () => namesOf(back).at(-1) === "end");
   expect(namesOf(back)).toEqual([...range(3, last), "end"]);
-  // What was read before the first event is a place to go on from as well.
+  // The ID read before the first event is also a valid position to resume from.
   const [, beginning = ""] = /^id: (.*)$/m.exec(back.text()) ?? [];
   expect(beginning).toBe(at);
 });

@@ -154,7 +154,7 @@ test("rejects invalid tokens on every operation without effects", async () => {
   const call = harness.serve({ isLoopback: false });
   const revoked = await harness.token("revoked", { role: "admin" });
   await harness.access.tokens.revoke("revoked");
-  // Of this file alone: others work on the same Redis.
+  // Only this file's, because others use the same Redis.
   const countKeys = async () =>
     (await harness.queues.redis.keys(`${harness.queues.prefix}*`)).length;
   const before = await countKeys();
@@ -257,13 +257,13 @@ test("rejects an oversized body before reading it", async () => {
 test("opens no connections for unknown clusters and controllers", async () => {
   const call = harness.serve();
   const { redis, prefix } = harness.queues;
-  // Of this process: other files have theirs at the same Redis.
+  // Only this process's, because other files use the same Redis.
   const connections = () =>
     process.getActiveResourcesInfo().filter((kind) => kind === "TCPSocketWrap").length;
   const paths = ["keys", "attempts", "contention", "queues", "workers", "pauses", "controllers"];
-  // What is known has its connections and keys from then on.
+  // Known clusters and controllers have their connections and keys from then on.
   for (const path of paths) await call(`/v1/${path}?cluster=default`);
-  // What was asked for before the test is written into the audit log a second later.
+  // Earlier requests are written to the audit log with a delay of one second.
   const kept = async () =>
     (await redis.keys(`${prefix}:*`)).filter((key) => !key.endsWith(":audit")).toSorted();
   const [before, keys] = [connections(), await kept()];

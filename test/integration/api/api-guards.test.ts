@@ -44,7 +44,7 @@ function openApi(redisUrl = harness.url) {
     );
 }
 
-/** What a worker leaves in Redis at its start. */
+/** Stores the Redis keys that a worker writes at its start. */
 async function announce(cluster: string): Promise<void> {
   const { url, prefix } = harness;
   const registry = createControllerRegistry({ redis: { url }, cluster, prefix });
@@ -160,7 +160,7 @@ test("applies a rate override to all workers until it is removed", async () => {
 const ISOLATE = ["/v1/guards/default/isolate", "POST"] as const;
 const RATE = ["/v1/guards/default/rate", "PUT"] as const;
 test.each([
-  ["nobody and no reason", ...ISOLATE, {}, ["/by", "/reason"]],
+  ["no author and no reason", ...ISOLATE, {}, ["/by", "/reason"]],
   ["spaces only", ...ISOLATE, { by: " ", reason: "\t" }, ["/by", "/reason"]],
   ["too long a reason", ...ISOLATE, { by: "a", reason: "x".repeat(201) }, ["/reason"]],
   ["an unknown field", ...ISOLATE, { ...ORDER, rate: 5 }, ["/rate"]],
@@ -184,10 +184,10 @@ test.each([
 });
 
 test.each([
-  ["/v1/guards/nobody", "GET", undefined],
-  ["/v1/guards/nobody/isolate", "POST", ORDER],
-  ["/v1/guards/nobody/reset", "POST", ORDER],
-  ["/v1/guards/nobody/rate", "PUT", { ...ORDER, ratePerSecond: 5 }],
+  ["/v1/guards/unknown", "GET", undefined],
+  ["/v1/guards/unknown/isolate", "POST", ORDER],
+  ["/v1/guards/unknown/reset", "POST", ORDER],
+  ["/v1/guards/unknown/rate", "PUT", { ...ORDER, ratePerSecond: 5 }],
 ])("%s returns 404 for a cluster without a guard", async (path, method, body) => {
   const problem = await problemOf(await openApi()(path, method, body), 404);
   expect(problem.code).toBe("not_found");

@@ -39,7 +39,7 @@ const LOOP = {
   worker: "w-1",
 };
 
-/** What a worker's history leaves in Redis. */
+/** Stores the Redis keys of a worker's history. */
 async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<void> {
   const writer = createHistoryWriter({
     redis: { url: harness.url },

@@ -167,7 +167,7 @@ test("answers each item of a batch, and reports Retry-After for a full queue", a
 test.each([
   ["an order without author and reason", "/v1/pauses", { controller: "nodes" }, ["/by", "/reason"]],
   ["a pause of nothing", "/v1/pauses", ADA, ["/controller"]],
-  ["a pause of somebody's key", "/v1/pauses", { name: "a", ...ADA }, ["/controller"]],
+  ["a pause of a key without its controller", "/v1/pauses", { name: "a", ...ADA }, ["/controller"]],
   [
     "a release by name and by part",
     "/v1/dead-letters/release",

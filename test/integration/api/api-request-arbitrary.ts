@@ -22,7 +22,7 @@ export interface FuzzedRequest {
   readonly body: string | undefined;
 }
 
-/** What exists, so that a request gets past the first check. */
+/** Existing names, so that a request passes the first check. */
 const KNOWN: Readonly<Record<string, string>> = {
   cluster: ".",
   controller: "node-pool",
@@ -136,7 +136,7 @@ const segmentOf = (name: string) =>
     { weight: 1, arbitrary: fc.constantFrom("%", "%zz", "%c3%28", "%2e%2e", "%00", "a%0d%0ab") },
   );
 
-/** What a header may hold at all. */
+/** The characters that a header may contain. */
 const headerValue = fc.oneof(
   text.map((value) => value.replaceAll(/[^\u0020-\u007E]/g, "?").trim()),
   fc.constantFrom("1-1.1-1.1", "wait=0", "wait=1", "wait=-1", "respond-async", "00-x-y-01"),

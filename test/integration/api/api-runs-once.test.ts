@@ -1,13 +1,13 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { runListSchema, startRunResponseSchema } from "@konverge/contracts";
 import { createControllerRegistry } from "@konverge/queue";
 import { beforeEach, expect, test } from "vitest";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { useApi, type Call } from "./api-harness.ts";
+import { useChildren } from "../../support/child.ts";
 
 const harness = useApi();
+const startChild = useChildren();
 const CHILD = fileURLToPath(new URL("api-dying-child.ts", import.meta.url));
 const DAY_MS = 24 * 3_600_000;
 
@@ -37,16 +37,8 @@ test("starts one run if the API dies before it stores the response", async () =>
   const call = harness.serve();
   const { url, prefix } = harness.queues;
   const body = { workflow: "deploy", input: { name: "web" } };
-  const args = [
-    "--conditions=@konverge/source",
-    CHILD,
-    url,
-    prefix,
-    "deploy-7",
-    JSON.stringify(body),
-  ];
-  const child = spawn(process.execPath, args, { stdio: "inherit" });
-  expect(await once(child, "exit")).toEqual([null, "SIGKILL"]);
+  const child = startChild([CHILD, url, prefix, "deploy-7", JSON.stringify(body)]);
+  expect(await child.exited).toEqual([null, "SIGKILL"]);
   const [id] = await runsOf(call);
   expect(id).toMatch(/^deploy\/default\/[0-9a-f]{32}$/);
   const inFlight = await call("/v1/runs", { headers: { "idempotency-key": "deploy-7" }, body });

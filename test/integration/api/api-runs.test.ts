@@ -26,7 +26,7 @@ const approved = defineWorkflow("approved", { version: 3, input: names }, async 
   return { made, by };
 });
 
-/** What a worker process does: it announces and runs them. */
+/** Announces and runs the workflows, as a worker process does. */
 async function work(...workflows: readonly AnyWorkflow[]): Promise<void> {
   const { url, prefix } = harness.queues;
   const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
@@ -125,7 +125,7 @@ test("waits for the end of a run or for a change", async () => {
   const { path } = await start(call, { input: { name: "web" } });
   const parked = await inStatus(call, path, "waiting");
   expect((await get(call, `${path}?wait=20ms`)).status).toBe("waiting");
-  // What was seen is not so any more: answered at once.
+  // The state has already changed since, so the response is immediate.
   expect((await get(call, `${path}?wait=60s&lastState=queued/0`)).status).toBe("waiting");
   const news = get(call, `${path}?wait=60s&lastState=waiting/${parked.steps.length}`);
   const end = call(path, { headers: { prefer: "wait=60" } });
@@ -161,11 +161,11 @@ test("retries a failed run as a new run or from the failed step, with an audit e
   const retry = (rest: object = {}, sent: Sent = { token }) =>
     call(`${path}/retry`, { ...sent, body: { ...body, ...rest } });
   expect((await retry({}, { token: viewer })).status).toBe(403);
-  const anew = await retry();
+  const again = await retry();
   const next = `/v1/runs/${encodeURIComponent("approved/default/r~2")}`;
-  expect(anew.headers.get("location")).toBe(next);
+  expect(again.headers.get("location")).toBe(next);
   const author = { by: "ann", reason: body.reason };
-  expect(runSchema.parse(await anew.json())).toMatchObject({
+  expect(runSchema.parse(await again.json())).toMatchObject({
     id: "approved/default/r~2",
     by: "ann",
     retry: { originalRun: id, ...author },

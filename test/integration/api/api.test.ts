@@ -210,7 +210,7 @@ test.each([
     "not_found",
   ],
   [
-    "an object nobody asked for",
+    "an object without requests",
     () => call("/v1/objects/default/node-pool/demo/never"),
     404,
     "not_found",

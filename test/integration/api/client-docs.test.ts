@@ -68,7 +68,7 @@ async function serve(): Promise<{
 test("the blocks of docs/client.md are one program that runs", async () => {
   const { client, run } = await serve();
   const blue = { controller: "node-pool", namespace: "demo", name: "blue" };
-  // Until the program listens, somebody has to say something again.
+  // Events are repeated until the program listens.
   const failures: unknown[] = [];
   const talk = setInterval(() => {
     const action = { by: "ada", reason: "a test" };

@@ -99,13 +99,13 @@ test("problems of the API are errors with code, status and a pointer for each th
   await expect(stranger.workers.list()).rejects.toMatchObject({ code: "unauthorized" });
 });
 
-test("what nobody listens to any more is over at once", async () => {
+test("ends an aborted wait at once", async () => {
   const { id } = await client.reconciles.create(POOL);
   const waiting = client.reconciles.wait(id, { signal: AbortSignal.timeout(50) });
   await expect(waiting).rejects.toMatchObject({ name: "TimeoutError" });
 });
 
-/** A client whose answers break off half way as often as it is told; its waits between tries are short. */
+/** Creates a client with a number of interrupted responses and short waits between tries. */
 async function torn(retries = 4): Promise<{ readonly client: Client; readonly proxy: TcpProxy }> {
   const proxy = await startTcpProxy(Number(new URL(api.url).port));
   onTestFinished(() => proxy[Symbol.asyncDispose]());
@@ -141,7 +141,7 @@ test("orders whose answers are lost are given once", async () => {
   expect(items.map(({ kind }) => kind)).toEqual(["cancel", "resume", "pause"]);
 });
 
-test("what is lost more often than it is tried is told, and the caller can go on with the key", async () => {
+test("reports a response lost on every try, and the caller can continue with the key", async () => {
   const { client: unlucky, proxy } = await torn(1);
   proxy.tear(2);
   const idempotencyKey = "deploy-4711";
@@ -154,7 +154,7 @@ test("what is lost more often than it is tried is told, and the caller can go on
   await expect(other).rejects.toMatchObject({ code: "idempotency_mismatch" });
 });
 
-test("events go on behind the last one over connections that break", async () => {
+test("events resume after the last one when connections break", async () => {
   const { client: unlucky, proxy } = await torn();
   const seen: string[] = [];
   const stop = new AbortController();
@@ -163,12 +163,12 @@ test("events go on behind the last one over connections that break", async () =>
       expect(id).not.toBe("");
       if (type !== "change") continue;
       seen.push(data.action);
-      // What comes now comes over the next connection.
+      // Later events arrive over the next connection.
       proxy.cut();
       proxy.heal();
     }
   })();
-  await until("somebody listens", async () => {
+  await until("a client listens", async () => {
     await client.queues.pause({ ...POOL, ...WHY });
     return seen.length > 0;
   });

@@ -28,7 +28,7 @@ type Call = (
   init?: { readonly method?: string; readonly headers?: Record<string, string> },
 ) => Promise<Response>;
 
-/** As somebody with a token of this role. */
+/** Calls with a token of this role. */
 async function callAs(role: "viewer" | "operator"): Promise<Call> {
   const { token } = await access.tokens.create({ name: `${role}-1`, role, scope: {} }, "test");
   const api = createApi({

@@ -92,7 +92,7 @@ async function scrape(): Promise<Map<string, number>> {
   );
 }
 
-/** Series with one value, or, after an earlier scrape, with two that are a minute apart. */
+/** Returns series with one value, or with two values a minute apart if there is an earlier scrape. */
 function seriesOf(
   now: ReadonlyMap<string, number>,
   before?: ReadonlyMap<string, number>,
@@ -108,7 +108,7 @@ function seriesOf(
   });
 }
 
-/** Answers of Prometheus' engine: the values of each expression. */
+/** Evaluates expressions with Prometheus' engine and returns their values. */
 async function evaluate(
   series: readonly Series[],
   expressions: readonly string[],

@@ -35,7 +35,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** As a Konverge process logs it. */
+/** The log format of a Konverge process. */
 function told(error: unknown): void {
   const log = createLogger({
     service: "test",
@@ -96,7 +96,7 @@ test("keeps a password that Redis rejects out of errors and logs", async () => {
   });
   closers.push(() => nodes.close());
   await nodes.start(echo, STORED).catch(told);
-  await until("workers are told as well", () => errors.length > 8);
+  await until("workers report errors too", () => errors.length > 8);
   expectClean(CANARY, /WRONGPASS/);
   expectClean(STORED, /WRONGPASS/);
 });
@@ -112,7 +112,7 @@ test("keeps data that a full Redis could not store out of errors and logs", asyn
   workflows.work({ workflows: [echo] });
   await workflows.start(echo, STORED).catch(told);
   await workflows.signal({ workflow: echo.name, id }, "go", { payload: STORED }).catch(told);
-  await until("the worker is told as well", () => errors.length > 3);
+  await until("the worker reports errors too", () => errors.length > 3);
   expectClean(STORED, /OOM/);
   await admin((redis) => redis.config("SET", "maxmemory", "0"));
   expect(await ended(workflows, echo, id)).toMatchObject({ status: "done" });
@@ -146,11 +146,11 @@ test("keeps token and proxy of an API server out of the journal for every failur
   await new Promise<void>((resolve) => unauthorized.listen(0, "127.0.0.1", resolve));
   closers.push(async () => unauthorized.close());
   const { port } = unauthorized.address() as AddressInfo;
-  const nobody = "127.0.0.1:1";
+  const unused = "127.0.0.1:1";
   const clusters = {
     refusing: { server: `http://127.0.0.1:${port}` },
-    away: { server: `http://${nobody}` },
-    behind: { server: `https://${nobody}`, "proxy-url": `http://user:${CANARY}@${nobody}` },
+    away: { server: `http://${unused}` },
+    behind: { server: `https://${unused}`, "proxy-url": `http://user:${CANARY}@${unused}` },
   };
   const clientOf = (cluster: object) =>
     createKubeClient({

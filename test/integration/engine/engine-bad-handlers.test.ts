@@ -261,7 +261,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
   });
 
   test.each(["guarded", "fields"] as const)(
-    "a swallowed conflict is told (%s)",
+    "reports a swallowed conflict (%s)",
     async (strategy) => {
       const { records } = await harness.start({
         conflictRetry: "job",

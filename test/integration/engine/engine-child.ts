@@ -109,6 +109,6 @@ await startEngine({
 });
 if (config.fatal) {
   setTimeout(() => {
-    throw new Error("nobody's");
+    throw new Error("outside handlers");
   });
 }

@@ -50,7 +50,7 @@ describe.each(testServers())("attempts that never end, on $name", (target) => {
         { name, reconcile: async () => undefined },
         { history, queueFor: open },
       );
-      const line = await until("it is told", () =>
+      const line = await until("it is logged", () =>
         lines.find(({ message }) => message === "attempt lost"),
       );
       expect(line).toMatchObject({

@@ -174,7 +174,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     await change("w", (draft) => {
       draft.metadata.annotations = { a: "asked", "konverge.dev/requested-at": "now" };
     });
-    await until("a person counts", () => seen.includes("w wanted asked"));
+    await until("a user request starts it", () => seen.includes("w wanted asked"));
   });
 
   test("resync reconciles every object repeatedly, spread over the interval", async () => {

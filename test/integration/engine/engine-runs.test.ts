@@ -76,7 +76,7 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
     expect(states.map(({ created }) => created).slice(0, 2)).toEqual([true, false]);
     await until("the first waits", () => log.includes("begin 1"));
     await resize(2);
-    await until("the object tells the end", async () => {
+    await until("the object shows the end", async () => {
       const web = await engines.client.get(engines.Widgets, { namespace, name: "web" });
       return web.status?.["rollout"] === "done";
     });

@@ -9,7 +9,7 @@ import { until } from "../../support/until.ts";
 describe.each(testServers())("engine on $name", (target) => {
   const engines = useEngines(target, "engine.test.konverge.dev", { leaseMs: 30_000 });
 
-  test("a change of the spec is reconciled once, and the own status write wakes nobody", async () => {
+  test("reconciles a change of the spec once; its own status write triggers nothing", async () => {
     const seen: string[] = [];
     const { queue, key } = await engines.start({
       reconcile: async ({ object, kube }) => {
@@ -25,7 +25,7 @@ describe.each(testServers())("engine on $name", (target) => {
       draft.spec = { size: 2 };
     });
     await until("the change is reconciled", () => seen.includes("a:2"));
-    // A marker behind it in the same watch: what the status write could have caused has been seen by then.
+    // A later marker in the same watch, so that requests caused by the status write would have arrived.
     await engines.make("marker");
     await until("the marker is reconciled", () => seen.includes("marker:1"));
     expect(seen.filter((line) => line.startsWith("a:"))).toEqual(["a:1", "a:2"]);
@@ -39,7 +39,7 @@ describe.each(testServers())("engine on $name", (target) => {
       outcome: "done",
       writes: [{ verb: "patch", subresource: "status", patch: { status: { size: 2 } } }],
     });
-    // The object came with the watch; a machine that stalls for 100 ms reads it once more.
+    // The watch delivered the object; if the machine stalls for 100 ms, it is read once more.
     expect(record.calls.count).toBeLessThanOrEqual(2);
   });
 
@@ -59,7 +59,7 @@ describe.each(testServers())("engine on $name", (target) => {
         });
       },
     });
-    // Several, and the least of their calls: a machine that stalls for 100 ms reads an object once more.
+    // The minimum over several attempts: if the machine stalls for 100 ms, an object is read once more.
     const names = ["f", "g", "h", "i", "j"];
     for (const name of names) await engines.make(name);
     const firsts = await Promise.all(
@@ -219,7 +219,7 @@ describe.each(testServers())("engine on $name", (target) => {
     ]);
   });
 
-  test("a person's cancellation aborts the handler, revokes its access, and is in the record", async () => {
+  test("a user's cancellation aborts the handler, revokes its access and is recorded", async () => {
     const lateCalls: string[] = [];
     const { queue, key } = await engines.start({
       reconcile: async ({ object, kube, signal }) => {

@@ -159,7 +159,7 @@ describe.each(testServers())("the examples on $name", (target) => {
     });
     await until("the copy is of the other", async () => (await copyOf("moved"))?.data?.["b"]);
     expect((await copyOf("moved"))?.data).toEqual({ b: "2" });
-    await until("it is told", async () => {
+    await until("it is reported", async () => {
       return (await find(Backup, "moved"))?.status?.storedFrom === "two";
     });
     await until("it is recorded", async () =>

@@ -179,7 +179,7 @@ describe.each(testServers())("hints on $name", (target) => {
       },
     });
     await harness.make("parent");
-    const line = await until("the loop is told", () =>
+    const line = await until("the loop is logged", () =>
       harness.lines.find(({ message }) => message === "reconcile loop detected"),
     );
     expect(line).toMatchObject({
@@ -211,7 +211,7 @@ describe.each(testServers())("hints on $name", (target) => {
     await harness.make("keeper");
     const object = `secrets/${namespace}/hush`;
     let serial = 0;
-    await until("the fight is kept", async () => {
+    await until("the contention is recorded", async () => {
       await setByOther((serial += 1));
       const asked = await queue.request(key("keeper"), { kind: "http" }, { class: "interactive" });
       await until("it is written back", async () => {
@@ -220,7 +220,7 @@ describe.each(testServers())("hints on $name", (target) => {
       const contenders = await harness.reader.contention(object);
       return contenders.some(({ inEpisode }) => inEpisode >= 3);
     });
-    const [event] = await until("the fight is told", async () => {
+    const [event] = await until("the contention is reported", async () => {
       const events = await eventsAbout(harness.client, "keeper");
       return events.length > 0 && events;
     });
@@ -261,7 +261,7 @@ describe.each(testServers())("hints on $name", (target) => {
     const before = runs;
     await until("it runs on, later", () => runs > before);
     // An external change does not wait.
-    await until("the next start is put off", async () => {
+    await until("the next start is deferred", async () => {
       const [last] = await queue.listAttempts(key("polls"), { limit: 1 });
       return last?.record.includes('"cause":"loop"') === true;
     });
@@ -294,7 +294,7 @@ describe.each(testServers())("hints on $name", (target) => {
     };
     const told = () =>
       harness.lines.find((line) => line["hint"] === "ownership_flip" && "managers" in line);
-    await until("the flip is told", async () => {
+    await until("the flip is reported", async () => {
       if ((await spec()) === 3) {
         await harness.client.mutate(harness.widgets, { namespace, name: "fought" }, (draft) => {
           draft.spec = { ...draft.spec, size: 5 };

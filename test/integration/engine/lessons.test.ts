@@ -1,4 +1,4 @@
-/** docs/what-articles-say.md, row by row; what plain requests can show is in test/conformance. */
+/** The claims of docs/what-articles-say.md; those about plain requests are in test/conformance. */
 import {
   createLocalGate,
   defaultRetry,
@@ -36,7 +36,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     return client;
   };
   const at = (name: string) => ({ namespace, name });
-  /** An object, and what somebody read of it before it changed. */
+  /** Creates an object, changes it and returns the outdated first version. */
   const makeStale = async (name: string) => {
     const stale = await harness.make(name);
     await harness.client.mutate(harness.Widgets, at(name), (draft) => {
@@ -72,9 +72,9 @@ describe.each(testServers())("what articles say, on $name", (target) => {
     const { client, Widgets } = harness;
     const future = { resourceVersion: "4000000000" };
     const cases: readonly [(error: unknown) => boolean, () => Promise<unknown>][] = [
-      // A read that came too early for this replica: 504, and good a moment later.
+      // This replica is behind the requested version: 504, and success on a later try.
       [isResourceVersionTooLarge, () => client.get(Widgets, at("once"), future)],
-      [isNotFound, () => client.get(Widgets, at("nobody"))],
+      [isNotFound, () => client.get(Widgets, at("missing"))],
       [
         isInvalid,
         () =>
@@ -128,7 +128,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
       conflictRetry: "job",
       maxFailures: 2,
       reconcile: async ({ object, kube }) => {
-        if (object.metadata.name === "wishful") return { requeue: true } as never;
+        if (object.metadata.name === "invalid") return { requeue: true } as never;
         runs += 1;
         await kube.mutate(object, async (draft) => {
           draft.spec = { size: 3 };
@@ -150,9 +150,9 @@ describe.each(testServers())("what articles say, on $name", (target) => {
       return (await queue.getKey(key("raced")))?.phase === "idle";
     });
     expect(await queue.getKey(key("raced"))).toMatchObject({ failures: 0, conflicts: 0 });
-    await harness.make("wishful");
+    await harness.make("invalid");
     const refused = await until("the result is refused", async () =>
-      (await records("wishful")).at(-1),
+      (await records("invalid")).at(-1),
     );
     expect(refused.parsed.error).toMatchObject({
       code: "invalid_result",
@@ -271,7 +271,7 @@ test("two in-process limiters admit twice the burst; one shared bucket does not"
       }),
     ),
   );
-  // What one bucket gives out needs its time, whoever asks (P5).
+  // One bucket limits the rate of all callers (P5).
   const seconds = (performance.now() - beganMs) / 1_000;
   expect(2 * each).toBeLessThanOrEqual(limits.ratePerSecond * seconds + limits.burst);
 });

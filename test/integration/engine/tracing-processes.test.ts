@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { createInterface } from "node:readline";
 import { createApi, openQueueAccess } from "@konverge/api";
 import { openGuardControl } from "@konverge/guard";
 import { createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
@@ -9,10 +7,13 @@ import { installWidgets } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { captureSpans, type SeenSpan } from "./trace-capture.ts";
 import type { ChildConfig } from "./tracing-child.ts";
+import { useChildren } from "../../support/child.ts";
 import { until } from "../../support/until.ts";
 
 const harness = useQueues();
+const startChild = useChildren();
 const spans = captureSpans();
+const CHILD = "test/integration/engine/tracing-child.ts";
 
 test("one trace connects a caller's header, the API process, the queue and the calls of a worker", async () => {
   const server = await startEmbeddedServer();
@@ -21,7 +22,7 @@ test("one trace connects a caller's header, the API process, the queue and the c
   const widgets = await installWidgets(client, "processes.test.konverge.dev");
   await client.create(widgets, { metadata: { namespace: "default", name: "one" }, spec: {} });
 
-  const worker = startChild({
+  const config: ChildConfig = {
     widgets,
     env: {
       KONVERGE_REDIS_URL: harness.url,
@@ -30,9 +31,9 @@ test("one trace connects a caller's header, the API process, the queue and the c
       KONVERGE_METRICS_PORT: "0",
       KONVERGE_LOG_LEVEL: "silent",
     },
-  });
-  onTestFinished(() => worker.kill());
-  await until("the worker is ready", () => worker.said.some((line) => "ready" in line));
+  };
+  const worker = startChild([CHILD, JSON.stringify(config)]);
+  await until("the worker is ready", () => worker.messages.some((line) => "ready" in line));
 
   const metrics = createMetrics({ version: "test" });
   const access = openQueueAccess({
@@ -75,40 +76,15 @@ test("one trace connects a caller's header, the API process, the queue and the c
   // An invalid header counts as a missing one.
   expect((await post("one", "nonsense")).status).toBe(202);
 
-  worker.stop();
-  const told = await until("the worker has told its spans", () =>
-    worker.said.find((line): line is { spans: SeenSpan[] } => "spans" in line),
+  worker.process.kill("SIGTERM");
+  const seen = await until("the worker has reported its spans", () =>
+    worker.messages.find((line): line is { spans: SeenSpan[] } => "spans" in line),
   );
   const request = spans.ended().find((span) => span.traceId === traceId);
   expect(request).toMatchObject({ name: "request widgets", parentId: "e".repeat(16) });
-  const attempt = told.spans.find(({ parentId }) => parentId === request?.spanId);
+  const attempt = seen.spans.find(({ parentId }) => parentId === request?.spanId);
   expect(attempt).toMatchObject({ traceId, name: "reconcile widgets" });
-  const calls = told.spans.filter(({ parentId }) => parentId === attempt?.spanId);
+  const calls = seen.spans.filter(({ parentId }) => parentId === attempt?.spanId);
   expect(calls.map(({ name }) => name)).toContain("GET widgets.processes.test.konverge.dev");
   expect(new Set(calls.map((span) => span.traceId))).toEqual(new Set([traceId]));
 });
-
-function startChild(config: ChildConfig) {
-  const child = spawn(
-    process.execPath,
-    [
-      "--conditions=@konverge/source",
-      "test/integration/engine/tracing-child.ts",
-      JSON.stringify(config),
-    ],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  const said: object[] = [];
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    said.push(JSON.parse(line) as object);
-  });
-  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  return {
-    said,
-    stop: () => child.kill("SIGTERM"),
-    async kill() {
-      child.kill("SIGKILL");
-      await gone;
-    },
-  };
-}

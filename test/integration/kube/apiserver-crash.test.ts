@@ -1,11 +1,10 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { useChildren, type Child } from "../../support/child.ts";
+import { until } from "../../support/until.ts";
 
 const CHILD = fileURLToPath(new URL("apiserver-child.ts", import.meta.url));
 const MAPS = "/api/v1/namespaces/default/configmaps";
@@ -13,29 +12,16 @@ const WRITERS = 8;
 const ROUNDS = 3;
 
 let folder = "";
-const children: ChildProcess[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "konverge-crash-"));
 });
-afterEach(async () => {
-  for (const child of children.splice(0)) await kill(child);
-  rmSync(folder, { recursive: true, force: true });
-});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+const startChild = useChildren();
 
-async function start(): Promise<{ readonly url: string; readonly child: ChildProcess }> {
-  const child = spawn(process.execPath, ["--conditions=@konverge/source", CHILD, folder], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(child);
-  const [url] = await once(createInterface({ input: child.stdout }), "line");
-  return { url: String(url), child };
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, "exit");
-  child.kill("SIGKILL");
-  await exited;
+async function start(): Promise<{ readonly url: string; readonly child: Child }> {
+  const child = startChild([CHILD, folder]);
+  const url = await until("the server is ready", () => child.output[0]);
+  return { url, child };
 }
 
 /** Increments a counter until the server is gone; returns the last acknowledged count. */
@@ -87,7 +73,7 @@ test("kill -9 during writes loses no acknowledged write", async () => {
       }),
     );
     await enough.promise;
-    await kill(child);
+    await child.kill();
     const reached = await Promise.all(writing);
 
     const again = await start();
@@ -108,6 +94,6 @@ test("kill -9 during writes loses no acknowledged write", async () => {
     expect(Number(list.metadata.resourceVersion)).toBeGreaterThan(version);
     version = Number(list.metadata.resourceVersion);
     counts = found;
-    await kill(again.child);
+    await again.child.kill();
   }
 });

@@ -1,9 +1,6 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { formatKey, type Outcome } from "@konverge/core";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { ClockChildConfig } from "./queue-clock-child.ts";
 import {
   CLUSTER,
@@ -13,6 +10,7 @@ import {
   useQueues,
   workOn,
 } from "./queue-harness.ts";
+import { useChildren } from "../../support/child.ts";
 import { until } from "../../support/until.ts";
 
 /** Processes with wrong clocks. Redis's clock applies to requests, leases and timers; BullMQ uses the workers' for backoffs. */
@@ -32,32 +30,12 @@ const hour = {
 } as const;
 const backoffs = { conflict: hour, failure: hour, rejected: hour };
 
-const children: ChildProcess[] = [];
-afterEach(async () => {
-  await Promise.all(children.splice(0).map(kill));
-});
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, "exit");
-  child.kill("SIGKILL");
-  await exited;
-}
+const startChild = useChildren();
 
 function start(config: Pick<ClockChildConfig, "aheadMs" | "mode"> & { backoffMs?: number }) {
   const { url, prefix } = harness;
   const whole = { url, prefix, key: formatKey(keyOf("a")), backoffMs: HOUR_MS, ...config };
-  const child = spawn(
-    process.execPath,
-    ["--conditions=@konverge/source", CHILD, JSON.stringify(whole satisfies ClockChildConfig)],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  children.push(child);
-  const said: Record<string, unknown>[] = [];
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    said.push(JSON.parse(line) as Record<string, unknown>);
-  });
-  return { process: child, said };
+  return startChild([CHILD, JSON.stringify(whole satisfies ClockChildConfig)]);
 }
 
 /** Returns the time until BullMQ starts the key's job, in ms by Redis's clock. */
@@ -75,10 +53,10 @@ test.each([
   const worker = workOn(queue, () => (worker.started.length > 1 ? done : failed), { backoffs });
   await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
-  const { said } = start({ aheadMs, mode: "request" });
-  await until("the request", () => said.length === 1);
+  const { messages } = start({ aheadMs, mode: "request" });
+  await until("the request", () => messages.length === 1);
   await expectNothingLeft(harness, queue);
-  expect(await queue.getRequest(String(said[0]?.["requested"]))).toMatchObject({
+  expect(await queue.getRequest(String(messages[0]?.["requested"]))).toMatchObject({
     phase: "finished",
     outcome: "done",
   });
@@ -90,8 +68,8 @@ test("a worker whose clock is ahead ends shorter backoffs early, for all workers
   const { id } = await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
   await worker.stop();
-  const { said } = start({ aheadMs: 2 * HOUR_MS, mode: "work" });
-  await until("the early start", () => said.length === 1);
+  const { messages } = start({ aheadMs: 2 * HOUR_MS, mode: "work" });
+  await until("the early start", () => messages.length === 1);
   await expectNothingLeft(harness, queue);
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
 });
@@ -101,7 +79,7 @@ test("a failure on a worker whose clock is ahead backs off longer elsewhere, unl
   const { id } = await queue.request(keyOf("a"), http);
   const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: HOUR_MS });
   const dueMs = await until("the backoff", dueInMs);
-  await kill(child.process);
+  await child.kill();
   expect(dueMs).toBeGreaterThan(2 * HOUR_MS);
   workOn(queue, () => done);
   await queue.request(keyOf("a"), http, { class: "interactive" });
@@ -114,7 +92,7 @@ test("without a new event it waits for its backoff and the aging time, regardles
   const { id } = await queue.request(keyOf("a"), http);
   const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: 50 });
   await until("the backoff", dueInMs);
-  await kill(child.process);
+  await child.kill();
   workOn(queue, () => done, { fairness: { ageingMs: 200 } });
   await expectNothingLeft(harness, queue);
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
@@ -125,7 +103,7 @@ test("a failure on a worker whose clock is behind backs off less elsewhere, by t
   const { id } = await queue.request(keyOf("a"), http);
   const child = start({ aheadMs: -2 * HOUR_MS, mode: "work", backoffMs: HOUR_MS });
   const dueMs = await until("the backoff", dueInMs);
-  await kill(child.process);
+  await child.kill();
   expect(dueMs).toBeLessThan(0);
   const worker = workOn(queue, () => done);
   await expectNothingLeft(harness, queue);
@@ -149,12 +127,12 @@ test.each([
   );
   await queue.request(keyOf("a"), http);
   await until("the attempt", () => worker.started.length === 1);
-  const { said } = start({ aheadMs, mode: "work" });
+  const { messages } = start({ aheadMs, mode: "work" });
   // A free worker may take either key; it may only get the second.
   await queue.request(keyOf("a"), http);
   await queue.request(keyOf("b"), http);
-  await until("the other key", () => said.length > 0);
-  expect(said).toHaveLength(1);
+  await until("the other key", () => messages.length > 0);
+  expect(messages).toHaveLength(1);
   gate.resolve();
   await until("the end", () => worker.closed.length > 0);
   expect(worker.closed[0]).toMatchObject({ outcome: "done", fenced: false });

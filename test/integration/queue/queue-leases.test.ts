@@ -1,12 +1,10 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { formatKey, type Outcome } from "@konverge/core";
 import { AttemptCancelledError } from "@konverge/queue";
 import type { ChildConfig } from "./queue-child.ts";
 import { expectNothingLeft, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { useChildren, type Child } from "../../support/child.ts";
 import { until } from "../../support/until.ts";
 
 const harness = useQueues();
@@ -15,45 +13,22 @@ const http = { kind: "http" } as const;
 const LEASE_MS = 1_000;
 const CHILD = fileURLToPath(new URL("queue-child.ts", import.meta.url));
 
-interface Child {
-  readonly process: ChildProcess;
-  readonly said: Record<string, unknown>[];
-}
-const children: ChildProcess[] = [];
+const start = useChildren();
 
 function startChild(mode: ChildConfig["mode"], workerId = "child"): Child {
   const { url, prefix } = harness;
   const config: ChildConfig = { url, prefix, leaseMs: LEASE_MS, workerId, mode };
-  const child = spawn(
-    process.execPath,
-    ["--conditions=@konverge/source", CHILD, JSON.stringify(config)],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  children.push(child);
-  const said: Record<string, unknown>[] = [];
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    said.push(JSON.parse(line) as Record<string, unknown>);
-  });
-  return { process: child, said };
+  return start([CHILD, JSON.stringify(config)]);
 }
 
-afterEach(async () => {
-  for (const child of children.splice(0)) {
-    if (child.exitCode !== null || child.signalCode !== null) continue;
-    const exited = once(child, "exit");
-    child.kill("SIGKILL");
-    await exited;
-  }
-});
-
-const told = (child: Child, field: string) =>
-  until(`the child says ${field}`, () => child.said.find((line) => field in line));
+const messageWith = (child: Child, field: string) =>
+  until(`the child reports ${field}`, () => child.messages.find((line) => field in line));
 
 test("P1: kill -9 during an attempt loses neither the attempt nor later requests", async () => {
   const queue = harness.open({ leaseMs: LEASE_MS });
   const child = startChild("untilAborted");
   const first = await queue.request(keyOf("a"), { ...http, reason: "first" });
-  await told(child, "started");
+  await messageWith(child, "started");
   const second = await queue.request(keyOf("a"), { ...http, reason: "second" });
   child.process.kill("SIGKILL");
   const worker = workOn(queue, () => done);
@@ -73,7 +48,7 @@ test("backs off after the second crash of a handler", async () => {
   await queue.request(keyOf("poison"), http);
   for (const workerId of ["one", "two"]) {
     const child = startChild("crash", workerId);
-    await told(child, "started");
+    await messageWith(child, "started");
   }
   const hour = {
     baseMs: 3_600_000,
@@ -103,7 +78,7 @@ test("P8: a worker that was frozen longer than its lease is aborted and fenced",
   const queue = harness.open({ leaseMs: LEASE_MS });
   const zombie = startChild("untilAborted", "zombie");
   await queue.request(keyOf("a"), http);
-  await told(zombie, "started");
+  await messageWith(zombie, "started");
   zombie.process.kill("SIGSTOP");
   const worker = workOn(queue, () => done, { workerId: "successor" });
   await until("the successor", () => worker.closed.length === 1);
@@ -111,10 +86,10 @@ test("P8: a worker that was frozen longer than its lease is aborted and fenced",
     `${harness.prefix}:{default}/key/${worker.started[0]?.id}`,
   );
   zombie.process.kill("SIGCONT");
-  expect((await told(zombie, "aborted"))["aborted"]).toMatch(
+  expect((await messageWith(zombie, "aborted"))["aborted"]).toMatch(
     /AttemptCancelledError: lease of .* lost/,
   );
-  expect(await told(zombie, "closed")).toMatchObject({ fenced: true });
+  expect(await messageWith(zombie, "closed")).toMatchObject({ fenced: true });
   expect(
     await harness.redis.hgetall(`${harness.prefix}:{default}/key/${worker.started[0]?.id}`),
   ).toEqual(after);
@@ -183,9 +158,9 @@ test("stop() ends in bounded time with a hanging handler, and its key runs elsew
   const queue = harness.open({ leaseMs: LEASE_MS });
   const child = startChild("hang");
   await queue.request(keyOf("a"), http);
-  await told(child, "started");
+  await messageWith(child, "started");
   child.process.kill("SIGTERM");
-  await told(child, "stoppedAfterMs");
+  await messageWith(child, "stoppedAfterMs");
   const worker = workOn(queue, () => done);
   await expectNothingLeft(harness, queue);
   expect(worker.started).toMatchObject([{ failures: 1 }]);

@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { expectNothingLeft, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { useChildren } from "../../support/child.ts";
 
 const harness = useQueues();
+const startChild = useChildren();
 
 test("a stopped worker does not keep its process alive for unused grace time", async () => {
   const script = `
@@ -17,14 +17,9 @@ test("a stopped worker does not keep its process alive for unused grace time", a
     const worker = queue.work({ workerId: "a", handle: async () => ({ outcome: { kind: "done" } }), onError: () => {} });
     await worker.stop({ graceMs: 3_600_000 });
     await queue.close();`;
-  const child = spawn(
-    process.execPath,
-    ["--conditions=@konverge/source", "--input-type=module", "-e", script],
-    { stdio: ["ignore", "ignore", "inherit"] },
-  );
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const child = startChild(["--input-type=module", "-e", script]);
   // A process that stays alive hits the deadline of the test.
-  expect(await once(child, "exit")).toEqual([0, null]);
+  expect(await child.exited).toEqual([0, null]);
 });
 
 test("workers that stop repeatedly between two jobs leave no leased key and lose no attempt", async () => {

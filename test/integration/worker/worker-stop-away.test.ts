@@ -13,7 +13,7 @@ const workers = useWorkers("away.test.konverge.dev");
 const namespace = "default";
 const name = "a";
 const GRACE_MS = 500;
-/** Time of a pod after its grace (docs/production.md). */
+/** The time of a pod after its grace period (docs/production.md). */
 const POD_MS = 10_000;
 
 /** Names of Leases in the log, with their controller. */

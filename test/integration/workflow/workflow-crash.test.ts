@@ -1,39 +1,23 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { WorkflowChildConfig } from "./workflow-child.ts";
 import { defineWorkflow } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 import { begunList, makeThreeSteps, resumedList } from "./workflow-samples.ts";
+import { useChildren, type Child } from "../../support/child.ts";
 import { until } from "../../support/until.ts";
 
 const harness = useWorkflows();
 const CHILD = fileURLToPath(new URL("workflow-child.ts", import.meta.url));
 const LEASE_MS = 1_000;
-const children: ChildProcess[] = [];
+const start = useChildren();
 
-afterEach(async () => {
-  for (const child of children.splice(0)) {
-    if (child.exitCode !== null || child.signalCode !== null) continue;
-    const exited = once(child, "exit");
-    child.kill("SIGKILL");
-    await exited;
-  }
-});
-
-function startChild(how: Pick<WorkflowChildConfig, "dieIn" | "dieAfter" | "haltIn">): ChildProcess {
+function startChild(how: Pick<WorkflowChildConfig, "dieIn" | "dieAfter" | "haltIn">): Child {
   const { url, prefix } = harness;
   const config: WorkflowChildConfig = { url, prefix, leaseMs: LEASE_MS, ...how };
-  const child = spawn(
-    process.execPath,
-    ["--conditions=@konverge/source", CHILD, JSON.stringify(config)],
-    { stdio: ["ignore", "inherit", "inherit"] },
-  );
-  children.push(child);
-  return child;
+  return start([CHILD, JSON.stringify(config)]);
 }
 
 test.each([
@@ -49,7 +33,7 @@ test.each([
     const workflow = makeThreeSteps(redis, prefix);
     const child = startChild(how);
     const { id } = await workflows.start(workflow, { start: 10 });
-    const [, signal] = (await once(child, "exit")) as [number | null, string | null];
+    const [, signal] = await child.exited;
     expect(signal).toBe("SIGKILL");
 
     workflows.work({ workflows: [workflow], workerId: "second" });
@@ -77,11 +61,10 @@ test("P8: a worker that resumes after its lease has expired records nothing", as
   const steps = await workflows.steps({ workflow: workflow.name, id });
   expect(run).toMatchObject({ status: "done", result: 3 });
 
-  const exited = once(child, "exit");
-  child.kill("SIGCONT");
+  child.process.kill("SIGCONT");
   await until("the body resumes", async () => (await redis.llen(resumedList(prefix))) === 1);
-  child.kill("SIGTERM");
-  expect(await exited).toEqual([0, null]);
+  child.process.kill("SIGTERM");
+  expect(await child.exited).toEqual([0, null]);
   expect(await workflows.get({ workflow: workflow.name, id })).toEqual(run);
   expect(await workflows.steps({ workflow: workflow.name, id })).toEqual(steps);
   // The stopped function did not receive its own result either.

@@ -1,8 +1,6 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Script } from "@konverge/redis";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { claimScript } from "../../../libs/workflow/src/store/scripts/claim.ts";
 import { commitScript } from "../../../libs/workflow/src/store/scripts/commit.ts";
@@ -12,6 +10,7 @@ import type { DeathPoint } from "./die-at-call.ts";
 import { ended, useWorkflows } from "./workflow-harness.ts";
 import type { PointsChildConfig } from "./workflow-points-child.ts";
 import { begunList, makeTour } from "./workflow-samples.ts";
+import { useChildren } from "../../support/child.ts";
 
 /**
  * The named crash points, each hit once: a worker process kills itself at one call, with the real queue and leases.
@@ -104,8 +103,7 @@ const CHILD = fileURLToPath(new URL("workflow-points-child.ts", import.meta.url)
 const PRELOAD = new URL("die-at-call.ts", import.meta.url).href;
 
 const harness = useWorkflows();
-let running: ChildProcess | undefined;
-afterEach(() => running?.kill("SIGKILL"));
+const start = useChildren();
 
 test.each(POINTS)("P9: kill -9 at: $name", async ({ script, when, having, again }) => {
   const { url, prefix, redis } = harness;
@@ -119,16 +117,10 @@ test.each(POINTS)("P9: kill -9 at: $name", async ({ script, when, having, again 
 
   const config: PointsChildConfig = { url, prefix, leaseMs: LEASE_MS };
   const point: DeathPoint = { sha: script.sha, when, having };
-  const dying = spawn(
-    process.execPath,
-    ["--conditions=@konverge/source", `--import=${PRELOAD}`, CHILD, JSON.stringify(config)],
-    {
-      stdio: ["ignore", "inherit", "inherit"],
-      env: { ...process.env, DIE_AT_CALL: JSON.stringify(point) },
-    },
-  );
-  running = dying;
-  expect(await once(dying, "exit")).toEqual([null, "SIGKILL"]);
+  const dying = start([`--import=${PRELOAD}`, CHILD, JSON.stringify(config)], {
+    DIE_AT_CALL: JSON.stringify(point),
+  });
+  expect(await dying.exited).toEqual([null, "SIGKILL"]);
 
   const worker = workflows.work({ workflows: [tour, child], workerId: "second" });
   const run = await ended(workflows, tour, ref.id);
