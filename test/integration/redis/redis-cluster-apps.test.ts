@@ -110,7 +110,7 @@ test("worker and HTTP API work on a Redis Cluster with shards, and a node restar
   );
   expect(homes.reduce((sum, count) => sum + count, 0)).toBe(OBJECTS);
   expect(homes.filter((count) => count > 0).length).toBeGreaterThan(1);
-  for (const path of ["/", "/queues", "/v1/guards"]) {
+  for (const path of ["/", "/jobs", "/v1/guards"]) {
     expect((await fetch(`${api.url}${path}`)).status, path).toBe(200);
   }
 

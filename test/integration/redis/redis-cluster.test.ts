@@ -120,10 +120,10 @@ test("lanes and breaker states pass between processes over the cluster's channel
       // The hold is longer than the test: only the message can pass the lane in time.
       const lanes = createObjectLanes({ redis, cluster, processId, holdMs: 60_000, onError });
       cleanup.add(async () => lanes.close());
-      return { ...lanes, errors };
+      return { lanes, errors };
     });
-    const first = await one?.enter("object");
-    const second = two?.enter("object");
+    const first = await one?.lanes.enter("object");
+    const second = two?.lanes.enter("object");
     first?.leave({ metadata: { name: "object" } });
     expect((await second)?.carried).toEqual({ metadata: { name: "object" } });
     (await second)?.leave();
