@@ -37,7 +37,7 @@ const kubeconfigOf = (url: string): string =>
     apiVersion: "v1",
     kind: "Config",
     clusters: [{ name: "fleet", cluster: { server: url } }],
-    users: [{ name: "anybody", user: {} }],
+    users: [{ name: "test", user: {} }],
     contexts: [{ name: "fleet", context: { cluster: "fleet", user: "test" } }],
     "current-context": "fleet",
   });

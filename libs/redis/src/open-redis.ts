@@ -14,7 +14,8 @@ export function openProducer(target: RedisTarget): RedisClient {
     single: {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
-      commandTimeout: PRODUCER_DEADLINE_MS,
+      // Only a net below `withRedis`, whose deadline still counts answers that arrived during a stall of this process.
+      commandTimeout: 2 * PRODUCER_DEADLINE_MS,
       connectTimeout: PRODUCER_DEADLINE_MS,
     },
     // An unavailable node is retried every 100 ms until the producer's deadline.

@@ -16,10 +16,10 @@ export async function withRedis<T>(
 ): Promise<T> {
   const link = linkOf(redis);
   const deadline = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => deadline.reject(link.lastError ?? new Error(`no answer within ${deadlineMs} ms`)),
-    deadlineMs,
-  );
+  const giveUp = () =>
+    deadline.reject(link.lastError ?? new Error(`no answer within ${deadlineMs} ms`));
+  // After a stall of this process, timers run before the sockets are read: an answer that has arrived still counts.
+  const timer = setTimeout(() => setImmediate(giveUp), deadlineMs);
   try {
     if (redis.status !== "ready") await Promise.race([link.becomesReady(), deadline.promise]);
     return await Promise.race([call(), deadline.promise]);
