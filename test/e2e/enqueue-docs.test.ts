@@ -158,7 +158,7 @@ test("docs/enqueue.md: the command line enqueues, waits and exits with a code fo
   const never = ask.replace(" blue ", " never-made ");
   await expect(type(never, { ...env, CI_PIPELINE_ID: "4714" })).rejects.toMatchObject({
     code: 3,
-    stderr: expect.stringMatching(/never-made@1: the object is gone/) as string,
+    stderr: expect.stringMatching(/never-made@1: the object does not exist/) as string,
   });
   await expect(type(ask, { ...env, KONVERGE_TOKEN: "x".repeat(40) })).rejects.toMatchObject({
     code: 7,

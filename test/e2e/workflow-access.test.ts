@@ -87,7 +87,7 @@ test("a workflow's kinds grant its permissions; without them it reports the miss
   const logged = () =>
     workers.flatMap(({ lines }) => lines.filter((line) => line.includes("cannot be watched")));
   await until("it is logged", () => logged().length > 0, HEALED_MS);
-  expect(logged()[0]).toContain("Name the kind under kinds of the workflow");
+  expect(logged()[0]).toContain("Add the kind to kinds of the workflow");
   await cluster.apply([withRules(without)]);
   await answer();
   await says("cannot be read");
