@@ -33,7 +33,8 @@ const WORKER = fileURLToPath(new URL("fleet-worker.ts", import.meta.url));
 const CLOCK = new URL("fleet-clock.ts", import.meta.url).href;
 const PATCHER = new URL("teeth/load-patched.ts", import.meta.url).href;
 
-const STARTS = 10;
+/** Longest time until a worker starts: a probe whose worker died blocks the breaker until its ticket expires. */
+const READY_MS = 120_000;
 
 /** A worker process and its networks. */
 export interface FleetWorker {
@@ -164,11 +165,13 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   };
   /** Acts as a supervisor: restarts workers that exit because a dependency is unavailable. */
   const startWorker: Fleet["startWorker"] = async ({ clockOffsetMs = 0 } = {}) => {
-    for (let tries = 0; tries < STARTS; tries++) {
+    const deadlineMs = performance.now() + READY_MS;
+    for (let starts = 1; ; starts += 1) {
       const worker = await startOnce(clockOffsetMs);
       if (worker !== undefined) return worker;
+      if (performance.now() > deadlineMs)
+        throw new Error(`no worker was ready in ${starts} starts`);
     }
-    throw new Error(`no worker was ready in ${STARTS} starts`);
   };
 
   const queues = new Map<ControllerName, WorkQueue>();
