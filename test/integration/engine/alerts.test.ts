@@ -198,15 +198,15 @@ test("alerts on a blocked run and on a failed one", async (context) => {
   const before = await scrape();
   const count = async (series: string) => (await scrape()).get(`konverge_workflow_${series}`);
   await workflows.start(release, undefined);
-  const failed = 'executions_total{workflow="release",end="failed"}';
+  const failed = 'executions_total{workflow="release",result="failed"}';
   await until("it has failed", async () => (await count(failed)) === 1);
   const failing = await firing(seriesOf(await scrape(), before));
   expect(failing).toContain("KonvergeRunsFailing");
   expect(failing).not.toContain("KonvergeRunsBlocked");
   // No worker has the code for it.
   await workflows.start({ ...release, version: 1 }, undefined);
-  const stuck = 'runs{workflow="release",status="blocked"}';
-  await until("one is stuck", async () => (await count(stuck)) === 1);
+  const blocked = 'runs{workflow="release",status="blocked"}';
+  await until("one is blocked", async () => (await count(blocked)) === 1);
   expect(await firing(seriesOf(await scrape()))).toContain("KonvergeRunsBlocked");
 });
 
