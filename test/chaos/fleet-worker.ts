@@ -2,7 +2,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { openSync, writeSync } from "node:fs";
 import { sleepMs, type BackoffPolicy } from "@konverge/core";
-import { defineController, startEngine, type ReconcileContext } from "@konverge/engine";
+import {
+  defineController,
+  startEngine,
+  type Engine,
+  type ReconcileContext,
+} from "@konverge/engine";
 import { createGuard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { ConfigMap } from "@konverge/kube/kinds";
@@ -12,6 +17,7 @@ import {
   type AttemptLease,
   type WorkQueue,
 } from "@konverge/queue";
+import { onceAdmitted } from "../../libs/worker/src/once-admitted.ts";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { createLogger, createMetrics } from "@konverge/telemetry";
 import {
@@ -159,43 +165,46 @@ const history = createHistoryWriter({
   onError: (error) => log.debug({ err: error }, "history without Redis"),
 });
 const common = { concurrency: 8, backoff, agingTime: AGEING_MS, loopProtection: "report" } as const;
-const engine = await startEngine({
-  controllers: [
-    defineController({
-      ...common,
-      name: "counter",
-      for: Counter,
-      reconcile: (context) => journaled(() => countUp(context)),
-    }),
-    defineController({
-      ...common,
-      name: "plain",
-      for: Plain,
-      reconcile: (context) => journaled(() => plain(context)),
-    }),
-  ],
-  client,
-  lanes,
-  history,
-  queueFor: ({ name }) =>
-    observed(
-      createWorkQueue({
-        redis,
-        controller: name,
-        cluster: "default",
-        prefix,
-        leaseMs: LEASE_MS,
-        onError: (error) => log.debug({ err: error }, "queue connection error"),
+const start = (): Promise<Engine> =>
+  startEngine({
+    controllers: [
+      defineController({
+        ...common,
+        name: "counter",
+        for: Counter,
+        reconcile: (context) => journaled(() => countUp(context)),
       }),
-    ),
-  workerId,
-  log,
-  metrics: createMetrics({ version: "test" }),
-  onWorkable: (listener) => guard.onWorkable(listener),
-  installation: prefix,
-  leaseNamespace: config.namespace,
-  election: { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 500 },
-});
+      defineController({
+        ...common,
+        name: "plain",
+        for: Plain,
+        reconcile: (context) => journaled(() => plain(context)),
+      }),
+    ],
+    client,
+    lanes,
+    history,
+    queueFor: ({ name }) =>
+      observed(
+        createWorkQueue({
+          redis,
+          controller: name,
+          cluster: "default",
+          prefix,
+          leaseMs: LEASE_MS,
+          onError: (error) => log.debug({ err: error }, "queue connection error"),
+        }),
+      ),
+    workerId,
+    log,
+    metrics: createMetrics({ version: "test" }),
+    onWorkable: (listener) => guard.onWorkable(listener),
+    installation: prefix,
+    leaseNamespace: config.namespace,
+    election: { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 500 },
+  });
+// As a worker does: it waits while the breaker is open, instead of exiting with the probe in flight.
+const engine = await onceAdmitted(start, (error) => log.debug({ err: error }, "waiting to start"));
 process.once("SIGTERM", () => {
   void (async () => {
     await engine.stop({ graceMs: 500 });
