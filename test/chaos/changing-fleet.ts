@@ -182,15 +182,15 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
         const children = items
           .filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid))
           .map(({ metadata }) => metadata.name);
-        const told = (what: string, is: unknown, wants: unknown) =>
+        const reported = (what: string, is: unknown, wants: unknown) =>
           JSON.stringify(is) === JSON.stringify(wants)
             ? []
             : [`${name}: ${what} is ${JSON.stringify(is)}, not ${JSON.stringify(wants)}`];
         return [
-          ...told("generation", observedGeneration, generation),
-          ...told("setting", seen, setting.data?.["value"]),
-          ...told("version", version, controllerVersion),
-          ...told("children", children.toSorted(), childrenOf(parent, childPrefix).toSorted()),
+          ...reported("generation", observedGeneration, generation),
+          ...reported("setting", seen, setting.data?.["value"]),
+          ...reported("version", version, controllerVersion),
+          ...reported("children", children.toSorted(), childrenOf(parent, childPrefix).toSorted()),
         ];
       });
     },

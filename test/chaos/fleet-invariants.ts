@@ -174,12 +174,12 @@ async function findMiscounts(
       if (!began.has(stamp) && !stamp.startsWith("stranger"))
         violations.push(`miscount: ${name} was written by ${stamp}, which never started`);
     }
-    const told = [
+    const shown = [
       ...lines.filter((line) => line.kind === "wrote").filter(({ object }) => object === name),
       ...(mode === "lane" ? strangers : []),
     ];
-    for (const { stamp, count: toldCount } of told) {
-      if (stamps[stamp] !== String(toldCount))
+    for (const { stamp, count: shownCount } of shown) {
+      if (stamps[stamp] !== String(shownCount))
         violations.push(`miscount: ${name} lost the acknowledged write ${stamp}`);
     }
   }

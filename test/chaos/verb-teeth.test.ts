@@ -27,7 +27,7 @@ interface Stage {
   readonly workflows: Workflows;
   readonly startWorker: (disturbance?: Disturbance) => Promise<ChildProcess>;
   readonly ended: (id: string) => Promise<void>;
-  readonly told: (event: string) => Promise<void>;
+  readonly reported: (event: string) => Promise<void>;
 }
 /** Returns the expected counter. */
 type Scenario = (stage: Stage) => Promise<number>;
@@ -35,14 +35,14 @@ type Scenario = (stage: Stage) => Promise<number>;
 /** The first worker is stopped until the second has ended the run; then it continues. */
 const zombie =
   (disturbance: Disturbance): Scenario =>
-  async ({ workflows, startWorker, told, ended }) => {
+  async ({ workflows, startWorker, reported, ended }) => {
     const child = await startWorker(disturbance);
     await workflows.start(counting, 2, { id: "r" });
-    await told("halting");
+    await reported("halting");
     await startWorker();
     await ended("r");
     child.kill("SIGCONT");
-    await told("over");
+    await reported("over");
     return 2;
   };
 const die: Scenario = async ({ workflows, startWorker, ended }) => {
@@ -133,7 +133,7 @@ async function play(scenario: Scenario, patch?: VerbPatchName) {
         (await workflows.get({ workflow: "counting", id }))?.endedAtMs !== undefined;
       await until(`${id} ends`, isOver, DEADLINE_MS);
     },
-    async told(event) {
+    async reported(event) {
       const isThere = async () => (await redis.lrange(`${prefix}:events`, 0, -1)).includes(event);
       await until(event, isThere, DEADLINE_MS);
     },

@@ -169,8 +169,8 @@ async function allOf(
     },
     HEAL_MS,
   ).catch(async (error: unknown) => {
-    const told = await Promise.all([...open].slice(0, 5).map(describe));
-    throw new Error(`${open.size} runs did not end: ${told.join("; ")}`, { cause: error });
+    const reported = await Promise.all([...open].slice(0, 5).map(describe));
+    throw new Error(`${open.size} runs did not end: ${reported.join("; ")}`, { cause: error });
   });
 }
 

@@ -29,6 +29,6 @@ test.each([
   { aheadMs: 1_500, warnings: [] },
 ])("judges a clock that is ahead of Redis by $aheadMs ms", ({ aheadMs, warnings }) => {
   const redisMs = 1_795_261_670_086;
-  const told = `${info("7.0.0")}server_time_usec:${redisMs}387\r\n`;
-  expect(judgeRedis(told, false, redisMs + aheadMs).warnings).toEqual(warnings);
+  const reported = `${info("7.0.0")}server_time_usec:${redisMs}387\r\n`;
+  expect(judgeRedis(reported, false, redisMs + aheadMs).warnings).toEqual(warnings);
 });

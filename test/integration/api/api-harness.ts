@@ -20,7 +20,7 @@ export interface ApiHarness {
   readonly access: QueueAccess;
   readonly guards: GuardControl;
   announce(controller: { readonly name: string; readonly kind: string }): Promise<void>;
-  /** An API on loopback, unless told otherwise. */
+  /** An API on loopback by default. */
   serve(options?: Partial<ApiOptions>): Call;
   token(name: string, rest?: Partial<NewToken>): Promise<string>;
 }

@@ -18,7 +18,7 @@ const GREEN = { controller: "node-pool", namespace: "green", name: "a" };
 const ORDER = { by: "mallory", reason: "a bad release" };
 const make: typeof api.token = (name, rest) => api.token(name, rest);
 
-/** Unless told otherwise it listens where all can reach it. */
+/** Listens where all can reach it. */
 const serve: typeof api.serve = (options) => api.serve({ isLoopback: false, ...options });
 async function refused(response: Response, status: number): Promise<string> {
   expect(response.status).toBe(status);

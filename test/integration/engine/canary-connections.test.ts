@@ -36,7 +36,7 @@ afterEach(async () => {
 });
 
 /** The log format of a Konverge process. */
-function told(error: unknown): void {
+function reported(error: unknown): void {
   const log = createLogger({
     service: "test",
     version: "test",
@@ -69,33 +69,33 @@ const admin = async (work: (redis: Redis) => Promise<unknown>, password?: string
 test("keeps a password that Redis rejects out of errors and logs", async () => {
   await admin((redis) => redis.config("SET", "requirepass", "another"));
   const target = { url: `redis://:${CANARY}@127.0.0.1:${server.port}` };
-  const workflows = openWorkflows({ redis: target, onError: told });
+  const workflows = openWorkflows({ redis: target, onError: reported });
   closers.push(() => workflows.close());
   workflows.work({ workflows: [echo] });
-  await workflows.start(echo, STORED).catch(told);
+  await workflows.start(echo, STORED).catch(reported);
   const queue = createWorkQueue({
     redis: target,
     controller: "c",
     cluster: "default",
-    onError: told,
+    onError: reported,
   });
   closers.push(() => queue.close());
   queue.work({
     workerId: "test",
     concurrency: 1,
     handle: async () => ({ outcome: { kind: "done" } }),
-    onError: told,
+    onError: reported,
   });
-  await queue.request(keyOf("a"), { kind: "http" }).catch(told);
+  await queue.request(keyOf("a"), { kind: "http" }).catch(reported);
   await createGuard({ redis: target, cluster: "default", workerId: "w" })
     .then((guard) => guard[Symbol.asyncDispose]())
-    .catch(told);
+    .catch(reported);
   const nodes = openWorkflows({
     redis: { url: target.url.replace("redis:", "redis+cluster:") },
-    onError: told,
+    onError: reported,
   });
   closers.push(() => nodes.close());
-  await nodes.start(echo, STORED).catch(told);
+  await nodes.start(echo, STORED).catch(reported);
   await until("workers report errors too", () => errors.length > 8);
   expectClean(CANARY, /WRONGPASS/);
   expectClean(STORED, /WRONGPASS/);
@@ -104,14 +104,14 @@ test("keeps a password that Redis rejects out of errors and logs", async () => {
 test("keeps data that a full Redis could not store out of errors and logs", async () => {
   const workflows = openWorkflows({
     redis: { url: `redis://127.0.0.1:${server.port}` },
-    onError: told,
+    onError: reported,
   });
   closers.push(() => workflows.close());
   const { id } = await workflows.start(echo, STORED);
   await admin((redis) => redis.config("SET", "maxmemory", "1"));
   workflows.work({ workflows: [echo] });
-  await workflows.start(echo, STORED).catch(told);
-  await workflows.signal({ workflow: echo.name, id }, "go", { payload: STORED }).catch(told);
+  await workflows.start(echo, STORED).catch(reported);
+  await workflows.signal({ workflow: echo.name, id }, "go", { payload: STORED }).catch(reported);
   await until("the worker reports errors too", () => errors.length > 3);
   expectClean(STORED, /OOM/);
   await admin((redis) => redis.config("SET", "maxmemory", "0"));
@@ -127,9 +127,9 @@ test("reports an invalid URL without its text", () => {
   ]) {
     try {
       openWorkflows({ redis: { url } });
-      told(new Error(`taken: ${url}`));
+      reported(new Error(`taken: ${url}`));
     } catch (error) {
-      told(error);
+      reported(error);
     }
   }
   expectClean(CANARY, /invalid Redis URL/);
@@ -184,7 +184,7 @@ test("keeps token and proxy of an API server out of the journal for every failur
                 .get({ apiVersion: "v1", kind: "ConfigMap", namespace: "d", name: "n" });
             } catch (error) {
               // Throttled calls are retried forever; here the error is final.
-              told(error);
+              reported(error);
               throw new KonvergeError("step_failed", ensureError(error).message, { cause: error });
             }
           },

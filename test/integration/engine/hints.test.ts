@@ -226,7 +226,7 @@ describe.each(testServers())("hints on $name", (target) => {
     });
     const contenders = await harness.reader.contention(object);
     expect(contenders.map(({ path }) => path)).toContain("data.password");
-    const told = JSON.stringify([
+    const shown = JSON.stringify([
       contenders,
       await harness.reader.contentionReport(1).then(({ loops, ...rest }) => [rest, [...loops]]),
       await harness.reader.search({ limit: 200 }),
@@ -234,9 +234,9 @@ describe.each(testServers())("hints on $name", (target) => {
       harness.lines,
       event,
     ]);
-    expect(told).toContain("data.password");
-    expect(told).not.toContain(canary);
-    expect(told).not.toContain(Buffer.from(canary).toString("base64").slice(0, 40));
+    expect(shown).toContain("data.password");
+    expect(shown).not.toContain(canary);
+    expect(shown).not.toContain(Buffer.from(canary).toString("base64").slice(0, 40));
     await harness.client.delete(Secret, secret);
   });
 
@@ -292,7 +292,7 @@ describe.each(testServers())("hints on $name", (target) => {
       });
       return now?.["size"];
     };
-    const told = () =>
+    const shown = () =>
       harness.lines.find((line) => line["hint"] === "ownership_flip" && "managers" in line);
     await until("the flip is reported", async () => {
       if ((await spec()) === 3) {
@@ -300,9 +300,9 @@ describe.each(testServers())("hints on $name", (target) => {
           draft.spec = { ...draft.spec, size: 5 };
         });
       }
-      return told() !== undefined;
+      return shown() !== undefined;
     });
-    expect(told()).toMatchObject({ managers: ["konverge-test"], paths: ["spec.size"] });
+    expect(shown()).toMatchObject({ managers: ["konverge-test"], paths: ["spec.size"] });
     const object = `widgets.hints.test.konverge.dev/${namespace}/fought`;
     const [contender] = await harness.reader.contention(object);
     expect(contender).toMatchObject({

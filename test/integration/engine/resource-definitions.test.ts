@@ -136,8 +136,8 @@ describe.each(testServers())("resource definitions on $name", (target) => {
       Object.assign(crd, JSON.parse(text));
     });
     const { lines } = await harness.startController(shops());
-    const told = lines.filter(({ message }) => message === "CRD differs from definition");
-    expect(told).toMatchObject([
+    const reported = lines.filter(({ message }) => message === "CRD differs from definition");
+    expect(reported).toMatchObject([
       {
         fields: {
           kind: "Shop",
@@ -160,8 +160,8 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     });
     const stalls = defineController({ name: "stalls", for: Stall, reconcile: async () => {} });
     const { lines } = await harness.startController(stalls);
-    const told = lines.filter(({ message }) => message === "CRD differs from definition");
-    expect(told).toMatchObject([{ fields: { fields: ["spec.size", "spec.weight"] } }]);
+    const reported = lines.filter(({ message }) => message === "CRD differs from definition");
+    expect(reported).toMatchObject([{ fields: { fields: ["spec.size", "spec.weight"] } }]);
   });
 
   test("refuses to start with a missing status subresource, another scope or a missing CRD, with a fix", async () => {

@@ -119,7 +119,7 @@ describe.each(testServers())("history on $name", (target) => {
       name: "loop",
     });
     expect(found["paths"]).toEqual(["widgets.history.test.konverge.dev/status status.seen"]);
-    await until("starts are put off, and more each time", async () => {
+    await until("starts are deferred, longer each time", async () => {
       const { loops } = await harness.reader.contentionReport(1);
       const state = [...loops.values()].map((text) => JSON.parse(text) as { step: number })[0];
       return (state?.step ?? 0) >= 2;
@@ -227,14 +227,14 @@ describe.each(testServers())("history on $name", (target) => {
       },
     });
     const made = await harness.make("fails");
-    const told = () =>
+    const reported = () =>
       harness.lines.filter(({ message }) => message === "repeated reconcile failures");
-    await until("it is told", () => told().length > 0);
+    await until("it is reported", () => reported().length > 0);
     broken = false;
     await until("it ends well", async () => {
       return (await queue.getKey(key("fails")))?.lastOutcome === "done";
     });
-    expect(told()[0]).toMatchObject({
+    expect(reported()[0]).toMatchObject({
       level: "warn",
       key: formatKey(key("fails")),
       failures: 25,
@@ -267,14 +267,16 @@ describe.each(testServers())("history on $name", (target) => {
       },
     });
     const made = await harness.make("storm");
-    const told = () =>
+    const reported = () =>
       harness.lines.filter(({ message }) => message === "repeated write conflicts");
-    await until("it is told", () => told().length > 0);
+    await until("it is reported", () => reported().length > 0);
     interfere = false;
     await until("it wins in the end", async () => {
       return (await queue.getKey(key("storm")))?.lastOutcome === "done";
     });
-    expect(told()).toMatchObject([{ level: "warn", conflicts: 50, managers: ["konverge-test"] }]);
+    expect(reported()).toMatchObject([
+      { level: "warn", conflicts: 50, managers: ["konverge-test"] },
+    ]);
     const [event] = await until("the event is recorded", async () => {
       const events = await eventsAbout(harness.client, "storm");
       return events.length > 0 && events;

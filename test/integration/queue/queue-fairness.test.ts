@@ -120,15 +120,15 @@ test("new events start a failing key only as often as its bucket allows; user re
   });
   await queue.request(key, { kind: "watch" });
   await until("the first attempt", () => worker.closed.length === 1);
-  for (let news = 0; news < 30; news += 1) {
+  for (let change = 0; change < 30; change += 1) {
     const before = worker.closed.length;
     await queue.request(key, { kind: "watch" });
-    if (before < 6) await until("news wakes it", () => worker.closed.length > before);
+    if (before < 6) await until("a change wakes it", () => worker.closed.length > before);
   }
   expect(worker.closed).toHaveLength(6);
   expect((await queue.getKey(key))?.phase).toBe("backoff");
   await queue.request(key, { kind: "http" }, { class: "interactive" });
-  await until("a person wakes it", () => worker.closed.length === 7);
+  await until("a user wakes it", () => worker.closed.length === 7);
 });
 
 test.each([

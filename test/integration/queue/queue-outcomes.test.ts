@@ -71,7 +71,7 @@ test("a deferral is not counted, does not end on new events, and loses no reques
   const later = await queue.request(keyOf("a"), http, { class: "interactive" });
   const state = await queue.getKey(keyOf("a"));
   expect(state).toMatchObject({ phase: "backoff", failures: 0, conflicts: 0 });
-  await until("the job is put off", async () => (await queue.counts()).delayed === 1);
+  await until("the job is deferred", async () => (await queue.counts()).delayed === 1);
   await expectNothingLeft(harness, queue);
   const [first, second] = worker.started;
   expect([first?.attempt, second?.attempt]).toEqual([1, 1]);

@@ -146,7 +146,7 @@ test("P2: job.retry, retryJobs and a foreign add run no key concurrently; all ac
   await rogue.removeDeduplicationKey(payload.key);
   const second = await queue.request(keyOf("a"), http);
   // All of them were examined and delayed.
-  await until("the rogues are put off", async () => (await rogue.getDelayedCount()) === 4);
+  await until("the rogue jobs are deferred", async () => (await rogue.getDelayedCount()) === 4);
   expect(worker.started).toHaveLength(3);
   held.release();
   await expectNothingLeft(harness, queue);

@@ -140,7 +140,9 @@ test("lanes and breaker states pass between processes over the cluster's channel
     await using control = openGuardControl({ redis, prefix: "konverge" });
     await control.isolate(cluster, { by: "test", reason: "to see it" });
     // Without calls, only a message can carry the state.
-    await until("both are told", () => guards.every(({ breaker }) => breaker.mode === "isolated"));
+    await until("both are isolated", () =>
+      guards.every(({ breaker }) => breaker.mode === "isolated"),
+    );
   }
 });
 

@@ -84,13 +84,13 @@ test("docs/production.md: its role is sufficient for a worker", async (context) 
   onTestFinished(() => worker.kill());
   await client.create(NodePool, { metadata: { namespace, name: "blue" }, spec: { replicas: 2 } });
   const machines = async () => (await client.list(Machine, { namespace })).items.length;
-  const told = async () =>
+  const shown = async () =>
     (await client.get(NodePool, { namespace, name: "blue" })).status?.machines;
-  await until("two machines", async () => (await machines()) === 2 && (await told()) === 2);
+  await until("two machines", async () => (await machines()) === 2 && (await shown()) === 2);
   await client.mutate(NodePool, { namespace, name: "blue" }, (draft) => {
     draft.spec.replicas = 1;
   });
-  await until("one machine", async () => (await machines()) === 1 && (await told()) === 1);
+  await until("one machine", async () => (await machines()) === 1 && (await shown()) === 1);
   await worker.stop();
   // Only the Redis of the tests and its clock cause warnings.
   const troubles = lines.filter(({ level }) => level === "error" || level === "warn");

@@ -104,8 +104,10 @@ test.each([
   }
   if (row.kube !== undefined) expect(left).toEqual(expect.arrayContaining([...LEASES.keys()]));
   // Rejected immediately, or timed out.
-  const told = worker.lines.map(({ fields }) => String((fields as { readonly err?: Error }).err));
-  const stays = [...told, ...left].some((text) =>
+  const reported = worker.lines.map(({ fields }) =>
+    String((fields as { readonly err?: Error }).err),
+  );
+  const stays = [...reported, ...left].some((text) =>
     /remains listed for|the list of workers/.test(text),
   );
   expect(stays).toBe(row.redis !== undefined);

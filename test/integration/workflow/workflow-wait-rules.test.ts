@@ -185,8 +185,8 @@ test("reports a kind that is not served once across retries", async () => {
   expect(run.waits?.[0]?.message).toContain("the cluster does not serve Widget");
   // One for the election, and one for each try of the watch.
   await until("the watch is retried", async () => (tries > 3 ? true : undefined));
-  const told = harness.errors.filter(({ message }) => message.includes("does not serve"));
-  expect(told).toHaveLength(1);
+  const shown = harness.errors.filter(({ message }) => message.includes("does not serve"));
+  expect(shown).toHaveLength(1);
 });
 
 class Died extends Error {}

@@ -136,7 +136,7 @@ test("retries a step up to its attempts; its failure is the same in each executi
 });
 
 test("aborts and abandons a body after its timeout; a non-JSON result fails with its path", async () => {
-  let told: unknown;
+  let shown: unknown;
   const workflow = defineWorkflow("limits", { version: 1 }, async (w) => {
     const failures: string[] = [];
     const note = (error: unknown) => failures.push((error as StepFailedError).failure.code);
@@ -144,7 +144,7 @@ test("aborts and abandons a body after its timeout; a non-JSON result fails with
       .step(
         "slow",
         ({ signal }) => {
-          signal.addEventListener("abort", () => (told = signal.reason));
+          signal.addEventListener("abort", () => (shown = signal.reason));
           return new Promise<void>(() => undefined);
         },
         { timeout: 20, retry: { attempts: 1 } },
@@ -162,7 +162,7 @@ test("aborts and abandons a body after its timeout; a non-JSON result fails with
   expect(await ended(runs, workflow, id)).toMatchObject({
     result: ["timed_out", "invalid_result", "invalid_workflow", "invalid_workflow"],
   });
-  expect(told).toMatchObject({ code: "timed_out" });
+  expect(shown).toMatchObject({ code: "timed_out" });
   const steps = await runs.steps({ workflow: "limits", id });
   expect(steps.find(({ name }) => name === "date")?.error?.message).toContain(
     "/deep/0 is an instance of Date",
@@ -241,7 +241,7 @@ test("a cancellation aborts the running body, lets the function clean up, and un
         ({ signal }) =>
           new Promise<void>((_, reject) => {
             seen.push("long");
-            signal.addEventListener("abort", () => reject(new Error("told")));
+            signal.addEventListener("abort", () => reject(new Error("shown")));
           }),
         { undo: () => void seen.push("undo long") },
       );

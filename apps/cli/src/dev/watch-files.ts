@@ -9,7 +9,7 @@ const SETTLE_MS = 100;
 
 /**
  * Calls `onChange` with the path, relative to `folder`, of a source file that was saved, made or removed; hidden folders and
- * node_modules are not looked at, and changes that come together are told once. Returns what ends it.
+ * node_modules are not looked at, and changes that come together are reported once. Returns what ends it.
  */
 export function watchFiles(folder: string, onChange: (path: string) => void): () => void {
   const watchers = new Map<string, FSWatcher>();

@@ -72,7 +72,7 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
   );
 
   begin("the rollout continues");
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let isApproved = false;
   let doing = "";
   let run = await client.runs.get(id);
@@ -81,8 +81,8 @@ export async function playRollout(options: PlayOptions): Promise<PlayedRollout> 
     async () => {
       run = await client.runs.get(id);
       for (const { name, error } of run.steps) {
-        if (told.has(name)) continue;
-        told.add(name);
+        if (reported.has(name)) continue;
+        reported.add(name);
         print(error === undefined ? `recorded: ${name}` : `failed: ${name}: ${error.message}`);
       }
       if (!isApproved && run.waits?.some(({ kind }) => kind === "signal") === true) {

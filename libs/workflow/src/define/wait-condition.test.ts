@@ -20,7 +20,7 @@ const failing = (message: string): Verdict => ({ kind: "failing", code: "object_
 const failed = (message: string): Verdict => ({ kind: "failed", code: "object_deleted", message });
 
 /** A condition that comes to this, whatever is read. */
-const told = (verdict: Verdict): WaitCondition => {
+const reported = (verdict: Verdict): WaitCondition => {
   const target = { apiVersion: "v1", kind: "Pod", name: "a" };
   const condition: ObjectCondition = { kind: "object", target, judge: () => verdict };
   return condition;
@@ -39,7 +39,7 @@ describe("all", () => {
     { of: [pending("p"), failing("f")], is: failing("f") },
     { of: [failing("f"), failed("g"), met("a")], is: failed("g") },
   ])("$of: $is", ({ of, is }) => {
-    expect(judged(all(...of.map(told)))).toEqual(is);
+    expect(judged(all(...of.map(reported)))).toEqual(is);
   });
 });
 
@@ -54,13 +54,13 @@ describe("any", () => {
     { of: [failed("g"), failed("h")], is: failed("g; h") },
     { of: [failed("g"), failing("f")], is: { ...failing("g; f"), code: "object_deleted" } },
   ])("$of: $is", ({ of, is }) => {
-    expect(judged(any(...of.map(told)))).toEqual(is);
+    expect(judged(any(...of.map(reported)))).toEqual(is);
   });
 });
 
 test("nests groups", () => {
-  const inner = any(told(pending("p")), told(met("b")));
-  expect(judged(all(told(met("a")), inner))).toEqual({
+  const inner = any(reported(pending("p")), reported(met("b")));
+  expect(judged(all(reported(met("a")), inner))).toEqual({
     kind: "met",
     value: ["a", { index: 1, value: "b" }],
   });

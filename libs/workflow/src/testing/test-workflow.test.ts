@@ -92,8 +92,8 @@ test("marks only the first record after a lost worker", async () => {
   t.crashIn("create");
   t.crashAfter("approve");
   expect(await play(t)).toMatchObject({ status: "done" });
-  const told = [...(await t.steps())].filter(([, { workerLost }]) => workerLost);
-  expect(told.map(([name]) => name)).toEqual(["create", "resize"]);
+  const reported = [...(await t.steps())].filter(([, { workerLost }]) => workerLost);
+  expect(reported.map(([name]) => name)).toEqual(["create", "resize"]);
 });
 
 test("a crash in a body repeats only that body", async () => {
