@@ -1,4 +1,4 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Settings } from "@konverge/contracts";
 import { ensureError, KonvergeError } from "@konverge/core";
 import type { Metrics } from "@konverge/telemetry";
@@ -22,29 +22,11 @@ export async function startProbeServer({
   isReady,
 }: ProbeServerOptions): Promise<ProbeServer> {
   const server = createServer((request, response) => {
-    const path = new URL(request.url ?? "/", "http://worker").pathname;
-    const answer = (status: number, text: string, contentType = "text/plain; charset=utf-8") =>
-      response.writeHead(status, { "content-type": contentType }).end(text);
-    switch (path) {
-      case "/metrics":
-        metrics.text().then(
-          (text) => answer(200, text, metrics.contentType),
-          (error: unknown) => answer(500, ensureError(error).message),
-        );
-        return;
-      case "/livez":
-        answer(200, "ok\n");
-        return;
-      case "/readyz":
-        answer(
-          isReady() ? 200 : 503,
-          isReady()
-            ? "ok\n"
-            : "not ready: first lists incomplete, stopping, or API server unreachable\n",
-        );
-        return;
-      default:
-        answer(404, "not found; valid paths: /metrics, /livez, /readyz\n");
+    try {
+      answerProbe(request, response, { metrics, isReady });
+    } catch {
+      // A synchronous listener must not throw: the exception would end the process.
+      response.destroy();
     }
   });
   await new Promise<void>((resolve, reject) => {
@@ -70,6 +52,38 @@ export async function startProbeServer({
       });
     },
   };
+}
+
+function answerProbe(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { metrics, isReady }: Pick<ProbeServerOptions, "metrics" | "isReady">,
+): void {
+  // Not parsed as a URL, because a client may send any text, such as "//".
+  const [path] = (request.url ?? "/").split("?", 1);
+  const answer = (status: number, text: string, contentType = "text/plain; charset=utf-8") =>
+    response.writeHead(status, { "content-type": contentType }).end(text);
+  switch (path) {
+    case "/metrics":
+      metrics.text().then(
+        (text) => answer(200, text, metrics.contentType),
+        (error: unknown) => answer(500, ensureError(error).message),
+      );
+      return;
+    case "/livez":
+      answer(200, "ok\n");
+      return;
+    case "/readyz":
+      answer(
+        isReady() ? 200 : 503,
+        isReady()
+          ? "ok\n"
+          : "not ready: first lists incomplete, stopping, or API server unreachable\n",
+      );
+      return;
+    default:
+      answer(404, "not found; valid paths: /metrics, /livez, /readyz\n");
+  }
 }
 
 function urlOf(server: Server, host: string): string {
