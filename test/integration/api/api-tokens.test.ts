@@ -6,6 +6,7 @@ import {
   problemSchema,
   whoamiSchema,
 } from "@konverge/contracts";
+import { createControllerRegistry } from "@konverge/queue";
 import { expect, test } from "vitest";
 import { useApi, type Call, type Sent } from "./api-harness.ts";
 import { workOn } from "../queue/queue-harness.ts";
@@ -272,6 +273,63 @@ test("enforces the scope on every route and in lists", async () => {
     accepted: 1,
     items: [{ error: { code: "forbidden" } }, { coalesced: true }],
   });
+});
+
+test("cursors and links contain no name outside of the scope", async () => {
+  const all = serve({ token: ADMIN_TOKEN });
+  for (const name of ["a", "secret-merger", "z"]) {
+    for (const namespace of ["blue", "green", "red"]) {
+      const body = { controller: "node-pool", namespace, name: `${namespace}-${name}` };
+      await all("/v1/reconciles", { token: ADMIN_TOKEN, body });
+    }
+  }
+  await all("/v1/reconciles", { token: ADMIN_TOKEN, body: { controller: "nodes", name: "other" } });
+  const scopes = {
+    "team-green": { namespaces: ["green"] },
+    "team-nodes": { controllers: ["nodes"] },
+  };
+  const foreign = { "team-green": /blue|red-|nodes/, "team-nodes": /node-pool|blue|green|red/ };
+  for (const name of ["team-green", "team-nodes"] as const) {
+    const token = await make(name, { scope: scopes[name] });
+    for (const list of [
+      "/v1/keys?",
+      "/v1/keys?phase=deadLettered&",
+      "/v1/reconciles?",
+      "/v1/dead-letters?",
+    ]) {
+      for (let cursor: string | undefined = ""; cursor !== undefined;) {
+        const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+        const response = await all(`${list}limit=1${query}`, { token });
+        const text = await response.text();
+        expect(response.status).toBe(200);
+        expect(text).not.toMatch(foreign[name]);
+        expect(decodeURIComponent(response.headers.get("link") ?? "")).not.toMatch(foreign[name]);
+        cursor = keyListSchema.parse(JSON.parse(text)).next;
+      }
+    }
+  }
+});
+
+test("errors for scoped tokens name no controller or workflow outside of the scope", async () => {
+  const call = serve();
+  const { url, prefix } = api.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [{ name: "secret-roll", version: 1 }]);
+  await registry.close();
+  const scope = { controllers: ["gone", "workflow.gone"] };
+  const token = await make("stale", { role: "operator", scope });
+  for (const [path, body] of [
+    ["/v1/keys?controller=gone"],
+    ["/v1/rollups?controller=gone"],
+    ["/v1/objects/default/gone/blue/a"],
+    ["/v1/reconciles", { ...BLUE, controller: "gone" }],
+    ["/v1/runs?workflow=gone"],
+    ["/v1/runs", { workflow: "gone", input: {} }],
+  ] as const) {
+    const response = await call(path, { token, body });
+    expect([path, response.status]).toEqual([path, 404]);
+    expect(await response.text()).not.toMatch(/node-pool|nodes|secret-roll/);
+  }
 });
 
 test("omits other controllers and clusters from a scope", async () => {

@@ -294,12 +294,33 @@ describe("search", () => {
     expect(new Set(await all({}, 7)).size).toBe(1_200);
     expect(await all({ namespace: "demo" })).toHaveLength(400);
     expect(await all({ namespace: "none" })).toEqual([]);
+    expect(await all({ namespaces: ["z", "a"] }, 7)).toHaveLength(800);
+    expect(await all({ namespaces: ["z", "a"], namespace: "demo" })).toEqual([]);
     expect((await all({ name: "b-39" }, 2)).length).toBe(3 * 11);
     expect(await all({ namespace: "z", name: "eb-7", phase: "paused" }, 3)).toHaveLength(11);
     expect(await all({ phase: "waiting" })).toHaveLength(800);
     await expect(queue.control.listKeys({ limit: 0 })).rejects.toMatchObject({
       code: "invalid_request",
     });
+  });
+
+  test("a cursor contains no name of another namespace than the wanted ones", async () => {
+    const queue = harness.open();
+    const keys = ["a", "b", "c", "d"].flatMap((namespace) =>
+      Array.from({ length: 300 }, (_, n) => ({ ...keyOf(`of-${namespace}-${n}`), namespace })),
+    );
+    for (let at = 0; at < keys.length; at += 1_000) {
+      const part = keys.slice(at, at + 1_000);
+      await queue.requestMany(part.map((key) => ({ key, trigger: watch })));
+    }
+    for (const query of [{}, { name: "99" }, { phase: "backoff" }] as const) {
+      for (let after: string | undefined = ""; after !== undefined;) {
+        const page: Awaited<ReturnType<typeof queue.control.listKeys>> =
+          await queue.control.listKeys({ ...query, namespaces: ["b", "d"], after, limit: 50 });
+        expect(JSON.stringify(page)).not.toMatch(/of-[ac]/);
+        after = page.next;
+      }
+    }
   });
 
   test("omits keys of deleted objects until the object returns", async () => {

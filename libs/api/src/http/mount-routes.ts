@@ -1,9 +1,9 @@
-import { takeToken, KonvergeError, type BucketLimits } from "@konverge/core";
+import { isKonvergeError, KonvergeError, takeToken, type BucketLimits } from "@konverge/core";
 import type { Context, Hono } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
 import type { AuditLog, AuditNote } from "../kept/audit-log.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
-import { allows, type Caller } from "../access/caller.ts";
+import { allows, isUnrestricted, type Caller } from "../access/caller.ts";
 import { jsonResponse } from "./json-response.ts";
 import { limitBody } from "./limit-body.ts";
 import { checkInput, readJson } from "./read-json.ts";
@@ -41,7 +41,10 @@ export function mountRoutes(
       if (spec.role === "none") return await answer(spec, context, options);
       demandRole(caller, spec.role);
       admit(caller);
-      const respond = () => answer(spec, context, options);
+      const respond = () =>
+        answer(spec, context, options).catch((error: unknown) => {
+          throw withinScope(error, caller);
+        });
       if (spec.method === "get") return await respond();
       return await replayed(context, respond, { answers, callerId: caller.id, onError });
     });
@@ -77,6 +80,14 @@ async function answer(
   if (spec.method === "get") linkNext(context, result, headers);
   const status = spec.status === 202 ? 202 : 200;
   return jsonResponse(result, status, headers);
+}
+
+/** The text of `unknown_controller` lists the known names, which may be outside of the scope of the caller. */
+function withinScope(error: unknown, caller: Caller): unknown {
+  if (isUnrestricted(caller) || !isKonvergeError(error)) return error;
+  if (error.code !== "unknown_controller") return error;
+  const detail = "unknown controller or cluster; GET /v1/controllers lists those of the token";
+  return new KonvergeError("unknown_controller", detail, { cause: error });
 }
 
 /** Adds the `Link` header (RFC 8288) to a list with a next page. */

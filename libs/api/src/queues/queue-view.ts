@@ -1,8 +1,8 @@
-import type { KeyList, KeyListQuery, PauseList, QueueList } from "@konverge/contracts";
+import type { KeyList, KeyListQuery, PauseList, QueueList, Scope } from "@konverge/contracts";
 import { defined } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
-import { covers, demandSome, touches, type Caller } from "../access/caller.ts";
+import { demandSome, touches, type Caller } from "../access/caller.ts";
 import { keyItem, pauseView } from "./key-item.ts";
 import { placeOf } from "./place-of.ts";
 import type { QueueAccess } from "./queue-access.ts";
@@ -29,22 +29,24 @@ export async function listKeys(
 ): Promise<KeyList> {
   const { cluster, controller, namespace } = query;
   demandSome(caller, { cluster, controller, namespace });
-  const { items, ...rest } = await readKeys(access, query);
-  return { items: items.filter(({ key }) => covers(caller.scope, placeOf(key))), ...rest };
+  return await readKeys(access, caller.scope, query);
 }
 
+/** The scope limits what is read, not only what is returned: a cursor must not contain a name outside of it. */
 async function readKeys(
   access: QueueAccess,
+  scope: Scope,
   { cluster, controller, phase, namespace, name, limit, cursor }: KeyListQuery,
 ): Promise<KeyList> {
   const items: KeyList["items"] = [];
   for (const each of await controllerNames(access, cluster, controller)) {
+    if (!touches(scope, { cluster, controller: each })) continue;
     // A key begins with its controller, so the cursor names the controller to continue with.
     const own = cursor?.startsWith(`${encodeURIComponent(each)}/`) === true;
     if (cursor !== undefined && !own && encodeURIComponent(each) < cursor) continue;
     const { queue } = await access.find(cluster, each);
     const page = await queue.control.listKeys({
-      ...defined({ phase, namespace, name }),
+      ...defined({ phase, namespace, namespaces: scope.namespaces, name }),
       ...(own ? { after: cursor } : {}),
       limit: limit - items.length,
     });

@@ -4,7 +4,9 @@ import {
   queueListSchema,
   workerListSchema,
 } from "@konverge/contracts";
-import { demandSome, touches } from "../access/caller.ts";
+import type { AnnouncedWorker } from "@konverge/queue";
+import { queueOfWorkflow } from "@konverge/workflow";
+import { demandSome, touches, type Caller } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readQueues } from "../queues/queue-view.ts";
@@ -38,7 +40,8 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
       answer: workerListSchema,
       async handle({ query: { cluster = home }, caller }) {
         demandSome(caller, { cluster });
-        return { items: await access.workers(cluster) };
+        const items = await access.workers(cluster);
+        return { items: items.map((worker) => withinScope(worker, caller, cluster)) };
       },
     }),
     route({
@@ -55,4 +58,21 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
       },
     }),
   ];
+}
+
+/** Omits the names of controllers and workflows outside of the scope of the caller. */
+function withinScope(
+  { controllers, definitions, workflows, ...rest }: AnnouncedWorker,
+  { scope }: Caller,
+  cluster: string,
+): AnnouncedWorker {
+  const isVisible = (controller: string) => touches(scope, { cluster, controller });
+  const visible = <T>(named: Readonly<Record<string, T>>, queueOf: (name: string) => string) =>
+    Object.fromEntries(Object.entries(named).filter(([name]) => isVisible(queueOf(name))));
+  return {
+    ...rest,
+    controllers: controllers.filter(isVisible),
+    definitions: visible(definitions, (name) => name),
+    ...(workflows === undefined ? {} : { workflows: visible(workflows, queueOfWorkflow) }),
+  };
 }

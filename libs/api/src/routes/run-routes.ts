@@ -12,7 +12,7 @@ import {
 } from "@konverge/contracts";
 import { defined } from "@konverge/core";
 import { formatRunId } from "@konverge/workflow";
-import { demand, touches } from "../access/caller.ts";
+import { covers, demand, demandSome } from "../access/caller.ts";
 import { route, type Route, type RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
@@ -62,10 +62,11 @@ export function runRoutes(access: QueueAccess): Route[] {
       answer: scheduleListSchema,
       problems: ["not_found"],
       async handle({ query: { cluster }, caller }) {
+        demandSome(caller, { cluster });
         const { workflows } = await access.runs(cluster);
         const schedules = await workflows.schedules();
         const visible = schedules.filter(({ workflow }) =>
-          touches(caller.scope, placeIn(cluster, workflow)),
+          covers(caller.scope, placeIn(cluster, workflow)),
         );
         return { items: visible.map((schedule) => scheduleItem(schedule, cluster)) };
       },
@@ -105,7 +106,7 @@ async function startRun(
   demand(caller, placeIn(cluster, workflow));
   const { workflows, announced } = await access.runs(cluster);
   const version = announced.get(workflow);
-  if (version === undefined) throw unknownWorkflow(cluster, workflow, announced);
+  if (version === undefined) throw unknownWorkflow(caller, { cluster, workflow, announced });
   const start = (runId: string | undefined) =>
     fitting("/input", () =>
       workflows.start({ name: workflow, version }, input, {

@@ -7,7 +7,7 @@ import {
   type RunRef,
   type Workflows,
 } from "@konverge/workflow";
-import { demand, touches, type Caller } from "../access/caller.ts";
+import { covers, demand, demandSome, type Caller } from "../access/caller.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { formatCursor, parseCursor, runDetail, runItem } from "./run-view.ts";
 
@@ -46,14 +46,15 @@ export async function listRuns(
   caller: Caller,
   { cluster, workflow, limit, cursor, status, key, by, search }: RunListQuery,
 ): Promise<RunList> {
-  if (workflow !== undefined) demand(caller, placeIn(cluster, workflow));
+  if (workflow === undefined) demandSome(caller, { cluster });
+  else demand(caller, placeIn(cluster, workflow));
   const { workflows, announced } = await access.runs(cluster);
   if (workflow !== undefined && !announced.has(workflow)) {
-    throw unknownWorkflow(cluster, workflow, announced);
+    throw unknownWorkflow(caller, { cluster, workflow, announced });
   }
   const seen =
     workflow === undefined
-      ? [...announced.keys()].filter((name) => touches(caller.scope, placeIn(cluster, name)))
+      ? [...announced.keys()].filter((name) => covers(caller.scope, placeIn(cluster, name)))
       : [workflow];
   const page = await workflows.list(seen, {
     limit,
@@ -71,12 +72,17 @@ export function placeIn(cluster: string, workflow: string) {
   return { cluster, controller: queueOfWorkflow(workflow), namespace: NO_NAMESPACE };
 }
 
+/** The error lists the workflows in the scope of the caller. */
 export function unknownWorkflow(
-  cluster: string,
-  workflow: string,
-  announced: ReadonlyMap<string, number>,
+  { scope }: Caller,
+  {
+    cluster,
+    workflow,
+    announced,
+  }: Pick<FoundRun, "cluster" | "announced"> & { readonly workflow: string },
 ): KonvergeError {
-  const known = [...announced.keys()].join(", ") || "none";
+  const visible = [...announced.keys()].filter((name) => covers(scope, placeIn(cluster, name)));
+  const known = visible.join(", ") || "none";
   const detail = `cluster "${cluster}" has no workflow "${workflow}"; known: ${known}`;
   return new KonvergeError("not_found", detail);
 }

@@ -19,6 +19,8 @@ export interface KeyFilter {
 }
 
 export interface KeyQuery extends KeyFilter {
+  /** Only keys of these namespaces; then `next` contains no name of another namespace. Default: all. */
+  readonly namespaces?: readonly string[];
   /** Only keys after this one; the `next` of the previous page. */
   readonly after?: string;
   /** 1 to 1,000. Default 100. */

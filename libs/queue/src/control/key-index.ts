@@ -51,7 +51,8 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
     async list(query) {
       const { phase, after = "", limit = DEFAULT_LIMIT } = query;
       checkLimit(limit);
-      const matches = matcher(query);
+      const namespaces = wantedNamespaces(query);
+      const matches = matcher(namespaces, query.name);
       const set = phase === "deadLettered" ? names.dead : names.index;
       const items: KeySummary[] = [];
       let cursor = after;
@@ -65,38 +66,56 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
         }
         const last = ids.at(-1);
         if (last === undefined || ids.length < PAGE) return { items };
-        cursor = seek(last, query.namespace);
+        cursor = seek(last, namespaces);
       }
       return { items, next: cursor };
     },
     async deadPage(filter, after) {
       const ids = await page(names.dead, after);
       const last = ids.at(-1);
-      const next =
-        last === undefined || ids.length < PAGE ? undefined : seek(last, filter.namespace);
-      return { ids: ids.filter(matcher(filter)), next };
+      const namespaces = wantedNamespaces(filter);
+      const next = last === undefined || ids.length < PAGE ? undefined : seek(last, namespaces);
+      return { ids: ids.filter(matcher(namespaces, filter.name)), next };
     },
   };
 }
 
-/** Returns a filter for keys. Keys are percent-encoded; the filter's values are not. */
-function matcher({ namespace, name }: KeyFilter): (id: string) => boolean {
-  const wanted = namespace === undefined ? undefined : encodeURIComponent(namespace);
+/** Returns the percent-encoded namespaces in the order of keys. Undefined for all. */
+function wantedNamespaces({ namespace, namespaces }: KeyQuery): readonly string[] | undefined {
+  const wanted = namespace === undefined ? namespaces : [namespace];
+  return wanted
+    ?.filter((each) => namespaces?.includes(each) ?? true)
+    .map(encodeURIComponent)
+    .toSorted();
+}
+
+/** Returns a filter for keys. Keys are percent-encoded; the name is not. */
+function matcher(
+  namespaces: readonly string[] | undefined,
+  name: string | undefined,
+): (id: string) => boolean {
+  const wanted = namespaces === undefined ? undefined : new Set(namespaces);
   const part = name === undefined ? undefined : encodeURIComponent(name);
   return (id) => {
-    if (wanted !== undefined && namespaceOf(id) !== wanted) return false;
+    if (wanted?.has(namespaceOf(id)) === false) return false;
     return part === undefined || id.slice(id.lastIndexOf("/") + 1).includes(part);
   };
 }
 
-/** Returns the next start after `last`. Keys are ordered by type and namespace, so other namespaces are skipped. */
-function seek(last: string, namespace: string | undefined): string {
-  if (namespace === undefined) return last;
+/**
+ * Returns the next start after `last`. Keys are ordered by type and namespace, so other namespaces are skipped, and the start
+ * contains no name of theirs.
+ */
+function seek(last: string, namespaces: readonly string[] | undefined): string {
+  if (namespaces === undefined) return last;
   const type = last.split("/", 3).join("/");
-  const first = `${type}/${encodeURIComponent(namespace)}/`;
-  if (last < first) return first;
+  for (const namespace of namespaces) {
+    const first = `${type}/${namespace}/`;
+    if (last.startsWith(first)) return last;
+    if (last < first) return first;
+  }
   // "0" is the character after "/".
-  return last.startsWith(first) ? last : `${type}0`;
+  return `${type}0`;
 }
 
 function checkLimit(limit: number): void {
