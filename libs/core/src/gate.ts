@@ -1,3 +1,5 @@
+import type { KonvergeError } from "./errors.ts";
+
 /** Priority of an API call, highest first. */
 export type CallPriority = "critical" | "interactive" | "event" | "retry" | "resync";
 
@@ -68,4 +70,9 @@ export interface Gate {
    * @throws the signal's reason if aborted.
    */
   admit(call: GateCall, options?: { readonly signal?: AbortSignal }): Promise<Permit>;
+  /**
+   * Records that this process has no credentials, so that no call can be sent. Returns the error for the caller, which may be
+   * a deferral. The next admitted call proves that there are credentials again.
+   */
+  withoutCredentials?(error: KonvergeError): KonvergeError;
 }

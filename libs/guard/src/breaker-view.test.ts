@@ -1,4 +1,4 @@
-import type { BreakerMode, GateCall } from "@konverge/core";
+import { KonvergeError, type BreakerMode, type GateCall } from "@konverge/core";
 import { expect, test } from "vitest";
 import { createBreakerView } from "./breaker-view.ts";
 
@@ -29,4 +29,62 @@ test.each([0, 1])(
 
 test.each([0, 1])("defers calls until the breaker can close (random %d)", (random) => {
   expect(retryAfterMs("open", 8_000, random)).toBeGreaterThanOrEqual(8_000);
+});
+
+test("without credentials, stays unauthorized until a call has credentials again", async () => {
+  const due: (() => void)[] = [];
+  const seen: string[] = [];
+  const view = createBreakerView({
+    // As a client does: it has no credentials, then it has some.
+    probe: async () => {
+      if (due.length < 3) view.noteNoCredentials(missing);
+      else view.refuse(CALL);
+    },
+    onBreaker: () => undefined,
+    onHealth: (health, cause) => seen.push(`${health} ${cause?.message ?? ""}`.trim()),
+    clock: () => 0,
+    random: () => 0,
+    schedule: (_ms, work) => {
+      due.push(work);
+      return () => undefined;
+    },
+    live: () => 1,
+  });
+  const missing = new KonvergeError("kube_unreachable", "no token", { retryAfterMs: 4_000 });
+  expect(view.noteNoCredentials(missing)).toMatchObject({
+    code: "deferred",
+    message: "no token; the call was not sent",
+    retryAfterMs: 4_000,
+    cause: missing,
+  });
+  view.noteNoCredentials(missing);
+  for (let n = 0; n < 3; n++) {
+    expect(view.health).toBe("unauthorized");
+    expect(due).toHaveLength(n + 1);
+    due[n]?.();
+    await Promise.resolve();
+  }
+  expect(view.health).toBe("well");
+  expect(seen).toEqual(["unauthorized no token", "well"]);
+  view.stop();
+});
+
+test("without credentials and without a probe, lets the next call try again", () => {
+  let retry: () => void = () => undefined;
+  const view = createBreakerView({
+    probe: undefined,
+    onBreaker: () => undefined,
+    onHealth: () => undefined,
+    clock: () => 0,
+    random: () => 0,
+    schedule: (_ms, work) => {
+      retry = work;
+      return () => undefined;
+    },
+    live: () => 1,
+  });
+  view.noteNoCredentials(new KonvergeError("kube_unreachable", "no token"));
+  expect(view.health).toBe("unauthorized");
+  retry();
+  expect(view.health).toBe("well");
 });

@@ -1,4 +1,5 @@
 import { KonvergeError, type BreakerMode, type GateCall } from "@konverge/core";
+import { createCredentialRetry } from "./credential-retry.ts";
 import { createLocalHealth, type Health } from "./local-health.ts";
 import { createProber } from "./prober.ts";
 import type { ResultClass } from "./result-class.ts";
@@ -22,18 +23,20 @@ export interface BreakerView {
   refuse(call: GateCall): KonvergeError | undefined;
   mayProbe(call: GateCall): boolean;
   /** Returns a deferral with jitter, so that calls with the same delay do not return together. */
-  defer(why: string, afterMs: number): KonvergeError;
+  defer(why: string, afterMs: number, cause?: Error): KonvergeError;
   /** Returns true for a newer state, which voids earlier leases. */
   learn(news: BreakerUpdate): boolean;
   /** Records the result of a call of this process. */
   noteEnd(result: ResultClass): void;
+  /** Pauses this process until a call has credentials again. Returns a deferral with the reason. */
+  noteNoCredentials(error: KonvergeError): KonvergeError;
   stop(): void;
 }
 
 export interface BreakerViewOptions {
   readonly probe: ((signal: AbortSignal) => Promise<unknown>) | undefined;
   readonly onBreaker: (news: BreakerUpdate) => void;
-  readonly onHealth: (health: Health["kind"]) => void;
+  readonly onHealth: (health: Health["kind"], cause?: Error) => void;
   readonly clock: () => number;
   readonly random: () => number;
   readonly schedule: (ms: number, work: () => void) => () => void;
@@ -45,6 +48,8 @@ export interface BreakerViewOptions {
 const DEFER_JITTER_MS = 1_000;
 /** Delay for an isolated server, in ms. Short, because checks are local and workers take no jobs meanwhile. */
 const ISOLATED_MS = 1_000;
+/** Delay before credentials are tried again if their source states none, in ms. */
+const NO_CREDENTIALS_MS = 1_000;
 const SPREAD_PER_WORKER_MS = 50;
 const MAX_SPREAD_MS = 1_000;
 
@@ -74,11 +79,21 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
     waitMs: () => untilMs - clock(),
     spreadMs: () => Math.min(MAX_SPREAD_MS, SPREAD_PER_WORKER_MS * options.live()),
   });
-  const noteHealth = (kind: Health["kind"]) => {
+  const noteHealth = (kind: Health["kind"], cause?: Error) => {
     if (kind === health) return;
     health = kind;
-    options.onHealth(kind);
+    options.onHealth(kind, cause);
   };
+
+  const credentials = createCredentialRetry({
+    probe,
+    schedule,
+    isMissing: () => health === "unauthorized",
+    release: () => {
+      local.noteCredentials();
+      noteHealth(local.at(clock()).kind);
+    },
+  });
 
   const view: BreakerView = {
     get mode() {
@@ -95,6 +110,8 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
     },
     refuse(call) {
       const nowMs = clock();
+      // Credentials are obtained before a call requests its permit.
+      local.noteCredentials();
       const own = local.at(nowMs);
       noteHealth(own.kind);
       if (own.kind === "unwell" && own.againMs === 0) local.startTry(nowMs);
@@ -105,11 +122,14 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
     },
     // Calls of users can be aborted at any time, and then give no evidence.
     mayProbe: (call) => probe === undefined || call.probe === true,
-    defer(why, afterMs) {
+    defer(why, afterMs, cause) {
       const atLeastMs = Math.max(100, afterMs);
       const jitterMs = random() * Math.max(DEFER_JITTER_MS, atLeastMs / 4);
       const retryAfterMs = Math.ceil(atLeastMs + jitterMs);
-      return new KonvergeError("deferred", `${why}; the call was not sent`, { retryAfterMs });
+      return new KonvergeError("deferred", `${why}; the call was not sent`, {
+        retryAfterMs,
+        cause,
+      });
     },
     learn(news) {
       if (news.generation < generation) return false;
@@ -131,7 +151,18 @@ export function createBreakerView(options: BreakerViewOptions): BreakerView {
       else if (result === "unauthorized") local.noteUnauthorized(nowMs);
       noteHealth(local.at(nowMs).kind);
     },
-    stop: () => prober.stop(),
+    noteNoCredentials(error) {
+      const nowMs = clock();
+      const againMs = error.retryAfterMs ?? NO_CREDENTIALS_MS;
+      local.noteNoCredentials(nowMs, againMs);
+      noteHealth(local.at(nowMs).kind, error);
+      credentials.arm(againMs);
+      return view.defer(error.message, againMs, error);
+    },
+    stop() {
+      prober.stop();
+      credentials.stop();
+    },
   };
   return view;
 }

@@ -102,6 +102,10 @@ class FleetGuard implements Guard {
     return this.#pool.admit(call, options);
   }
 
+  withoutCredentials(error: KonvergeError): KonvergeError {
+    return this.#pool.withoutCredentials(error);
+  }
+
   get breaker(): BreakerUpdate {
     return this.#pool.breaker;
   }
@@ -170,8 +174,8 @@ class FleetGuard implements Guard {
         this.#reportWorkable();
       },
       onTransition: (transition) => this.#emit({ kind: "transition", transition }),
-      onHealth: (health) => {
-        this.#emit({ kind: "health", health });
+      onHealth: (health, cause) => {
+        this.#emit({ kind: "health", health, ...defined({ cause }) });
         this.#reportWorkable();
       },
       onRevision: (revision) => {

@@ -36,8 +36,8 @@ export type GuardEvent =
       readonly generation: number;
       readonly waitMs: number;
     }
-  /** The health of this process's own access changed. */
-  | { readonly kind: "health"; readonly health: Health["kind"] }
+  /** The health of this process's own access changed; with the cause if its credentials cannot be obtained. */
+  | { readonly kind: "health"; readonly health: Health["kind"]; readonly cause?: Error }
   /** The limits differ from the configuration of this process, or match it again. */
   | {
       readonly kind: "limits";
@@ -47,7 +47,7 @@ export type GuardEvent =
     }
   | { readonly kind: "error"; readonly error: Error };
 
-export interface Guard extends Gate, AsyncDisposable {
+export interface Guard extends Required<Gate>, AsyncDisposable {
   readonly breaker: BreakerUpdate;
   readonly health: Health["kind"];
   /** Calls of this process that wait for a token, and calls in flight. */

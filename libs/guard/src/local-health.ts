@@ -16,7 +16,7 @@ export type Health =
   | { readonly kind: "doubtful"; readonly againMs: number }
   /** The fleet's breaker stays closed, so this process is the cause. Occasional calls test for recovery. */
   | { readonly kind: "unwell"; readonly againMs: number }
-  /** The credentials of this process are rejected. */
+  /** The credentials of this process are rejected, or it has none. */
   | { readonly kind: "unauthorized"; readonly againMs: number };
 
 export interface LocalHealth {
@@ -25,6 +25,10 @@ export interface LocalHealth {
   noteOk(): void;
   noteFailed(nowMs: number): void;
   noteUnauthorized(nowMs: number): void;
+  /** Records that there are no credentials for `againMs`. */
+  noteNoCredentials(nowMs: number, againMs: number): void;
+  /** Records that there are credentials. */
+  noteCredentials(): void;
   /** Admits one test call; the next one only after a longer time. */
   startTry(nowMs: number): void;
   /** Resets the failures, because the fleet's breaker has changed. */
@@ -40,6 +44,8 @@ export function createLocalHealth(random: () => number = Math.random): LocalHeal
   let refusedMs: number[] = [];
   let pausedUntilMs = -Infinity;
   let pauses = 0;
+  /** When credentials are tried again; undefined if there are some. */
+  let withoutUntilMs: number | undefined;
   const jittered = (ms: number) => ms * (0.75 + 0.5 * random());
   const heal = () => {
     failures = 0;
@@ -48,6 +54,9 @@ export function createLocalHealth(random: () => number = Math.random): LocalHeal
   };
   return {
     at(nowMs) {
+      if (withoutUntilMs !== undefined) {
+        return { kind: "unauthorized", againMs: Math.max(0, withoutUntilMs - nowMs) };
+      }
       if (nowMs < pausedUntilMs) return { kind: "unauthorized", againMs: pausedUntilMs - nowMs };
       if (trippedMs === undefined) return { kind: "well" };
       const confirmMs = trippedMs + CONFIRM_MS;
@@ -69,6 +78,12 @@ export function createLocalHealth(random: () => number = Math.random): LocalHeal
       refusedMs = [];
       pausedUntilMs = nowMs + jittered(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses));
       pauses += 1;
+    },
+    noteNoCredentials(nowMs, againMs) {
+      withoutUntilMs = nowMs + againMs;
+    },
+    noteCredentials() {
+      withoutUntilMs = undefined;
     },
     startTry(nowMs) {
       nextTryMs = nowMs + jittered(Math.min(LONGEST_TRY_MS, FIRST_TRY_MS * 2 ** tries));

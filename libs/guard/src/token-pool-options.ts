@@ -23,7 +23,7 @@ export interface TokenPoolOptions {
   readonly onBreaker: (update: BreakerUpdate) => void;
   /** Called when this process's own report changed the breaker. */
   readonly onTransition: (transition: Transition) => void;
-  readonly onHealth: (health: Health["kind"]) => void;
+  readonly onHealth: (health: Health["kind"], cause?: Error) => void;
   readonly onRevision: (revision: number) => void;
   readonly onError: (error: Error) => void;
   /** Monotonic time in ms. */
@@ -34,7 +34,7 @@ export interface TokenPoolOptions {
 }
 
 /** A process's tokens for an API server. */
-export interface TokenPool extends Gate {
+export interface TokenPool extends Required<Gate> {
   readonly breaker: BreakerUpdate;
   readonly health: Health["kind"];
   /** Calls that wait for a token. */

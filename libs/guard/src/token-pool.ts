@@ -143,6 +143,11 @@ class ProcessTokenPool implements TokenPool {
     });
   }
 
+  withoutCredentials(error: KonvergeError): KonvergeError {
+    this.counts.deferred += 1;
+    return this.#breaker.noteNoCredentials(error);
+  }
+
   learn(update: BreakerUpdate): void {
     if (!this.#breaker.learn(update)) return;
     this.#leases.clear();

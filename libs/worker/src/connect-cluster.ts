@@ -103,6 +103,7 @@ function counted(gate: Gate, metrics: Metrics, host: string): Gate {
         },
       };
     },
+    withoutCredentials: (error) => gate.withoutCredentials?.(error) ?? error,
   };
 }
 

@@ -16,6 +16,8 @@ export async function onceAdmitted<T>(
       return await call();
     } catch (error) {
       if (!isKonvergeError(error) || error.code !== "deferred") throw error;
+      // Without credentials at the start, the configuration is probably wrong.
+      if (isKonvergeError(error.cause)) throw error.cause;
       if (!isReported) onHeld(error);
       await sleepMs(Math.min(LOOK_MS, error.retryAfterMs ?? LOOK_MS));
     }

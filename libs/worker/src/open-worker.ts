@@ -65,7 +65,8 @@ class StartedWorker implements OpenWorker {
   }
 
   get ready(): boolean {
-    return this.#engine.ready && this.#connections.home.guard.health !== "unwell";
+    const { health } = this.#connections.home.guard;
+    return this.#engine.ready && health !== "unwell" && health !== "unauthorized";
   }
 
   stop({

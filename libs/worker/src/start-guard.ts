@@ -50,7 +50,10 @@ function logEvent(log: Log, event: GuardEvent): void {
       );
       return;
     case "health":
-      log.warn({ health: event.health }, "worker's API server access changed");
+      log.warn(
+        { health: event.health, ...defined({ err: event.cause }) },
+        "worker's API server access changed",
+      );
       return;
     case "limits":
       log.warn(

@@ -13,7 +13,7 @@ export function followWorkable(
     clearTimeout(resuming);
     if (!workable) {
       for (const worker of workers) worker.pause();
-      log.info({}, "work paused, circuit breaker open");
+      log.info({}, "work paused, API server unavailable");
       return;
     }
     // Spread, so that the processes do not resume at the same time.

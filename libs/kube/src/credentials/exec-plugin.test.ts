@@ -24,7 +24,7 @@ test("stops a hanging plugin and runs it again for the next call", async () => {
     `test -e "${directory}/again" && echo '{"status":{"token":"late"}}' && exit; touch "${directory}/again"; exec sleep 600`,
   );
   const user: User = { name: "main", exec: { command } };
-  const authenticator = createExecAuthenticator(300);
+  const authenticator = createExecAuthenticator({ limitMs: 300 });
   await expect(authenticator.applyAuthentication(user, {})).rejects.toBeInstanceOf(Error);
   expect(existsSync(join(directory, "again"))).toBe(true);
   const issued = { headers: {} };

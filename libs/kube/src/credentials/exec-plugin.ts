@@ -9,19 +9,30 @@ import { readCa } from "./tls-material.ts";
 const PLUGIN_MS = 60_000;
 const API_VERSION = "client.authentication.k8s.io/v1";
 
+export interface ExecAuthenticatorOptions {
+  readonly limitMs?: number;
+  /** Called when the plugin's process starts. */
+  readonly onStart?: () => void;
+}
+
 /**
  * Returns client-node's authenticator for plugins, with a closed standard input and a time limit. A plugin runs again
  * when its credential has expired.
  */
-export function createExecAuthenticator(limitMs: number = PLUGIN_MS): Authenticator {
+export function createExecAuthenticator({
+  limitMs = PLUGIN_MS,
+  onStart = () => undefined,
+}: ExecAuthenticatorOptions = {}): Authenticator {
   const plugin = new ExecAuth();
-  const start = (command: string, args: readonly string[] | undefined, options: object) =>
-    spawn(command, args ?? [], {
+  const start = (command: string, args: readonly string[] | undefined, options: object) => {
+    onStart();
+    return spawn(command, args ?? [], {
       ...options,
       stdio: ["ignore", "pipe", "pipe"],
       timeout: limitMs,
       killSignal: "SIGKILL",
     });
+  };
   // The property is private in its types; client-node's own tests replace it in the same way.
   Object.assign(plugin, { execFn: start });
   return plugin;

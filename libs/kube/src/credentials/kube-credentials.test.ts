@@ -189,12 +189,17 @@ describe("exec plugins", () => {
     });
   });
   test("run again when the credential has expired, and after a 401", async () => {
-    const expired = load(plugin('{"token":"a","expirationTimestamp":"2020-01-01T00:00:00Z"}'));
+    let nowMs = 0;
+    const loadAt = (parts: Parts) =>
+      loadKubeCredentials({ kubeconfigText: config(parts), env: {} }, () => nowMs);
+    const expired = loadAt(plugin('{"token":"a","expirationTimestamp":"2020-01-01T00:00:00Z"}'));
     await expired.authorize();
+    nowMs += 1_000;
     await expired.authorize();
     expect(runs()).toBe(2);
-    const fresh = load(plugin('{"token":"a"}'));
+    const fresh = loadAt(plugin('{"token":"a"}'));
     await fresh.authorize();
+    nowMs += 1_000;
     fresh.forget();
     await fresh.authorize();
     expect(runs()).toBe(4);

@@ -4,15 +4,11 @@ import { AzureAuth } from "@kubernetes/client-node/dist/azure_auth.js";
 import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
 import { FileAuth } from "@kubernetes/client-node/dist/file_auth.js";
 import { GoogleCloudPlatformAuth } from "@kubernetes/client-node/dist/gcp_auth.js";
+import { AuthorizationCache, type Authorization } from "./authorization-cache.ts";
 import { createExecAuthenticator, describePluginFailure, withExecInfo } from "./exec-plugin.ts";
 import { loadKubeconfig, type KubeconfigOptions } from "./kubeconfig.ts";
 import { selectProxy } from "./proxy-selection.ts";
-import { createTlsReader, REREAD_MS, type TlsMaterial } from "./tls-material.ts";
-
-export interface Authorization {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly tls: TlsMaterial;
-}
+import { createTlsReader, REREAD_MS } from "./tls-material.ts";
 
 /** The address of an API server and the credentials for it. */
 export interface KubeCredentials {
@@ -25,10 +21,10 @@ export interface KubeCredentials {
   readonly proxyUrl?: string;
   /**
    * Returns the credentials for the next request. Tokens are read again and plugins run again when they are due.
-   * @throws KonvergeError `kube_unreachable` if they cannot be obtained
+   * @throws KonvergeError `kube_unreachable` if they cannot be obtained, with `retryAfterMs` until they are tried again
    */
   authorize(): Promise<Authorization>;
-  /** Clears the cache, after a 401 response of the API server. */
+  /** Obtains new credentials, after a 401 response of the API server. A plugin that just ran is not run again at once. */
   forget(): void;
 }
 
@@ -37,59 +33,53 @@ export interface KubeCredentials {
  * certificates. They are imported one by one, because client-node as a whole costs 75 MiB of memory per process.
  * @throws KonvergeError `invalid_config`
  */
-export function loadKubeCredentials(options: KubeconfigOptions = {}): KubeCredentials {
+export function loadKubeCredentials(
+  options: KubeconfigOptions = {},
+  clock: () => number = () => performance.now(),
+): KubeCredentials {
   const { env = process.env } = options;
   const { context, cluster, user } = loadKubeconfig(options);
   const server = serverOf(cluster);
   const proxyUrl = cluster.proxyUrl || selectProxy(server, env);
   const tls = createTlsReader(cluster, user);
-  let authenticator = selectAuthenticator(user);
-  let pending: Promise<Authorization> | undefined;
-  /** Without an authenticator only files can change; they are checked periodically. */
-  let steady: Promise<Authorization> | undefined;
-  let steadyUntilMs = 0;
-
-  const authorize = async (): Promise<Authorization> => {
-    const headers: Record<string, string> = {};
-    const issued: { headers: Record<string, string>; cert?: string; key?: string } = { headers };
-    try {
-      if (user.username) headers["Authorization"] = basic(user.username, user.password ?? "");
-      if (authenticator !== undefined) {
-        await (await authenticator).applyAuthentication(withExecInfo(user, cluster), issued);
-      }
-      if (user.token) headers["Authorization"] = `Bearer ${user.token}`;
-      if (user.impersonateUser) headers["Impersonate-User"] = user.impersonateUser;
-      for (const [name, value] of Object.entries(headers)) headers[name] = value.trim();
-      return { headers, tls: tls.read(issued) };
-    } catch (error) {
-      throw credentialsFailed(user, error);
-    }
-  };
+  const select = () => selectAuthenticator(user, () => cache.noteRun());
+  let authenticator = select();
+  const cache = new AuthorizationCache(
+    {
+      authorize: async () => {
+        const headers: Record<string, string> = {};
+        const issued: { headers: Record<string, string>; cert?: string; key?: string } = {
+          headers,
+        };
+        try {
+          if (user.username) headers["Authorization"] = basic(user.username, user.password ?? "");
+          if (authenticator !== undefined) {
+            await (await authenticator).applyAuthentication(withExecInfo(user, cluster), issued);
+          }
+          if (user.token) headers["Authorization"] = `Bearer ${user.token}`;
+          if (user.impersonateUser) headers["Impersonate-User"] = user.impersonateUser;
+          for (const [name, value] of Object.entries(headers)) headers[name] = value.trim();
+          return { headers, tls: tls.read(issued) };
+        } catch (error) {
+          throw credentialsFailed(user, error);
+        }
+      },
+      renew: () => {
+        authenticator = select();
+        tls.forget();
+      },
+      // Without an authenticator only files can change.
+      steadyMs: () => (authenticator === undefined ? Math.min(REREAD_MS, tls.againMs) : 0),
+    },
+    clock,
+  );
 
   return {
     server: `${server.origin}${server.pathname.replace(/\/+$/, "")}`,
     context: context.name,
     ...defined({ namespace: context.namespace, proxyUrl }),
-    authorize: () => {
-      if (steady !== undefined && performance.now() < steadyUntilMs) return steady;
-      // Concurrent calls share one run of a plugin.
-      pending ??= authorize().finally(() => {
-        pending = undefined;
-      });
-      if (authenticator === undefined) {
-        steady = pending;
-        steadyUntilMs = performance.now() + Math.min(REREAD_MS, tls.againMs);
-        pending.catch(() => {
-          steady = undefined;
-        });
-      }
-      return pending;
-    },
-    forget: () => {
-      authenticator = selectAuthenticator(user);
-      steady = undefined;
-      tls.forget();
-    },
+    authorize: () => cache.get(),
+    forget: () => cache.noteRejected(),
   };
 }
 
@@ -102,11 +92,14 @@ function serverOf({ name, server }: Cluster): URL {
   );
 }
 
-function selectAuthenticator(user: User): Authenticator | Promise<Authenticator> | undefined {
+function selectAuthenticator(
+  user: User,
+  onPluginStart: () => void,
+): Authenticator | Promise<Authenticator> | undefined {
   const plugins = [
     new AzureAuth(),
     new GoogleCloudPlatformAuth(),
-    createExecAuthenticator(),
+    createExecAuthenticator({ onStart: onPluginStart }),
     new FileAuth(),
   ];
   const found = plugins.find((plugin) => plugin.isAuthProvider(user));

@@ -1,6 +1,7 @@
 import {
   defined,
   ensureError,
+  isKonvergeError,
   KonvergeError,
   parseJson,
   resourceId,
@@ -9,6 +10,7 @@ import {
   type Permit,
 } from "@konverge/core";
 import type { ApiCall } from "../contract/api-call.ts";
+import type { Authorization } from "../credentials/authorization-cache.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import type { KubeApiError } from "../errors/kube-api-error.ts";
 import { startCallReport } from "./call-report.ts";
@@ -74,7 +76,7 @@ export class Transport {
   async stream(call: ApiCall, silentMs: number): Promise<AsyncIterable<Uint8Array>> {
     this.#assertOpen();
     const requestedAtMs = performance.now();
-    const { headers, tls } = await this.#options.credentials.authorize();
+    const { headers, tls } = await this.#authorize();
     const permit = await this.#admit(call);
     const report = startCallReport(call, performance.now() - requestedAtMs);
     const request = this.#toRequest(call, report.withTrace(headers), this.#watches);
@@ -108,7 +110,7 @@ export class Transport {
   async #sendOnce(call: ApiCall): Promise<ApiAnswer> {
     this.#assertOpen();
     const requestedAtMs = performance.now();
-    const { headers, tls } = await this.#options.credentials.authorize();
+    const { headers, tls } = await this.#authorize();
     const slots = call.scope.priority === "critical" ? this.#criticalSlots : this.#ordinarySlots;
     await slots.take(call.signal);
     let permit: Permit;
@@ -145,6 +147,16 @@ export class Transport {
   #assertOpen(): void {
     if (this.#closed.signal.aborted)
       throw new KonvergeError("cancelled", "the Kubernetes client is closed");
+  }
+
+  /** Before the gate, because a plugin takes longer than a token is valid. */
+  async #authorize(): Promise<Authorization> {
+    const { credentials, gate } = this.#options;
+    try {
+      return await credentials.authorize();
+    } catch (error) {
+      throw isKonvergeError(error) ? (gate.withoutCredentials?.(error) ?? error) : error;
+    }
   }
 
   #admit(call: ApiCall): Promise<Permit> {

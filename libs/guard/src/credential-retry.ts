@@ -1,0 +1,44 @@
+import { PROBE_DEADLINE_MS } from "./prober.ts";
+
+export interface CredentialRetryOptions {
+  /** Sends one call, which obtains credentials first. */
+  readonly probe: ((signal: AbortSignal) => Promise<unknown>) | undefined;
+  readonly schedule: (ms: number, work: () => void) => () => void;
+  readonly isMissing: () => boolean;
+  /** Lets the next call try. */
+  readonly release: () => void;
+}
+
+export interface CredentialRetry {
+  arm(ms: number): void;
+  stop(): void;
+}
+
+const SHORTEST_MS = 100;
+const AGAIN_MS = 1_000;
+
+/** Tries to obtain credentials again while work is paused, since perhaps no other call does. */
+export function createCredentialRetry(options: CredentialRetryOptions): CredentialRetry {
+  const { probe, schedule, isMissing, release } = options;
+  let cancel: (() => void) | undefined;
+  let isStopped = false;
+  const retry: CredentialRetry = {
+    arm(ms) {
+      if (isStopped) return;
+      cancel ??= schedule(Math.max(SHORTEST_MS, ms), () => {
+        cancel = undefined;
+        void run();
+      });
+    },
+    stop() {
+      isStopped = true;
+      cancel?.();
+    },
+  };
+  const run = async () => {
+    if (probe === undefined) return release();
+    await probe(AbortSignal.timeout(PROBE_DEADLINE_MS)).catch(() => undefined);
+    if (isMissing()) retry.arm(AGAIN_MS);
+  };
+  return retry;
+}
