@@ -54,7 +54,7 @@ const copier = (attempts: string[]): Controller =>
     reconcile: async ({ object, kube }) => {
       attempts.push(object.metadata.name);
       await kube.mutateStatus(object, (draft) => {
-        draft.status["n"] = object.spec["n"];
+        draft.status["n"] = object.spec?.["n"] ?? null;
       });
     },
   });
