@@ -28,6 +28,7 @@ import { incarnationScript } from "./scripts/incarnation.ts";
 import { findShardsIssue } from "./keys/shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
 import { requestMany } from "./request/request-many.ts";
+import { SubmittedRequests } from "./request/submitted-requests.ts";
 import type { QueueWorker, RequestObserver, WorkQueue } from "./contract/work-queue.ts";
 
 /** Approximate number of BullMQ events kept. Konverge does not read them. */
@@ -55,7 +56,10 @@ export interface WorkQueueOptions {
    * high fills Redis, at about 2 KiB per key.
    */
   readonly maxQueueLength?: number;
-  /** Receives errors of the connection for requests; the requests themselves reject. Default: errors are ignored. */
+  /**
+   * Receives errors of the connection for requests, which themselves reject, and of submitted requests. Default: errors are
+   * ignored.
+   */
   readonly onError?: (error: Error) => void;
   /** Observes every request of this process, including those of timers. Must not throw. */
   readonly observe?: (key: ObjectKey, trigger: Trigger) => RequestObserver;
@@ -89,12 +93,14 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const queue = openBullQueue(names, redis, onError);
   const requester = createRequester(redis, names, maxQueueLength);
   const request = observedRequest(options, requester);
+  const submitted = new SubmittedRequests({ request, onError });
   const workers = new Set<QueueWorker>();
   return {
     controller,
     cluster,
     control: createQueueControl({ redis, names, controller, cluster, requester }),
     request,
+    submit: (key, trigger, requestOptions) => submitted.submit(key, trigger, requestOptions),
     requestMany: (items) => requestMany(items, request),
     async requestAt(key, atMs) {
       assertOwnKey(key, options);
@@ -122,7 +128,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       return worker;
     },
     async close() {
-      await Promise.all([...workers].map((worker) => worker.stop()));
+      await Promise.all([submitted.close(), ...[...workers].map((worker) => worker.stop())]);
       await closeRedis(redis);
     },
   };

@@ -27,6 +27,7 @@ export function createShardedQueue(
       (id) => home(id).control,
     ),
     request,
+    submit: (key, trigger, options) => homeOf(key).submit(key, trigger, options),
     requestMany: (items) => requestMany(items, request),
     requestAt: async (key, atMs) => await homeOf(key).requestAt(key, atMs),
     getRequest: async (id) => await home(parseRequestId(id).key).getRequest(id),
@@ -45,9 +46,7 @@ export function createShardedQueue(
     },
     headAgeMs: async () =>
       Math.max(...(await Promise.all(shards.map((shard) => shard.headAgeMs())))),
-    async incarnation() {
-      return (await Promise.all(shards.map((shard) => shard.incarnation()))).join(" ");
-    },
+    incarnation: createShardedIncarnation(shards),
     work: (work) => workOnAll(shards, work, work.concurrency ?? defaultConcurrency),
     async close() {
       await Promise.all(shards.map((shard) => shard.close()));
@@ -70,4 +69,19 @@ function workOnAll(shards: readonly WorkQueue[], work: WorkOptions, slots: numbe
     });
   });
   return joinWorkers(workers);
+}
+
+/** A shard that does not answer must neither delay nor repeat the requests for the others: it keeps its last known value. */
+function createShardedIncarnation(shards: readonly WorkQueue[]): WorkQueue["incarnation"] {
+  const known = shards.map(() => "");
+  return async () => {
+    const answers = await Promise.allSettled(shards.map((shard) => shard.incarnation()));
+    const failures: unknown[] = [];
+    for (const [index, answer] of answers.entries()) {
+      if (answer.status === "fulfilled") known[index] = answer.value;
+      else failures.push(answer.reason);
+    }
+    if (failures.length === shards.length) throw failures[0];
+    return known.join(" ");
+  };
 }

@@ -200,6 +200,41 @@ test("P1: a failover to a replica loses no acknowledged request and does not aff
   });
 });
 
+test("P1: submitted requests reach the shards of the other nodes while one is down, and its own when it is back", async () => {
+  const cluster = await start();
+  const errors: Error[] = [];
+  const queue = createWorkQueue({
+    redis: { url: cluster.url },
+    controller: CONTROLLER,
+    cluster: "default",
+    shards: 8,
+    onError: (error) => errors.push(error),
+  });
+  cleanup.add(() => queue.close());
+  const keys = Array.from({ length: 80 }, (_, n) => keyOf(`${n}`));
+  const requested = async () => {
+    const states = await Promise.allSettled(keys.map((each) => queue.getKey(each)));
+    const answers = states.filter((state) => state.status === "fulfilled");
+    return { answers: answers.length, found: answers.filter(({ value }) => value).length };
+  };
+  await until("every node answers", async () => (await requested()).answers === keys.length);
+  const before = await queue.incarnation();
+  await cluster.primaries[0]?.kill();
+  await until("a part is away", async () => (await requested()).answers < keys.length);
+  await Promise.all(keys.map((each) => queue.submit(each, http)));
+  const others = await until("all requests of the other shards", async () => {
+    const { answers, found } = await requested();
+    return answers > 0 && found === answers && answers;
+  });
+  expect(others).toBeLessThan(keys.length);
+  expect(await queue.incarnation()).toBe(before);
+  expect(errors.map(({ message }) => message)).toContainEqual(
+    expect.stringMatching(/^request for .* failed and is repeated: Redis cannot be used/),
+  );
+  await cluster.restart(0);
+  await until("all requests", async () => (await requested()).found === keys.length);
+});
+
 test("P1: a node without a replica crashes and returns with its AOF: 503 with a fix meanwhile, then all requests end", async () => {
   const cluster = await start();
   const { url, primaries } = cluster;

@@ -85,22 +85,18 @@ async function start(options: {
     controllers: [controller],
     client,
     lanes,
-    queueFor: ({ name }) => {
-      const queue = createWorkQueue({
+    queueFor: ({ name }) =>
+      createWorkQueue({
         ...common,
         controller: name,
         leaseMs: 2_000,
         shards: options.shards,
-      });
-      return {
-        ...queue,
-        request: async (...args) => {
-          const accepted = await queue.request(...args);
-          acknowledged.push(accepted.key);
-          return accepted;
-        },
-      };
-    },
+        observe: () => ({
+          ended: (result) => {
+            if (!(result instanceof Error)) acknowledged.push(result.key);
+          },
+        }),
+      }),
     workerId: "w",
     log,
     metrics: createMetrics({ version: "test" }),

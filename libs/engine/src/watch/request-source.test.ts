@@ -31,12 +31,11 @@ const silent: Log = {
 function setUp() {
   const asked: (RequestOptions | undefined)[] = [];
   const triggers: Trigger[] = [];
-  const queue: Pick<WorkQueue, "cluster" | "request"> = {
+  const queue: Pick<WorkQueue, "cluster" | "submit"> = {
     cluster: "default",
-    request: async (_key, trigger, how) => {
+    submit: async (_key, trigger, how) => {
       asked.push(how);
       triggers.push(trigger);
-      return { id: "", key: "", number: 1, coalesced: false };
     },
   };
   const source = createRequestSource(controller, queue as WorkQueue, {
@@ -55,7 +54,7 @@ const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 test("requests of lists and resyncs come after events, except deletions, which are not new events", async () => {
   const { source, asked } = setUp();
   for (const object of [pool(), pool(deleted)]) {
-    await source.onOwnKind({ kind: "added", initial: true, object, seen: {} });
+    source.onOwnKind({ kind: "added", initial: true, object, seen: {} });
     await source.resync(object, { reason: "resync interval", seen: {} });
   }
   expect(asked).toEqual([
@@ -71,15 +70,15 @@ test("ignores the addition of the own finalizer, but not its removal or other fi
   const bare = pool();
   const own = pool({ finalizers: [controller.finalizer] });
   const foreign = pool({ finalizers: ["example.com/x"] });
-  const change = async (previous: ApiObject, object: ApiObject) => {
+  const change = (previous: ApiObject, object: ApiObject) => {
     asked.length = 0;
-    await source.onOwnKind({ kind: "changed", initial: false, seen: {}, object, previous });
+    source.onOwnKind({ kind: "changed", initial: false, seen: {}, object, previous });
     return asked.length;
   };
-  expect(await change(bare, own)).toBe(0);
-  expect(await change(own, bare)).toBe(1);
-  expect(await change(bare, foreign)).toBe(1);
-  expect(await change(own, pool({ ...own.metadata, ...deleted }))).toBe(1);
+  expect(change(bare, own)).toBe(0);
+  expect(change(own, bare)).toBe(1);
+  expect(change(bare, foreign)).toBe(1);
+  expect(change(own, pool({ ...own.metadata, ...deleted }))).toBe(1);
 });
 
 test("requests for a changed child carry the owner's version in the leader's watch", async () => {
@@ -87,8 +86,8 @@ test("requests for a changed child carry the owner's version in the leader's wat
   const owner = { apiVersion: "demo.konverge.dev/v1", kind: "Pool", name: "a", uid: "1" };
   const child = pool({ name: "child", ownerReferences: [{ ...owner, controller: true }] });
   const change = { kind: "added", initial: false, object: child, seen: {} } as const;
-  await source.onOwned(change, ({ name }) => (name === "a" ? "7" : undefined));
-  await source.onOwned(change, () => undefined);
+  source.onOwned(change, ({ name }) => (name === "a" ? "7" : undefined));
+  source.onOwned(change, () => undefined);
   expect(triggers.map(({ resourceVersion }) => resourceVersion)).toEqual(["7", undefined]);
 });
 
@@ -100,13 +99,13 @@ test("the predicate of a watch filters changes, but neither new nor deleted obje
     map: () => [{ namespace: "demo", name: "a" }],
   };
   const [first, same, next] = [pool(), pool({ labels: { a: "b" } }), pool({ generation: 2 })];
-  const count = async (change: Pick<SeenChange, "kind" | "object" | "previous">) => {
+  const count = (change: Pick<SeenChange, "kind" | "object" | "previous">) => {
     asked.length = 0;
-    await source.onWatched(watch, { ...change, initial: false, seen: {} }, () => undefined);
+    source.onWatched(watch, { ...change, initial: false, seen: {} }, () => undefined);
     return asked.length;
   };
-  expect(await count({ kind: "added", object: first })).toBe(1);
-  expect(await count({ kind: "changed", object: same, previous: first })).toBe(0);
-  expect(await count({ kind: "changed", object: next, previous: same })).toBe(1);
-  expect(await count({ kind: "deleted", object: next, previous: next })).toBe(1);
+  expect(count({ kind: "added", object: first })).toBe(1);
+  expect(count({ kind: "changed", object: same, previous: first })).toBe(0);
+  expect(count({ kind: "changed", object: next, previous: same })).toBe(1);
+  expect(count({ kind: "deleted", object: next, previous: next })).toBe(1);
 });

@@ -27,18 +27,14 @@ export interface SeenChange extends ObjectChange {
 export type KnownVersion = (name: NamespacedName) => string | undefined;
 
 /**
- * Turns changes of a controller's watches into requests. Each function resolves after all requests are acknowledged; only then
- * the change counts as seen (P1).
+ * Turns changes of a controller's watches into requests. The queue repeats each request until Redis accepts it (P1), so one
+ * that fails delays neither other objects nor the watch. A new leader requests every object again.
  */
 export interface RequestSource {
-  readonly onOwnKind: (change: SeenChange) => Promise<void>;
-  readonly onOwned: (change: SeenChange, known: KnownVersion) => Promise<void>;
-  readonly onWatched: (
-    source: WatchSource,
-    change: SeenChange,
-    known: KnownVersion,
-  ) => Promise<void>;
-  /** Enqueues one object for a resync. */
+  readonly onOwnKind: (change: SeenChange) => void;
+  readonly onOwned: (change: SeenChange, known: KnownVersion) => void;
+  readonly onWatched: (source: WatchSource, change: SeenChange, known: KnownVersion) => void;
+  /** Enqueues one object for a resync. Resolves when Redis accepted or first refused the request. */
   readonly resync: (
     object: ApiObject,
     why: { readonly reason: string; readonly seen: NonNullable<Trigger["seen"]> },
@@ -62,29 +58,27 @@ export function createRequestSource(
     name,
   });
   const request = (name: NamespacedName, trigger: Trigger, how: RequestOptions) =>
-    queue.request(keyOf(name), trigger, how);
-  const requestAll = async (
+    queue.submit(keyOf(name), trigger, how);
+  const requestAll = (
     names: readonly NamespacedName[],
     change: SeenChange,
     known: KnownVersion,
     trigger: Trigger,
   ) => {
     const distinct = new Map(names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name]));
-    await Promise.all(
-      [...distinct.values()].map((name) => {
-        const resourceVersion = known(name);
-        const versioned = resourceVersion === undefined ? trigger : { ...trigger, resourceVersion };
-        return request(name, versioned, { class: change.initial ? "resync" : "event" });
-      }),
-    );
+    for (const name of distinct.values()) {
+      const resourceVersion = known(name);
+      const versioned = resourceVersion === undefined ? trigger : { ...trigger, resourceVersion };
+      void request(name, versioned, { class: change.initial ? "resync" : "event" });
+    }
   };
 
   return {
-    async onOwnKind(change) {
+    onOwnKind(change) {
       const { object, initial } = change;
       if (!initial && !alwaysPasses(change, controller.finalizer) && !isWanted(change)) return;
       const person = !initial && isRequestedByPerson(change);
-      await request(
+      void request(
         nameOf(object),
         {
           kind: initial ? "resync" : "watch",
@@ -94,11 +88,11 @@ export function createRequestSource(
         initial ? classOfKnown(object) : { class: person ? "interactive" : "event" },
       );
     },
-    async onOwned(change, known) {
+    onOwned(change, known) {
       const owners = [change.object, change.previous].flatMap((object) =>
         object === undefined ? [] : ownersOf(object, group, kind),
       );
-      await requestAll(owners, change, known, {
+      requestAll(owners, change, known, {
         kind: "owner",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
@@ -106,12 +100,12 @@ export function createRequestSource(
         seen: change.seen,
       });
     },
-    async onWatched(watch, change, known) {
+    onWatched(watch, change, known) {
       if (!change.initial && !isWatchWanted(watch, change)) return;
       const names = [change.object, change.previous].flatMap((object) =>
         object === undefined ? [] : namesOf(watch, object),
       );
-      await requestAll(names, change, known, {
+      requestAll(names, change, known, {
         kind: "watch",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,

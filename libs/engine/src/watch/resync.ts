@@ -12,17 +12,21 @@ export interface ResyncOptions {
   /** Differs after Redis may have lost requests. */
   readonly incarnation: () => Promise<string>;
   readonly signal: AbortSignal;
-  /** Receives the error of each request that Redis did not accept. */
+  /** Receives the error of each failed check for data loss before a round. */
   readonly onError: (error: Error) => void;
   /** Called if Redis may have lost requests, before they are repeated. */
   readonly onLost: () => void;
   /** Resolves with a reason when all objects must be enqueued again. */
   readonly again: (signal: AbortSignal) => Promise<string>;
-  /** Delay after such an error, in ms. */
+  /** Delay after such an error, in ms. Default 1 s. */
   readonly retryMs?: number;
   /** Interval of the check for data loss, in ms. Default 5 s, which delays the recovery of lost work. */
   readonly checkMs?: number;
 }
+
+/** Objects that are requested together: a few script calls, ahead of which no event has to wait long. */
+const CHUNK = 128;
+const CHUNK_EVERY_MS = 100;
 
 const LOST = "possible Redis data loss";
 
@@ -55,30 +59,32 @@ export async function runResync(options: ResyncOptions): Promise<void> {
   }
 }
 
-/** Repeats failed requests: skipping one would lose the work of an earlier change. */
+/** Submits the objects of a round in chunks; those of later rounds are spread over the interval. */
 async function requestAll(
-  { controller, store, source, seen, onError, retryMs = 1_000 }: ResyncOptions,
+  { controller, store, source, seen }: ResyncOptions,
   firstReason: string,
   signal: AbortSignal,
 ): Promise<void> {
   let reason = firstReason;
-  let pauseMs = 0;
-  for (;;) {
+  for (let intervalMs = 0; ; intervalMs = controller.resyncMs) {
     const objects = [...store.list()];
-    for (const object of objects) {
+    const size = chunkSize(objects.length, intervalMs);
+    for (let start = 0; start < objects.length; start += size) {
       signal.throwIfAborted();
-      if (pauseMs > 0) await sleepMs(pauseMs, signal);
-      await insist(() => source.resync(object, { reason, seen: seen() }), {
-        signal,
-        onError,
-        retryMs,
-      });
+      const chunk = objects.slice(start, start + size);
+      if (intervalMs > 0) await sleepMs((intervalMs * chunk.length) / objects.length, signal);
+      const why = { reason, seen: seen() };
+      await Promise.all(chunk.map((object) => source.resync(object, why)));
     }
+    if (objects.length === 0) await sleepMs(Math.min(controller.resyncMs, 60_000), signal);
     reason = "resync interval";
-    // The maximum of setTimeout is 2^31 - 1 ms.
-    pauseMs = Math.min(controller.resyncMs / Math.max(1, store.list().length), 2 ** 31 - 1);
-    if (store.list().length === 0) await sleepMs(Math.min(controller.resyncMs, 60_000), signal);
   }
+}
+
+/** A chunk per `CHUNK_EVERY_MS` at least, so that a large round is not limited by round trips. */
+function chunkSize(objects: number, intervalMs: number): number {
+  if (intervalMs === 0) return CHUNK;
+  return Math.min(CHUNK, Math.max(1, Math.floor((objects * CHUNK_EVERY_MS) / intervalMs)));
 }
 
 async function untilChanged(

@@ -91,25 +91,23 @@ function typeOf({ type }: WatchSource): ResourceType {
 }
 
 /** Only the leader enqueues; other processes keep their caches current. */
-async function dispatch(
+function dispatch(
   parts: readonly Watcher[],
   reflectors: ReadonlyMap<string, Reflector<ApiObject>>,
   id: string,
   change: SeenChange,
-): Promise<void> {
-  const requests: Promise<void>[] = [];
+): void {
   for (const { controller, source, leading } of parts) {
     if (!leading) continue;
     const ownId = resourceId(controller.for);
-    if (ownId === id) requests.push(source.onOwnKind(change));
+    if (ownId === id) source.onOwnKind(change);
     const known: KnownVersion = ({ namespace, name }) =>
       reflectors.get(ownId)?.get(namespace, name)?.metadata.resourceVersion;
     if (controller.owns.some((type) => resourceId(type) === id)) {
-      requests.push(source.onOwned(change, known));
+      source.onOwned(change, known);
     }
     for (const watch of controller.watches) {
-      if (resourceId(watch.type) === id) requests.push(source.onWatched(watch, change, known));
+      if (resourceId(watch.type) === id) source.onWatched(watch, change, known);
     }
   }
-  await Promise.all(requests);
 }

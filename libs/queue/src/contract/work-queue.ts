@@ -187,6 +187,12 @@ export interface WorkQueue {
   /** Resolves once Redis has stored the request. @throws KonvergeError `redis_unavailable`, `queue_full` */
   request(key: ObjectKey, trigger: Trigger, options?: RequestOptions): Promise<AcceptedRequest>;
   /**
+   * Sends a request until Redis accepts it; errors go to `onError` of the queue. Different keys are sent concurrently, those
+   * of one key in order. Resolves when Redis accepted or first refused it. Requests that still fail when the queue closes
+   * are dropped: for callers that repeat their requests, such as leaders.
+   */
+  submit(key: ObjectKey, trigger: Trigger, options?: RequestOptions): Promise<void>;
+  /**
    * Makes up to 1,000 requests, pipelined. Returns one result per item, in order; rejected items do not affect the others.
    * @throws KonvergeError `invalid_request` for more than 1,000
    */
@@ -209,7 +215,8 @@ export interface WorkQueue {
   headAgeMs(): Promise<number>;
   /**
    * Changes if Redis may have lost data, including the last writes before a restart or failover. Callers then repeat their
-   * requests. Costs one read per shard.
+   * requests. Costs one read per shard. A shard that does not answer counts as unchanged.
+   * @throws KonvergeError `redis_unavailable` if no shard answers
    */
   incarnation(): Promise<string>;
   work(options: WorkOptions): QueueWorker;
