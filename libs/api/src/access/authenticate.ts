@@ -20,7 +20,8 @@ const MOST_REMEMBERED = 1_000;
 const REFUSALS: readonly ErrorCode[] = ["unauthorized", "forbidden"];
 const SAFE: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 /** Headers that proxies add. A proxied request may come from another machine. */
-const FORWARDED = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip"] as const;
+const FORWARDED =
+  /^(via|forwarded|x-forwarded(-.+)?|x-real-ip|x-original-.+|x-envoy-.+|cf-.+|(.+-)?client-ip)$/;
 const SEND_TOKEN = "send the header `Authorization: Bearer <token>`";
 
 export interface Authenticator {
@@ -90,6 +91,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     }
     if (!isOpen) throw new KonvergeError("unauthorized", SEND_TOKEN);
     demandLocal(context);
+    demandOwnPage(context);
     if (!SAFE.includes(req.method)) demandSameOrigin(context, "unknown");
     return { id: "local", name: "local", role: "admin", scope: {}, via: "local" };
   };
@@ -128,19 +130,33 @@ export function demandSameOrigin({ req }: Context, silent: "known" | "unknown"):
   throw new KonvergeError("forbidden", "cross-origin request; Origin must match the host");
 }
 
-/** Rejects DNS rebinding and requests through a proxy on this machine. */
-function demandLocal({ req }: Context): void {
+/**
+ * Rejects DNS rebinding, and proxies that can be recognized. A proxy on this machine that adds no header and speaks HTTP/1.1
+ * cannot be told apart from a local client.
+ */
+function demandLocal({ req, env }: Context): void {
   const host = req.header("host") ?? "";
   if (!isLoopbackHost(host)) {
     const detail = `requests without a token require a loopback host (got "${host}")`;
     throw new KonvergeError("forbidden", detail);
   }
-  const header = FORWARDED.find((name) => req.header(name) !== undefined);
-  if (header === undefined) return;
-  throw new KonvergeError(
-    "forbidden",
-    `proxied requests (${header}) require a token; ${SEND_TOKEN}`,
-  );
+  const { incoming } = (env ?? {}) as { readonly incoming?: { readonly httpVersion?: string } };
+  const sign =
+    Object.keys(req.header()).find((name) => FORWARDED.test(name)) ??
+    (incoming?.httpVersion === "1.0" ? "HTTP/1.0" : undefined);
+  if (sign === undefined) return;
+  const detail = `proxied requests (${sign}) require a token; ${SEND_TOKEN}`;
+  throw new KonvergeError("forbidden", detail);
+}
+
+/** Rejects pages of another host, even if the browser calls them same-origin: the page came through a proxy. */
+function demandOwnPage({ req }: Context): void {
+  const page = req.header("origin") ?? req.header("referer");
+  const host = req.header("host")?.toLowerCase();
+  if (page === undefined || hostOf(page) === host) return;
+  // A link on another site may lead to a page of the dashboard.
+  if (req.header("origin") === undefined && req.header("sec-fetch-mode") === "navigate") return;
+  throw new KonvergeError("forbidden", "cross-origin request; Origin must match the host");
 }
 
 function hostOf(origin: string): string | undefined {
