@@ -60,7 +60,7 @@ defineWorkflow("types", { version: 1 }, async (w) => {
     "apply",
     (k) => k.apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: "x" } }),
     {
-      undo: (made, k) => k.delete(made ?? { apiVersion: "v1", kind: "Namespace", name: "x" }),
+      undo: (_, k) => k.delete({ apiVersion: "v1", kind: "Namespace", name: "x" }),
     },
   );
   ref.uid.toUpperCase();

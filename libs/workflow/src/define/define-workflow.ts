@@ -50,7 +50,9 @@ export interface StepOptions<T> {
   readonly timeout?: Duration;
   /**
    * Undoes the step if the run later fails or is cancelled. Undos run in the reverse order of the records, with the same
-   * retries. `result` is undefined if the step failed, which may still have had an effect.
+   * retries. `result` is undefined if the step failed, since it may still have had an effect. A step that provably had none is
+   * not undone: it awaited only its Kubernetes verbs, and the API server rejected each of their writes. An undo deletes only
+   * what its step created.
    */
   readonly undo?: (result: T | undefined, step: StepContext) => Promise<void> | void;
 }

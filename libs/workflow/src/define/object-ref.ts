@@ -11,4 +11,6 @@ export type ObjectRef = {
   /** Grows with each change of the spec; absent for kinds without a generation. */
   readonly generation?: number;
   readonly resourceVersion: string;
+  /** Whether the step of the verb created the object; absent in refs that no writing verb returned. */
+  readonly created?: boolean;
 };

@@ -27,6 +27,8 @@ export interface NamedTarget extends Pick<ObjectRef, "apiVersion" | "kind" | "na
   readonly cluster?: string;
   /** If set, another object with the same name is not changed. */
   readonly uid?: string;
+  /** False in the ref of a step that only changed the object: an undo does not delete it. */
+  readonly created?: boolean;
 }
 
 /** Objects of one kind. */
@@ -96,7 +98,8 @@ export interface StepVerbs {
   ): Promise<ObjectRef>;
   /**
    * Deletes an object; succeeds if it is deleted or replaced already. Finalizers may take longer than the step. Pass the ref of
-   * another verb, because by name a second attempt could delete a new object.
+   * another verb, because by name a second attempt could delete a new object. An undo deletes only what its step created: by
+   * name, only an object with the mark of that step; by ref, no object that the step only changed.
    */
   delete(target: ObjectTarget, options?: StepDeleteOptions): Promise<void>;
   /** Sets the number of replicas of a kind that has the subresource `scale`. */

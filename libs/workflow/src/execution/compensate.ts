@@ -1,5 +1,6 @@
 import { defined, ensureError } from "@konverge/core";
 import { BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
+import { undoName } from "../define/undo-name.ts";
 import type { Undo } from "./create-context.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { runStep, UndoFailedError } from "./run-step.ts";
@@ -10,7 +11,7 @@ export async function compensate(
   undos: readonly Undo[],
 ): Promise<Interrupt | undefined> {
   for (const { step, result, options } of undos.toSorted((a, b) => b.seq - a.seq)) {
-    const key = `undo:${step}`;
+    const key = undoName(step);
     if (journal.get(key) !== undefined) continue;
     journal.begin(key);
     const undo = options.undo as ((...args: unknown[]) => unknown) | undefined;

@@ -50,7 +50,8 @@ export function createContext(options: ContextOptions): WorkflowContext {
       const record = await replay.settle(key, "step", () =>
         runStep(journal, key, "step", body, stepOptions),
       );
-      const mayHaveActed = record.error === undefined || (record.attempts ?? 0) > 0;
+      const { error, attempts = 0, noEffect = false } = record;
+      const mayHaveActed = error === undefined || (attempts > 0 && !noEffect);
       if (stepOptions.undo !== undefined && mayHaveActed) {
         onUndo({ step: key, seq: record.seq ?? 0, result: record.value, options: stepOptions });
       }

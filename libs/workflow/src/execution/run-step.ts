@@ -14,8 +14,9 @@ import type { RunJournal } from "../journal/run-journal.ts";
 import { FencedError } from "../store/run-journal-store.ts";
 import type { Failure, StepRecord } from "../store/run-record.ts";
 import { failureOf } from "./step-failed-error.ts";
-import { stepFaultOf } from "./step-fault.ts";
+import { isRefused, stepFaultOf } from "./step-fault.ts";
 import { createStepVerbs } from "../verbs/create-step-verbs.ts";
+import { EffectWatch } from "../verbs/effect-watch.ts";
 
 const DEFAULT_ATTEMPTS = 5;
 const DEFAULT_TIMEOUT = "5m";
@@ -58,6 +59,8 @@ class StepRun {
   #attempts: number;
   #uncounted: number;
   #waitUntilMs: number;
+  /** True if one of the attempts may have had an effect. */
+  #mayHaveActed: boolean;
 
   constructor(
     journal: RunJournal,
@@ -84,6 +87,8 @@ class StepRun {
     this.#attempts = noted?.attempts ?? 0;
     this.#uncounted = noted?.uncounted ?? 0;
     this.#waitUntilMs = noted?.untilMs ?? 0;
+    // A lost execution may have run the body.
+    this.#mayHaveActed = noted?.mayHaveActed === true || journal.held.died;
   }
 
   async run(): Promise<Advance> {
@@ -125,6 +130,7 @@ class StepRun {
       await journal.note(key, { attempts: attempts + 1, delayMs: 0 });
     }
     this.#attempts += 1;
+    const effects = new EffectWatch();
     let value: unknown;
     let scrub = (text: string): string => text;
     try {
@@ -136,13 +142,14 @@ class StepRun {
         timeoutMs: this.#timeoutMs,
         signal: this.#signal,
         openVerbs(over) {
-          const open = createStepVerbs(journal, key, over);
+          const open = createStepVerbs(journal, { step: key, signal: over, effects });
           ({ scrub } = open);
           return open;
         },
       });
       journal.assertFits(key, { kind, value });
     } catch (thrown) {
+      this.#mayHaveActed ||= effects.mayHaveActed;
       return await this.#handle(ensureError(thrown), scrub);
     }
     return await journal.commit(key, { kind, value, attempts: this.#attempts });
@@ -170,7 +177,12 @@ class StepRun {
     this.#uncounted = 0;
     if (this.#attempts >= this.#maxAttempts || fault.kind === "final") {
       if (kind === "undo") throw new UndoFailedError(failure.message);
-      return await journal.commit(this.#key, { kind, error: failure, attempts: this.#attempts });
+      return await journal.commit(this.#key, {
+        kind,
+        error: failure,
+        attempts: this.#attempts,
+        ...(isRefused(error) && !this.#mayHaveActed ? { noEffect: true } : {}),
+      });
     }
     const retryAfterMs = fault.retryAfterMs;
     await this.#wait(
@@ -182,7 +194,8 @@ class StepRun {
 
   async #wait(delayMs: number, { message }: Failure, uncounted?: number): Promise<void> {
     const attempts = this.#attempts;
-    const progress = { attempts, delayMs, ...defined({ uncounted }), message };
+    const acted = this.#mayHaveActed ? { mayHaveActed: true } : {};
+    const progress = { attempts, delayMs, ...defined({ uncounted }), message, ...acted };
     ({ untilMs: this.#waitUntilMs } = await this.#journal.note(this.#key, progress));
   }
 }

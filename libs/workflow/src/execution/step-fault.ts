@@ -25,6 +25,25 @@ export type StepFault =
 /** Errors without a response of the API server, or from the guard. */
 const UNANSWERED: ReadonlySet<string> = new Set(["deferred", "kube_timeout", "kube_unreachable"]);
 
+/** Codes of errors by which a verb rejects a call before it has an effect. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  "field_conflict",
+  "invalid_config",
+  "invalid_draft",
+  "invalid_request",
+  "not_found",
+  "object_exists",
+  "object_replaced",
+]);
+
+/** Returns true if a verb or the API server rejected a call, which then had no effect itself. Earlier calls may have had one. */
+export function isRefused(error: Error): boolean {
+  const isRefusal = (cause: unknown): cause is KonvergeError =>
+    isKonvergeError(cause) &&
+    (isKubeApiError(cause) ? cause.status >= 400 && cause.status < 500 : REFUSALS.has(cause.code));
+  return findCause(error, isRefusal) !== undefined;
+}
+
 export function stepFaultOf(error: Error): StepFault {
   if (isKonvergeError(error) && (error.terminal || error.code === "object_replaced")) {
     return { kind: "final" };

@@ -226,7 +226,7 @@ export class RunJournal {
     const others = marks.filter((mark) => !isOwn(mark));
     const states = others.length === 0 ? [] : await this.#options.store.statesOf(others);
     const known = new Map(others.map((mark, index) => [mark, states[index] ?? "live"]));
-    return marks.map((mark) => known.get(mark) ?? markStateOf("running", this.#steps, mark.step));
+    return marks.map((mark) => known.get(mark) ?? markStateOf("running", this.#steps, mark));
   }
 
   interruptOf(error: Error): Interrupt {

@@ -23,6 +23,27 @@ test.each([
   { what: "the failure of a run", status: "failed", all: steps(good, bad), state: "ended" },
   { what: "a step cut off by the end", status: "cancelled", all: steps(good), state: "ended" },
   {
+    what: "a creation, which its undo looks for",
+    status: "running",
+    all: steps(good, good),
+    created: true,
+    state: "live",
+  },
+  {
+    what: "a creation of a run that is done",
+    status: "done",
+    all: steps(good, good),
+    created: true,
+    state: "settled",
+  },
+  {
+    what: "a creation that was undone",
+    status: "failed",
+    all: steps(good, bad, { kind: "undo" }),
+    created: true,
+    state: "settled",
+  },
+  {
     what: "a run that was undone",
     status: "failed",
     all: steps(good, bad, { kind: "undo" }),
@@ -34,6 +55,6 @@ test.each([
     all: steps(good, bad, { kind: "undo" }),
     state: "live",
   },
-] as const)("$what: $state", ({ status, all, state }) => {
-  expect(markStateOf(status, all, "s1")).toBe(state);
+] as const)("$what: $state", ({ status, all, state, ...more }) => {
+  expect(markStateOf(status, all, { step: "s1", created: "created" in more })).toBe(state);
 });

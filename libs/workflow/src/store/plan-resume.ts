@@ -1,3 +1,4 @@
+import { undoneStep } from "../define/undo-name.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { StepRecord } from "./run-record.ts";
 
@@ -25,8 +26,8 @@ const DROPPED = /![^!]*$/;
  */
 export function planResume(steps: ReadonlyMap<string, StepRecord>): ResumePlan {
   const journal = [...steps].toSorted(([, a], [, b]) => (a.seq ?? 0) - (b.seq ?? 0));
-  const undone = journal.find(([, { kind }]) => kind === "undo");
-  if (undone !== undefined) return { kind: "undone", step: undone[0].slice("undo:".length) };
+  const undone = journal.map(([name]) => undoneStep(name)).find((step) => step !== undefined);
+  if (undone !== undefined) return { kind: "undone", step: undone };
   const isTimeout = ([, { error }]: (typeof journal)[number]) => error?.code === "wait_timeout";
   const failure = journal.findIndex((entry) => isFailure(...entry) && !isTimeout(entry));
   const cut = failure === -1 ? journal.findLastIndex(isTimeout) : failure;

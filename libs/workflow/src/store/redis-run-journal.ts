@@ -81,10 +81,8 @@ async function holds(runs: RedisRuns, { workflow, id, epoch, run }: Held): Promi
   return isSame && !hasEnded(status);
 }
 
-async function stateOf(
-  runs: RedisRuns,
-  { workflow, id, createdAtMs, step }: StepMark,
-): Promise<MarkState> {
+async function stateOf(runs: RedisRuns, mark: StepMark): Promise<MarkState> {
+  const { workflow, id, createdAtMs, step, created } = mark;
   const names = runs.namesOf(workflow);
   const [[createdAt, status], isRecorded] = await Promise.all([
     runs.call((redis) => redis.hmget(names.run(id), "createdAt", "status")),
@@ -92,10 +90,11 @@ async function stateOf(
   ]);
   // Another run may have the id by now.
   const known = Number(createdAt) === createdAtMs ? (status as RunStatus) : undefined;
-  if (isRecorded === 0 && known !== undefined && !hasEnded(known)) return "live";
+  const isActive = known !== undefined && !hasEnded(known);
+  if (isActive && (isRecorded === 0 || created)) return "live";
   if (known === undefined || known === "done") return "settled";
   const records = await runs.call((redis) => redis.hgetall(names.steps(id)));
-  return markStateOf(known, readSteps(Object.entries(records).flat()).steps, step);
+  return markStateOf(known, readSteps(Object.entries(records).flat()).steps, mark);
 }
 
 const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {

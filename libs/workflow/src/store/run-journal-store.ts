@@ -91,10 +91,12 @@ export interface StepMark extends RunRef {
   readonly installation: string;
   readonly createdAtMs: number;
   readonly step: string;
+  /** True if the step has created the object: its undo may delete it by name. */
+  readonly created: boolean;
 }
 
 /**
- * Whether a step may still read its mark: when it runs again (`live`), only if a retry continues after the failure (`ended`),
+ * Whether a step or its undo may still read its mark: while the run is active (`live`), only if a retry continues after the failure (`ended`),
  * or never (`settled`).
  */
 export type MarkState = "live" | "ended" | "settled";

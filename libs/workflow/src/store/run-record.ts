@@ -27,6 +27,8 @@ export interface StepRecord {
   readonly untilMs?: number;
   /** Completed attempts of the body. */
   readonly attempts?: number;
+  /** True if the step failed and has changed nothing, so that it is not undone. */
+  readonly noEffect?: boolean;
   /** The sender of a signal. */
   readonly by?: string;
   /** The run of an ended child. */
@@ -61,6 +63,8 @@ export interface StepProgress {
   readonly attempts: number;
   /** Consecutive attempts that failed because of the API server and are not counted. */
   readonly uncounted?: number;
+  /** True if an attempt may have had an effect. */
+  readonly mayHaveActed?: boolean;
   /** How the last attempt ended, for users. */
   readonly message?: string;
   /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */

@@ -99,7 +99,7 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
 function stateOf(runs: MemoryRuns, mark: StepMark): MarkState {
   const run = runs.find(mark);
   const isSame = run?.view.createdAtMs === mark.createdAtMs;
-  return markStateOf(isSame ? run?.view.status : undefined, run?.steps ?? new Map(), mark.step);
+  return markStateOf(isSame ? run?.view.status : undefined, run?.steps ?? new Map(), mark);
 }
 
 function commit(

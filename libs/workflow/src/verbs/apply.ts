@@ -1,4 +1,10 @@
-import { isJsonObject, KonvergeError, sleepMs, type JsonValue } from "@konverge/core";
+import {
+  isJsonObject,
+  KonvergeError,
+  sleepMs,
+  type ApiObject,
+  type JsonValue,
+} from "@konverge/core";
 import {
   findOwners,
   ignoreNotFound,
@@ -8,6 +14,7 @@ import {
 } from "@konverge/kube";
 import type { ObjectRef } from "../define/object-ref.ts";
 import { replaced } from "./object-replaced.ts";
+import { creationMarksIn, markerName, markOf, type CreationMark } from "./step-marker.ts";
 import { refTo } from "../define/wait-target.ts";
 import type { StepApplyOptions, ObjectManifest } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
@@ -18,14 +25,21 @@ const MAX_WAIT_MS = 100;
 /** No object has this version, so the apply either creates the object or is rejected. */
 const NO_VERSION = "1";
 
+export interface Application {
+  readonly object: ObjectManifest;
+  /** Identity of the call, the same in all attempts. */
+  readonly identity: string;
+  readonly options: StepApplyOptions;
+}
+
 /** Applies on the object that was read, with its version and uid as precondition, or its absence. */
 export async function applyObject(
   scope: VerbScope,
   reached: Reached,
-  object: ObjectManifest,
-  { uid = reached.uid, force = false }: StepApplyOptions,
+  { object, identity, options }: Application,
 ): Promise<ObjectRef> {
   const { client, type, at } = reached;
+  const { uid = reached.uid, force = false } = options;
   assertIntent(object);
   scope.noteSeen(reached, object);
   for (let tries = 1; ; tries += 1) {
@@ -35,10 +49,13 @@ export async function applyObject(
       resourceVersion: read?.metadata.resourceVersion ?? NO_VERSION,
       ...(read?.metadata.uid === undefined ? {} : { uid: read.metadata.uid }),
     };
+    const marks = await marksFor(scope, identity, read);
     await scope.assertHeld();
-    const intent = { ...object, metadata: { ...object.metadata, ...guard } };
+    const metadata = { ...object.metadata, ...withMarks(object, marks), ...guard };
+    const intent = { ...object, metadata };
+    const created = marks.some(({ step }) => step === scope.step);
     try {
-      return refTo(reached, await client.apply(type, intent, { force }));
+      return { ...refTo(reached, await client.apply(type, intent, { force })), created };
     } catch (error) {
       if (isFieldManagerConflict(error)) throw fieldConflict(error, reached);
       if (uid !== undefined && isReplaced(error)) throw replaced(reached, error);
@@ -47,6 +64,24 @@ export async function applyObject(
     }
     await sleepMs(scope.journal.random() * MAX_WAIT_MS, scope.signal);
   }
+}
+
+/** A new object gets the mark of its creation. Existing ones keep it, since an apply removes what it omits. */
+async function marksFor(
+  scope: VerbScope,
+  identity: string,
+  read: ApiObject | undefined,
+): Promise<readonly CreationMark[]> {
+  if (read !== undefined) return await creationMarksIn(scope, read.metadata.annotations);
+  const text = await markOf(scope, { created: true });
+  return [{ name: markerName(identity), text, step: scope.step }];
+}
+
+/** Without marks, the manifest's own annotations, if any: an empty map would be a field of its own. */
+function withMarks({ metadata }: ObjectManifest, marks: readonly CreationMark[]) {
+  if (marks.length === 0) return {};
+  const added = Object.fromEntries(marks.map(({ name, text }) => [name, text]));
+  return { annotations: { ...metadata.annotations, ...added } };
 }
 
 /** @throws KonvergeError `invalid_request` */

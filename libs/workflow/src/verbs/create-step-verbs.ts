@@ -5,6 +5,7 @@ import type { RunJournal } from "../journal/run-journal.ts";
 import { applyObject } from "./apply.ts";
 import { createObject, withName } from "./create.ts";
 import { deleteObject } from "./delete.ts";
+import type { EffectWatch } from "./effect-watch.ts";
 import { evictPod } from "./evict.ts";
 import { getObject } from "./get.ts";
 import { listObjects } from "./list.ts";
@@ -29,14 +30,27 @@ export interface OpenVerbs {
   readonly scrub: (text: string) => string;
 }
 
-export function createStepVerbs(journal: RunJournal, step: string, signal: AbortSignal): OpenVerbs {
+export interface StepVerbsOptions {
+  readonly step: string;
+  readonly signal: AbortSignal;
+  readonly effects: EffectWatch;
+}
+
+export function createStepVerbs(
+  journal: RunJournal,
+  { step, signal, effects }: StepVerbsOptions,
+): OpenVerbs {
   const running = new Map<string, number>();
   const secrets = createAttemptSecrets();
   /** `assertEnded` reports verbs that are not awaited; their failure must not end the process as well. */
   const track = <T>(verb: string, work: () => Promise<T>): Promise<T> => {
     const add = (by: number) => running.set(verb, (running.get(verb) ?? 0) + by);
     add(1);
-    const promise = work().finally(() => add(-1));
+    effects.beginVerb();
+    const promise = work().finally(() => {
+      add(-1);
+      effects.endVerb();
+    });
     promise.catch(() => undefined);
     return promise;
   };
@@ -44,7 +58,10 @@ export function createStepVerbs(journal: RunJournal, step: string, signal: Abort
     get: (target) => track("get", async () => getObject(scope, await scope.reach(target))),
     list: (target) => track("list", () => listObjects(scope, target)),
     apply: (object, options = {}) =>
-      track("apply", async () => applyObject(scope, await scope.reach(object), object, options)),
+      track("apply", async () => {
+        const identity = scope.identify("apply", object);
+        return await applyObject(scope, await scope.reach(object), { object, identity, options });
+      }),
     mutate: (target, change) =>
       track("mutate", async () => {
         const identity = scope.identify("mutate", target);
@@ -65,7 +82,7 @@ export function createStepVerbs(journal: RunJournal, step: string, signal: Abort
     on: (cluster) => verbsOn(scope.on(cluster)),
   });
   return {
-    verbs: verbsOn(createVerbScope({ journal, step, signal, counts: new Map(), secrets })),
+    verbs: verbsOn(createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets })),
     scrub: (text) => secrets.scrub(text),
     assertEnded() {
       const verbs = [...running].filter(([, count]) => count > 0).map(([verb]) => verb);

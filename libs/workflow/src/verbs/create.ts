@@ -27,16 +27,21 @@ export async function createObject(
   const { client, type, at, label } = reached;
   const marker = markerName(identity);
   scope.noteSeen(reached, object);
-  const annotations = { ...object.metadata.annotations, [marker]: await markOf(scope) };
+  const annotations = {
+    ...object.metadata.annotations,
+    [marker]: await markOf(scope, { created: true }),
+  };
   const marked = { ...object, metadata: { ...object.metadata, annotations } };
   for (let tries = 1; ; tries += 1) {
     await scope.assertHeld();
     try {
-      return refTo(reached, await client.create(type, marked));
+      return { ...refTo(reached, await client.create(type, marked)), created: true };
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
       const found = await client.get(type, at).catch(ignoreNotFound);
-      if (found?.metadata.annotations?.[marker] !== undefined) return refTo(reached, found);
+      if (found?.metadata.annotations?.[marker] !== undefined) {
+        return { ...refTo(reached, found), created: true };
+      }
       // The object with the name may be deleted by now.
       if (found === undefined && tries < MAX_TRIES) continue;
       throw new KonvergeError(

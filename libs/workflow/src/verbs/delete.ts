@@ -1,14 +1,19 @@
 import { ignoreNotFound, isNotFound, isReplaced } from "@konverge/kube";
 import type { StepDeleteOptions } from "../define/step-verbs.ts";
+import { undoneStep } from "../define/undo-name.ts";
+import { creationMarksIn } from "./step-marker.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
-/** Deletes an object, never another one that has taken its name. */
+/** Deletes an object, never another one that has taken its name. An undo deletes only what its step created. */
 export async function deleteObject(
   scope: VerbScope,
-  { client, type, at, uid: given }: Reached,
+  reached: Reached,
   options: StepDeleteOptions,
 ): Promise<void> {
-  const uid = given ?? (await client.get(type, at).catch(ignoreNotFound))?.metadata.uid;
+  const { client, type, at } = reached;
+  const undone = undoneStep(scope.step);
+  if (undone !== undefined && reached.created === false) return;
+  const uid = reached.uid ?? (await findUid(scope, reached, undone));
   if (uid === undefined) return;
   await scope.assertHeld();
   try {
@@ -16,4 +21,15 @@ export async function deleteObject(
   } catch (error) {
     if (!isNotFound(error) && !isReplaced(error)) throw error;
   }
+}
+
+async function findUid(
+  scope: VerbScope,
+  { client, type, at }: Reached,
+  undone: string | undefined,
+): Promise<string | undefined> {
+  const { metadata } = (await client.get(type, at).catch(ignoreNotFound)) ?? {};
+  if (undone === undefined) return metadata?.uid;
+  const marks = await creationMarksIn(scope, metadata?.annotations);
+  return marks.some(({ step }) => step === undone) ? metadata?.uid : undefined;
 }

@@ -67,7 +67,7 @@ export async function mutateObject<T extends ApiObject>(
       `${label} was changed without the annotation ${marker}; an admission webhook may remove annotations of konverge.dev, which Konverge needs to detect earlier attempts`,
     );
   }
-  return refTo(reached, result.object);
+  return { ...refTo(reached, result.object), created: false };
 }
 
 /** Returns the names of marks that no step will read again, of a limited number of them. */

@@ -26,7 +26,7 @@ export async function scaleObject(
   };
   const only = uid === undefined ? {} : { uid };
   await client.mutate<Scale>(type, at, set, { subresource: "scale", ...only });
-  return refTo(reached, await client.get(type, at));
+  return { ...refTo(reached, await client.get(type, at)), created: false };
 }
 
 function invalid(detail: string): KonvergeError {

@@ -9,16 +9,49 @@ export function markerName(hash: string): string {
   return PREFIX + hash.slice(0, HASH_CHARS);
 }
 
-/** Returns the text of the annotation, which identifies the step. */
-export async function markOf({ journal, step }: VerbScope): Promise<string> {
+/** Returns the text of the annotation, which identifies the step. `created`: the step has created the object. */
+export async function markOf(
+  { journal, step }: VerbScope,
+  { created }: { readonly created?: true } = {},
+): Promise<string> {
   const { workflow, id, run } = journal.held;
   const installation = await journal.installation();
-  return JSON.stringify({ installation, workflow, run: id, createdAtMs: run.createdAtMs, step });
+  const { createdAtMs } = run;
+  return JSON.stringify({ installation, workflow, run: id, createdAtMs, step, created });
 }
+
+export interface CreationMark {
+  /** Of the annotation. */
+  readonly name: string;
+  /** Of the annotation. */
+  readonly text: string;
+  readonly step: string;
+}
+
+/** Returns the annotations by which steps of this run have marked an object that they created. */
+export async function creationMarksIn(
+  { journal }: VerbScope,
+  annotations: Annotations | undefined,
+): Promise<readonly CreationMark[]> {
+  const { workflow, id, run } = journal.held;
+  const created = marksIn(annotations).filter(({ mark }) => mark?.created === true);
+  if (created.length === 0) return [];
+  const installation = await journal.installation();
+  return created.flatMap(({ name, text, mark }) => {
+    const isOwn =
+      mark?.installation === installation &&
+      mark.workflow === workflow &&
+      mark.id === id &&
+      mark.createdAtMs === run.createdAtMs;
+    return isOwn ? [{ name, text, step: mark.step }] : [];
+  });
+}
+
+type Annotations = Readonly<Record<string, string>>;
 
 /** Returns the marks in an object's annotations; unreadable ones have no `mark`. */
 export function marksIn(
-  annotations: Readonly<Record<string, string>> | undefined,
+  annotations: Annotations | undefined,
 ): { readonly name: string; readonly text: string; readonly mark: StepMark | undefined }[] {
   return Object.entries(annotations ?? {})
     .filter(([name]) => name.startsWith(PREFIX))
@@ -34,10 +67,13 @@ function parseMark(text: string): StepMark | undefined {
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;
-  const { installation, workflow, run, createdAtMs, step } = value as Record<string, unknown>;
+  const { installation, workflow, run, createdAtMs, step, created } = value as Record<
+    string,
+    unknown
+  >;
   if (typeof installation !== "string" || typeof workflow !== "string") return undefined;
   if (typeof run !== "string" || typeof step !== "string") return undefined;
   return typeof createdAtMs === "number"
-    ? { installation, workflow, id: run, createdAtMs, step }
+    ? { installation, workflow, id: run, createdAtMs, step, created: created === true }
     : undefined;
 }

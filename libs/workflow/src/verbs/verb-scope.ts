@@ -3,6 +3,7 @@ import { defined, KonvergeError, type ResourceType } from "@konverge/core";
 import type { AttemptSecrets, KubeClient, NamespacedName } from "@konverge/kube";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
+import type { EffectWatch } from "./effect-watch.ts";
 import type { NamedTarget, ObjectManifest, ObjectTarget } from "../define/step-verbs.ts";
 
 /** The context of the verbs in one attempt of a body. */
@@ -46,6 +47,8 @@ interface ReachedKind {
 export interface Reached extends ReachedKind {
   readonly at: NamespacedName;
   readonly uid: string | undefined;
+  /** Whether the step of the verb that returned the target created the object; undefined for other targets. */
+  readonly created: boolean | undefined;
   /** For messages. */
   readonly label: string;
 }
@@ -54,6 +57,7 @@ export interface VerbScopeOptions {
   readonly journal: RunJournal;
   readonly step: string;
   readonly signal: AbortSignal;
+  readonly effects: EffectWatch;
   /** Shared by the scopes of all clusters. */
   readonly counts: Map<string, number>;
   readonly secrets: AttemptSecrets;
@@ -62,7 +66,7 @@ export interface VerbScopeOptions {
 }
 
 export function createVerbScope(options: VerbScopeOptions): VerbScope {
-  const { journal, step, signal, counts, secrets, cluster: chosen } = options;
+  const { journal, step, signal, effects, counts, secrets, cluster: chosen } = options;
   const { held, clusters } = journal;
   const reachKind = async (named: NamedKind): Promise<ReachedKind> => {
     if (clusters === undefined) {
@@ -73,7 +77,8 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
     }
     const cluster = named.cluster ?? chosen ?? clusters.home;
     const whole = await clusters.client(cluster);
-    const client = whole.scoped({ signal, fieldManager: `konverge/${held.workflow}` });
+    const { onSend } = effects;
+    const client = whole.scoped({ signal, fieldManager: `konverge/${held.workflow}`, onSend });
     const { group, version, resource, scope, subresources, kind } = await client.resolveType(
       named.apiVersion,
       named.kind,
@@ -92,7 +97,7 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
     reachKind,
     async reach(target) {
       const named = nameOf(target);
-      const { name, namespace, uid, kind } = named;
+      const { name, namespace, uid, created, kind } = named;
       if (chosen !== undefined && named.cluster !== undefined && named.cluster !== chosen) {
         throw new KonvergeError(
           "invalid_request",
@@ -105,6 +110,7 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
         ...reached,
         at: namespace === undefined ? { name } : { namespace, name },
         uid,
+        created,
         label: `${kind} ${place}${reached.cluster === undefined ? "" : ` on ${reached.cluster}`}`,
       };
     },
