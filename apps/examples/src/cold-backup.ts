@@ -83,7 +83,7 @@ async function runJob(
       }),
     {
       undo: async (ref, k) => {
-        if (ref !== undefined) await k.delete(ref, { propagationPolicy: "Background" });
+        if (ref !== undefined) await k.delete(ref);
       },
     },
   );

@@ -1,8 +1,9 @@
 import { KonvergeError, TerminalError, type ApiObject, type BackoffPolicy } from "@konverge/core";
+import { isServed } from "@konverge/kube";
 import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/workflow";
 import { testWorkflow } from "konverge/testing";
 import { describe, expect, test } from "vitest";
-import { ConfigMap, Pod, PodDisruptionBudget } from "@konverge/kube/kinds";
+import { ConfigMap, Job, Pod, PodDisruptionBudget } from "@konverge/kube/kinds";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { useVerbs, type ConfigMapObject } from "./verbs-harness.ts";
@@ -358,6 +359,27 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     const { items } = await verbs.client.list(Pod, { labelSelector: `label=${name}` });
     expect(items).toEqual([]);
     await verbs.client.delete(PodDisruptionBudget, at);
+  });
+
+  test("deletes a Job and does not keep its Pods, unless the step says so", async () => {
+    // The server orphans the Pods of a Job by default.
+    const hasJobs = await isServed(verbs.client, Job);
+    const pod = { containers: [{ name: "a", image: "a" }], restartPolicy: "Never" };
+    const { metadata } = intent({});
+    const owner = hasJobs
+      ? { apiVersion: "batch/v1", kind: "Job", metadata, spec: { template: { spec: pod } } }
+      : intent({});
+    let left: unknown;
+    const step = await play(async (k) => {
+      await k.delete(await k.create(owner));
+      left = await k.get(owner);
+      const orphaning = await k.apply(owner);
+      await k.delete(orphaning, { propagationPolicy: "Orphan" });
+      expect((await k.get(owner))?.metadata.finalizers).toEqual(["orphan"]);
+      await k.mutate(orphaning, (draft) => void delete draft.metadata.finalizers);
+    });
+    expect(step?.error).toBeUndefined();
+    expect(left).toBeUndefined();
   });
 
   test("a worker without clusters suggests a fix; testWorkflow accepts a client", async () => {

@@ -309,7 +309,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     const completionTime = "2026-01-01T00:01:00Z";
     await setStatus({ startTime, completionTime, succeeded: 1, active: 0, conditions });
     expect((await comesTo(workflow, begun)).value).toMatchObject({ kind: "Job", name });
-    await client.delete(Job, place(), { propagationPolicy: "Background" });
+    await client.delete(Job, place());
   });
 
   test("reports unreadable objects, but does not fail the wait", async () => {

@@ -24,11 +24,11 @@ export function createAttemptWrites(
         cache.noteWrite(type, created);
         return handOut(attempt, type, created);
       }),
-    delete: (object) =>
+    delete: (object, { propagationPolicy, gracePeriodSeconds } = {}) =>
       attempt.call(async () => {
         const { type, name, uid } = await resolveTarget(client, object, ownNamespace);
         const deleted = await client
-          .delete(type, name, { ...defined({ uid }) })
+          .delete(type, name, defined({ uid, propagationPolicy, gracePeriodSeconds }))
           .then(() => true)
           .catch((error: unknown) => ignoreNotFound(error) ?? false);
         if (!deleted) return;

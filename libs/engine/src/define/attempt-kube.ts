@@ -1,5 +1,5 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
-import type { MutateOptions, NamespacedName } from "@konverge/kube";
+import type { DeleteOptions, MutateOptions, NamespacedName } from "@konverge/kube";
 import type { ObjectDraft } from "./new-object.ts";
 
 /** Addresses an object by kind and name, without a copy of it. Default namespace: that of the reconciled object. */
@@ -38,7 +38,10 @@ export interface AttemptKube {
   ): Promise<readonly T[]>;
   create<T extends ApiObject>(type: ResourceType<T>, object: ObjectDraft<T>): Promise<T>;
   /** Deletes exactly this object, not a successor of the same name. Succeeds if the object does not exist. */
-  delete(object: ApiObject): Promise<void>;
+  delete(
+    object: ApiObject,
+    options?: Pick<DeleteOptions, "propagationPolicy" | "gracePeriodSeconds">,
+  ): Promise<void>;
   /** Server-side apply with the field manager `konverge/<controller>`. */
   apply<T extends ApiObject>(
     type: ResourceType<T>,

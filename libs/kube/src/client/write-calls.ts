@@ -56,13 +56,16 @@ export async function deleteObject(
   target: NamespacedName,
   options: DeleteOptions,
 ): Promise<void> {
-  const { uid, resourceVersion, propagationPolicy, gracePeriodSeconds, signal } = options;
+  const { uid, resourceVersion, gracePeriodSeconds, signal } = options;
+  // The server's default for Jobs and ReplicationControllers leaves their Pods running.
+  const { propagationPolicy = "Background" } = options;
   const preconditions = defined({ uid, resourceVersion });
   const body = {
     apiVersion: "v1",
     kind: "DeleteOptions",
     ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
-    ...defined({ propagationPolicy, gracePeriodSeconds }),
+    propagationPolicy,
+    ...defined({ gracePeriodSeconds }),
   };
   await calls.send(
     {

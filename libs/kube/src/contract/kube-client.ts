@@ -98,6 +98,10 @@ export interface DeleteOptions extends CallOptions {
   readonly uid?: string;
   /** Delete only this version. */
   readonly resourceVersion?: string;
+  /**
+   * What happens to the objects that it owns: `Background` (default) deletes them afterwards, `Foreground` before, `Orphan`
+   * keeps them.
+   */
   readonly propagationPolicy?: "Background" | "Foreground" | "Orphan";
   readonly gracePeriodSeconds?: number;
 }

@@ -1,4 +1,5 @@
 import type { ApiObject, ObjectMeta } from "@konverge/core";
+import type { DeleteOptions } from "@konverge/kube";
 import type { ObjectRef } from "./object-ref.ts";
 
 declare const seen: unique symbol;
@@ -48,11 +49,7 @@ export interface StepApplyOptions {
   readonly force?: boolean;
 }
 
-export interface StepDeleteOptions {
-  /** Default: the server's for the kind. */
-  readonly propagationPolicy?: "Background" | "Foreground" | "Orphan";
-  readonly gracePeriodSeconds?: number;
-}
+export type StepDeleteOptions = Pick<DeleteOptions, "propagationPolicy" | "gracePeriodSeconds">;
 
 export interface EvictOptions {
   /** Default: the pod's own. */
