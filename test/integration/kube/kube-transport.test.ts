@@ -119,7 +119,7 @@ test("settles each permit once, with the result of the call", async () => {
   ]);
 });
 
-test("repeats a read if its connection breaks, but not a write", async () => {
+test("repeats a read if its connection breaks, but not an unguarded write", async () => {
   let breaks = 1;
   await using server = await startWireServer(({ request, response }) => {
     if (breaks-- > 0) request.socket.destroy();
@@ -130,10 +130,36 @@ test("repeats a read if its connection breaks, but not a write", async () => {
   await client.get(ConfigMap, target);
   expect(settled.map(({ kind }) => kind)).toEqual(["network", "response"]);
   breaks = 1;
-  await expect(client.replace(ConfigMap, object)).rejects.toMatchObject({
-    code: "kube_unreachable",
-  });
+  const { resourceVersion: _, ...metadata } = object.metadata;
+  await expect(
+    client.replace(ConfigMap, { ...object, metadata }, { unguarded: true }),
+  ).rejects.toMatchObject({ code: "kube_unreachable" });
   expect(server.requests).toHaveLength(3);
+});
+
+test("repeats a guarded write if its connection breaks; a conflict of the repetition is no conflict", async () => {
+  let breaks = 0;
+  let isApplied = false;
+  await using server = await startWireServer(({ request, response }) => {
+    if (breaks-- > 0) request.socket.destroy();
+    else if (isApplied) sendStatus(response, 409, "Conflict");
+    else sendJson(response, 200, object);
+  });
+  await using client = clientFor(server);
+  const body = { metadata: { resourceVersion: "7" }, data: { a: "1" } };
+  const writes = [
+    () => client.patch(ConfigMap, target, { type: "merge", body }),
+    () => client.replace(ConfigMap, object),
+  ];
+  for (const write of writes) {
+    [breaks, isApplied] = [1, false];
+    await write();
+    [breaks, isApplied] = [1, true];
+    await expect(write()).rejects.toMatchObject({ code: "kube_unreachable" });
+    breaks = 2;
+    await expect(write()).rejects.toMatchObject({ code: "kube_unreachable" });
+  }
+  expect(server.requests).toHaveLength(12);
 });
 
 test("a call that the gate rejects is not sent and holds no connection", async () => {

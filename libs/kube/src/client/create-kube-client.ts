@@ -121,7 +121,7 @@ function mutateAccess(
     write: (patch) => {
       const through = defined({ subresource });
       const request = preparePatch(type, target, { patch, options: through });
-      return sendWrite(calls, type, request, signal);
+      return sendWrite(calls, type, { ...request, guarded: true }, signal);
     },
   };
 }

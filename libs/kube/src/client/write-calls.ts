@@ -13,7 +13,7 @@ export async function sendWrite(
   request: WriteRequest,
   signal: AbortSignal | undefined,
 ): Promise<JsonObject> {
-  const { verb, method, path, contentType, target, subresource, force } = request;
+  const { verb, method, path, contentType, target, subresource, force, expectedVersion } = request;
   return calls.json(
     {
       verb,
@@ -22,6 +22,7 @@ export async function sendWrite(
       contentType,
       body: bodyText(request),
       subresource,
+      guarded: request.guarded ?? expectedVersion !== undefined,
       ref: calls.refOf(type, target),
     },
     signal,

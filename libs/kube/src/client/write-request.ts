@@ -23,6 +23,8 @@ export interface WriteRequest {
   readonly force?: boolean | undefined;
   /** The version that the write requires. */
   readonly expectedVersion?: string | undefined;
+  /** True if the write is rejected once the object has changed. Default: true with `expectedVersion`. */
+  readonly guarded?: boolean;
 }
 
 const PATCH_TYPES: Readonly<Record<Patch["type"], string>> = {

@@ -13,6 +13,8 @@ export interface ApiCall {
   /** The target; undefined for paths without a resource. */
   readonly ref?: ErrorRef | undefined;
   readonly subresource?: string | undefined;
+  /** True for a write that is rejected if the object has changed, also by the same write. It may be sent twice. */
+  readonly guarded?: boolean | undefined;
   readonly scope: CallScope;
   readonly signal?: AbortSignal | undefined;
   readonly sensitive: boolean;

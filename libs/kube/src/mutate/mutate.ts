@@ -16,6 +16,7 @@ import { findCompetingWriters } from "./competing-writers.ts";
 import { makeDraft, patchOf } from "./draft.ts";
 import { trackFields } from "./field-tracker.ts";
 import { fieldsPatch } from "./fields-patch.ts";
+import { ConnectionBroken } from "../errors/connection-broken.ts";
 import {
   isBadRequest,
   isInapplicable,
@@ -119,6 +120,11 @@ export async function mutateObject<T extends ApiObject>(
         patch: access.sensitive ? redactValues(patch) : patch,
       };
     } catch (error) {
+      if (error instanceof ConnectionBroken) {
+        const found = await findApplied(access, change, { read, subresource });
+        if (found === undefined) throw error;
+        return unchanged(found, { tries: number, lost: losses }, beforeVersion);
+      }
       const isUnsure = tracked !== undefined && isInapplicable(error);
       const isLost = isUnsure || isOptimisticConflict(error);
       // The rejection may be caused by the outdated copy.
@@ -168,6 +174,25 @@ async function giveUp(
     `Operation cannot be fulfilled on ${access.ref.resource} "${access.ref.name}": fields that were read have been modified; please apply your changes to the latest version and try again`,
     { status: 409, reason: "Conflict", ref: access.ref, verb: "patch" },
   );
+}
+
+/**
+ * Returns the newest version if the change wants nothing more of it: then it does not matter whether a write without a
+ * response took effect.
+ */
+async function findApplied<T>(
+  access: MutateAccess,
+  change: ChangeDraft<T>,
+  {
+    read,
+    subresource,
+  }: { readonly read: JsonObject; readonly subresource: MutateOptions["subresource"] | undefined },
+): Promise<JsonObject | undefined> {
+  const found = await access.read().catch(() => undefined);
+  if (found === undefined || textOf(found, "uid") !== textOf(read, "uid")) return undefined;
+  const edited = makeDraft(found, subresource);
+  await change(edited.draft as unknown as T);
+  return patchOf(edited, subresource) === undefined ? found : undefined;
 }
 
 const isRefused = (error: unknown): boolean =>

@@ -1,5 +1,6 @@
 import { ensureError, KonvergeError } from "@konverge/core";
 import type { Dispatcher } from "undici";
+import { ConnectionBroken } from "../errors/connection-broken.ts";
 
 export interface HttpRequest {
   readonly origin: string;
@@ -16,13 +17,6 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
-}
-
-/** The server closed the connection during the exchange, so a read may be repeated immediately. */
-export class ConnectionBroken extends KonvergeError {
-  constructor(message: string, cause: Error) {
-    super("kube_unreachable", message, { cause });
-  }
 }
 
 const BROKEN = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "HPE_INVALID_EOF_STATE"]);

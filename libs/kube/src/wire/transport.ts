@@ -12,12 +12,17 @@ import {
 import type { ApiCall } from "../contract/api-call.ts";
 import type { Authorization } from "../credentials/authorization-cache.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
-import type { KubeApiError } from "../errors/kube-api-error.ts";
+import { ConnectionBroken } from "../errors/connection-broken.ts";
+import {
+  isInapplicable,
+  isOptimisticConflict,
+  type KubeApiError,
+} from "../errors/kube-api-error.ts";
 import { startCallReport } from "./call-report.ts";
 import { errorOf, failureOf, responseOf } from "./call-result.ts";
 import { createConnectionPool, type ConnectionPool } from "./connection-pool.ts";
 import { createConnectionSlots, type ConnectionSlots } from "./connection-slots.ts";
-import { ConnectionBroken, exchange, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
+import { exchange, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
 import { openStream } from "./http-stream.ts";
 import { createListCosts, type ListCosts } from "./list-costs.ts";
 
@@ -66,9 +71,13 @@ export class Transport {
     try {
       return await this.#sendOnce(call);
     } catch (error) {
-      // The server had just closed the kept-alive connection. Only a read may be repeated, as in client-go.
-      if (!(error instanceof ConnectionBroken) || call.method !== "GET") throw error;
-      return this.#sendOnce(call);
+      // The server had just closed the kept-alive connection.
+      const isRepeatable = call.method === "GET" || call.guarded === true;
+      if (!(error instanceof ConnectionBroken) || !isRepeatable) throw error;
+      return await this.#sendOnce(call).catch((again: unknown) => {
+        // Perhaps the first request has changed the object, so this is no evidence of another writer.
+        throw isOptimisticConflict(again) || isInapplicable(again) ? error : again;
+      });
     }
   }
 
