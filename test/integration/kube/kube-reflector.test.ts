@@ -59,6 +59,51 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       await client.delete(widgets, target);
     });
 
+    test("reads a long list in pages of one version, and then sees what changed meanwhile", async () => {
+      const names = Array.from({ length: 601 }, (_, n) => `paged-${1_000 + n}`);
+      const at = (name: string) => ({ namespace, name });
+      const create = (name: string) =>
+        client.create(widgets, { metadata: { ...at(name), labels: { paged: "yes" } } });
+      for (let start = 0; start < names.length; start += 50) {
+        await Promise.all(names.slice(start, start + 50).map(create));
+      }
+      const pages: number[] = [];
+      const events: ReflectorEvent<Widget>[] = [];
+      const reflector = createReflector<Widget>({
+        client: {
+          ...client,
+          async listPage(...options) {
+            const page = await client.listPage(...options);
+            if (pages.push(page.items.length) === 1) {
+              await client.delete(widgets, at("paged-1600"));
+              await create("paged-0000");
+            }
+            return page;
+          },
+        },
+        type: widgets,
+        labelSelector: "paged=yes",
+        onEvent: (event) => void events.push(event),
+      });
+      reflector.start();
+      await reflector.synced;
+      await until("the watch reports both changes", () => events.length === 603);
+      expect(Math.max(...pages)).toBeLessThanOrEqual(500);
+      expect(pages.length).toBeGreaterThan(1);
+      expect(pages.reduce((sum, items) => sum + items, 0)).toBe(601);
+      expect(
+        events.slice(601).map(({ kind, object }) => `${kind} ${object.metadata.name}`),
+      ).toEqual(["deleted paged-1600", "added paged-0000"]);
+      expect(reflector.list()).toHaveLength(601);
+      await reflector.stop();
+      const left = ["paged-0000", ...names.slice(0, -1)];
+      for (let start = 0; start < left.length; start += 50) {
+        await Promise.all(
+          left.slice(start, start + 50).map((name) => client.delete(widgets, at(name))),
+        );
+      }
+    });
+
     test("misses nothing if its watch ends every second", async () => {
       const events: ReflectorEvent<Widget>[] = [];
       const errors: Error[] = [];
@@ -66,9 +111,9 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       const reflector = createReflector<Widget>({
         client: {
           ...client,
-          async list(...options) {
+          async listPage(...options) {
             lists += 1;
-            return await client.list(...options);
+            return await client.listPage(...options);
           },
         },
         type: widgets,

@@ -92,14 +92,14 @@ const answerList =
   ({ response }: Exchange) =>
     sendJson(response, 200, listOf(version, ...items));
 
-test("lists any state, reports it as initial, then watches from there with bookmarks, through the gate", async () => {
+test("lists the newest state, reports it as initial, then watches from there with bookmarks, through the gate", async () => {
   await using run = await reflect({ lists: [answerList("5", make("a", "3"))], watches: [idle] });
   await run.reflector.synced;
   await until("the watch starts", () => run.watches.length === 1);
   expect(run.events).toMatchObject([
     { kind: "added", initial: true, object: { kind: "ConfigMap", apiVersion: "v1" } },
   ]);
-  expect(Object.fromEntries(run.lists[0] ?? [])).toEqual({ resourceVersion: "0" });
+  expect(Object.fromEntries(run.lists[0] ?? [])).toEqual({ limit: "250" });
   expect(Object.fromEntries(run.watches[0] ?? [])).toEqual({
     watch: "1",
     allowWatchBookmarks: "true",
@@ -195,7 +195,7 @@ describe("lists immediately after a 410,", () => {
       "deleted a@3",
     ]);
     expect(run.events.map(({ initial }) => initial)).toEqual([true, false, false, false, false]);
-    expect(run.lists[1]?.get("resourceVersion")).toBe("6");
+    expect(run.lists[1]?.get("resourceVersion")).toBeNull();
     expect([run.errors, run.sleeps]).toEqual([[], []]);
   });
 });
@@ -214,37 +214,97 @@ test("aborts a silent stream and resumes it", async () => {
   await until("the watch restarts", () => run.watches.length >= 2);
   expect(run.watches[1]?.get("resourceVersion")).toBe("5");
   expect(run.lists).toHaveLength(1);
-  expect(run.errors[0]).toMatchObject({ code: "kube_unreachable" });
+  expect(run.errors, "silence is normal for a server without bookmarks").toEqual([]);
 });
 
-test("a list at a lost version falls back to the newest state, in pages", async () => {
-  await using run = await reflect({
-    lists: [
-      answerList("5", make("a", "3")),
-      ({ response }) => sendStatus(response, 410, "Expired"),
-      ({ response }) =>
-        sendJson(response, 200, {
-          metadata: { resourceVersion: "90", continue: "t" },
-          items: [make("a", "3")],
-        }),
-      answerList("90", make("b", "80")),
-    ],
-    watches: [({ response }) => sendStatus(response, 410, "Expired"), idle],
+test("reports silence of a server that has sent bookmarks", async () => {
+  await using run = await reflect(
+    {
+      lists: [answerList("5")],
+      watches: [
+        ({ response }) => {
+          beginWatch(response);
+          sendEvent(response, "BOOKMARK", { metadata: { resourceVersion: "7" } });
+        },
+        idle,
+      ],
+    },
+    { silentMs: 300 },
+  );
+  await until("the watch restarts", () => run.watches.length >= 2);
+  expect(run.watches[1]?.get("resourceVersion")).toBe("7");
+  expect(run.errors[0]).toMatchObject({
+    code: "kube_unreachable",
+    message: expect.stringMatching(/sent nothing for 300 ms/),
   });
-  await until("the second watch starts", () => run.watches.length === 2);
+});
+
+test("reads a list in pages of one version, and delivers each page before it reads the next", async () => {
+  const delivered: string[] = [];
+  const page =
+    (token: string | undefined, ...items: object[]) =>
+    ({ response }: Exchange) =>
+      sendJson(response, 200, {
+        metadata: { resourceVersion: "90", continue: token },
+        items,
+      });
+  await using run = await reflect(
+    {
+      lists: [
+        page("t1", make("a", "3")),
+        page("t2", make("b", "4")),
+        (exchange) => {
+          delivered.push(...run.delivered());
+          answerList("90", make("c", "5"))(exchange);
+        },
+      ],
+      watches: [idle],
+    },
+    {},
+  );
+  await run.reflector.synced;
+  await until("the watch starts", () => run.watches.length === 1);
   expect(
     run.lists.map((query) => [
-      query.get("resourceVersion"),
       query.get("limit"),
       query.get("continue"),
+      query.get("resourceVersion"),
     ]),
   ).toEqual([
-    ["0", null, null],
-    ["5", null, null],
-    [null, "500", null],
-    [null, "500", "t"],
+    ["250", null, null],
+    ["500", "t1", null],
+    ["500", "t2", null],
   ]);
-  expect(run.delivered()).toEqual(["added a@3", "added b@80"]);
+  expect(run.watches[0]?.get("resourceVersion")).toBe("90");
+  expect(delivered).toEqual(["added a@3", "added b@4"]);
+  expect(run.delivered()).toEqual(["added a@3", "added b@4", "added c@5"]);
+  expect(run.events.every(({ initial, version }) => initial && version === "90")).toBe(true);
+});
+
+test("begins a list again if a continue token expires, and reports what is gone by then", async () => {
+  await using run = await reflect({
+    lists: [
+      ({ response }) =>
+        sendJson(response, 200, {
+          metadata: { resourceVersion: "80", continue: "t" },
+          items: [make("a", "3"), make("b", "4")],
+        }),
+      ({ response }) => sendStatus(response, 410, "Expired"),
+      answerList("90", make("b", "85"), make("c", "81")),
+    ],
+    watches: [idle],
+  });
+  await until("the watch starts", () => run.watches.length === 1);
+  expect(run.lists.map((query) => query.get("limit"))).toEqual(["250", "500", "2000"]);
+  expect(run.delivered()).toEqual([
+    "added a@3",
+    "added b@4",
+    "changed b@85",
+    "added c@81",
+    "deleted a@3",
+  ]);
+  expect(run.watches[0]?.get("resourceVersion")).toBe("90");
+  expect([run.errors, run.sleeps]).toEqual([[], []]);
 });
 
 test("retries a failing first list and reports each failure", async () => {

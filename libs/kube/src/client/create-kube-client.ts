@@ -11,6 +11,7 @@ import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { mutateObject, type MutateAccess } from "../mutate/mutate.ts";
 import { groupVersionPath, type NamespacedName } from "../names/resource-path.ts";
 import { makeIsSensitive } from "../names/sensitive-kinds.ts";
+import { createPageSizes } from "../wire/page-sizes.ts";
 import { Transport } from "../wire/transport.ts";
 import { createDiscovery, type FetchResources } from "./discovery.ts";
 import { listAll } from "./list-all.ts";
@@ -54,6 +55,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     server: credentials.server,
     transport: new Transport({ credentials, gate, userAgent, maxConnections, requestTimeoutMs }),
     discovery: createDiscovery(),
+    pageSizes: createPageSizes(),
     isSensitive: makeIsSensitive(options.sensitiveResources),
     userAgent,
     random: options.random ?? Math.random,

@@ -28,14 +28,24 @@ test("collects all pages at the version of the first page", async () => {
     { limit: 1, continueToken: "t" },
   ]);
 });
-test("reads the list again in one piece if a continue token expires", async () => {
+test("begins again with larger pages whenever a continue token expires", async () => {
   const { requests, readPage } = script([
     { items: ["old"], resourceVersion: "5", continueToken: "t" },
     expired,
-    { items: ["a", "b"], resourceVersion: "9" },
+    { items: ["older"], resourceVersion: "7", continueToken: "u" },
+    expired,
+    { items: ["a"], resourceVersion: "9", continueToken: "v" },
+    { items: ["b"], resourceVersion: "9" },
   ]);
   expect(await listAll(readPage, {})).toEqual({ items: ["a", "b"], resourceVersion: "9" });
-  expect(requests[2]).toEqual({ limit: 0 });
+  expect(requests).toEqual([
+    {},
+    { continueToken: "t" },
+    { limit: 2_000 },
+    { limit: 2_000, continueToken: "u" },
+    { limit: 8_000 },
+    { limit: 8_000, continueToken: "v" },
+  ]);
 });
 test("throws the error of the first page", async () => {
   await expect(listAll(script([expired]).readPage, {})).rejects.toBe(expired);

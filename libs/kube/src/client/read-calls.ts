@@ -1,13 +1,11 @@
-import type { ApiObject, ResourceType } from "@konverge/core";
+import { resourceId, type ApiObject, type ResourceType } from "@konverge/core";
 import type { GetOptions, ListPageOptions, ObjectPage } from "../contract/kube-client.ts";
 import type { WatchEvent, WatchOptions } from "../contract/watch-event.ts";
 import { query } from "../names/query-string.ts";
 import { collectionPath, objectPath, type NamespacedName } from "../names/resource-path.ts";
-import { readWatch, SILENCE_MARGIN_MS } from "../wire/watch.ts";
+import { readWatch, SILENT_MS } from "../wire/watch.ts";
 import { toPage } from "./object-page.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
-
-const PAGE_SIZE = 500;
 
 export async function getObject<T>(
   calls: ScopedCalls,
@@ -26,7 +24,9 @@ export async function listPage<T>(
   options: ListPageOptions,
 ): Promise<ObjectPage<T>> {
   const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
-  const { limit = PAGE_SIZE, continueToken } = options;
+  const { pageSizes } = calls.shared;
+  const id = resourceId(type);
+  const { limit = pageSizes.of(id), continueToken } = options;
   const path =
     collectionPath(type, namespace) +
     query({
@@ -37,7 +37,10 @@ export async function listPage<T>(
       resourceVersion,
     });
   const ref = calls.refOf(type, { namespace });
-  return toPage<T>(await calls.json({ verb: "list", method: "GET", path, ref }, signal), type);
+  const answer = await calls.send({ verb: "list", method: "GET", path, ref }, signal);
+  const page = toPage<T>(calls.objectOf(answer, path), type);
+  pageSizes.note(id, { items: page.items.length, bytes: answer.text.length });
+  return page;
 }
 
 export async function* watchObjects<T extends ApiObject>(
@@ -58,7 +61,7 @@ export async function* watchObjects<T extends ApiObject>(
       resourceVersion,
     });
   const ref = calls.refOf(type, { namespace });
-  const silentMs = options.silentMs ?? timeoutSeconds * 1_000 + SILENCE_MARGIN_MS;
+  const { silentMs = SILENT_MS } = options;
   const chunks = await calls.stream(
     { verb: "watch", method: "GET", path, ref },
     { silentMs, signal },

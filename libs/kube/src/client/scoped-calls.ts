@@ -10,6 +10,7 @@ import type { ApiCall } from "../contract/api-call.ts";
 import type { CallScope } from "../contract/call-record.ts";
 import { isKubeApiError, isNotFound, type ErrorRef } from "../errors/kube-api-error.ts";
 import type { IsSensitive } from "../names/sensitive-kinds.ts";
+import type { PageSizes } from "../wire/page-sizes.ts";
 import type { ApiAnswer, Transport } from "../wire/transport.ts";
 import type { Discovery } from "./discovery.ts";
 
@@ -18,6 +19,7 @@ export interface SharedClient {
   readonly server: string;
   readonly transport: Transport;
   readonly discovery: Discovery;
+  readonly pageSizes: PageSizes;
   readonly isSensitive: IsSensitive;
   readonly userAgent: string;
   readonly random: () => number;
@@ -52,9 +54,13 @@ export class ScopedCalls {
 
   /** Like `send`, for calls whose response must be a JSON object. */
   async json(parts: CallParts, signal?: AbortSignal): Promise<JsonObject> {
-    const { value, status } = await this.send(parts, signal);
+    return this.objectOf(await this.send(parts, signal), parts.path);
+  }
+
+  /** Returns the body of a response that must be a JSON object. */
+  objectOf({ value, status }: ApiAnswer, requested: string): JsonObject {
     if (isJsonObject(value)) return value;
-    const [path = ""] = parts.path.split("?", 1);
+    const [path = ""] = requested.split("?", 1);
     throw new KonvergeError(
       "kube_unreachable",
       `${path} returned ${status} without a JSON object; check the server URL`,

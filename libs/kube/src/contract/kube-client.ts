@@ -31,7 +31,10 @@ export interface ListOptions extends CallOptions {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Objects per page. Default 500. Small pages cost calls; large pages cost memory on both sides. */
+  /**
+   * Objects per page. Default: 250 at first, then 8 MiB by the size of the latest page, at most 500. Small pages cost calls;
+   * large pages cost memory on both sides. 0 reads the list in one piece.
+   */
   readonly limit?: number;
   /** `0`: any cached state of the server; otherwise the minimum version. Default: the newest. */
   readonly resourceVersion?: string;

@@ -6,7 +6,7 @@ export interface WatchOptions {
   readonly resourceVersion?: string;
   /** When the server ends the watch. Default: random in [300, 600), so that watches do not end at the same time. */
   readonly timeoutSeconds?: number;
-  /** A stream without data for this long is aborted. Default: 5 s after the server should have ended it. */
+  /** A stream without data for this long is aborted, in ms. Default 90 s: bookmarks arrive about once a minute. */
   readonly silentMs?: number;
   readonly signal?: AbortSignal;
 }

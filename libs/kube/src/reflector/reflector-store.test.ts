@@ -20,9 +20,14 @@ const apply = (store: ReflectorStore<ApiObject>, events: readonly ObjectEvent<Ap
   for (const event of events) store.commit(event);
   return summarize(events);
 };
+/** The events of a whole list in one page. */
+const eventsOfList = (store: ReflectorStore<ApiObject>, items: readonly ApiObject[]) => {
+  const list = store.startList();
+  return [...list.eventsOf(items), ...list.deletions()].flat();
+};
 const seeded = (): ReflectorStore<ApiObject> => {
   const store = createReflectorStore<ApiObject>();
-  apply(store, store.eventsOfList([make("a", "1"), make("b", "1")]).flat());
+  apply(store, eventsOfList(store, [make("a", "1"), make("b", "1")]));
   return store;
 };
 
@@ -52,13 +57,9 @@ test("another uid under the name is a deletion and an addition, in a watch and i
   expect(summarize(seeded().eventsOf({ kind: "changed", object: make("a", "5", "a2") }))).toEqual(
     expected,
   );
-  expect(
-    summarize(
-      seeded()
-        .eventsOfList([make("a", "5", "a2"), make("b", "1")])
-        .flat(),
-    ),
-  ).toEqual(expected);
+  expect(summarize(eventsOfList(seeded(), [make("a", "5", "a2"), make("b", "1")]))).toEqual(
+    expected,
+  );
 });
 test("the deletion of an older object of the same name does not delete its successor", () => {
   const store = seeded();
@@ -67,12 +68,21 @@ test("the deletion of an older object of the same name does not delete its succe
 });
 test("a list reports additions, changes, and deletions with the last known state", () => {
   const store = seeded();
-  expect(apply(store, store.eventsOfList([make("b", "7"), make("c", "8")]).flat())).toEqual([
+  expect(apply(store, eventsOfList(store, [make("b", "7"), make("c", "8")]))).toEqual([
     ["changed", "b@7", "b@1"],
     ["added", "c@8", undefined],
     ["deleted", "a@1", "a@1"],
   ]);
-  expect(store.eventsOfList([make("b", "7"), make("c", "8")])).toEqual([]);
+  expect(eventsOfList(store, [make("b", "7"), make("c", "8")])).toEqual([]);
+});
+test("compares a list page by page, and deletes only what no page has", () => {
+  const store = seeded();
+  const list = store.startList();
+  expect(apply(store, list.eventsOf([make("c", "8")]).flat())).toEqual([
+    ["added", "c@8", undefined],
+  ]);
+  expect(apply(store, list.eventsOf([make("b", "7")]).flat())).toEqual([["changed", "b@7", "b@1"]]);
+  expect(apply(store, list.deletions().flat())).toEqual([["deleted", "a@1", "a@1"]]);
 });
 test("freezes stored objects in depth", () => {
   const store = createReflectorStore<any>();

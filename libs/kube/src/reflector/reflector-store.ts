@@ -17,11 +17,17 @@ export interface ReflectorStore<T extends ApiObject> {
   list(): T[];
   /** Returns the changes that a watch event implies; none if they are already known. */
   eventsOf(event: Extract<WatchEvent<T>, { readonly object: T }>): ObjectEvent<T>[];
-  /**
-   * Returns the changes between the known objects and a whole list, one group per name. Order matters within a group.
-   */
-  eventsOfList(items: readonly T[]): ObjectEvent<T>[][];
+  /** Begins to compare the known objects with a whole list. */
+  startList(): ListComparison<T>;
   commit(event: ObjectEvent<T>): void;
+}
+
+/** The changes that a list implies, in groups of one name. Order matters within a group. */
+export interface ListComparison<T> {
+  /** Returns the changes that the objects of one page imply. */
+  eventsOf(items: readonly T[]): ObjectEvent<T>[][];
+  /** Returns the deletions of the objects that were on no page. */
+  deletions(): ObjectEvent<T>[][];
 }
 
 /** @param trim keeps a part of an object; its name, uid and version must stay */
@@ -57,18 +63,20 @@ export function createReflectorStore<T extends ApiObject>(
       if (known === undefined || known.metadata.uid !== object.metadata.uid) return [];
       return [{ kind: "deleted", object: deepFreeze(trim(object)), previous: known }];
     },
-    eventsOfList(items) {
+    startList() {
       const listed = new Set<string>();
-      const groups: ObjectEvent<T>[][] = [];
-      for (const item of items) {
-        listed.add(keyOf(item.metadata));
-        const events = compare(item);
-        if (events.length > 0) groups.push(events);
-      }
-      for (const [key, known] of objects) {
-        if (!listed.has(key)) groups.push([{ kind: "deleted", object: known, previous: known }]);
-      }
-      return groups;
+      return {
+        eventsOf: (items) =>
+          items.flatMap((item) => {
+            listed.add(keyOf(item.metadata));
+            const events = compare(item);
+            return events.length === 0 ? [] : [events];
+          }),
+        deletions: () =>
+          [...objects]
+            .filter(([key]) => !listed.has(key))
+            .map(([, known]) => [{ kind: "deleted", object: known, previous: known }]),
+      };
     },
     commit({ kind, object }) {
       const key = keyOf(object.metadata);

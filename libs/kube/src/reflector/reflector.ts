@@ -8,11 +8,12 @@ import {
   type BackoffPolicy,
   type ResourceType,
 } from "@konverge/core";
-import type { KubeClient, ListOptions } from "../contract/kube-client.ts";
+import type { KubeClient, ListOptions, ListPageOptions } from "../contract/kube-client.ts";
 import type { WatchEvent } from "../contract/watch-event.ts";
+import { listPages } from "../wire/list-pages.ts";
 import { createReflectorStore, type ObjectEvent, type ReflectorStore } from "./reflector-store.ts";
 import { WatchBackoff } from "./watch-backoff.ts";
-import { recoverList, recoverWatch, type WatchRecovery } from "./watch-failure.ts";
+import { recoverWatch, type WatchRecovery } from "./watch-failure.ts";
 
 export interface ReflectorEvent<T> extends ObjectEvent<T> {
   /** True for the first list: nothing changed just now. */
@@ -43,7 +44,7 @@ export interface ReflectorOptions<T extends ApiObject> {
   readonly onError?: (error: Error) => void;
   /** When the server ends each watch. Default: random in [300, 600). */
   readonly timeoutSeconds?: number;
-  /** A watch without data for this long is aborted. Default: 5 s after the server should have ended it. */
+  /** A watch without data for this long is aborted, in ms. Default 90 s. */
   readonly silentMs?: number;
   readonly random?: () => number;
   /** Monotonic, in ms. */
@@ -93,6 +94,7 @@ class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
   readonly #stopping: AbortController = new AbortController();
   readonly #firstList: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   #isSynced = false;
+  #hasBookmarks = false;
   #lastVersion: string | undefined;
   #heardAtMs = -Infinity;
   #running: Promise<void> | undefined;
@@ -153,50 +155,58 @@ class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
   }
 
   async #run(): Promise<void> {
-    await this.#list(false);
+    await this.#list();
     for (let fresh = true; ;) {
       this.#signal.throwIfAborted();
       const recovery = await this.#watchOnce(fresh);
       fresh = recovery?.next === "list";
-      if (fresh) await this.#list(recovery?.versionLost ?? false);
+      if (fresh) await this.#list();
     }
   }
 
-  async #list(versionLost: boolean): Promise<void> {
-    let version = versionLost ? "" : (this.#lastVersion ?? "0");
+  async #list(): Promise<void> {
     for (;;) {
       try {
-        await this.#listOnce(version);
+        await this.#listOnce();
         return;
       } catch (error) {
-        const recovery = await this.#recover(error, recoverList(error, version));
-        if (recovery.versionLost) version = "";
+        await this.#recover(error, { next: "list", backOff: true, quiet: false });
       }
     }
   }
 
-  async #listOnce(resourceVersion: string): Promise<void> {
+  /** In pages of the newest state: the whole list, which the watch cache returns in one piece, may not fit into memory. */
+  async #listOnce(): Promise<void> {
     const { client, type, onSynced } = this.#options;
-    const { items, resourceVersion: listedAt } = await client.list(type, {
-      ...this.#selection,
-      signal: this.#signal,
-      // At a version, the whole list comes from the watch cache in one piece; only the newest state is paged.
-      ...(resourceVersion === "" ? {} : { resourceVersion, limit: 0 }),
-    });
-    this.#heardAtMs = this.#clock();
-    const groups = this.#store.eventsOfList(items)[Symbol.iterator]();
-    const initial = !this.#isSynced;
-    const deliverGroups = async (): Promise<void> => {
-      for (const group of groups) {
-        for (const event of group) await this.#deliver({ ...event, initial, version: listedAt });
+    const readPage = (page: ListPageOptions) => client.listPage(type, page);
+    let list = this.#store.startList();
+    let version = "";
+    const options = { ...this.#selection, signal: this.#signal };
+    for await (const { isFirst, items, resourceVersion } of listPages(readPage, options)) {
+      this.#heardAtMs = this.#clock();
+      if (isFirst) {
+        list = this.#store.startList();
+        version = resourceVersion;
       }
-    };
-    await Promise.all(Array.from({ length: CONCURRENT_DELIVERIES }, deliverGroups));
-    this.#lastVersion = listedAt;
+      await this.#deliverList(list.eventsOf(items), version);
+    }
+    await this.#deliverList(list.deletions(), version);
+    this.#lastVersion = version;
     if (this.#isSynced) return;
     this.#isSynced = true;
     this.#firstList.resolve();
     onSynced?.();
+  }
+
+  async #deliverList(changes: readonly ObjectEvent<T>[][], version: string): Promise<void> {
+    const initial = !this.#isSynced;
+    const groups = changes[Symbol.iterator]();
+    const deliverGroups = async (): Promise<void> => {
+      for (const group of groups) {
+        for (const event of group) await this.#deliver({ ...event, initial, version });
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENT_DELIVERIES }, deliverGroups));
   }
 
   async #watchOnce(fresh: boolean): Promise<WatchRecovery | undefined> {
@@ -213,7 +223,8 @@ class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
       return undefined;
     } catch (error) {
       const lived = events > 0 || this.#clock() - beganAtMs >= SHORT_WATCH_MS;
-      return this.#recover(error, recoverWatch(error, { lived, fresh }));
+      const hasBookmarks = this.#hasBookmarks;
+      return this.#recover(error, recoverWatch(error, { lived, fresh, hasBookmarks }));
     }
   }
 
@@ -230,6 +241,7 @@ class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
 
   async #take(event: WatchEvent<T>): Promise<void> {
     if (event.kind === "bookmark") {
+      this.#hasBookmarks = true;
       if (event.resourceVersion !== "") this.#lastVersion = event.resourceVersion;
       return;
     }

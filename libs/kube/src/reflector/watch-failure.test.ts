@@ -1,11 +1,13 @@
 import { defined, KonvergeError } from "@konverge/core";
 import { expect, test } from "vitest";
 import { KubeApiError } from "../errors/kube-api-error.ts";
-import { recoverList, recoverWatch } from "./watch-failure.ts";
+import { StreamSilent } from "../wire/http-stream.ts";
+import { recoverWatch } from "./watch-failure.ts";
 
 const api = (status: number, reason: string, trait?: "resourceVersionTooLarge") =>
   new KubeApiError(reason, { status, reason, ...defined({ trait }) });
-const lived = { lived: true, fresh: false };
+const lived = { lived: true, fresh: false, hasBookmarks: true };
+const silent = new StreamSilent("https://server", 90_000, new Error("silent"));
 
 test.each([
   [
@@ -17,20 +19,27 @@ test.each([
   [
     "expired on resuming",
     api(410, "Gone"),
-    { lived: false, fresh: false },
+    { ...lived, lived: false },
     { next: "list", backOff: false, quiet: true },
   ],
   [
     "expired right after a list",
     api(410, "Expired"),
-    { lived: false, fresh: true },
+    { ...lived, lived: false, fresh: true },
     { next: "list", backOff: true, quiet: true },
   ],
   [
     "a future version",
     api(504, "Timeout", "resourceVersionTooLarge"),
     lived,
-    { next: "list", backOff: true, versionLost: true },
+    { next: "list", backOff: true },
+  ],
+  ["silence", silent, lived, { next: "watch", backOff: false, quiet: false }],
+  [
+    "silence of a server without bookmarks",
+    silent,
+    { ...lived, hasBookmarks: false },
+    { next: "watch", backOff: false, quiet: true },
   ],
   ["throttled", api(429, "TooManyRequests"), lived, { next: "watch", backOff: true }],
   ["an internal error", api(500, "InternalError"), lived, { next: "watch", backOff: true }],
@@ -44,7 +53,7 @@ test.each([
   [
     "refused",
     new KonvergeError("kube_unreachable", "refused"),
-    { lived: false, fresh: false },
+    { ...lived, lived: false },
     { next: "watch", backOff: true },
   ],
   [
@@ -55,16 +64,4 @@ test.each([
   ],
 ])("recovers from a watch that ends with %s", (_title, error, history, expected) => {
   expect(recoverWatch(error, history)).toMatchObject(expected);
-});
-
-test("a list at a lost version is repeated immediately at the newest state, which is retried with a delay", () => {
-  expect(recoverList(api(410, "Expired"), "7")).toMatchObject({
-    backOff: false,
-    versionLost: true,
-  });
-  expect(recoverList(api(410, "Expired"), "")).toMatchObject({ backOff: true });
-  expect(recoverList(api(503, "ServiceUnavailable"), "7")).toMatchObject({
-    backOff: true,
-    versionLost: false,
-  });
 });

@@ -4,9 +4,9 @@ import {
   isGone,
   isInternalError,
   isKubeApiError,
-  isResourceVersionTooLarge,
   isTooManyRequests,
 } from "../errors/kube-api-error.ts";
+import { StreamSilent } from "../wire/http-stream.ts";
 
 /** How a reflector continues after a failed list or watch. */
 export interface WatchRecovery {
@@ -15,8 +15,6 @@ export interface WatchRecovery {
   readonly backOff: boolean;
   /** A normal event in the life of a watch; not reported. */
   readonly quiet: boolean;
-  /** The server no longer has the version to resume at; only its newest state can be read. */
-  readonly versionLost: boolean;
 }
 
 export interface WatchHistory {
@@ -24,17 +22,22 @@ export interface WatchHistory {
   readonly lived: boolean;
   /** It was the first watch after a list. */
   readonly fresh: boolean;
+  /** The server has sent a bookmark before. */
+  readonly hasBookmarks: boolean;
 }
 
 /** Follows the rules of client-go's reflector (tools/cache/reflector.go). */
-export function recoverWatch(error: unknown, { lived, fresh }: WatchHistory): WatchRecovery {
-  const base = { quiet: false, versionLost: false };
+export function recoverWatch(
+  error: unknown,
+  { lived, fresh, hasBookmarks }: WatchHistory,
+): WatchRecovery {
+  const base = { quiet: false };
   if (isExpired(error) || isGone(error)) {
     // Immediately, unless the version from the list just before has expired: then the server has a problem.
     return { ...base, next: "list", backOff: fresh && !lived, quiet: true };
   }
-  if (isResourceVersionTooLarge(error))
-    return { ...base, next: "list", backOff: true, versionLost: true };
+  // Silence is normal for a server without bookmarks. If this one cannot be reached, the next watch fails.
+  if (error instanceof StreamSilent) return { next: "watch", backOff: false, quiet: !hasBookmarks };
   if (isTooManyRequests(error) || isInternalError(error))
     return { ...base, next: "watch", backOff: true };
   // No response, a broken stream, or a gate that defers: the known state is still valid, so no list is needed.
@@ -42,11 +45,4 @@ export function recoverWatch(error: unknown, { lived, fresh }: WatchHistory): Wa
     return { ...base, next: "watch", backOff: !lived || error.code === "deferred" };
   }
   return { ...base, next: "list", backOff: true };
-}
-
-/** Like {@link recoverWatch}, for a list at version `version`. */
-export function recoverList(error: unknown, version: string): WatchRecovery {
-  const lost = isExpired(error) || isGone(error) || isResourceVersionTooLarge(error);
-  // Immediately, but only once: the newest state cannot be too new.
-  return { next: "list", backOff: !lost || version === "", quiet: lost, versionLost: lost };
 }

@@ -1,10 +1,17 @@
 import { KonvergeError } from "@konverge/core";
-import type { Dispatcher } from "undici";
+import { errors, type Dispatcher } from "undici";
 import { networkError, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
 
 export type OpenedStream =
   | { readonly kind: "stream"; readonly chunks: AsyncIterable<Uint8Array> }
   | { readonly kind: "refused"; readonly answer: HttpAnswer };
+
+/** A stream was aborted because it had no data for too long. */
+export class StreamSilent extends KonvergeError {
+  constructor(origin: string, silentMs: number, cause: Error) {
+    super("kube_unreachable", `API server ${origin} sent nothing for ${silentMs} ms`, { cause });
+  }
+}
 
 export interface StreamOptions {
   /** A stream without data for this long is broken. */
@@ -39,7 +46,9 @@ export async function openStream(
   );
   const translate = (error: unknown): unknown => {
     if (outside.aborted) return outside.reason;
-    return late.signal.aborted ? late.signal.reason : networkError(request, error);
+    if (late.signal.aborted) return late.signal.reason;
+    const isSilent = error instanceof errors.BodyTimeoutError;
+    return isSilent ? new StreamSilent(origin, silentMs, error) : networkError(request, error);
   };
   try {
     const {

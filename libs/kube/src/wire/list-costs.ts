@@ -1,4 +1,4 @@
-/** The cost of lists in tokens, by the size of the last list of each resource. */
+/** The cost of lists in tokens, by the size of the latest pages of each resource. */
 export interface ListCosts {
   of(resource: string): number;
   note(resource: string, bytes: number): void;
@@ -13,7 +13,9 @@ export function createListCosts(): ListCosts {
   return {
     of: (resource) => costs.get(resource) ?? 1,
     note(resource, bytes) {
-      costs.set(resource, Math.min(MOST, Math.max(1, Math.ceil(bytes / BYTES_PER_TOKEN))));
+      // A token less at a time: the last page of a list is smaller than the first page of the next list.
+      const least = (costs.get(resource) ?? 1) - 1;
+      costs.set(resource, Math.min(MOST, Math.max(1, least, Math.ceil(bytes / BYTES_PER_TOKEN))));
     },
   };
 }

@@ -11,10 +11,11 @@ import type { ErrorRef } from "../errors/kube-api-error.ts";
 import { fromStatus } from "../errors/parse-api-error.ts";
 
 /**
- * A watch is silent on a quiet resource. The server ends it after `timeoutSeconds`; the client aborts it this much
- * later.
+ * A stream without data for this long is broken. A kube-apiserver sends a bookmark to a quiet watch every 60 s
+ * (`defaultBookmarkFrequency`), up to a second later; half a period covers a busy server. A watch of a server without
+ * bookmarks is resumed that often, for the price of a call.
  */
-export const SILENCE_MARGIN_MS = 5_000;
+export const SILENT_MS = 90_000;
 /** An event holds one object, which the server keeps below 3 MiB; JSON text escapes at most sixfold. */
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
 
