@@ -14,6 +14,7 @@ export { setCondition } from "./objects/conditions.ts";
 export type { Condition, WithConditions } from "./objects/conditions.ts";
 export { createKubeClient } from "./client/create-kube-client.ts";
 export type { KubeClientOptions } from "./client/create-kube-client.ts";
+export { BUILT_IN_GROUPS } from "./names/built-in-groups.ts";
 export { listFieldOwners } from "./mutate/field-owners.ts";
 export type { FieldOwner } from "./mutate/field-owners.ts";
 export { addFinalizer, removeFinalizer } from "./objects/finalizers.ts";

@@ -1,5 +1,6 @@
 import type { Case } from "../case.ts";
 import { applying } from "./applying.ts";
+import { builtInKinds } from "./built-in-kinds.ts";
 import { createDelete } from "./create-delete.ts";
 import { edges } from "./edges.ts";
 import { fields } from "./fields.ts";
@@ -21,5 +22,6 @@ export const CASES: readonly Case[] = [
   ...watching,
   ...applying,
   ...kinds,
+  ...builtInKinds,
   ...edges,
 ];

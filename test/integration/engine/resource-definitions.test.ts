@@ -173,6 +173,10 @@ describe.each(testServers())("resource definitions on $name", (target) => {
     expect(await refusal(absent)).toMatch(
       /does not serve Absent in .*\/v1; install its CRD first \(konverge crds/,
     );
+    const Quota = { group: "", version: "v1", kind: "NoQuota", resource: "noquotas" } as const;
+    expect(await refusal({ ...Quota, scope: "Namespaced" })).toMatch(
+      /does not serve NoQuota in v1; check both; the embedded API server serves the kinds of konverge.kinds only/,
+    );
     // A separate group, because discovery lags behind the definitions.
     const Bare = defineResource({
       group: `bare.${GROUP}`,

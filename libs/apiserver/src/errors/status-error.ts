@@ -86,6 +86,15 @@ export const notFound = (resource: GroupResource, name: string): StatusError =>
 export const unknownResource = (): StatusError =>
   new StatusError(404, "NotFound", "the server could not find the requested resource", {});
 
+/** The real server has this resource, and this one does not. */
+export const notEmbedded = (resource: string): StatusError =>
+  new StatusError(
+    404,
+    "NotFound",
+    `the embedded API server does not serve ${resource}; it serves the kinds of konverge/kinds and of CRDs: use a real API server for it`,
+    {},
+  );
+
 export const alreadyExists = (resource: GroupResource, name: string): StatusError =>
   new StatusError(
     409,

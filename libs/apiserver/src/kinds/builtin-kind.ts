@@ -25,6 +25,8 @@ export interface BuiltinKindOptions extends Partial<
   readonly applyDefaults?: (object: JsonObject) => void;
   /** Members that count for the generation. If absent, the kind has none. */
   readonly generationOf?: (object: JsonObject) => unknown;
+  /** True: a client may create an object with its status. */
+  readonly createsStatus?: boolean;
   /** Members of metadata that a status write keeps from the live object. */
   readonly statusKeepsMetadata?: readonly string[];
 }
@@ -50,6 +52,8 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
     scale: undefined,
     createsOnUpdate: false,
     updatesUnconditionally: true,
+    returnsDeleted: false,
+    deletesDependentsByDefault: true,
     selectableFields: [],
     nameErrors: subdomainErrors,
     view: (stored) => stored,
@@ -82,7 +86,7 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
       return subresource === "" ? mainReset : EMPTY_FIELDS;
     },
     prepareCreate: (object) => {
-      if (hasStatus) delete object["status"];
+      if (hasStatus && options.createsStatus !== true) delete object["status"];
       if (generationFields !== undefined) metadataOf(object)["generation"] = 1;
       options.prepareCreate?.(object);
     },

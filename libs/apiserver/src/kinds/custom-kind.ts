@@ -70,6 +70,8 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     scale,
     createsOnUpdate: false,
     updatesUnconditionally: false,
+    returnsDeleted: false,
+    deletesDependentsByDefault: true,
     selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => jsonPath.slice(1)),
     nameErrors: subdomainErrors,
     decode: (object) => prune(declared, object),

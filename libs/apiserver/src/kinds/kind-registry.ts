@@ -1,28 +1,60 @@
 import type { JsonObject } from "@konverge/core";
 import { isTerminating } from "../objects/metadata.ts";
 import type { ObjectTable } from "../storage/object-table.ts";
+import { clusterRole, clusterRoleBinding, role, roleBinding } from "./access-rules.ts";
 import { configMap } from "./config-map.ts";
+import { cronJob } from "./cron-job.ts";
 import { hasCondition, readCrdSpec } from "./crd-spec.ts";
 import { makeCustomKind } from "./custom-kind.ts";
 import { customResourceDefinition } from "./custom-resource-definition.ts";
+import { daemonSet } from "./daemon-set.ts";
 import { deployment } from "./deployment.ts";
 import { coreEvent, event } from "./event.ts";
+import { horizontalPodAutoscaler } from "./horizontal-pod-autoscaler.ts";
+import { ingress } from "./ingress.ts";
+import { job } from "./job.ts";
 import { lease } from "./lease.ts";
 import { namespace } from "./namespace.ts";
+import { networkPolicy } from "./network-policy.ts";
+import { node } from "./node.ts";
+import { persistentVolume, persistentVolumeClaim } from "./persistent-volume.ts";
+import { podDisruptionBudget } from "./pod-disruption-budget.ts";
+import { pod } from "./pod.ts";
+import { replicaSet } from "./replica-set.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 import { secret } from "./secret.ts";
 import { serviceAccount } from "./service-account.ts";
+import { service } from "./service.ts";
+import { statefulSet } from "./stateful-set.ts";
 
 const BUILTIN: readonly ResourceKind[] = [
   configMap,
   coreEvent,
   namespace,
+  node,
+  persistentVolume,
+  persistentVolumeClaim,
+  pod,
   secret,
+  service,
   serviceAccount,
   customResourceDefinition,
+  daemonSet,
   deployment,
-  event,
+  replicaSet,
+  statefulSet,
+  horizontalPodAutoscaler,
+  cronJob,
+  job,
   lease,
+  event,
+  ingress,
+  networkPolicy,
+  podDisruptionBudget,
+  clusterRole,
+  clusterRoleBinding,
+  role,
+  roleBinding,
 ];
 
 /** The served kinds: the built-in ones and those of established CustomResourceDefinitions. */

@@ -5,7 +5,7 @@ import type { FieldSet } from "../fields/field-set.ts";
 import type { Schema } from "../schema/schema.ts";
 
 /** The target of a write: the object itself (empty) or one of its subresources. */
-export type Subresource = "" | "finalize" | "scale" | "status";
+export type Subresource = "" | "eviction" | "finalize" | "scale" | "status";
 
 /** Paths of the values of a scale subresource, as dotted paths without a leading dot. */
 export interface ScalePaths {
@@ -47,6 +47,10 @@ export interface ResourceKind extends GroupResource {
   readonly updatesUnconditionally: boolean;
   /** Fields besides name and namespace that a field selector may use, as dotted paths. */
   readonly selectableFields: readonly string[];
+  /** The response of a deletion is the object. */
+  readonly returnsDeleted: boolean;
+  /** False: a deletion without a policy orphans dependents. */
+  readonly deletesDependentsByDefault: boolean;
   readonly nameErrors: (name: string, isPrefix: boolean) => string[];
   /** Prunes a body and sets its defaults; returns paths of unknown fields. @throws DecodeError for a wrong type */
   readonly decode: (object: JsonObject) => string[];
@@ -64,6 +68,11 @@ export interface ResourceKind extends GroupResource {
   readonly view: (stored: JsonObject) => JsonObject;
   /** Converts an object of this version to its stored form. */
   readonly toStorage: (object: JsonObject) => JsonObject;
+  /**
+   * Returns the seconds between the deletion of an object and its removal, by another program. If absent, an object is
+   * removed at once.
+   */
+  readonly gracePeriodSeconds?: (object: JsonObject, requested: number | undefined) => number;
   /** Marks the object for deletion instead of removing it; a later write removes it. */
   readonly prepareDelete?: (object: JsonObject) => void;
 }

@@ -9,4 +9,5 @@ export const serviceAccount: ResourceKind = defineBuiltinKind({
   resource: "serviceaccounts",
   shortNames: ["sa"],
   definition: "core.v1.ServiceAccount",
+  returnsDeleted: true,
 });

@@ -15,7 +15,8 @@ export function blankObject(schema: Schema): JsonObject {
   return blank;
 }
 
-function blankMember(member: Schema): JsonValue | undefined {
+/** Returns an unset member as Go writes it; undefined if Go omits it. */
+export function blankMember(member: Schema): JsonValue | undefined {
   const { default: value } = member;
   if (!isJsonObject(value)) return value;
   return member.properties === undefined ? null : blankObject(member);

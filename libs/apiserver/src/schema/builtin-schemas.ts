@@ -1,7 +1,14 @@
 import { BUILTIN_DEFINITIONS } from "./builtin-definitions.ts";
 import type { Schema } from "./schema.ts";
 
+/**
+ * Names of a struct's members by their numbers in protobuf. A `*` marks a scalar that may be set to its zero value; a
+ * number may have the members of an inner struct, which JSON has in the outer one.
+ */
+export type FieldNumbers = { readonly [number: string]: string | FieldNumbers };
+
 let definitions: Map<string, Schema> | undefined;
+const numbers: WeakMap<Schema, FieldNumbers> = new WeakMap();
 const names: WeakMap<Schema, string> = new WeakMap();
 
 /**
@@ -15,6 +22,10 @@ export function builtinSchema(name: string): Schema {
   return schema;
 }
 
+/** Returns the numbers of a definition's members in protobuf. */
+export const fieldNumbers = (schema: Schema): FieldNumbers =>
+  numbers.get(schema) ?? numbers.get(Object.getPrototypeOf(schema) as Schema) ?? {};
+
 /** Returns Go's type name of a definition, for example `DeploymentSpec`; undefined for a part of a definition. */
 export function goTypeName(schema: Schema): string | undefined {
   const name = names.get(schema) ?? names.get(Object.getPrototypeOf(schema) as Schema);
@@ -24,8 +35,9 @@ export function goTypeName(schema: Schema): string | undefined {
 function readDefinitions(): Map<string, Schema> {
   const table = new Map<string, Schema>();
   for (const line of BUILTIN_DEFINITIONS.trim().split("\n")) {
-    const [name, schema] = JSON.parse(line) as [string, Schema];
+    const [name, schema, fields] = JSON.parse(line) as [string, Schema, FieldNumbers?];
     table.set(name, schema);
+    if (fields !== undefined) numbers.set(schema, fields);
     names.set(schema, name);
   }
   // Definitions may be circular (JSONSchemaProps is), so references become shared objects.

@@ -1,4 +1,5 @@
 import { isJsonObject, isRawNumber, type JsonObject, type JsonValue } from "@konverge/core";
+import { blankMember } from "./blank-object.ts";
 import { goTypeName } from "./builtin-schemas.ts";
 import { isIntOrString, isOpenObject, memberSchema, type Schema } from "./schema.ts";
 
@@ -47,6 +48,17 @@ function decodeObject(schema: Schema, object: JsonObject, place: Place): void {
       key !== "managedFields"
     )
       delete object[key];
+  }
+  addUnset(schema, object);
+}
+
+/** Adds the members that Go writes even if they are unset: a default in the schema, or null for a required list. */
+function addUnset(schema: Schema, object: JsonObject): void {
+  for (const [key, member] of Object.entries(schema.properties ?? {})) {
+    if (Object.hasOwn(object, key)) continue;
+    const blank = blankMember(member);
+    if (blank !== undefined) object[key] = blank;
+    else if (schema.required?.includes(key) === true) object[key] = null;
   }
 }
 

@@ -83,6 +83,10 @@ function subresource(kind: ResourceKind, name: Subresource): JsonObject {
     const scale = { group: "autoscaling", version: "v1", kind: "Scale" };
     return { ...shared, ...scale, verbs: ["get", "patch", "update"] };
   }
+  if (name === "eviction") {
+    const eviction = { group: "policy", version: "v1", kind: "Eviction" };
+    return { ...shared, ...eviction, verbs: ["create"] };
+  }
   const verbs = name === "finalize" ? ["update"] : ["get", "patch", "update"];
   return { ...shared, kind: kind.kind, verbs };
 }

@@ -1,8 +1,10 @@
+import { resourceId } from "@konverge/core";
 import {
   badRequest,
   methodNotAllowed,
   methodNotSupported,
   notAcceptable,
+  notEmbedded,
   notFound,
   unknownResource,
   type StatusError,
@@ -10,10 +12,12 @@ import {
 import { tableOf, type Answer, type Call, type ServerState } from "../verbs/call.ts";
 import { createObject } from "../verbs/create.ts";
 import { deleteCollection, deleteObject } from "../verbs/delete.ts";
+import { evictPod } from "../verbs/evict.ts";
 import { getObject, listObjects } from "../verbs/list.ts";
 import { patchObject } from "../verbs/patch.ts";
 import { getScale, patchScale, updateScale } from "../verbs/scale.ts";
 import { updateObject } from "../verbs/update.ts";
+import { isOnlyInKubernetes } from "./only-in-kubernetes.ts";
 import { isSubresource, type ResourcePath } from "./request-path.ts";
 
 /** A resource request that is served here: its kind, or the rejection. */
@@ -38,8 +42,12 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
   const kind = kinds.find(path.group, path.version, path.resource);
   const refused = (error: StatusError): Resolved => ({ kind: "refused", error });
   const isBuiltin = kinds.isBuiltinGroupVersion(path.group, path.version);
-  if (kind === undefined) return isBuiltin ? refused(unknownResource()) : { kind: "unknown" };
+  if (kind === undefined) {
+    if (isOnlyInKubernetes(path)) return refused(notEmbedded(resourceId(path)));
+    return isBuiltin ? refused(unknownResource()) : { kind: "unknown" };
+  }
   const { subresource } = path;
+  if (isOnlyInKubernetes(path)) return refused(notEmbedded(`${path.resource}/${subresource}`));
   if (!isSubresource(subresource) || (subresource !== "" && !kind.subresources.has(subresource))) {
     return refused(kind.isCustom ? notFound(kind, path.name) : unknownResource());
   }
@@ -77,7 +85,7 @@ export function runCall(verb: string, call: Call): Answer | Promise<Answer> {
     case "list":
       return listObjects(call);
     case "create":
-      return createObject(call);
+      return call.subresource === "eviction" ? evictPod(call) : createObject(call);
     case "update":
       return isScale ? updateScale(call) : updateObject(call);
     case "patch":
@@ -91,6 +99,11 @@ export function runCall(verb: string, call: Call): Answer | Promise<Answer> {
   }
 }
 
+const SUBRESOURCE_METHODS: Readonly<Record<string, readonly string[]>> = {
+  eviction: ["POST"],
+  finalize: ["PUT"],
+};
+
 function refuseMethod(
   path: ResourcePath,
   { method, verb }: RequestParts,
@@ -98,15 +111,13 @@ function refuseMethod(
 ): StatusError | undefined {
   const isCollection = path.name === "";
   const isWholeCluster = kind.namespaced && path.namespace === "";
-  const allowed = isCollection
+  const allowed: readonly string[] = isCollection
     ? isWholeCluster
       ? ["GET"]
       : ["DELETE", "GET", "POST"]
     : path.subresource === ""
       ? ["DELETE", "GET", "PATCH", "PUT", ...(kind.isCustom ? ["POST"] : [])]
-      : path.subresource === "finalize"
-        ? ["PUT"]
-        : ["GET", "PATCH", "PUT"];
+      : (SUBRESOURCE_METHODS[path.subresource] ?? ["GET", "PATCH", "PUT"]);
   if (kind.resource === "namespaces" && kind.group === "" && verb === "deletecollection") {
     return methodNotAllowed();
   }

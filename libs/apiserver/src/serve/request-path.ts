@@ -15,7 +15,13 @@ export interface ResourcePath {
   readonly subresource: string;
 }
 
-const SUBRESOURCES: ReadonlySet<string> = new Set<Subresource>(["", "finalize", "scale", "status"]);
+const SUBRESOURCES: ReadonlySet<string> = new Set<Subresource>([
+  "",
+  "eviction",
+  "finalize",
+  "scale",
+  "status",
+]);
 
 /** Returns true for a subresource of any served kind. */
 export const isSubresource = (name: string): name is Subresource => SUBRESOURCES.has(name);

@@ -159,3 +159,17 @@ test("a read that waits for a version returns when it arrives", async () => {
   const { code, body } = await waiting;
   expect([code, body.items.length]).toEqual([200, 1]);
 });
+test("names a resource of kube-apiserver that it does not serve", async () => {
+  const server = await start();
+  const text = async (path: string) => (await send(server, "GET", path)).body.message;
+  expect(await text("/api/v1/namespaces/default/endpoints")).toContain(
+    "the embedded API server does not serve endpoints",
+  );
+  expect(await text("/apis/storage.k8s.io/v1/storageclasses")).toContain(
+    "does not serve storageclasses.storage.k8s.io",
+  );
+  expect(await text("/api/v1/namespaces/default/pods/web/log")).toContain("pods/log");
+  expect(await text("/api/v1/namespaces/default/things")).toBe(
+    "the server could not find the requested resource",
+  );
+});

@@ -38,6 +38,7 @@ interface DeleteOptions {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
   readonly policy: "Background" | "Foreground" | "Orphan" | undefined;
+  readonly gracePeriodSeconds: number | undefined;
   readonly isDryRun: boolean;
 }
 
@@ -56,10 +57,7 @@ export function deleteObject(call: Call): Answer {
   if (stored === undefined) throw notFound(kind, name);
   const result = deleteStored(call, stored, options);
   if (result.kind === "marked") return { code: 200, text: viewOf(kind, result.object).text };
-  // Responses for these kinds contain the object itself, as in the real server.
-  if (kind.resource === "serviceaccounts" && kind.group === "") {
-    return { code: 200, text: viewOf(kind, result.last).text };
-  }
+  if (kind.returnsDeleted) return { code: 200, text: viewOf(kind, result.last).text };
   const details = {
     name,
     ...(kind.group === "" ? {} : { group: kind.group }),
@@ -89,22 +87,31 @@ function deleteStored(call: Call, stored: StoredObject, options: DeleteOptions):
   }
   checkPreconditions(call, live, options);
   const next = cloneJson(live);
-  const finalizers = withPolicy(finalizersOf(next), options.policy);
+  const finalizers = withPolicy(finalizersOf(next), choosePolicy(call, next, options));
   if (finalizers.length === 0) delete metadataOf(next)["finalizers"];
   else metadataOf(next)["finalizers"] = finalizers;
-  const isHeld = isNamespace && !isReleased(next);
+  const graceSeconds = chooseGracePeriod(kind, live, options);
+  const isHeld = (isNamespace && !isReleased(next)) || graceSeconds > 0;
   if (kind.prepareDelete !== undefined && !isTerminating(live)) kind.prepareDelete(next);
   if (finalizersOf(next).length === 0 && !isHeld) {
     if (options.isDryRun) return { kind: "removed", last: stored };
-    return { kind: "removed", last: state.store.remove(table, stored.key, stored.object) };
+    const isGraceful = kind.gracePeriodSeconds !== undefined;
+    if (isGraceful) {
+      if (isTerminating(next)) setGracePeriod(next, state.now(), 0);
+      else markDeleted(next, state.now(), 0);
+    }
+    const last = isGraceful ? next : stored.object;
+    return { kind: "removed", last: state.store.remove(table, stored.key, last) };
   }
   if (!isTerminating(next)) {
-    const metadata = metadataOf(next);
-    metadata["deletionTimestamp"] = formatTime(state.now());
+    markDeleted(next, state.now(), graceSeconds);
     // A namespace is deleted by its own rules: it has no grace period.
-    if (!isNamespace) metadata["deletionGracePeriodSeconds"] = 0;
-    if (generationOf(next) > 0) metadata["generation"] = generationOf(next) + 1;
-    if (isNamespace) next["status"] = { ...objectOf(next, "status"), phase: "Terminating" };
+    if (isNamespace) {
+      delete metadataOf(next)["deletionGracePeriodSeconds"];
+      next["status"] = { ...objectOf(next, "status"), phase: "Terminating" };
+    }
+  } else if (graceSeconds < remainingGrace(live)) {
+    setGracePeriod(next, state.now(), graceSeconds);
   } else if (JSON.stringify(finalizersOf(next)) === JSON.stringify(finalizersOf(live))) {
     return { kind: "marked", object: stored };
   }
@@ -113,6 +120,46 @@ function deleteStored(call: Call, stored: StoredObject, options: DeleteOptions):
     return { kind: "marked", object: new StoredObject(stored.key, stored.version, object) };
   }
   return { kind: "marked", object: state.store.put(table, stored.key, object) };
+}
+
+function markDeleted(object: JsonObject, nowMs: number, graceSeconds: number): void {
+  setGracePeriod(object, nowMs, graceSeconds);
+  const generation = generationOf(object);
+  if (generation > 0) metadataOf(object)["generation"] = generation + 1;
+}
+
+function setGracePeriod(object: JsonObject, nowMs: number, graceSeconds: number): void {
+  const metadata = metadataOf(object);
+  metadata["deletionTimestamp"] = formatTime(nowMs + graceSeconds * 1_000);
+  metadata["deletionGracePeriodSeconds"] = graceSeconds;
+}
+
+/** A kind may orphan its dependents by default, with a warning. */
+function choosePolicy(
+  { kind, warnings }: Call,
+  object: JsonObject,
+  { policy }: DeleteOptions,
+): DeleteOptions["policy"] {
+  if (policy !== undefined || kind.deletesDependentsByDefault) return policy;
+  if (finalizersOf(object).some((one) => POLICY_FINALIZERS.includes(one))) return policy;
+  warnings.push(
+    `child pods are preserved by default when ${kind.resource} are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning`,
+  );
+  return "Orphan";
+}
+
+const remainingGrace = (live: JsonObject): number =>
+  Number(metadataOf(live)["deletionGracePeriodSeconds"] ?? 0);
+
+/** A second deletion can only shorten the grace period. */
+function chooseGracePeriod(
+  kind: Call["kind"],
+  live: JsonObject,
+  { gracePeriodSeconds: requested }: DeleteOptions,
+): number {
+  const grace = kind.gracePeriodSeconds?.(live, requested) ?? 0;
+  if (!isTerminating(live)) return grace;
+  return requested === undefined ? remainingGrace(live) : Math.min(grace, remainingGrace(live));
 }
 
 /** Foreground deletion and orphaning are finalizers, which a garbage collector would remove. */
@@ -171,8 +218,14 @@ function readDeleteOptions(call: Call): DeleteOptions {
     uid: optional(preconditions["uid"]),
     resourceVersion: optional(preconditions["resourceVersion"]),
     policy: isOrphaning ? "Orphan" : isPolicy(policy) && policy !== "" ? policy : undefined,
+    gracePeriodSeconds: readGracePeriod(body, call),
     isDryRun: dryRun.length > 0,
   };
+}
+
+function readGracePeriod(body: JsonObject, { query }: Call): number | undefined {
+  const value = body["gracePeriodSeconds"] ?? query.get("gracePeriodSeconds");
+  return value === null || value === undefined ? undefined : Number(value);
 }
 
 const isPolicy = (policy: string) =>

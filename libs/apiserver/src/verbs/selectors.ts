@@ -1,8 +1,8 @@
-import type { JsonObject } from "@konverge/core";
+import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 import { badRequest } from "../errors/status-error.ts";
 import type { ResourceKind } from "../kinds/resource-kind.ts";
 import { getPath } from "../objects/dotted-path.ts";
-import { metadataOf, objectOf } from "../objects/metadata.ts";
+import { metadataOf, objectOf, objectsOf, stringsOf, textOf } from "../objects/metadata.ts";
 
 /** Returns whether an object belongs to a list or watch. */
 export type Selector = (object: JsonObject) => boolean;
@@ -22,6 +22,29 @@ export function readSelector(kind: ResourceKind, query: URLSearchParams): Select
 // Either a set (`in`, `notin`), or an operator with a value, or presence.
 const TERM =
   /^(?<key>[^\s=!,()]+)\s+(?<set>in|notin)\s*\((?<values>[^)]*)\)$|^(?<name>[^\s=!,()]+)\s*(?<operator>==|=|!=)\s*(?<value>[^\s,()]*)$|^(?<not>!)?\s*(?<present>[^\s=!,()]+)$/;
+
+/** Returns whether an object's labels match a LabelSelector; an absent one matches nothing. */
+export function matchesLabels(object: JsonObject, selector: JsonValue | undefined): boolean {
+  if (!isJsonObject(selector)) return false;
+  const labels = Object.entries(objectOf(selector, "matchLabels") ?? {});
+  return (
+    labels.every(([key, value]) => labelOf(object, key) === value) &&
+    objectsOf(selector, "matchExpressions").every((expression) => {
+      const own = labelOf(object, textOf(expression, "key"));
+      const isListed = own !== undefined && stringsOf(expression, "values").includes(own);
+      switch (expression["operator"]) {
+        case "In":
+          return isListed;
+        case "NotIn":
+          return !isListed;
+        case "Exists":
+          return own !== undefined;
+        default:
+          return own === undefined;
+      }
+    })
+  );
+}
 
 function parseLabels(text: string): Selector[] {
   return splitTerms(text).map((term) => {

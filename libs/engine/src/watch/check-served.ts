@@ -4,7 +4,7 @@ import {
   KonvergeError,
   type ResourceType,
 } from "@konverge/core";
-import type { DiscoveredResource, KubeClient } from "@konverge/kube";
+import { BUILT_IN_GROUPS, type DiscoveredResource, type KubeClient } from "@konverge/kube";
 import { findCrdDrift } from "../define/crd-drift.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Resource } from "../define/define-resource.ts";
@@ -30,11 +30,10 @@ export async function checkServed(
     const served = await client.resolveType(apiVersion, kind).catch((error: unknown): never => {
       // An unreachable server proves nothing about the kind.
       if (!isKonvergeError(error) || error.code !== "not_found") throw error;
-      throw mismatch(
-        controller,
-        `the cluster does not serve ${kind} in ${apiVersion}; install its CRD first (${INSTALL})`,
-        error,
-      );
+      const text = BUILT_IN_GROUPS.has(group)
+        ? error.message
+        : `the cluster does not serve ${kind} in ${apiVersion}; install its CRD first (${INSTALL})`;
+      throw mismatch(controller, text, error);
     });
     const issue = servedIssue(type, served);
     if (issue !== undefined) throw mismatch(controller, issue);

@@ -2,9 +2,11 @@ import {
   formatApiVersion,
   isJsonObject,
   KonvergeError,
+  parseApiVersion,
   type JsonObject,
   type JsonValue,
 } from "@konverge/core";
+import { BUILT_IN_GROUPS } from "../names/built-in-groups.ts";
 import { isNotFound } from "../errors/kube-api-error.ts";
 import type { DiscoveredResource } from "../contract/kube-client.ts";
 
@@ -64,9 +66,12 @@ async function find(
 }
 
 function notServed(apiVersion: string, kind: string, cause?: unknown): KonvergeError {
+  const fix = BUILT_IN_GROUPS.has(parseApiVersion(apiVersion).group)
+    ? "check both; the embedded API server serves the kinds of konverge/kinds only"
+    : "check both, or install its CRD";
   return new KonvergeError(
     "not_found",
-    `the cluster does not serve ${kind} in ${apiVersion}; check both, or install its CRD`,
+    `the cluster does not serve ${kind} in ${apiVersion}; ${fix}`,
     cause === undefined ? {} : { cause },
   );
 }

@@ -9,34 +9,6 @@ import { CURRENT, failed, inProgress, type Readiness } from "./readiness-state.t
 import { findCondition, objectAt, specOf, statusOf } from "./reported-conditions.ts";
 import { workloadRules } from "./workload-readiness.ts";
 
-/** Groups that the API server itself serves. Their kinds are current without a Ready condition. */
-export const BUILT_IN_GROUPS: ReadonlySet<string> = new Set([
-  "",
-  "admissionregistration.k8s.io",
-  "apiextensions.k8s.io",
-  "apiregistration.k8s.io",
-  "apps",
-  "authentication.k8s.io",
-  "authorization.k8s.io",
-  "autoscaling",
-  "batch",
-  "certificates.k8s.io",
-  "coordination.k8s.io",
-  "discovery.k8s.io",
-  "events.k8s.io",
-  "extensions",
-  "flowcontrol.apiserver.k8s.io",
-  "internal.apiserver.k8s.io",
-  "networking.k8s.io",
-  "node.k8s.io",
-  "policy",
-  "rbac.authorization.k8s.io",
-  "resource.k8s.io",
-  "scheduling.k8s.io",
-  "storage.k8s.io",
-  "storagemigration.k8s.io",
-]);
-
 /** How long a Pod may stay unschedulable before it counts as failed, in ms (kstatus `ScheduleWindow`). */
 const SCHEDULE_WINDOW_MS = 15_000;
 

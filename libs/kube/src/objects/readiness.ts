@@ -1,5 +1,6 @@
 import { isJsonObject, parseApiVersion, type ApiObject, type JsonValue } from "@konverge/core";
-import { builtInReadiness, BUILT_IN_GROUPS } from "./built-in-readiness.ts";
+import { BUILT_IN_GROUPS } from "../names/built-in-groups.ts";
+import { builtInReadiness } from "./built-in-readiness.ts";
 import { CURRENT, failed, inProgress, type Readiness } from "./readiness-state.ts";
 import { findCondition, statusOf, type ReportedCondition } from "./reported-conditions.ts";
 

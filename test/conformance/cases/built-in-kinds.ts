@@ -1,0 +1,225 @@
+import { parseApiVersion, type JsonObject } from "@konverge/core";
+import { BUILT_IN_KINDS, type BuiltInKind } from "../built-in-objects.ts";
+import type { Case, SendStep, Step } from "../case.ts";
+import { APPLY, MERGE } from "../objects.ts";
+
+const PODS = "/api/v1/namespaces/{ns}/pods";
+const BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets";
+const JOBS = "/apis/batch/v1/namespaces/{ns}/jobs";
+
+const pod: JsonObject = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "{o}", labels: { app: "{o}" } },
+  spec: { nodeName: "somewhere", containers: [{ name: "main", image: "example.com/web:1" }] },
+};
+const evict: Pick<SendStep, "send" | "body"> = {
+  send: `POST ${PODS}/{o}/eviction`,
+  body: {
+    apiVersion: "policy/v1",
+    kind: "Eviction",
+    metadata: { name: "{o}", namespace: "{ns}" },
+    deleteOptions: { gracePeriodSeconds: 0 },
+  },
+};
+
+/** The same life of one object of each built-in kind, and deletions with rules of their own. */
+export const builtInKinds: readonly Case[] = [
+  ...BUILT_IN_KINDS.map((kind) => ({
+    name: `${kind.kind}: created, read, changed, applied, reported and deleted`,
+    steps: stepsOf(kind),
+  })),
+  {
+    name: "Pod: deleted with a grace period once it has a node",
+    steps: [
+      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
+      {
+        send: `DELETE ${PODS}/{o}`,
+        expect: { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } },
+      },
+      {
+        send: `DELETE ${PODS}/{o}?gracePeriodSeconds=5`,
+        expect: { code: 200, body: { metadata: { deletionGracePeriodSeconds: 5 } } },
+      },
+      { send: `DELETE ${PODS}/{o}`, expect: { code: 200 } },
+      { send: `DELETE ${PODS}/{o}?gracePeriodSeconds=0`, expect: { code: 200 } },
+      { send: `GET ${PODS}/{o}`, expect: { code: 404 } },
+    ],
+  },
+  {
+    name: "Pod: evicted if its PodDisruptionBudget allows it",
+    steps: [
+      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
+      {
+        send: `PATCH ${PODS}/{o}/status`,
+        type: MERGE,
+        body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } },
+        expect: { code: 200 },
+      },
+      {
+        send: `POST ${BUDGETS}`,
+        body: {
+          apiVersion: "policy/v1",
+          kind: "PodDisruptionBudget",
+          metadata: { name: "{o}" },
+          spec: { minAvailable: 1, selector: { matchLabels: { app: "{o}" } } },
+        },
+        expect: { code: 201 },
+      },
+      { ...evict, expect: { code: 429, reason: "TooManyRequests" } },
+      {
+        send: `PATCH ${BUDGETS}/{o}/status`,
+        type: MERGE,
+        body: { status: { observedGeneration: 1, desiredHealthy: 1, currentHealthy: 1 } },
+        expect: { code: 200 },
+      },
+      { ...evict, expect: { code: 429, reason: "TooManyRequests" } },
+      {
+        send: `PATCH ${BUDGETS}/{o}/status`,
+        type: MERGE,
+        body: { status: { currentHealthy: 2, disruptionsAllowed: 1 } },
+        expect: { code: 200 },
+      },
+      { ...evict, expect: { code: 201 } },
+      {
+        send: `GET ${BUDGETS}/{o}`,
+        // The real server is also a field manager here, and adds a condition.
+        ignore: ["metadata.managedFields", "status.conditions"],
+        expect: { code: 200, body: { status: { disruptionsAllowed: 0 } } },
+      },
+      { send: `GET ${PODS}/{o}`, expect: { code: 404 } },
+    ],
+  },
+  {
+    name: "Job: a deletion without a policy orphans its Pods, with a warning",
+    steps: [
+      {
+        send: `POST ${JOBS}`,
+        body: {
+          apiVersion: "batch/v1",
+          kind: "Job",
+          metadata: { name: "{o}" },
+          spec: { template: { spec: { ...(pod["spec"] as JsonObject), restartPolicy: "Never" } } },
+        },
+        ignore: ["spec.selector", "spec.template.metadata"],
+        expect: { code: 201 },
+      },
+      {
+        send: `DELETE ${JOBS}/{o}`,
+        ignore: ["spec.selector", "spec.template.metadata"],
+        expect: {
+          code: 200,
+          body: { metadata: { finalizers: ["orphan"] } },
+          warnings: [
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+          ],
+        },
+      },
+      {
+        send: `DELETE ${JOBS}/{o}?propagationPolicy=Background`,
+        ignore: ["spec.selector", "spec.template.metadata"],
+        expect: { code: 200 },
+      },
+      { send: `GET ${JOBS}/{o}`, expect: { code: 404 } },
+    ],
+  },
+];
+
+function stepsOf(kind: BuiltInKind): Step[] {
+  const { apiVersion, content, change, status, invalid, ignore = [] } = kind;
+  const { group, version } = parseApiVersion(apiVersion);
+  const root = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+  const path = `${root}/${kind.scope === "Cluster" ? "" : "namespaces/{ns}/"}${kind.resource}`;
+  const object = (members: JsonObject, name = "{o}"): JsonObject => ({
+    apiVersion,
+    kind: kind.kind,
+    metadata: { name },
+    ...members,
+  });
+  const one = `${path}/{o}`;
+  const release: Step = {
+    send: `PATCH ${one}`,
+    type: MERGE,
+    body: { metadata: { finalizers: null } },
+    expect: { code: 200 },
+  };
+  return [
+    { send: `POST ${path}`, body: object(content), ignore, expect: { code: 201 } },
+    { send: `GET ${one}`, ignore, expect: { code: 200 } },
+    {
+      send: `GET ${path}?fieldSelector=metadata.name={o}&resourceVersion=0`,
+      expect: { code: 200, items: ["{o}"] },
+      // Compared by the single read.
+      ignore: ["items"],
+    },
+    {
+      send: `POST ${path}?fieldValidation=Strict`,
+      body: { ...object(content, "{o}-2"), unknown: true },
+      expect: { code: 400, reason: "BadRequest", message: /strict decoding error: unknown field/ },
+    },
+    ...invalidSteps(path, object, invalid),
+    { send: `PATCH ${one}`, type: MERGE, body: change, ignore, expect: { code: 200 } },
+    {
+      send: `PATCH ${one}?fieldManager=applier`,
+      type: APPLY,
+      body: { ...object({}), metadata: { name: "{o}", labels: { applied: "yes" } } },
+      ignore,
+      expect: { code: 200, body: { metadata: { labels: { applied: "yes" } } } },
+    },
+    {
+      send: `PATCH ${one}?fieldManager=applier&force=true`,
+      type: APPLY,
+      body: object(content),
+      ignore,
+      expect: { code: 200 },
+    },
+    ...statusSteps(one, ignore, status),
+    { send: `DELETE ${one}?propagationPolicy=Background`, expect: { code: 200 }, ignore },
+    ...(kind.isProtected === true ? [release] : []),
+    { send: `GET ${one}`, expect: { code: 404, reason: "NotFound" } },
+  ];
+}
+
+function invalidSteps(
+  path: string,
+  object: (members: JsonObject, name?: string) => JsonObject,
+  invalid: BuiltInKind["invalid"],
+): Step[] {
+  if (invalid === undefined) return [];
+  return [
+    {
+      send: `POST ${path}`,
+      body: object(invalid.content, "{o}-2"),
+      // Other causes, and texts that print Go structs, are not compared.
+      ignore: ["message", "details.causes"],
+      expect: { code: 422, reason: "Invalid" },
+    },
+  ];
+}
+
+function statusSteps(
+  one: string,
+  ignore: readonly string[],
+  status: BuiltInKind["status"],
+): Step[] {
+  if (status === undefined) {
+    return [
+      {
+        send: `PATCH ${one}/status`,
+        type: MERGE,
+        body: { status: {} },
+        expect: { code: 404, reason: "NotFound" },
+      },
+    ];
+  }
+  return [
+    {
+      send: `PATCH ${one}/status?fieldManager=reporter`,
+      type: MERGE,
+      body: { status, spec: null },
+      ignore,
+      expect: { code: 200 },
+    },
+    { send: `GET ${one}/status`, ignore, expect: { code: 200 } },
+  ];
+}
