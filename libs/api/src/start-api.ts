@@ -38,6 +38,7 @@ export async function startApi(options: {
     prefix: settings.prefix,
     maxQueueLength: settings.maxQueueLength,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
+    onAuditEntry: (change) => log.info({ change }, "change made"),
     observe: observeRequests(metrics, tracing),
   });
   const guards = openGuardControl({

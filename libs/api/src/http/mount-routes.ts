@@ -62,7 +62,7 @@ async function answer(
   const by = spec.isOperatorAction === true ? authorFor(caller, body) : undefined;
   const headers: Record<string, string> = {};
   const given = by === undefined ? body : { ...(body as object), by };
-  const result = await spec.handle({
+  const handling = spec.handle({
     params: context.req.param(),
     query: spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query),
     body: spec.body === undefined ? undefined : checkInput(given, spec.body),
@@ -72,10 +72,13 @@ async function answer(
     waiting: () => AbortSignal.any([context.req.raw.signal, closing]),
     audit: (note, author = caller.name) => notes.push({ ...note, by: author }),
   });
-  for (const note of notes) {
-    if (note.action === "reconcile") audit.gather(note);
-    else await audit.write(note);
-  }
+  // A handler that failed halfway has recorded what it has changed.
+  const result = await handling.finally(async () => {
+    for (const note of notes) {
+      if (note.action === "reconcile") audit.gather(note);
+      else await audit.write(note);
+    }
+  });
   if (result instanceof Response) return result;
   if (spec.method === "get") linkNext(context, result, headers);
   const status = spec.status === 202 ? 202 : 200;

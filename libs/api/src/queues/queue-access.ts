@@ -14,7 +14,7 @@ import {
 import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
 import { openWorkflows, queueOfWorkflow, type Workflows } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
-import { createAuditLog, type AuditLog } from "../kept/audit-log.ts";
+import { createAuditLog, type AuditLog, type AuditNote } from "../kept/audit-log.ts";
 import { createTokenStore, type TokenStore } from "../access/token-store.ts";
 import { Announcements } from "./announcements.ts";
 import { keyed, type Keyed } from "./keyed.ts";
@@ -69,6 +69,8 @@ export interface QueueAccessOptions {
   readonly maxQueueLength?: number;
   /** Maximum Redis memory for stored responses. Default 64 MiB. */
   readonly answerBudgetBytes?: number;
+  /** Receives each entry of the audit log before it is written. */
+  readonly onAuditEntry?: ((note: AuditNote) => void) | undefined;
   /** Observes every request. */
   readonly observe?: NonNullable<WorkQueueOptions["observe"]>;
 }
@@ -100,7 +102,10 @@ class RedisQueueAccess implements QueueAccess {
     const bounds = { maxQueueLength, ...defined({ observe }) };
     this.#redis = openProducer(redis);
     this.#redis.on("error", onError);
-    this.audit = createAuditLog(this.#redis, prefix, onError);
+    this.audit = createAuditLog(this.#redis, prefix, {
+      onError,
+      onEntry: options.onAuditEntry,
+    });
     this.tokens = createTokenStore(this.#redis, prefix);
     this.answers = createAnswerStore(this.#redis, prefix, options.answerBudgetBytes);
     this.#announcements = new Announcements(common);

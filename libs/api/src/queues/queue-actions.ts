@@ -31,12 +31,12 @@ export async function pause(
   { caller, audit }: Acting,
 ): Promise<PauseList> {
   demand(caller, placeNamed(action));
-  for (const { queue, scope } of await pauseTargets(access, action)) {
+  for (const [index, { queue, scope }] of (await pauseTargets(access, action)).entries()) {
     await queue.control.pause(scope, action);
+    // Recorded even if a later target fails.
+    if (index === 0) audit({ action: "pause", ...noteOf(action) }, action.by);
   }
-  const list = await listPauses(access, caller, action.cluster);
-  audit({ action: "pause", ...noteOf(action) }, action.by);
-  return list;
+  return await listPauses(access, caller, action.cluster);
 }
 
 /** Resumes a controller, namespace or object. @throws KonvergeError `not_found` if nothing of it is paused */
@@ -46,26 +46,25 @@ export async function resume(
   { caller, audit }: Acting,
 ): Promise<ResumeResponse> {
   demand(caller, placeNamed(action));
-  const resumed = await resumeAll(await pauseTargets(access, action), action);
-  audit({ action: "resume", ...noteOf(action), count: resumed }, action.by);
-  return { resumed };
-}
-
-async function resumeAll(targets: readonly PauseTarget[], action: PauseAction): Promise<number> {
   let resumed = 0;
   let isPaused = false;
   let missing: KonvergeError | undefined;
-  for (const { queue, scope } of targets) {
-    try {
-      resumed += (await queue.control.resume(scope, action)).resumed;
-      isPaused = true;
-    } catch (error) {
-      if (!isKonvergeError(error) || error.code !== "not_found") throw error;
-      missing = error;
+  try {
+    for (const { queue, scope } of await pauseTargets(access, action)) {
+      try {
+        resumed += (await queue.control.resume(scope, action)).resumed;
+        isPaused = true;
+      } catch (error) {
+        if (!isKonvergeError(error) || error.code !== "not_found") throw error;
+        missing = error;
+      }
     }
+  } finally {
+    // Recorded even if a later target failed.
+    if (isPaused) audit({ action: "resume", ...noteOf(action), count: resumed }, action.by);
   }
   if (!isPaused && missing !== undefined) throw missing;
-  return resumed;
+  return { resumed };
 }
 
 interface PauseTarget {

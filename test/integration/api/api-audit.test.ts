@@ -1,0 +1,60 @@
+import { auditPageSchema, type AuditEntry } from "@konverge/contracts";
+import { expect, test } from "vitest";
+import { useApi } from "./api-harness.ts";
+
+const api = useApi();
+const REASON = { by: "ada", reason: "a bad release" };
+
+async function entries(): Promise<AuditEntry[]> {
+  const call = api.serve();
+  const all: AuditEntry[] = [];
+  for (let cursor: string | undefined = ""; cursor !== undefined;) {
+    const query: string = cursor === "" ? "" : `&cursor=${cursor}`;
+    const response = await call(`/v1/audit?limit=1000${query}`);
+    const page = auditPageSchema.parse(await response.json());
+    all.push(...page.items);
+    cursor = page.next;
+  }
+  return all;
+}
+
+test("changes beyond the entries of an author are counted, so that other entries stay", async () => {
+  const { audit } = api.access;
+  await audit.write({ action: "token.create", by: "ada", filter: "ci" });
+  const pause = { action: "pause", by: "mallory", cluster: "default" } as const;
+  for (let n = 0; n < 2_000; n++) {
+    await audit.write({ ...pause, namespace: "green", name: `a-${n}` });
+  }
+  for (let n = 0; n < 2_000; n++) {
+    audit.gather({ ...pause, action: "reconcile", controller: `c-${n}`, count: 1 });
+  }
+  await audit.close();
+  const all = await entries();
+  expect(all.filter(({ by }) => by === "ada")).toMatchObject([{ action: "token.create" }]);
+  const own = all.filter(({ by }) => by === "mallory");
+  const sumOf = (action: string) =>
+    own.reduce((sum, each) => sum + (each.action === action ? (each.count ?? 1) : 0), 0);
+  expect([sumOf("pause"), sumOf("reconcile")]).toEqual([2_000, 2_000]);
+  // Its 200 entries, one more per second that the test took, and the combined ones.
+  expect(own.length).toBeLessThan(1_000);
+});
+
+test("repeated changes of a second share an entry with a count", async () => {
+  const { audit } = api.access;
+  for (let n = 0; n < 50; n++) await audit.write({ action: "guard.isolate", ...REASON });
+  await audit.close();
+  const all = await entries();
+  expect(all.length).toBeLessThan(50);
+  expect(all.reduce((sum, { count = 1 }) => sum + count, 0)).toBe(50);
+});
+
+test("a pause that fails on its second controller is recorded", async () => {
+  const { redis, prefix } = api.queues;
+  const call = api.serve({ onError: () => undefined });
+  // Pauses of the second controller fail because of the type of their key.
+  await redis.set(`${prefix}:{default}/pauses/nodes`, "x");
+  const failed = await call("/v1/pauses", { body: { namespace: "green", ...REASON } });
+  expect(failed.status).toBeGreaterThanOrEqual(500);
+  await api.access.audit.close();
+  expect(await entries()).toMatchObject([{ action: "pause", namespace: "green" }]);
+});
