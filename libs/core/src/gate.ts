@@ -46,7 +46,7 @@ export type CallResult =
       readonly retryAfterMs?: number;
       readonly concern?: FaultScope;
     }
-  /** No response: connection refused or reset, or a TLS error. */
+  /** No response of the server: connection refused or reset, a TLS error, or the response of something else. */
   | { readonly kind: "network" }
   /** No response within the call's deadline. */
   | { readonly kind: "timeout" }

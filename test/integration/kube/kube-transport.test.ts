@@ -210,12 +210,59 @@ test("reports every sent call to the scope, with the fields of a record", async 
   expect(server.requests[1]?.url.searchParams.get("fieldManager")).toBe("me");
 });
 
-test("names a server that sends no JSON", async () => {
+const foreignAnswers: [string, number, Record<string, string>, string, string][] = [
+  ["a login page", 200, { "content-type": "text/html" }, "<html>log in</html>", "with HTML"],
+  ["a login page as an error", 403, { "content-type": "text/html" }, "<html>", "with HTML"],
+  ["a redirect", 302, { location: "https://login/" }, "", "with a redirect to https://login/"],
+  ["text", 200, { "content-type": "text/plain" }, "ok", "with no JSON"],
+  ["no content type", 200, {}, "{}", "with no JSON"],
+  ["half of an object", 200, { "content-type": "application/json" }, "{", "with invalid JSON"],
+];
+test.each(foreignAnswers)(
+  "%s is no response of a healthy server",
+  async (_what, status, headers, body, expected) => {
+    await using server = await startWireServer(({ response }) => {
+      response.writeHead(status, headers).end(body);
+    });
+    const { gate, settled } = watchfulGate();
+    await using client = clientFor(server, { gate });
+    const records: CallRecord[] = [];
+    const scoped = client.scoped({ observe: (record) => records.push(record) });
+    const watched = async () => {
+      for await (const event of scoped.watch(ConfigMap)) throw new Error(event.kind);
+    };
+    const calls = [
+      () => scoped.get(ConfigMap, target),
+      () => scoped.list(ConfigMap),
+      () => scoped.delete(ConfigMap, target),
+      () => scoped.serverVersion(),
+      // A stream may end in the middle of a line.
+      ...(body === "{" ? [] : [watched]),
+    ];
+    for (const call of calls) {
+      const error: unknown = await call().then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toMatchObject({ code: "kube_unreachable" });
+      expect(String(error)).toContain(`returned ${status} ${expected}`);
+      expect(String(error)).toContain("check the server URL");
+    }
+    expect(settled).toEqual(calls.map(() => ({ kind: "network" })));
+    expect(records.map((record) => record.status)).toEqual(calls.map(() => status));
+  },
+);
+
+test("a raw call accepts any content", async () => {
   await using server = await startWireServer(({ response }) => {
-    response.writeHead(200, { "content-type": "text/html" }).end("<html>log in</html>");
+    response.writeHead(200, { "content-type": "text/html" }).end("<html>");
   });
-  await using client = clientFor(server);
-  await expect(client.get(ConfigMap, target)).rejects.toThrow("check the server URL");
+  const { gate, settled } = watchfulGate();
+  await using client = clientFor(server, { gate });
+  await expect(client.raw({ method: "GET", path: "/ui" })).resolves.toMatchObject({
+    body: "<html>",
+  });
+  expect(settled).toEqual([{ kind: "response", status: 200 }]);
 });
 
 test("scopes nest: signals are combined, other options are replaced", async () => {

@@ -22,6 +22,7 @@ export async function sendRaw(calls: ScopedCalls, request: RawRequest): Promise<
       verb,
       method,
       path: path + query(parameters),
+      anyContent: true,
       ...(body === undefined ? {} : { body: JSON.stringify(body), contentType }),
       ...defined({ subresource }),
       ...(place === undefined ? {} : { ref: ref as ErrorRef }),

@@ -15,6 +15,8 @@ export interface ApiCall {
   readonly subresource?: string | undefined;
   /** True for a write that is rejected if the object has changed, also by the same write. It may be sent twice. */
   readonly guarded?: boolean | undefined;
+  /** True if a response may have any content, not only JSON. */
+  readonly anyContent?: boolean;
   readonly scope: CallScope;
   readonly signal?: AbortSignal | undefined;
   readonly sensitive: boolean;

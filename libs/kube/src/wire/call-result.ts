@@ -1,14 +1,70 @@
-import { defined, isKonvergeError, type CallResult, type FaultScope } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  isKonvergeError,
+  KonvergeError,
+  parseJson,
+  type CallResult,
+  type FaultScope,
+  type JsonValue,
+} from "@konverge/core";
 import type { ApiCall } from "../contract/api-call.ts";
 import type { KubeApiError } from "../errors/kube-api-error.ts";
 import { parseApiError } from "../errors/parse-api-error.ts";
 import type { HttpAnswer } from "./http-exchange.ts";
 
+/** The content of a response. */
+export type Content =
+  /** `value` is undefined if the content is not JSON, which only a call with `anyContent` accepts. */
+  | { readonly kind: "success"; readonly value: JsonValue | undefined }
+  | { readonly kind: "error"; readonly error: KubeApiError }
+  /** Something else responded, for example a login page or a captive proxy. */
+  | { readonly kind: "foreign"; readonly error: KonvergeError };
+
+export function contentOf(call: ApiCall, answer: HttpAnswer): Content {
+  const { status } = answer;
+  const type = contentTypeOf(answer);
+  const isRedirect = status >= 300 && status < 400;
+  if (call.anyContent !== true && (isRedirect || type.startsWith("text/html"))) {
+    return foreign(call, answer, isRedirect ? locationOf(answer) : "HTML");
+  }
+  const error = errorOf(call, answer);
+  if (error !== undefined) return { kind: "error", error };
+  if (!type.startsWith("application/json")) {
+    if (call.anyContent === true) return { kind: "success", value: undefined };
+    return foreign(call, answer, "no JSON");
+  }
+  try {
+    return { kind: "success", value: parseJson(answer.body) };
+  } catch (thrown) {
+    return foreign(call, answer, "invalid JSON", ensureError(thrown));
+  }
+}
+
+function foreign(call: ApiCall, answer: HttpAnswer, what: string, cause?: Error): Content {
+  const { verb, path, sensitive } = call;
+  const [place = ""] = path.split("?", 1);
+  const start = sensitive ? "" : `: ${JSON.stringify(answer.body.slice(0, 80))}`;
+  const error = new KonvergeError(
+    "kube_unreachable",
+    `${verb} ${place} returned ${answer.status} with ${what}${start}; check the server URL, and proxies in between`,
+    sensitive ? {} : defined({ cause }),
+  );
+  return { kind: "foreign", error };
+}
+
+function contentTypeOf({ headers }: Pick<HttpAnswer, "headers">): string {
+  const type = headers["content-type"];
+  return typeof type === "string" ? type : "";
+}
+
+function locationOf({ headers }: HttpAnswer): string {
+  const location = headers["location"];
+  return `a redirect to ${typeof location === "string" ? location : "nowhere"}`;
+}
+
 /** The error of a response; undefined for a success. */
-export function errorOf(
-  call: ApiCall,
-  { status, headers, body }: HttpAnswer,
-): KubeApiError | undefined {
+function errorOf(call: ApiCall, { status, headers, body }: HttpAnswer): KubeApiError | undefined {
   if (status >= 200 && status < 300) return undefined;
   const retryAfter = headers["retry-after"];
   return parseApiError({

@@ -63,7 +63,9 @@ export async function openStream(
       signal: AbortSignal.any([outside, late.signal]),
       bodyTimeout: silentMs,
     });
-    if (statusCode === 200) return { kind: "stream", chunks: read(body, translate) };
+    const isStream =
+      statusCode === 200 && String(answered["content-type"]).startsWith("application/json");
+    if (isStream) return { kind: "stream", chunks: read(body, translate) };
     return {
       kind: "refused",
       answer: { status: statusCode, headers: answered, body: await body.text() },

@@ -1,9 +1,7 @@
 import {
   defined,
-  ensureError,
   isKonvergeError,
   KonvergeError,
-  parseJson,
   resourceId,
   type Gate,
   type JsonValue,
@@ -13,13 +11,9 @@ import type { ApiCall } from "../contract/api-call.ts";
 import type { Authorization } from "../credentials/authorization-cache.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
-import {
-  isInapplicable,
-  isOptimisticConflict,
-  type KubeApiError,
-} from "../errors/kube-api-error.ts";
+import { isInapplicable, isOptimisticConflict } from "../errors/kube-api-error.ts";
 import { startCallReport } from "./call-report.ts";
-import { errorOf, failureOf, responseOf } from "./call-result.ts";
+import { contentOf, failureOf, responseOf, type Content } from "./call-result.ts";
 import { createConnectionPool, type ConnectionPool } from "./connection-pool.ts";
 import { createConnectionSlots, type ConnectionSlots } from "./connection-slots.ts";
 import { exchange, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
@@ -103,12 +97,12 @@ export class Transport {
       return opened.chunks;
     }
     const { status } = opened.answer;
-    const error = errorOf(call, opened.answer);
-    this.#settle(permit, opened.answer, error);
-    report.ended({ status, ...defined({ reason: error?.reason }) });
-    throw (
-      error ?? new KonvergeError("kube_unreachable", `watch returned ${status} instead of a stream`)
-    );
+    const content = contentOf(call, opened.answer);
+    this.#settle(permit, opened.answer, content);
+    report.ended({ status, reason: reasonOf(content) });
+    throw content.kind === "success"
+      ? new KonvergeError("kube_unreachable", `watch returned ${status} instead of a stream`)
+      : content.error;
   }
 
   async close(): Promise<void> {
@@ -141,16 +135,17 @@ export class Transport {
       report.ended({ status: 0 });
       throw error;
     }
-    const error = errorOf(call, answer);
-    this.#settle(permit, answer, error);
-    if (error !== undefined) {
-      report.ended({ status: answer.status, reason: error.reason });
-      throw error;
+    const content = contentOf(call, answer);
+    this.#settle(permit, answer, content);
+    const { status } = answer;
+    if (content.kind !== "success") {
+      report.ended({ status, reason: reasonOf(content) });
+      throw content.error;
     }
     if (call.verb === "list") this.#listCosts.note(resourceOf(call), answer.body.length);
-    const value = isJson(answer) ? parseAnswer(answer.body, call) : undefined;
-    report.ended({ status: answer.status, value });
-    return { status: answer.status, headers: answer.headers, text: answer.body, value };
+    const { value } = content;
+    report.ended({ status, value });
+    return { status, headers: answer.headers, text: answer.body, value };
   }
 
   #assertOpen(): void {
@@ -184,8 +179,9 @@ export class Transport {
     );
   }
 
-  #settle(permit: Permit, answer: HttpAnswer, error: KubeApiError | undefined): void {
-    permit.settle(responseOf(answer, error));
+  #settle(permit: Permit, answer: HttpAnswer, content: Content): void {
+    if (content.kind === "foreign") return permit.settle({ kind: "network" });
+    permit.settle(responseOf(answer, content.kind === "error" ? content.error : undefined));
     if (answer.status === 401) this.#options.credentials.forget();
   }
 
@@ -215,21 +211,6 @@ function resourceOf({ ref }: ApiCall): string {
   return ref === undefined ? "" : resourceId(ref);
 }
 
-function isJson({ headers }: HttpAnswer): boolean {
-  const type = headers["content-type"];
-  return typeof type === "string" && type.startsWith("application/json");
-}
-
-/** @throws KonvergeError `kube_unreachable` for a success whose body is not JSON, for example from a captive proxy */
-function parseAnswer(text: string, { verb, path, sensitive }: ApiCall): JsonValue {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    const start = sensitive ? "" : `: ${JSON.stringify(text.slice(0, 80))}`;
-    throw new KonvergeError(
-      "kube_unreachable",
-      `${verb} ${path} returned no JSON${start}; check the server URL`,
-      sensitive ? {} : { cause: ensureError(error) },
-    );
-  }
+function reasonOf(content: Content): string {
+  return content.kind === "error" ? content.error.reason : "";
 }
