@@ -1,5 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { ACTS, type ActName } from "./acts/act-names.ts";
 import type { ClusterKind } from "./acts/run-demo.ts";
 import { stopSignal } from "./stage/stop-signal.ts";
 import type { WriterFlags } from "./writer-process.ts";
@@ -7,6 +8,7 @@ import type { WriterFlags } from "./writer-process.ts";
 interface DemoFlags {
   readonly scenario: "contention" | "rollout";
   readonly cluster: ClusterKind;
+  readonly acts: readonly ActName[];
   readonly kubeconfig?: string;
   readonly workers: number;
   readonly split?: true;
@@ -56,6 +58,12 @@ function addDemoOptions(program: Command): Command {
         .choices(["embedded", "envtest", "kubeconfig"])
         .default("embedded"),
     )
+    .option(
+      "--acts <names>",
+      `Acts to play, in this order (default: ${ACTS.join(",")})`,
+      parseActs,
+      [...ACTS],
+    )
     .option("--kubeconfig <file>", "Kubeconfig for --cluster kubeconfig (default: KUBECONFIG)")
     .option(
       "--workers <number>",
@@ -78,7 +86,7 @@ function addDemoOptions(program: Command): Command {
       "--blind-writer",
       "Let the outside writer overwrite blindly; the lost-update check must then fail",
     )
-    .option("--outage", "Freeze the API server for 20 s during the last act");
+    .option("--outage", "Freeze the API server for 20 s during the konverge act");
 }
 
 function addProcesses(program: Command): void {
@@ -141,6 +149,17 @@ function parseWorkers(text: string): number {
   const count = parseCount(text);
   if (count > MAX_WORKERS) throw new InvalidArgumentError(`Must be at most ${MAX_WORKERS}.`);
   return count;
+}
+
+function parseActs(text: string): ActName[] {
+  const names = text.split(",");
+  return names.map((name, index) => {
+    const act = ACTS.find((known) => known === name);
+    if (act === undefined || names.indexOf(name) !== index) {
+      throw new InvalidArgumentError(`Must be different names of ${ACTS.join(", ")}.`);
+    }
+    return act;
+  });
 }
 
 function parseCount(text: string): number {

@@ -1,5 +1,6 @@
 import { defined, KonvergeError, sleepMs } from "@konverge/core";
 import { startProcess, type LocalProcess, type LocalStack } from "@konverge/local-stack";
+import type { ActName } from "./act-names.ts";
 import type { ActControllers, ApiCalls } from "../load/act-controllers.ts";
 import { countAuditedCalls } from "./call-counter.ts";
 import { requestReconcile } from "../stage/http-requests.ts";
@@ -12,9 +13,6 @@ import { playOutage, type OutageFigures } from "./outage.ts";
 import { DEMO_SCRIPT } from "../stage/scripts.ts";
 import { waitForAgreement } from "../load/wait-for-agreement.ts";
 import type { World } from "../load/world.ts";
-
-export const ACTS = ["naive", "lazy", "konverge"] as const;
-export type ActName = (typeof ACTS)[number];
 
 /** The load of an act: the same for the same seed, whatever happens during the act. */
 interface LoadOptions {

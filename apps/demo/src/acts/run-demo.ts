@@ -6,7 +6,8 @@ import {
   startLocalStack,
   type LocalStack,
 } from "@konverge/local-stack";
-import { ACTS, playAct, type ActFigures, type ActName, type PlayedAct } from "./act.ts";
+import { playAct, type ActFigures, type PlayedAct } from "./act.ts";
+import type { ActName } from "./act-names.ts";
 import { envtestApiServer } from "../stage/envtest-api-server.ts";
 import { exampleFile } from "../stage/example-file.ts";
 import { isolatedEnv } from "../stage/isolated-env.ts";
@@ -23,6 +24,7 @@ export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
 
 export interface DemoOptions {
   readonly cluster: ClusterKind;
+  readonly acts: readonly ActName[];
   readonly kubeconfig: string | undefined;
   readonly workers: number;
   readonly split: boolean;
@@ -41,13 +43,16 @@ const LOAD = { pools: 20, steps: 6, stepMs: 1_250 };
 /** About the latency of a server in a neighboring region. An in-memory server answers too fast for conflicts. */
 const LATENCY_MS = 20;
 
-/** Plays the three acts and returns the exit code: 0 if both Konverge acts converged without a lost update. */
+/** Plays the acts and returns the exit code: 0 if both Konverge acts converged without a lost update. */
 export async function runDemo(options: DemoOptions): Promise<number> {
   if (options.outage && options.cluster === "kubeconfig") {
     throw new KonvergeError(
       "invalid_config",
       "--outage freezes the demo's own API server; use --cluster embedded or envtest",
     );
+  }
+  if (options.outage && !options.acts.includes("konverge")) {
+    throw new KonvergeError("invalid_config", "--outage needs the konverge act; add it to --acts");
   }
   const progress = createProgress(process.stderr);
   const { print } = progress;
@@ -60,7 +65,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   try {
     const resources = (await import(exampleFile("resources.ts"))) as Record<string, Installable>;
     await world.install(Object.values(resources));
-    for (const name of ACTS) {
+    for (const name of options.acts) {
       options.signal.throwIfAborted();
       await played.at(-1)?.end();
       played.push(await playNext(name, { options, stack, world, progress }));
@@ -113,7 +118,7 @@ async function playNext(
   name: ActName,
   { options, stack, world, progress }: Playing,
 ): Promise<PlayedAct> {
-  progress.begin(`act ${ACTS.indexOf(name) + 1} of ${ACTS.length}, ${name}`);
+  progress.begin(`act ${options.acts.indexOf(name) + 1} of ${options.acts.length}, ${name}`);
   const { seed, blindWriter, logs, signal } = options;
   const { namespace } = world;
   const outage = options.outage && name === "konverge";
