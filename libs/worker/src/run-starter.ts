@@ -1,7 +1,14 @@
 import { createHash } from "node:crypto";
-import { defined, jsonEquals, KonvergeError, type ApiObject, type ObjectKey } from "@konverge/core";
+import {
+  defined,
+  formatKey,
+  jsonEquals,
+  KonvergeError,
+  type ApiObject,
+  type ObjectKey,
+} from "@konverge/core";
 import type { RunStarter } from "@konverge/engine";
-import { formatRunId, type RunView, type Workflows } from "@konverge/workflow";
+import { formatRunId, type RunView, type StartedRun, type Workflows } from "@konverge/workflow";
 
 const HASH_CHARS = 12;
 
@@ -17,13 +24,13 @@ export function createRunStarter(runs: Pick<Workflows, "start" | "get">): RunSta
         key: options.key ?? place,
         by: `controller ${place}`,
         ...defined({ onExisting: options.onExisting }),
-        ...(generation === undefined ? {} : { origin: { uid, generation } }),
+        origin: { uid, object: formatKey(key), ...defined({ generation }) },
         ...(options.onEnd === undefined ? {} : { notify: key }),
       });
       const run = await runs.get({ workflow: workflow.name, id: started.id });
       const text = formatRunId({ workflow: workflow.name, id: started.id }, key.cluster);
       if (started.id === id && !started.created) assertSameInput(text, run, input);
-      const { status = "queued", result, error, blockedReason } = run ?? {};
+      const { status, result, error, blockedReason } = run ?? withoutRun(started);
       return {
         id: text,
         created: started.created,
@@ -32,6 +39,11 @@ export function createRunStarter(runs: Pick<Workflows, "start" | "get">): RunSta
       };
     },
   };
+}
+
+/** The state of a run that has expired, or that another worker has not created yet. */
+function withoutRun({ end }: StartedRun): Partial<RunView> & Pick<RunView, "status"> {
+  return end ?? { status: "queued" };
 }
 
 /** The same for all attempts of one generation. Kinds without a generation use the input instead. */

@@ -200,7 +200,7 @@ class RedisWorkflows implements Workflows {
     const call: RedisRunStoreOptions["call"] = (run) => run(redis);
     const retentionMs = this.#retentionMs;
     const store = createRedisRunStore({ call, ...this.#place, retentionMs });
-    const { wake, notify } = this.#queues;
+    const { wake, notify, isObjectGone } = this.#queues;
     const started = workflows.map((workflow) =>
       startRunWorker({
         store,
@@ -208,6 +208,7 @@ class RedisWorkflows implements Workflows {
         workflow,
         wake,
         notify,
+        isObjectGone,
         startChild: createChildStarter(store, wake),
         workerId,
         concurrency,

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import type { RunRef } from "./define/run-ref.ts";
 import type { ChildStarter } from "./execution/await-child.ts";
 import type { NewRun, RunActions } from "./store/run-actions.ts";
@@ -26,7 +26,7 @@ export async function startRun(
       if (started.run.status === "queued") await wake(run, "start");
       return started.run;
     case "attached":
-      return { id: started.id, created: false };
+      return { id: started.id, created: false, ...defined({ end: started.end }) };
     case "rejected":
       throw new KonvergeError(
         "run_exists",

@@ -31,6 +31,13 @@ export class WorkflowQueues {
     await this.#open(key.controller).request(key, trigger);
   };
 
+  /** Returns true if the object of a controller's key was missing at its last attempt. */
+  readonly isObjectGone = async (text: string): Promise<boolean> => {
+    const key = parseKey(text);
+    const state = await this.#open(key.controller).getKey(key);
+    return state === undefined || (state.phase === "idle" && state.lastOutcome === "gone");
+  };
+
   async close(): Promise<void> {
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
   }

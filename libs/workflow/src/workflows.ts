@@ -13,7 +13,7 @@ import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watche
 import type { WaitedKind } from "./store/wait-names.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
 import type { RunRef } from "./define/run-ref.ts";
-import type { NewRun, OnExisting } from "./store/run-actions.ts";
+import type { EndedRun, OnExisting, RunOrigin } from "./store/run-actions.ts";
 import type { RunCounts } from "./store/run-queries.ts";
 import type {
   RunOverview,
@@ -55,9 +55,9 @@ export interface StartOptions {
   readonly by?: string;
   /**
    * The object that the run is for. If a run with the same key was started for a newer generation of the object, no run starts
-   * and the newer one is returned.
+   * and the newer one is returned. With `object`, the same holds for a run of this id that has ended, also after its retention.
    */
-  readonly origin?: NewRun["origin"];
+  readonly origin?: RunOrigin;
   /** Key of a controller of the same cluster, to request when the run has ended. */
   readonly notify?: ObjectKey;
 }
@@ -68,6 +68,8 @@ export interface StartedRun {
   readonly created: boolean;
   /** Creation of an existing run with this id, epoch ms by Redis's clock. */
   readonly createdAtMs?: number;
+  /** The end of the returned run, which may have expired. Only for starts with an `origin`. */
+  readonly end?: EndedRun;
 }
 
 export interface SignalMessage {

@@ -8,6 +8,7 @@ import {
   type Workflows,
 } from "@konverge/workflow";
 import { describe, expect, test } from "vitest";
+import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
@@ -16,9 +17,15 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
   const engines = useEngines(target, "runs.test.konverge.dev");
 
   /** Workflows as a worker opens them: to start runs for handlers, and to execute these workflows. */
-  const openRuns = (...workflows: readonly AnyWorkflow[]) => {
+  const openRuns = (...workflows: readonly AnyWorkflow[]) => openKeptRuns(undefined, workflows);
+  const openKeptRuns = (retentionMs: number | undefined, workflows: readonly AnyWorkflow[]) => {
     const { url, prefix } = engines.queues;
-    const runs = openWorkflows({ redis: { url }, prefix, leaseMs: 2_000 });
+    const runs = openWorkflows({
+      redis: { url },
+      prefix,
+      leaseMs: 2_000,
+      ...(retentionMs === undefined ? {} : { retentionMs }),
+    });
     runs.work({ workflows, workerId: "test" });
     engines.onStopped(() => runs.close());
     return {
@@ -95,6 +102,54 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
     expect(triggers).toContainEqual(
       expect.objectContaining({ by: `run ${states.at(-1)?.id}`, reason: "the run has ended" }),
     );
+  });
+
+  test("after the retention of a run, the same generation finds its end, until the object is gone", async () => {
+    let bodies = 0;
+    const rollout = defineWorkflow("kept", { version: 1 }, async (w) => {
+      await w.step("count", () => (bodies += 1));
+      return "7 machines";
+    });
+    const { runs, options } = openKeptRuns(1, [rollout]);
+    const states: RunState[] = [];
+    const { key, queue } = await engines.start(
+      {
+        name: "kept-pools",
+        async reconcile({ startRun }) {
+          states.push(await startRun(rollout, null));
+        },
+      },
+      options,
+    );
+    await engines.make("web");
+    const id = await until("a run has started", () => states[0]?.id.split("/").at(-1));
+    await until("it has expired", async () => {
+      return bodies === 1 && (await runs.get({ workflow: "kept", id })) === undefined;
+    });
+    const known = states.length;
+    await queue.request(key("web"), { kind: "cli", reason: "again" }, { class: "interactive" });
+    await until("another attempt", () => states.length > known);
+    expect(states.at(-1)).toEqual({
+      id: states[0]?.id,
+      created: false,
+      status: "done",
+      result: "7 machines",
+    });
+    expect(bodies).toBe(1);
+
+    const { lastChecks } = runNames(engines.queues.prefix, "default", "kept");
+    const { redis } = engines.queues;
+    await redis.zadd(lastChecks, "0", `kept-pools/${namespace}/web`);
+    await until("the object was checked", async () => {
+      const [, next] = await redis.zrange(lastChecks, "0", "0", "WITHSCORES");
+      return Number(next) > Date.now();
+    });
+    await engines.client.delete(engines.Widgets, { namespace, name: "web" });
+    await until("its key is gone", async () => {
+      return (await queue.getKey(key("web")))?.lastOutcome === "gone";
+    });
+    await redis.zadd(lastChecks, "0", `kept-pools/${namespace}/web`);
+    await until("the end is released", async () => (await redis.exists(lastChecks)) === 0);
   });
 
   test("rejects starts after the end of the handler, and an id with a different input", async () => {

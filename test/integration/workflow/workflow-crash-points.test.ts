@@ -172,7 +172,7 @@ const kinds = {
       cluster: "c",
       retentionMs: 60_000,
     }),
-  memory: () => createMemoryRunStore(() => Math.floor(performance.now())),
+  memory: () => createMemoryRunStore({ now: () => Math.floor(performance.now()) }),
 };
 
 describe.each(Object.entries(kinds))("%s", (_, open) => {

@@ -47,6 +47,7 @@ const start = (
     by = "",
     uid = "",
     generation = "",
+    object = "",
     notify = "",
   } = {},
 ) =>
@@ -57,6 +58,8 @@ const start = (
       index: names.index,
       cancelling: names.cancelling,
       holder: names.holder(key),
+      last: names.last(key),
+      lastChecks: names.lastChecks,
     },
     args: {
       id,
@@ -72,6 +75,7 @@ const start = (
       retry: "",
       uid,
       generation,
+      object,
       notify,
     },
   });
@@ -123,6 +127,8 @@ const leave = (
       index: names.index,
       waitKinds: names.waitKinds,
       rechecks: names.rechecks,
+      last: names.last("k"),
+      lastChecks: names.lastChecks,
     },
     args: {
       epoch,
@@ -643,8 +649,14 @@ const sweep = (most: number) =>
       index: names.index,
       rechecks: names.rechecks,
       recheckGap: names.recheckGap,
+      lastChecks: names.lastChecks,
     },
-    args: { most, retentionMs: RETENTION_MS, statuses: names.statuses },
+    args: {
+      most,
+      retentionMs: RETENTION_MS,
+      statuses: names.statuses,
+      lastRoot: names.lastRoot,
+    },
   });
 
 test("the sweep returns overdue runs, not twice at once, and removes expired ones", async () => {
@@ -663,8 +675,8 @@ test("the sweep returns overdue runs, not twice at once, and removes expired one
   ] as const) {
     await harness.redis.zadd(name, score, id);
   }
-  expect(await sweep(10)).toEqual(["due", "waiting"]);
-  expect(await sweep(10)).toEqual([]);
+  expect(await sweep(10)).toEqual([["due", "waiting"], []]);
+  expect(await sweep(10)).toEqual([[], []]);
   expect(await harness.redis.zrange(names.index, "0", "-1")).toEqual(["kept"]);
   expect(await harness.redis.zrange(`${names.statuses}failed`, "0", "-1")).toEqual(["kept"]);
 });
@@ -673,13 +685,13 @@ test("only one sweep at a time returns runs that wait for objects, so more worke
   for (const [at, id] of ["a", "b", "c"].entries()) {
     await harness.redis.zadd(names.rechecks, at + 1, id);
   }
-  expect(await sweep(2)).toEqual(["a", "b"]);
-  expect(await sweep(2)).toEqual([]);
+  expect(await sweep(2)).toEqual([["a", "b"], []]);
+  expect(await sweep(2)).toEqual([[], []]);
   expect(await harness.redis.pttl(names.recheckGap)).toBeGreaterThan(0);
   await harness.redis.del(names.recheckGap);
-  expect(await sweep(2)).toEqual(["c"]);
+  expect(await sweep(2)).toEqual([["c"], []]);
   // A sweep without such runs does not delay the next one.
   await harness.redis.del(names.recheckGap);
-  expect(await sweep(2)).toEqual([]);
+  expect(await sweep(2)).toEqual([[], []]);
   expect(await harness.redis.exists(names.recheckGap)).toBe(0);
 });

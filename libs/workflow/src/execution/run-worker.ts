@@ -7,7 +7,7 @@ import { runExecution, type ExecutionEnd } from "./run-execution.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { Claimed, Followers, Held, RunJournalStore } from "../store/run-journal-store.ts";
-import type { RunQueries } from "../store/run-queries.ts";
+import type { KeptEnd, RunQueries } from "../store/run-queries.ts";
 import type { RunWarning } from "../store/run-record.ts";
 
 /** Interval in which the signals of cancelled runs are aborted, in ms. */
@@ -24,6 +24,8 @@ export interface RunWorkerOptions {
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
   /** Requests a controller's key because a run has ended. */
   readonly notify: (key: string, run: RunRef) => Promise<void>;
+  /** Returns true if the object of a controller's key is missing. */
+  readonly isObjectGone: (key: string) => Promise<boolean>;
   readonly startChild: ChildStarter;
   readonly workerId: string;
   readonly concurrency: number;
@@ -165,8 +167,14 @@ class RunWorker implements QueueWorker {
 
   async #wakeOverdue(): Promise<void> {
     const { store, workflow, wake } = this.#options;
-    const ids = await store.overdue(workflow.name);
-    await Promise.all(ids.map((id) => wake({ workflow: workflow.name, id }, "overdue")));
+    const { runs, ends } = await store.overdue(workflow.name);
+    await Promise.all(runs.map((id) => wake({ workflow: workflow.name, id }, "overdue")));
+    await Promise.all(ends.map((end) => this.#checkEnd(end)));
+  }
+
+  async #checkEnd({ key, object }: KeptEnd): Promise<void> {
+    const { store, workflow, isObjectGone } = this.#options;
+    if (await isObjectGone(object)) await store.releaseEnd(workflow.name, key);
   }
 }
 

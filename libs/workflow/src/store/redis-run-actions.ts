@@ -1,13 +1,11 @@
+import { defined } from "@konverge/core";
 import type { RedisRuns } from "./redis-runs.ts";
-import type { NewRun, RunActions, Started } from "./run-actions.ts";
+import { MAX_BUFFERED, type NewRun, type RunActions, type Started } from "./run-actions.ts";
 import { getRun } from "./redis-run-queries.ts";
-import { textOf } from "./run-fields.ts";
+import { endedRun, textOf } from "./run-fields.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { signalScript } from "./scripts/signal.ts";
 import { startScript } from "./scripts/start.ts";
-
-/** Most signals that a run buffers. */
-const MAX_BUFFERED = 1_000;
 
 export function createRedisRunActions(runs: RedisRuns): RunActions {
   return {
@@ -33,9 +31,18 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
 
 async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
   const { workflow, id, version, input, key = "", onExisting = "attach", parent } = created;
-  const { wakes, index, cancelling, runRoot, statuses, ...names } = runs.namesOf(workflow);
+  const { wakes, index, cancelling, lastChecks, runRoot, statuses, ...names } =
+    runs.namesOf(workflow);
   const answer = await runs.evaluate(startScript, {
-    keys: { run: names.run(id), wakes, index, cancelling, holder: names.holder(key) },
+    keys: {
+      run: names.run(id),
+      wakes,
+      index,
+      cancelling,
+      holder: names.holder(key),
+      last: names.last(key),
+      lastChecks,
+    },
     args: {
       id,
       version,
@@ -50,6 +57,7 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
       retry: textOf(created.retry),
       uid: created.origin?.uid ?? "",
       generation: created.origin?.generation ?? "",
+      object: created.origin?.object ?? "",
       notify: created.notify ?? "",
     },
   });
@@ -58,7 +66,11 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
       return { kind: "created", ...(answer.replaces === "" ? {} : { replaces: answer.replaces }) };
     case "attached":
     case "rejected":
-      return { kind: answer.kind, id: answer.holder };
+      return {
+        kind: answer.kind,
+        id: answer.holder,
+        ...defined({ end: answer.end && endedRun(answer.end) }),
+      };
     case "exists": {
       const known = await getRun(runs, created);
       // It expired between the two calls.

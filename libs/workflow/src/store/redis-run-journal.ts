@@ -45,6 +45,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     commit: (held, step, record, options) => commit(runs, held, step, record, options),
     note: (held, step, progress) => note(runs, held, step, progress),
     watch: (held, objects) => watch(runs, held, objects),
+    releaseEnd: (workflow, key) => releaseEnd(runs, workflow, key),
     leave: (held, how) => leave(runs, held, how),
   };
 }
@@ -162,6 +163,8 @@ const leave: Call<"leave"> = async (runs, held, how) => {
       index,
       waitKinds,
       rechecks,
+      last: names.last(view.key ?? ""),
+      lastChecks: names.lastChecks,
     },
     args: {
       epoch,
@@ -180,6 +183,13 @@ const leave: Call<"leave"> = async (runs, held, how) => {
   if (answer.kind === "fenced") throw fenced(held);
   return followersOf(workflow, answer);
 };
+
+async function releaseEnd(runs: RedisRuns, workflow: string, key: string): Promise<void> {
+  const { last, lastChecks } = runs.namesOf(workflow);
+  await runs.call((redis) =>
+    redis.multi().zrem(lastChecks, key).pexpire(last(key), runs.retentionMs).exec(),
+  );
+}
 
 function hasEnded(status: string | null | undefined): boolean {
   return status === undefined || status === null || isEndStatus(status);

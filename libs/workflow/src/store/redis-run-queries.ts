@@ -3,7 +3,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { compareIds, fits } from "./list-runs.ts";
 import type { RedisRuns } from "./redis-runs.ts";
 import { overviewOf, readRun, readSteps, readSummary } from "./run-fields.ts";
-import type { RunCounts, RunPlace, RunQueries } from "./run-queries.ts";
+import type { KeptEnd, RunCounts, RunPlace, RunQueries } from "./run-queries.ts";
 import {
   RUN_STATUSES,
   withoutPayload,
@@ -58,11 +58,13 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
     },
 
     async overdue(workflow) {
-      const { wakes, ended, index, statuses, rechecks, recheckGap } = runs.namesOf(workflow);
-      return await runs.evaluate(sweepScript, {
-        keys: { wakes, endedRuns: ended, index, rechecks, recheckGap },
-        args: { most: SWEPT_AT_ONCE, retentionMs: runs.retentionMs, statuses },
+      const { wakes, ended, index, statuses, rechecks, recheckGap, lastChecks, lastRoot } =
+        runs.namesOf(workflow);
+      const due = await runs.evaluate(sweepScript, {
+        keys: { wakes, endedRuns: ended, index, rechecks, recheckGap, lastChecks },
+        args: { most: SWEPT_AT_ONCE, retentionMs: runs.retentionMs, statuses, lastRoot },
       });
+      return { runs: due.runs, ends: endsOf(due.checks) };
     },
 
     async cancelling(workflow) {
@@ -126,6 +128,10 @@ async function placesIn(
   ]);
   const ties = parsePlaces(same).filter((place) => compareIds(place.id, id ?? "") < 0);
   return [...ties, ...parsePlaces(next)].slice(0, count);
+}
+
+function endsOf(flat: readonly string[]): readonly KeptEnd[] {
+  return flat.flatMap((key, at) => (at % 2 === 0 ? [{ key, object: flat[at + 1] ?? "" }] : []));
 }
 
 /** Parses a WITHSCORES reply. */

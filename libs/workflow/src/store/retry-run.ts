@@ -3,7 +3,7 @@ import { runScript, type RedisClient } from "@konverge/redis";
 import { planResume } from "./plan-resume.ts";
 import type { RunNames } from "./run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { NewRun } from "./run-actions.ts";
+import type { NewRun, RunOrigin } from "./run-actions.ts";
 import type { RetryRequest, RunView } from "./run-record.ts";
 import type { RunQueries } from "./run-queries.ts";
 import { resumeScript } from "./scripts/resume.ts";
@@ -81,8 +81,8 @@ async function startAgain(
     if (known?.status === "failed" || known?.status === "cancelled") continue;
     if (known !== undefined) return next;
     // The retry keeps the object and the key to request at the end.
-    const [uid, generation, notify] = await retrier.call((redis) =>
-      redis.hmget(retrier.namesOf(workflow).run(id), "uid", "generation", "notify"),
+    const [uid, generation, object, notify] = await retrier.call((redis) =>
+      redis.hmget(retrier.namesOf(workflow).run(id), "uid", "generation", "object", "notify"),
     );
     await retrier.start({
       ...next,
@@ -91,7 +91,7 @@ async function startAgain(
       onExisting: "reject",
       retry: { originalRun: id, ...authorOf(by, reason) },
       ...defined({ key, by }),
-      ...(uid ? { origin: { uid, generation: Number(generation) } } : {}),
+      ...(uid ? { origin: originOf(uid, generation, object) } : {}),
       ...(notify ? { notify } : {}),
     });
     return next;
@@ -100,6 +100,18 @@ async function startAgain(
     "run_ended",
     `run ${base} of "${workflow}" was retried ${MAX_RUNS - 1} times; start a new run`,
   );
+}
+
+function originOf(
+  uid: string,
+  generation: string | null | undefined,
+  object: string | null | undefined,
+): RunOrigin {
+  return {
+    uid,
+    ...(generation ? { generation: Number(generation) } : {}),
+    ...(object ? { object } : {}),
+  };
 }
 
 async function resume(

@@ -1,5 +1,17 @@
 import type { RunRef } from "../define/run-ref.ts";
-import type { BufferedSignal, CancelRequest, RetryRequest, RunView } from "./run-record.ts";
+import type {
+  BufferedSignal,
+  CancelRequest,
+  EndStatus,
+  RetryRequest,
+  RunView,
+} from "./run-record.ts";
+
+/** Most signals that a run buffers. */
+export const MAX_BUFFERED = 1_000;
+
+/** Longest result or error that is kept of the last run of a key, in bytes. */
+export const MAX_KEPT_TEXT = 4_096;
 
 /** What to do when a run with the same key has not ended. */
 export type OnExisting = "attach" | "reject" | "supersede";
@@ -14,18 +26,36 @@ export interface NewRun extends RunRef {
   readonly by?: string;
   /** Set if the run repeats another one. */
   readonly retry?: RetryRequest;
-  /** The object that the run is for. It does not start if a run with its key was started for a newer generation of the object. */
-  readonly origin?: { readonly uid: string; readonly generation: number };
+  /**
+   * The object that the run is for. The run does not start if a run with its key was started for a newer generation of the
+   * object.
+   */
+  readonly origin?: RunOrigin;
   /** Key to request when the run has ended, as text. */
   readonly notify?: string;
 }
+
+/** The object that a run is for. */
+export interface RunOrigin {
+  readonly uid: string;
+  /** Missing for kinds without a generation. */
+  readonly generation?: number;
+  /**
+   * Key of the object in its controller's queue, as text. With it, the end of the run is kept as long as the queue has the key,
+   * so that the run does not start again after its retention.
+   */
+  readonly object?: string;
+}
+
+/** The end of a run that may have expired. The result or error is missing if it was larger than 4 KiB. */
+export type EndedRun = Pick<RunView, "result" | "error"> & { readonly status: EndStatus };
 
 export type Started =
   | { readonly kind: "created"; readonly replaces?: string }
   /** A run with this id exists. */
   | { readonly kind: "exists"; readonly run: RunView }
-  /** Another run with this key is active, or is for a newer generation. */
-  | { readonly kind: "attached" | "rejected"; readonly id: string };
+  /** Another run with this key is active or for a newer generation, or this run or a retry of it has ended (`end`). */
+  | { readonly kind: "attached" | "rejected"; readonly id: string; readonly end?: EndedRun };
 
 /** The port for callers that start and control runs. Every call is atomic and may be repeated. */
 export interface RunActions {

@@ -1,9 +1,11 @@
 import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import type { EndedRun } from "./run-actions.ts";
 import {
   isEndStatus,
   type BufferedSignal,
   type CancelRequest,
+  type EndStatus,
   type Failing,
   type Failure,
   type StepProgress,
@@ -153,6 +155,14 @@ export function readSteps(flat: readonly string[]): {
 
 export function refOf(workflow: string | undefined, id: string | undefined): RunRef | undefined {
   return workflow && id ? { workflow, id } : undefined;
+}
+
+/** Parses the kept end of a run. */
+export function endedRun({ status, text }: { status: string; text: string }): EndedRun {
+  const value = json(text);
+  return status === "done"
+    ? { status, ...defined({ result: value }) }
+    : { status: status as EndStatus, ...defined({ error: value as Failure | undefined }) };
 }
 
 /** Returns the JSON text of a value, empty for undefined. */

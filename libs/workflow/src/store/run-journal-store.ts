@@ -108,7 +108,7 @@ export class FencedError extends Error {
 
 /**
  * The port of an execution. Every call is atomic and may be repeated if its response was lost. Calls that take `Held` throw
- * {@link FencedError} once another epoch holds the run.
+ * {@link FencedError} once another epoch holds the run; writes also once it has ended.
  */
 export interface RunJournalStore {
   /** Prefix and cluster, to tell these runs from others with the same names. The same in all processes. */
@@ -129,6 +129,8 @@ export interface RunJournalStore {
   note(held: Held, step: string, progress: ProgressNote): Promise<StepProgress>;
   /** Enters the run into the index of waits, under each of the objects. */
   watch(held: Held, objects: readonly string[]): Promise<void>;
+  /** Forgets the kept end of a key's last run after the retention, unless a start for its object comes first. */
+  releaseEnd(workflow: string, key: string): Promise<void>;
   /** Releases the run, or ends it. `compensating` keeps it. */
   leave(held: Held, leave: Leave): Promise<Followers>;
 }

@@ -9,6 +9,12 @@ export interface RunNames {
   readonly seen: (id: string) => string;
   /** Text: id of the run that holds a key. */
   readonly holder: (key: string) => string;
+  /** Hash: the end of the last run of a key that was for an object. */
+  readonly last: (key: string) => string;
+  /** Sorted set of keys with such a hash: the next check for the object. */
+  readonly lastChecks: string;
+  /** Prefix of the names of these hashes. */
+  readonly lastRoot: string;
   /** Sorted sets of ids: by the time of the next check for a lost wake-up, by creation, by end. */
   readonly wakes: string;
   readonly index: string;
@@ -47,6 +53,9 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     signals: of("signals"),
     seen: of("seen"),
     holder: of("holder"),
+    last: of("last"),
+    lastChecks: `${root}/lastChecks/${workflow}`,
+    lastRoot: `${root}/last/${workflow}/`,
     wakes: `${root}/wakes/${workflow}`,
     index: `${root}/index/${workflow}`,
     ended: `${root}/ended/${workflow}`,

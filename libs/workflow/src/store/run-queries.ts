@@ -28,6 +28,21 @@ export interface RunPlace {
   readonly id?: string;
 }
 
+export interface Overdue {
+  /** Ids of runs whose wake-up is overdue and may be lost. */
+  readonly runs: readonly string[];
+  /** Kept ends of runs, to release once their object is missing. */
+  readonly ends: readonly KeptEnd[];
+}
+
+/** The end of the last run of a key, kept as long as the object of the run exists. */
+export interface KeptEnd {
+  /** Of the run. */
+  readonly key: string;
+  /** Key of the object in its controller's queue, as text. */
+  readonly object: string;
+}
+
 /** The port for reading runs. */
 export interface RunQueries {
   get(ref: RunRef): Promise<RunView | undefined>;
@@ -42,8 +57,8 @@ export interface RunQueries {
   /** The oldest signals that the run has not consumed; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   counts(workflow: string): Promise<RunCounts>;
-  /** Runs whose wake-up is overdue and may be lost. Each is returned again after a while. */
-  overdue(workflow: string): Promise<string[]>;
+  /** Returns what background work is due. Each item is returned again after a while. */
+  overdue(workflow: string): Promise<Overdue>;
   /** Runs with a requested cancellation that has not been thrown yet. */
   cancelling(workflow: string): Promise<ReadonlySet<string>>;
 }

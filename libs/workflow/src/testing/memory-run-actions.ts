@@ -1,6 +1,6 @@
 import { defined } from "@konverge/core";
-import type { NewRun, RunActions, Started } from "../store/run-actions.ts";
-import { hasEnded, jsonCopy, requestCancel, type MemoryRuns } from "./memory-runs.ts";
+import { MAX_BUFFERED, type NewRun, type RunActions, type Started } from "../store/run-actions.ts";
+import { hasEnded, isNewer, jsonCopy, requestCancel, type MemoryRuns } from "./memory-runs.ts";
 
 export function createMemoryRunActions(runs: MemoryRuns): RunActions {
   return {
@@ -11,6 +11,7 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       if (run === undefined) return "missing";
       if (run.seen.has(signal.id)) return "duplicate";
       if (hasEnded(run)) return "ended";
+      if (run.signals.length >= MAX_BUFFERED) return "full";
       run.seen.add(signal.id);
       run.signals.push({ ...jsonCopy(signal), atMs: runs.now() });
       run.wakeSeq += 1;
@@ -28,10 +29,15 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
 }
 
 function start(runs: MemoryRuns, { onExisting = "attach", ...created }: NewRun): Started {
-  const { workflow, id, version, input, key, parent, by, retry } = created;
+  const { workflow, id, version, input, key, parent, by, retry, origin, notify } = created;
   const known = runs.find(created);
   if (known !== undefined) return { kind: "exists", run: known.view };
-  const holder = key === undefined ? undefined : runs.holderOf(workflow, key);
+  const last = key && origin ? runs.findEnd(workflow, key, id, origin) : undefined;
+  if (last !== undefined) return { kind: "attached", id: last.id, end: last.end };
+  const latest = key === undefined ? undefined : runs.latestOf(workflow, key);
+  const isOvertaken = latest?.origin?.uid === origin?.uid && isNewer(latest?.origin, origin);
+  if (latest !== undefined && isOvertaken) return { kind: "attached", id: latest.view.id };
+  const holder = hasEnded(latest) ? undefined : latest;
   if (holder !== undefined) {
     if (onExisting === "attach") return { kind: "attached", id: holder.view.id };
     if (onExisting === "reject") return { kind: "rejected", id: holder.view.id };
@@ -61,6 +67,7 @@ function start(runs: MemoryRuns, { onExisting = "attach", ...created }: NewRun):
     signals: [],
     waited: [],
     seen: new Set(),
+    ...defined({ origin, notify }),
   });
   return { kind: "created", ...defined({ replaces }) };
 }

@@ -31,7 +31,7 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
     commit: async (held, step, record, options) => commit(runs, held, step, record, options),
 
     async note(held, step, { attempts, delayMs, keep = false, ...more }) {
-      const run = runs.own(held);
+      const run = runs.ownActive(held);
       const known = run.progress.get(step);
       if (keep && known !== undefined) return known;
       const untilMs = runs.now() + Math.ceil(delayMs);
@@ -41,13 +41,16 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
     },
 
     async watch(held, objects) {
-      const run = runs.own(held);
+      const run = runs.ownActive(held);
       for (const object of objects) run.watched.add(object);
     },
+
+    releaseEnd: async (workflow, key) => runs.releaseEnd(workflow, key),
 
     async leave(held, how) {
       const run = runs.own(held);
       if (!hasEnded(run)) leave(run, how, runs.now());
+      if (hasEnded(run)) runs.keepEnd(run);
       return followersOf(run);
     },
   };
@@ -69,15 +72,14 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
   run.owner = owner;
   const {
     startedAtMs = runs.now(),
-    waits: waited = run.waited,
+    waits: _waits,
     blockedReason: _blockedReason,
     waitingUntilMs: _waitingUntilMs,
     ...view
   } = run.view;
-  run.waited = waited;
   const status = run.failing === undefined ? "running" : "compensating";
   run.view = { ...view, status, startedAtMs };
-  const { epoch, died, wakeSeq, failing, cancelledAt } = run;
+  const { epoch, died, wakeSeq, failing, cancelledAt, waited } = run;
   return {
     kind: "held",
     ...ref,
@@ -117,6 +119,7 @@ function commit(
   const run = runs.own(held);
   const known = run.steps.get(step);
   if (known !== undefined) return known;
+  runs.ownActive(held);
   if (taken !== undefined) {
     if (!run.signals.some(({ id }) => id === taken.id)) {
       throw new FencedError(`signal ${taken.id} was consumed by another execution`);
@@ -140,16 +143,25 @@ function commit(
 function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
   const set = (fields: Partial<RunView>) => void (run.view = { ...run.view, ...fields });
   if (how.kind !== "compensating") {
-    run.watched = new Set(how.kind === "waiting" ? (how.objects ?? []) : []);
+    const kept = how.kind === "waiting" ? (how.objects ?? []) : [];
+    run.watched = new Set(kept.filter((object) => run.watched.has(object)));
+    run.waited = [];
+    const { blockedReason: _reason, waitingUntilMs: _until, ...view } = run.view;
+    run.view = view;
   }
+  const { waits: _waits, ...unwaiting } = run.view;
+  run.view = unwaiting;
   switch (how.kind) {
     case "compensating":
       run.failing = how.failing;
       return set({ status: "compensating" });
     case "waiting": {
       const { untilMs: waitingUntilMs, waits } = how;
-      const status = run.failing === undefined ? "waiting" : "compensating";
-      return set({ status, ...defined({ waitingUntilMs, waits }) });
+      run.waited = waits ?? [];
+      if (run.failing !== undefined) {
+        return set({ status: "compensating", ...defined({ waitingUntilMs }) });
+      }
+      return set({ status: "waiting", ...defined({ waitingUntilMs, waits }) });
     }
     case "blocked":
       return set({ status: "blocked", blockedReason: how.reason, waitingUntilMs: how.untilMs });
@@ -164,5 +176,5 @@ function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
 function followersOf(run: StoredRun): Followers {
   const { workflow, parent } = run.view;
   const next = run.next === undefined ? undefined : { workflow, id: run.next };
-  return defined({ parent, next });
+  return defined({ parent, next, notify: run.notify });
 }

@@ -27,7 +27,7 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
       ) as RunCounts;
     },
     // No wake-up is lost between two calls of one process.
-    overdue: async () => [],
+    overdue: async () => ({ runs: [], ends: [] }),
     async cancelling(workflow) {
       const cancelled = runs
         .of(workflow)

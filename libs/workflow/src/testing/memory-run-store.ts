@@ -2,11 +2,11 @@ import type { RunStore } from "../store/run-store.ts";
 import { createMemoryRunActions } from "./memory-run-actions.ts";
 import { createMemoryRunJournal } from "./memory-run-journal.ts";
 import { createMemoryRunQueries } from "./memory-run-queries.ts";
-import { MemoryRuns } from "./memory-runs.ts";
+import { MemoryRuns, type MemoryRunsOptions } from "./memory-runs.ts";
 
-/** Stores runs in memory, by the rules of the scripts in Redis. `now`: epoch ms. */
-export function createMemoryRunStore(now: () => number): RunStore {
-  const runs = new MemoryRuns(now);
+/** Stores runs in memory, by the rules of the scripts in Redis. */
+export function createMemoryRunStore(options: MemoryRunsOptions): RunStore {
+  const runs = new MemoryRuns(options);
   return {
     ...createMemoryRunJournal(runs),
     ...createMemoryRunActions(runs),

@@ -1,5 +1,8 @@
+import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { FencedError, type Held } from "../store/run-journal-store.ts";
+import { textOf } from "../store/run-fields.ts";
+import { MAX_KEPT_TEXT, type EndedRun, type RunOrigin } from "../store/run-actions.ts";
 import {
   isEndStatus,
   type BufferedSignal,
@@ -29,21 +32,47 @@ export interface StoredRun {
   signals: BufferedSignal[];
   waited: readonly RunWait[];
   readonly seen: Set<string>;
+  readonly origin?: RunOrigin;
+  /** Key to request when the run has ended. */
+  readonly notify?: string;
 }
 
-/** The runs of a test, shared by the ports of the store. Nothing expires. */
+/** The end of the last run of a key that was for an object. */
+interface LastRun {
+  readonly id: string;
+  readonly origin: RunOrigin;
+  readonly end: EndedRun;
+  /** When it expires, once its object is missing. */
+  expiresAtMs?: number;
+}
+
+export interface MemoryRunsOptions {
+  /** Epoch ms. */
+  readonly now: () => number;
+  /** How long a run is kept after its end, in ms. Default: forever. */
+  readonly retentionMs?: number;
+}
+
+/** Ids of retries of a run: its id, a tilde and a number. */
+const RETRY = /^~\d+$/;
+
+/** The runs of a test, shared by the ports of the store. */
 export class MemoryRuns {
   /** Epoch ms. */
   readonly now: () => number;
   readonly #runs = new Map<string, StoredRun>();
   readonly #holders = new Map<string, string>();
+  readonly #lastRuns = new Map<string, LastRun>();
+  readonly #retentionMs: number;
 
-  constructor(now: () => number) {
+  constructor({ now, retentionMs = Infinity }: MemoryRunsOptions) {
     this.now = now;
+    this.#retentionMs = retentionMs;
   }
 
   find({ workflow, id }: RunRef): StoredRun | undefined {
-    return this.#runs.get(`${workflow}/${id}`);
+    const run = this.#runs.get(`${workflow}/${id}`);
+    return run !== undefined && this.#hasExpired(run) ? undefined : run;
   }
 
   add(run: StoredRun): void {
@@ -52,24 +81,71 @@ export class MemoryRuns {
     if (key !== undefined) this.#holders.set(`${workflow}/${key}`, id);
   }
 
-  /** Returns the active run that holds a key. */
-  holderOf(workflow: string, key: string): StoredRun | undefined {
+  /** Returns the latest run with a key. */
+  latestOf(workflow: string, key: string): StoredRun | undefined {
     const id = this.#holders.get(`${workflow}/${key}`);
     const run = id === undefined ? undefined : this.find({ workflow, id });
-    return hasEnded(run) ? undefined : run;
+    // A later run with that id may have no key.
+    return run?.view.key === key ? run : undefined;
+  }
+
+  /** Keeps the end of a run for an object. */
+  keepEnd({ view, origin }: StoredRun): void {
+    const { workflow, id, key, status, result, error } = view;
+    if (origin?.object === undefined || key === undefined || !isEndStatus(status)) return;
+    const name = `${workflow}/${key}`;
+    const known = this.#lastRuns.get(name)?.origin;
+    if (known?.uid === origin.uid && isNewer(known, origin)) return;
+    const kept = defined(status === "done" ? { result } : { error });
+    const isSmall = Buffer.byteLength(textOf(result ?? error)) <= MAX_KEPT_TEXT;
+    this.#lastRuns.set(name, { id, origin, end: { status, ...(isSmall ? kept : {}) } });
+  }
+
+  /** Returns the kept end of a run, of a retry of it, or of a run for a newer generation of the object. */
+  findEnd(workflow: string, key: string, id: string, origin: RunOrigin): LastRun | undefined {
+    const last = this.#lastRuns.get(`${workflow}/${key}`);
+    if (last === undefined || last.origin.uid !== origin.uid) return undefined;
+    if (last.expiresAtMs !== undefined && last.expiresAtMs <= this.now()) return undefined;
+    const isRetry = last.id.startsWith(id) && RETRY.test(last.id.slice(id.length));
+    if (last.id !== id && !isRetry && !isNewer(last.origin, origin)) return undefined;
+    delete last.expiresAtMs;
+    return last;
+  }
+
+  releaseEnd(workflow: string, key: string): void {
+    const last = this.#lastRuns.get(`${workflow}/${key}`);
+    if (last !== undefined) last.expiresAtMs = this.now() + this.#retentionMs;
   }
 
   /** @throws FencedError */
   own(held: Held): StoredRun {
     const run = this.find(held);
-    if (run?.epoch !== held.epoch) throw new FencedError(`another execution holds ${held.id}`);
+    if (run === undefined || run.epoch !== held.epoch)
+      throw new FencedError(`another execution holds ${held.id}`);
+    return run;
+  }
+
+  /** As `own`, for a run that has not ended. @throws FencedError */
+  ownActive(held: Held): StoredRun {
+    const run = this.own(held);
+    if (hasEnded(run)) throw new FencedError(`${held.id} has ended`);
     return run;
   }
 
   /** Returns the runs of a workflow, newest first. */
   of(workflow: string): readonly StoredRun[] {
-    return [...this.#runs.values()].filter(({ view }) => view.workflow === workflow).toReversed();
+    const runs = [...this.#runs.values()].filter((run) => !this.#hasExpired(run));
+    return runs.filter(({ view }) => view.workflow === workflow).toReversed();
   }
+
+  #hasExpired({ view: { endedAtMs } }: StoredRun): boolean {
+    return endedAtMs !== undefined && endedAtMs + this.#retentionMs <= this.now();
+  }
+}
+
+/** Returns true if both objects have a generation, and that of `one` is newer. */
+export function isNewer(one: RunOrigin | undefined, other: RunOrigin | undefined): boolean {
+  return (one?.generation ?? Number.NaN) > (other?.generation ?? Number.NaN);
 }
 
 export function hasEnded(run: StoredRun | undefined): boolean {

@@ -102,7 +102,7 @@ class MemoryTestRun implements TestRun {
     this.#definitions = new Map([workflow, ...children].map((each) => [each.name, each]));
     this.#clusters = options.clusters ?? (kube === undefined ? undefined : onlyCluster(kube));
     this.#nowMs = startMs;
-    const store = createMemoryRunStore(() => this.#nowMs);
+    const store = createMemoryRunStore({ now: () => this.#nowMs });
     this.#store = store;
     this.#faultyStore = {
       ...store,

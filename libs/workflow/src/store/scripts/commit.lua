@@ -1,6 +1,9 @@
-if redis.call('HGET', run, 'epoch') ~= epoch then return { 'fenced' } end
+local h = redis.call('HMGET', run, 'epoch', 'status')
+if h[1] ~= epoch then return { 'fenced' } end
 local known = redis.call('HGET', steps, step)
 if known then return { 'exists', known } end
+-- Keys of an ended run have an expiry, which new ones would lack.
+if ended(h[2]) then return { 'fenced' } end
 if taken ~= '' and redis.call('LREM', signals, 1, taken) == 0 then return { 'taken' } end
 local seq = redis.call('HINCRBY', run, 'seq', 1)
 local text = string.sub(record, 1, -2) .. ',"seq":' .. int(seq) .. ',"atMs":' .. int(now)

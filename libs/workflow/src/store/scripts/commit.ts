@@ -11,7 +11,7 @@ import { clockPart } from "./clock.ts";
 
 export type CommitAnswer =
   | { readonly kind: "committed" | "exists"; readonly record: string }
-  /** Nothing was changed. `fenced`: another epoch holds the run. `taken`: the signal is gone. */
+  /** Nothing was changed. `fenced`: another epoch holds the run, or it has ended. `taken`: the signal is gone. */
   | { readonly kind: "fenced" | "taken" };
 
 const signature = {

@@ -1,5 +1,5 @@
 local h = redis.call('HMGET', run, 'epoch', 'parentWorkflow', 'parent', 'next', 'wakeSeq', 'failing', 'status', 'createdAt',
-  'watched', 'notify')
+  'watched', 'notify', 'uid', 'generation', 'object', 'key')
 if h[1] ~= epoch then return { 'fenced' } end
 local left = { 'left', h[2], h[3], h[4] or '', h[10] or '' }
 if ended(h[7]) then return left end
@@ -39,5 +39,9 @@ redis.call('SREM', cancelling, id)
 redis.call('ZADD', endedRuns, now, id)
 forget(endedRuns, index, statuses, now - retentionMs, 2)
 for _, name in ipairs({ run, steps, signals, seen }) do redis.call('PEXPIRE', name, retentionMs) end
+if h[13] and h[13] ~= '' then
+  keepLast(last, lastChecks, h[14],
+    { id = id, uid = h[11], generation = h[12], object = h[13], status = kind, text = text })
+end
 if redis.call('GET', holder) == id then redis.call('PEXPIRE', holder, retentionMs) end
 return left

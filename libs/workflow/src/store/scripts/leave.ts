@@ -9,6 +9,7 @@ import {
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { forgetPart } from "./forget-runs.ts";
+import { lastRunPart } from "./last-run.ts";
 import { movePart } from "./move-run.ts";
 import { RECHECK_MS, waitsPart } from "./waits.ts";
 
@@ -31,6 +32,8 @@ const signature = {
     "index",
     "waitKinds",
     "rechecks",
+    "last",
+    "lastChecks",
   ],
   args: {
     epoch: "text",
@@ -63,7 +66,7 @@ const signature = {
  */
 export const leaveScript: Script<typeof signature, LeaveAnswer> = defineScript(signature, {
   lua: readLua(new URL("leave.lua", import.meta.url)),
-  include: [clockPart, movePart, forgetPart, waitsPart],
+  include: [clockPart, movePart, forgetPart, waitsPart, lastRunPart],
   constants: { GRACE_MS, RECHECK_MS },
   answer: decode,
 });

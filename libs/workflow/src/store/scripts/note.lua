@@ -1,4 +1,5 @@
-if redis.call('HGET', run, 'epoch') ~= epoch then return { 'fenced' } end
+local h = redis.call('HMGET', run, 'epoch', 'status')
+if h[1] ~= epoch or ended(h[2]) then return { 'fenced' } end
 local field = step .. '~'
 local progress = '{"attempts":' .. attempts .. ',"untilMs":' .. int(now + delayMs)
 progress = progress .. (more == '' and '}' or ',' .. string.sub(more, 2))

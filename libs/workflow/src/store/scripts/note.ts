@@ -11,7 +11,7 @@ import { clockPart } from "./clock.ts";
 
 export type NoteAnswer =
   | { readonly kind: "noted"; readonly progress: string }
-  /** Another epoch holds the run. Nothing was changed. */
+  /** Another epoch holds the run, or it has ended. Nothing was changed. */
   | { readonly kind: "fenced" };
 
 const signature = {

@@ -1,10 +1,12 @@
 if redis.call('EXISTS', run) == 1 then return { 'exists' } end
 local after = ''
 if key ~= '' then
+  local kept = uid ~= '' and findLast(last, lastChecks, key, id, uid, generation)
+  if kept then return kept end
   local other = redis.call('GET', holder)
   local known = other and redis.call('HMGET', runRoot .. other, 'status', 'uid', 'generation') or {}
   local status = known[1]
-  if uid ~= '' and known[2] == uid and tonumber(known[3]) > tonumber(generation) then
+  if uid ~= '' and known[2] == uid and isNewer(known[3], generation) then
     return { 'attached', other }
   end
   if status and not ended(status) then
@@ -17,7 +19,7 @@ if key ~= '' then
   redis.call('SET', holder, id)
 end
 redis.call('HSET', run, 'status', 'queued', 'version', version, 'input', input, 'key', key, 'parentWorkflow', parentWorkflow,
-  'parent', parent, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'notify', notify, 'after', after,
+  'parent', parent, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'object', object, 'notify', notify, 'after', after,
   'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')
 redis.call('ZADD', index, now, id)
 move(statuses, id, nil, 'queued', now)

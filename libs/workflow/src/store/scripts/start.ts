@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import {
   defineScript,
   readLua,
@@ -8,18 +9,30 @@ import {
   type Script,
 } from "@konverge/redis";
 import { clockPart, GRACE_MS } from "./clock.ts";
+import { lastRunPart } from "./last-run.ts";
 import { movePart } from "./move-run.ts";
 import { noteCancelPart } from "./note-cancel.ts";
 
+export interface LastEnd {
+  readonly status: string;
+  /** The result or error (JSON), or empty. */
+  readonly text: string;
+}
+
 export type StartAnswer =
   | { readonly kind: "exists" }
-  | { readonly kind: "attached" | "rejected"; readonly holder: string }
+  | {
+      readonly kind: "attached" | "rejected";
+      readonly holder: string;
+      /** Of a run that has ended. */
+      readonly end?: LastEnd;
+    }
   /** `replaces`: id of the run that it replaces, or empty. */
   | { readonly kind: "created"; readonly replaces: string };
 
 const signature = {
   name: "workflow-start",
-  keys: ["run", "wakes", "index", "cancelling", "holder"],
+  keys: ["run", "wakes", "index", "cancelling", "holder", "last", "lastChecks"],
   args: {
     id: "text",
     version: "text",
@@ -40,9 +53,12 @@ const signature = {
     by: "text",
     /** The run that this one retries, with author and reason (JSON), or empty. */
     retry: "text",
-    /** Of the object that the run is for; both empty for none. */
+    /** Of the object that the run is for, or empty. */
     uid: "text",
+    /** Of the object, or empty. */
     generation: "text",
+    /** Key of the object in its controller's queue, or empty. Without it, the end is kept only as long as the run. */
+    object: "text",
     /** Key to request when the run ends, or empty. */
     notify: "text",
   },
@@ -51,20 +67,26 @@ const signature = {
 /**
  * Creates a run, unless its id exists or its key is taken.
  *
- * A run for an older generation than that of the last one with its key does not start, also if that one has ended: its
- * caller has been overtaken. A run that replaces another waits until that has ended; the other one is cancelled in the same
+ * A run whose end is kept does not start again. Neither does a run for an older generation than that of the last one with its
+ * key, also if that one has ended: its caller has been overtaken. A run that replaces another waits until that has ended; the other one is cancelled in the same
  * step.
  */
 export const startScript: Script<typeof signature, StartAnswer> = defineScript(signature, {
   lua: readLua(new URL("start.lua", import.meta.url)),
-  include: [clockPart, noteCancelPart, movePart],
+  include: [clockPart, noteCancelPart, movePart, lastRunPart],
   constants: { GRACE_MS },
   answer: decode,
 });
 
 function decode(reply: Reply): StartAnswer {
-  const [kind, id] = replyTagged(reply);
+  const [kind, id, status, text] = replyTagged(reply);
   if (kind === "created") return { kind, replaces: replyText(id) };
   if (kind === "exists") return { kind };
-  return { kind: replyWord(kind, ["attached", "rejected"]), holder: replyText(id) };
+  const end =
+    status === undefined ? undefined : { status: replyText(status), text: replyText(text) };
+  return {
+    kind: replyWord(kind, ["attached", "rejected"]),
+    holder: replyText(id),
+    ...defined({ end }),
+  };
 }

@@ -8,4 +8,15 @@ if #waiting > 0 and redis.call('SET', recheckGap, '1', 'NX', 'PX', RECHECK_GAP_M
     due[#due + 1] = id
   end
 end
-return due
+local checks = {}
+for _, key in ipairs(redis.call('ZRANGEBYSCORE', lastChecks, '-inf', now, 'LIMIT', 0, MOST_CHECKED)) do
+  local object = redis.call('HGET', lastRoot .. key, 'object')
+  if object then
+    redis.call('ZADD', lastChecks, now + LAST_CHECK_MS, key)
+    checks[#checks + 1] = key
+    checks[#checks + 1] = object
+  else
+    redis.call('ZREM', lastChecks, key)
+  end
+end
+return { due, checks }

@@ -1,17 +1,36 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import {
+  defineScript,
+  readLua,
+  replyList,
+  replyTexts,
+  type Reply,
+  type Script,
+} from "@konverge/redis";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { forgetPart } from "./forget-runs.ts";
+import { LAST_CHECK_MS } from "./last-run.ts";
 import { RECHECK_GAP_MS, RECHECK_MS } from "./waits.ts";
+
+/** Most objects to check per sweep. */
+const MOST_CHECKED = 20;
+
+export interface SweepAnswer {
+  readonly runs: readonly string[];
+  /** Keys with their objects, in turn. */
+  readonly checks: readonly string[];
+}
 
 const signature = {
   name: "workflow-sweep",
-  keys: ["wakes", "endedRuns", "index", "rechecks", "recheckGap"],
+  keys: ["wakes", "endedRuns", "index", "rechecks", "recheckGap", "lastChecks"],
   args: {
     /** Most runs to return, and to remove from the index. */
     most: "number",
     retentionMs: "number",
     /** Prefix of the index by status. */
     statuses: "text",
+    /** Prefix of the names of the ends of last runs. */
+    lastRoot: "text",
   },
 } as const;
 
@@ -21,10 +40,17 @@ const signature = {
  *
  * Runs that wait for objects are returned beside them, by their own time and with their own limit, so that many of them do
  * not delay the others; and by one sweep of the fleet at a time, since each of them is a call of an API server.
+ *
+ * Also returns kept ends of runs whose object is to be checked.
  */
-export const sweepScript: Script<typeof signature, string[]> = defineScript(signature, {
+export const sweepScript: Script<typeof signature, SweepAnswer> = defineScript(signature, {
   lua: readLua(new URL("sweep.lua", import.meta.url)),
   include: [clockPart, forgetPart],
-  constants: { GRACE_MS, RECHECK_MS, RECHECK_GAP_MS },
-  answer: replyTexts,
+  constants: { GRACE_MS, RECHECK_MS, RECHECK_GAP_MS, LAST_CHECK_MS, MOST_CHECKED },
+  answer: decode,
 });
+
+function decode(reply: Reply): SweepAnswer {
+  const [runs, checks] = replyList(reply);
+  return { runs: replyTexts(runs), checks: replyTexts(checks) };
+}

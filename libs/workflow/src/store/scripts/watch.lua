@@ -1,5 +1,5 @@
-local h = redis.call('HMGET', run, 'epoch', 'watched')
-if h[1] ~= epoch then return 'fenced' end
+local h = redis.call('HMGET', run, 'epoch', 'watched', 'status')
+if h[1] ~= epoch or ended(h[3]) then return 'fenced' end
 local known, watched = {}, h[2] or ''
 for object in string.gmatch(watched, '%S+') do known[object] = true end
 for object in string.gmatch(objects, '%S+') do

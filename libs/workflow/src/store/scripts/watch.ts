@@ -19,7 +19,7 @@ const signature = {
 
 /**
  * Adds objects that a run waits for to the index before the run reads them, so that a later change finds the run there.
- * `fenced`: another epoch holds the run, and nothing was changed.
+ * `fenced`: another epoch holds the run, or it has ended, and nothing was changed.
  */
 export const watchScript: Script<typeof signature, "watched" | "fenced"> = defineScript(signature, {
   lua: readLua(new URL("watch.lua", import.meta.url)),

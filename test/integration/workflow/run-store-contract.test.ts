@@ -1,0 +1,411 @@
+import { randomInt } from "node:crypto";
+import * as fc from "fast-check";
+import { beforeEach, describe, expect, test } from "vitest";
+import { ensureError } from "@konverge/core";
+import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
+import type { Held, Leave } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
+import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
+import type { StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
+import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 2_000 : 60;
+const RETENTION_MS = 3_600_000;
+const harness = useQueues();
+
+/** A store, and the end of the retention of all that has ended. */
+interface Side {
+  readonly store: RunStore;
+  expire(): Promise<void>;
+}
+
+function openMemory(): Side {
+  let nowMs = 1_000;
+  return {
+    store: createMemoryRunStore({ now: () => nowMs, retentionMs: RETENTION_MS }),
+    async expire() {
+      nowMs += RETENTION_MS;
+    },
+  };
+}
+
+let serial = 0;
+function openRedis(): Side {
+  const { redis } = harness;
+  const prefix = `${harness.prefix}:${serial++}`;
+  const call: Parameters<typeof createRedisRunStore>[0]["call"] = (run) => run(redis);
+  return {
+    store: createRedisRunStore({ call, prefix, cluster: "c", retentionMs: RETENTION_MS }),
+    // In place of waiting, since Redis has no other clock.
+    async expire() {
+      for await (const names of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
+        for (const name of names as string[]) {
+          if ((await redis.pttl(name)) > 0) await redis.unlink(name);
+        }
+      }
+    },
+  };
+}
+
+const ref = (id: string) => ({ workflow: "w", id });
+const newRun = (id: string, more: Partial<NewRun> = {}): NewRun => ({
+  ...ref(id),
+  version: 1,
+  input: { a: 1 },
+  ...more,
+});
+async function claim(store: RunStore, id: string, lease = 1): Promise<Held> {
+  const claimed = await store.claim(ref(id), { lease, owner: `o${lease}` });
+  if (claimed.kind !== "held") throw new Error(`run ${id} is ${claimed.kind}`);
+  return claimed;
+}
+const done: Leave = { kind: "done", result: 7 };
+async function complete(store: RunStore, run: NewRun, how: Leave = done) {
+  expect(await store.start(run)).toMatchObject({ kind: "created" });
+  return await store.leave(await claim(store, run.id), how);
+}
+
+describe.each([
+  { name: "memory", open: openMemory },
+  { name: "Redis", open: openRedis },
+])("the run store in $name", ({ open }) => {
+  let side: Side;
+  let store: RunStore;
+  beforeEach(() => {
+    side = open();
+    store = side.store;
+  });
+
+  test("the end of a run names the key to request, also if the run has ended before", async () => {
+    const run = newRun("a", { notify: "pools/default/x/_/web" });
+    expect(await complete(store, run)).toEqual({ notify: run.notify });
+    expect(await store.claim(ref("a"), { lease: 2, owner: "o2" })).toEqual({
+      kind: "ended",
+      notify: run.notify,
+    });
+  });
+
+  test("a start for an older generation returns the newer run, active or ended", async () => {
+    const at = (generation: number) => ({ key: "k", origin: { uid: "u", generation } });
+    await store.start(newRun("b", at(2)));
+    const older = newRun("a", { ...at(1), onExisting: "supersede" });
+    expect(await store.start(older)).toEqual({ kind: "attached", id: "b" });
+    await store.leave(await claim(store, "b"), done);
+    expect(await store.start(older)).toEqual({ kind: "attached", id: "b" });
+  });
+
+  test("buffers 1,000 signals, and rejects the next", async () => {
+    await store.start(newRun("a"));
+    const send = (id: number) => store.signal(ref("a"), { name: "n", id: String(id) });
+    const answers = new Set<string>();
+    for (let id = 0; id < 1_000; id += 1) answers.add(await send(id));
+    expect([...answers]).toEqual(["stored"]);
+    expect([await send(1_000), await send(0)]).toEqual(["full", "duplicate"]);
+  });
+
+  describe("after the retention of a run for an object", () => {
+    const object = "pools/default/nodepools.x/_/web";
+    const forWeb = (generation?: number, uid = "u"): Partial<NewRun> => ({
+      key: "k",
+      origin: { uid, object, ...(generation === undefined ? {} : { generation }) },
+    });
+    const error = { code: "step_failed", message: "no" };
+
+    test.each<{ how: Leave; end: unknown }>([
+      { how: done, end: { status: "done", result: 7 } },
+      { how: { kind: "failed", error }, end: { status: "failed", error } },
+      { how: { kind: "cancelled", error }, end: { status: "cancelled", error } },
+      { how: { kind: "done", result: "x".repeat(5_000) }, end: { status: "done" } },
+    ])("a start returns its end: $how.kind", async ({ how, end }) => {
+      await complete(store, newRun("a", forWeb(1)), how);
+      await side.expire();
+      expect(await store.get(ref("a"))).toBeUndefined();
+      const again = newRun("a", forWeb(1));
+      expect(await store.start(again)).toEqual({ kind: "attached", id: "a", end });
+      await side.expire();
+      expect(await store.start(again)).toEqual({ kind: "attached", id: "a", end });
+    });
+
+    test.each([
+      { title: "the same generation, with another id", run: newRun("b", forWeb(1)), starts: true },
+      { title: "a newer generation", run: newRun("b", forWeb(2)), starts: true },
+      { title: "an older generation", run: newRun("b", forWeb(0)), starts: false },
+      { title: "a recreated object", run: newRun("a", forWeb(1, "v")), starts: true },
+      { title: "a retry", run: newRun("a~2", forWeb(1)), starts: true },
+      { title: "no object", run: newRun("a", { key: "k" }), starts: true },
+    ])("$title starts: $starts", async ({ run, starts }) => {
+      await complete(store, newRun("a", forWeb(1)));
+      await side.expire();
+      expect((await store.start(run)).kind).toBe(starts ? "created" : "attached");
+    });
+
+    test("a kind without a generation is known by the id", async () => {
+      await complete(store, newRun("a", forWeb()));
+      await side.expire();
+      expect(await store.start(newRun("a", forWeb()))).toMatchObject({ kind: "attached" });
+      expect(await store.start(newRun("b", forWeb()))).toEqual({ kind: "created" });
+    });
+
+    test("the end of a retry replaces that of the run", async () => {
+      await complete(store, newRun("a", forWeb(1)), { kind: "failed", error });
+      await complete(store, newRun("a~2", forWeb(1)));
+      await side.expire();
+      expect(await store.start(newRun("a", forWeb(1)))).toEqual({
+        kind: "attached",
+        id: "a~2",
+        end: { status: "done", result: 7 },
+      });
+    });
+
+    test("a released end expires, unless a start for the object comes first", async () => {
+      await complete(store, newRun("a", forWeb(1)));
+      await side.expire();
+      await store.releaseEnd("w", "k");
+      expect(await store.start(newRun("a", forWeb(1)))).toMatchObject({ kind: "attached" });
+      await side.expire();
+      expect(await store.start(newRun("a", forWeb(1)))).toMatchObject({ kind: "attached" });
+      await store.releaseEnd("w", "k");
+      await side.expire();
+      expect(await store.start(newRun("a", forWeb(1)))).toEqual({ kind: "created" });
+    });
+  });
+});
+
+test("the sweep returns each kept end once per interval, for its object to be checked", async () => {
+  const { store } = openRedis();
+  const prefix = `${harness.prefix}:${serial - 1}`;
+  const { lastChecks } = runNames(prefix, "c", "w");
+  const object = "pools/default/nodepools.x/_/web";
+  await complete(store, newRun("a", { key: "k", origin: { uid: "u", generation: 1, object } }));
+  expect((await store.overdue("w")).ends).toEqual([]);
+  await harness.redis.zadd(lastChecks, "0", "k", "0", "expired");
+  expect((await store.overdue("w")).ends).toEqual([{ key: "k", object }]);
+  expect((await store.overdue("w")).ends).toEqual([]);
+  expect(await harness.redis.zrange(lastChecks, "0", "-1")).toEqual(["k"]);
+  await store.releaseEnd("w", "k");
+  expect(await harness.redis.exists(lastChecks)).toBe(0);
+});
+
+const IDS = ["a", "b", "c", "a~2"] as const;
+const id = fc.constantFrom(...IDS);
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+const step = fc.constantFrom("s", "t");
+const small = fc.constantFrom<unknown>(1, "x", null, { b: [1] });
+const failure = fc.constantFrom({ code: "x", message: "y" });
+const origin = fc.record(
+  {
+    uid: fc.constantFrom("u", "v"),
+    generation: fc.integer({ min: 1, max: 3 }),
+    object: fc.constantFrom("pools/default/nodepools.x/_/web"),
+  },
+  { requiredKeys: ["uid"] },
+);
+const leaves: fc.Arbitrary<Leave> = fc.oneof(
+  fc.constant<Leave>({ kind: "waiting", waits: [{ step: "s", kind: "signal" }] }),
+  fc.constant<Leave>({ kind: "waiting", objects: ["x/v1/x/default/o"] }),
+  fc.constant<Leave>({ kind: "blocked", reason: "why", untilMs: 5_000 }),
+  failure.map((error): Leave => ({ kind: "compensating", failing: { status: "failed", error } })),
+  small.map((result): Leave => ({ kind: "done", result })),
+  fc
+    .record({ kind: fc.constantFrom("failed", "cancelled"), error: failure })
+    .map((leave): Leave => leave),
+);
+
+type Op =
+  | { readonly op: "start"; readonly run: NewRun }
+  | { readonly op: "claim"; readonly id: string; readonly lease: number; readonly anew: boolean }
+  | {
+      readonly op: "commit";
+      readonly id: string;
+      readonly old: boolean;
+      readonly step: string;
+      readonly value: unknown;
+      readonly takes: boolean;
+      readonly cancels: boolean;
+    }
+  | {
+      readonly op: "note";
+      readonly id: string;
+      readonly old: boolean;
+      readonly step: string;
+      readonly keep: boolean;
+    }
+  | { readonly op: "watch"; readonly id: string; readonly old: boolean }
+  | { readonly op: "leave"; readonly id: string; readonly old: boolean; readonly how: Leave }
+  | { readonly op: "signal"; readonly id: string; readonly signal: string }
+  | { readonly op: "cancel"; readonly id: string }
+  | { readonly op: "release"; readonly key: string }
+  | { readonly op: "expire" };
+
+const key = fc.constantFrom("k", "l");
+const start = fc
+  .record({
+    id,
+    key: maybe(key),
+    onExisting: maybe(fc.constantFrom("attach", "reject", "supersede")),
+    parent: maybe(fc.constant(ref("parent"))),
+    by: maybe(fc.constant("ann")),
+    notify: maybe(fc.constant("pools/default/nodepools.x/_/web")),
+    origin: maybe(origin),
+  })
+  .map(({ id: run, ...more }) => ({
+    op: "start" as const,
+    run: JSON.parse(JSON.stringify(newRun(run, more as Partial<NewRun>))) as NewRun,
+  }));
+const old = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(false) },
+  { weight: 1, arbitrary: fc.constant(true) },
+);
+const ops: fc.Arbitrary<readonly Op[]> = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: start },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        op: fc.constant("claim" as const),
+        id,
+        lease: fc.integer({ min: 1, max: 5 }),
+        anew: fc.boolean(),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        op: fc.constant("commit" as const),
+        id,
+        old,
+        step,
+        value: small,
+        takes: fc.boolean(),
+        cancels: fc.boolean(),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ op: fc.constant("note" as const), id, old, step, keep: fc.boolean() }),
+    },
+    { weight: 1, arbitrary: fc.record({ op: fc.constant("watch" as const), id, old }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({ op: fc.constant("leave" as const), id, old, how: leaves }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        op: fc.constant("signal" as const),
+        id,
+        signal: fc.constantFrom("1", "2", "3"),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ op: fc.constant("cancel" as const), id }) },
+    { weight: 1, arbitrary: fc.record({ op: fc.constant("release" as const), key }) },
+    { weight: 1, arbitrary: fc.constant({ op: "expire" as const }) },
+  ),
+  { minLength: 10, maxLength: 60 },
+);
+
+/** Applies calls to a store as executions do: with what they claimed, possibly before another one did. */
+class Caller {
+  readonly #side: Side;
+  readonly #held = new Map<string, Held[]>();
+
+  constructor(side: Side) {
+    this.#side = side;
+  }
+
+  async apply(op: Op): Promise<unknown> {
+    return await this.#apply(op).catch((error: unknown) => ensureError(error).name);
+  }
+
+  async #apply(op: Op): Promise<unknown> {
+    const { store } = this.#side;
+    switch (op.op) {
+      case "start":
+        return await store.start(op.run);
+      case "claim": {
+        const claimed = await store.claim(ref(op.id), {
+          lease: op.lease,
+          owner: `o${op.lease}`,
+          anew: op.anew,
+        });
+        if (claimed.kind === "held")
+          this.#held.set(op.id, [...(this.#held.get(op.id) ?? []), claimed]);
+        return claimed;
+      }
+      case "signal":
+        return await store.signal(ref(op.id), { name: "n", id: op.signal });
+      case "cancel":
+        return await store.cancel(ref(op.id), { by: "ann" });
+      case "release":
+        return await store.releaseEnd("w", op.key);
+      case "expire":
+        return await this.#side.expire();
+      default:
+        return await this.#write(op);
+    }
+  }
+
+  async #write(op: Extract<Op, { op: "commit" | "note" | "watch" | "leave" }>): Promise<unknown> {
+    const { store } = this.#side;
+    const claims = this.#held.get(op.id) ?? [];
+    const held = op.old ? claims[0] : claims.at(-1);
+    if (held === undefined) return undefined;
+    switch (op.op) {
+      case "commit": {
+        const record: StepRecord = { kind: "step", value: op.value };
+        const [taken] = op.takes ? held.signals : [];
+        return await store.commit(held, op.step, record, {
+          cancels: op.cancels && held.run.cancel !== undefined,
+          sleepMs: 5,
+          ...(taken === undefined ? {} : { taken }),
+        });
+      }
+      case "note":
+        return await store.note(held, op.step, { attempts: 1, delayMs: 5, keep: op.keep });
+      case "watch":
+        return await store.watch(held, ["x/v1/x/default/o"]);
+      case "leave":
+        return await store.leave(held, op.how);
+    }
+  }
+
+  async state(): Promise<unknown> {
+    const { store } = this.#side;
+    const runs = await Promise.all(
+      IDS.map(async (run) => ({
+        run: await store.get(ref(run)),
+        overview: await store.peek(ref(run)),
+        steps: await store.steps(ref(run)),
+        signals: await store.unconsumedSignals(ref(run)),
+      })),
+    );
+    return { runs, cancelling: await store.cancelling("w") };
+  }
+}
+
+/** Without times, which two clocks give. */
+function comparable(value: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(value ?? null, (name, member: unknown) => {
+      if (name === "bytes" || name.endsWith("Ms") || name === "waitingUntil") return undefined;
+      if (member instanceof Map) return Object.fromEntries(member);
+      return member instanceof Set ? [...(member as Set<string>)].toSorted() : member;
+    }),
+  );
+}
+
+test(`both stores give the same answers to random calls (KONVERGE_TEST_SEED=${seed})`, async () => {
+  const property = fc.asyncProperty(ops, async (calls) => {
+    const [memory, redis] = [new Caller(openMemory()), new Caller(openRedis())];
+    for (const [at, op] of calls.entries()) {
+      const label = `call ${at} ${JSON.stringify(op)}`;
+      const answers = [await memory.apply(op), await redis.apply(op)];
+      expect(comparable(answers[0]), label).toEqual(comparable(answers[1]));
+      expect(comparable(await memory.state()), label).toEqual(comparable(await redis.state()));
+    }
+  });
+  await fc.assert(property, { seed, numRuns });
+});
