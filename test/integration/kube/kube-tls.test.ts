@@ -1,9 +1,20 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
-import { connect, createServer as createTcpServer, type AddressInfo } from "node:net";
+import {
+  connect,
+  createServer as createTcpServer,
+  type AddressInfo,
+  type Server,
+  type Socket,
+} from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import type { TLSSocket } from "node:tls";
+import {
+  createServer as createTlsServer,
+  getCACertificates,
+  setDefaultCACertificates,
+  type TLSSocket,
+} from "node:tls";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { ConfigMap } from "@konverge/kube/kinds";
 import {
@@ -208,37 +219,54 @@ test("KUBECONFIG lists files: cluster, user and context may come from three, and
   expect(await call(client)).toEqual(all({ token: "listed" }));
 });
 
-test("HTTPS_PROXY: calls share tunnels through the proxy, and NO_PROXY bypasses it", async () => {
-  const { port } = new URL(server.url);
-  const requested: string[] = [];
-  const proxy = createTcpServer((socket) => {
-    socket.once("data", (head) => {
-      requested.push(head.toString().split(" HTTP", 1)[0] ?? "");
-      const upstream = connect(Number(port), "127.0.0.1", () => {
-        socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
-        socket.pipe(upstream).pipe(socket);
+const proxies: [string, (onSocket: (socket: Socket) => void) => Server][] = [
+  ["http", (onSocket) => createTcpServer(onSocket)],
+  [
+    "https",
+    (onSocket) => {
+      // An authority that the process trusts, for a proxy without a name.
+      const issuer = createCertificateAuthority();
+      const before = getCACertificates();
+      setDefaultCACertificates([...before, issuer.ca]);
+      onTestFinished(() => setDefaultCACertificates(before));
+      return createTlsServer(issuer.issue("proxy", ["127.0.0.1"]), onSocket);
+    },
+  ],
+];
+test.each(proxies)(
+  "HTTPS_PROXY by %s and IP address: calls share tunnels through the proxy, and NO_PROXY bypasses it",
+  async (protocol, listen) => {
+    const { port } = new URL(server.url);
+    const requested: string[] = [];
+    const proxy = listen((socket) => {
+      socket.once("data", (head) => {
+        requested.push(head.toString().split(" HTTP", 1)[0] ?? "");
+        const upstream = connect(Number(port), "127.0.0.1", () => {
+          socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+          socket.pipe(upstream).pipe(socket);
+        });
+        for (const end of [socket, upstream]) end.on("error", () => upstream.destroy());
       });
-      for (const end of [socket, upstream]) end.on("error", () => upstream.destroy());
     });
-  });
-  await new Promise<void>((resolve) => {
-    proxy.listen(0, "127.0.0.1", resolve);
-  });
-  onTestFinished(() => void proxy.close());
-  write("ca.crt", authority.ca);
-  const path = write("config", kubeconfig({ token: "far" }, `https://api.internal:${port}`));
-  const HTTPS_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  const client = open({ kubeconfigPath: path, env: { HTTPS_PROXY } });
-  expect(await call(client)).toEqual(all({ token: "far" }));
-  expect(new Set(requested)).toEqual(new Set([`CONNECT api.internal:${port}`]));
-  expect(requested.length).toBeLessThanOrEqual(KEPT);
-  expect(handshakes).toBe(requested.length);
-  const around = loadKubeCredentials({
-    kubeconfigPath: path,
-    env: { HTTPS_PROXY, NO_PROXY: ".internal" },
-  });
-  expect(around.proxyUrl).toBeUndefined();
-});
+    await new Promise<void>((resolve) => {
+      proxy.listen(0, "127.0.0.1", resolve);
+    });
+    onTestFinished(() => void proxy.close());
+    write("ca.crt", authority.ca);
+    const path = write("config", kubeconfig({ token: "far" }, `https://api.internal:${port}`));
+    const HTTPS_PROXY = `${protocol}://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const client = open({ kubeconfigPath: path, env: { HTTPS_PROXY } });
+    expect(await call(client)).toEqual(all({ token: "far" }));
+    expect(new Set(requested)).toEqual(new Set([`CONNECT api.internal:${port}`]));
+    expect(requested.length).toBeLessThanOrEqual(KEPT);
+    expect(handshakes).toBe(requested.length);
+    const around = loadKubeCredentials({
+      kubeconfigPath: path,
+      env: { HTTPS_PROXY, NO_PROXY: ".internal" },
+    });
+    expect(around.proxyUrl).toBeUndefined();
+  },
+);
 
 test("rejects a server with an untrusted certificate before sending a token", async () => {
   write("ca.crt", createCertificateAuthority().ca);

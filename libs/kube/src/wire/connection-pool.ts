@@ -1,4 +1,5 @@
 import { defined } from "@konverge/core";
+import { isIP } from "node:net";
 import { Pool, ProxyAgent, type Dispatcher } from "undici";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import type { TlsMaterial } from "../credentials/tls-material.ts";
@@ -55,6 +56,20 @@ export function createConnectionPool({
   };
 }
 
+/** Connects to a proxy. undici names the proxy's host in the TLS handshake, where TLS allows no IP address. */
+function openProxy(origin: URL, { connect, ...options }: Pool.Options): Dispatcher {
+  if (typeof connect !== "function")
+    return new Pool(origin, { ...options, ...defined({ connect }) });
+  return new Pool(origin, {
+    ...options,
+    connect: ({ servername, ...target }, done) => {
+      const isNamed =
+        servername !== undefined && isIP(servername.replace(/^\[(.*)\]$/, "$1")) === 0;
+      connect(isNamed ? { ...target, servername } : target, done);
+    },
+  });
+}
+
 function open(
   origin: string,
   tls: TlsMaterial,
@@ -74,7 +89,10 @@ function open(
     headersTimeout: 0,
     bodyTimeout: 0,
   };
-  if (proxyUrl !== undefined) return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: tls });
+  if (proxyUrl !== undefined) {
+    const clientFactory = openProxy;
+    return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: tls, clientFactory });
+  }
   return new Pool(origin, {
     ...options,
     connect: { ...tls, timeout: CONNECT_MS, keepAlive: true, keepAliveInitialDelay: 30_000 },

@@ -54,6 +54,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   #aborted: { readonly reason: unknown } | undefined;
+  #hasEnded = false;
   #status = 0;
   #headers: HttpAnswer["headers"] = {};
 
@@ -93,20 +94,21 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#onEnd();
-    this.#settle();
-    const [first] = this.#chunks;
-    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks);
-    this.#answer.resolve({
-      status: this.#status,
-      headers: this.#headers,
-      body: body.toString("utf8"),
-    });
+    this.#end();
+    try {
+      const body = this.#readBody();
+      this.#answer.resolve({ status: this.#status, headers: this.#headers, body });
+    } catch (error) {
+      const bytes = this.#chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+      const message = `${nameServer(this.#request)} returned ${bytes} bytes, more than one string can hold; read in pages`;
+      this.#answer.reject(
+        new KonvergeError("kube_unreachable", message, { cause: ensureError(error) }),
+      );
+    }
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#onEnd();
-    this.#settle();
+    this.#end();
     if (this.#aborted === undefined) this.#answer.reject(networkError(this.#request, error));
   }
 
@@ -116,6 +118,19 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#settle();
     this.#answer.reject(reason);
     this.#controller?.abort(ensureError(reason));
+  }
+
+  #readBody(): string {
+    const [first] = this.#chunks;
+    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks);
+    return body.toString("utf8");
+  }
+
+  /** The dispatcher reports an error of the end of a response as another end. */
+  #end(): void {
+    if (!this.#hasEnded) this.#onEnd();
+    this.#hasEnded = true;
+    this.#settle();
   }
 
   #settle(): void {
