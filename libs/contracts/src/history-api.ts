@@ -112,7 +112,7 @@ export const contentionReportSchema = z.object({
     z.object({ ...object, manager: z.string(), path: z.string(), count: z.number() }),
   ),
   loops: z.array(loopStateSchema.extend({ key: z.string() })),
-  /** Attempts with conflicts by controller and manager, most first; from the last 1,000 such attempts of the period. */
+  /** Attempts with conflicts by controller and manager, most first. */
   competingManagers: z.array(
     z.object({ controller: z.string(), manager: z.string(), attempts: z.number() }),
   ),

@@ -15,6 +15,7 @@ export type {
 export type { AttemptRow } from "./history/attempt-row.ts";
 export { createHistoryReader } from "./history/history-reader.ts";
 export type { AttemptPage, AttemptQuery } from "./history/attempt-search.ts";
+export type { ScanOptions } from "./contract/scan-options.ts";
 export type {
   ContentionEntry,
   ContentionReport,

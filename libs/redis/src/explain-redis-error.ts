@@ -36,9 +36,10 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
     "the ACL denies the command; allow the user the keys and channels under the prefix",
   ],
   [
-    /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENOENT|no answer within|connection is closed/i,
+    /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENOENT|no connection within|connection is closed/i,
     "start Redis, or correct KONVERGE_REDIS_URL",
   ],
+  [/no answer within/, "Redis or this process is stalled or overloaded; check the load of both"],
   [
     /All sentinels are unreachable/,
     "the Sentinels do not answer or have no primary of that name; correct the URL",

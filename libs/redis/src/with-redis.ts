@@ -6,7 +6,8 @@ import type { RedisClient } from "./redis-target.ts";
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Runs `call` as soon as the connection is up.
+ * Runs `call` as soon as the connection is up. The deadline is for one round trip: a loop of several calls this function for
+ * each.
  * @throws KonvergeError `redis_unavailable` if it did not succeed within `deadlineMs`, with the last connection error
  */
 export async function withRedis<T>(
@@ -16,8 +17,10 @@ export async function withRedis<T>(
 ): Promise<T> {
   const link = linkOf(redis);
   const deadline = Promise.withResolvers<never>();
-  const giveUp = () =>
-    deadline.reject(link.lastError ?? new Error(`no answer within ${deadlineMs} ms`));
+  const giveUp = () => {
+    const missing = redis.status === "ready" ? "no answer" : "no connection";
+    deadline.reject(link.lastError ?? new Error(`${missing} within ${deadlineMs} ms`));
+  };
   // After a stall of this process, timers run before the sockets are read: an answer that has arrived still counts.
   const timer = setTimeout(() => setImmediate(giveUp), deadlineMs);
   try {

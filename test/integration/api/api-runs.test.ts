@@ -181,7 +181,7 @@ test("retries a failed run as a new run or from the failed step, with an audit e
   expect(await problemIn(await retry())).toMatchObject({ status: 409, code: "run_ended" });
   const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
   expect(items.filter(({ action }) => action === "run.retry")).toMatchObject([
-    { ...author, controller: "workflow.approved", name: "r", filter: "from the failed step" },
+    { ...author, controller: "workflow.approved", name: "r", filter: "the same run" },
     { ...author, controller: "workflow.approved", name: "r", filter: "new run r~2" },
   ]);
 });

@@ -4,7 +4,7 @@ import { startRedis } from "@konverge/infra-redis";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { formatKey } from "@konverge/core";
+import { formatKey, parseKey } from "@konverge/core";
 import { Redis } from "ioredis";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { CLUSTER, keyOf, useQueues, workOn } from "./queue-harness.ts";
@@ -167,6 +167,66 @@ test("a search continues at its cursor, beyond the limit of one call", async () 
   expect(first.items).toEqual([]);
   const second = await reader.search({ ...query, cursor: first.next });
   expect(second).toMatchObject({ items: [{ errorCode: "kube_api.Forbidden" }] });
+});
+
+test("a search ends after its budget with a cursor, and takes a turn per round trip", async () => {
+  const { writer, reader } = open(harness.url, harness.prefix, 1_000_000_000);
+  const rows = Array.from({ length: 4_000 }, (_, serial) => ({
+    row: rowOf(`n-${serial}`),
+    recordBytes: 0,
+  }));
+  await writer.flush({ ...NOTHING, rows });
+  let turns = 0;
+  const scan = (budgetMs: number) => {
+    const scanned: number[] = [];
+    const page = reader.search(
+      { limit: 10, name: "nowhere" },
+      {
+        budgetMs,
+        onScanned: (count) => scanned.push(count),
+        async turn(read) {
+          turns++;
+          return await read();
+        },
+      },
+    );
+    return page.then(({ next }) => ({ next, scanned }));
+  };
+  expect(await scan(0)).toEqual({ next: expect.any(String), scanned: [1_000] });
+  expect(await scan(Infinity)).toEqual({ scanned: [1_000, 1_000, 1_000, 1_000, 0] });
+  expect(turns).toBe(6);
+});
+
+test("counts competing managers of all attempts, by hour and namespace", async () => {
+  const { writer, reader } = open(harness.url, harness.prefix, 1_000_000_000);
+  const hourMs = 3_600_000;
+  const rowsAt = (startedAtMs: number) =>
+    Array.from({ length: 1_500 }, (_, serial) => ({
+      row: rowOf(`n-${serial}`, { managers: ["hpa", "argocd"], startedAtMs }),
+      recordBytes: 0,
+    }));
+  const now = Date.now();
+  await writer.flush({ ...NOTHING, rows: [...rowsAt(now), ...rowsAt(now - 5 * hourMs)] });
+  const sums = async (hours: number, namespaces?: string[]) =>
+    (await reader.competingManagers(hours, namespaces)).map(({ manager, attempts }) => [
+      manager,
+      attempts,
+    ]);
+  const { namespace = "_" } = parseKey(rowOf("n").key);
+  expect(await sums(1)).toEqual(
+    expect.arrayContaining([
+      ["hpa", 1_500],
+      ["argocd", 1_500],
+    ]),
+  );
+  expect(await sums(6)).toEqual(
+    expect.arrayContaining([
+      ["hpa", 3_000],
+      ["argocd", 3_000],
+    ]),
+  );
+  expect(await sums(6, [namespace, "x"])).toHaveLength(2);
+  expect(await sums(6, ["x"])).toEqual([]);
 });
 
 test("limits contention to a number of pairs per object and of members per sorted set", async () => {

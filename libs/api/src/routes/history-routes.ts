@@ -15,6 +15,9 @@ import type { QueueAccess } from "../queues/queue-access.ts";
 import { route, type Route } from "../http/route.ts";
 import { readContentionReport, resourceOf, rollupOf, summaryOf } from "../views/history-view.ts";
 
+/** Time after which a search answers what it has found, in ms. */
+const SEARCH_MS = 500;
+
 /** Attempts, contention and counts of a cluster. */
 export function historyRoutes(access: QueueAccess): Route[] {
   return [
@@ -31,11 +34,11 @@ export function historyRoutes(access: QueueAccess): Route[] {
         const { cluster, kind, error, ...rest } = query;
         demandSome(caller, query);
         const history = await access.history(cluster);
-        const page = await history.search({
-          ...rest,
-          errorCode: error,
-          resource: kind === undefined ? undefined : await resourceOf(access, cluster, kind),
-        });
+        const resource = kind === undefined ? undefined : await resourceOf(access, cluster, kind);
+        const page = await history.search(
+          { ...rest, errorCode: error, resource },
+          { budgetMs: SEARCH_MS },
+        );
         const visible = page.items.filter(({ key }) => covers(caller.scope, placeOf(key)));
         return { items: visible.map(summaryOf), ...defined({ next: page.next }) };
       },

@@ -74,7 +74,7 @@ export function runActionRoutes(access: QueueAccess): Route[] {
         const version = announced.get(ref.workflow);
         const next = await workflows.retry(ref, { ...body, ...defined({ version }) });
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
-        const filter = next.id === ref.id ? "from the failed step" : `new run ${next.id}`;
+        const filter = next.id === ref.id ? "the same run" : `new run ${next.id}`;
         audit({ action: "run.retry", ...where, filter, reason: body.reason }, body.by);
         headers["location"] = `/v1/runs/${encodeURIComponent(formatRunId(next, cluster))}`;
         return await readRun({ ...found, ref: next });

@@ -17,8 +17,6 @@ import type { QueueAccess } from "../queues/queue-access.ts";
 
 const HOURS_OF_LOOPS = 1;
 const OUTCOME = "outcome.";
-const MOST_CONTESTED = 1_000;
-const HOUR_MS = 3_600_000;
 
 /** An object without its controller. */
 export interface ObjectPlace {
@@ -35,13 +33,13 @@ export async function readContentionReport(
   { cluster, hours }: { readonly cluster: string; readonly hours: number },
 ): Promise<ContentionReport> {
   const history = await access.history(cluster);
-  const [{ contendedObjects, ownershipFlips, loops }, contested] = await Promise.all([
+  const { controllers, namespaces } = caller.scope;
+  const [{ contendedObjects, ownershipFlips, loops }, competingManagers] = await Promise.all([
     history.contentionReport(hours),
-    history.search({ limit: MOST_CONTESTED, contested: true }),
+    history.competingManagers(hours, namespaces),
   ]);
   const isVisible = await objectFilter(access, caller, cluster);
   const isCovered = (key: string) => covers(caller.scope, placeOf(key));
-  const since = Date.now() - hours * HOUR_MS;
   return {
     contendedObjects: contendedObjects
       .map(({ object, conflicts }) => ({ ...objectOf(object), conflicts }))
@@ -53,8 +51,8 @@ export async function readContentionReport(
       const state = isCovered(key) ? loopOf(text) : undefined;
       return state === undefined ? [] : [{ key, ...state }];
     }),
-    competingManagers: competingManagersOf(
-      contested.items.filter(({ key, startedAtMs }) => isCovered(key) && startedAtMs >= since),
+    competingManagers: competingManagers.filter(
+      ({ controller }) => controllers?.includes(controller) ?? true,
     ),
   };
 }
@@ -78,20 +76,6 @@ export async function readContention(access: QueueAccess, key: ObjectKey): Promi
     })),
     ...defined({ loop }),
   };
-}
-
-/** Counts the attempts with conflicts by controller and competing manager, most first. */
-function competingManagersOf(rows: readonly AttemptRow[]): ContentionReport["competingManagers"] {
-  const sums = new Map<string, ContentionReport["competingManagers"][number]>();
-  for (const { key, managers } of rows) {
-    const { controller } = parseKey(key);
-    for (const manager of managers) {
-      const pair = JSON.stringify([controller, manager]);
-      const { attempts } = sums.get(pair) ?? { attempts: 0 };
-      sums.set(pair, { controller, manager, attempts: attempts + 1 });
-    }
-  }
-  return [...sums.values()].toSorted((one, other) => other.attempts - one.attempts);
 }
 
 export function rollupOf({ atMs, counts }: Rollup): Rollups["items"][number] {

@@ -1,5 +1,6 @@
 import type { ObjectKey } from "@konverge/core";
 import type { KeyState } from "./key-state.ts";
+import type { ScanOptions } from "./scan-options.ts";
 import type { OperatorAction, Pause, PauseScope } from "./pause.ts";
 
 /** A logged operator action with its time (ISO 8601). `scope` is text: a key, a namespace or the controller. */
@@ -34,8 +35,8 @@ export interface KeyPage {
   /** By key. */
   readonly items: readonly KeySummary[];
   /**
-   * Present if more keys may follow. A short or empty page can have it: a call reads 10,000 keys at most, so that no search
-   * delays the queue.
+   * Present if more keys may follow. A short or empty page can have it: a call reads 10,000 keys at most, and ends after its
+   * budget of time, so that no search delays the queue.
    */
   readonly next?: string;
 }
@@ -65,7 +66,7 @@ export interface QueueControl {
   listPauses(): Promise<Pause[]>;
   /** Cancels a request. @throws KonvergeError `not_found` for an unknown id. */
   cancel(requestId: string, action: OperatorAction): Promise<CancelResult>;
-  listKeys(query?: KeyQuery): Promise<KeyPage>;
+  listKeys(query?: KeyQuery, options?: ScanOptions): Promise<KeyPage>;
   /**
    * Requests dead-lettered keys as user requests, which resets their counters. Returns the number of keys.
    * @throws KonvergeError `not_found` for a single key that is not dead-lettered.

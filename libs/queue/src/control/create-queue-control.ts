@@ -28,7 +28,7 @@ export function createQueueControl(options: QueueControlOptions): QueueControl {
   return {
     ...pausesOf(options),
     cancel: (requestId, given) => cancelRequest(options, requestId, given),
-    listKeys: (query = {}) => withRedis(redis, () => index.list(query)),
+    listKeys: (query = {}, scan = {}) => index.list(query, scan),
     release: createDeadLetterRelease({ ...options, index }),
     async listOperatorActions() {
       const stored = await withRedis(redis, () => redis.lrange(names.actions, 0, ACTIONS_KEPT - 1));

@@ -1,5 +1,6 @@
 import { KonvergeError } from "@konverge/core";
-import { type RedisClient } from "@konverge/redis";
+import { withRedis, type RedisClient } from "@konverge/redis";
+import type { ScanOptions } from "../contract/scan-options.ts";
 import { HASH_FIELDS, keyStateOf } from "./key-reader.ts";
 import { namespaceOf, pauseFieldsOf } from "../contract/pause-scope.ts";
 import type { KeyFilter, KeyPage, KeyQuery, KeySummary } from "../contract/queue-control.ts";
@@ -13,7 +14,7 @@ const PAGE = 500;
 
 /** Lists and searches keys by name, which BullMQ does not support. */
 export interface KeyIndex {
-  list(query: KeyQuery): Promise<KeyPage>;
+  list(query: KeyQuery, options?: ScanOptions): Promise<KeyPage>;
   /** Returns matching dead-lettered keys after `after`, with `next` if more may follow. */
   deadPage(
     filter: Omit<KeyFilter, "phase">,
@@ -23,15 +24,19 @@ export interface KeyIndex {
 
 export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex {
   const page = (set: string, after: string) =>
-    redis.zrangebylex(set, after === "" ? "-" : `(${after}`, "+", "LIMIT", 0, PAGE);
+    withRedis(redis, () =>
+      redis.zrangebylex(set, after === "" ? "-" : `(${after}`, "+", "LIMIT", 0, PAGE),
+    );
 
   const summaries = async (ids: readonly string[]): Promise<KeySummary[]> => {
     if (ids.length === 0) return [];
-    const [hashes, timers, pauses] = await Promise.all([
-      Promise.all(ids.map((id) => redis.hmget(names.keyHash(id), ...HASH_FIELDS))),
-      redis.zmscore(names.timers, ...ids),
-      redis.hgetall(names.pauses),
-    ]);
+    const [hashes, timers, pauses] = await withRedis(redis, () =>
+      Promise.all([
+        Promise.all(ids.map((id) => redis.hmget(names.keyHash(id), ...HASH_FIELDS))),
+        redis.zmscore(names.timers, ...ids),
+        redis.hgetall(names.pauses),
+      ]),
+    );
     return ids.flatMap((id, index) => {
       const values = hashes[index] ?? [];
       // The hash has expired: its object was deleted long ago.
@@ -48,18 +53,28 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
   };
 
   return {
-    async list(query) {
+    async list(query, { turn, budgetMs = Infinity, onScanned } = {}) {
       const { phase, after = "", limit = DEFAULT_LIMIT } = query;
       checkLimit(limit);
       const namespaces = wantedNamespaces(query);
       const matches = matcher(namespaces, query.name);
       const set = phase === "deadLettered" ? names.dead : names.index;
       const items: KeySummary[] = [];
+      const endMs = performance.now() + budgetMs;
       let cursor = after;
-      for (let looked = 0; looked < MOST_LOOKED_AT;) {
-        const ids = await page(set, cursor);
+      for (
+        let looked = 0;
+        looked < MOST_LOOKED_AT && (looked === 0 || performance.now() < endMs);
+      ) {
+        const from = cursor;
+        const read = async () => {
+          const ids = await page(set, from);
+          return { ids, found: await summaries(ids.filter(matches)) };
+        };
+        const { ids, found } = await (turn === undefined ? read() : turn(read));
         looked += ids.length;
-        for (const summary of await summaries(ids.filter(matches))) {
+        onScanned?.(ids.length);
+        for (const summary of found) {
           if (phase !== undefined && summary.phase !== phase) continue;
           items.push(summary);
           if (items.length === limit) return { items, next: summary.key };

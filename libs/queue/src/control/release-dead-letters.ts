@@ -61,7 +61,7 @@ export function createDeadLetterRelease(
       let after: string | undefined = "";
       while (after !== undefined) {
         const from: string = after;
-        const page = await withRedis(redis, () => index.deadPage(selection.match, from));
+        const page = await index.deadPage(selection.match, from);
         if (!dryRun) await request(page.ids, action, via);
         count += page.ids.length;
         after = page.next;

@@ -44,9 +44,9 @@ export function createShardedControl(
     },
     cancel: async (requestId, action) =>
       await home(parseRequestId(requestId).key).cancel(requestId, action),
-    async listKeys(query = {}) {
+    async listKeys(query = {}, scan = {}) {
       return merge(
-        await Promise.all(shards.map((shard) => shard.listKeys(query))),
+        await Promise.all(shards.map((shard) => shard.listKeys(query, scan))),
         query.limit ?? DEFAULT_LIMIT,
       );
     },

@@ -14,6 +14,9 @@ export interface HistoryNames {
   /** Sorted sets, one per hour: objects by conflicts, fields by flips. */
   readonly contended: (hour: number) => string;
   readonly ownershipFlips: (hour: number) => string;
+  /** Sorted sets, one per hour: attempts with a conflict by controller and manager, and by these and namespace. */
+  readonly competing: (hour: number) => string;
+  readonly competingIn: (hour: number) => string;
   readonly rollup: (controller: string, minute: number) => string;
   /** Exists while a report counts as made. */
   readonly said: (what: string) => string;
@@ -34,6 +37,8 @@ export function historyNames(prefix: string, cluster: string, shards = 1): Histo
     contention: (object) => `${root}/contention/${object}`,
     contended: (hour) => `${root}/contended/${hour}`,
     ownershipFlips: (hour) => `${root}/ownership-flips/${hour}`,
+    competing: (hour) => `${root}/competing/${hour}`,
+    competingIn: (hour) => `${root}/competing-in/${hour}`,
     rollup: (controller, minute) => `${root}/rollup/${encodeURIComponent(controller)}/${minute}`,
     said: (what) => `${root}/said/${what}`,
   };

@@ -8,9 +8,12 @@ import {
 } from "@konverge/redis";
 import { decodeRow, type AttemptRow } from "./attempt-row.ts";
 import { searchAttempts, type AttemptPage, type AttemptQuery } from "./attempt-search.ts";
+import type { ScanOptions } from "../contract/scan-options.ts";
 import { HOUR_MS, historyNames, MINUTE_MS, type HistoryNames } from "./history-names.ts";
 
 const MOST_CONTENDED = 100;
+/** Minutes of counters per round trip. */
+const MINUTES_AT_ONCE = 240;
 
 /** A field manager and a field in contention for an object. */
 export interface ContentionEntry {
@@ -39,6 +42,13 @@ export interface ContentionReport {
   readonly loops: ReadonlyMap<string, string>;
 }
 
+export interface CompetingManager {
+  readonly controller: string;
+  readonly manager: string;
+  /** Attempts of the controller that conflicted with a write of the manager. */
+  readonly attempts: number;
+}
+
 /** Counters of one minute, by name, such as `outcome.done`, `conflicts`, `ms`. */
 export interface Rollup {
   readonly atMs: number;
@@ -48,10 +58,12 @@ export interface Rollup {
 /** Reads the history of attempts. Read-only. All methods reject with `redis_unavailable` if Redis is unavailable. */
 export interface HistoryReader {
   /** @throws KonvergeError `invalid_request` for an invalid cursor */
-  search(query: AttemptQuery): Promise<AttemptPage>;
+  search(query: AttemptQuery, options?: ScanOptions): Promise<AttemptPage>;
   /** Latest first; empty without contention. */
   contention(object: string): Promise<ContentionEntry[]>;
   contentionReport(hours: number): Promise<ContentionReport>;
+  /** Counts the attempts with conflicts, most first; only those in `namespaces`, if given. `_` is for cluster-scoped objects. */
+  competingManagers(hours: number, namespaces?: readonly string[]): Promise<CompetingManager[]>;
   /** The minutes in which the controller was active, newest first. */
   rollups(controller: string, minutes: number): Promise<Rollup[]>;
   /** Returns the rows after `id` of the search index, oldest first. Attempts are indexed within a second of their end. */
@@ -74,7 +86,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
   const redis = openProducer(options.redis);
   redis.on("error", onError);
   return {
-    search: (query) => withRedis(redis, () => searchAttempts(redis, names, query)),
+    search: (query, scan) => searchAttempts(redis, names, query, scan),
     contention: (object) =>
       withRedis(redis, async () => {
         const pairs = Object.entries(await redis.hgetall(names.contention(object)));
@@ -83,8 +95,9 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
           .toSorted((left, right) => right.lastMs - left.lastMs);
       }),
     contentionReport: (hours) => withRedis(redis, () => reportContention(redis, names, hours)),
-    rollups: (controller, minutes) =>
-      withRedis(redis, () => readRollups(redis, names, controller, minutes)),
+    competingManagers: (hours, namespaces) =>
+      withRedis(redis, () => readCompeting(redis, names, hours, namespaces)),
+    rollups: (controller, minutes) => readRollups(redis, names, controller, minutes),
     async after(id, limit) {
       const rows = await withRedis(redis, () =>
         redis.xrange(names.index, `(${id}`, "+", "COUNT", limit),
@@ -121,17 +134,36 @@ async function reportContention(
   };
 }
 
+async function readCompeting(
+  redis: RedisClient,
+  names: HistoryNames,
+  hours: number,
+  namespaces: readonly string[] | undefined,
+): Promise<CompetingManager[]> {
+  const nameOf = namespaces === undefined ? names.competing : names.competingIn;
+  const sums = new Map<string, CompetingManager>();
+  for (const [member, count] of await sumOfHours(redis, nameOf, hours, Infinity)) {
+    const [controller = "", manager = "", namespace = ""] = member.split("\n");
+    if (namespaces?.includes(namespace) === false) continue;
+    const pair = `${controller}\n${manager}`;
+    const attempts = (sums.get(pair)?.attempts ?? 0) + count;
+    sums.set(pair, { controller, manager, attempts });
+  }
+  return [...sums.values()].toSorted((one, other) => other.attempts - one.attempts);
+}
+
 /** Adds up the sorted sets of the last hours. */
 async function sumOfHours(
   redis: RedisClient,
   nameOf: (hour: number) => string,
   hours: number,
+  most = MOST_CONTENDED,
 ): Promise<[member: string, sum: number][]> {
   const now = Math.floor(Date.now() / HOUR_MS);
   const sums = new Map<string, number>();
   const sets = await Promise.all(
     Array.from({ length: hours + 1 }, (_, ago) =>
-      redis.zrevrange(nameOf(now - ago), 0, MOST_CONTENDED - 1, "WITHSCORES"),
+      redis.zrevrange(nameOf(now - ago), 0, most === Infinity ? -1 : most - 1, "WITHSCORES"),
     ),
   );
   for (const set of sets) {
@@ -140,7 +172,7 @@ async function sumOfHours(
       sums.set(member, (sums.get(member) ?? 0) + Number(set[at + 1]));
     }
   }
-  return [...sums].toSorted(([, left], [, right]) => right - left).slice(0, MOST_CONTENDED);
+  return [...sums].toSorted(([, left], [, right]) => right - left).slice(0, most);
 }
 
 async function readRollups(
@@ -150,13 +182,20 @@ async function readRollups(
   minutes: number,
 ): Promise<Rollup[]> {
   const now = Math.floor(Date.now() / MINUTE_MS);
-  const read = await Promise.all(
-    Array.from({ length: minutes }, async (_, ago) => {
-      const counts = await redis.hgetall(names.rollup(controller, now - ago));
+  const read: Rollup[] = [];
+  for (let from = 0; from < minutes; from += MINUTES_AT_ONCE) {
+    const agos = Array.from(
+      { length: Math.min(MINUTES_AT_ONCE, minutes - from) },
+      (_, at) => from + at,
+    );
+    const part = await withRedis(redis, () =>
+      Promise.all(agos.map((ago) => redis.hgetall(names.rollup(controller, now - ago)))),
+    );
+    for (const [at, counts] of part.entries()) {
       const numbers = Object.entries(counts).map(([name, text]) => [name, Number(text)]);
-      return { atMs: (now - ago) * MINUTE_MS, counts: Object.fromEntries(numbers) };
-    }),
-  );
+      read.push({ atMs: (now - from - at) * MINUTE_MS, counts: Object.fromEntries(numbers) });
+    }
+  }
   return read.filter(({ counts }) => Object.keys(counts).length > 0);
 }
 

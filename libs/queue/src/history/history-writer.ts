@@ -1,3 +1,4 @@
+import { namespaceSegment, parseKey } from "@konverge/core";
 import {
   closeRedis,
   openProducer,
@@ -56,6 +57,7 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
           claimReports(redis, names, batch),
           shareLoops(redis, names, batch),
           addRollups(redis, names, batch),
+          countCompeting(redis, names, batch),
           index.add(batch.rows),
         ]);
         return { episodes, granted, loops };
@@ -92,6 +94,34 @@ async function noteContention(
     }),
   );
   return noted.flat();
+}
+
+/** Counts the attempts with conflicts, so that no reader needs to scan for them. */
+async function countCompeting(
+  redis: RedisClient,
+  names: HistoryNames,
+  { rows }: HistoryBatch,
+): Promise<void> {
+  const sums = new Map<string, Map<string, number>>();
+  const count = (set: string, member: string) => {
+    const members = sums.get(set) ?? new Map<string, number>();
+    sums.set(set, members.set(member, (members.get(member) ?? 0) + 1));
+  };
+  for (const { row } of rows) {
+    const hour = Math.floor((row.startedAtMs + row.durationMs) / HOUR_MS);
+    for (const manager of row.managers) {
+      const { controller, namespace } = parseKey(row.key);
+      count(names.competing(hour), `${controller}\n${manager}`);
+      count(names.competingIn(hour), `${controller}\n${manager}\n${namespaceSegment(namespace)}`);
+    }
+  }
+  await Promise.all(
+    [...sums].map(async ([set, members]) => {
+      const adds = [...members].map(([member, by]) => redis.zincrby(set, by, member));
+      const trim = redis.zremrangebyrank(set, 0, -MEMBERS_KEPT - 1);
+      await Promise.all([...adds, trim, redis.pexpire(set, CONTENTION_KEPT_MS)]);
+    }),
+  );
 }
 
 async function addRollups(
