@@ -1,3 +1,4 @@
+export { createDirectKube } from "./access/create-direct-kube.ts";
 export type { AttemptKube, ResourceTarget, StatusDraft } from "./define/attempt-kube.ts";
 export type {
   RunRequest,

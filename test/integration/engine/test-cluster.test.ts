@@ -7,6 +7,8 @@ import {
   reportProgress,
 } from "@konverge/engine";
 import { TerminalError } from "@konverge/core";
+import { ConfigMap } from "@konverge/kube/kinds";
+import { defineWorkflow } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -16,7 +18,7 @@ const Task = defineResource({
   version: "v1",
   kind: "Task",
   spec: z.object({ fails: z.boolean().default(false) }),
-  status: z.object({ observedGeneration: z.int(), conditions }),
+  status: z.object({ observedGeneration: z.int(), conditions, run: z.string() }),
 });
 const Other = defineResource({
   group: "cluster.test.konverge.dev",
@@ -24,6 +26,13 @@ const Other = defineResource({
   kind: "Other",
   spec: z.object({}),
 });
+
+const KUBECONFIG = process.env["KONVERGE_TEST_KUBECONFIG"];
+type NamedServer = readonly [string, NonNullable<TestClusterOptions["server"]>];
+const SERVERS: readonly NamedServer[] = [
+  ["the embedded API server", "embedded"],
+  ...(KUBECONFIG === undefined ? [] : [["kube-apiserver", { kubeconfig: KUBECONFIG }] as const]),
+];
 
 const cleaned: string[] = [];
 const tasks = defineController({
@@ -37,6 +46,32 @@ const tasks = defineController({
   },
   async cleanup({ object }) {
     cleaned.push(object.metadata.name);
+  },
+});
+const greet = defineWorkflow(
+  "greet",
+  { version: 1, input: z.object({ name: z.string() }), kinds: [ConfigMap] },
+  async (w, { name }) => {
+    await w.step("ask", (k) =>
+      k.create({ apiVersion: "v1", kind: "ConfigMap", metadata: { namespace: "default", name } }),
+    );
+    const answer = await w.signal("answer", { timeout: "1h" });
+    return { answer };
+  },
+);
+const starters = defineController({
+  name: "starters",
+  for: Task,
+  async reconcile({ object: task, kube, startRun }) {
+    const input = { name: `${task.metadata.name}-asked` };
+    const run = await startRun(greet, input, { onEnd: "reconcile" });
+    await kube.mutateStatus(task, (draft) => {
+      draft.status.run = run.id;
+      reportProgress(draft, {
+        state: run.status === "done" ? "ready" : "reconciling",
+        reason: run.status,
+      });
+    });
   },
 });
 const start = (options: Partial<TestClusterOptions> = {}) =>
@@ -57,7 +92,7 @@ test("reconciled waits for the last applied change, not for an earlier attempt",
 test("starts only the API server with the given kinds, without controllers", async () => {
   await using k = await start({ controllers: [], resources: [Other] });
   const other = await k.apply(Other, { metadata: { name: "a" }, spec: {} });
-  expect((await k.kube.get(Other, other.metadata)).metadata.uid).toBe(other.metadata.uid);
+  expect((await k.kube.get(Other, "a")).metadata.uid).toBe(other.metadata.uid);
   expect([k.log, k.calls()]).toEqual([[], []]);
 });
 
@@ -101,6 +136,69 @@ test("gone includes the cleanup; calls are those of the worker and can be cleare
   expect(k.calls({ verb: "delete" })).toEqual([]);
 });
 
+test.for(SERVERS)("executes the runs that a controller starts, on %s", async ([, server]) => {
+  await using k = await start({
+    controllers: [starters],
+    workflows: [greet],
+    server,
+    deadlineMs: 60_000,
+  });
+  const name = `whole-${Date.now().toString(36)}`;
+  const task = await k.reconciled(await k.apply(Task, named(name)));
+  const id = String(task.status?.run);
+  await k.until("the run waits", async () => (await k.run(id))?.status === "waiting");
+  expect(await k.kube.find(ConfigMap, `${name}-asked`)).toBeDefined();
+  await k.signal(id, "answer", { ok: true });
+  await k.until("the task is ready", async () => {
+    const { status } = await k.kube.get(Task, name);
+    return status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True");
+  });
+  expect((await k.run(id))?.result).toEqual({ answer: { ok: true } });
+});
+
+test.for(SERVERS)("offers the calls of a handler to the test, on %s", async ([, server]) => {
+  await using k = await start({ controllers: [], resources: [Task], server });
+  const name = `kube-${Date.now().toString(36)}`;
+  const owner = await k.apply(Task, named(name));
+  const made = await k.kube.create(ConfigMap, { name, ownedBy: owner, data: { a: "1" } });
+  expect(() => Object.assign(made, { data: {} })).toThrow(TypeError);
+  await k.kube.mutate(made, (draft) => {
+    draft.data = { a: "2" };
+  });
+  expect((await k.kube.list(ConfigMap, { ownedBy: owner })).map(({ data }) => data)).toEqual([
+    { a: "2" },
+  ]);
+  await k.kube.mutateStatus(owner, (draft) => {
+    draft.status.run = "r";
+  });
+  expect((await k.kube.get(Task, name)).status?.run).toBe("r");
+  const applied = { ...owner, metadata: { name, namespace: "default" } };
+  expect((await k.kube.apply(Task, applied, { force: true })).spec).toEqual({ fails: false });
+  expect(await k.kube.find(ConfigMap, "none-of-these")).toBeUndefined();
+  await k.kube.delete(made);
+  await k.kube.delete(made);
+  expect(await k.kube.find(ConfigMap, name)).toBeUndefined();
+});
+
+test.runIf(KUBECONFIG !== undefined)("names what only the embedded API server can do", async () => {
+  await using k = await start({ controllers: [], server: { kubeconfig: String(KUBECONFIG) } });
+  expect(() => k.calls()).toThrow(/no log of calls; leave out `server`, or set it to "envtest"/);
+  const fault = { effect: { kind: "answer", code: 500 } } as const;
+  expect(() => k.inject(fault)).toThrow(/only the embedded API server has faults/);
+});
+
+test.runIf(KUBECONFIG !== undefined)(
+  "starts a real API server and reads its log of calls",
+  async () => {
+    await using k = await start({ server: "envtest", deadlineMs: 60_000 });
+    const task = await k.reconciled(await k.apply(Task, named("real")));
+    await k.until("the log has the call", () => k.calls({ subresource: "status" }).length > 0);
+    expect(k.calls({ subresource: "status", code: 200 })).toMatchObject([{ name: "real" }]);
+    await k.delete(task);
+    await k.gone(task);
+  },
+);
+
 test("stop ends open waits and leaves nothing in Redis", async () => {
   const redis = new Redis(process.env["REDIS_URL"] ?? "");
   // Other test files use this Redis too, with other names.
@@ -112,6 +210,6 @@ test("stop ends open waits and leaves nothing in Redis", async () => {
   expect(await keys()).toBeGreaterThan(before);
   await k.stop();
   expect(await keys()).toBe(before);
-  await expect(fetch(k.kube.server)).rejects.toThrow("fetch failed");
+  await expect(fetch(k.client.server)).rejects.toThrow("fetch failed");
   await redis.quit();
 });

@@ -6,3 +6,4 @@ export { testWorkflow } from "@konverge/workflow/testing";
 export type { TestRun, TestWorkflowOptions } from "@konverge/workflow/testing";
 export { startTestCluster } from "./start-test-cluster.ts";
 export type { TestCluster, TestClusterOptions } from "./start-test-cluster.ts";
+export type { TestServer } from "./test-server.ts";

@@ -2,9 +2,15 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
+import { createLocalGate, defined, type ApiObject, type ResourceType } from "@konverge/core";
 import { defineConfig, startWorker } from "@konverge/worker";
-import { type Controller, type Middleware, type Resource } from "@konverge/engine";
+import {
+  createDirectKube,
+  type AttemptKube,
+  type Controller,
+  type Middleware,
+  type Resource,
+} from "@konverge/engine";
 import {
   createKubeClient,
   ignoreNotFound,
@@ -12,18 +18,33 @@ import {
   type KubeClient,
   type NewObject,
 } from "@konverge/kube";
-import { createApiServer, obtainRedis, type Fault } from "@konverge/apiserver";
+import { obtainRedis, type Fault } from "@konverge/apiserver";
+import {
+  openWorkflows,
+  parseRunId,
+  type AnyWorkflow,
+  type RunView,
+  type Workflows,
+} from "@konverge/workflow";
 import { resourcesOf } from "../config/crds-of.ts";
 import { installCrds } from "../config/install-crds.ts";
 import { readVersion } from "../process/version.ts";
-import { readCalls, type ApiCall, type CallFilter } from "./api-calls.ts";
-import { watchAttempts, type Attempt } from "./attempts.ts";
+import type { ApiCall, CallFilter } from "./api-calls.ts";
+import { watchAttempts, type Attempt, type AttemptWatch } from "./attempts.ts";
 import { keepLog, type LogLine } from "./kept-log.ts";
+import { openServer, type OpenedServer, type TestServer } from "./test-server.ts";
 import { waitUntil } from "./wait-until.ts";
 
 export interface TestClusterOptions {
-  /** An empty list starts no worker, for example if only `testWorkflow` needs the API server. */
-  readonly controllers: readonly Controller[];
+  /** Without controllers and workflows no worker starts, for example if only `testWorkflow` needs the API server. */
+  readonly controllers?: readonly Controller[];
+  /** The workflows that the worker executes, for controllers that start runs. */
+  readonly workflows?: readonly AnyWorkflow[];
+  /**
+   * Default `embedded`. The CRDs and objects of a test stay on the server of a kubeconfig, so it should be one that is thrown
+   * away.
+   */
+  readonly server?: TestServer;
   /** Further resources whose CRDs are installed. */
   readonly resources?: readonly Resource[];
   /** Middleware of all controllers. */
@@ -34,8 +55,10 @@ export interface TestClusterOptions {
 
 /** An API server, a Redis and a worker for one test. */
 export interface TestCluster extends AsyncDisposable {
-  /** A client for the test. `calls` does not contain its calls. */
-  readonly kube: KubeClient;
+  /** The calls of a handler, for the test; the default namespace is `default`. `calls` does not contain them. */
+  readonly kube: AttemptKube;
+  /** The client below `kube`, for `testWorkflow` and for other calls. */
+  readonly client: KubeClient;
   /** The kubeconfig as YAML, for other programs. */
   readonly kubeconfig: string;
   /** The log of the worker. */
@@ -55,6 +78,10 @@ export interface TestCluster extends AsyncDisposable {
     what: string,
     ask: () => Promise<T | undefined | false> | T | undefined | false,
   ): Promise<T>;
+  /** The current state of a workflow run, by the `id` that `startRun` returns; undefined if there is none. */
+  run(id: string): Promise<RunView | undefined>;
+  /** Sends a signal to a run. @throws KonvergeError `not_found`, `run_ended` */
+  signal(id: string, name: string, payload?: unknown): Promise<void>;
   /** The calls of the worker since its start or the last `clearCalls`, without watches and Leases. */
   calls(filter?: CallFilter): readonly ApiCall[];
   clearCalls(): void;
@@ -66,12 +93,11 @@ export interface TestCluster extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-const WORKER = "konverge-worker/";
 const NAMESPACE = "default";
 
 /**
- * Starts the embedded API server with the CRDs of the controllers, a Redis (or uses `REDIS_URL`), and a worker. Takes about
- * half a second. `await using` stops everything.
+ * Starts an API server with the CRDs of the controllers, a Redis (or uses `REDIS_URL`), and a worker. Takes about half a
+ * second with the embedded API server. `await using` stops everything.
  *
  * @example
  * await using k = await startTestCluster({ controllers: [greeter] });
@@ -80,64 +106,33 @@ const NAMESPACE = "default";
  * assert.equal(status?.text, "Hello, World!");
  * assert.equal(k.calls({ verb: "create", type: ConfigMap }).length, 1);
  *
- * @throws KonvergeError as `startWorker`; RedisUnavailable without a Redis
+ * @throws KonvergeError as `startWorker`; RedisUnavailable without a Redis; EnvtestUnavailable without a real API server
  */
 export async function startTestCluster(options: TestClusterOptions): Promise<TestCluster> {
-  const { controllers, resources = [], use = [], deadlineMs = 10_000 } = options;
   await using cleanup = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), "konverge-test-"));
-  cleanup.defer(() => rm(folder, { recursive: true, force: true }));
-  const auditLog = join(folder, "audit.jsonl");
-  const server = await createApiServer({ auditLog });
-  cleanup.defer(() => server.close());
-  const kube = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigText: server.kubeconfig }),
-    gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
-    userAgent: "konverge-test",
-    fieldManager: "konverge-test",
-  });
-  cleanup.defer(() => kube.close());
-  await installCrds(kube, [...resourcesOf(options), ...resources]);
-  const redis = await obtainRedis({ log: () => undefined });
-  cleanup.defer(() => redis.stop());
-  const prefix = `test-${randomBytes(6).toString("hex")}`;
-  cleanup.defer(() => redis.removeKeys(prefix));
-  const attempts = watchAttempts({ controllers, redisUrl: redis.url, prefix });
-  cleanup.defer(() => attempts.close());
-  const log: LogLine[] = [];
-  if (controllers.length > 0) {
-    const worker = await startWorker({
-      config: defineConfig({ controllers, use, settings: { prefix } }),
-      redis: redis.url,
-      kubeconfig: { text: server.kubeconfig },
-      log: keepLog(log),
-      version: readVersion(),
-    });
-    cleanup.defer(() => worker.stop({ graceMs: 1_000 }));
-  }
-  const calls = readCalls(auditLog, WORKER);
-  calls.clear();
-
-  const typeOf = ({ apiVersion, kind }: ApiObject) => kube.resolveType(apiVersion, kind);
+  const { server, client, attempts, runs, log } = await startParts(options, cleanup);
+  const { deadlineMs = 10_000 } = options;
+  const typeOf = ({ apiVersion, kind }: ApiObject) => client.resolveType(apiVersion, kind);
   const find = async <T extends ApiObject>(object: T): Promise<T | undefined> => {
     const type = await typeOf(object);
-    return (await kube.get(type, object.metadata).catch(ignoreNotFound)) as T | undefined;
+    return (await client.get(type, object.metadata).catch(ignoreNotFound)) as T | undefined;
   };
   const until: TestCluster["until"] = (what, ask) => waitUntil(what, ask, { deadlineMs });
   const ending = cleanup.move();
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= ending.disposeAsync());
   return {
-    kube,
+    kube: createDirectKube(client, NAMESPACE),
+    client,
     kubeconfig: server.kubeconfig,
     log,
     apply<T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>) {
       const metadata =
         type.scope === "Cluster" ? object.metadata : { namespace: NAMESPACE, ...object.metadata };
-      return kube.apply<T>(type, { ...object, metadata }, { force: true });
+      return client.apply<T>(type, { ...object, metadata }, { force: true });
     },
     async delete(object) {
-      await kube.delete(await typeOf(object), object.metadata);
+      await client.delete(await typeOf(object), object.metadata);
     },
     async reconciled(object) {
       const { kind, metadata } = object;
@@ -154,11 +149,62 @@ export async function startTestCluster(options: TestClusterOptions): Promise<Tes
       });
     },
     until,
-    calls: (filter) => calls.calls(filter),
-    clearCalls: () => calls.clear(),
+    run: (id) => runs.get(parseRunId(id)),
+    signal: (id, name, payload) => runs.signal(parseRunId(id), name, defined({ payload })),
+    calls: (filter) => server.calls.calls(filter),
+    clearCalls: () => server.calls.clear(),
     attempts: (object) => attempts.of(object),
-    inject: (fault) => server.inject({ userAgent: WORKER, ...fault }),
+    inject: (fault) => server.inject(fault),
     stop,
     [Symbol.asyncDispose]: stop,
   };
+}
+
+interface Parts {
+  readonly server: OpenedServer;
+  readonly client: KubeClient;
+  readonly attempts: AttemptWatch;
+  readonly runs: Workflows;
+  readonly log: readonly LogLine[];
+}
+
+/** Starts everything; `cleanup` stops it in reverse order. */
+async function startParts(
+  options: TestClusterOptions,
+  cleanup: AsyncDisposableStack,
+): Promise<Parts> {
+  const { controllers = [], workflows = [], resources = [], use = [] } = options;
+  const folder = await mkdtemp(join(tmpdir(), "konverge-test-"));
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+  const server = await openServer(options.server ?? "embedded", folder);
+  cleanup.defer(() => server.close());
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigText: server.kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 10_000, burst: 10_000 }),
+    userAgent: "konverge-test",
+    fieldManager: "konverge-test",
+  });
+  cleanup.defer(() => client.close());
+  await installCrds(client, [...resourcesOf({ controllers }), ...resources]);
+  const redis = await obtainRedis({ log: () => undefined });
+  cleanup.defer(() => redis.stop());
+  const prefix = `test-${randomBytes(6).toString("hex")}`;
+  cleanup.defer(() => redis.removeKeys(prefix));
+  const attempts = watchAttempts({ controllers, redisUrl: redis.url, prefix });
+  cleanup.defer(() => attempts.close());
+  const runs = openWorkflows({ redis: { url: redis.url }, prefix });
+  cleanup.defer(() => runs.close());
+  const log: LogLine[] = [];
+  if (controllers.length + workflows.length > 0) {
+    const worker = await startWorker({
+      config: defineConfig({ controllers, workflows, use, settings: { prefix } }),
+      redis: redis.url,
+      kubeconfig: { text: server.kubeconfig },
+      log: keepLog(log),
+      version: readVersion(),
+    });
+    cleanup.defer(() => worker.stop({ graceMs: 1_000 }));
+  }
+  server.calls.clear();
+  return { server, client, attempts, runs, log };
 }

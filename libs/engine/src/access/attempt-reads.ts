@@ -60,6 +60,6 @@ export function createAttemptReads(attempt: Attempt): Pick<AttemptKube, "get" | 
   };
 }
 
-function isOwnedBy(object: ApiObject, uid: string): boolean {
+export function isOwnedBy(object: ApiObject, uid: string): boolean {
   return object.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
 }

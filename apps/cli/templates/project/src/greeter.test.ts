@@ -18,14 +18,11 @@ test("creates one ConfigMap per greeting", async () => {
 test("recreates a deleted ConfigMap", async () => {
   await using k = await startTestCluster({ controllers: [greeter] });
   await k.reconciled(await k.apply(Greeting, world));
-  const target = { namespace: "default", name: "world" };
-  const configMap = await k.kube.get(ConfigMap, target);
-  await k.delete(configMap);
+  const configMap = await k.kube.get(ConfigMap, "world");
+  await k.kube.delete(configMap);
   await k.until("the ConfigMap is recreated", async () => {
-    const { items } = await k.kube.list(ConfigMap, { namespace: "default" });
-    return items.some(
-      ({ metadata }) => metadata.name === "world" && metadata.uid !== configMap.metadata.uid,
-    );
+    const found = await k.kube.find(ConfigMap, "world");
+    return found !== undefined && found.metadata.uid !== configMap.metadata.uid;
   });
 });
 
