@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JsonObject } from "@konverge/core";
+import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createApiServer, type EmbeddedApiServer } from "./api-server.ts";
 
@@ -172,4 +173,14 @@ test("names a resource of kube-apiserver that it does not serve", async () => {
   expect(await text("/api/v1/namespaces/default/things")).toBe(
     "the server could not find the requested resource",
   );
+});
+test("its kubeconfig works with client-node", async () => {
+  const { kubeconfig } = await start();
+  const config = new KubeConfig();
+  config.loadFromString(kubeconfig);
+  const api = config.makeApiClient(CoreV1Api);
+  const body = { metadata: { name: "made" }, data: { a: "1" } };
+  await api.createNamespacedConfigMap({ namespace: "default", body });
+  const { items } = await api.listNamespacedConfigMap({ namespace: "default" });
+  expect(items.map(({ metadata }) => metadata?.name)).toEqual(["made"]);
 });

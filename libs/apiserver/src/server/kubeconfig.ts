@@ -1,4 +1,7 @@
-/** Returns a kubeconfig in YAML for a server without authentication. */
+/**
+ * Returns a kubeconfig in YAML for a server without authentication. Its server has no TLS, which client-node accepts only with
+ * `insecure-skip-tls-verify`.
+ */
 export function formatKubeconfig(url: string): string {
   return `apiVersion: v1
 kind: Config
@@ -6,6 +9,7 @@ clusters:
   - name: konverge-embedded
     cluster:
       server: ${url}
+      insecure-skip-tls-verify: true
 users:
   - name: anybody
     user: {}
