@@ -1,5 +1,6 @@
 import { isJsonObject, KonvergeError, type JsonObject } from "@konverge/core";
 import { z } from "zod";
+import { findLostRule } from "./lost-rule.ts";
 import { listTypeIssue } from "./list-type.ts";
 
 /**
@@ -21,9 +22,11 @@ const HOISTED = ["anyOf", "oneOf", "allOf"] as const;
  * Converts a zod schema to a structural OpenAPI schema for a CustomResourceDefinition.
  * `io: "input"`, because writers of an object may omit a field with a default.
  * @throws KonvergeError `invalid_config` with the field, for schemas that a CRD cannot express: dates, bigints, sets, maps,
- * tuples, recursion, and patterns that Go cannot compile.
+ * tuples, recursion, patterns that Go cannot compile, and rules that run only when zod parses a value.
  */
 export function toStructuralSchema(schema: z.ZodType, path: string): JsonObject {
+  const lost = findLostRule(schema, path);
+  if (lost !== undefined) throw new KonvergeError("invalid_config", lost);
   let printed: unknown;
   try {
     printed = z.toJSONSchema(schema, {
