@@ -162,6 +162,24 @@ test("terminal: the key ignores events, keeps their requests, and runs again on 
   expect(await queue.getRequest(event.id)).toMatchObject({ phase: "finished", outcome: "done" });
 });
 
+test("terminal: a user request during the last attempt gets an attempt of its own", async () => {
+  const queue = harness.open();
+  const held = hold();
+  const worker = workOn(queue, async () => {
+    await held.wait();
+    return worker.started.length > 1
+      ? { kind: "done" }
+      : { kind: "terminal", error: new Error("hopeless") };
+  });
+  await queue.request(keyOf("a"), { kind: "watch" });
+  await until("it runs", () => worker.started.length === 1);
+  const { id } = await queue.request(keyOf("a"), http, { class: "interactive" });
+  held.release();
+  await expectNothingLeft(harness, queue);
+  expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", outcome: "done" });
+  expect(worker.started[1]).toMatchObject({ failures: 0 });
+});
+
 test("terminal: a new generation releases the key, the same one does not", async () => {
   const queue = harness.open();
   const worker = workOn(queue, script({ kind: "terminal", error: new Error("hopeless") }));

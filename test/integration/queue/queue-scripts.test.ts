@@ -48,16 +48,16 @@ interface RequestArgs {
   readonly news?: 0 | 1;
   readonly trigger?: string;
   readonly version?: string;
-  readonly generation?: number | "";
+  readonly revision?: string;
 }
 const request = ({
   rank = 2,
   news = 1,
   trigger = "{}",
   version = "",
-  generation = "",
+  revision = "",
 }: RequestArgs = {}) =>
-  requestAll([hash], [[rank, news, trigger, version, generation, MEMBER, ""]]).then(([one]) => one);
+  requestAll([hash], [[rank, news, trigger, version, revision, MEMBER, ""]]).then(([one]) => one);
 const requestAll = async (
   hashes: readonly string[],
   calls: readonly (readonly (string | number)[])[],
@@ -65,13 +65,13 @@ const requestAll = async (
   (await runRaw(harness.redis, requestScript, {
     keys: { fair, ageing, index, dead: deadSet, parked, bullWaiting: `${bull}prioritized` },
     args: { bull, cap: 3 },
-    each: calls.map(([rank, news, trigger, version, generation, member, most], at) => ({
+    each: calls.map(([rank, news, trigger, version, revision, member, most], at) => ({
       key: hashes[at] ?? "",
       class: Number(rank),
       news: news === 1,
       trigger: trigger ?? "",
       version: version ?? "",
-      generation: generation ?? "",
+      revision: revision ?? "",
       member: member ?? "",
       most: most ?? "",
     })),
@@ -236,12 +236,20 @@ describe("request", () => {
   });
 
   test.each([
-    { by: { rank: 1 }, dead: "" },
-    { by: { generation: 8 }, dead: "" },
-    { by: { generation: 7 }, dead: "1" },
-    { by: {}, dead: "1" },
-  ])("a dead key after $by has dead=$dead", async ({ by, dead }) => {
-    await harness.redis.hset(hash, "dead", "1", "deadGeneration", "7", "failures", 3);
+    { of: "u 7", by: { rank: 1 }, dead: "" },
+    { of: "u 7", by: { revision: "u 8" }, dead: "" },
+    { of: "u 7", by: { revision: "u 7" }, dead: "1" },
+    { of: "u 7", by: {}, dead: "1" },
+    { of: "u 7", by: { revision: "other 7" }, dead: "" },
+    { of: "u 7", by: { revision: "u deleted" }, dead: "" },
+    { of: "u @5", by: { revision: "u @5" }, dead: "1" },
+    { of: "u @5", by: { revision: "u @6" }, dead: "1" },
+    { of: "u @5", by: { revision: "u @7" }, dead: "" },
+    { of: "u @5", by: { revision: "other @6" }, dead: "" },
+    { of: "", by: { revision: "u 7" }, dead: "" },
+  ])("a key dead-lettered at '$of' has dead=$dead after $by", async ({ of, by, dead }) => {
+    const death = { dead: "1", deadRevision: of, deadVersions: " 5 6 ", failures: 3 };
+    await harness.redis.hset(hash, death);
     await request(by);
     expect(await fields("dead", "failures")).toEqual([dead, dead === "" ? "0" : "3"]);
   });
@@ -442,12 +450,20 @@ describe("end", () => {
     expect(due - Number(endedAt)).toBeLessThanOrEqual(5_000);
   });
 
-  test("dead-letters a key only for the generation of the attempt", async () => {
-    await request({ generation: 1 });
+  test.each([
+    { during: { revision: "u 2" }, dead: null },
+    { during: { revision: "other 1" }, dead: null },
+    { during: { revision: "u deleted" }, dead: null },
+    { during: { rank: 1 }, dead: null },
+    { during: { revision: "u 1" }, dead: "1" },
+    { during: {}, dead: "1" },
+  ])("dead-letters a key with $during during its attempt: dead=$dead", async ({ during, dead }) => {
+    await request({ revision: "u 1" });
     await begin("o1");
-    await request({ generation: 2 });
-    await end(1, "o1", { outcome: "terminal", dead: 1 });
-    expect((await begin("o2"))?.[0]).toBe("run");
+    await request(during);
+    await end(1, "o1", { outcome: "terminal", dead: 1, failures: 3 });
+    expect(await fields("dead", "failures")).toEqual([dead, dead === null ? "0" : "3"]);
+    expect((await begin("o2"))?.[0]).toBe(dead === null ? "run" : "dead");
   });
 
   test("expires a key whose object was deleted, unless it is requested again", async () => {

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { LOOP_CAUSE } from "@konverge/records";
 import type { AttemptEnd, AttemptLease } from "@konverge/queue";
 import type { AttemptSpan, Tracing } from "@konverge/telemetry";
@@ -5,6 +6,7 @@ import { createAttemptTrace } from "../access/attempt-trace.ts";
 import { Attempt, type ControllerRuntime } from "../access/attempt.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import type { LoopWatch } from "./loop-watch.ts";
+import { objectVersions } from "./object-versions.ts";
 import { runAttempt, type AttemptRun } from "./run-attempt.ts";
 
 export interface AttemptHandlerOptions {
@@ -35,7 +37,12 @@ export function createAttemptHandler(
       afterMs > 0
         ? deferredRun(afterMs)
         : await inSpan(span, () => runAttempt(new Attempt(lease, runtime, { log, span }), loop));
-    return { outcome: run.outcome, record: report.finished(lease, run, span) };
+    const { outcome } = run;
+    return {
+      outcome,
+      record: report.finished(lease, run, span),
+      ...("error" in outcome ? defined({ versions: objectVersions(run) }) : {}),
+    };
   };
 }
 

@@ -58,10 +58,10 @@ test("requests of lists and resyncs come after events, except deletions, which a
     await source.resync(object, { reason: "resync interval", seen: {} });
   }
   expect(asked).toEqual([
-    { class: "resync" },
-    { class: "resync" },
-    { class: "event", news: false },
-    { class: "event", news: false },
+    { class: "resync", uid: "1" },
+    { class: "resync", uid: "1" },
+    { class: "event", news: false, uid: "1" },
+    { class: "event", news: false, uid: "1" },
   ]);
 });
 

@@ -85,7 +85,11 @@ export function createRequestSource(
           by: person ? "annotation" : `watch ${resource}`,
           ...versionsOf(object),
         },
-        initial ? classOfKnown(object) : { class: person ? "interactive" : "event" },
+        {
+          ...(initial ? classOfKnown(object) : { class: person ? "interactive" : "event" }),
+          ...defined({ uid: object.metadata.uid }),
+          ...(change.kind === "deleted" ? { isDeleted: true } : {}),
+        },
       );
     },
     onOwned(change, known) {
@@ -117,7 +121,7 @@ export function createRequestSource(
       await request(
         nameOf(object),
         { kind: "resync", by: "resync", reason, ...versionsOf(object), seen },
-        classOfKnown(object),
+        { ...classOfKnown(object), ...defined({ uid: object.metadata.uid }) },
       );
     },
   };

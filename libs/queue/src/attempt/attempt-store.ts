@@ -3,6 +3,7 @@ import { runScript, type RedisClient } from "@konverge/redis";
 import { encodeAttempt } from "./attempt-entry.ts";
 import type { Begun, RunningAttempt } from "../scripts/begun.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
+import { isWord } from "../keys/revision.ts";
 import { beginScript } from "../scripts/begin.ts";
 import { beginNextScript, type BegunJob } from "../scripts/begin-next.ts";
 import { endScript, type Ended } from "../scripts/end.ts";
@@ -30,6 +31,8 @@ export interface EndCall {
   readonly errorCode: string;
   readonly errorMessage: string;
   readonly record: string;
+  /** Of the object, for a key that is dead-lettered. */
+  readonly versions?: readonly string[];
 }
 
 interface NextCall {
@@ -133,6 +136,7 @@ function endArguments(call: EndCall, worker: string) {
     Math.round(plan.delayMs),
     plan.timerMs === undefined ? "" : Math.round(plan.timerMs),
     plan.dead ? 1 : 0,
+    plan.dead ? ` ${(call.versions ?? []).filter(isWord).join(" ")} ` : "",
   ];
   return { ...ended, rest: rest.join(",") };
 }

@@ -186,7 +186,9 @@ export class JobRunner {
 
     const plan = planEnd(end.outcome, begun, this.#options.plan);
     const texts = textsOf(id, end, plan, work.onError);
-    const ending = { id, begun, owner, outcome: end.outcome.kind, plan, ...texts };
+    const { versions } = end;
+    const outcome = end.outcome.kind;
+    const ending = { id, begun, owner, outcome, plan, ...texts, ...defined({ versions }) };
     const isPlain = plan.job === "complete" && plan.timerMs === undefined && !plan.dead;
     // Below the limit, the end, BullMQ's finish and the next begin follow each other without waiting.
     const isAhead =

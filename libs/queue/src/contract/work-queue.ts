@@ -22,6 +22,13 @@ export interface RequestOptions {
    * Default: true for `interactive` and `event`, else false.
    */
   readonly news?: boolean;
+  /**
+   * The uid of the reconciled object, if the requester saw it. With the trigger's generation, or its resourceVersion if the kind
+   * has no generation, it decides whether a dead-lettered key runs again.
+   */
+  readonly uid?: string;
+  /** True if the requester saw that the object is deleted, or that none of the key's name exists. */
+  readonly isDeleted?: boolean;
 }
 
 /** An acknowledged request. Finished when an attempt that began at or after `number` has a final outcome. */
@@ -97,6 +104,11 @@ export interface AttemptLease {
 export interface AttemptEnd {
   readonly outcome: Outcome;
   readonly record?: string | ((backoffMs: number) => string);
+  /**
+   * The versions of the reconciled object that the attempt read or wrote, for a kind without generation. Requests for these do
+   * not release a key that the attempt dead-letters.
+   */
+  readonly versions?: readonly string[];
 }
 
 /** The stored result of an attempt. `fenced`: another epoch had taken over, so nothing was stored. */

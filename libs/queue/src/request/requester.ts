@@ -15,6 +15,7 @@ import {
 } from "@konverge/redis";
 import { isNewEventByDefault, rankOf } from "../contract/request-class.ts";
 import { formatRequestId } from "../keys/request-id.ts";
+import { revisionOf } from "../keys/revision.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { requestScript, type RequestAnswer } from "../scripts/request.ts";
 import { createTickBatch } from "./tick-batch.ts";
@@ -82,7 +83,7 @@ export function createRequester(
       news: isNews,
       trigger: JSON.stringify(stored),
       version: stored.resourceVersion ?? "",
-      generation: stored.generation ?? "",
+      revision: revisionOf(stored, options),
       member: id,
       most: bounded ? maxQueueLength : "",
     }).answer;

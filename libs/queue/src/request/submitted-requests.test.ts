@@ -116,13 +116,13 @@ test("merges the oldest of many requests of a key without losing their effects",
   const { submit, sent } = start();
   submit("a", 0);
   submit("a", 1, { class: "interactive" });
-  submit("a", 2, { class: "resync" });
+  submit("a", 2, { class: "resync", uid: "u", isDeleted: true });
   for (let version = 3; version <= 25; version += 1) submit("a", version, { class: "resync" });
   await sent[0]?.accept();
   expect(sent).toHaveLength(21);
   expect(sent[1]).toMatchObject({
     trigger: { resourceVersion: "6" },
-    options: { class: "interactive", news: true },
+    options: { class: "interactive", news: true, uid: "u", isDeleted: true },
   });
   expect(sent[20]).toMatchObject({
     trigger: { resourceVersion: "25" },

@@ -1,4 +1,5 @@
 import {
+  defined,
   ensureError,
   formatKey,
   isKonvergeError,
@@ -205,6 +206,7 @@ function merge(older: Item, newer: Item): Item {
   const classes = [older, newer].map(({ options }) => options.class ?? "event");
   const [first = "event", second = "event"] = classes;
   const seen = { ...older.trigger.seen, ...newer.trigger.seen };
+  const { uid, isDeleted } = (newer.options.uid === undefined ? older : newer).options;
   return {
     trigger: {
       ...older.trigger,
@@ -214,6 +216,7 @@ function merge(older: Item, newer: Item): Item {
     options: {
       class: rankOf(first) < rankOf(second) ? first : second,
       news: [older, newer].some(({ options }) => isNews(options)),
+      ...defined({ uid, isDeleted }),
     },
     onTried() {
       older.onTried();

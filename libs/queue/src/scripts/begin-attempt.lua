@@ -7,11 +7,15 @@ local KEY_HASH = '^(.-}/)key/(.*)$'
 local anyPause = redis.call('EXISTS', pauses) == 1
 
 local function int(text) return tonumber(text) or 0 end
+-- A kind without generation keeps its failures: its resourceVersion changes with each write, also of the handler.
+local function isOtherGeneration(one, other)
+  return string.gsub(one, '@.*', '') ~= string.gsub(other, '@.*', '')
+end
 local function memberOf(key) return select(2, string.match(key, KEY_HASH)) end
 local function readRun(text)
-  local startedAt, by, since, generation, triggers =
+  local startedAt, by, since, revision, triggers =
     string.match(text or '', '^(%d+)\n([^\n]*)\n%d\n(%d+)\n[^\n]*\n([^\n]*)\n(.*)$')
-  return { startedAt = startedAt or '0', worker = by or '', since = since or '0', generation = generation or '',
+  return { startedAt = startedAt or '0', worker = by or '', since = since or '0', revision = revision or '',
     triggers = triggers or '' }
 end
 
@@ -54,7 +58,7 @@ end
 
 local function begin(key, owner)
   local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
-    'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'generation')
+    'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'revision')
   local open = h[1] and h[1] ~= ''
   local failures, conflicts, covered, lost = h[7] or '0', h[8] or '0', h[13] or '0', 0
   if open then
@@ -111,7 +115,7 @@ local function begin(key, owner)
   tag = int(tag)
   if tag > highest then highest = tag end
   if not class or class > '2' then aged[#aged + 1] = memberOf(key) end
-  if failures ~= '0' and readRun(redis.call('HGET', key, 'run')).generation ~= (h[14] or '') then
+  if failures ~= '0' and isOtherGeneration(readRun(redis.call('HGET', key, 'run')).revision, h[14] or '') then
     failures = '0'
     redis.call('HSET', key, 'failures', failures)
   end

@@ -1,4 +1,4 @@
-local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d)$'
+local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d),?([^,]*)$'
 -- Lists are trimmed and their expiry renewed occasionally; doing so each time would cost as much as the entry.
 local SLACK, REFRESH_EVERY = 8, 8
 local time = redis.call('TIME')
@@ -31,21 +31,25 @@ local function wait(key, member, pending, hold, delayMs)
   return place(key, state.base, ask)
 end
 
-local function bury(key, entry)
-  local h = redis.call('HMGET', key, 'run', 'generation')
-  local generation = string.match(h[1] or '', '^%d+\n[^\n]*\n%d\n%d+\n[^\n]*\n([^\n]*)\n') or ''
-  redis.call('HSET', key, 'deadGeneration', generation)
-  if (h[2] or '') ~= generation then return end
+-- A request during the attempt that would release the key keeps it from being dead-lettered.
+local function bury(key, pending, entry, versions)
+  local h = redis.call('HMGET', key, 'run', 'revision')
+  local revision = string.match(h[1] or '', '^%d+\n[^\n]*\n%d\n%d+\n[^\n]*\n([^\n]*)\n') or ''
+  local ask = askOf(key, pending)
+  if (ask and ask.class == 1) or isOtherRevision(h[2] or '', revision, versions) then
+    redis.call('HSET', key, 'failures', '0', 'conflicts', '0')
+    return
+  end
   local meta = string.match(entry, '^[^\n]*')
-  redis.call('HSET', key, 'dead', '1', 'death', nowText .. '\n' .. meta)
+  redis.call('HSET', key, 'dead', '1', 'death', nowText .. '\n' .. meta, 'deadRevision', revision, 'deadVersions', versions)
   redis.call('ZADD', dead, 0, memberOf(key))
 end
 
 local function finish(attempt)
   local key, list, epoch, outcome, rest = attempt.key, attempt.list, attempt.epoch, attempt.outcome, attempt.rest
-  local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = '0', '', '', '1', '', '0', '', '0'
+  local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = '0', '', '', '1', '', '0', '', '0', ''
   if rest ~= '' then
-    attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead = string.match(rest, REST)
+    attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = string.match(rest, REST)
   end
   local final = isFinal == '1'
   local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost')
@@ -72,7 +76,7 @@ local function finish(attempt)
   if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
   if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
   if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
-  if isDead == '1' then bury(key, attempt.entry) end
+  if isDead == '1' then bury(key, h[3], attempt.entry, versions) end
   local length = redis.call('LPUSH', list, nowText .. '\n' .. attempt.entry)
   if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
   if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 then redis.call('PEXPIRE', list, retentionMs) end

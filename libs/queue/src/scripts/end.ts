@@ -9,6 +9,7 @@ import {
 } from "@konverge/redis";
 import { askPart } from "./ask.ts";
 import { fairTagPart } from "./fair-tag.ts";
+import { revisionPart } from "./revision.ts";
 
 export interface Ended {
   readonly fenced: boolean;
@@ -38,7 +39,7 @@ const signature = {
       /**
        * Empty for an attempt that succeeded and left nothing to reset or arm. Otherwise, with commas: the attempts, the new
        * failures and conflicts (empty for unchanged), final (1 or 0), hold (empty, backoff, deferred), delay in ms, timer in ms
-       * or empty, dead (1 or 0).
+       * or empty, dead (1 or 0), and for a dead key the versions that it read or wrote, between spaces.
        */
       rest: "text",
     },
@@ -52,7 +53,7 @@ const signature = {
  */
 export const endScript: Script<typeof signature, Ended[]> = defineScript(signature, {
   lua: readLua(new URL("end.lua", import.meta.url)),
-  include: [askPart, fairTagPart],
+  include: [askPart, fairTagPart, revisionPart],
   answer: (reply) => replyList(reply).map(decode),
 });
 

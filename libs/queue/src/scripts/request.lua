@@ -23,9 +23,9 @@ local function note(list, score, member)
 end
 
 local function request(item, left)
-  local key, member, class, version, generation = item.key, item.member, item.class, item.version, item.generation
-  local hash = redis.call('HMGET', key, 'number', 'pending', 'ask', 'hold', 'dead', 'deadGeneration', 'gone', 'owner',
-    'finished')
+  local key, member, class, version, revision = item.key, item.member, item.class, item.version, item.revision
+  local hash = redis.call('HMGET', key, 'number', 'pending', 'ask', 'hold', 'dead', 'deadRevision', 'gone', 'owner',
+    'finished', 'deadVersions')
   local number, pending, hold = (tonumber(hash[1]) or 0) + 1, tonumber(hash[2]) or 0, hash[4] or ''
   if item.most ~= '' and pending == 0 and hold == '' and (hash[8] or '') == '' and (tonumber(hash[9]) or 0) >= number - 1 then
     before = before or redis.call('ZCARD', parked) + redis.call('ZCARD', bullWaiting) - added
@@ -57,12 +57,12 @@ local function request(item, left)
   if waiting == 0 or (class < waiting and tagOf(state) < ask.tag) then ask.tag = nextTag(state) end
 
   local isGone, numberText, waits = hash[7] == '1', string.format('%d', number), string.format('%d', pending + 1)
-  if generation == '' then
+  if revision == '' then
     redis.call('HSET', key, 'number', numberText, 'pending', waits, 'ask', writeAsk(ask))
   else
-    redis.call('HSET', key, 'number', numberText, 'pending', waits, 'ask', writeAsk(ask), 'generation', generation)
+    redis.call('HSET', key, 'number', numberText, 'pending', waits, 'ask', writeAsk(ask), 'revision', revision)
   end
-  if hash[5] == '1' and (class == 1 or (generation ~= '' and generation ~= hash[6])) then
+  if hash[5] == '1' and (class == 1 or isOtherRevision(revision, hash[6] or '', hash[10] or '')) then
     redis.call('HSET', key, 'dead', '', 'failures', '0', 'conflicts', '0')
     redis.call('ZREM', dead, member)
   end

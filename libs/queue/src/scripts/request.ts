@@ -11,6 +11,7 @@ import { addJobPart } from "./add-job.ts";
 import { askPart } from "./ask.ts";
 import { fairTagPart } from "./fair-tag.ts";
 import { newsPart } from "./news.ts";
+import { revisionPart } from "./revision.ts";
 
 export type RequestAnswer =
   | {
@@ -44,8 +45,8 @@ const signature = {
       trigger: "text",
       /** A resourceVersion, or empty. */
       version: "text",
-      /** Or empty. */
-      generation: "text",
+      /** Of the object (keys/revision.ts), or empty. */
+      revision: "text",
       member: "text",
       /** Most waiting keys, or empty for no bound. */
       most: "text",
@@ -65,7 +66,7 @@ const signature = {
  */
 export const requestScript: Script<typeof signature, RequestAnswer[]> = defineScript(signature, {
   lua: readLua(new URL("request.lua", import.meta.url)),
-  include: [askPart, fairTagPart, newsPart, addJobPart],
+  include: [askPart, fairTagPart, newsPart, revisionPart, addJobPart],
   answer: (reply) => replyList(reply).map(decode),
 });
 
