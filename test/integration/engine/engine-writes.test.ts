@@ -1,11 +1,14 @@
-import type { ApiObject } from "@konverge/core";
+import type { ApiObject, JsonObject } from "@konverge/core";
 import { ignoreNotFound, isServed } from "@konverge/kube";
-import { ConfigMap, Job } from "@konverge/kube/kinds";
-import type { AttemptKube, ReconcileContext } from "@konverge/engine";
+import { ConfigMap, CustomResourceDefinition, Job } from "@konverge/kube/kinds";
+import { defineResource, type AttemptKube, type ReconcileContext } from "@konverge/engine";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers, type Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
+
+type ConfigMapObject = NonNullable<(typeof ConfigMap)["objectType"]>;
 
 describe.each(testServers())("writes of a handler on $name", (target) => {
   const harness = useEngines(target, "writes.test.konverge.dev");
@@ -60,6 +63,142 @@ describe.each(testServers())("writes of a handler on $name", (target) => {
       await harness.client.mutate(type, place(name), (draft) => {
         delete draft.metadata.finalizers;
       });
+    });
+  });
+
+  describe("status", () => {
+    const makePlain = (name: string) =>
+      harness.client.create(ConfigMap, { metadata: { namespace, name }, data: {} });
+
+    test.each(["status", "scale"] as const)(
+      "fails with the fix if the kind has no %s subresource, and does not end as gone",
+      async (subresource) => {
+        const map = await makePlain(`plain-${subresource}`);
+        const record = await attempt(`plain-${subresource}`, (kube) =>
+          subresource === "status"
+            ? kube.mutateStatus(map, (draft) => void Object.assign(draft.status, { a: 1 }))
+            : kube.mutate(map, (draft) => void (draft.data = { a: "1" }), { subresource }),
+        );
+        expect(record).toMatchObject({
+          outcome: "retry",
+          error: {
+            code: "invalid_request",
+            message: expect.stringMatching(
+              new RegExp(`ConfigMap has no ${subresource} subresource.*mutate`),
+            ),
+          },
+        });
+      },
+    );
+
+    test("ends as gone if the object is deleted before its status is written", async () => {
+      const record = await attempt("gone", async (kube, { object }) => {
+        await harness.client.delete(harness.Widgets, { namespace, name: "gone" });
+        await kube.mutateStatus(object, (draft) => void (draft.status["a"] = 1));
+      });
+      expect(record).toMatchObject({ outcome: "gone" });
+    });
+
+    test("rejects a change of the status by mutate, which the server would drop", async () => {
+      const record = await attempt("by-mutate", (kube, { object }) =>
+        kube.mutate(object, (draft) => void (draft.status = { a: 1 })),
+      );
+      expect(record).toMatchObject({
+        outcome: "retry",
+        writes: [],
+        error: {
+          code: "invalid_draft",
+          message: expect.stringMatching(/\/status.*use mutateStatus/),
+        },
+      });
+    });
+
+    test("mutate writes the status of a kind without the subresource", async () => {
+      const group = "plain.writes.test.konverge.dev";
+      const Plain = defineResource({ group, version: "v1", kind: "Plain", spec: z.object({}) });
+      const crd = Plain.crd();
+      const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+      const [version] = crd.spec["versions"] as JsonObject[];
+      Object.assign(version ?? {}, { schema: { openAPIV3Schema: open } });
+      await harness.client.create(CustomResourceDefinition, crd);
+      await until("it is served", () => isServed(harness.client, Plain));
+      const plain = await harness.client.create(Plain, {
+        metadata: { namespace, name: "plain" },
+        spec: {},
+      });
+      const record = await attempt("without-subresource", (kube) =>
+        kube.mutate(plain, (draft) => void Object.assign(draft, { status: { a: 1 } })),
+      );
+      expect(record).toMatchObject({ outcome: "done" });
+      expect(await harness.client.get(Plain, { namespace, name: "plain" })).toMatchObject({
+        status: { a: 1 },
+      });
+      await harness.client.delete(CustomResourceDefinition, crd.metadata);
+    });
+  });
+
+  describe("a field that the schema does not have", () => {
+    const makeMap = (name: string) =>
+      harness.client.create(ConfigMap, { metadata: { namespace, name }, data: {} });
+    const odd = { odd: "1" };
+
+    test.each([
+      {
+        what: "mutate",
+        act: (kube: AttemptKube, map: ConfigMapObject) =>
+          kube.mutate(map, (draft) => void Object.assign(draft, odd)),
+      },
+      {
+        what: "mutate with strategy fields",
+        act: (kube: AttemptKube, map: ConfigMapObject) =>
+          kube.mutate(map, (draft) => void Object.assign(draft, odd), { strategy: "fields" }),
+      },
+      {
+        what: "replace",
+        act: (kube: AttemptKube, map: ConfigMapObject) => kube.replace({ ...map, ...odd }),
+      },
+      {
+        what: "create",
+        act: (kube: AttemptKube, { metadata }: ConfigMapObject) =>
+          kube.create(ConfigMap, { name: `${metadata.name}-child`, ...odd }),
+      },
+    ])("rejects $what and names it", async ({ what, act }) => {
+      const name = `odd-${what.replaceAll(" ", "-")}`;
+      const map = await makeMap(name);
+      const record = await attempt(name, (kube) => act(kube, map));
+      expect(record).toMatchObject({
+        outcome: "rejected",
+        writes: [],
+        error: {
+          code: "kube_api",
+          message: expect.stringMatching(/: unknown field "odd"; correct the field.*$/),
+        },
+      });
+    });
+
+    test("rejects it in a status, instead of writing it in every attempt", async () => {
+      const group = "strict.writes.test.konverge.dev";
+      const Strict = defineResource({
+        group,
+        version: "v1",
+        kind: "Strict",
+        spec: z.object({}),
+        status: z.object({ ready: z.number() }),
+      });
+      await harness.client.create(CustomResourceDefinition, Strict.crd());
+      await until("it is served", () => isServed(harness.client, Strict));
+      const strict = await harness.client.create(Strict, {
+        metadata: { namespace, name: "strict" },
+        spec: {},
+      });
+      const record = await attempt("strict", (kube) =>
+        kube.mutateStatus(strict, (draft) => void Object.assign(draft.status, { redy: 1 })),
+      );
+      expect(record).toMatchObject({
+        outcome: "rejected",
+        error: { message: expect.stringContaining('unknown field "status.redy"') },
+      });
+      await harness.client.delete(CustomResourceDefinition, Strict.crd().metadata);
     });
   });
 });

@@ -276,8 +276,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
           widgets,
           target,
           async (draft) => {
-            (draft.status ??= {})["n"] = 1;
-            (subresource === undefined ? specOf(draft) : draft.status).n = 1;
+            (subresource === undefined ? specOf(draft) : (draft.status ??= {}))["n"] = 1;
             await replace();
           },
           options,

@@ -1,5 +1,6 @@
 import {
   defined,
+  formatApiVersion,
   KonvergeError,
   parseApiVersion,
   type Gate,
@@ -9,6 +10,7 @@ import type { CallScope } from "../contract/call-record.ts";
 import type { KubeClient, MutateOptions, ServerVersion } from "../contract/kube-client.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { mutateObject, type MutateAccess } from "../mutate/mutate.ts";
+import { throughSubresource } from "../mutate/served-status.ts";
 import { groupVersionPath, type NamespacedName } from "../names/resource-path.ts";
 import { makeIsSensitive } from "../names/sensitive-kinds.ts";
 import { createPageSizes } from "../wire/page-sizes.ts";
@@ -66,10 +68,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 function bindClient(shared: SharedClient, scope: CallScope): KubeClient {
   const { server, transport, discovery, isSensitive } = shared;
   const calls = new ScopedCalls(shared, scope);
-  const fetchResources: FetchResources = (apiVersion) => {
-    const { group, version } = parseApiVersion(apiVersion);
-    return calls.json({ verb: "get", method: "GET", path: groupVersionPath(group, version) });
-  };
+  const fetchResources = resourcesFrom(calls);
 
   return {
     server,
@@ -102,6 +101,13 @@ function bindClient(shared: SharedClient, scope: CallScope): KubeClient {
   };
 }
 
+function resourcesFrom(calls: ScopedCalls): FetchResources {
+  return (apiVersion) => {
+    const { group, version } = parseApiVersion(apiVersion);
+    return calls.json({ verb: "get", method: "GET", path: groupVersionPath(group, version) });
+  };
+}
+
 function mutateAccess(
   calls: ScopedCalls,
   type: ResourceType,
@@ -112,19 +118,32 @@ function mutateAccess(
   const { group, version, kind, resource } = type;
   // A status is part of its object; a scale is an object of its own.
   const readFrom = subresource === "scale" ? subresource : undefined;
+  const ref = { group, version, kind, resource, ...target, ...defined({ uid }) };
+  const serves = async (name: string): Promise<boolean> => {
+    const apiVersion = formatApiVersion(group, version);
+    const fetch = resourcesFrom(calls);
+    const { subresources } = await shared.discovery.resolveType(apiVersion, kind, fetch);
+    return subresources.includes(name);
+  };
+  const through = <T>(used: string | undefined, call: () => Promise<T>): Promise<T> =>
+    used === undefined ? call() : throughSubresource(ref, used, { serves, call });
   return {
-    ref: { group, version, kind, resource, ...target, ...defined({ uid }) },
+    ref,
     sensitive: shared.isSensitive(type),
     signal: joinSignals(scope.signal, signal),
     onConflict: scope.onConflict,
     random: shared.random,
+    serves,
     read: (resourceVersion) =>
-      getObject(calls, type, target, { resourceVersion, subresource: readFrom, signal }),
-    write: (patch) => {
-      const through = defined({ subresource });
-      const request = preparePatch(type, target, { patch, options: through });
-      return sendWrite(calls, type, { ...request, guarded: true }, signal);
-    },
+      through(readFrom, () =>
+        getObject(calls, type, target, { resourceVersion, subresource: readFrom, signal }),
+      ),
+    write: (patch) =>
+      through(subresource, () => {
+        const options = defined({ subresource });
+        const request = preparePatch(type, target, { patch, options });
+        return sendWrite(calls, type, { ...request, guarded: true }, signal);
+      }),
   };
 }
 

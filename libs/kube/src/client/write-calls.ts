@@ -7,6 +7,9 @@ import { objectPath, type NamespacedName } from "../names/resource-path.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
 import { bodyText, type WriteRequest } from "./write-request.ts";
 
+/** By default the server drops unknown fields and succeeds, so a misspelled field is written again and again. */
+const fieldValidation = "Strict";
+
 export async function sendWrite(
   calls: ScopedCalls,
   type: ResourceType,
@@ -18,7 +21,7 @@ export async function sendWrite(
     {
       verb,
       method,
-      path: path + query({ fieldManager: calls.fieldManagerFor(verb), force }),
+      path: path + query({ fieldManager: calls.fieldManagerFor(verb), fieldValidation, force }),
       contentType,
       body: bodyText(request),
       subresource,

@@ -84,3 +84,25 @@ test("keeps the server's text for other kinds, truncated when it quotes an objec
   expect(error.message).toMatch(/^create call: 422 Invalid: x+…$/);
   expect(error.message.length).toBeLessThan(2_100);
 });
+
+test("names the unknown fields of a patch instead of quoting the whole object", () => {
+  const quoted = JSON.stringify({ data: CANARY.repeat(1_000) });
+  const problems = 'unknown field "status.redy", unknown field "spec.a"';
+  const text = `Invalid value: ${JSON.stringify(quoted)}: strict decoding error: ${problems}`;
+  const body = JSON.stringify({
+    kind: "Status",
+    code: 422,
+    reason: "Invalid",
+    message: ` "" is invalid: patch: ${text}`,
+    details: { causes: [{ reason: "FieldValueInvalid", message: text, field: "patch" }] },
+  });
+  const answer = { status: 422, body, verb: "patch", ref } as const;
+  const plain = parseApiError({ ...answer, sensitive: false });
+  expect(plain.message).toBe(
+    `patch secrets demo/db: 422 Invalid: ${problems}; correct the field, or add it to the schema of the kind`,
+  );
+  expect(plain.causes.map(({ field }) => field)).toEqual(["status.redy", "spec.a"]);
+  const redacted = parseApiError({ ...answer, sensitive: true });
+  expect(redacted.message).toBe("patch secrets demo/db: 422 Invalid (status.redy, spec.a)");
+  for (const error of [plain, redacted]) expect(everythingOf(error)).not.toContain(CANARY);
+});

@@ -57,8 +57,11 @@ export function fromStatus(
   answer: Omit<FailedAnswer, "body" | "status"> & { readonly status?: number },
 ): KubeApiError {
   const { causes: rawCauses, ...details } = objectOf(status["details"]);
-  const causes = Array.isArray(rawCauses) ? rawCauses.map(toCause) : [];
-  const message = text(status["message"]);
+  const wholeMessage = text(status["message"]);
+  const unknown = unknownFields(wholeMessage);
+  const given = Array.isArray(rawCauses) ? rawCauses.map(toCause) : [];
+  const causes = unknown?.causes ?? given;
+  const message = unknown?.message ?? wholeMessage;
   const code = typeof status["code"] === "number" ? status["code"] : (answer.status ?? 500);
   const reason = text(status["reason"]);
   const suggested = details["retryAfterSeconds"];
@@ -72,6 +75,23 @@ export function fromStatus(
       retryAfterMs(answer.retryAfter) ??
       (typeof suggested === "number" && suggested > 0 ? suggested * 1_000 : undefined),
   });
+}
+
+const STRICT = /strict decoding error: (.*)$/s;
+const UNKNOWN_FIELD = /(?:unknown|duplicate) field "((?:[^"\\]|\\.)*)"/g;
+
+/** The fields that strict field validation rejects. The server's text quotes the whole object before them. */
+function unknownFields(
+  message: string,
+): { readonly message: string; readonly causes: readonly StatusCause[] } | undefined {
+  const [, problems = ""] = STRICT.exec(message) ?? [];
+  const causes = [...problems.matchAll(UNKNOWN_FIELD)].map(([problem, field = ""]) => ({
+    type: "FieldValueInvalid",
+    message: problem,
+    field,
+  }));
+  if (causes.length === 0) return undefined;
+  return { message: `${problems}; correct the field, or add it to the schema of the kind`, causes };
 }
 
 function withoutStatus(answer: FailedAnswer): KubeApiError {

@@ -30,6 +30,7 @@ import {
 import type { ChangeDraft, MutateOptions, MutateResult, Patch } from "../contract/kube-client.ts";
 import { MUST_READ, type ReadBasis, type ServerRead } from "../contract/read-basis.ts";
 import { redactValues } from "../names/sensitive-kinds.ts";
+import { assertNoStatus, type ServesSubresource } from "./served-status.ts";
 
 /** Access of a mutation to its object. */
 export interface MutateAccess {
@@ -42,6 +43,7 @@ export interface MutateAccess {
   read(resourceVersion?: string): Promise<JsonObject>;
   /** Sends a patch to the object or its subresource. */
   write(patch: Patch): Promise<JsonObject>;
+  readonly serves: ServesSubresource;
 }
 
 /**
@@ -101,6 +103,7 @@ export async function mutateObject<T extends ApiObject>(
       if (isGiven) continue;
       return unchanged(read, { tries: number, lost: losses }, beforeVersion);
     }
+    if (subresource === undefined) await assertNoStatus(patch, access.serves);
     try {
       const written = await access.write(
         tracked === undefined
