@@ -1,6 +1,15 @@
 import { expect, test } from "vitest";
-import { expectNothingLeft, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
+import {
+  CLUSTER,
+  CONTROLLER,
+  expectNothingLeft,
+  keyOf,
+  useQueues,
+  workOn,
+} from "./queue-harness.ts";
 import { useChildren } from "../../support/child.ts";
+import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const startChild = useChildren();
@@ -44,4 +53,22 @@ test("workers that stop repeatedly between two jobs leave no leased key and lose
   await expectNothingLeft(harness, queue);
   const states = await Promise.all(names.map((name) => queue.getKey(keyOf(name))));
   expect(states.filter((state) => state?.phase !== "idle")).toEqual([]);
+});
+
+test("jobs that a stopping worker puts back leave a marker, so that they wake an idle worker at once", async () => {
+  const queue = harness.open();
+  const marker = `${queueNames(harness.prefix, CLUSTER, CONTROLLER).bullRoot}marker`;
+  const worker = workOn(
+    queue,
+    ({ signal }) =>
+      new Promise((resolve) => {
+        const cancelled = { kind: "cancelled", cause: "shutdown" } as const;
+        signal.addEventListener("abort", () => resolve(cancelled));
+      }),
+  );
+  await queue.request(keyOf("a"), { kind: "http" });
+  await until("it runs", () => worker.active === 1);
+  await worker.stop({ graceMs: 0 });
+  expect((await queue.counts()).waiting).toBe(1);
+  expect(await harness.redis.zrange(marker, "0", "-1")).toEqual(["0"]);
 });

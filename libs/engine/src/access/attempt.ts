@@ -7,7 +7,7 @@ import {
   type ApiObject,
   type ResourceType,
 } from "@konverge/core";
-import type { KubeClient, NamespacedName } from "@konverge/kube";
+import type { CallObserver, KubeClient, NamespacedName } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
 import type { AttemptLease } from "@konverge/queue";
 import type { AttemptSpan } from "@konverge/telemetry";
@@ -43,6 +43,8 @@ export interface AttemptOptions {
 
 /** Shared by all attempts: an error with its stack per attempt would cost more than the rest of its end. */
 const ENDED = new KonvergeError("attempt_ended", "the attempt has ended");
+
+const UNOBSERVED: CallObserver = { headers: {}, ended: () => undefined };
 
 /** One attempt while it runs: its time limits, its access to the API server, and the trace of its calls. */
 export class Attempt {
@@ -149,7 +151,10 @@ export class Attempt {
       signal: this.signal,
       priority: this.lease.class,
       isRunning: () => trace.calls.count > 0,
-      ...defined({ onSend: span?.startCall }),
+      onSend: (call) => {
+        this.lease.checkExpiry();
+        return span?.startCall(call) ?? UNOBSERVED;
+      },
       observe: trace.noteCall,
       onConflict: (conflict) => {
         trace.noteConflict(conflict);

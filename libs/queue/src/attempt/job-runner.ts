@@ -10,7 +10,7 @@ import { createBeginAhead, type BeginAhead, type BegunAhead } from "./begin-ahea
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payload.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { delayJob, moveOn, putBack } from "./move-job.ts";
+import { delayJob, moveOn, putBack, type TakenJob } from "./move-job.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { RetrySignal } from "./retry-signal.ts";
 import type { AttemptEnd, AttemptLease, WorkOptions } from "../contract/work-queue.ts";
@@ -36,12 +36,6 @@ export interface JobRunnerOptions {
   readonly work: WorkOptions;
   readonly plan: EndPlanOptions;
   readonly onTimerArmed: (afterMs: number) => void;
-}
-
-/** A job that BullMQ handed out, with its lock token. */
-interface TakenJob {
-  readonly job: Job<JobPayload>;
-  readonly token: string | undefined;
 }
 
 interface StartedAttempt {
@@ -75,7 +69,7 @@ export class JobRunner {
 
   /** BullMQ's processor: resolves to finish the job, throws to retry or move it. */
   async run(job: Job<JobPayload>, token: string | undefined): Promise<void> {
-    const settled = this.#run({ job, token });
+    const settled = this.#run({ job, token, announce: () => this.#announce() });
     this.#running.add(settled);
     try {
       await settled;
@@ -116,7 +110,7 @@ export class JobRunner {
     const early = await this.#ahead.take(job, token);
     if (this.#refusing) {
       if (early !== undefined) await this.#giveBack(early);
-      return await putBack(job, token);
+      return await putBack(taken);
     }
     const key = keyOfPayload(job.data, this.#options.owner);
     const id = job.data.key;
@@ -127,7 +121,7 @@ export class JobRunner {
         return await this.#attempt(taken, { key, id, owner, askedAtMs, begun });
       case "busy": {
         const jitterMs = this.#options.plan.random() * BUSY_JITTER_MS;
-        return await delayJob(job, token, Math.min(begun.waitMs, BUSY_MAX_MS) + jitterMs);
+        return await delayJob(taken, Math.min(begun.waitMs, BUSY_MAX_MS) + jitterMs);
       }
       case "backoff":
         return await this.#backOff(taken, begun);
@@ -139,14 +133,14 @@ export class JobRunner {
   }
 
   async #backOff(
-    { job, token }: TakenJob,
+    taken: TakenJob,
     begun: { readonly failures: number; readonly nowMs: number },
   ): Promise<void> {
     const { redis, names, plan } = this.#options;
     const delayMs = delayOf(plan.backoffs.failure, begun.failures - 1, plan.random);
     const nextAtMs = Math.round(begun.nowMs + delayMs);
-    this.#background.add(redis.hset(names.keyHash(job.data.key), "nextAt", nextAtMs));
-    return await delayJob(job, token, delayMs);
+    this.#background.add(redis.hset(names.keyHash(taken.job.data.key), "nextAt", nextAtMs));
+    return await delayJob(taken, delayMs);
   }
 
   #reportLost(id: string, begun: Begun): void {
@@ -165,6 +159,11 @@ export class JobRunner {
     return { id, owner, askedAtMs, begun: await this.#options.store.begin(id, owner) };
   }
 
+  #announce(): void {
+    const { redis, names } = this.#options;
+    this.#background.add(redis.zadd(`${names.bullRoot}marker`, 0, "0"));
+  }
+
   /** Ends an attempt that never reached its handler. */
   async #giveBack({ id, owner, begun }: BegunAhead): Promise<void> {
     if (begun.kind !== "run") return;
@@ -180,7 +179,7 @@ export class JobRunner {
     const { store, keeper, work } = this.#options;
     const { id, owner, begun } = start;
     const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
-    const lease = leaseOf(start, held.controller.signal);
+    const lease = leaseOf(start, held.controller.signal, () => keeper.check(held));
     const end = await this.#handle(lease);
     keeper.release(held);
 
@@ -214,7 +213,7 @@ export class JobRunner {
   }
 
   async #moveOn(
-    { job, token }: TakenJob,
+    taken: TakenJob,
     end: AttemptEnd,
     plan: EndPlan,
     { fenced, priority }: Ended,
@@ -225,8 +224,9 @@ export class JobRunner {
     // Cancelled meanwhile: no request is left for another attempt.
     if (priority === 0) return;
     // The job leaves with its new priority: with the old one it would overtake all requests since.
+    const { job } = taken;
     if (job.priority !== priority) await job.changePriority({ priority });
-    await moveOn(job, token, plan, end.outcome);
+    await moveOn(taken, plan, end.outcome);
   }
 
   /** Repeats an end that Redis rejected (BUSY, READONLY): the job may be finished, so no other attempt stores it. */
@@ -284,7 +284,11 @@ export class JobRunner {
   }
 }
 
-function leaseOf({ key, id, begun }: StartedAttempt, signal: AbortSignal): AttemptLease {
+function leaseOf(
+  { key, id, begun }: StartedAttempt,
+  signal: AbortSignal,
+  checkExpiry: () => void,
+): AttemptLease {
   const { kind: _, floor, traceparent, covered: __, lost: ___, ...fields } = begun;
   return {
     key,
@@ -292,5 +296,6 @@ function leaseOf({ key, id, begun }: StartedAttempt, signal: AbortSignal): Attem
     ...fields,
     ...defined({ floor: floor === "" ? undefined : floor, traceparent }),
     signal,
+    checkExpiry,
   };
 }

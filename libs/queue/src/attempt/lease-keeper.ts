@@ -17,13 +17,15 @@ interface HeldLease {
   readonly jobId: string;
   readonly epoch: number;
   readonly controller: AbortController;
-  /** On the local monotonic clock, ms. */
-  expiresAtMs: number;
+  /** Time by which the attempt must be aborted, on the local monotonic clock, in ms. */
+  endsAtMs: number;
 }
 
 export interface LeaseKeeper {
   /** `askedAtMs`: local time of the lease request, so that the expiry is never overestimated. */
-  hold(lease: Omit<HeldLease, "expiresAtMs" | "controller">, askedAtMs: number): HeldLease;
+  hold(lease: Omit<HeldLease, "endsAtMs" | "controller">, askedAtMs: number): HeldLease;
+  /** Aborts the attempt if its lease has ended: after a suspension, the handler may continue before timers run. */
+  check(lease: HeldLease): void;
   release(lease: HeldLease): void;
   /** Renews the key leases of jobs whose locks BullMQ has renewed. */
   renewed(jobIds: readonly string[]): Promise<void>;
@@ -43,35 +45,59 @@ export interface LeaseKeeperOptions {
 }
 
 /**
- * Renews leases and aborts attempts whose lease is lost. Also checks the local clock: a suspended process, or one without
- * Redis, must detect the expiry by itself (P8).
+ * Part of the lease that is left when an attempt is aborted, so that a call that was just sent arrives before another worker
+ * begins, at most `MAX_MARGIN_MS`. Renewals are due after half of the lease.
+ */
+const MARGIN_SHARE = 0.05;
+const MAX_MARGIN_MS = 500;
+
+/**
+ * Renews leases and aborts attempts whose lease is lost. Also follows the local clock: a suspended process, or one without
+ * Redis, must detect the expiry by itself (P8). One timer serves all leases; it is set for the earliest end.
  */
 export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { leaseMs, renew, clock = () => performance.now() } = options;
+  const heldMs = leaseMs - Math.min(leaseMs * MARGIN_SHARE, MAX_MARGIN_MS);
   const held = new Map<string, HeldLease>();
+  let timer: NodeJS.Timeout | undefined;
+  let wakesAtMs = Infinity;
   let endedBy: AttemptCancelledError | undefined;
   const abort = (lease: HeldLease, why: string) => {
     lease.controller.abort(
       new AttemptCancelledError("leaseLost", `lease of ${lease.id} lost: ${why}`),
     );
   };
-  const watch = setInterval(() => {
-    const nowMs = clock();
+  const check = (lease: HeldLease) => {
+    if (lease.endsAtMs > clock() || lease.controller.signal.aborted) return;
+    abort(lease, `not renewed within ${leaseMs} ms`);
+  };
+  const wakeAt = (atMs: number) => {
+    if (atMs >= wakesAtMs) return;
+    clearTimeout(timer);
+    wakesAtMs = atMs;
+    // Timers may run up to a millisecond early.
+    timer = setTimeout(checkAll, Math.ceil(Math.max(0, atMs - clock())));
+  };
+  const checkAll = () => {
+    wakesAtMs = Infinity;
+    let next = Infinity;
     for (const lease of held.values()) {
-      if (lease.expiresAtMs <= nowMs && !lease.controller.signal.aborted) {
-        abort(lease, `not renewed within ${leaseMs} ms`);
-      }
+      check(lease);
+      if (!lease.controller.signal.aborted) next = Math.min(next, lease.endsAtMs);
     }
-  }, leaseMs / 8);
+    if (next !== Infinity) wakeAt(next);
+  };
 
   return {
     hold(fields, askedAtMs) {
       const controller = new AbortController();
-      const lease: HeldLease = { ...fields, controller, expiresAtMs: askedAtMs + leaseMs };
+      const lease: HeldLease = { ...fields, controller, endsAtMs: askedAtMs + heldMs };
       held.set(lease.jobId, lease);
       if (endedBy !== undefined) controller.abort(endedBy);
+      wakeAt(lease.endsAtMs);
       return lease;
     },
+    check,
     release(lease) {
       if (held.get(lease.jobId) === lease) held.delete(lease.jobId);
     },
@@ -81,7 +107,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       const askedAtMs = clock();
       const answers = await renew(leases);
       for (const [index, lease] of leases.entries()) {
-        if (answers[index] === true) lease.expiresAtMs = askedAtMs + leaseMs;
+        if (answers[index] === true) lease.endsAtMs = askedAtMs + heldMs;
         else if (held.get(lease.jobId) === lease) abort(lease, "another epoch has taken over");
       }
     },
@@ -101,6 +127,6 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       endedBy = reason;
       for (const { controller } of held.values()) controller.abort(reason);
     },
-    close: () => clearInterval(watch),
+    close: () => clearTimeout(timer),
   };
 }

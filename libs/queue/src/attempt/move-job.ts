@@ -4,36 +4,38 @@ import type { EndPlan } from "./end-plan.ts";
 import type { JobPayload } from "../keys/job-payload.ts";
 import { RetrySignal } from "./retry-signal.ts";
 
+/** A job that BullMQ handed out, with its lock token. */
+export interface TakenJob {
+  readonly job: Job<JobPayload>;
+  readonly token: string | undefined;
+  /** Wakes an idle worker: BullMQ adds no marker for a job that returns. */
+  readonly announce: () => void;
+}
+
 /** Delays a job without counting a BullMQ attempt. Always throws, because BullMQ must not finish the job. */
-export async function delayJob(
-  job: Job<JobPayload>,
-  token: string | undefined,
-  ms: number,
-): Promise<never> {
+export async function delayJob({ job, token }: TakenJob, ms: number): Promise<never> {
   await job.moveToDelayed(Date.now() + Math.max(1, Math.round(ms)), token);
   throw new DelayedError();
 }
 
 /** Returns a job to the queue for another worker. Always throws. */
-export async function putBack(job: Job<JobPayload>, token: string | undefined): Promise<never> {
-  if (token !== undefined) await job.moveToWait(token);
+export async function putBack({ job, token, announce }: TakenJob): Promise<never> {
+  if (token !== undefined) {
+    await job.moveToWait(token);
+    announce();
+  }
   throw new WaitingError();
 }
 
 /** Moves a job after the end of its attempt was stored. Returns if BullMQ must finish it, else throws. */
-export async function moveOn(
-  job: Job<JobPayload>,
-  token: string | undefined,
-  plan: EndPlan,
-  outcome: Outcome,
-): Promise<void> {
+export async function moveOn(taken: TakenJob, plan: EndPlan, outcome: Outcome): Promise<void> {
   switch (plan.job) {
     case "complete":
       return undefined;
     case "delay":
-      return await delayJob(job, token, plan.delayMs);
+      return await delayJob(taken, plan.delayMs);
     case "putBack":
-      return await putBack(job, token);
+      return await putBack(taken);
     case "retry":
       throw new RetrySignal(outcome.kind, plan.delayMs);
   }

@@ -95,6 +95,11 @@ export interface AttemptLease {
   readonly traceparent?: string;
   /** Aborted with a reason if the lease is lost or the worker is killed. */
   readonly signal: AbortSignal;
+  /**
+   * Aborts `signal` if the lease has expired. Call it before each effect outside the process: after a suspension, the
+   * handler may continue before the timer that aborts the signal.
+   */
+  readonly checkExpiry: () => void;
 }
 
 /**
