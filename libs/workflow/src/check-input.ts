@@ -1,21 +1,16 @@
 import { KonvergeError } from "@konverge/core";
 import { assertJson } from "./define/json-value.ts";
-import { schemaRefusal } from "./define/schema-refusal.ts";
+import { parseWith } from "./define/parse-with.ts";
 import type { StartedWorkflow } from "./workflows.ts";
 
 /** Limit of an input, and of a signal's payload. */
 const MAX_BYTES = 64 * 1_024;
 
-/** @throws KonvergeError `invalid_request` */
+/** @throws KonvergeError `invalid_request`, `invalid_result` */
 export function checkInput(workflow: StartedWorkflow<unknown>, input: unknown): void {
   const what = `the input of "${workflow.name}"`;
   checkJson(input, what);
-  try {
-    workflow.input?.parse(input);
-  } catch (cause) {
-    const detail = `${what} does not fit its schema: ${schemaRefusal(cause)}`;
-    throw new KonvergeError("invalid_request", detail, { cause });
-  }
+  if (workflow.input !== undefined) parseWith(workflow.input, input, what);
 }
 
 /** Checks that a value is plain JSON within the limit. @throws KonvergeError `invalid_result`, `invalid_request` */

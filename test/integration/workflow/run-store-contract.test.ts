@@ -233,7 +233,7 @@ type Op =
       readonly step: string;
       readonly keep: boolean;
     }
-  | { readonly op: "watch"; readonly id: string; readonly old: boolean }
+  | { readonly op: "watch" | "keepInput"; readonly id: string; readonly old: boolean }
   | { readonly op: "leave"; readonly id: string; readonly old: boolean; readonly how: Leave }
   | { readonly op: "signal"; readonly id: string; readonly signal: string }
   | { readonly op: "cancel"; readonly id: string }
@@ -287,7 +287,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
       weight: 1,
       arbitrary: fc.record({ op: fc.constant("note" as const), id, old, step, keep: fc.boolean() }),
     },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant("watch" as const), id, old }) },
+    { weight: 1, arbitrary: fc.record({ op: fc.constantFrom("watch", "keepInput"), id, old }) },
     {
       weight: 4,
       arbitrary: fc.record({ op: fc.constant("leave" as const), id, old, how: leaves }),
@@ -348,7 +348,9 @@ class Caller {
     }
   }
 
-  async #write(op: Extract<Op, { op: "commit" | "note" | "watch" | "leave" }>): Promise<unknown> {
+  async #write(
+    op: Extract<Op, { op: "commit" | "note" | "watch" | "keepInput" | "leave" }>,
+  ): Promise<unknown> {
     const { store } = this.#side;
     const claims = this.#held.get(op.id) ?? [];
     const held = op.old ? claims[0] : claims.at(-1);
@@ -365,6 +367,8 @@ class Caller {
       }
       case "note":
         return await store.note(held, op.step, { attempts: 1, delayMs: 5, keep: op.keep });
+      case "keepInput":
+        return await store.keepInput(held, { by: held.epoch });
       case "watch":
         return await store.watch(held, ["x/v1/x/default/o"]);
       case "leave":

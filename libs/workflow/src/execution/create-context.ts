@@ -111,8 +111,7 @@ async function signal(
       takeSignal(replay.journal, key, name, { schema, timeoutMs }),
     );
     if (record.error?.code === "wait_timeout") return null;
-    const value = valueOf(key, record);
-    return schema === undefined ? value : schema.parse(value);
+    return valueOf(key, record);
   });
 }
 

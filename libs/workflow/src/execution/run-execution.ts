@@ -1,13 +1,13 @@
-import { ensureError, KonvergeError } from "@konverge/core";
+import { ensureError, jsonEquals } from "@konverge/core";
 import { ExecutionScope, BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
 import { createContext, type Undo } from "./create-context.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
-import { FencedError, type Followers, type Leave } from "../store/run-journal-store.ts";
+import { FencedError, type Followers, type Held, type Leave } from "../store/run-journal-store.ts";
 import type { EndStatus, Failing } from "../store/run-record.ts";
-import { schemaRefusal } from "../define/schema-refusal.ts";
+import { parseWith } from "../define/parse-with.ts";
 import { failureOf } from "./step-failed-error.ts";
 
 /** The end of an execution. */
@@ -87,7 +87,7 @@ async function execute(
   scope: ExecutionScope,
   undos: Map<string, Undo>,
 ): Promise<Outcome> {
-  const { workflow, held, startChild, stopped } = options;
+  const { store, workflow, held, startChild, stopped } = options;
   const w = createContext({
     scope,
     journal,
@@ -97,13 +97,17 @@ async function execute(
   const run = async (): Promise<Outcome> => {
     let input: unknown;
     try {
-      input = inputOf(workflow, held.run.input);
+      input = parseInput(workflow, held);
     } catch (thrown) {
       const error = ensureError(thrown);
       if (held.steps.size === 0) return { kind: "threw", error };
       // A failure here would undo nothing, because only the function shows which steps have an undo.
       const reason = `${error.message}; earlier code accepted it and has recorded steps; change the schema to accept it, then the run resumes`;
       return { kind: "blocked", reason };
+    }
+    const isKnown = held.parsedInput !== undefined || input === undefined;
+    if (!isKnown && !jsonEquals(input, held.run.input)) {
+      input = await store.keepInput(held, input);
     }
     try {
       const result = await workflow.run(w, input as never);
@@ -123,14 +127,14 @@ async function execute(
   }
 }
 
-/** Checks the input again, because a start by name has no schema. */
-function inputOf({ name, input }: AnyWorkflow, given: unknown): unknown {
-  try {
-    return input === undefined ? given : input.parse(given);
-  } catch (cause) {
-    const detail = `the input of "${name}" does not fit its schema: ${schemaRefusal(cause)}`;
-    throw new KonvergeError("invalid_request", detail, { cause });
-  }
+/**
+ * Parses the input in the first execution, because a start by name has no schema. Later ones get what it stored, since a
+ * default or a transform may give another value each time.
+ */
+function parseInput({ name, input }: AnyWorkflow, { run, parsedInput }: Held): unknown {
+  if (parsedInput !== undefined) return parsedInput;
+  if (input === undefined) return run.input;
+  return parseWith(input, run.input, `the input of "${name}"`);
 }
 
 /** Returns why this code may not continue a run of that version. */

@@ -2,6 +2,7 @@ import type { Advance } from "./advance.ts";
 import type { Schema } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { BufferedSignal } from "../store/run-record.ts";
+import { assertJson } from "../define/json-value.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 
 /** Consumes the first signal of a name that fits the schema. Signals that do not are recorded and dropped. */
@@ -16,12 +17,14 @@ export async function takeSignal(
   for (const taken of journal.buffered.filter((signal) => signal.name === name)) {
     const { payload, by, id } = taken;
     const sender = by === undefined ? {} : { by };
-    const refusal = refusalOf(schema, payload);
-    if (refusal === undefined) {
-      const record = { kind: "signal", value: payload, ...sender } as const;
+    const parsed = parse(schema, payload);
+    if ("value" in parsed) {
+      assertJson(parsed.value, `the payload of signal "${name}", as its schema parses it,`);
+      // The parsed value, since a default or a transform may give another one in the next execution.
+      const record = { kind: "signal", value: parsed.value, ...sender } as const;
       return await journal.commit(key, record, { taken });
     }
-    await recordDropped(journal, key, id, refusal, taken);
+    await recordDropped(journal, key, id, parsed.refusal, taken);
   }
   if (timeoutMs === undefined) return { waitUntilMs: undefined };
   // The first wait sets the deadline, also for executions after a crash.
@@ -48,11 +51,13 @@ async function recordDropped(
   );
 }
 
-function refusalOf(schema: Schema<unknown> | undefined, payload: unknown): string | undefined {
+function parse(
+  schema: Schema<unknown> | undefined,
+  payload: unknown,
+): { readonly value: unknown } | { readonly refusal: string } {
   try {
-    schema?.parse(payload);
-    return undefined;
+    return { value: schema === undefined ? payload : schema.parse(payload) };
   } catch (error) {
-    return schemaRefusal(error);
+    return { refusal: schemaRefusal(error) };
   }
 }

@@ -75,7 +75,7 @@ function findInputIssues(workflow: AnyWorkflow, input: unknown, issues: ErrorIss
   }
   try {
     assertJson(input, "input");
-    workflow.input?.parse(input);
+    if (workflow.input !== undefined) assertJson(workflow.input.parse(input), "the parsed input");
   } catch (error) {
     const detail = `input does not fit "${workflow.name}": ${schemaRefusal(error)}`;
     issues.push({ pointer: "/input", detail });

@@ -18,6 +18,7 @@ import { isEndStatus, type RunStatus, type StepProgress, type StepRecord } from 
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
 import type { FollowerNames } from "./scripts/followers.ts";
+import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript } from "./scripts/leave.ts";
 import { noteScript } from "./scripts/note.ts";
 import { watchScript } from "./scripts/watch.ts";
@@ -42,6 +43,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     claim: (ref, claimed) => claim(runs, ref, claimed),
     holds: (held) => holds(runs, held),
     statesOf: async (marks) => await Promise.all(marks.map((mark) => stateOf(runs, mark))),
+    keepInput: (held, input) => keepInput(runs, held, input),
     commit: (held, step, record, options) => commit(runs, held, step, record, options),
     note: (held, step, progress) => note(runs, held, step, progress),
     watch: (held, objects) => watch(runs, held, objects),
@@ -97,6 +99,16 @@ async function stateOf(runs: RedisRuns, mark: StepMark): Promise<MarkState> {
   const records = await runs.call((redis) => redis.hgetall(names.steps(id)));
   return markStateOf(known, readSteps(Object.entries(records).flat()).steps, mark);
 }
+
+const keepInput: Call<"keepInput"> = async (runs, held, input) => {
+  const { workflow, id, epoch } = held;
+  const answer = await runs.evaluate(keepInputScript, {
+    keys: { run: runs.namesOf(workflow).run(id) },
+    args: { epoch, input: JSON.stringify(input) },
+  });
+  if (answer.kind === "fenced") throw fenced(held);
+  return JSON.parse(answer.input) as unknown;
+};
 
 const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {
   const { workflow, id, epoch } = held;

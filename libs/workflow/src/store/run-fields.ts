@@ -110,6 +110,7 @@ export function readHeld(
   const fields = pairs(answer.run);
   const failing = json(fields["failing"]) as Failing | undefined;
   const cancelledAt = fields["cancelledAt"];
+  const parsedInput = json(fields["parsedInput"]);
   return {
     ...ref,
     epoch: answer.epoch,
@@ -118,7 +119,7 @@ export function readHeld(
     ...readSteps(answer.steps),
     signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),
     waited: waitsOf(fields) ?? [],
-    ...defined({ failing, cancelledAt }),
+    ...defined({ failing, cancelledAt, parsedInput }),
     died: fields["died"] === "1",
     wakeSeq: Number(fields["wakeSeq"]),
     watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),

@@ -19,6 +19,8 @@ export interface Held extends RunRef {
   /** Size of the steps with their names. */
   readonly bytes: number;
   readonly signals: readonly BufferedSignal[];
+  /** The input as its schema parsed it, if that differs from the given one. */
+  readonly parsedInput?: unknown;
   /** The waits of its last execution. */
   readonly waited: readonly RunWait[];
   readonly failing?: Failing;
@@ -119,6 +121,8 @@ export interface RunJournalStore {
   /** True while no other execution has claimed the run, and it has not ended. */
   holds(held: Held): Promise<boolean>;
   statesOf(marks: readonly StepMark[]): Promise<MarkState[]>;
+  /** Stores the parsed input once. Returns the stored one, which is another one if that came first. */
+  keepInput(held: Held, input: unknown): Promise<unknown>;
   /** Records a step once. Returns the stored record, which is another one if that came first. `warnings` replace those of the run. */
   commit(
     held: Held,

@@ -28,6 +28,11 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       return run?.epoch === held.epoch && !hasEnded(run);
     },
     statesOf: async (marks) => marks.map((mark) => stateOf(runs, mark)),
+    async keepInput(held, input) {
+      const run = runs.ownActive(held);
+      if (run.parsedInput === undefined) run.parsedInput = jsonCopy(input);
+      return run.parsedInput;
+    },
     commit: async (held, step, record, options) => commit(runs, held, step, record, options),
 
     async note(held, step, { attempts, delayMs, keep = false, ...more }) {
@@ -79,7 +84,7 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
   } = run.view;
   const status = run.failing === undefined ? "running" : "compensating";
   run.view = { ...view, status, startedAtMs };
-  const { epoch, died, wakeSeq, failing, cancelledAt, waited } = run;
+  const { epoch, died, wakeSeq, failing, cancelledAt, waited, parsedInput } = run;
   return {
     kind: "held",
     ...ref,
@@ -94,7 +99,7 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
     bytes: [...run.steps].reduce((sum, [step, record]) => sum + bytesOf(step, record), 0),
     signals: [...run.signals],
     waited,
-    ...defined({ failing, cancelledAt }),
+    ...defined({ failing, cancelledAt, parsedInput }),
   };
 }
 

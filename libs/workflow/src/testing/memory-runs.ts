@@ -32,6 +32,7 @@ export interface StoredRun {
   signals: BufferedSignal[];
   waited: readonly RunWait[];
   readonly seen: Set<string>;
+  parsedInput?: unknown;
   readonly origin?: RunOrigin;
   /** Key to request when the run has ended. */
   readonly notify?: string;

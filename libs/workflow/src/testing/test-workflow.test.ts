@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { KonvergeError, TerminalError } from "@konverge/core";
+import { z } from "zod";
 import { defineWorkflow } from "../define/define-workflow.ts";
 import { testWorkflow, type TestRun } from "./test-workflow.ts";
 
@@ -194,4 +195,38 @@ test("returns a step's idempotency key outside its body", async () => {
   const [inside, outside] = result as string[][];
   expect(outside).toEqual(inside);
   expect(new Set(inside).size).toBe(2);
+});
+
+test("random defaults and transforms of schemas give one value in all executions", async () => {
+  const inputs: unknown[] = [];
+  const signals: unknown[] = [];
+  const order = z.object({
+    id: z.string().default(() => crypto.randomUUID()),
+    size: z.string().transform((text) => text.length),
+  });
+  const parsing = defineWorkflow("parsing", { version: 1, input: order }, async (w, input) => {
+    inputs.push(input);
+    await w.step("a", () => null);
+    signals.push(await w.signal("go", { schema: order }));
+    await w.step("b", () => null);
+  });
+  const t = testWorkflow(parsing, { size: "abc" } as never, { replayEveryStep: true });
+  await t.settle();
+  expect(await t.signal("go", { size: "ab" })).toMatchObject({ status: "done" });
+  await t.replay();
+  expect(inputs.length).toBeGreaterThan(3);
+  expect(new Set(inputs.map((input) => JSON.stringify(input))).size).toBe(1);
+  expect(inputs[0]).toMatchObject({ size: 3 });
+  expect(signals.length).toBeGreaterThan(1);
+  expect(new Set(signals.map((signal) => JSON.stringify(signal))).size).toBe(1);
+  expect(signals[0]).toMatchObject({ size: 2 });
+});
+
+test("a schema whose result cannot be recorded fails the run", async () => {
+  const at = z.object({ at: z.coerce.date() });
+  const dated = defineWorkflow("dated", { version: 1, input: at }, async () => null);
+  expect(await testWorkflow(dated, { at: "2026-01-01" } as never).settle()).toMatchObject({
+    status: "failed",
+    error: { message: expect.stringContaining("/at is an instance of Date") as string },
+  });
 });

@@ -91,6 +91,7 @@ class MemoryTestRun implements TestRun {
   /** Runs that wait for objects. */
   readonly #watching = new Map<string, RunRef>();
   readonly #dueAtMs = new Map<string, { readonly ref: RunRef; readonly atMs: number }>();
+  #parsedInput: unknown;
   #nowMs: number;
   #lease = 0;
   #signals = 0;
@@ -107,6 +108,13 @@ class MemoryTestRun implements TestRun {
     this.#faultyStore = {
       ...store,
       commit: this.#faults.commitOf(store, replayEveryStep),
+      keepInput: async (held, parsed) => {
+        const kept = await store.keepInput(held, parsed);
+        if (held.workflow === this.#ref.workflow && held.id === this.#ref.id) {
+          this.#parsedInput = kept;
+        }
+        return kept;
+      },
       leave: async (held, leave) => {
         this.#noteWatching(held, leave);
         return await store.leave(held, leave);
@@ -181,6 +189,7 @@ class MemoryTestRun implements TestRun {
       ...this.#ref,
       epoch: 0,
       run,
+      ...defined({ parsedInput: this.#parsedInput }),
       steps: await this.steps(),
       progress: new Map(),
       bytes: 0,
@@ -308,6 +317,7 @@ function readOnly(store: RunStore): RunStore {
       throw new Error(`the replay would record "${step}", which the run did not reach`);
     },
     note: async (_, __, { attempts }) => ({ attempts, untilMs: Infinity }),
+    keepInput: async (_, input) => input,
     watch: async () => undefined,
     leave: async () => ({}),
   };
