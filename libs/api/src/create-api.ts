@@ -4,6 +4,7 @@ import type { Metrics } from "@konverge/telemetry";
 import { Hono, type MiddlewareHandler } from "hono";
 import { secureHeaders } from "hono/secure-headers";
 import { z } from "zod";
+import { Admission } from "./http/admission.ts";
 import { answerUnserved } from "./http/answer-unserved.ts";
 import { auditRoutes } from "./routes/audit-routes.ts";
 import { createAuthenticator, type ApiEnv, type Authenticator } from "./access/authenticate.ts";
@@ -30,6 +31,8 @@ import { reconcileRoutes } from "./routes/reconcile-routes.ts";
 import { route, type Route } from "./http/route.ts";
 import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
+import { Scans } from "./http/scans.ts";
+import { Waits } from "./http/waits.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 
 export interface ApiOptions {
@@ -57,6 +60,10 @@ export interface ApiOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** The metrics of a process and a page of raw jobs, in simple requests. */
+const PRICE_OF_PAGE = 20;
+/** Time for which the result of a readiness check is used, in ms. */
+const READY_MS = 1_000;
 /** High enough for normal use; stops runaway scripts. */
 const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
 
@@ -80,7 +87,17 @@ export function createApi(options: ApiOptions): Api {
   const closing = new AbortController();
   const routes = routesOf(options, authenticator, closing.signal);
   const { audit, answers } = access;
-  const mount = { audit, answers, rate, closing: closing.signal, onError };
+  const admission = new Admission(rate);
+  const mount = {
+    audit,
+    answers,
+    admission,
+    scans: new Scans(admission),
+    waits: new Waits(),
+    isStillValid: (caller: Caller) => authenticator.isStillValid(caller),
+    closing: closing.signal,
+    onError,
+  };
   const app = new Hono<ApiEnv>();
   serveBasics(app, options);
   // The pages contain no data, and the login form must be reachable without a token.
@@ -108,7 +125,14 @@ export function createApi(options: ApiOptions): Api {
     mount,
   );
   // The following routes show the whole installation.
-  for (const path of ["/metrics", "/jobs", "/jobs/*"]) app.use(path, demandUnrestricted);
+  for (const path of ["/metrics", "/jobs", "/jobs/*"]) {
+    app.use(path, demandUnrestricted, async (context, next) => {
+      const caller = context.get("caller");
+      admission.admit(caller);
+      admission.charge(caller, PRICE_OF_PAGE);
+      await next();
+    });
+  }
   app.get("/metrics", async (context) =>
     context.body(await metrics.text(), 200, { "content-type": metrics.contentType }),
   );
@@ -152,6 +176,19 @@ function routesOf(
   return routes;
 }
 
+/** Shares the calls of `read` within an interval, and their result. */
+function atMostEvery<T>(intervalMs: number, read: () => Promise<T>): () => Promise<T> {
+  let shared: Promise<T> | undefined;
+  let sharedUntilMs = 0;
+  return () => {
+    if (shared === undefined || performance.now() > sharedUntilMs) {
+      shared = read();
+      sharedUntilMs = performance.now() + intervalMs;
+    }
+    return shared;
+  };
+}
+
 /** Serves errors, probes, the page of error codes and security headers. */
 function serveBasics(app: Hono<ApiEnv>, { access, cluster, onError }: ApiOptions): void {
   app.onError((error, context) => {
@@ -161,8 +198,15 @@ function serveBasics(app: Hono<ApiEnv>, { access, cluster, onError }: ApiOptions
   });
   app.notFound(answerUnserved(app));
   app.get("/livez", (context) => context.text("ok\n"));
+  const check = atMostEvery(READY_MS, () => access.controllers(cluster));
   app.get("/readyz", async (context) => {
-    await access.controllers(cluster);
+    try {
+      await check();
+    } catch (error) {
+      // Without a token, nobody learns the address of Redis.
+      const detail = "not ready: Redis is unavailable; see the log of the API process";
+      throw new KonvergeError("redis_unavailable", detail, { cause: error });
+    }
     return context.text("ok\n");
   });
   app.get(ERROR_PAGE, (context) => context.text(errorPage()));

@@ -12,6 +12,7 @@ export interface Sent {
   readonly method?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
+  readonly signal?: AbortSignal;
 }
 export type Call = (path: string, sent?: Sent) => Promise<Response>;
 
@@ -81,7 +82,7 @@ export function useApi({
         ...given,
       });
       onTestFinished(() => api.close());
-      return async (path, { token, headers = {}, body, method } = {}) =>
+      return async (path, { token, headers = {}, body, method, signal } = {}) =>
         await api.fetch(
           new Request(`http://localhost:7070${path}`, {
             method: method ?? (body === undefined ? "GET" : "POST"),
@@ -92,6 +93,7 @@ export function useApi({
               ...headers,
             },
             ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+            ...(signal === undefined ? {} : { signal }),
           }),
         );
     },

@@ -50,9 +50,9 @@ async function callAs(role: "viewer" | "operator"): Promise<Call> {
     );
 }
 
-async function waitingJob(): Promise<string> {
+async function waitingJob(name = "blue"): Promise<string> {
   const { queue } = await access.find("default", "node-pool");
-  await queue.request(keyOf("blue"), { kind: "cli", by: "test" });
+  await queue.request(keyOf(name), { kind: "cli", by: "test" });
   const [raw] = await access.rawQueues(NODE_POOL);
   const [job] = (await raw?.queue.getJobs(["wait", "prioritized"])) ?? [];
   return job?.id ?? "";
@@ -76,6 +76,35 @@ test("viewers look at raw jobs and change nothing", async () => {
   }
   const { queue } = await access.find("default", "node-pool");
   expect((await queue.getKey(keyOf("blue")))?.requested).toBe(1);
+});
+
+test("a page has at most 50 jobs, whatever is asked", async () => {
+  const call = await callAs("viewer");
+  for (let n = 0; n < 60; n++) await waitingJob(`blue-${n}`);
+  for (const [query, jobs] of [
+    ["jobsPerPage=100000&page=1", 50],
+    ["jobsPerPage=-1&page=x", 10],
+    ["jobsPerPage=1e999&page=2", 10],
+  ] as const) {
+    const response = await call(`/jobs/api/queues?activeQueue=node-pool&${query}`);
+    const { queues } = (await response.json()) as { queues: { name: string; jobs: unknown[] }[] };
+    expect([query, queues.find(({ name }) => name === "node-pool")?.jobs.length]).toEqual([
+      query,
+      jobs,
+    ]);
+  }
+  for (const path of [
+    "/jobs/api/queues?activeQueue=%25E0%25A4%25A",
+    "/jobs/api/queues?activeQueue=%E0%A4%A",
+  ]) {
+    expect((await call(path)).status).toBe(200);
+  }
+});
+
+test("a button with a malformed name is refused", async () => {
+  const call = await callAs("operator");
+  const response = await call("/jobs/api/queues/%E0%A4%A/x/promote", { method: "PUT" });
+  expect(response.status).toBe(405);
 });
 
 test("an operator's retry and promote ask for the object, with its author; the other buttons are refused", async () => {

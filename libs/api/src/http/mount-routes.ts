@@ -1,25 +1,33 @@
-import { isKonvergeError, KonvergeError, takeToken, type BucketLimits } from "@konverge/core";
+import { isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Context, Hono } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
 import type { AuditLog, AuditNote } from "../kept/audit-log.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
 import { allows, isUnrestricted, type Caller } from "../access/caller.ts";
 import { jsonResponse } from "./json-response.ts";
+import type { Admission } from "./admission.ts";
 import { limitBody } from "./limit-body.ts";
 import { checkInput, readJson } from "./read-json.ts";
 import { replayed } from "./replayed.ts";
 import type { Route } from "./route.ts";
+import type { Scans } from "./scans.ts";
+import type { Waits } from "./waits.ts";
 
 export interface MountOptions {
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
-  /** Rate limit per caller and process. */
-  readonly rate: BucketLimits;
+  readonly admission: Admission;
+  readonly scans: Scans;
+  readonly waits: Waits;
+  /** True while an authenticated caller would still be accepted. */
+  readonly isStillValid: (caller: Caller) => Promise<boolean>;
   /** Aborted when the API stops. */
   readonly closing: AbortSignal;
   readonly onError: (error: unknown) => void;
 }
 
+/** A longer request is answered only if its token is still valid. */
+const LONG_MS = 1_000;
 /** Enough for actions, which have a few lines of text. */
 const DEFAULT_BODY_KIB = 4;
 
@@ -29,8 +37,7 @@ export function mountRoutes(
   routes: readonly Route[],
   options: MountOptions,
 ): void {
-  const { answers, onError } = options;
-  const admit = createAdmission(options.rate);
+  const { answers, onError, admission } = options;
   for (const spec of routes) {
     const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
     if (spec.body !== undefined) {
@@ -40,7 +47,7 @@ export function mountRoutes(
       const caller = context.get("caller");
       if (spec.role === "none") return await answer(spec, context, options);
       demandRole(caller, spec.role);
-      admit(caller);
+      admission.admit(caller);
       const respond = () =>
         answer(spec, context, options).catch((error: unknown) => {
           throw withinScope(error, caller);
@@ -54,22 +61,29 @@ export function mountRoutes(
 async function answer(
   spec: Route,
   context: Context<ApiEnv>,
-  { audit, closing }: Pick<MountOptions, "audit" | "closing">,
+  { audit, closing, admission, scans, waits, isStillValid }: MountOptions,
 ): Promise<Response> {
   const caller = context.get("caller");
+  const startMs = performance.now();
   const notes: AuditNote[] = [];
   const body = spec.body === undefined ? undefined : await readJson(context.req);
   const by = spec.isOperatorAction === true ? authorFor(caller, body) : undefined;
   const headers: Record<string, string> = {};
   const given = by === undefined ? body : { ...(body as object), by };
-  const handling = spec.handle({
-    params: context.req.param(),
+  const input = {
     query: spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query),
     body: spec.body === undefined ? undefined : checkInput(given, spec.body),
+  };
+  if (spec.price !== undefined) admission.charge(caller, spec.price(input) - 1);
+  const handling = spec.handle({
+    ...input,
+    params: context.req.param(),
     caller,
     context,
     headers,
-    waiting: () => AbortSignal.any([context.req.raw.signal, closing]),
+    openWait: (waitMs) =>
+      waits.open(caller, waitMs, AbortSignal.any([context.req.raw.signal, closing])),
+    scan: (run) => scans.run(caller, run),
     audit: (note, author = caller.name) => notes.push({ ...note, by: author }),
   });
   // A handler that failed halfway has recorded what it has changed.
@@ -79,6 +93,9 @@ async function answer(
       else await audit.write(note);
     }
   });
+  if (performance.now() - startMs > LONG_MS && !(await isStillValid(caller))) {
+    throw new KonvergeError("unauthorized", "the token was revoked or expired during the request");
+  }
   if (result instanceof Response) return result;
   if (spec.method === "get") linkNext(context, result, headers);
   const status = spec.status === 202 ? 202 : 200;
@@ -118,19 +135,4 @@ function demandRole(caller: Caller, role: Caller["role"]): void {
   if (allows(caller, role)) return;
   const detail = `requires the role ${role} ("${caller.name}" is ${caller.role})`;
   throw new KonvergeError("forbidden", detail);
-}
-
-/**
- * One bucket per caller and process. A shared bucket would be exact, but would cost each request a round trip to Redis.
- */
-function createAdmission(limits: BucketLimits): (caller: Caller) => void {
-  const buckets = new Map<string, number>();
-  return ({ id }) => {
-    const { tatMs, waitMs } = takeToken(limits, buckets.get(id) ?? 0, performance.now());
-    if (waitMs > 0) {
-      const detail = `more than ${limits.ratePerSecond} requests per second from this caller`;
-      throw new KonvergeError("rate_limited", detail, { retryAfterMs: Math.ceil(waitMs) });
-    }
-    buckets.set(id, tatMs);
-  };
 }

@@ -5,6 +5,8 @@ import type { z } from "zod";
 import type { AuditNote } from "../kept/audit-log.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
 import type { Caller } from "../access/caller.ts";
+import type { RunScan } from "./scans.ts";
+import type { Wait } from "./waits.ts";
 
 /** The names in braces of a path such as `/v1/guards/{cluster}`. */
 type NamesIn<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
@@ -20,8 +22,13 @@ export interface RouteInput<Path extends string, Query, Body> {
   readonly context: Context<ApiEnv>;
   /** Headers of the response, unless the handler returns a Response itself. */
   readonly headers: Record<string, string>;
-  /** Returns a signal for waits: aborted when the caller disconnects or the API stops. */
-  readonly waiting: () => AbortSignal;
+  /**
+   * Opens a wait, which ends early when the caller disconnects or the API stops. To be opened before a change.
+   * @throws KonvergeError `rate_limited`
+   */
+  readonly openWait: (waitMs: number) => Wait;
+  /** Runs a scan in turns with others and charges the caller for its rows. @throws KonvergeError `rate_limited` */
+  readonly scan: RunScan;
   /** Records a change in the audit log. Requests are grouped by second; other changes are written immediately. */
   readonly audit: (note: Omit<AuditNote, "by">, author?: string) => void;
 }
@@ -45,6 +52,8 @@ export interface RouteSpec<
   readonly maxBodyKiB?: number;
   /** True if the body has an author in `by`, which the name of a token replaces. */
   readonly isOperatorAction?: boolean;
+  /** Returns the work of a request in simple requests, with which the caller is charged. Default 1. */
+  price?(input: { readonly query: z.output<Query>; readonly body: z.output<Body> }): number;
   readonly answer: Answer;
   /** Default 200. */
   readonly status?: 200 | 202 | 204;

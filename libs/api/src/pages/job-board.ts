@@ -13,6 +13,9 @@ import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
 const PATH = "/jobs";
+/** Jobs per page of a queue. */
+const MOST_JOBS = 50;
+const MOST_PAGES = 10_000;
 const LOOKING: readonly string[] = ["GET", "HEAD"];
 /** The board uses inline styles. Its requests for foreign fonts are blocked. */
 const POLICY =
@@ -69,7 +72,8 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
       return context.body(null, 204);
     }
     await refresh();
-    const response = await boards[mayOperate ? "operating" : "looking"].app.fetch(context.req.raw);
+    const board = boards[mayOperate ? "operating" : "looking"];
+    const response = await board.app.fetch(withSmallPage(context.req.raw));
     // Another route may serve the path.
     if (response.status === 404 && !path.startsWith(`${PATH}/api/`)) return await next();
     return await tidy(context, response);
@@ -90,6 +94,30 @@ function openBoard(): Board {
   return { app: new Hono().route(PATH, adapter.registerPlugin()), add: addQueue };
 }
 
+/** The board reads any number of jobs, and fails on values that it does not expect. */
+function withSmallPage(request: Request): Request {
+  const url = new URL(request.url);
+  const query = url.searchParams;
+  const bound = (name: string, most: number, otherwise: number) => {
+    const value = Number(query.get(name) ?? otherwise);
+    const isValid = Number.isInteger(value) && value >= 1;
+    query.set(name, String(isValid ? Math.min(value, most) : otherwise));
+  };
+  bound("page", MOST_PAGES, 1);
+  bound("jobsPerPage", MOST_JOBS, 10);
+  if (decoded(query.get("activeQueue") ?? "") === undefined) query.delete("activeQueue");
+  return new Request(url, request);
+}
+
+/** Undefined for malformed percent-encoding. */
+function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns errors as problems, and a page without foreign hosts that works below a path prefix. */
 async function tidy(context: Context, response: Response): Promise<Response> {
   const type = response.headers.get("content-type") ?? "";
@@ -108,9 +136,8 @@ async function tidy(context: Context, response: Response): Promise<Response> {
 /** The job of a retry or promote button. */
 function jobOf(path: string): { readonly queue: string; readonly job: string } | undefined {
   const match = /^\/jobs\/api\/queues\/([^/]+)\/([^/]+)\/(?:retry\/[a-z-]+|promote)$/.exec(path);
-  const [, queue, job] = match ?? [];
-  if (queue === undefined || job === undefined) return undefined;
-  return { queue: decodeURIComponent(queue), job: decodeURIComponent(job) };
+  const [queue, job] = match?.slice(1).map(decoded) ?? [];
+  return queue === undefined || job === undefined ? undefined : { queue, job };
 }
 
 /** Enqueues the object of a job. BullMQ's own retry could start a running key again. @throws KonvergeError `not_found` */

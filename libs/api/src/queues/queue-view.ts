@@ -1,8 +1,9 @@
 import type { KeyList, KeyListQuery, PauseList, QueueList, Scope } from "@konverge/contracts";
 import { defined } from "@konverge/core";
-import type { AnnouncedWorker } from "@konverge/queue";
+import type { AnnouncedWorker, ScanOptions } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
 import { demandSome, touches, type Caller } from "../access/caller.ts";
+import type { RouteInput } from "../http/route.ts";
 import { keyItem, pauseView } from "./key-item.ts";
 import { placeOf } from "./place-of.ts";
 import type { QueueAccess } from "./queue-access.ts";
@@ -21,22 +22,27 @@ export async function controllerNames(
   return known.map(({ name }) => name).toSorted(compareSegments);
 }
 
+/** The work of a page of keys in simple requests, besides what its scan reads. */
+export function priceOfPage(limit: number): number {
+  return 1 + limit / 50;
+}
+
 /** Lists the keys in the scope of the caller. */
 export async function listKeys(
   access: QueueAccess,
-  caller: Caller,
   query: KeyListQuery,
+  { caller, scan }: Pick<RouteInput<string, unknown, unknown>, "caller" | "scan">,
 ): Promise<KeyList> {
   const { cluster, controller, namespace } = query;
   demandSome(caller, { cluster, controller, namespace });
-  return await readKeys(access, caller.scope, query);
+  return await scan((options) => readKeys(access, query, { scope: caller.scope, options }));
 }
 
 /** The scope limits what is read, not only what is returned: a cursor must not contain a name outside of it. */
 async function readKeys(
   access: QueueAccess,
-  scope: Scope,
   { cluster, controller, phase, namespace, name, limit, cursor }: KeyListQuery,
+  { scope, options }: { readonly scope: Scope; readonly options: ScanOptions },
 ): Promise<KeyList> {
   const items: KeyList["items"] = [];
   for (const each of await controllerNames(access, cluster, controller)) {
@@ -45,11 +51,14 @@ async function readKeys(
     const own = cursor?.startsWith(`${encodeURIComponent(each)}/`) === true;
     if (cursor !== undefined && !own && encodeURIComponent(each) < cursor) continue;
     const { queue } = await access.find(cluster, each);
-    const page = await queue.control.listKeys({
-      ...defined({ phase, namespace, namespaces: scope.namespaces, name }),
-      ...(own ? { after: cursor } : {}),
-      limit: limit - items.length,
-    });
+    const page = await queue.control.listKeys(
+      {
+        ...defined({ phase, namespace, namespaces: scope.namespaces, name }),
+        ...(own ? { after: cursor } : {}),
+        limit: limit - items.length,
+      },
+      options,
+    );
     items.push(...page.items.map(keyItem));
     if (page.next !== undefined) return { items, next: page.next };
     const last = items.at(-1);

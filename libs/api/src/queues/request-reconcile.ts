@@ -22,16 +22,18 @@ export const PREFER: Readonly<Record<string, string>> = {
 
 type Asked = Pick<
   RouteInput<string, unknown, unknown>,
-  "caller" | "context" | "headers" | "waiting" | "audit"
+  "caller" | "context" | "headers" | "openWait" | "audit"
 >;
 
 /** Requests one object, and waits for the end if the caller prefers it. */
 export async function requestOne(
   access: QueueAccess,
   body: CreateReconcile,
-  { caller, context, headers, waiting, audit }: Asked,
+  { caller, context, headers, openWait, audit }: Asked,
 ): Promise<AcceptedReconcile | Response> {
   demand(caller, placeNamed(body));
+  const waitMs = preferredWaitMs(context);
+  using wait = openWait(waitMs);
   const trigger = triggerOf(caller, context, body.reason);
   const { accepted, queue } = await access.request(
     body.cluster,
@@ -46,10 +48,9 @@ export async function requestOne(
   audit(noteOf(body));
   const { id, key, coalesced } = accepted;
   headers["location"] = `/v1/reconciles/${encodeURIComponent(id)}`;
-  const waitMs = preferredWaitMs(context);
   if (waitMs === 0) return { id, key, coalesced };
   headers["preference-applied"] = `wait=${waitMs / 1_000}`;
-  const state = await waitForEnd(queue, id, { waitMs, signal: waiting() });
+  const state = await waitForEnd(queue, id, wait);
   if (state.phase !== "finished") return { id, key, coalesced };
   return jsonResponse({ id, key, coalesced, state } satisfies AcceptedReconcile, 200, headers);
 }

@@ -1,27 +1,24 @@
 import type { ReconcileState } from "@konverge/contracts";
-import { KonvergeError, sleepMs } from "@konverge/core";
+import { KonvergeError } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
 import type { Context } from "hono";
+import type { Wait } from "../http/waits.ts";
 import { pauseView } from "./key-item.ts";
 
 const MAX_WAIT_MS = 60_000;
-const POLL_MS = 100;
 
-/** Returns the state when the request ends, the wait times out, or `signal` aborts. */
+/** Returns the state when the request or the wait ends. */
 export async function waitForEnd(
   queue: WorkQueue,
   id: string,
-  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
+  wait: Wait,
 ): Promise<ReconcileState> {
-  const endMs = performance.now() + waitMs;
-  for (;;) {
-    const { paused, ...state } = await queue.getRequest(id);
-    const leftMs = endMs - performance.now();
-    if (state.phase === "finished" || leftMs <= 0 || signal.aborted) {
-      return paused === undefined ? state : { ...state, paused: pauseView(paused) };
-    }
-    await sleepMs(Math.min(POLL_MS, leftMs));
-  }
+  const { paused, ...state } = await wait.until({
+    id: `request ${id}`,
+    read: () => queue.getRequest(id),
+    isEnd: ({ phase }) => phase === "finished",
+  });
+  return paused === undefined ? state : { ...state, paused: pauseView(paused) };
 }
 
 /** Parses `Prefer: wait=20` (RFC 7240) to ms; 0 without it. @throws KonvergeError `invalid_request` */

@@ -7,7 +7,7 @@ import {
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { releaseDeadLetters } from "../queues/queue-actions.ts";
-import { listKeys } from "../queues/queue-view.ts";
+import { listKeys, priceOfPage } from "../queues/queue-view.ts";
 
 export function deadLetterRoutes(access: QueueAccess): Route[] {
   return [
@@ -20,7 +20,8 @@ export function deadLetterRoutes(access: QueueAccess): Route[] {
       query: deadLetterQuerySchema,
       answer: keyListSchema,
       problems: ["unknown_controller"],
-      handle: ({ query, caller }) => listKeys(access, caller, { ...query, phase: "deadLettered" }),
+      price: ({ query }) => priceOfPage(query.limit),
+      handle: ({ query, ...asked }) => listKeys(access, { ...query, phase: "deadLettered" }, asked),
     }),
     route({
       id: "releaseDeadLetters",

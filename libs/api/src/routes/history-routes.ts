@@ -12,11 +12,12 @@ import { defined } from "@konverge/core";
 import { covers, demandSome } from "../access/caller.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
+import { priceOfPage } from "../queues/queue-view.ts";
 import { route, type Route } from "../http/route.ts";
 import { readContentionReport, resourceOf, rollupOf, summaryOf } from "../views/history-view.ts";
 
-/** Time after which a search answers what it has found, in ms. */
-const SEARCH_MS = 500;
+/** Minutes of counters that are as much work as a simple request. */
+const MINUTES_PER_TOKEN = 10;
 
 /** Attempts, contention and counts of a cluster. */
 export function historyRoutes(access: QueueAccess): Route[] {
@@ -30,14 +31,14 @@ export function historyRoutes(access: QueueAccess): Route[] {
       query: attemptQuerySchema,
       answer: attemptPageSchema,
       problems: ["not_found"],
-      async handle({ query, caller }): Promise<AttemptPage> {
+      price: ({ query }) => priceOfPage(query.limit),
+      async handle({ query, caller, scan }): Promise<AttemptPage> {
         const { cluster, kind, error, ...rest } = query;
         demandSome(caller, query);
         const history = await access.history(cluster);
         const resource = kind === undefined ? undefined : await resourceOf(access, cluster, kind);
-        const page = await history.search(
-          { ...rest, errorCode: error, resource },
-          { budgetMs: SEARCH_MS },
+        const page = await scan((options) =>
+          history.search({ ...rest, errorCode: error, resource }, options),
         );
         const visible = page.items.filter(({ key }) => covers(caller.scope, placeOf(key)));
         return { items: visible.map(summaryOf), ...defined({ next: page.next }) };
@@ -52,6 +53,7 @@ export function historyRoutes(access: QueueAccess): Route[] {
       query: contentionQuerySchema,
       answer: contentionReportSchema,
       problems: ["not_found"],
+      price: ({ query: { hours } }) => 5 + hours,
       async handle({ query, caller }) {
         demandSome(caller, { cluster: query.cluster });
         return await readContentionReport(access, caller, query);
@@ -66,6 +68,7 @@ export function historyRoutes(access: QueueAccess): Route[] {
       query: rollupsQuerySchema,
       answer: rollupsSchema,
       problems: ["unknown_controller"],
+      price: ({ query: { minutes } }) => 1 + minutes / MINUTES_PER_TOKEN,
       async handle({ query: { cluster, controller, minutes }, caller }): Promise<Rollups> {
         demandSome(caller, { cluster, controller });
         // Rejects unknown controllers, which would otherwise look idle.

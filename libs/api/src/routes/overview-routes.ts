@@ -5,6 +5,9 @@ import type { QueueAccess } from "../queues/queue-access.ts";
 import { readOverview } from "../views/read-overview.ts";
 import { route, type Route } from "../http/route.ts";
 
+/** An hour of counters and the queue of each controller, in simple requests. */
+const PRICE = 20;
+
 export interface OverviewRoutesOptions {
   readonly access: QueueAccess;
   readonly guards: GuardControl;
@@ -23,6 +26,7 @@ export function overviewRoutes({ access, guards, home }: OverviewRoutesOptions):
       role: "viewer",
       query: overviewQuerySchema,
       answer: overviewSchema,
+      price: () => PRICE,
       async handle({ query: { cluster = home }, caller }) {
         demandSome(caller, { cluster });
         return await readOverview({ access, guards, cluster, caller });

@@ -11,7 +11,7 @@ import { demand } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { pause, resume } from "../queues/queue-actions.ts";
-import { listKeys } from "../queues/queue-view.ts";
+import { listKeys, priceOfPage } from "../queues/queue-view.ts";
 
 /** The queue of a controller and its keys. */
 export function queueRoutes(access: QueueAccess): Route[] {
@@ -51,7 +51,8 @@ export function queueRoutes(access: QueueAccess): Route[] {
       query: keyQuerySchema,
       answer: keyListSchema,
       problems: ["unknown_controller"],
-      handle: ({ query, caller }) => listKeys(access, caller, query),
+      price: ({ query }) => priceOfPage(query.limit),
+      handle: ({ query, ...asked }) => listKeys(access, query, asked),
     }),
     route({
       id: "listOperatorActions",

@@ -14,7 +14,7 @@ import { demand } from "../access/caller.ts";
 import { placeNamed, placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { cancelRequest, keyOfRequest } from "../queues/queue-actions.ts";
-import { listKeys } from "../queues/queue-view.ts";
+import { listKeys, priceOfPage } from "../queues/queue-view.ts";
 import { requestBatch } from "../queues/reconcile-batch.ts";
 import { noteOf, PREFER, requestOne, triggerOf } from "../queues/request-reconcile.ts";
 import { route, type Route } from "../http/route.ts";
@@ -22,6 +22,8 @@ import { preferredWaitMs, waitForEnd } from "../queues/wait-for-end.ts";
 
 const MAX_BODY_KIB = 64;
 const MAX_BATCH_KIB = 1_024;
+/** Items of a batch that are as much work as a simple request. */
+const ITEMS_PER_TOKEN = 20;
 
 /** Requests, single or in batches, and their results. */
 export function reconcileRoutes(access: QueueAccess): Route[] {
@@ -49,8 +51,9 @@ export function reconcileRoutes(access: QueueAccess): Route[] {
       query: keyQuerySchema,
       answer: keyListSchema,
       problems: ["unknown_controller"],
-      async handle({ query, caller }) {
-        const { items, ...rest } = await listKeys(access, caller, query);
+      price: ({ query }) => priceOfPage(query.limit),
+      async handle({ query, caller, scan }) {
+        const { items, ...rest } = await listKeys(access, query, { caller, scan });
         if (query.phase !== undefined) return { items, ...rest };
         return { items: items.filter(({ phase }) => phase !== "idle"), ...rest };
       },
@@ -64,6 +67,7 @@ export function reconcileRoutes(access: QueueAccess): Route[] {
       body: createReconcilesSchema,
       maxBodyKiB: MAX_BATCH_KIB,
       answer: reconcileResultsSchema,
+      price: ({ body: { items } }) => items.length / ITEMS_PER_TOKEN,
       async handle({ body: { items }, caller, context, audit }) {
         const trigger = triggerOf(caller, context);
         const answer = await requestBatch(access, items, {
@@ -86,12 +90,12 @@ export function reconcileRoutes(access: QueueAccess): Route[] {
       headers: PREFER,
       answer: reconcileStateSchema,
       problems: ["not_found"],
-      async handle({ params: { id }, query: { wait }, caller, context, waiting }) {
+      async handle({ params: { id }, query, caller, context, openWait }) {
         const key = keyOfRequest(id);
         demand(caller, placeOf(key));
         const { queue } = await access.find(key.cluster, key.controller);
-        const waitMs = wait ?? preferredWaitMs(context);
-        return await waitForEnd(queue, id, { waitMs, signal: waiting() });
+        using wait = openWait(query.wait ?? preferredWaitMs(context));
+        return await waitForEnd(queue, id, wait);
       },
     }),
     route({

@@ -82,10 +82,10 @@ export function runRoutes(access: QueueAccess): Route[] {
       headers: { prefer: "wait=20 waits up to 20 s (maximum 60) for the end" },
       answer: runSchema,
       problems: ["not_found"],
-      async handle({ params, query: { wait, lastState }, caller, context, waiting }) {
+      async handle({ params, query: { wait: waitMs, lastState }, caller, context, openWait }) {
         const found = await findRun(access, caller, params.id);
-        const waitMs = wait ?? preferredWaitMs(context);
-        await waitForRun(found.workflows, found.ref, { waitMs, lastState, signal: waiting() });
+        using wait = openWait(waitMs ?? preferredWaitMs(context));
+        await waitForRun(found.workflows, found.ref, { id: params.id, lastState, wait });
         return await readRun(found);
       },
     }),

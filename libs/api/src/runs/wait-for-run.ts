@@ -1,32 +1,25 @@
-import { sleepMs } from "@konverge/core";
 import type { RunRef, Workflows } from "@konverge/workflow";
-
-const POLL_MS = 100;
+import type { Wait } from "../http/waits.ts";
 
 /**
- * Returns when the run has ended, when its `<status>/<number of steps>` differs from `lastState`, when the wait times out,
- * or when `signal` aborts. Each poll reads two fields.
+ * Returns when the run has ended, when its `<status>/<number of steps>` differs from `lastState`, or when the wait ends. Each
+ * poll reads two fields.
  */
 export async function waitForRun(
   runs: Workflows,
   ref: RunRef,
   {
-    waitMs,
+    id,
     lastState,
-    signal,
-  }: {
-    readonly waitMs: number;
-    readonly lastState: string | undefined;
-    readonly signal: AbortSignal;
-  },
+    wait,
+  }: { readonly id: string; readonly lastState: string | undefined; readonly wait: Wait },
 ): Promise<void> {
-  const endMs = performance.now() + waitMs;
-  for (;;) {
-    const leftMs = endMs - performance.now();
-    if (leftMs <= 0 || signal.aborted) return;
-    const now = await runs.peek(ref);
-    if (now === undefined || now.hasEnded) return;
-    if (lastState !== undefined && lastState !== `${now.status}/${now.steps}`) return;
-    await sleepMs(Math.min(POLL_MS, leftMs));
-  }
+  await wait.until({
+    id: `run ${id}`,
+    read: () => runs.peek(ref),
+    isEnd: (state) =>
+      state === undefined ||
+      state.hasEnded ||
+      (lastState !== undefined && lastState !== `${state.status}/${state.steps}`),
+  });
 }

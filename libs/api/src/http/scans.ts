@@ -1,0 +1,61 @@
+import { KonvergeError } from "@konverge/core";
+import type { ScanOptions } from "@konverge/queue";
+import type { Caller } from "../access/caller.ts";
+import type { Admission } from "./admission.ts";
+
+/** Scans of one caller at a time. */
+const MOST_OF_CALLER = 8;
+/** Time after which a scan answers what it has found, in ms. */
+const BUDGET_MS = 500;
+const COME_AGAIN_MS = 1_000;
+/** Rows that are as much work as a simple request. */
+const ROWS_PER_TOKEN = 50;
+
+/** Runs a scan with the options that it needs to share the process with others. */
+export type RunScan = <T>(scan: (options: ScanOptions) => Promise<T>) => Promise<T>;
+
+/**
+ * The scans of a process. They take turns, one round trip at a time, and other requests run in between. A caller pays for the
+ * rows that it scans.
+ */
+export class Scans {
+  readonly #admission: Admission;
+  readonly #running = new Map<string, number>();
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(admission: Admission) {
+    this.#admission = admission;
+  }
+
+  /** @throws KonvergeError `rate_limited` */
+  async run<T>(caller: Caller, scan: (options: ScanOptions) => Promise<T>): Promise<T> {
+    const { id } = caller;
+    const running = this.#running.get(id) ?? 0;
+    if (running >= MOST_OF_CALLER) {
+      const detail = `${MOST_OF_CALLER} searches of this caller are in progress`;
+      throw new KonvergeError("rate_limited", detail, { retryAfterMs: COME_AGAIN_MS });
+    }
+    this.#running.set(id, running + 1);
+    try {
+      return await scan({
+        turn: (read) => this.#turn(read),
+        budgetMs: BUDGET_MS,
+        onScanned: (rows) => this.#admission.charge(caller, rows / ROWS_PER_TOKEN),
+      });
+    } finally {
+      const left = (this.#running.get(id) ?? 1) - 1;
+      if (left === 0) this.#running.delete(id);
+      else this.#running.set(id, left);
+    }
+  }
+
+  #turn<T>(read: () => Promise<T>): Promise<T> {
+    const mine = this.#last.then(async () => {
+      // Lets the event loop serve what has arrived during the turn before.
+      await new Promise((resolve) => setImmediate(resolve));
+      return await read();
+    });
+    this.#last = mine.catch(() => undefined);
+    return mine;
+  }
+}
