@@ -1,11 +1,16 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ApiObject } from "@konverge/core";
+import { createLocalGate, type ApiObject } from "@konverge/core";
+import { openGuardControl } from "@konverge/guard";
 import { startRedis } from "@konverge/infra-redis";
 import { createControllerRegistry } from "@konverge/queue";
 import { createApiServer } from "@konverge/apiserver";
+import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { startWorker, type Config } from "@konverge/worker";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { keepLog } from "../../apps/cli/src/testing/kept-log.ts";
+import { until } from "../support/until.ts";
 import { runCommand, type Ended } from "./cli-runner.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
 
@@ -167,4 +172,104 @@ test("names kinds that are not served and missing permissions until all checks p
   const allowed = await look();
   expect(allowed.checks.filter(({ level }) => level === "fail")).toEqual([]);
   expect(allowed.code).toBe(0);
+});
+
+test("fails for what stops a worker, and warns about current problems, each with a fix", async () => {
+  await using redisServer = await startRedis();
+  const [server, other] = [await createApiServer({}), await createApiServer({})];
+  const folder = await mkdtemp(join(import.meta.dirname, "doctor-"));
+  const controller = (fields: string, shards = 1) => `
+import { defineConfig, defineController, defineResource, TerminalError } from "konverge";
+import { z } from "zod";
+const Job = defineResource({ group: "doctor.test.konverge.dev", version: "v1", kind: "Task", spec: z.object(${fields}) });
+export const task = defineController({
+  name: "task", for: Job, reconcile: async () => { throw new TerminalError("as planned"); },
+});
+export default defineConfig({ controllers: [task], clusters: { default: { shards: ${shards} } } });
+`;
+  const config = join(folder, "konverge.config.ts");
+  const changed = join(folder, "changed.config.ts");
+  const sharded = join(folder, "sharded.config.ts");
+  const kubeconfig = join(folder, "kubeconfig");
+  const elsewhere = join(folder, "elsewhere");
+  try {
+    await writeFile(config, controller("{ size: z.int() }"));
+    await writeFile(changed, controller("{ size: z.int(), color: z.string().optional() }"));
+    await writeFile(sharded, controller("{ size: z.int() }", 4));
+    await writeFile(kubeconfig, server.kubeconfig);
+    await writeFile(elsewhere, other.kubeconfig);
+    const env = { KONVERGE_REDIS_URL: redisServer.url, KUBECONFIG: kubeconfig };
+    const look = async (more: Readonly<Record<string, string>> = {}, file = config) => {
+      const { code, checks } = await doctor({ ...env, ...more }, "--config", file);
+      const of = (level: string) =>
+        new Map(
+          checks
+            .filter((check) => check.level === level)
+            .map(({ check, detail }) => [check, detail] as const),
+        );
+      return { code, failed: of("fail"), warned: of("warn"), fine: of("ok") };
+    };
+
+    const bare = await look();
+    expect(bare.code).toBe(2);
+    expect(bare.failed.get("kind Task")).toContain("crds --config <file> --apply");
+    await runCommand(["crds", "--config", config, "--apply"], env);
+    const installed = await look();
+    expect(installed.failed).toEqual(new Map());
+    expect(installed.code).toBe(0);
+    expect(installed.warned.get("leader task")).toContain("start a worker");
+    expect((await look({}, changed)).warned.get("kind Task")).toMatch(
+      /differs .* spec\.color; run/,
+    );
+
+    const { default: loaded } = (await import(config)) as { readonly default: Config };
+    const worker = await startWorker({
+      config: loaded,
+      redis: redisServer.url,
+      kubeconfig: { text: server.kubeconfig },
+      log: keepLog([]),
+    });
+    try {
+      const client = createKubeClient({
+        credentials: loadKubeCredentials({ kubeconfigText: server.kubeconfig }),
+        gate: createLocalGate({ ratePerSecond: 100, burst: 100 }),
+        userAgent: "konverge-test/1",
+      });
+      const task = loaded.controllers[0]?.for;
+      if (task === undefined) throw new Error("the configuration has no controller");
+      await client.create(task, {
+        metadata: { namespace: "default", name: "a" },
+        spec: { size: 1 },
+      } as object as ApiObject);
+      await client.close();
+      const dead = await until("the key is dead-lettered", async () => {
+        const seen = await look();
+        return seen.warned.has("dead letters") ? seen : undefined;
+      });
+      expect(dead.code).toBe(0);
+      expect(dead.warned.get("dead letters")).toContain("konverge dead-letter release task");
+      expect(dead.fine.get("leader task")).toBe(worker.workerId);
+      await using guards = openGuardControl({
+        redis: { url: redisServer.url },
+        prefix: "konverge",
+      });
+      await guards.isolate("default", { by: "test", reason: "maintenance" });
+      expect((await look()).warned.get("guard default")).toContain("konverge guard reset default");
+    } finally {
+      await worker.kill();
+    }
+
+    const split = await look({}, sharded);
+    expect(split.code).toBe(2);
+    expect(split.failed.get("redis data")).toContain("set shards to 1");
+    await runCommand(["crds", "--config", config, "--apply"], { ...env, KUBECONFIG: elsewhere });
+    const foreign = await look({ KUBECONFIG: elsewhere });
+    expect(foreign.code).toBe(2);
+    expect(foreign.failed.get("redis data")).toContain(
+      "redis-cli --scan --pattern 'konverge:{default[}/]*' | xargs -r redis-cli unlink",
+    );
+  } finally {
+    await Promise.all([server.close(), other.close()]);
+    await rm(folder, { recursive: true });
+  }
 });

@@ -21,6 +21,7 @@ import type {
   ObjectAttempts,
   ObjectHistory,
   OperatorActionList,
+  Overview,
   PauseList,
   PauseAction,
   QueueList,
@@ -208,6 +209,8 @@ export interface Client {
     /** Lists changes, newest first. */
     list(query?: Partial<AuditQuery>, options?: ReadOptions): Pages<AuditEntry, AuditPage>;
   };
+  /** Returns the current problems of a cluster, and the state of its controllers and workflows. */
+  overview(query?: ClusterQuery, options?: ReadOptions): Promise<Overview>;
   /** Returns the caller and its permissions. */
   whoami(options?: ReadOptions): Promise<Whoami>;
   /** Follows events until `break`, `signal`, or a permanent problem. */

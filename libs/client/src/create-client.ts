@@ -33,6 +33,7 @@ export function createClient(options: ClientOptions): Client {
     },
     contention: { list: (query, read) => api.get("/v1/contention", query, read) },
     audit: { list: api.pages("/v1/audit") },
+    overview: (query, read) => api.get("/v1/overview", query, read),
     whoami: (read) => api.get("/v1/whoami", undefined, read),
     events: (query, { signal, lastEventId } = {}) =>
       streamEvents({

@@ -33,6 +33,8 @@ export type { CustomObject, Resource, ResourceDefinition } from "./define/define
 export type { Duration } from "@konverge/core";
 export { createShutdown } from "./create-shutdown.ts";
 export type { Shutdown } from "./create-shutdown.ts";
+export { findCrdDrift } from "./define/crd-drift.ts";
+export { findServedIssue } from "./watch/check-served.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine } from "./engine.ts";
 export type { EngineOptions } from "./engine-options.ts";

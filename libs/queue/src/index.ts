@@ -1,4 +1,4 @@
-export { bindCluster } from "./fleet/cluster-binding.ts";
+export { bindCluster, findBindingIssue } from "./fleet/cluster-binding.ts";
 export type { ClusterBinding } from "./fleet/cluster-binding.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {

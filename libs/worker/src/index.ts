@@ -5,6 +5,7 @@ export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";
 export { defineConfig } from "./config/define-config.ts";
 export type { Config } from "./config/define-config.ts";
 export { findMissingAccess } from "./config/find-missing-access.ts";
+export { readClusterUid } from "./connect-cluster.ts";
 export { createRunStarter } from "./run-starter.ts";
 export { startWorker } from "./start-worker.ts";
 export type { RunningWorker, WorkerOptions } from "./start-worker.ts";

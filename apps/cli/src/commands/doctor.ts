@@ -14,10 +14,11 @@ interface DoctorFlags extends ClientFlags {
 
 const HELP = `
 Checks Redis (version, eviction, persistence, clock), the workers and guards,
-and the API server of the kubeconfig. With --config, also checks that the API
-server serves the controllers' kinds and grants the required permissions. With
---server, the HTTP API replaces the Redis checks. Exits with 0 if no check
-failed, or else with the exit code of the first failure.`;
+current problems such as dead-lettered keys, and the API server of the
+kubeconfig. With --config, also checks what stops a worker: kinds, CRDs,
+permissions, and data in Redis of another cluster; and that controllers have a
+leader. With --server, the HTTP API replaces the Redis checks. Exits with 0 if
+no check failed, or else with the exit code of the first failure.`;
 
 export function addDoctorCommand(program: Command): void {
   withClient(program.command("doctor").description("Check the installation and suggest fixes"))
@@ -43,7 +44,11 @@ export function addDoctorCommand(program: Command): void {
         const isAway = redis.some(({ level }) => level === "fail");
         // The state of the fleet is in Redis.
         const fleet = isAway ? [] : await checkFleet({ ...asking, cluster });
-        const kubernetes = await checkKubernetes(settings, loaded?.config);
+        const kubernetes = await checkKubernetes({
+          settings,
+          config: loaded?.config,
+          hasRedis: !isRemote && !isAway,
+        });
         const others =
           loaded === undefined ? [] : await checkOtherClusters(settings, loaded.config);
         report(flags, [...redis, ...fleet, ...kubernetes, ...others]);

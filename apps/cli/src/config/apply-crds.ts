@@ -2,23 +2,23 @@ import { createLocalGate } from "@konverge/core";
 import type { Config } from "@konverge/worker";
 import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
 import { resourcesOf } from "./crds-of.ts";
-import { installCrds } from "./install-crds.ts";
+import { installCrds, type InstallCrdsOptions } from "./install-crds.ts";
 import { readVersion } from "../process/version.ts";
 
 /** Applies the CRDs of a configuration, waits until the cluster serves them, and prints each to stderr. */
 export async function applyCrds(
   config: Pick<Config, "controllers">,
   kubeconfig: KubeconfigOptions,
+  options: InstallCrdsOptions = {},
 ): Promise<void> {
   const client = createKubeClient({
     credentials: loadKubeCredentials(kubeconfig),
     gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
     userAgent: `konverge-cli/${readVersion()}`,
-    fieldManager: "konverge-cli",
   });
   const resources = resourcesOf(config);
   try {
-    await installCrds(client, resources);
+    await installCrds(client, resources, options);
     for (const { resource, group } of resources) {
       process.stderr.write(`applied ${resource}.${group}\n`);
     }

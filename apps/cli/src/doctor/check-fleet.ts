@@ -18,10 +18,11 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
     }
   }
   try {
-    const [workers, queues, guards] = await Promise.all([
+    const [workers, queues, guards, { problems }] = await Promise.all([
       client.workers.list({ cluster }),
       client.queues.list({ cluster }),
       client.guards.list(),
+      client.overview({ cluster }),
     ]);
     checks.push(workerCheck(workers.items), ...versionChecks(workers.items));
     for (const { controller, workers: count, waiting } of queues.items) {
@@ -34,18 +35,7 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
       const detail = "no worker runs it; start a worker with its configuration";
       checks.push({ check: `workflow ${workflow}`, level: "warn", detail });
     }
-    for (const { cluster: name, breaker } of guards.items) {
-      if (breaker.state === "closed") continue;
-      const fix =
-        breaker.state === "isolated"
-          ? `run \`konverge guard reset ${name} --reason ...\` to end it`
-          : "see docs/outages.md";
-      checks.push({
-        check: `guard ${name}`,
-        level: "warn",
-        detail: `breaker is ${breaker.state}, work is deferred; ${fix}`,
-      });
-    }
+    checks.push(...guards.items.flatMap(guardChecks), ...problems.flatMap(problemChecks));
   } catch (error) {
     checks.push(failedCheck("fleet", error));
   }
@@ -77,4 +67,48 @@ function versionChecks(workers: Workers): Check[] {
   const found = [...versions].toSorted().join(", ");
   const detail = `workers run ${found}, the CLI is ${own}; complete the rollout`;
   return [{ check: "versions", level: "warn", detail }];
+}
+
+type Guards = Awaited<ReturnType<Asking["client"]["guards"]["list"]>>["items"];
+
+function guardChecks({ cluster, breaker, workers }: Guards[number]): Check[] {
+  if (breaker.state === "closed") return [];
+  const check = `guard ${cluster}`;
+  const deferred = `breaker is ${breaker.state}, work is deferred`;
+  if (breaker.state === "isolated") {
+    const detail = `${deferred}; run \`konverge guard reset ${cluster} --reason ...\` to end it`;
+    return [{ check, level: "warn", detail }];
+  }
+  const failing = `${workers.failing.length} of ${workers.live.length} workers report failures`;
+  const detail = `${deferred}: ${failing}; check the API server's health and the workers' network, the breaker closes by itself`;
+  return [{ check, level: "warn", detail }];
+}
+
+type Problem = Awaited<ReturnType<Asking["client"]["overview"]>>["problems"][number];
+
+/** The next step for each problem; undefined for those that other checks report, and for pauses, which are no fault. */
+const FIXES: Readonly<Record<Problem["code"], ((problem: Problem) => string) | undefined>> = {
+  no_workers: undefined,
+  breaker_open: undefined,
+  breaker_half_open: undefined,
+  unserved: undefined,
+  paused: undefined,
+  dead_letters: ({ controller = "" }) =>
+    `see \`konverge dead-letter list --controller ${controller}\`, fix the cause, then \`konverge dead-letter release ${controller} ...\``,
+  run_blocked: ({ run = "<run>" }) => `see \`konverge run get ${run}\``,
+  run_failed: ({ run = "<run>" }) =>
+    `see \`konverge run get ${run}\`, then \`konverge run retry ${run}\``,
+  backlog: () => "start more workers, or raise concurrency",
+  failing: ({ controller = "" }) => `see \`konverge attempt list --controller ${controller}\``,
+  lost: () => "see the workers' exit codes and memory limits",
+  loop: ({ key }) => `see \`konverge object history ${key ?? "<key>"}\` for the repeated write`,
+  contention: () => "see `konverge contention list` for the competing writers",
+  version_skew: () => "complete the rollout",
+};
+
+function problemChecks(problem: Problem): Check[] {
+  const fix = FIXES[problem.code];
+  if (fix === undefined) return [];
+  const detail = `${problem.message}; ${fix(problem)}`;
+  return [{ check: problem.code.replaceAll("_", " "), level: "warn", detail }];
 }

@@ -1,5 +1,11 @@
 import type { Settings } from "@konverge/contracts";
-import { createLocalGate, formatApiVersion, isKonvergeError } from "@konverge/core";
+import {
+  createLocalGate,
+  formatApiVersion,
+  isKonvergeError,
+  type ResourceType,
+} from "@konverge/core";
+import { findCrdDrift, findServedIssue, type Resource } from "@konverge/engine";
 import {
   findMissingAccess,
   requiredAccess,
@@ -9,18 +15,33 @@ import {
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { kubeconfigOf } from "../config/kubeconfig-of.ts";
 import { readVersion } from "../process/version.ts";
+import { checkBinding } from "./check-binding.ts";
 import { failedCheck, type Check } from "./check.ts";
+import { checkLeaders } from "./check-leaders.ts";
 
+const INSTALL = "konverge crds --config <file> --apply";
 const FORBIDDEN = 7;
 const MISMATCH = 2;
 /** Access reviews need one call per verb and resource. */
 export const GATE = { ratePerSecond: 100, burst: 100 };
 
-/** Checks that the API server of the kubeconfig responds, serves the kinds and grants the permissions. */
-export async function checkKubernetes(
-  settings: Settings,
-  config: Config | undefined,
-): Promise<Check[]> {
+export interface KubernetesChecks {
+  readonly settings: Settings;
+  /** Without it, only the API server itself is checked. */
+  readonly config: Config | undefined;
+  /** True if Redis can be read, which knows the cluster that its data belongs to. */
+  readonly hasRedis: boolean;
+}
+
+/**
+ * Checks that the API server of the kubeconfig responds, serves the kinds, grants the permissions, and is the one of the
+ * data in Redis.
+ */
+export async function checkKubernetes({
+  settings,
+  config,
+  hasRedis,
+}: KubernetesChecks): Promise<Check[]> {
   let client: KubeClient;
   try {
     const credentials = loadKubeCredentials(kubeconfigOf(settings, config));
@@ -41,11 +62,13 @@ export async function checkKubernetes(
       const detail = "set --config <file> to check kinds and permissions";
       return [found, { check: "permissions", level: "skip", detail }];
     }
-    const [served, allowed] = await Promise.all([
+    const bound = hasRedis ? [await checkBinding(client, settings, config)] : [];
+    const [served, allowed, led] = await Promise.all([
       checkKinds(client, config),
       checkPermissions(client, requiredAccess(config, settings.prefix), settings),
+      checkLeaders(client, settings, config),
     ]);
-    return [found, ...served, ...allowed];
+    return [found, ...bound, ...served, ...allowed, ...led];
   } catch (error) {
     return [failedCheck("kubernetes", error)];
   } finally {
@@ -59,22 +82,29 @@ async function checkKinds(client: KubeClient, { controllers }: Config): Promise<
       .flatMap(({ for: own, owns, watches }) => [own, ...owns, ...watches.map(({ type }) => type)])
       .map((type) => [`${formatApiVersion(type.group, type.version)} ${type.kind}`, type]),
   );
-  return await Promise.all(
-    [...types].map(async ([id, { group, version, kind, resource }]): Promise<Check> => {
-      const check = `kind ${kind}`;
-      const fix = "konverge crds --config <file> | kubectl apply -f -";
-      try {
-        const served = await client.resolveType(formatApiVersion(group, version), kind);
-        if (served.resource === resource) return { check, level: "ok", detail: `${id} is served` };
-        const detail = `the plural is "${served.resource}" in the cluster, but "${resource}" in the definition; set plural`;
-        return { check, level: "fail", detail, exitCode: MISMATCH };
-      } catch (error) {
-        if (!isKonvergeError(error) || error.code !== "not_found") return failedCheck(check, error);
-        const detail = `${id} is not served; run ${fix}`;
-        return { check, level: "fail", detail, exitCode: MISMATCH };
-      }
-    }),
-  );
+  return await Promise.all([...types].map(([id, type]) => checkKind(client, id, type)));
+}
+
+async function checkKind(client: KubeClient, id: string, type: ResourceType): Promise<Check> {
+  const { group, version, kind } = type;
+  const check = `kind ${kind}`;
+  try {
+    const served = await client.resolveType(formatApiVersion(group, version), kind);
+    const issue = findServedIssue(type, served);
+    if (issue !== undefined) return { check, level: "fail", detail: issue, exitCode: MISMATCH };
+    const drift = isResource(type) ? await findCrdDrift(type, client) : [];
+    if (drift.length === 0) return { check, level: "ok", detail: `${id} is served` };
+    const detail = `the CRD differs from the definition in ${drift.join(", ")}; run ${INSTALL}`;
+    return { check, level: "warn", detail };
+  } catch (error) {
+    if (!isKonvergeError(error) || error.code !== "not_found") return failedCheck(check, error);
+    const detail = `${id} is not served; run ${INSTALL}`;
+    return { check, level: "fail", detail, exitCode: MISMATCH };
+  }
+}
+
+function isResource(type: ResourceType): type is Resource {
+  return "crd" in type;
 }
 
 /** Checks the permissions of this account. `where` is appended to the name of the check. */

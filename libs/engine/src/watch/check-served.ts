@@ -10,7 +10,8 @@ import type { Controller } from "../define/define-controller.ts";
 import type { Resource } from "../define/define-resource.ts";
 import type { Log } from "../define/log.ts";
 
-const INSTALL = "konverge crds --config <file> | kubectl apply -f -";
+/** The command that installs or updates CRDs. */
+const INSTALL = "konverge crds --config <file> --apply";
 
 /**
  * A controller for a kind that the cluster does not serve would wait forever, and one whose status cannot be written would fail
@@ -35,13 +36,17 @@ export async function checkServed(
         : `the cluster does not serve ${kind} in ${apiVersion}; install its CRD first (${INSTALL})`;
       throw mismatch(controller, text, error);
     });
-    const issue = servedIssue(type, served);
+    const issue = findServedIssue(type, served);
     if (issue !== undefined) throw mismatch(controller, issue);
     if (isResource(type)) await reportDrift(type, client, log);
   }
 }
 
-function servedIssue(type: ResourceType, served: DiscoveredResource): string | undefined {
+/** Returns the difference between a kind and its definition that stops a worker, with a suggested fix. */
+export function findServedIssue(
+  type: ResourceType,
+  served: DiscoveredResource,
+): string | undefined {
   const { kind, resource, scope } = type;
   if (served.resource !== resource) {
     return `the cluster serves ${kind} as "${served.resource}", but the definition has "${resource}"; set plural to "${served.resource}"`;

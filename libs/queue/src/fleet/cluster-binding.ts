@@ -64,20 +64,51 @@ export async function claimBinding(
     args: { uid, shards },
     each: controllers,
   });
-  if (known !== uid) {
-    throw new KonvergeError(
+  const issue = bindingIssue({ cluster, uid, shards, prefix }, { uid: known, shards: split });
+  if (issue !== undefined) throw issue;
+}
+
+/** Returns the error with which a worker would fail to bind the cluster. Changes nothing. @throws KonvergeError `redis_unavailable` */
+export async function findBindingIssue(
+  binding: ClusterBinding,
+): Promise<KonvergeError | undefined> {
+  const { cluster, uid, shards = 1, prefix = DEFAULT_PREFIX } = binding;
+  const redis = openProducer(binding.redis);
+  redis.on("error", () => undefined);
+  try {
+    return await withRedis(redis, async () => {
+      const known = await redis.get(`${clusterRoot(prefix, cluster)}/uid`);
+      const split = await redis.get(shardsKey(prefix, cluster));
+      return bindingIssue(
+        { cluster, uid, shards, prefix },
+        { uid: known ?? uid, shards: split ?? String(shards) },
+      );
+    });
+  } finally {
+    await closeRedis(redis);
+  }
+}
+
+function bindingIssue(
+  { cluster, uid, shards, prefix }: Required<Omit<ClusterBinding, "redis">>,
+  stored: { readonly uid: string; readonly shards: string | undefined },
+): KonvergeError | undefined {
+  if (stored.uid !== uid) {
+    return new KonvergeError(
       "cluster_mismatch",
-      `cluster "${cluster}" has the uid ${known} in this Redis, but the connected cluster has ${uid}; ` +
-        "use another cluster name, prefix or Redis, or delete the keys of the old cluster if it no longer exists",
+      `cluster "${cluster}" has the uid ${stored.uid} in this Redis, but the connected cluster has ${uid}; ` +
+        "use another cluster name, prefix or Redis. If the old cluster no longer exists, stop its workers and delete its keys: " +
+        `redis-cli --scan --pattern '${prefix}:{${cluster}[}/]*' | xargs -r redis-cli unlink`,
     );
   }
-  if (split !== String(shards)) {
-    throw new KonvergeError(
+  if (stored.shards !== String(shards)) {
+    return new KonvergeError(
       "shards_mismatch",
-      `the queues of cluster "${cluster}" have ${split} shards in this Redis, but ${shards} are configured; ` +
-        `set shards to ${split}, or change the number as described in docs/configuration.md, "Shards"`,
+      `the queues of cluster "${cluster}" have ${stored.shards} shards in this Redis, but ${shards} are configured; ` +
+        `set shards to ${stored.shards}, or change the number as described in docs/configuration.md, "Shards"`,
     );
   }
+  return undefined;
 }
 
 /** Returns the number of shards of a cluster's queues; 1 before the first worker. */

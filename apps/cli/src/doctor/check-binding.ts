@@ -1,0 +1,31 @@
+import type { Settings } from "@konverge/contracts";
+import { defined, ERRORS } from "@konverge/core";
+import { isForbidden, type KubeClient } from "@konverge/kube";
+import { findBindingIssue } from "@konverge/queue";
+import { readClusterUid, type Config } from "@konverge/worker";
+import { failedCheck, type Check } from "./check.ts";
+
+/** Checks that the data in Redis belongs to the connected cluster; a worker does not start otherwise. */
+export async function checkBinding(
+  client: KubeClient,
+  { redisUrl, prefix, cluster }: Settings,
+  { clusters }: Pick<Config, "clusters">,
+): Promise<Check> {
+  const check = "redis data";
+  try {
+    const uid = await readClusterUid(client);
+    const shards = clusters[cluster]?.shards;
+    const binding = { redis: { url: redisUrl }, prefix, cluster, uid, ...defined({ shards }) };
+    const issue = await findBindingIssue(binding);
+    if (issue === undefined) {
+      return { check, level: "ok", detail: `belongs to this cluster (${uid}), or is new` };
+    }
+    const { exitCode } = ERRORS[issue.code];
+    return { check, level: "fail", detail: issue.message, exitCode };
+  } catch (error) {
+    // The check of permissions reports it, with the rule.
+    if (isForbidden(error))
+      return { check, level: "skip", detail: failedCheck(check, error).detail };
+    return failedCheck(check, error);
+  }
+}
