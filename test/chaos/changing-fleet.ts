@@ -1,4 +1,3 @@
-import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type ResourceType } from "@konverge/core";
 import { ignoreNotFound, type KubeClient } from "@konverge/kube";
@@ -16,13 +15,14 @@ import {
   type Parent,
 } from "./changing-fleet-child.ts";
 import { until } from "../support/until.ts";
+import { Child } from "../support/child.ts";
 
 const CHILD = fileURLToPath(new URL("./changing-fleet-child.ts", import.meta.url));
 const namespace = SETTING.namespace;
 
 export interface FleetWorker {
   readonly workerId: string;
-  readonly child: ChildProcess;
+  readonly child: Child;
   readonly exited: Promise<number | null>;
 }
 
@@ -69,7 +69,7 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
 
   const workers = new Set<FleetWorker>();
   cleanup.defer(async () => {
-    for (const { child } of workers) child.kill("SIGKILL");
+    for (const { child } of workers) child.signal("SIGKILL");
     await Promise.all([...workers].map(({ exited }) => exited));
   });
   const holder = async () => {
@@ -109,12 +109,9 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
         ...V1,
         ...config,
       };
-      const child = fork(CHILD, [JSON.stringify(whole)], { execArgv: process.execArgv });
-      const exited = new Promise<number | null>((resolve) => child.once("exit", resolve));
-      const { workerId } = await new Promise<FleetWord>((resolve, reject) => {
-        child.once("message", resolve);
-        void exited.then((code) => reject(new Error(`the worker ended with ${code}`)));
-      });
+      const child = new Child([CHILD, JSON.stringify(whole)], { ipc: true });
+      const exited = child.exited.then(([code]) => code);
+      const { workerId } = (await child.message()) as FleetWord;
       const worker = { workerId, child, exited };
       workers.add(worker);
       void exited.then(() => workers.delete(worker));

@@ -45,9 +45,9 @@ const killAll: Disaster = async (fleet) => {
 
 const stopWorker: Disaster = async (fleet, random) => {
   const { child } = await pick(fleet, random);
-  child.kill("SIGSTOP");
+  child.signal("SIGSTOP");
   await pause(tooLong(random));
-  child.kill("SIGCONT");
+  child.signal("SIGCONT");
 };
 
 const restartRedis: Disaster = async (fleet, random) => {

@@ -1,14 +1,12 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { startOutagePlane } from "./outage-plane.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+import { Child } from "../support/child.ts";
 
 /** An API server that can be killed and restarted with its objects, with a separate network per worker. */
 export interface FleetPlane extends AsyncDisposable {
@@ -45,23 +43,15 @@ const kubeconfigOf = (url: string): string =>
 export async function startEmbeddedPlane(seed: number): Promise<FleetPlane> {
   const folder = await mkdtemp(join(tmpdir(), "konverge-fleet-api-"));
   const proxies = new Set<TcpProxy>();
-  let child: ChildProcess | undefined;
+  let child: Child | undefined;
   const start = async () => {
-    const started = spawn(process.execPath, [...NODE, CHILD, folder, String(seed)], {
-      stdio: ["ignore", "pipe", "inherit", "ipc"],
-    });
-    child = started;
-    if (started.stdout === null) throw new Error("the API server's output is not piped");
-    const [url] = (await once(createInterface({ input: started.stdout }), "line")) as [string];
-    const port = Number(new URL(url).port);
+    child = new Child([...NODE, CHILD, folder, String(seed)], { ipc: true });
+    const port = Number(new URL(await child.ready).port);
     for (const proxy of proxies) proxy.retarget(port);
     return port;
   };
   const kill = async () => {
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, "exit");
-    child.kill("SIGKILL");
-    await gone;
+    await child?.kill();
   };
   let port = await start();
   const connect: FleetPlane["connect"] = async () => {
@@ -79,7 +69,7 @@ export async function startEmbeddedPlane(seed: number): Promise<FleetPlane> {
     async start() {
       port = await start();
     },
-    faults: (on) => void child?.send({ faults: on }),
+    faults: (on) => void child?.process.send({ faults: on }),
     async [Symbol.asyncDispose]() {
       await admin.close();
       await Promise.all([...proxies].map((proxy) => proxy[Symbol.asyncDispose]()));

@@ -1,5 +1,3 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,6 +26,7 @@ import type { FleetPlane } from "./fleet-plane.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 import type { PatchName } from "./teeth/patches.ts";
 import { until } from "../support/until.ts";
+import { Child } from "../support/child.ts";
 
 const WORKER = fileURLToPath(new URL("fleet-worker.ts", import.meta.url));
 const CLOCK = new URL("fleet-clock.ts", import.meta.url).href;
@@ -39,7 +38,7 @@ const READY_MS = 120_000;
 /** A worker process and its networks. */
 export interface FleetWorker {
   readonly id: string;
-  readonly child: ChildProcess;
+  readonly child: Child;
   readonly redisNet: TcpProxy;
   readonly apiNet: TcpProxy;
   /** Time of its exit, on the clock of the journals. */
@@ -113,26 +112,13 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       failing,
     };
     const patching = patch === undefined ? [] : ["--import", PATCHER];
-    const child = spawn(
-      process.execPath,
-      [
-        "--conditions=@konverge/source",
-        "--import",
-        CLOCK,
-        ...patching,
-        WORKER,
-        JSON.stringify(config),
-      ],
-      {
-        stdio: ["ignore", "ignore", "inherit", "ipc"],
-        env: {
-          ...process.env,
-          FLEET_CLOCK_OFFSET_MS: String(clockOffsetMs),
-          ...(patch === undefined ? {} : { FLEET_PATCH: patch }),
-        },
+    const child = new Child(["--import", CLOCK, ...patching, WORKER, JSON.stringify(config)], {
+      ipc: true,
+      env: {
+        FLEET_CLOCK_OFFSET_MS: String(clockOffsetMs),
+        ...(patch === undefined ? {} : { FLEET_PATCH: patch }),
       },
-    );
-    const gone = once(child, "exit");
+    });
     const worker: FleetWorker = {
       id,
       child,
@@ -141,25 +127,26 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       diedAtUs: undefined,
       setClock(offsetMs) {
         // A dead worker has no clock.
-        if (child.connected) child.send({ kind: "clock", offsetMs } satisfies ClockOrder);
+        if (child.process.connected)
+          child.process.send({ kind: "clock", offsetMs } satisfies ClockOrder);
       },
       async end(signal) {
         if (worker.diedAtUs !== undefined) return;
-        child.kill(signal);
+        child.signal(signal);
         // A stopped process cannot receive the request to end.
-        if (signal === "SIGTERM") child.kill("SIGCONT");
-        await gone;
+        if (signal === "SIGTERM") child.signal("SIGCONT");
+        await child.exited;
       },
     };
-    child.once("exit", () => {
+    child.process.once("exit", () => {
       worker.diedAtUs = nowUs();
       workers.delete(worker);
     });
     workers.add(worker);
     past.push(worker);
-    const said = await Promise.race([once(child, "message"), gone.then(() => undefined)]);
+    const said = await child.message().catch(() => undefined);
     if (said === undefined) return undefined;
-    const { patched } = said[0] as FleetWord;
+    const { patched } = said as FleetWord;
     if (patched !== (patch ?? "")) throw new Error(`${id} was loaded without "${patched}"`);
     return worker;
   };

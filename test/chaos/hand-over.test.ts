@@ -33,19 +33,19 @@ test(
     };
     for (let round = 0; round < ROUNDS; round++) {
       await lose(async (leader) => {
-        leader.child.kill("SIGKILL");
+        leader.child.signal("SIGKILL");
         await leader.exited;
         await fleet.leader();
       });
       await fleet.start();
       await lose(async (leader) => {
-        leader.child.kill("SIGSTOP");
+        leader.child.signal("SIGSTOP");
         await fleet.leader(leader);
         // It may briefly act as leader; its extra requests are harmless.
-        leader.child.kill("SIGCONT");
+        leader.child.signal("SIGCONT");
       });
       await lose(async (leader) => {
-        leader.child.kill("SIGTERM");
+        leader.child.signal("SIGTERM");
         expect(await leader.exited).toBe(0);
         await fleet.leader();
       });

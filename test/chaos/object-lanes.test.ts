@@ -1,4 +1,3 @@
-import { fork, type ChildProcess } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { createWorkQueue } from "@konverge/queue";
@@ -16,6 +15,7 @@ import {
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../support/until.ts";
+import { Child } from "../support/child.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
@@ -36,7 +36,7 @@ test(
     await using cleanup = new AsyncDisposableStack();
     const { client, kubeconfig: kubeconfigPath } = cleanup.use(await startEmbeddedServer());
     await prepareWriters(client, WRITERS);
-    const children = new Set<ChildProcess>();
+    const children = new Set<Child>();
     let serial = 0;
     let writes = 0;
     const startWorker = async () => {
@@ -48,23 +48,19 @@ test(
         ratePerSecond: 5_000,
         marks: true,
       };
-      const child = fork(CHILD, [JSON.stringify(config)], { execArgv: process.execArgv });
+      const child = new Child([CHILD, JSON.stringify(config)], { ipc: true });
       children.add(child);
-      child.once("exit", () => children.delete(child));
+      void child.exited.then(() => children.delete(child));
       const ready = Promise.withResolvers<void>();
-      child.on("message", (word: ContentionWord) => {
+      child.process.on("message", (word: ContentionWord) => {
         if (word.kind === "wrote") writes += 1;
-        if (word.kind === "ready") child.send({ kind: "go" } satisfies ContentionCommand);
+        if (word.kind === "ready") child.process.send({ kind: "go" } satisfies ContentionCommand);
         if (word.kind === "armed") ready.resolve();
       });
       await ready.promise;
     };
     cleanup.defer(async () => {
-      const ended = [...children].map(
-        (child) => new Promise((resolve) => child.once("exit", resolve)),
-      );
-      for (const child of children) child.kill("SIGKILL");
-      await Promise.all(ended);
+      await Promise.all([...children].map((child) => child.kill()));
     });
     await Promise.all(Array.from({ length: WORKERS }, startWorker));
 
@@ -87,16 +83,16 @@ test(
       );
       await until("the writers contend", () => writes > writesBefore + random() * 10);
       const [killed, stopped] = [...children].toSorted(() => random() - 0.5);
-      killed?.kill("SIGKILL");
-      stopped?.kill("SIGSTOP");
-      const goOn = setTimeout(() => stopped?.kill("SIGCONT"), STOP_MS);
+      killed?.signal("SIGKILL");
+      stopped?.signal("SIGSTOP");
+      const goOn = setTimeout(() => stopped?.signal("SIGCONT"), STOP_MS);
       await startWorker();
       for (const { id } of accepted) {
         const finished = async () => (await queue.getRequest(id))?.phase === "finished";
         await until(`request ${id} is finished`, finished);
       }
       clearTimeout(goOn);
-      stopped?.kill("SIGCONT");
+      stopped?.signal("SIGCONT");
       const { data = {} } = await client.get(ConfigMap, HOT);
       const { count, ...marks } = data;
       expect(Object.keys(marks)).toHaveLength(WRITERS);

@@ -20,7 +20,7 @@ test(
       await fleet.start(V2);
       // No late change reconciles the old version's last writes either.
       if (index === old.length - 1) await stopChanging();
-      worker.child.kill("SIGTERM");
+      worker.child.signal("SIGTERM");
       expect(await worker.exited).toBe(0);
     }
     let differences: string[] = [];

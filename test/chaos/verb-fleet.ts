@@ -1,5 +1,3 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,13 +18,14 @@ import { bodiesOf, healedOf, counterOf, COUNTERS, NAMESPACE, TEST } from "./verb
 import { WAITED_GROUP } from "./verb-waits.ts";
 import type { VerbWorkerConfig } from "./verb-worker.ts";
 import { startWaitActor, type WaitActor } from "./wait-actor.ts";
+import { Child } from "../support/child.ts";
 
 const WORKER = fileURLToPath(new URL("verb-worker.ts", import.meta.url));
 const LEASE_MS = 1_000;
 const CONCURRENCY = 8;
 
 interface VerbWorker {
-  readonly child: ChildProcess;
+  readonly child: Child;
   /** Its network to the API server. */
   readonly net: TcpProxy;
 }
@@ -88,20 +87,10 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
       kubeconfig,
       version,
     };
-    const child = spawn(
-      process.execPath,
-      ["--conditions=@konverge/source", WORKER, JSON.stringify(config)],
-      { stdio: ["ignore", "pipe", "inherit"] },
-    );
+    const child = new Child([WORKER, JSON.stringify(config)]);
     workers[slot] = { child, net: proxy };
     versions[slot] = version;
-    await once(child.stdout, "data");
-  };
-  const end = async ({ child }: VerbWorker, signal: "SIGKILL" | "SIGTERM") => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, "exit");
-    child.kill(signal);
-    await exited;
+    await child.ready;
   };
   await Promise.all(Array.from({ length: size }, (_, slot) => startWorker(slot, 1)));
 
@@ -132,7 +121,7 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
     leaseMs: LEASE_MS,
     workerAt,
     async replace(slot, signal, version = versions[slot] ?? 1) {
-      await end(workerAt(slot), signal);
+      await workerAt(slot).child.end(signal);
       await startWorker(slot, version);
     },
     killRedis: () => server.kill(),
@@ -172,7 +161,7 @@ export async function startVerbFleet(plane: FleetPlane, size: number): Promise<V
       }
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all(workers.map((worker) => end(worker, "SIGKILL")));
+      await Promise.all(workers.map(({ child }) => child.kill()));
       await actor.stop();
       await workflows.close();
       await server.stop();

@@ -1,5 +1,3 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
@@ -12,6 +10,7 @@ import { COUNTER, makeCounting, type Counter, type Disturbance } from "./teeth/c
 import { VERB_PATCHES, type VerbPatchName } from "./teeth/verb-patches.ts";
 import type { ToothConfig } from "./teeth/verb-worker.ts";
 import { until } from "../support/until.ts";
+import { Child } from "../support/child.ts";
 
 /** Removes each protection of the verbs in a test build: only then may a counter be wrong. */
 
@@ -25,7 +24,7 @@ const counting = makeCounting(undefined, async () => undefined);
 
 interface Stage {
   readonly workflows: Workflows;
-  readonly startWorker: (disturbance?: Disturbance) => Promise<ChildProcess>;
+  readonly startWorker: (disturbance?: Disturbance) => Promise<Child>;
   readonly ended: (id: string) => Promise<void>;
   readonly reported: (event: string) => Promise<void>;
 }
@@ -41,15 +40,14 @@ const zombie =
     await reported("halting");
     await startWorker();
     await ended("r");
-    child.kill("SIGCONT");
+    child.signal("SIGCONT");
     await reported("over");
     return 2;
   };
 const die: Scenario = async ({ workflows, startWorker, ended }) => {
   const child = await startWorker("die after write");
-  const exited = once(child, "exit");
   await workflows.start(counting, 2, { id: "r" });
-  await exited;
+  await child.exited;
   await startWorker();
   await ended("r");
   return 2;
@@ -57,9 +55,8 @@ const die: Scenario = async ({ workflows, startWorker, ended }) => {
 /** Another run changes the object between the death of a worker and the second try of its step. */
 const meet: Scenario = async ({ workflows, startWorker, ended }) => {
   const child = await startWorker("die after write");
-  const exited = once(child, "exit");
   await workflows.start(counting, 1, { id: "r" });
-  await exited;
+  await child.exited;
   await workflows.start(counting, 1, { id: "other" });
   await startWorker();
   await ended("other");
@@ -107,22 +104,11 @@ async function play(scenario: Scenario, patch?: VerbPatchName) {
       disturbance,
     };
     const patcher = patch === undefined ? [] : ["--import", PATCHER];
-    const child = spawn(
-      process.execPath,
-      ["--conditions=@konverge/source", ...patcher, WORKER, JSON.stringify(config)],
-      {
-        stdio: ["ignore", "pipe", "inherit"],
-        env: { ...process.env, ...(patch === undefined ? {} : { FLEET_PATCH: patch }) },
-      },
-    );
-    cleanup.defer(async () => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const exited = once(child, "exit");
-      child.kill("SIGKILL");
-      await exited;
+    const child = new Child([...patcher, WORKER, JSON.stringify(config)], {
+      env: patch === undefined ? {} : { FLEET_PATCH: patch },
     });
-    const [line] = (await once(child.stdout, "data")) as [Buffer];
-    expect(line.toString().trim()).toBe(`up ${patch ?? ""}`.trim());
+    cleanup.use(child);
+    expect((await child.ready).trim()).toBe(`up ${patch ?? ""}`.trim());
     return child;
   };
   const wanted = await scenario({

@@ -1,5 +1,3 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { afterEach, expect, test } from "vitest";
@@ -8,6 +6,7 @@ import { WORKFLOW_PATCHES } from "./teeth/workflow-patches.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, traceNames, type Program } from "./workflow-programs.ts";
 import { until } from "../support/until.ts";
+import { Child } from "../support/child.ts";
 
 /** Proves that `workflows.test.ts` can fail: without the fence, or without "the first record stays", its checks find a wrong run. */
 
@@ -29,10 +28,10 @@ const program: Program = {
   fails: false,
 };
 
-const workers: ChildProcess[] = [];
+const workers: Child[] = [];
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const worker of workers.splice(0)) worker.kill("SIGKILL");
+  for (const worker of workers.splice(0)) worker.signal("SIGKILL");
   await Promise.all(closers.splice(0).map((close) => close()));
 });
 
@@ -52,16 +51,11 @@ async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
   const startWorker = async (workerId: string) => {
     const config = { url, prefix, leaseMs: LEASE_MS, workerId, concurrency: 1 };
     const preload = patch === undefined ? [] : [`--import=${PRELOAD}`];
-    const worker = spawn(
-      process.execPath,
-      ["--conditions=@konverge/source", ...preload, WORKER, JSON.stringify(config)],
-      {
-        stdio: ["ignore", "pipe", "inherit"],
-        env: { ...process.env, ...(patch === undefined ? {} : { FLEET_PATCH: patch }) },
-      },
-    );
+    const worker = new Child([...preload, WORKER, JSON.stringify(config)], {
+      env: patch === undefined ? {} : { FLEET_PATCH: patch },
+    });
     workers.push(worker);
-    await once(worker.stdout, "data");
+    await worker.ready;
     return worker;
   };
   const ref = { workflow: "program", id: "r" };
@@ -75,11 +69,11 @@ async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
     () => redis.hexists(names.tries, "r/n1").then(Boolean),
     DEADLINE_MS,
   );
-  zombie.kill("SIGSTOP");
+  zombie.signal("SIGSTOP");
   const doneBefore = await redis.hget(names.did, "zombie");
   await startWorker("successor");
   await until("the successor is beyond that body", () => isRecorded("n2"), DEADLINE_MS);
-  zombie.kill("SIGCONT");
+  zombie.signal("SIGCONT");
   await until(
     "the body of the zombie ends",
     async () => (await redis.hget(names.did, "zombie")) !== doneBefore,

@@ -44,9 +44,9 @@ const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
   /** Longer than its lease: another worker has its runs when it continues. */
   async stop(fleet, random) {
     const { child } = fleet.workerAt(pickSlot(random));
-    child.kill("SIGSTOP");
+    child.signal("SIGSTOP");
     await pause(fleet.leaseMs * 2);
-    child.kill("SIGCONT");
+    child.signal("SIGCONT");
   },
   /** Writes are applied, but their responses are lost. */
   async loseAnswers(fleet, random) {

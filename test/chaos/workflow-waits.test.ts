@@ -1,5 +1,3 @@
-import { fork, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { afterEach, expect, test } from "vitest";
@@ -10,6 +8,7 @@ import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { installWidgets, removeWidgets, testServers } from "../integration/kube/kube-servers.ts";
 import { makeReadiness, type WaitWorkerConfig } from "./wait-worker.ts";
 import { until } from "../support/until.ts";
+import { Child } from "../support/child.ts";
 
 const RUNS = 200;
 const WORKERS = 3;
@@ -25,22 +24,13 @@ afterEach(async () => {
 });
 
 interface Worker {
-  readonly child: ChildProcess;
+  readonly child: Child;
   readonly workerId: string;
 }
 
 async function startChild(config: WaitWorkerConfig): Promise<Worker> {
-  const child = fork(CHILD, [JSON.stringify(config)], {
-    execArgv: ["--conditions=@konverge/source"],
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  cleanup.defer(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, "exit");
-    child.kill("SIGKILL");
-    await exited;
-  });
-  const [{ workerId }] = (await once(child, "message")) as [{ workerId: string }];
+  const child = cleanup.use(new Child([CHILD, JSON.stringify(config)], { ipc: true }));
+  const { workerId } = (await child.message()) as { workerId: string };
   return { child, workerId };
 }
 
@@ -116,9 +106,7 @@ test.each(testServers())(
       HEALED_MS,
     );
     await makeReady(0, RUNS / 4);
-    const exited = leader === undefined ? undefined : once(leader.child, "exit");
-    leader?.child.kill("SIGKILL");
-    await exited;
+    await leader?.child.kill();
     // There is no watcher; the next one finds these in its first list.
     await makeReady(RUNS / 4, RUNS / 2);
     const left = workers.filter((worker) => worker !== leader);

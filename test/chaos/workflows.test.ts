@@ -1,6 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { RUN_STATUSES } from "@konverge/core";
@@ -15,6 +13,7 @@ import { retryJobsOfRuns } from "./rogue-queue.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, makeProgram, predict, traceNames } from "./workflow-programs.ts";
 import { until } from "../support/until.ts";
+import { Child } from "../support/child.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
@@ -44,9 +43,9 @@ test(
       prefix: `${prefix}:{default}`,
       skipMetasUpdate: true,
     });
-    const workers: ChildProcess[] = [];
+    const workers: Child[] = [];
     onTestFinished(async () => {
-      for (const worker of workers) worker.kill("SIGKILL");
+      for (const worker of workers) worker.signal("SIGKILL");
       await workflows.close();
       await queue.close();
       for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
@@ -60,13 +59,9 @@ test(
       const workerId = `w${(serial += 1)}`;
       workerIds[slot] = workerId;
       const config = { url, prefix, leaseMs: LEASE_MS, workerId, concurrency: CONCURRENCY };
-      const worker = spawn(
-        process.execPath,
-        ["--conditions=@konverge/source", WORKER, JSON.stringify(config)],
-        { stdio: ["ignore", "pipe", "inherit"] },
-      );
+      const worker = new Child([WORKER, JSON.stringify(config)]);
       workers[slot] = worker;
-      await once(worker.stdout, "data");
+      await worker.ready;
     };
     const slots = Array.from({ length: WORKERS }, (_, slot) => slot);
     await Promise.all(slots.map(startWorker));
@@ -85,15 +80,13 @@ test(
       // In parallel: jobs are retried with BullMQ.
       const retrying = disaster % RETRIED === 0 ? retryJobs(queue, seed + disaster) : undefined;
       if (random() < 0.5) {
-        const exited = once(workers[slot] as ChildProcess, "exit");
-        workers[slot]?.kill("SIGKILL");
-        await exited;
+        await workers[slot]?.kill();
         await startWorker(slot);
       } else {
         // Longer than its lease: another worker has its runs when it continues.
-        workers[slot]?.kill("SIGSTOP");
+        workers[slot]?.signal("SIGSTOP");
         await pause(LEASE_MS * 2);
-        workers[slot]?.kill("SIGCONT");
+        workers[slot]?.signal("SIGCONT");
       }
       await retrying;
     }

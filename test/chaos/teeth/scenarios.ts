@@ -62,12 +62,12 @@ const fencing: Scenario = async (fleet, load) => {
   const worker = [...fleet.workers].find(({ id }) => id === zombie.worker);
   if (worker === undefined) throw new Error(`${zombie.worker} is not running`);
   const { child } = worker;
-  child.kill("SIGSTOP");
+  child.signal("SIGSTOP");
   try {
     const later = ({ id, epoch }: Journaled) => id === zombie.id && epoch > zombie.epoch;
     await waitForLine(fleet, "another worker takes the key over", "begin", later);
   } finally {
-    child.kill("SIGCONT");
+    child.signal("SIGCONT");
   }
   const own = ({ id, epoch }: Journaled) => id === zombie.id && epoch === zombie.epoch;
   await waitForLine(fleet, "the zombie has ended", "closed", own);

@@ -1,17 +1,17 @@
 import type { Change } from "./patches.ts";
 
 const COMMIT = "libs/workflow/src/store/scripts/commit.lua";
-const EPOCH = "if redis.call('HGET', run, 'epoch') ~= epoch then return { 'fenced' } end";
+const FENCE = "if h[1] ~= epoch then return { 'fenced' } end";
 
 /** A worker continues a run that it has lost. */
 const unfenced: readonly Change[] = [
-  { file: COMMIT, from: EPOCH, to: "" },
-  { file: "libs/workflow/src/store/scripts/note.lua", from: EPOCH, to: "" },
+  { file: COMMIT, from: FENCE, to: "" },
   {
-    file: "libs/workflow/src/store/scripts/leave.lua",
-    from: "if h[1] ~= epoch then return { 'fenced' } end",
+    file: "libs/workflow/src/store/scripts/note.lua",
+    from: "if h[1] ~= epoch or ended(h[2]) then return { 'fenced' } end",
     to: "",
   },
+  { file: "libs/workflow/src/store/scripts/leave.lua", from: FENCE, to: "" },
   // Before the scripts, the queue aborts an attempt that lost its lease.
   {
     file: "libs/workflow/src/execution/run-worker.ts",

@@ -1,10 +1,11 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { largestExcess as largestExcessOf } from "../../sim/largest-excess.ts";
 import { expect } from "vitest";
+import { Child } from "../../support/child.ts";
 import type { GuardChildConfig, GuardChildCommand, GuardChildWord } from "./guard-child.ts";
 
 /** A call as the server received it; times in ms of the machine's monotonic clock, shared by all processes. */
@@ -142,30 +143,23 @@ export class Fleet implements AsyncDisposable {
   async start(own: Partial<GuardChildConfig> = {}): Promise<FleetWorker> {
     const id = own.workerId ?? `w${this.#all.length}`;
     const config: GuardChildConfig = { ...this.#defaults, ...own, workerId: id };
-    const child = spawn(
-      process.execPath,
-      ["--conditions=@konverge/source", CHILD, JSON.stringify(config)],
-      { stdio: ["ignore", "inherit", "inherit", "ipc"] },
-    );
+    const child = new Child([CHILD, JSON.stringify(config)], { ipc: true });
     const words: GuardChildWord[] = [];
     const ready = Promise.withResolvers<void>();
-    child.on("message", (word: GuardChildWord) => {
+    child.process.on("message", (word: GuardChildWord) => {
       words.push(word);
       if (word.kind === "ready") ready.resolve();
     });
-    child.once("exit", (code, signal) => {
+    void child.exited.then(([code, signal]) => {
       ready.reject(new Error(`worker ${id} ended before it was ready: ${signal ?? code}`));
     });
     const worker: FleetWorker = {
       id,
-      process: child,
+      process: child.process,
       words,
-      order: (order) => child.connected && child.send(order),
+      order: (order) => child.process.connected && child.process.send(order),
       kill: async () => {
-        if (child.exitCode !== null || child.signalCode !== null) return;
-        const ended = once(child, "exit");
-        child.kill("SIGKILL");
-        await ended;
+        await child.kill();
         const place = this.workers.indexOf(worker);
         if (place >= 0) this.workers.splice(place, 1);
       },

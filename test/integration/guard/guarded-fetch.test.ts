@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { expectBound, monotonicMs, type SeenCall } from "./guard-harness.ts";
+import { Child } from "../../support/child.ts";
 
 const EXAMPLE = fileURLToPath(
   new URL("../../../apps/examples/src/guarded-fetch.ts", import.meta.url),
@@ -55,27 +55,14 @@ async function runExample(
   url: string,
   count: number,
 ): Promise<{ permits: number; breaker: string }> {
-  const child = spawn(
-    process.execPath,
-    [
-      "--conditions=@konverge/source",
-      `--import=data:text/javascript,${encodeURIComponent(STAMP)}`,
-      EXAMPLE,
-      url,
-      String(count),
-    ],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  onTestFinished(() => void child.kill("SIGKILL"));
-  let out = "";
-  child.stdout.on("data", (chunk: Buffer) => {
-    out += chunk.toString();
-  });
-  const code = await new Promise((resolve) => {
-    child.once("close", resolve);
-  });
-  expect(code).toBe(0);
-  return JSON.parse(out) as { permits: number; breaker: string };
+  await using child = new Child([
+    `--import=data:text/javascript,${encodeURIComponent(STAMP)}`,
+    EXAMPLE,
+    url,
+    String(count),
+  ]);
+  expect(await child.exited).toEqual([0, null]);
+  return JSON.parse(child.output.join("\n")) as { permits: number; breaker: string };
 }
 
 test(

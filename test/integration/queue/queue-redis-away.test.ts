@@ -1,13 +1,12 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { startRedis, type RunningRedis } from "@konverge/infra-redis";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { Child } from "../../support/child.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "konverge-queue-"));
 const queues: WorkQueue[] = [];
@@ -104,18 +103,12 @@ test("a worker that is stopped while Redis is unavailable does not keep its proc
     });
     const ask = () => queue.request(${JSON.stringify(keyOf("a"))}, { kind: "http" });
     while (!(await ask().then(() => true, () => false)));`;
-  const child = spawn(
-    process.execPath,
-    ["--conditions=@konverge/source", "--input-type=module", "-e", script],
-    { stdio: ["pipe", "pipe", "inherit"] },
-  );
-  onTestFinished(() => void child.kill("SIGKILL"));
-  await once(child.stdout, "data");
+  await using child = new Child(["--input-type=module", "-e", script]);
+  await child.ready;
   await redis.kill();
-  const exited = once(child, "exit");
-  child.stdin.write("stop");
+  child.process.stdin?.write("stop");
   // A process that stays alive hits the deadline of the test.
-  expect(await exited).toEqual([0, null]);
+  expect(await child.exited).toEqual([0, null]);
 });
 
 test("a queue that never reached Redis reports it, and closes", async () => {
