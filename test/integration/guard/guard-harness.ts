@@ -150,9 +150,9 @@ export class Fleet implements AsyncDisposable {
       words.push(word);
       if (word.kind === "ready") ready.resolve();
     });
-    void child.exited.then(([code, signal]) => {
-      ready.reject(new Error(`worker ${id} ended before it was ready: ${signal ?? code}`));
-    });
+    void child.exited.then(([code, signal]) =>
+      ready.reject(new Error(`worker ${id} ended before it was ready: ${signal ?? code}`)),
+    );
     const worker: FleetWorker = {
       id,
       process: child.process,
