@@ -4,6 +4,7 @@ import {
   formatKey,
   jsonEquals,
   KonvergeError,
+  namespaceSegment,
   type ApiObject,
   type ObjectKey,
 } from "@konverge/core";
@@ -17,7 +18,7 @@ export function createRunStarter(runs: Pick<Workflows, "start" | "get">): RunSta
   return {
     async startFor({ workflow, input, options, key, object }) {
       const { uid = "", generation } = object.metadata;
-      const place = `${key.controller}/${key.namespace ?? "_"}/${key.name}`;
+      const place = `${key.controller}/${namespaceSegment(key.namespace)}/${key.name}`;
       const id = options.id ?? defaultId(key, object, input);
       const started = await runs.start(workflow, input, {
         id,
