@@ -7,13 +7,15 @@ interface RawResponse {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
+  /** The body before it is read as text. */
+  readonly bytes: Buffer;
 }
 
 interface RawRequest {
   readonly method: string;
   /** With the query. */
   readonly path: string;
-  readonly body?: string;
+  readonly body?: string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -83,9 +85,11 @@ export async function connect(kubeconfigText: string): Promise<ApiConnection> {
   return {
     async send(request) {
       const response = await open(request);
-      let text = "";
-      for await (const chunk of response.setEncoding("utf8")) text += String(chunk);
-      return { code: response.statusCode ?? 0, headers: response.headers, text };
+      const chunks: Buffer[] = [];
+      for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+      const bytes = Buffer.concat(chunks);
+      const { statusCode: code = 0, headers } = response;
+      return { code, headers, text: bytes.toString(), bytes };
     },
     async stream(request) {
       return readEvents(await open(request));

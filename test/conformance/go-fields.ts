@@ -15,8 +15,8 @@ interface GoField {
   readonly number: string | undefined;
 }
 
-const FIELD = /^\t(?:\w+\s+)?(\S+)\s+`json:"([^"]*)"(?:\s+protobuf:"([^"]*)")?/;
-const SCALAR = /^\*(string|bool|int32|int64|float64|[A-Z]\w*|metav1\.\w+|v1\.\w+)$/;
+const FIELD = /^\t(?:\w+\s+)?(\S+)\s+`json:"([^"]*)"(?:.*\sprotobuf:"([^"]*)")?/;
+const SCALAR = /^\*(string|bool|int32|int64|float64|[A-Z]\w*|(metav1|v1|intstr|resource)\.\w+)$/;
 /** `omitempty` has no effect on a struct. */
 const TIME = /^(metav1\.|v1\.)?(Micro)?Time$/;
 const WORKSPACE = fileURLToPath(new URL("../../infra/envtest/kube-apiserver/", import.meta.url));

@@ -88,6 +88,7 @@ export const builtInKinds: readonly Case[] = [
         expect: { code: 200, body: { status: { disruptionsAllowed: 0 } } },
       },
       { send: `GET ${PODS}/{o}`, expect: { code: 404 } },
+      { send: `DELETE ${BUDGETS}/{o}`, expect: { code: 200 } },
     ],
   },
   {

@@ -16,10 +16,15 @@ const names: WeakMap<Schema, string> = new WeakMap();
  * references.
  */
 export function builtinSchema(name: string): Schema {
-  definitions ??= readDefinitions();
-  const schema = definitions.get(name);
+  const schema = findBuiltinSchema(name);
   if (schema === undefined) throw new Error(`no definition ${name}: generate the table with it`);
   return schema;
+}
+
+/** As `builtinSchema`, but returns undefined for a name that is not in the table. */
+export function findBuiltinSchema(name: string): Schema | undefined {
+  definitions ??= readDefinitions();
+  return definitions.get(name);
 }
 
 /** Returns the numbers of a definition's members in protobuf. */

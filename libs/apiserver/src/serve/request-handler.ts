@@ -65,8 +65,8 @@ async function serve(handling: Handling, exchange: Exchange): Promise<void> {
   else if (resolved.kind === "refused") sendStatus(response, resolved.error);
   else {
     const { call } = resolved;
-    const body = hasBody(parts.method) ? await readBody(request) : "";
-    await answer(handling, exchange, { ...call, body }, effect);
+    const body = hasBody(parts.method) ? await readBody(request, call) : { body: "" };
+    await answer(handling, exchange, { ...call, ...body }, effect);
   }
 }
 
