@@ -36,6 +36,7 @@ export type ErrorCode =
   | "kube_timeout"
   | "kube_unreachable"
   | "method_not_allowed"
+  | "nested_mutate"
   | "not_found"
   | "object_deleted"
   | "object_exists"
@@ -97,6 +98,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   kube_timeout: entry("The API server did not respond in time", 504, 6),
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
   method_not_allowed: entry("The route does not support this method", 405, 2, true),
+  nested_mutate: entry("The function of a mutate called mutate", 500, 1, true),
   not_found: entry("Not found", 404, 3, true),
   object_deleted: entry("The awaited object was deleted", 409, 4, true),
   object_exists: entry("The object already exists", 409, 4, true),

@@ -74,6 +74,7 @@ export type {
   ServerVersion,
 } from "./contract/kube-client.ts";
 export { conflictRecord } from "./mutate/conflict-record.ts";
+export { assertOutsideOfChanges, runChange } from "./mutate/nested-mutate.ts";
 export { untracked } from "./mutate/field-tracker.ts";
 export { isServed } from "./client/is-served.ts";
 export { startLeaderElection } from "./reflector/leader-election.ts";

@@ -1,5 +1,12 @@
 import { defined, type ApiObject, type ResourceType } from "@konverge/core";
-import { untracked, type ChangeDraft, type MutateOptions, type MutateResult } from "@konverge/kube";
+import {
+  assertOutsideOfChanges,
+  runChange,
+  untracked,
+  type ChangeDraft,
+  type MutateOptions,
+  type MutateResult,
+} from "@konverge/kube";
 import type { ResourceTarget } from "../define/attempt-kube.ts";
 import type { ConflictRetry } from "../define/controller-options.ts";
 import { handOut, noteSecrets } from "./attempt-reads.ts";
@@ -29,8 +36,10 @@ export function createMutate(attempt: Attempt): Mutate {
   });
   return (target, change, how = {}) =>
     attempt.call(async () => {
+      const label = labelOf(target, attempt.lease.key.namespace);
+      assertOutsideOfChanges(label);
       const resolved = await resolveTarget(client, target, attempt.lease.key.namespace);
-      const result = await write(attempt, { target, resolved, how, writeInLane }, change);
+      const result = await write(attempt, { target, label, resolved, how, writeInLane }, change);
       noteWrite(attempt, resolved, how, result);
       return handOut(attempt, resolved.type, result.object);
     });
@@ -38,6 +47,8 @@ export function createMutate(attempt: Attempt): Mutate {
 
 interface Write<T extends ApiObject> {
   readonly target: T | ResourceTarget<T>;
+  /** For messages. */
+  readonly label: string;
   readonly resolved: ResolvedTarget<T>;
   readonly how: HowToWrite;
   readonly writeInLane: LaneWriter;
@@ -45,7 +56,7 @@ interface Write<T extends ApiObject> {
 
 async function write<T extends ApiObject>(
   attempt: Attempt,
-  { target, resolved, how, writeInLane }: Write<T>,
+  { target, label, resolved, how, writeInLane }: Write<T>,
   change: ChangeDraft<T>,
 ): Promise<MutateResult<T>> {
   const { type, name, uid, read } = resolved;
@@ -60,13 +71,34 @@ async function write<T extends ApiObject>(
       basis: mayUseRead ? preferNewer(basis, attempt.freshReads.take(target, maxAgeMs)) : basis,
       ...defined({ subresource, strategy, retry, uid }),
     });
-  const noted = noting(attempt, type, change) as ChangeDraft<ApiObject>;
+  const alone: ChangeDraft<T> = (draft) => runChange(label, () => change(draft));
+  const noted = noting(attempt, type, alone) as ChangeDraft<ApiObject>;
   // Writers of different fields do not conflict, so a lane would only delay them.
   const written =
     strategy === "fields"
       ? await writeOnce(noted, read)
       : await writeInLane({ type, name, uid, read, subresource }, noted, writeOnce);
   return written as MutateResult<T>;
+}
+
+/** Formats the object for messages. */
+function labelOf<T extends ApiObject>(
+  target: T | ResourceTarget<T>,
+  ownNamespace: string | undefined,
+): string {
+  const { kind, name, namespace } =
+    "type" in target && "name" in target
+      ? addressOf(target, ownNamespace)
+      : { kind: target.kind, ...target.metadata };
+  return namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+}
+
+function addressOf<T extends ApiObject>(
+  { type, name, namespace }: ResourceTarget<T>,
+  ownNamespace: string | undefined,
+) {
+  const isIn = type.scope === "Cluster" ? undefined : (namespace ?? ownNamespace);
+  return { kind: type.kind, name, namespace: isIn };
 }
 
 /** Also registers the secrets that a change writes. */

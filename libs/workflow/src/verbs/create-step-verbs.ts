@@ -1,5 +1,5 @@
 import { KonvergeError } from "@konverge/core";
-import { createAttemptSecrets } from "@konverge/kube";
+import { assertOutsideOfChanges, createAttemptSecrets } from "@konverge/kube";
 import type { ObjectRef } from "../define/object-ref.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { applyObject } from "./apply.ts";
@@ -13,7 +13,7 @@ import { mutateObject } from "./mutate.ts";
 import { assertJob } from "./run-job.ts";
 import { scaleObject } from "./scale.ts";
 import type { ObjectManifest, StepVerbs } from "../define/step-verbs.ts";
-import { createVerbScope, type VerbScope } from "./verb-scope.ts";
+import { createVerbScope, labelOf, type VerbScope } from "./verb-scope.ts";
 
 async function create(scope: VerbScope, object: ObjectManifest, verb: string): Promise<ObjectRef> {
   const identity = scope.identify(verb, object);
@@ -64,6 +64,7 @@ export function createStepVerbs(
       }),
     mutate: (target, change) =>
       track("mutate", async () => {
+        assertOutsideOfChanges(labelOf(target));
         const identity = scope.identify("mutate", target);
         return await mutateObject(scope, await scope.reach(target), { identity, change });
       }),

@@ -5,6 +5,7 @@ import {
   type ApiObject,
   type JsonObject,
 } from "@konverge/core";
+import { runChange } from "@konverge/kube";
 import type { ObjectRef } from "../define/object-ref.ts";
 import type { MarkState } from "../store/run-journal-store.ts";
 import type { StepMark } from "../store/run-journal-store.ts";
@@ -46,7 +47,7 @@ export async function mutateObject<T extends ApiObject>(
       if (marks.some(({ name }) => name === marker)) return;
       const before = cloneJson(draft as unknown as JsonObject);
       scope.noteSeen(reached, before);
-      await change(draft as T);
+      await runChange(label, () => change(draft as T));
       scope.noteSeen(reached, draft);
       if (jsonEquals(before, draft)) return;
       const settled = await settledOf(

@@ -105,13 +105,12 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
         );
       }
       const reached = await reachKind(named);
-      const place = namespace === undefined ? name : `${namespace}/${name}`;
       return {
         ...reached,
         at: namespace === undefined ? { name } : { namespace, name },
         uid,
         created,
-        label: `${kind} ${place}${reached.cluster === undefined ? "" : ` on ${reached.cluster}`}`,
+        label: labelOf({ ...named, ...defined({ cluster: reached.cluster }) }),
       };
     },
     assertHeld: () => journal.assertHeld(),
@@ -134,6 +133,13 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
     },
     on: (cluster) => createVerbScope({ ...options, cluster }),
   };
+}
+
+/** Formats an object for messages. */
+export function labelOf(target: ObjectTarget): string {
+  const { kind, namespace, name, cluster } = nameOf(target);
+  const place = namespace === undefined ? name : `${namespace}/${name}`;
+  return `${kind} ${place}${cluster === undefined ? "" : ` on ${cluster}`}`;
 }
 
 /** @throws KonvergeError `invalid_request` naming the field */
