@@ -4,6 +4,8 @@ import { createInterface } from "node:readline";
 
 /** A command that reached Redis, sent by a client or a script. */
 export interface SeenCommand {
+  /** Redis's time of the command, in ms. */
+  readonly atMs: number;
   readonly args: readonly string[];
   readonly byScript: boolean;
 }
@@ -23,7 +25,8 @@ export async function watchCommands(
   lines.on("line", (line) => {
     // Quoted with backslashes; the searched commands contain none.
     const args = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, arg = ""]) => arg);
-    commands.push({ args, byScript: /^\S+ \[\d+ lua\]/.test(line) });
+    const atMs = Number.parseFloat(line.replace(/^\+/, "")) * 1_000;
+    commands.push({ atMs, args, byScript: /^\S+ \[\d+ lua\]/.test(line) });
   });
   return { commands, [Symbol.dispose]: () => socket.destroy() };
 }

@@ -27,6 +27,7 @@ import { headAgeScript } from "./scripts/head-age.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { findShardsIssue } from "./keys/shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
+import { QueuePumps } from "./request/queue-pumps.ts";
 import { requestMany } from "./request/request-many.ts";
 import { SubmittedRequests } from "./request/submitted-requests.ts";
 import type { QueueWorker, RequestObserver, WorkQueue } from "./contract/work-queue.ts";
@@ -61,6 +62,8 @@ export interface WorkQueueOptions {
    * ignored.
    */
   readonly onError?: (error: Error) => void;
+  /** The background rounds of the process, shared by its queues on this Redis. Default: rounds of this queue alone. */
+  readonly pumps?: QueuePumps;
   /** Observes every request of this process, including those of timers. Must not throw. */
   readonly observe?: (key: ObjectKey, trigger: Trigger) => RequestObserver;
 }
@@ -93,6 +96,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const queue = openBullQueue(names, redis, onError);
   const requester = createRequester(redis, names, maxQueueLength);
   const request = observedRequest(options, requester);
+  const pumps = options.pumps ?? new QueuePumps(options.redis);
   const submitted = new SubmittedRequests({ request, onError });
   const workers = new Set<QueueWorker>();
   return {
@@ -118,6 +122,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
         names,
         owner: options,
         leaseMs,
+        pumps,
         requestTimer: async (id) => {
           const trigger = { kind: "schedule", by: "timer" } as const;
           await request(parseKey(id), trigger, { class: "event", news: false });

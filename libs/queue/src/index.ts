@@ -34,6 +34,7 @@ export { contentionObject } from "./history/contention-object.ts";
 export { createHistoryWriter } from "./history/history-writer.ts";
 export type { HistoryWriter, HistoryWriterOptions } from "./history/history-writer.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
+export { QueuePumps } from "./request/queue-pumps.ts";
 export { joinWorkers } from "./attempt/join-workers.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { findFairnessIssues } from "./contract/fairness.ts";

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
-import { createWorkQueue } from "@konverge/queue";
+import { createWorkQueue, QueuePumps } from "@konverge/queue";
 import { observeRequests } from "@konverge/telemetry";
 import { clusterLimits } from "./config/cluster-options.ts";
 import type { WorkerConnections } from "./connect-worker.ts";
@@ -58,6 +58,7 @@ function engineOptions(
 ): EngineOptions {
   const { config, cluster, place, shards, workerId, tracing, shutdown } = setup;
   const { settings, log, metrics } = setup.options;
+  const pumps = new QueuePumps(place.redis);
   return {
     controllers: config.controllers,
     use: config.use,
@@ -70,6 +71,7 @@ function engineOptions(
         ...place,
         controller: name,
         shards,
+        pumps,
         onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
         observe: observeRequests(metrics, tracing),
       }),

@@ -1,16 +1,18 @@
 import { parseKey } from "@konverge/core";
-import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import { createWorkQueue, QueuePumps, type WorkQueue } from "@konverge/queue";
 import { formatRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./define/run-ref.ts";
 
-type QueueOptions = Omit<Parameters<typeof createWorkQueue>[0], "controller">;
+type QueueOptions = Omit<Parameters<typeof createWorkQueue>[0], "controller" | "pumps">;
 
 /** The queues of a cluster's workflows and controllers, opened on first use. */
 export class WorkflowQueues {
   readonly #options: QueueOptions;
+  readonly #pumps: QueuePumps;
   readonly #queues = new Map<string, WorkQueue>();
 
   constructor(options: QueueOptions) {
     this.#options = options;
+    this.#pumps = new QueuePumps(options.redis);
   }
 
   of(workflow: string): WorkQueue {
@@ -43,7 +45,8 @@ export class WorkflowQueues {
   }
 
   #open(controller: string): WorkQueue {
-    const queue = this.#queues.get(controller) ?? createWorkQueue({ ...this.#options, controller });
+    const options = { ...this.#options, controller, pumps: this.#pumps };
+    const queue = this.#queues.get(controller) ?? createWorkQueue(options);
     this.#queues.set(controller, queue);
     return queue;
   }

@@ -2,9 +2,11 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { decodeAttempt } from "../../../libs/queue/src/attempt/attempt-entry.ts";
 import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
 import { endScript } from "../../../libs/queue/src/scripts/end.ts";
-import { fireScript } from "../../../libs/queue/src/scripts/fire.ts";
+import { acknowledgeScript } from "../../../libs/queue/src/scripts/acknowledge.ts";
+import { pumpScript } from "../../../libs/queue/src/scripts/pump.ts";
 import { renewScript } from "../../../libs/queue/src/scripts/renew.ts";
 import { requestScript } from "../../../libs/queue/src/scripts/request.ts";
+import { runScript } from "@konverge/redis";
 import { runRaw } from "../../support/run-raw.ts";
 import { useQueues } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
@@ -23,6 +25,7 @@ let pauses = "";
 let parked = "";
 let aborts = "";
 let resuming = "";
+let pumps = "";
 let bull = "";
 const MEMBER = "c/k8s/r.g/demo/k";
 
@@ -40,6 +43,7 @@ beforeEach(() => {
   parked = `${root}/parked`;
   aborts = `${root}/aborts`;
   resuming = `${root}/resuming`;
+  pumps = `${root}/pumps`;
   bull = `${root}:c:`;
 });
 
@@ -486,12 +490,17 @@ test("renew extends its own epoch only", async () => {
   expect(await renew(1)).toEqual([0]);
 });
 
-test("fire claims due timers up to the limit, and again without an acknowledgement", async () => {
-  const fire = (limit: number, claimMs: number) =>
-    runRaw(harness.redis, fireScript, {
-      keys: { timers, firing, resuming, aborts },
-      args: { limit, claimMs },
-    }) as Promise<[number, number, ...string[]]>;
+const pump = (
+  owner: string,
+  { limit = 9, claimMs = LONG_MS, electMs = LONG_MS, isActive = false, fires = false } = {},
+) =>
+  runScript(harness.redis, pumpScript, {
+    keys: { pumps },
+    args: { owner, electMs, claimMs, limit },
+    each: [{ timers, firing, resuming, aborts, queue: "q", isActive, fires }],
+  }).then(([answer]) => answer!);
+
+test("a pump claims due timers up to the limit, and again without an acknowledgement", async () => {
   const far = Date.now() + 3_600_000;
   for (const [due, member] of [
     [1, "a"],
@@ -500,13 +509,50 @@ test("fire claims due timers up to the limit, and again without an acknowledgeme
   ] as const) {
     await harness.redis.zadd(timers, due, member);
   }
-  expect((await fire(1, LONG_MS)).slice(2)).toEqual(["a"]);
-  expect((await fire(9, 0)).slice(2)).toEqual(["b"]);
-  expect((await fire(9, LONG_MS)).slice(2)).toEqual(["b"]);
-  const [waitMs, ordered, ...claimed] = await fire(9, LONG_MS);
-  expect(ordered).toBe(0);
-  expect(claimed).toEqual([]);
+  expect((await pump("p", { limit: 1 })).due).toEqual(["a"]);
+  expect((await pump("p", { claimMs: 0 })).due).toEqual(["b"]);
+  expect((await pump("p")).due).toEqual(["b"]);
+  const { waitMs, ordered, due } = await pump("p");
+  expect([ordered, due]).toEqual([false, []]);
   expect(waitMs).toBeGreaterThan(0);
   expect(waitMs).toBeLessThanOrEqual(LONG_MS);
   expect(await harness.redis.zrange(timers, "0", "-1")).toEqual(["later"]);
+});
+
+test("one pump is elected at a time; another is elected at the end of its time, and may fire its own timers before", async () => {
+  await harness.redis.zadd(timers, 1, "a");
+  expect((await pump("first", { limit: 0 })).isElected).toBe(true);
+  const second = await pump("second");
+  expect(second).toMatchObject({ isElected: false, waitMs: -1, due: [] });
+  expect(second.electedForMs).toBeGreaterThan(0);
+  expect(second.electedForMs).toBeLessThanOrEqual(LONG_MS);
+  expect((await pump("second", { fires: true })).due).toEqual(["a"]);
+  await pump("first", { electMs: -1 });
+  expect((await pump("second")).isElected).toBe(true);
+  // An election of a clock that was ahead.
+  await harness.redis.hset(pumps, "q", `first ${Date.now() + 1_000 * LONG_MS}`);
+  expect((await pump("second")).isElected).toBe(true);
+});
+
+test("only the elected pump and those with attempts look for operator actions", async () => {
+  await harness.redis.hset(aborts, "key", "1");
+  expect((await pump("first")).ordered).toBe(true);
+  expect((await pump("second")).ordered).toBe(false);
+  expect((await pump("second", { isActive: true })).ordered).toBe(true);
+});
+
+test("an acknowledgement does not remove the claim of another pump", async () => {
+  const acknowledge = (claimedUntilMs: number) =>
+    runScript(harness.redis, acknowledgeScript, {
+      keys: { firing },
+      args: { claimedUntilMs },
+      each: [{ member: "a" }],
+    });
+  await harness.redis.zadd(timers, 1, "a");
+  const stalled = await pump("p", { claimMs: -1 });
+  const { claimedUntilMs, due } = await pump("p");
+  expect(due).toEqual(["a"]);
+  expect(await acknowledge(stalled.claimedUntilMs)).toBe(0);
+  expect(await harness.redis.zscore(firing, "a")).toBe(`${claimedUntilMs}`);
+  expect(await acknowledge(claimedUntilMs)).toBe(1);
 });

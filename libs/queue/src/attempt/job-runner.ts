@@ -35,6 +35,8 @@ export interface JobRunnerOptions {
   readonly keeper: LeaseKeeper;
   readonly work: WorkOptions;
   readonly plan: EndPlanOptions;
+  /** Called when an attempt begins. */
+  readonly onBegan: () => void;
   readonly onTimerArmed: (afterMs: number) => void;
 }
 
@@ -179,6 +181,7 @@ export class JobRunner {
     const { store, keeper, work } = this.#options;
     const { id, owner, begun } = start;
     const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
+    this.#options.onBegan();
     const lease = leaseOf(start, held.controller.signal, () => keeper.check(held));
     const end = await this.#handle(lease);
     keeper.release(held);

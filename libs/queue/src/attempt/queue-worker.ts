@@ -19,7 +19,7 @@ import { delayOfRetry } from "./retry-signal.ts";
 import { BACKOFF_TYPE } from "../scripts/add-job.ts";
 import { StartedWorker } from "./started-worker.ts";
 import { createStretchedBackoff } from "./stretched-backoff.ts";
-import { startTimerPump } from "../request/timer-pump.ts";
+import type { QueuePumps } from "../request/queue-pumps.ts";
 import { unpark } from "../request/unpark.ts";
 import type { QueueWorker, WorkOptions } from "../contract/work-queue.ts";
 
@@ -34,6 +34,7 @@ export interface StartWorkerOptions {
   readonly names: QueueNames;
   readonly owner: QueueOwner;
   readonly leaseMs: number;
+  readonly pumps: QueuePumps;
   /** Requests a key whose timer is due. */
   readonly requestTimer: (id: string) => Promise<void>;
   readonly work: WorkOptions;
@@ -52,18 +53,19 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   redis.on("error", onError);
   const store = createAttemptStore({ redis, names, workerId: work.workerId, leaseMs });
   const keeper = createLeaseKeeper({ leaseMs, renew: (leases) => store.renew(leases) });
-  const timers = startTimerPump({
-    redis,
+  const pump = options.pumps.start({
     names,
     fire: requestTimer,
-    async carryOut() {
-      await unpark(redis, names, 0);
+    async carryOut(isElected) {
+      if (isElected) await unpark(redis, names, 0);
       keeper.cancel(await redis.hgetall(names.aborts));
     },
+    isActive: () => runner.active > 0,
     onError,
   });
-  const ageing = startAgeingPump({ redis, names, fairness, onError });
-  const runner = new JobRunner({
+  const isElected = () => pump.isElected;
+  const ageing = startAgeingPump({ redis, names, fairness, isElected, onError });
+  const runner: JobRunner = new JobRunner({
     redis,
     gather: () => consumer.gather(),
     names,
@@ -72,7 +74,8 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     keeper,
     work,
     plan: planOptionsOf(work, redis, names),
-    onTimerArmed: (afterMs) => timers.armed(afterMs),
+    onBegan: () => pump.began(),
+    onTimerArmed: (afterMs) => pump.armed(afterMs),
   });
   const worker = openBullWorker(options, redis, runner);
   follow(worker, { runner, keeper, onError });
@@ -81,7 +84,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     consumer,
     runner,
     keeper,
-    pumps: [timers, ageing],
+    pumps: [pump, ageing],
     leaseMs,
     onError,
   });

@@ -11,6 +11,8 @@ export interface QueueNames {
   /** Sorted sets of keys by due time: timers, and claimed timers. */
   readonly timers: string;
   readonly firing: string;
+  /** Hash of the elected pumps by queue, for all queues with the same root. */
+  readonly pumps: string;
   /** Hash of each tenant's last tags, and sorted set of keys by the time from which they wait. */
   readonly fair: string;
   readonly ageing: string;
@@ -69,6 +71,7 @@ export function queueNames(
     bullName: encoded,
     timers: `${root}/timers/${encoded}`,
     firing: `${root}/firing/${encoded}`,
+    pumps: `${root}/pumps`,
     fair: `${root}/fair/${encoded}`,
     ageing: `${root}/ageing/${encoded}`,
     index: `${root}/index/${encoded}`,

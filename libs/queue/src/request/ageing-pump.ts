@@ -20,18 +20,19 @@ export interface AgeingPumpOptions {
   readonly redis: RedisClient;
   readonly names: QueueNames;
   readonly fairness: Fairness;
+  /** Whether this process serves the queue. The first round does not depend on it: it stores the weights. */
+  readonly isElected: () => boolean;
   readonly onError: (error: Error) => void;
   /** Default a million. */
   readonly rebaseAfter?: number;
 }
 
-/** Moves keys that reached the aging time forward, and keeps priorities within BullMQ's limit. Runs in every worker. */
+/** Moves keys that reached the aging time forward, and keeps priorities within BullMQ's limit. One per queue is elected. */
 export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
-  const { redis, names, fairness, onError, rebaseAfter = REBASE_AFTER } = options;
+  const { redis, names, fairness, isElected, onError, rebaseAfter = REBASE_AFTER } = options;
   const everyMs = Math.min(MAX_SLEEP_MS, Math.max(1, fairness.ageingMs / 20));
   const { ageMs, weights, tenants } = fairnessArguments(fairness);
   let stopped = false;
-  let running: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
 
   const round = async () => {
@@ -58,10 +59,11 @@ export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
   const schedule = (afterMs: number) => {
     if (stopped) return;
     timer = setTimeout(() => {
-      running = round();
+      if (isElected()) running = round();
+      else schedule(everyMs);
     }, afterMs);
   };
-  schedule(0);
+  let running: Promise<void> = round();
 
   return {
     async stop() {

@@ -1,0 +1,54 @@
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local queues = {}
+for i, item in ipairs(each) do queues[i] = item.queue end
+local elected = redis.call('HMGET', pumps, unpack(queues))
+local elections = {}
+
+-- How long another pump is elected; 0 if it is this one or none. A longer time than an election comes from another clock.
+local function electedFor(text)
+  local holder, untilMs = string.match(text or '', '^(%S+) (%d+)$')
+  if not holder or holder == owner then return 0 end
+  local leftMs = tonumber(untilMs) - now
+  return leftMs > 0 and leftMs <= electMs and leftMs or 0
+end
+
+local function claim(item, answer)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', item.firing, '-inf', now, 'LIMIT', 0, limit)) do
+    redis.call('ZADD', item.firing, now + claimMs, member)
+    answer[#answer + 1] = member
+  end
+  local left = limit - (#answer - 5)
+  if left > 0 then
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', item.timers, '-inf', now, 'LIMIT', 0, left)) do
+      redis.call('ZREM', item.timers, member)
+      redis.call('ZADD', item.firing, now + claimMs, member)
+      answer[#answer + 1] = member
+    end
+  end
+  for _, set in ipairs({ item.timers, item.firing }) do
+    local head = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
+    if head[2] then
+      local waitMs = math.max(0, tonumber(head[2]) - now)
+      if answer[3] == -1 or waitMs < answer[3] then answer[3] = waitMs end
+    end
+  end
+end
+
+local answers = {}
+for i, item in ipairs(each) do
+  local otherMs = electedFor(elected[i])
+  local answer = { otherMs == 0 and 1 or 0, otherMs, -1, 0, now + claimMs }
+  if otherMs == 0 then
+    elections[#elections + 1] = item.queue
+    elections[#elections + 1] = string.format('%s %d', owner, now + electMs)
+  end
+  if otherMs == 0 or item.isActive then answer[4] = redis.call('EXISTS', item.resuming, item.aborts) end
+  if otherMs == 0 or item.fires then claim(item, answer) end
+  answers[i] = answer
+end
+if #elections > 0 then
+  redis.call('HSET', pumps, unpack(elections))
+  redis.call('PEXPIRE', pumps, 20 * electMs)
+end
+return answers
