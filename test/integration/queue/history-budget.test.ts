@@ -171,11 +171,13 @@ test("a search continues at its cursor, beyond the limit of one call", async () 
 
 test("a search ends after its budget with a cursor, and takes a turn per round trip", async () => {
   const { writer, reader } = open(harness.url, harness.prefix, 1_000_000_000);
-  const rows = Array.from({ length: 4_000 }, (_, serial) => ({
-    row: rowOf(`n-${serial}`),
-    recordBytes: 0,
-  }));
-  await writer.flush({ ...NOTHING, rows });
+  for (let part = 0; part < 16; part++) {
+    const rows = Array.from({ length: 250 }, (_, serial) => ({
+      row: rowOf(`n-${part}-${serial}`),
+      recordBytes: 0,
+    }));
+    await writer.flush({ ...NOTHING, rows });
+  }
   let turns = 0;
   const scan = (budgetMs: number) => {
     const scanned: number[] = [];
@@ -201,12 +203,14 @@ test("counts competing managers of all attempts, by hour and namespace", async (
   const { writer, reader } = open(harness.url, harness.prefix, 1_000_000_000);
   const hourMs = 3_600_000;
   const rowsAt = (startedAtMs: number) =>
-    Array.from({ length: 1_500 }, (_, serial) => ({
+    Array.from({ length: 250 }, (_, serial) => ({
       row: rowOf(`n-${serial}`, { managers: ["hpa", "argocd"], startedAtMs }),
       recordBytes: 0,
     }));
   const now = Date.now();
-  await writer.flush({ ...NOTHING, rows: [...rowsAt(now), ...rowsAt(now - 5 * hourMs)] });
+  for (let part = 0; part < 6; part++) {
+    await writer.flush({ ...NOTHING, rows: [...rowsAt(now), ...rowsAt(now - 5 * hourMs)] });
+  }
   const sums = async (hours: number, namespaces?: string[]) =>
     (await reader.competingManagers(hours, namespaces)).map(({ manager, attempts }) => [
       manager,
