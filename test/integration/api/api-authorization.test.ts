@@ -1,0 +1,499 @@
+import { readFileSync } from "node:fs";
+import { problemSchema, type Role, type Scope } from "@konverge/contracts";
+import { createGuard } from "@konverge/guard";
+import {
+  createControllerRegistry,
+  createHistoryWriter,
+  type ControllerRegistry,
+} from "@konverge/queue";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { until } from "../../support/until.ts";
+import { useApi, type Call, type Sent } from "./api-harness.ts";
+import { workOn } from "../queue/queue-harness.ts";
+
+const harness = useApi({ announces: false });
+const ADMIN_TOKEN = "the-token-of-the-configuration";
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required: boolean;
+}
+interface Documented {
+  readonly operationId: string;
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: {
+    readonly content: Record<string, { readonly schema: { readonly properties?: object } }>;
+  };
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+const { paths } = JSON.parse(readFileSync("docs/openapi.json", "utf8")) as {
+  readonly paths: Record<string, Record<string, Documented>>;
+};
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, rest]) => ({
+    path,
+    method: method.toUpperCase(),
+    ...rest,
+  })),
+);
+type Operation = (typeof operations)[number];
+
+interface Target {
+  readonly cluster: string;
+  readonly controller: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly workflow: string;
+}
+type Place = Partial<Pick<Target, "cluster" | "controller" | "namespace">>;
+
+/** The place that an operation needs within the scope: the whole of it, a part (a list omits the rest), or none. */
+interface Rule {
+  readonly role: Role | "none";
+  readonly needs: "whole" | "part" | "nothing";
+  readonly place: (target: Target, isNarrow: boolean) => Place;
+}
+const whole = (role: Role, place: Rule["place"]): Rule => ({ role, needs: "whole", place });
+const part = (role: Role, place: Rule["place"]): Rule => ({ role, needs: "part", place });
+const nothing = (role: Rule["role"]): Rule => ({ role, needs: "nothing", place: () => ({}) });
+
+const ofCluster: Rule["place"] = ({ cluster }) => ({ cluster });
+const ofController: Rule["place"] = ({ cluster, controller }) => ({ cluster, controller });
+const ofObject: Rule["place"] = ({ cluster, controller, namespace }) => ({
+  cluster,
+  controller,
+  namespace,
+});
+const ofRun: Rule["place"] = ({ cluster, workflow }) => ({
+  cluster,
+  controller: `workflow.${workflow}`,
+  namespace: "_",
+});
+/** A list with optional filters. */
+const ofList: Rule["place"] = (target, isNarrow) =>
+  isNarrow ? ofObject(target, true) : ofCluster(target, false);
+
+const registries: ControllerRegistry[] = [];
+afterEach(async () => {
+  await Promise.all(registries.splice(0).map((registry) => registry.close()));
+});
+
+/** The rule of every operation. A new route needs one. */
+const RULES: Readonly<Record<string, Rule>> = {
+  login: nothing("none"),
+  logout: nothing("none"),
+  whoami: nothing("viewer"),
+  getOpenapi: nothing("viewer"),
+  createReconcile: whole("operator", ofObject),
+  createReconciles: nothing("operator"),
+  listReconciles: part("viewer", ofList),
+  getReconcile: whole("viewer", ofObject),
+  cancelReconcile: whole("operator", ofObject),
+  getObject: whole("viewer", ofObject),
+  getContention: whole("viewer", ofObject),
+  listObjectAttempts: whole("viewer", ofObject),
+  getAttempt: whole("viewer", ofObject),
+  reconcileObject: whole("operator", ofObject),
+  pauseObject: whole("operator", ofObject),
+  resumeObject: whole("operator", ofObject),
+  listControllers: part("viewer", ofCluster),
+  listWorkers: part("viewer", ofCluster),
+  listQueues: part("viewer", ofCluster),
+  pauseQueue: whole("operator", ofController),
+  resumeQueue: whole("operator", ofController),
+  listKeys: part("viewer", ofList),
+  listOperatorActions: whole("viewer", ofController),
+  listPauses: part("viewer", ofCluster),
+  pause: whole("operator", ofObject),
+  resume: whole("operator", ofObject),
+  listDeadLetters: part("viewer", ofList),
+  releaseDeadLetters: whole("operator", ofObject),
+  startRun: whole("operator", ofRun),
+  listRuns: {
+    role: "viewer",
+    needs: "part",
+    place: (target, isNarrow) => (isNarrow ? ofRun(target, true) : ofCluster(target, false)),
+  },
+  listSchedules: part("viewer", ofCluster),
+  getRun: whole("viewer", ofRun),
+  signalRun: whole("operator", ofRun),
+  cancelRun: whole("operator", ofRun),
+  retryRun: whole("operator", ofRun),
+  listAttempts: part("viewer", ofList),
+  getContentionReport: part("viewer", ofCluster),
+  listRollups: part("viewer", ofController),
+  listGuards: nothing("viewer"),
+  getGuard: part("viewer", ofCluster),
+  isolateGuard: whole("operator", ofCluster),
+  resetGuard: whole("operator", ofCluster),
+  setGuardRate: whole("operator", ofCluster),
+  getOverview: part("viewer", ofCluster),
+  listAudit: nothing("admin"),
+  followEvents: part("viewer", ofList),
+};
+
+const targetOf = (
+  cluster: string,
+  controller: string,
+  namespace: string,
+  workflow: string,
+): Target => ({
+  cluster,
+  controller,
+  namespace,
+  name: `obj-${controller}-${namespace}`,
+  workflow,
+});
+/** Plural names by controller. An object in contention belongs to the controllers of its kind. */
+const KINDS: Readonly<Record<string, string>> = {
+  ctlblue: "widgets",
+  ctlred: "gadgets",
+  ctlwide: "planets",
+};
+/** Names that occur nowhere else, so that an answer with one of them tells about it. */
+const TARGETS = {
+  inside: targetOf("default", "ctlblue", "nsblue", "wfblue"),
+  "another namespace": targetOf("default", "ctlblue", "nsred", "wfblue"),
+  "another controller": targetOf("default", "ctlred", "nsblue", "wfred"),
+  "another cluster": targetOf("clusterred", "ctlblue", "nsblue", "wfblue"),
+  "a cluster-scoped object": targetOf("default", "ctlwide", "_", "wfwide"),
+} as const;
+
+interface Credentials {
+  readonly sent: Pick<Sent, "token" | "headers">;
+  readonly role?: Role;
+  readonly scope: Scope;
+}
+const SCOPES: Readonly<Record<string, Scope>> = {
+  everywhere: {},
+  "one cluster": { clusters: ["default"] },
+  "one controller": { controllers: ["ctlblue", "workflow.wfblue"] },
+  "one namespace": { namespaces: ["nsblue"] },
+  "cluster-scoped objects": { namespaces: ["_"] },
+  "one of each": { clusters: ["default"], controllers: ["ctlblue"], namespaces: ["nsblue"] },
+  elsewhere: { clusters: ["clusterred"], controllers: ["ctlred"], namespaces: ["nsred"] },
+};
+
+/** Every kind of caller, by name. Those without a role are rejected. */
+async function credentials(): Promise<Record<string, Credentials>> {
+  const callers: Record<string, Credentials> = {};
+  for (const [where, scope] of Object.entries(SCOPES)) {
+    for (const role of ["viewer", "operator", "admin"] as const) {
+      const name = `${role}-${where.replaceAll(" ", "-")}`;
+      const token = await harness.token(name, { role, scope });
+      callers[name] = { sent: { token }, role, scope };
+    }
+  }
+  const good = await harness.token("good", { role: "admin" });
+  const expired = await harness.token("expired", { role: "admin", ttlMs: 1_000 });
+  const revoked = await harness.token("revoked", { role: "admin" });
+  await harness.access.tokens.revoke("revoked");
+  await until(
+    "it has expired",
+    async () => (await harness.access.tokens.find(expired)) === undefined,
+  );
+  const invalid = (name: string, headers: Record<string, string>) => {
+    callers[name] = { sent: { headers }, scope: {} };
+  };
+  callers["configured admin"] = { sent: { token: ADMIN_TOKEN }, role: "admin", scope: {} };
+  invalid("nobody", {});
+  invalid("an expired token", { authorization: `Bearer ${expired}` });
+  invalid("a revoked token", { authorization: `Bearer ${revoked}` });
+  invalid("another secret", { authorization: `Bearer ${good.slice(0, -4)}AAAA` });
+  invalid("an unknown token", { authorization: `Bearer kvg_${"0".repeat(12)}_${"A".repeat(43)}` });
+  invalid("an empty token", { authorization: "Bearer " });
+  invalid("two tokens", { authorization: `Bearer ${good} ${good}` });
+  invalid("another scheme", { authorization: `Basic ${good}` });
+  invalid("an unknown cookie", { cookie: "konverge_session=x", "sec-fetch-site": "same-origin" });
+  return callers;
+}
+
+const covers = (scope: Scope, { cluster, controller, namespace }: Place, partSuffices: boolean) =>
+  (
+    [
+      [scope.clusters, cluster],
+      [scope.controllers, controller],
+      [scope.namespaces, namespace],
+    ] as const
+  ).every(([allowed, value]) =>
+    allowed === undefined ? true : value === undefined ? partSuffices : allowed.includes(value),
+  );
+
+function isAllowed(rule: Rule, { role, scope }: Credentials, place: Place): boolean {
+  const roles = ["viewer", "operator", "admin"];
+  if (rule.role === "none") return true;
+  if (role === undefined || roles.indexOf(role) < roles.indexOf(rule.role)) return false;
+  return rule.needs === "nothing" || covers(scope, place, rule.needs === "part");
+}
+
+/** The request of an operation for a target, made from its documented parameters. */
+function requestOf(
+  operation: Operation,
+  target: Target,
+  isNarrow: boolean,
+): { path: string; body: unknown } {
+  const { cluster, controller, namespace, name, workflow } = target;
+  const isOfRun = operation.path.startsWith("/v1/runs");
+  const key = `${controller}/${cluster}/${KINDS[controller]}.demo.konverge.dev/${namespace}/${name}`;
+  const values: Readonly<Record<string, string>> = {
+    cluster,
+    controller,
+    namespace,
+    name,
+    workflow,
+    epoch: "1",
+    id: isOfRun ? `${workflow}/${cluster}/run-${workflow}` : `${key}@1`,
+  };
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, field: string) =>
+    encodeURIComponent(values[field] ?? ""),
+  );
+  const query = new URLSearchParams();
+  for (const parameter of operation.parameters) {
+    const isWanted = parameter.required || parameter.name === "cluster" || isNarrow;
+    const isPlace = ["cluster", "controller", "namespace", "workflow"].includes(parameter.name);
+    if (parameter.in === "query" && isWanted && isPlace) {
+      query.set(parameter.name, values[parameter.name] ?? "");
+    }
+  }
+  if (!isNarrow && operation.parameters.some((parameter) => parameter.name === "limit"))
+    query.set("limit", "1");
+  const fields = operation.requestBody?.content["application/json"]?.schema.properties;
+  const item = { cluster, controller, name, ...(namespace === "_" ? {} : { namespace }) };
+  const contents: Readonly<Record<string, unknown>> = {
+    ...item,
+    workflow,
+    reason: "because",
+    ratePerSecond: 100,
+    items: [item],
+    dryRun: true,
+    token: "unknown",
+    ...(operation.operationId === "startRun" ? { id: "started" } : {}),
+    ...(operation.operationId === "signalRun" ? { name: "approve" } : {}),
+  };
+  const body =
+    fields === undefined
+      ? undefined
+      : Object.fromEntries(
+          Object.keys(fields).flatMap((field) =>
+            field in contents ? [[field, contents[field]]] : [],
+          ),
+        );
+  return { path: query.size === 0 ? path : `${path}?${query.toString()}`, body };
+}
+
+/** The names of the targets that a scope does not cover. */
+function foreignNames({ scope }: Credentials): string[] {
+  const { clusters, controllers, namespaces } = scope;
+  const outside = (names: readonly string[], allowed: readonly string[] | undefined) =>
+    allowed === undefined ? [] : names.filter((name) => !allowed.includes(name));
+  const foreignControllers = outside(["ctlblue", "ctlred", "ctlwide"], controllers);
+  const hasNoRuns = namespaces !== undefined && !namespaces.includes("_");
+  const workflows = ["wfblue", "wfred", "wfwide"].filter(
+    (name) => hasNoRuns || controllers?.includes(`workflow.${name}`) === false,
+  );
+  return [
+    ...outside(["clusterred"], clusters),
+    ...foreignControllers,
+    ...outside(["nsblue", "nsred"], namespaces),
+    ...(namespaces?.includes("_") === false ? ["obj-ctlwide-_"] : []),
+    // Announced names are not divided by namespace.
+    ...workflows.map((name) => (controllers === undefined ? `run-${name}` : name)),
+  ];
+}
+
+/** Stores requests, attempts, pauses, dead letters, runs, contention, guards and audit entries of all targets. */
+async function fill(): Promise<void> {
+  const { url, prefix } = harness.queues;
+  const redis = { url };
+  const call = harness.serve();
+  const by = { by: "ada", reason: "because" };
+  const common = { group: "demo.konverge.dev", version: "v1", kind: "Thing" };
+  for (const cluster of ["default", "clusterred"]) {
+    const registry = createControllerRegistry({ redis, prefix, cluster });
+    const controllers = ["ctlblue", "ctlred", "ctlwide"].map((name) => ({
+      ...common,
+      name,
+      cluster,
+      resource: KINDS[name] ?? "",
+      scope: name === "ctlwide" ? ("Cluster" as const) : ("Namespaced" as const),
+    }));
+    const workflows = ["wfblue", "wfred", "wfwide"];
+    await registry.announce(
+      controllers,
+      workflows.map((name) => ({ name, version: 1 })),
+    );
+    const names = Object.keys(KINDS);
+    registry.heartbeat({
+      workerId: "w",
+      controllers: names,
+      definitions: Object.fromEntries(names.map((name) => [name, { kind: "Thing", digest: "1" }])),
+      workflows: Object.fromEntries(workflows.map((name) => [name, 1])),
+      role: "all",
+      version: "1",
+      startedAt: new Date().toISOString(),
+      host: "h",
+    });
+    registries.push(registry);
+    const guard = await createGuard({
+      redis,
+      prefix,
+      cluster,
+      workerId: "w",
+      limits: { ratePerSecond: 100 },
+    });
+    await guard.close();
+  }
+  const ok = async (path: string, body: unknown) => {
+    const response = await call(path, { body });
+    expect(response.status, await response.clone().text()).toBeLessThan(300);
+  };
+  for (const { cluster, controller, namespace, name, workflow } of Object.values(TARGETS)) {
+    const object = { cluster, controller, name, ...(namespace === "_" ? {} : { namespace }) };
+    await ok("/v1/reconciles", object);
+    const { queue } = await harness.access.find(cluster, controller);
+    const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("no") }));
+    await until("it is dead-lettered", async () => {
+      const { items } = await queue.control.listKeys({ phase: "deadLettered" });
+      return items.some(({ key }) => key.endsWith(`/${name}`));
+    });
+    await worker.stop();
+    await ok("/v1/pauses", { ...object, ...by });
+    await ok("/v1/runs", { cluster, workflow, id: `run-${workflow}`, by: "ada" });
+    const key = `${controller}/${cluster}/${KINDS[controller]}.demo.konverge.dev/${namespace}/${name}`;
+    const writer = createHistoryWriter({
+      redis,
+      prefix,
+      cluster,
+      budgetBytes: 1e6,
+      onError: () => undefined,
+    });
+    const row = {
+      key,
+      epoch: 1,
+      outcome: "conflict",
+      errorCode: "",
+      managers: [`manager-of-${name}`],
+      hints: [],
+      startedAtMs: Date.now(),
+      durationMs: 1,
+      conflicts: 1,
+      writes: 0,
+      calls: 1,
+      worker: "w",
+    } as const;
+    const pair = { manager: "m", path: "spec", count: 30 };
+    const loop = {
+      kind: "requeue",
+      count: 3,
+      step: 1,
+      sinceMs: 1,
+      untilMs: Date.now() + 1e6,
+      worker: "w",
+    };
+    const batch = {
+      rows: [{ row, recordBytes: 1 }],
+      contention: [
+        {
+          object: `${KINDS[controller]}.demo.konverge.dev/${namespace}/${name}`,
+          conflicts: 30,
+          pairs: [
+            { kind: "conflict", ...pair },
+            { kind: "takeover", ...pair },
+          ],
+        },
+      ],
+      rollups: [
+        { controller, minute: Math.floor(Date.now() / 60_000), counts: { "outcome.done": 1 } },
+      ],
+      reports: [],
+      reportAgainMs: 1,
+      loops: new Map([[key, JSON.stringify(loop)]]),
+    } as const;
+    await until("it is written", () => writer.flush(batch).catch(() => undefined));
+    await writer.close();
+  }
+}
+
+test("every operation of the document has a rule, and every rule an operation", () => {
+  const ids = operations.map(({ operationId }) => operationId);
+  expect(Object.keys(RULES).toSorted()).toEqual(ids.toSorted());
+});
+
+describe("matrix", () => {
+  let call: Call;
+  let callers: Record<string, Credentials>;
+  beforeEach(async () => {
+    await fill();
+    callers = await credentials();
+    call = harness.serve({
+      isLoopback: false,
+      token: ADMIN_TOKEN,
+      rate: { ratePerSecond: 1e9, burst: 1e9 },
+    });
+  });
+
+  test("every operation, target and caller is decided by the rule, and tells no name outside of the scope", async () => {
+    const wrong: unknown[] = [];
+    let cells = 0;
+    for (const operation of operations) {
+      const rule = RULES[operation.operationId];
+      if (rule === undefined) throw new Error(`no rule for ${operation.operationId}`);
+      for (const [where, target] of Object.entries(TARGETS)) {
+        for (const isNarrow of [true, false]) {
+          const { path, body } = requestOf(operation, target, isNarrow);
+          await Promise.all(
+            Object.entries(callers).map(async ([who, caller]) => {
+              cells++;
+              const abort = new AbortController();
+              const response = await call(path, {
+                ...caller.sent,
+                method: operation.method,
+                signal: abort.signal,
+                ...(body === undefined ? {} : { body }),
+              });
+              const cell = [who, operation.operationId, where, isNarrow ? "narrow" : "wide"];
+              const isStream = response.headers.get("content-type") === "text/event-stream";
+              const text = isStream ? "" : await response.text();
+              if (isStream) await response.body?.cancel();
+              const { status } = response;
+              if (!(status in operation.responses)) wrong.push([...cell, status, "undocumented"]);
+              if (status >= 400) problemSchema.parse(JSON.parse(text));
+              const place = rule.place(target, isNarrow);
+              // The login answers 401 to an unknown token.
+              if (rule.role !== "none") {
+                const isRefused = status === 401 || status === 403;
+                if (isRefused === isAllowed(rule, caller, place)) wrong.push([...cell, status]);
+                if ((status === 401) !== (caller.role === undefined)) wrong.push([...cell, status]);
+              }
+              if (caller.role === undefined) return;
+              const headers = [...response.headers].flat().join("\n");
+              const given = decodeURIComponent(path) + JSON.stringify(body ?? "");
+              const told = decodeURIComponent(
+                `${text}\n${headers}`.replaceAll(/%(?![0-9a-f]{2})/gi, "%25"),
+              );
+              for (const name of foreignNames(caller)) {
+                if (!told.includes(name) || given.includes(name)) continue;
+                wrong.push([...cell, "tells", name, text.slice(0, 200)]);
+              }
+            }),
+          );
+        }
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(cells).toBe(
+      operations.length * Object.keys(TARGETS).length * 2 * Object.keys(callers).length,
+    );
+  });
+
+  test("metrics and raw jobs require a token without a scope", async () => {
+    for (const path of ["/metrics", "/jobs", "/jobs/api/queues"]) {
+      for (const [who, { sent, role, scope }] of Object.entries(callers)) {
+        const { status } = await call(path, sent);
+        const expected = role === undefined ? 401 : Object.keys(scope).length === 0 ? 200 : 403;
+        expect([who, path, status]).toEqual([who, path, expected]);
+      }
+    }
+  });
+});
