@@ -13,6 +13,8 @@ const DOCUMENTS = [
   "api/v1",
   "apis/apiextensions.k8s.io/v1",
   "apis/apps/v1",
+  "apis/authentication.k8s.io/v1",
+  "apis/authorization.k8s.io/v1",
   "apis/autoscaling/v1",
   "apis/autoscaling/v2",
   "apis/batch/v1",
@@ -29,6 +31,9 @@ const ROOTS = [
   "apps.v1.Deployment",
   "apps.v1.ReplicaSet",
   "apps.v1.StatefulSet",
+  "authentication.v1.SelfSubjectReview",
+  "authorization.v1.SelfSubjectAccessReview",
+  "authorization.v1.SelfSubjectRulesReview",
   "autoscaling.v1.Scale",
   "autoscaling.v2.HorizontalPodAutoscaler",
   "batch.v1.CronJob",
@@ -111,7 +116,7 @@ function addNulls(schema: JsonObject, names: readonly string[]): void {
   if (!isJsonObject(properties)) return;
   for (const name of names) {
     const member = properties[name];
-    if (isJsonObject(member)) member["default"] = null;
+    if (isJsonObject(member)) member["default"] ??= null;
   }
 }
 

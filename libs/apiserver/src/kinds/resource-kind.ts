@@ -31,6 +31,8 @@ export interface ResourceKind extends GroupResource {
   readonly categories: readonly string[];
   readonly namespaced: boolean;
   readonly isCustom: boolean;
+  /** Name of a built-in kind in the table of definitions. */
+  readonly definition?: string;
   /** Schema of the whole object. */
   readonly schema: Schema;
   /** An object without any set field: the base of an object that is being created. */

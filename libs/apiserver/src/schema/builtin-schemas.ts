@@ -1,3 +1,4 @@
+import type { JsonObject } from "@konverge/core";
 import { BUILTIN_DEFINITIONS } from "./builtin-definitions.ts";
 import type { Schema } from "./schema.ts";
 
@@ -7,6 +8,7 @@ import type { Schema } from "./schema.ts";
  */
 export type FieldNumbers = { readonly [number: string]: string | FieldNumbers };
 
+let lines: Map<string, string> | undefined;
 let definitions: Map<string, Schema> | undefined;
 const numbers: WeakMap<Schema, FieldNumbers> = new WeakMap();
 const names: WeakMap<Schema, string> = new WeakMap();
@@ -19,6 +21,18 @@ export function builtinSchema(name: string): Schema {
   const schema = findBuiltinSchema(name);
   if (schema === undefined) throw new Error(`no definition ${name}: generate the table with it`);
   return schema;
+}
+
+/** Returns a definition as it is in the table, with references by name. @throws Error for a name that is not in it */
+export function builtinDefinition(name: string): JsonObject {
+  lines ??= new Map(
+    BUILTIN_DEFINITIONS.trim()
+      .split("\n")
+      .map((line) => [/^\["([^"]*)"/.exec(line)?.[1] ?? "", line]),
+  );
+  const line = lines.get(name);
+  if (line === undefined) throw new Error(`no definition ${name}: generate the table with it`);
+  return (JSON.parse(line) as [string, JsonObject])[1];
 }
 
 /** As `builtinSchema`, but returns undefined for a name that is not in the table. */

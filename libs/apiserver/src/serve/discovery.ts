@@ -1,5 +1,6 @@
 import { formatApiVersion, type JsonObject } from "@konverge/core";
 import type { ResourceKind, Subresource } from "../kinds/resource-kind.ts";
+import { REVIEWS } from "./reviews.ts";
 
 const VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -12,7 +13,9 @@ export const coreVersions = (address: string): JsonObject => ({
 
 /** `/apis`: all groups. */
 export function groupList(kinds: readonly ResourceKind[]): JsonObject {
-  const groups = [...new Set(kinds.map(({ group }) => group))].filter((group) => group !== "");
+  const groups = [...new Set([...kinds, ...REVIEWS].map(({ group }) => group))].filter(
+    (group) => group !== "",
+  );
   return {
     kind: "APIGroupList",
     apiVersion: "v1",
@@ -31,7 +34,9 @@ export function apiGroup(kinds: readonly ResourceKind[], group: string): JsonObj
 
 function groupOf(kinds: readonly ResourceKind[], group: string): JsonObject | undefined {
   const versions = [
-    ...new Set(kinds.filter((kind) => kind.group === group).map(({ version }) => version)),
+    ...new Set(
+      [...kinds, ...REVIEWS].filter((one) => one.group === group).map(({ version }) => version),
+    ),
   ]
     .toSorted(byVersionPriority)
     .map((version) => ({ groupVersion: `${group}/${version}`, version }));
@@ -48,15 +53,25 @@ export function resourceList(
   version: string,
 ): JsonObject | undefined {
   const served = kinds.filter((kind) => kind.group === group && kind.version === version);
-  if (served.length === 0) return undefined;
+  const reviews = REVIEWS.filter((one) => one.group === group && one.version === version);
+  if (served.length + reviews.length === 0) return undefined;
   return {
     kind: "APIResourceList",
     ...(group === "" ? {} : { apiVersion: "v1" }),
     groupVersion: formatApiVersion(group, version),
-    resources: served.flatMap((kind) => [
-      mainResource(kind),
-      ...[...kind.subresources].map((one) => subresource(kind, one)),
-    ]),
+    resources: [
+      ...served.flatMap((kind) => [
+        mainResource(kind),
+        ...[...kind.subresources].map((one) => subresource(kind, one)),
+      ]),
+      ...reviews.map(({ resource, singular, kind }) => ({
+        name: resource,
+        singularName: singular,
+        namespaced: false,
+        kind,
+        verbs: ["create"],
+      })),
+    ],
   };
 }
 

@@ -3,6 +3,7 @@ import type { JsonObject } from "@konverge/core";
 import { methodNotAllowed } from "../errors/status-error.ts";
 import { apiGroup, coreVersions, groupList, resourceList } from "./discovery.ts";
 import { sendJson, sendStatus, sendText } from "./http-answer.ts";
+import { openApiDocument, openApiIndex } from "./open-api.ts";
 import type { Handling } from "./handling.ts";
 
 /** Serves paths without a resource: discovery, health, version. Any other gets the router's 404. */
@@ -30,6 +31,10 @@ export function answerOther(
     if (root === "version" && parts.length === 1) return versionDocument(version);
     if (root === "api" && parts.length === 1) return coreVersions(request.headers.host ?? "");
     if (root === "api" && parts.length === 2) return resourceList(kinds, "", group);
+    if (root === "openapi" && group === "v3") {
+      const inside = parts.slice(2).join("/");
+      return inside === "" ? openApiIndex(kinds) : openApiDocument(kinds, inside, version);
+    }
     if (root !== "apis" || parts.length > 3) return undefined;
     if (parts.length === 1) return groupList(kinds);
     return parts.length === 2 ? apiGroup(kinds, group) : resourceList(kinds, group, apiVersion);

@@ -13,7 +13,10 @@ const PROTOBUF = "application/vnd.kubernetes.protobuf";
  */
 export async function readBody(
   request: IncomingMessage,
-  { kind, contentType }: Pick<Call, "kind" | "contentType">,
+  {
+    kind,
+    contentType,
+  }: { readonly kind: { readonly isCustom: boolean }; readonly contentType: string },
 ): Promise<Pick<Call, "body" | "contentType">> {
   const bytes = await readBytes(request);
   if (contentType !== PROTOBUF || kind.isCustom) return { body: bytes.toString(), contentType };

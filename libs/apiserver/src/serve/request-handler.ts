@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { resourceId } from "@konverge/core";
+import { formatApiVersion, resourceId } from "@konverge/core";
 import { StatusError } from "../errors/status-error.ts";
 import type { Call } from "../verbs/call.ts";
+import { parseApplyBody } from "../verbs/decode-body.ts";
 import { readWatchRequest } from "../verbs/watch.ts";
 import { resolve, runCall, type RequestParts } from "./dispatch.ts";
 import type { FaultEffect } from "./fault-rules.ts";
@@ -11,6 +12,7 @@ import type { Handling } from "./handling.ts";
 import { sendJson, sendStatus, sendText, setCommonHeaders } from "./http-answer.ts";
 import { answerOther } from "./other-paths.ts";
 import { readBody } from "./request-body.ts";
+import { findReview, type Review } from "./reviews.ts";
 import { parsePath, verbOf, type RequestPath } from "./request-path.ts";
 
 /** Serves one HTTP request. Never rejects: an unexpected error is a 500 with its text. */
@@ -60,6 +62,11 @@ async function serve(handling: Handling, exchange: Exchange): Promise<void> {
     answerOther(handling, request, response, path.path);
     return;
   }
+  const review = findReview(path.resource);
+  if (review !== undefined && parts.method === "POST") {
+    await answerReview(review, exchange);
+    return;
+  }
   const resolved = resolve(handling.state, path.resource, parts);
   if (resolved.kind === "unknown") sendText(response, 404, "404 page not found\n");
   else if (resolved.kind === "refused") sendStatus(response, resolved.error);
@@ -68,6 +75,17 @@ async function serve(handling: Handling, exchange: Exchange): Promise<void> {
     const body = hasBody(parts.method) ? await readBody(request, call) : { body: "" };
     await answer(handling, exchange, { ...call, ...body }, effect);
   }
+}
+
+async function answerReview(
+  { kind, group, version, status }: Review,
+  { request, response, parts }: Exchange,
+): Promise<void> {
+  const builtin = { contentType: parts.contentType, kind: { isCustom: false } };
+  const { body } = await readBody(request, builtin);
+  const asked = parseApplyBody(body);
+  const apiVersion = formatApiVersion(group, version);
+  sendJson(response, 201, JSON.stringify({ metadata: {}, ...asked, kind, apiVersion, status }));
 }
 
 async function answer(
