@@ -1,7 +1,10 @@
+import { readSettings } from "@konverge/contracts";
+import type { KubeconfigOptions } from "@konverge/kube";
 import type { Config } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { kubeconfigOf } from "../config/kubeconfig-of.ts";
 import { loadWorkerConfig } from "../config/load-config.ts";
+import type { OwnFleet } from "../dev/other-fleet.ts";
 import { untilSignal } from "../process/until-signal.ts";
 import { readVersion } from "../process/version.ts";
 
@@ -9,7 +12,13 @@ interface DevFlags {
   readonly config: string;
   readonly cluster: "embedded" | "kubeconfig";
   readonly kubeconfig?: string;
-  readonly port: number;
+  readonly yes?: boolean;
+  readonly port?: number;
+}
+
+interface DevWorkerFlags {
+  readonly config: string;
+  readonly shared?: boolean;
 }
 
 export function addDevCommand(program: Command): void {
@@ -23,15 +32,15 @@ export function addDevCommand(program: Command): void {
         .default("embedded"),
     )
     .option("--kubeconfig <file>", "Kubeconfig for --cluster kubeconfig (default: KUBECONFIG)")
+    .option("--yes", "Use the cluster of --cluster kubeconfig without a question")
     .option(
       "--port <number>",
-      "Port of the HTTP API and dashboard; 0 selects a free port",
+      "Port of the HTTP API and dashboard; 0 selects a free port (default: KONVERGE_API_PORT, or else 7070)",
       parsePort,
-      7070,
     )
     .addHelpText(
       "after",
-      "\nThe stack consists of an API server, Redis, the HTTP API, the dashboard and a worker. It uses the Redis of REDIS_URL\nif set, or else starts one. CRDs are applied each time the worker starts. If a file fails to load, the error is\nprinted and the previous worker keeps running. Press Ctrl-C to stop everything.",
+      "\nThe stack consists of an API server, Redis, the HTTP API, the dashboard and a worker. It uses the Redis of REDIS_URL\nif set, or else starts one. CRDs are applied each time the worker starts. If a file fails to load, the error is\nprinted and the previous worker keeps running. Type errors are printed if the project has TypeScript. Press Ctrl-C\nto stop everything.\n\nWith --cluster kubeconfig, objects, CRDs and finalizers stay in the cluster. A cluster in which other workers run the\nsame controllers is rejected.",
     )
     .action(async (flags: DevFlags) => {
       const { runDev } = await import("../dev/run-dev.ts");
@@ -40,6 +49,8 @@ export function addDevCommand(program: Command): void {
       await runDev({
         ...flags,
         kubeconfig: flags.kubeconfig ?? process.env["KUBECONFIG"],
+        port: flags.port ?? readSettings({ env: process.env }).apiPort,
+        isConfirmed: flags.yes === true,
         print: (line) => process.stderr.write(`${line}\n`),
         signal: stop.signal,
       });
@@ -50,16 +61,38 @@ export function addDevCommand(program: Command): void {
   program
     .command("dev-worker", { hidden: true })
     .requiredOption("--config <file>")
-    .action(async ({ config: path }: { readonly config: string }) => {
+    .option("--shared")
+    .action(async ({ config: path, shared = false }: DevWorkerFlags) => {
       const { applyCrds } = await import("../config/apply-crds.ts");
       const { startWorkerProcess } = await import("@konverge/worker");
       const { config: written, settings } = await loadWorkerConfig(path, process.env);
       const config = { ...written, clusters: withoutAddresses(written.clusters) };
-      await applyCrds(config, kubeconfigOf(settings, config));
+      const kubeconfig = kubeconfigOf(settings, config);
+      if (shared) await checkOtherFleet(kubeconfig, { ...settings, ...config });
+      await applyCrds(config, kubeconfig);
       const worker = await startWorkerProcess({ config, settings, version: readVersion() });
       await untilSignal(() => void worker.kill());
       await worker.stop();
     });
+}
+
+async function checkOtherFleet(kubeconfig: KubeconfigOptions, own: OwnFleet): Promise<void> {
+  const [{ assertNoOtherFleet }, { createKubeClient, loadKubeCredentials }, { createLocalGate }] =
+    await Promise.all([
+      import("../dev/other-fleet.ts"),
+      import("@konverge/kube"),
+      import("@konverge/core"),
+    ]);
+  const client = createKubeClient({
+    credentials: loadKubeCredentials(kubeconfig),
+    gate: createLocalGate({ ratePerSecond: 50, burst: 50 }),
+    userAgent: `konverge-cli/${readVersion()}`,
+  });
+  try {
+    await assertNoOtherFleet(client, own);
+  } finally {
+    await client.close();
+  }
 }
 
 /** Drops the addresses of the clusters, because the command line selects the cluster. */

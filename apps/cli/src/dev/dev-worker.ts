@@ -4,6 +4,8 @@ import { toText } from "./log-text.ts";
 
 export interface DevWorkerOptions {
   readonly config: string;
+  /** True if other installations may use the cluster. */
+  readonly isShared: boolean;
   readonly start: LocalStack["start"];
   readonly print: (line: string) => void;
 }
@@ -22,7 +24,7 @@ export interface DevWorker {
 const READY_MS = 120_000;
 const DRAIN_MS = 10_000;
 
-export function createDevWorker({ config, start, print }: DevWorkerOptions): DevWorker {
+export function createDevWorker({ config, isShared, start, print }: DevWorkerOptions): DevWorker {
   let current: LocalProcess | undefined;
   let starting: LocalProcess | undefined;
   let stopped = false;
@@ -69,7 +71,10 @@ export function createDevWorker({ config, start, print }: DevWorkerOptions): Dev
 
   return {
     async replace() {
-      const next = await run(["dev-worker", "--config", config], "worker ready");
+      const next = await run(
+        ["dev-worker", "--config", config, ...(isShared ? ["--shared"] : [])],
+        "worker ready",
+      );
       if (next === undefined) return false;
       const old = current;
       current = next;

@@ -13,6 +13,8 @@ const KNOWN_MESSAGES = [
   "engine stopped",
   "leadership acquired",
   "leadership ended",
+  // For a moment after each save.
+  "controller versions differ between workers",
 ];
 
 /**

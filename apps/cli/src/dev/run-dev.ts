@@ -1,14 +1,24 @@
 import { access } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { KonvergeError } from "@konverge/core";
-import { apiServerOf, embeddedApiServer, startLocalStack } from "@konverge/local-stack";
+import { Lease } from "@konverge/kube/kinds";
+import {
+  apiServerOf,
+  embeddedApiServer,
+  startLocalStack,
+  type LocalStack,
+} from "@konverge/local-stack";
+import { confirmCluster } from "./confirm-cluster.ts";
 import { createDevWorker } from "./dev-worker.ts";
+import { createTypeCheck, type TypeCheck } from "./type-check.ts";
 import { watchFiles } from "./watch-files.ts";
 
 export interface DevOptions {
   readonly config: string;
   readonly cluster: "embedded" | "kubeconfig";
   readonly kubeconfig: string | undefined;
+  /** True if the cluster of the kubeconfig needs no question. */
+  readonly isConfirmed: boolean;
   readonly port: number;
   readonly print: (line: string) => void;
   /** Aborted by Ctrl-C. */
@@ -28,36 +38,50 @@ export async function runDev(options: DevOptions): Promise<void> {
       cause,
     });
   });
+  const isShared = options.cluster === "kubeconfig";
+  if (isShared && !options.isConfirmed) await confirmCluster(options);
   await using stack = await startLocalStack({
     name: "dev",
     cli: process.argv[1] ?? "",
-    startApiServer:
-      options.cluster === "embedded" ? embeddedApiServer() : apiServerOf(options.kubeconfig),
+    startApiServer: isShared ? apiServerOf(options.kubeconfig) : embeddedApiServer(),
     log: print,
     apiPort: options.port,
   });
   const { serverVersion, redis, apiServer, apiUrl, start } = stack;
   print(`Redis       ${redis.url} (${redis.version})`);
-  print(
-    `Kubernetes  ${options.cluster} ${serverVersion}: export KUBECONFIG=${apiServer.kubeconfigPath}`,
-  );
+  print(`Kubernetes  ${options.cluster} ${serverVersion}`);
   print(`Dashboard   ${apiUrl}/`);
   print(`API         ${apiUrl}/v1`);
-  const worker = createDevWorker({ config, start, print: (line) => print(`${time()} ${line}`) });
+  print(
+    `For kubectl and konverge in other terminals: export KUBECONFIG=${apiServer.kubeconfigPath} KONVERGE_SERVER=${apiUrl}`,
+  );
+  const printTimed = (line: string) => print(`${time()} ${line}`);
+  const folder = dirname(config);
+  const worker = createDevWorker({ config, isShared, start, print: printTimed });
+  const types = createTypeCheck(folder, printTimed);
   try {
-    await follow(worker, {
-      folder: dirname(config),
-      print: (line) => print(`${time()} ${line}`),
-      signal,
-    });
+    await follow(worker, { folder, types, print: printTimed, signal });
   } finally {
+    types.stop();
     await worker.stop();
-    print(`${time()} stopped`);
+    if (isShared) await removeLeases(stack);
+    printTimed("stopped");
+  }
+}
+
+/** Removes the Leases of this installation, whose name no other one has. */
+async function removeLeases({ client, installation }: LocalStack): Promise<void> {
+  const { items } = await client.list(Lease).catch(() => ({ items: [] }));
+  for (const { metadata } of items) {
+    if (!metadata.name.startsWith(`${installation}-`)) continue;
+    const { namespace = "default", name } = metadata;
+    await client.delete(Lease, { namespace, name }).catch(() => undefined);
   }
 }
 
 interface Following {
   readonly folder: string;
+  readonly types: TypeCheck;
   readonly print: (line: string) => void;
   readonly signal: AbortSignal;
 }
@@ -65,7 +89,7 @@ interface Following {
 /** Replaces the worker after every change. Changes during a start cause one more start. */
 async function follow(
   worker: ReturnType<typeof createDevWorker>,
-  { folder, print, signal }: Following,
+  { folder, types, print, signal }: Following,
 ): Promise<void> {
   let changed: string | undefined;
   let wake: () => void = () => undefined;
@@ -80,6 +104,8 @@ async function follow(
       const startedMs = performance.now();
       const ready = await Promise.race([worker.replace(), aborted(signal)]);
       if (signal.aborted) return;
+      // After the start, which needs the processor more.
+      types.start();
       const tookMs = Math.round(performance.now() - startedMs);
       if (ready)
         print(`worker ready after ${tookMs} ms${isFirst ? "" : ", previous worker drained"}`);

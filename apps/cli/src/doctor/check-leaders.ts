@@ -3,6 +3,7 @@ import { leaseName } from "@konverge/engine";
 import { isForbidden, isNotFound, type KubeClient } from "@konverge/kube";
 import { Lease } from "@konverge/kube/kinds";
 import type { Config } from "@konverge/worker";
+import { leaseHolder } from "../config/lease-holder.ts";
 import { failedCheck, type Check } from "./check.ts";
 
 const FIX = "start a worker with --role all or watch, or see its log for failed elections";
@@ -18,7 +19,7 @@ export async function checkLeaders(
       const check = `leader ${controller}`;
       const name = leaseName(prefix, controller);
       try {
-        const holder = holderOf(await client.get(Lease, { namespace, name }), Date.now());
+        const holder = leaseHolder(await client.get(Lease, { namespace, name }));
         if (holder !== undefined) return { check, level: "ok", detail: holder };
         const detail = `the Lease ${namespace}/${name} has no current holder; ${FIX}`;
         return { check, level: "warn", detail };
@@ -32,18 +33,4 @@ export async function checkLeaders(
       }
     }),
   );
-}
-
-interface LeaseSpec {
-  readonly holderIdentity?: string;
-  readonly renewTime?: string;
-  readonly leaseDurationSeconds?: number;
-}
-
-/** The holder, unless it has not renewed the Lease for twice its duration; clocks may differ. */
-function holderOf({ spec = {} }: { readonly spec?: LeaseSpec }, nowMs: number): string | undefined {
-  const { holderIdentity, renewTime, leaseDurationSeconds = 15 } = spec;
-  if (!holderIdentity) return undefined;
-  const ageMs = nowMs - Date.parse(renewTime ?? "");
-  return ageMs <= leaseDurationSeconds * 2_000 ? holderIdentity : undefined;
 }
