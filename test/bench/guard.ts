@@ -111,7 +111,8 @@ async function cpuPerAdmit(url: string): Promise<number> {
     ok: 5,
     want: 5,
     need: 1,
-    floor: 0.1,
+    rank: 1,
+    turn: "once",
   });
   await rateOf(4_000, 100, (_, n) => store.admit(ask(n)));
   await redis.config("RESETSTAT");

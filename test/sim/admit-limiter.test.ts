@@ -38,7 +38,9 @@ const step = fc.record({
   verdict: fc.constantFrom("ok", "ok", "failed", "neutral"),
   want: fc.constantFrom(1, 3, 64, 64),
   need: fc.constantFrom(1, 1, 1, 2),
-  floor: fc.constantFrom(0, 0, 0.15, 0.3),
+  late: fc.constantFrom(0, 0, 0, 3),
+  rank: fc.constantFrom(0, 1, 1, 2, 3),
+  turn: fc.constantFrom("none", "once", "again"),
   random: fc.double({ min: 0, max: 0.999, noNaN: true }),
 });
 type Drawn = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -137,7 +139,9 @@ test("P5 L1: a probe starts after all tokens promised before the breaker opened"
     verdict: "ok",
     want: 2,
     need: 2,
-    floor: 0,
+    late: 0,
+    rank: 0,
+    turn: "none",
     random: 0,
   };
   const limits: GuardLimits = {

@@ -227,9 +227,15 @@ test(`P6 B4: no number of rejections and neutral results opens the breaker (seed
         const tally = createOutcomeTally();
         for (const result of results) {
           const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
-          tally.note({ generation: 1, class: classifyResult(result), slow, retryAfterMs });
+          tally.note({
+            generation: 1,
+            class: classifyResult(result),
+            slow,
+            retryAfterMs,
+            nowMs: 0,
+          });
         }
-        const { retryAfterMs, ...counted } = tally.take(1);
+        const { retryAfterMs, ...counted } = tally.take(1, 0);
         const ask: AdmitRequest = {
           ...quietAsk,
           ...counted,

@@ -55,7 +55,7 @@ test(`P5 L4: leases of one token equal those of a naive list of events (seed ${s
       for (const pause of pauses) {
         nowUs += pause;
         const bucket = { tatUs, ratePerSecond: limits.ratePerSecond };
-        const lease = leaseTokens(limits, bucket, { nowUs, want: 1, need: 1, floor: 0 });
+        const lease = leaseTokens(limits, bucket, { nowUs, want: 1, need: 1, rank: 0 });
         const dueUs = naiveDueUs(grants, 0, nowUs, limits);
         const latestUs = nowUs + limits.maxWaitMs * 1_000;
         // The model rounds up to the next microsecond.
@@ -80,7 +80,9 @@ const ask = fc.record({
   pauseUs,
   want: fc.constantFrom(1, 1, 2, 10, 64),
   cost: fc.constantFrom(1, 1, 1, 2, 10),
-  floor: fc.constantFrom(0, 0, 0.15, 0.3),
+  rank: fc.constantFrom(0, 1, 2, 3),
+  ahead: fc.constantFrom(0, 0, 3, 50),
+  isContended: fc.boolean(),
 });
 const anyLimits = fc
   .record({
@@ -109,13 +111,14 @@ test(`P5 L1, L8: due times never exceed rate * T + bucket, for any cost of calls
         let nowUs = 0;
         let tatUs = emptiedTat(limits, limits.ratePerSecond, 0);
         const uses: Use[] = [];
-        for (const { pauseUs: pause, cost, floor, want } of asks) {
+        for (const { pauseUs: pause, cost, rank, want, ...queue } of asks) {
           nowUs += pause;
           const need = Math.min(cost, dearest(limits));
           const lease = leaseTokens(
             limits,
             { tatUs, ratePerSecond: limits.ratePerSecond },
-            { nowUs, want: Math.max(want, need), need, floor },
+            { nowUs, want: Math.max(want, need), need, rank },
+            queue,
           );
           ({ tatUs } = lease);
           expect(lease.granted === 0 || lease.granted >= need).toBe(true);

@@ -45,7 +45,7 @@ export { KEY_PHASES } from "./key-phase.ts";
 export type { KeyPhase } from "./key-phase.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
 export type { LocalGateOptions } from "./local-gate.ts";
-export { MAX_LEASE } from "./guard/admit-call.ts";
+export { FLOORS, LARGEST_FLOOR, MAX_LEASE, ORDER, TOKEN_RANK } from "./guard/admit-call.ts";
 export type { AdmitResponse, AdmitRequest, BreakerMode } from "./guard/admit-call.ts";
 export { BREAKER } from "./guard/breaker-rules.ts";
 export type { OpeningReason } from "./guard/breaker-rules.ts";
@@ -59,7 +59,6 @@ export {
   findRateIssue,
   GUARD_RATES,
   guardLimits,
-  LARGEST_FLOOR,
 } from "./guard/guard-limits.ts";
 export type { GuardLimits } from "./guard/guard-limits.ts";
 export {

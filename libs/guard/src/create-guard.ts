@@ -270,6 +270,8 @@ function subscribe(
     subscriber.subscribe(keys.channel).catch((error: unknown) => onError(ensureError(error)));
   });
   subscriber.on("message", (_channel: string, text: string) => {
+    // Workers that wait for their turn at the previous rate ask again.
+    if (text === "limits") return pool.refresh();
     const [mode, generation, untilUs] = text.split(" ");
     pool.learn({
       mode: mode as BreakerMode,

@@ -6,6 +6,9 @@ export interface GuardKeys {
   readonly live: string;
   readonly failing: string;
   readonly transitions: string;
+  /** Workers that wait for tokens, by place, and the ends of their turns. */
+  readonly order: string;
+  readonly turns: string;
   /** Channel of transitions; an accelerator only. */
   readonly channel: string;
 }
@@ -25,6 +28,8 @@ export function guardKeys(prefix: string, cluster: string): GuardKeys {
     live: `${root}/live`,
     failing: `${root}/failing`,
     transitions: `${root}/transitions`,
+    order: `${root}/order`,
+    turns: `${root}/turns`,
     channel: `${root}/changed`,
   };
 }

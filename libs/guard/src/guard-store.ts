@@ -37,7 +37,7 @@ export interface GuardStore {
 }
 
 export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStore {
-  const { state, live, failing, transitions, channel } = keys;
+  const { state, live, failing, transitions, order, turns, channel } = keys;
   const run = async (
     action: "isolate" | "reset" | "setRate",
     { by, reason }: OperatorAction,
@@ -59,7 +59,7 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
     },
     admit: (ask) =>
       runScript(redis, admitScript, {
-        keys: { state, liveWorkers: live, failingWorkers: failing, transitions },
+        keys: { state, liveWorkers: live, failingWorkers: failing, transitions, order, turns },
         args: admitArguments(channel, ask),
       }),
     async configure(limits, by) {

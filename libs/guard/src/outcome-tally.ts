@@ -9,6 +9,8 @@ interface OutcomeReport {
   readonly trailing: number;
   readonly slow: number;
   readonly throttled: number;
+  /** Successes that are too old to end a series of failures. */
+  readonly late: number;
   readonly retryAfterMs: number;
 }
 
@@ -22,13 +24,18 @@ export interface OutcomeTally {
     readonly class: ResultClass;
     readonly slow: boolean;
     readonly retryAfterMs: number;
+    readonly nowMs: number;
   }): void;
+  /** True if results other than successes are recorded. */
+  readonly isUrgent: boolean;
   /** Empties the tally. */
-  take(generation: number): OutcomeReport;
+  take(generation: number, nowMs: number): OutcomeReport;
   /** Restores a report that was not sent. */
   restore(report: OutcomeReport): void;
 }
 
+/** Age from which successes no longer end a series of failures, in ms. */
+const LATE_MS = 1_000;
 /** Upper bound for a server's Retry-After, in ms. */
 export const MAX_RETRY_AFTER_MS = 60_000;
 
@@ -40,13 +47,18 @@ export function createOutcomeTally(): OutcomeTally {
   let trailing = 0;
   let slow = 0;
   let throttled = 0;
+  let late = 0;
   let retryAfterMs = 0;
+  let lastOkMs = -Infinity;
   const clear = () => {
-    ok = failed = trailing = slow = throttled = retryAfterMs = 0;
+    ok = failed = trailing = slow = throttled = late = retryAfterMs = 0;
   };
   return {
     get size() {
-      return ok + failed + throttled;
+      return ok + failed + throttled + late;
+    },
+    get isUrgent() {
+      return failed + throttled > 0;
     },
     get trailing() {
       return trailing;
@@ -61,6 +73,7 @@ export function createOutcomeTally(): OutcomeTally {
       switch (end.class) {
         case "ok":
           ok += 1;
+          lastOkMs = end.nowMs;
           trailing = 0;
           return;
         case "failed":
@@ -76,22 +89,13 @@ export function createOutcomeTally(): OutcomeTally {
       }
       retryAfterMs = Math.max(retryAfterMs, Math.min(end.retryAfterMs, MAX_RETRY_AFTER_MS));
     },
-    take(current) {
-      const report =
-        current === generation
-          ? { generation, ok, failed, trailing, slow, throttled, retryAfterMs }
-          : {
-              generation: current,
-              ok: 0,
-              failed: 0,
-              trailing: 0,
-              slow: 0,
-              throttled: 0,
-              retryAfterMs: 0,
-            };
+    take(current, nowMs) {
+      if (current !== generation) clear();
+      if (nowMs - lastOkMs >= LATE_MS) [ok, late] = [0, late + ok];
+      const counts = { ok, failed, trailing, slow, throttled, late, retryAfterMs };
       clear();
       generation = current;
-      return report;
+      return { generation, ...counts };
     },
     restore(report) {
       if (report.generation !== generation) return;
@@ -101,6 +105,7 @@ export function createOutcomeTally(): OutcomeTally {
       failed += report.failed;
       slow += report.slow;
       throttled += report.throttled;
+      late += report.late;
       retryAfterMs = Math.max(retryAfterMs, report.retryAfterMs);
     },
   };

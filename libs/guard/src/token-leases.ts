@@ -12,7 +12,7 @@ export interface TokenLeases {
   take(cost: number, nowMs: number): { readonly generation: number } | undefined;
   /** Tokens that are usable now or will be. */
   left(nowMs: number): number;
-  /** Time at which the next promised tokens are usable; undefined without promised tokens. */
+  /** Time at which the next promised tokens become usable or the next tokens expire; undefined without tokens. */
   nextMs(nowMs: number): number | undefined;
   /** Drops all tokens after a change of the breaker. */
   clear(): void;
@@ -50,7 +50,7 @@ export function createTokenLeases(): TokenLeases {
     },
     nextMs(nowMs) {
       drop(nowMs);
-      const later = leases.filter(({ fromMs }) => fromMs > nowMs).map(({ fromMs }) => fromMs);
+      const later = leases.map(({ fromMs, untilMs }) => (fromMs > nowMs ? fromMs : untilMs));
       return later.length === 0 ? undefined : Math.min(...later);
     },
     clear() {

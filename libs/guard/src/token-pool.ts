@@ -4,12 +4,14 @@ import {
   ensureError,
   KonvergeError,
   LARGEST_FLOOR,
+  TOKEN_RANK,
   type AdmitRequest,
   type CallResult,
   type GateCall,
   type GuardLimits,
   type Permit,
 } from "@konverge/core";
+import { createAskSchedule } from "./ask-schedule.ts";
 import { createBreakerView, type BreakerUpdate, type BreakerView } from "./breaker-view.ts";
 import { createFlightLimit, type FlightLimit } from "./flight-limit.ts";
 import type { Health } from "./local-health.ts";
@@ -74,15 +76,18 @@ class ProcessTokenPool implements TokenPool {
   #revision = 0;
   #inFlight = 0;
   #asking = false;
-  /** No token request before this time, in ms of the clock. */
-  #askAgainMs = -Infinity;
+  readonly #schedule = createAskSchedule();
+  /** End of the last call, in ms of the clock. */
+  #lastEndMs = -Infinity;
+  /** True if calls of the fleet failed lately. */
+  #isFleetFailing = true;
   #redisAwayMs = 0;
   #expiredLeases = 0;
   #verdict: Verdict | undefined;
   #tickets = 0;
   #closed = false;
   #cancelTimer: () => void = () => undefined;
-  #cancelFlush: (() => void) | undefined;
+  #flush: { readonly atMs: number; readonly cancel: () => void } | undefined;
 
   constructor(options: TokenPoolOptions) {
     this.#options = options;
@@ -134,9 +139,10 @@ class ProcessTokenPool implements TokenPool {
         return;
       }
       const cost = costOf(call, this.#options.limits);
-      const isFree = this.#line.size === 0 && this.#mayBegin(nowMs);
+      const isFree = this.#line.size === 0 && this.#mayBegin(call, nowMs);
       const taken = isFree ? this.#leases.take(cost, nowMs) : undefined;
       if (taken === undefined) {
+        if (this.#line.size === 0) this.#noteReturn(nowMs);
         waitInLine(this.#line, { call, cost, sinceMs: nowMs, resolve, reject }, signal);
       } else resolve(this.#permit(call, { ...taken, waitedMs: 0 }));
       this.#pump();
@@ -152,27 +158,38 @@ class ProcessTokenPool implements TokenPool {
     if (!this.#breaker.learn(update)) return;
     this.#leases.clear();
     this.#demand.reset();
-    this.#askAgainMs = -Infinity;
+    this.#schedule.reset();
     if (update.mode === "closed") this.#pump();
     else this.#rejectWaiting((call) => update.mode === "halfOpen" && this.#breaker.mayProbe(call));
   }
 
   refresh(): void {
     this.#redisAwayMs = 0;
-    this.#askAgainMs = -Infinity;
+    this.#schedule.reset();
     this.#pump();
   }
 
   close(): void {
     this.#closed = true;
     this.#cancelTimer();
-    this.#cancelFlush?.();
+    this.#flush?.cancel();
     this.#breaker.stop();
     for (const waiter of this.#line.drain()) waiter.reject(closedError());
   }
 
-  #mayBegin(nowMs: number): boolean {
-    return this.#inFlight < this.#flights.at(nowMs) && this.#breaker.mode === "closed";
+  #mayBegin(call: GateCall | undefined, nowMs: number): boolean {
+    return this.#hasRoom(call, nowMs) && this.#breaker.mode === "closed";
+  }
+
+  #noteReturn(nowMs: number): void {
+    if (this.#inFlight > 0) this.#demand.noteReturn(0);
+    else if (this.#lastEndMs > -Infinity) this.#demand.noteReturn(nowMs - this.#lastEndMs);
+  }
+
+  /** One critical call may exceed the limit: a leader renews its Lease while other calls hang. */
+  #hasRoom(call: GateCall | undefined, nowMs: number): boolean {
+    const extra = call?.priority === "critical" ? 1 : 0;
+    return this.#inFlight < this.#flights.at(nowMs) + extra;
   }
 
   #permit({ verb }: GateCall, given: Given): Permit {
@@ -190,6 +207,7 @@ class ProcessTokenPool implements TokenPool {
         const nowMs = this.#options.clock();
         const wasFull = this.#inFlight >= this.#flights.at(nowMs);
         this.#inFlight -= 1;
+        this.#lastEndMs = nowMs;
         this.#noteEnd(result, { ...given, slow: isSlow(verb, nowMs - startedMs), wasFull });
         this.#pump();
       },
@@ -212,10 +230,9 @@ class ProcessTokenPool implements TokenPool {
       void this.#ask();
       return;
     }
-    this.#tally.note({ generation, class: kind, slow, retryAfterMs });
-    if (this.#tally.size === 0) return;
+    this.#tally.note({ generation, class: kind, slow, retryAfterMs, nowMs: this.#options.clock() });
     if (this.#tally.trailing >= URGENT_FAILURES || kind === "throttled") void this.#ask();
-    else this.#flushIn(FLUSH_MS);
+    else this.#flushResults();
   }
 
   /** Admits waiting calls, requests missing tokens, and otherwise sets the one timer. */
@@ -224,24 +241,25 @@ class ProcessTokenPool implements TokenPool {
     this.#cancelTimer();
     const nowMs = this.#options.clock();
     this.#serve(nowMs);
-    if (this.#inFlight >= this.#flights.at(nowMs) && this.#breaker.mode === "closed") return;
-    // While tokens are promised, more waiting calls join the next request; one request each would cost a round trip per call.
+    const first = this.#line.first(nowMs);
+    if (this.#breaker.mode === "closed" && !this.#hasRoom(first?.call, nowMs)) return;
     const asks =
-      this.#line.size === 0
-        ? this.#demand.isRunningLow(nowMs)
-        : this.#demand.missing(nowMs) > this.#leases.left(nowMs);
-    if (asks && nowMs >= this.#askAgainMs) return void this.#ask();
-    const dueMs = this.#line.size > 0 ? this.#leases.nextMs(nowMs) : undefined;
-    // A call that was refused more tokens must still wake when the promised ones are due.
-    const nextMs = Math.min(dueMs ?? Infinity, asks ? this.#askAgainMs : Infinity);
+      first === undefined ? this.#demand.isRunningLow(nowMs) : this.#demand.isLacking(nowMs);
+    const askMs = this.#schedule.nextMs(this.#line.demand(nowMs)?.rank ?? TOKEN_RANK.resync);
+    if (asks && nowMs >= askMs) return void this.#ask();
+    const times = [asks ? askMs : undefined];
+    // Whoever waits wakes when promised tokens are due, when tokens expire, and when a call ages.
+    if (first !== undefined) times.push(this.#leases.nextMs(nowMs), this.#line.agingMs(nowMs));
+    const nextMs = Math.min(...times.map((ms) => ms ?? Infinity));
     if (nextMs < Infinity) this.#wake(nextMs - nowMs);
   }
 
   #serve(nowMs: number): void {
-    while (this.#mayBegin(nowMs)) {
+    for (;;) {
       const next = this.#line.first(nowMs);
-      const taken = next === undefined ? undefined : this.#leases.take(next.cost, nowMs);
-      if (next === undefined || taken === undefined) return;
+      if (next === undefined || !this.#mayBegin(next.call, nowMs)) return;
+      const taken = this.#leases.take(next.cost, nowMs);
+      if (taken === undefined) return;
       this.#line.remove(next);
       next.resolve(this.#permit(next.call, { ...taken, waitedMs: nowMs - next.sinceMs }));
     }
@@ -252,19 +270,32 @@ class ProcessTokenPool implements TokenPool {
     this.#cancelTimer = this.#options.schedule(Math.max(1, Math.ceil(ms)), () => this.#pump());
   }
 
+  /** Reports soon. Successes of a healthy fleet that waits for its turn join the next request. */
+  #flushResults(): void {
+    if (this.#tally.size === 0) return;
+    const nowMs = this.#options.clock();
+    const isPrompt = this.#isFleetFailing || this.#tally.isUrgent;
+    const turnMs = isPrompt ? 0 : this.#schedule.nextMs(TOKEN_RANK.resync) - nowMs;
+    this.#flushIn(Math.max(FLUSH_MS, turnMs));
+  }
+
   #flushIn(ms: number): void {
-    this.#cancelFlush ??= this.#options.schedule(ms, () => {
-      this.#cancelFlush = undefined;
+    const atMs = this.#options.clock() + ms;
+    if (this.#flush !== undefined && this.#flush.atMs <= atMs) return;
+    this.#flush?.cancel();
+    const cancel = this.#options.schedule(ms, () => {
+      this.#flush = undefined;
       void this.#ask();
     });
+    this.#flush = { atMs, cancel };
   }
 
   async #ask(): Promise<void> {
     if (this.#asking || this.#closed) return;
     if (!this.#options.reachable()) return this.#redisAway();
     this.#asking = true;
-    this.#cancelFlush?.();
-    this.#cancelFlush = undefined;
+    this.#flush?.cancel();
+    this.#flush = undefined;
     const sentMs = this.#options.clock();
     const request = this.#composeAsk(sentMs);
     this.counts.asks += 1;
@@ -274,7 +305,7 @@ class ProcessTokenPool implements TokenPool {
         await this.#options.configure();
         this.#restore(request);
       } else {
-        this.#take(answer, request.want, sentMs);
+        this.#take(answer, request, sentMs);
       }
       this.#redisAwayMs = 0;
       this.#asking = false;
@@ -287,12 +318,12 @@ class ProcessTokenPool implements TokenPool {
     // Results that arrived meanwhile were not part of this request.
     if (this.#verdict !== undefined || this.#tally.trailing >= URGENT_FAILURES)
       return void this.#ask();
-    if (this.#tally.size > 0) this.#flushIn(FLUSH_MS);
+    this.#flushResults();
     this.#pump();
   }
 
   #composeAsk(nowMs: number): AdmitRequest {
-    const { retryAfterMs, ...report } = this.#tally.take(this.#breaker.generation);
+    const { retryAfterMs, ...report } = this.#tally.take(this.#breaker.generation, nowMs);
     const sent = this.#verdict;
     this.#verdict = undefined;
     return {
@@ -307,26 +338,27 @@ class ProcessTokenPool implements TokenPool {
     };
   }
 
-  #composeDemand(nowMs: number): Pick<AdmitRequest, "want" | "need" | "floor" | "probe"> {
+  #composeDemand(nowMs: number): Pick<AdmitRequest, "want" | "need" | "rank" | "turn" | "probe"> {
     const first = this.#line.first(nowMs);
     if (this.#breaker.mode !== "closed") {
       const mayProbe = first !== undefined && this.#breaker.mayProbe(first.call);
       const probe = mayProbe ? `${this.#options.workerId}/${++this.#tickets}` : "";
-      return { want: 0, need: 0, floor: 0, probe };
+      return { want: 0, need: 0, rank: TOKEN_RANK.ordinary, turn: "none", probe };
     }
     return { ...this.#demand.compose(nowMs), probe: "" };
   }
 
-  #restore({ ok, failed, trailing, slow, throttled, retryAfterUs }: AdmitRequest): void {
+  #restore({ ok, failed, trailing, slow, throttled, late, retryAfterUs }: AdmitRequest): void {
     const { generation } = this.#breaker;
     const retryAfterMs = retryAfterUs / 1_000;
-    this.#tally.restore({ generation, ok, failed, trailing, slow, throttled, retryAfterMs });
+    this.#tally.restore({ generation, ok, failed, trailing, slow, throttled, late, retryAfterMs });
   }
 
-  #take(answer: FleetAnswer, want: number, sentMs: number): void {
+  #take(answer: FleetAnswer, { want, rank }: AdmitRequest, sentMs: number): void {
     const nowMs = this.#options.clock();
     const waitMs = answer.waitUs / 1_000;
     this.#live = answer.live;
+    this.#isFleetFailing = answer.isFailing;
     this.#rate = answer.ratePerSecond;
     if (answer.transition !== undefined) this.#options.onTransition(answer.transition);
     if (answer.revision !== this.#revision) {
@@ -341,8 +373,10 @@ class ProcessTokenPool implements TokenPool {
     if (mode !== "closed") return this.#rejectWaiting();
     if (want === 0) return;
     this.#demand.noteGrant(answer.granted, want, waitMs);
-    this.#askAgainMs =
-      answer.granted === 0 ? nowMs + waitMs * (1 + 0.1 * this.#options.random()) : -Infinity;
+    // A turn is this worker's own; other waits get jitter, so that workers do not return together.
+    const jitter = answer.turnUs > 0 ? 1 : 1 + 0.1 * this.#options.random();
+    const againMs = answer.granted === 0 ? waitMs : answer.turnUs / 1_000;
+    this.#schedule.noteAnswer(rank, nowMs + againMs * jitter);
     if (answer.granted === 0) return;
     const untilMs = sentMs + waitMs + this.#options.limits.tokenTtlMs;
     this.#leases.put({ tokens: answer.granted, fromMs: nowMs + waitMs, untilMs, generation });
@@ -395,14 +429,15 @@ class ProcessTokenPool implements TokenPool {
       REDIS_AWAY_MS[1],
       Math.max(REDIS_AWAY_MS[0], this.#redisAwayMs * 2),
     );
-    this.#askAgainMs = nowMs + this.#redisAwayMs * (0.75 + 0.5 * this.#options.random());
+    const againMs = nowMs + this.#redisAwayMs * (0.75 + 0.5 * this.#options.random());
+    this.#schedule.hold(againMs);
     for (const waiter of this.#line.drain()) {
       if (nowMs - waiter.sinceMs < LONGEST_WAIT_MS) this.#line.add(waiter);
       else
         waiter.reject(this.#breaker.defer("Redis is unavailable, so no tokens are granted", 1_000));
     }
     this.#cancelTimer();
-    if (this.#line.size > 0) this.#wake(this.#askAgainMs - nowMs);
+    if (this.#line.size > 0) this.#wake(againMs - nowMs);
     else if (this.#tally.size > 0 || this.#verdict !== undefined) this.#flushIn(this.#redisAwayMs);
   }
 }

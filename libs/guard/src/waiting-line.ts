@@ -1,4 +1,4 @@
-import { LARGEST_FLOOR, type CallPriority, type GateCall, type Permit } from "@konverge/core";
+import { TOKEN_RANK, type CallPriority, type GateCall, type Permit } from "@konverge/core";
 
 /** A call that waits for its token. */
 export interface Waiter {
@@ -9,31 +9,40 @@ export interface Waiter {
   readonly reject: (error: unknown) => void;
 }
 
-/** Classes in descending order. Each leaves a share of the bucket to the classes before it. */
-const RANKS: Readonly<Record<CallPriority, { readonly rank: number; readonly floor: number }>> = {
-  critical: { rank: 0, floor: 0 },
-  interactive: { rank: 2, floor: 0 },
-  event: { rank: 3, floor: 0 },
-  retry: { rank: 4, floor: 0.15 },
-  resync: { rank: 5, floor: LARGEST_FLOOR },
+interface Place {
+  /** Lane in this process, first served first. */
+  readonly lane: number;
+  /** Rank of token requests for it. */
+  readonly rank: number;
+}
+
+/** Classes in descending order. */
+const PLACES: Readonly<Record<CallPriority, Place>> = {
+  critical: { lane: 0, rank: TOKEN_RANK.critical },
+  interactive: { lane: 2, rank: TOKEN_RANK.ordinary },
+  event: { lane: 3, rank: TOKEN_RANK.ordinary },
+  retry: { lane: 4, rank: TOKEN_RANK.retry },
+  resync: { lane: 5, rank: TOKEN_RANK.resync },
 };
-/** Rank of work that has started: its earlier calls must not be wasted. */
-const RUNNING = { rank: 1, floor: 0 } as const;
+/** Work that has started: its earlier calls must not be wasted. */
+const RUNNING: Place = { lane: 1, rank: TOKEN_RANK.ordinary };
 const LANES = 6;
 
-/** Waiting time after which a call precedes every class, in ms. */
+/** Waiting time after which a call precedes every class but `critical`, in ms. */
 const AGED_MS = 10_000;
 
 export interface WaitingLine {
   readonly size: number;
   add(waiter: Waiter): void;
   remove(waiter: Waiter): void;
-  /** Returns the next call: the longest waiting aged call, else the first of the highest class. */
+  /** Returns the next call: a critical one, else the longest waiting aged call, else the first of the highest class. */
   first(nowMs: number): Waiter | undefined;
-  /** Returns the demand of the first call: its floor, and the tokens of all calls of its class and above. */
+  /** Returns the demand of the first call: its rank and cost, and the tokens of all calls of that rank and above. */
   demand(
     nowMs: number,
-  ): { readonly floor: number; readonly need: number; readonly want: number } | undefined;
+  ): { readonly rank: number; readonly need: number; readonly want: number } | undefined;
+  /** Time at which the next call ages; undefined if that changes no rank. */
+  agingMs(nowMs: number): number | undefined;
   /** Removes and returns all. */
   drain(): Waiter[];
 }
@@ -41,42 +50,56 @@ export interface WaitingLine {
 export function createWaitingLine(): WaitingLine {
   const lanes: Waiter[][] = Array.from({ length: LANES }, () => []);
   let size = 0;
-  const placeOf = ({ call }: Waiter) =>
-    call.running === true && call.priority !== "critical" ? RUNNING : RANKS[call.priority];
+  const placeOf = ({ call }: Waiter): Place =>
+    call.running === true && call.priority !== "critical" ? RUNNING : PLACES[call.priority];
+  const isAged = (waiter: Waiter, nowMs: number) => nowMs - waiter.sinceMs >= AGED_MS;
+  const rankOf = (waiter: Waiter, nowMs: number) => {
+    const { rank } = placeOf(waiter);
+    return isAged(waiter, nowMs) ? Math.min(rank, TOKEN_RANK.ordinary) : rank;
+  };
 
   const line: WaitingLine = {
     get size() {
       return size;
     },
     add(waiter) {
-      lanes[placeOf(waiter).rank]?.push(waiter);
+      lanes[placeOf(waiter).lane]?.push(waiter);
       size += 1;
     },
     remove(waiter) {
-      const lane = lanes[placeOf(waiter).rank] ?? [];
+      const lane = lanes[placeOf(waiter).lane] ?? [];
       const index = lane.indexOf(waiter);
       if (index < 0) return;
       lane.splice(index, 1);
       size -= 1;
     },
     first(nowMs) {
+      const [critical, ...others] = lanes.map(([head]) => head);
+      // Leaders renew their Leases under any backlog.
+      if (critical !== undefined) return critical;
       let oldest: Waiter | undefined;
-      for (const [waiter] of lanes) {
-        if (waiter === undefined || nowMs - waiter.sinceMs < AGED_MS) continue;
+      for (const waiter of others) {
+        if (waiter === undefined || !isAged(waiter, nowMs)) continue;
         if (oldest === undefined || waiter.sinceMs < oldest.sinceMs) oldest = waiter;
       }
-      return oldest ?? lanes.find((lane) => lane.length > 0)?.[0];
+      return oldest ?? others.find((waiter) => waiter !== undefined);
     },
     demand(nowMs) {
       const next = line.first(nowMs);
       if (next === undefined) return undefined;
-      const { rank, floor } = placeOf(next);
-      const above = lanes.slice(0, rank + 1);
-      return {
-        floor: nowMs - next.sinceMs < AGED_MS ? floor : 0,
-        need: next.cost,
-        want: above.reduce((sum, lane) => sum + costOf(lane), 0),
-      };
+      const rank = rankOf(next, nowMs);
+      const waiting = lanes.map((lane) => {
+        const end = lane.findIndex((waiter) => rankOf(waiter, nowMs) > rank);
+        return costOf(end < 0 ? lane : lane.slice(0, end));
+      });
+      return { rank, need: next.cost, want: waiting.reduce((sum, cost) => sum + cost, 0) };
+    },
+    agingMs(nowMs) {
+      const heads = lanes.map(([head]) => head).filter((head) => head !== undefined);
+      const times = heads
+        .filter((head) => placeOf(head).rank > TOKEN_RANK.ordinary && !isAged(head, nowMs))
+        .map(({ sinceMs }) => sinceMs + AGED_MS);
+      return times.length === 0 ? undefined : Math.min(...times);
     },
     drain() {
       const all = lanes.flatMap((lane) => lane.splice(0));

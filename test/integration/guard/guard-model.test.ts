@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import * as fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { admit, newGuardState } from "../../sim/model/admit.ts";
-import { type AdmitRequest, type GuardLimits } from "@konverge/core";
+import { ORDER, type AdmitRequest, type GuardLimits } from "@konverge/core";
 import { type GuardState } from "../../sim/model/guard-state.ts";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
 import { admitArguments, admitScript } from "../../../libs/guard/src/scripts/admit.ts";
@@ -19,7 +19,7 @@ const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const configure = withInjectedClock(configureScript);
 const stepScript = withInjectedClock(admitScript);
 
-const WORKERS = ["a", "b", "c"];
+const WORKERS = ["a", "b", "c", "d", "e", "f"];
 const limitsOf = fc.record({
   ratePerSecond: fc.constantFrom(10, 50, 500, 333.25),
   spare: fc.integer({ min: 2, max: 200 }),
@@ -45,7 +45,9 @@ const step = fc.record({
   reportsTicket: fc.boolean(),
   want: fc.constantFrom(0, 1, 3, 64, 200),
   need: fc.constantFrom(1, 1, 1, 2, 10),
-  floor: fc.constantFrom(0, 0, 0.15, 0.3),
+  late: fc.constantFrom(0, 0, 0, 2),
+  rank: fc.constantFrom(0, 1, 1, 1, 2, 3),
+  turn: fc.constantFrom("none", "once", "once", "again"),
   canProbe: fc.boolean(),
   random: fc.double({ min: 0, max: 0.999, noNaN: true }),
   runId: fc.constantFrom("r1", "r1", "r1", "r1", "r1", "r1", "r1", "r2", ""),
@@ -69,12 +71,14 @@ test(
             burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
           };
           const keys = guardKeys(`guard-model-${seed}`, String(run));
-          const { state: stateKey, live, failing, transitions } = keys;
+          const { state: stateKey, live, failing, transitions, order, turns } = keys;
           const names = {
             state: stateKey,
             liveWorkers: live,
             failingWorkers: failing,
             transitions,
+            order,
+            turns,
           };
           let nowUs = 1.8e15;
           const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
@@ -101,7 +105,9 @@ test(
               verdict: one.reportsTicket && state.ticket !== "" ? one.verdict : "",
               want: one.want,
               need: one.want === 0 ? 0 : Math.min(one.need, one.want),
-              floor: one.floor,
+              late: one.late,
+              rank: one.rank,
+              turn: one.turn,
               probe: one.canProbe ? `t${++tickets}` : "",
               random: one.random,
             };
@@ -135,6 +141,17 @@ test(
             expect([field, Number(stored[field] ?? 0)]).toEqual([field, state[field]]);
           }
           expect(await redis.zcard(keys.failing)).toBe(state.failing.size);
+          const places = await redis.zrange(order, "0", "-1", "WITHSCORES");
+          const expected = [...state.order].map(([worker, { rank, place, untilUs }]) => [
+            worker,
+            rank * ORDER.rankStep + place,
+            untilUs,
+          ]);
+          const ends: Record<string, string> = await redis.hgetall(turns);
+          const found = places.flatMap((name, i) =>
+            i % 2 === 0 ? [[name, Number(places[i + 1]), Number(ends[String(name)])]] : [],
+          );
+          expect(found.toSorted()).toEqual(expected.toSorted());
           await redis.del(...Object.values(names));
         },
       ),

@@ -1,4 +1,4 @@
-import type { AdmitRequest } from "@konverge/core";
+import { ORDER, type AdmitRequest } from "@konverge/core";
 import { Redis } from "ioredis";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
@@ -14,12 +14,19 @@ const configure = withInjectedClock(configureScript);
 const NOW_US = 1_800_000_000_000_000;
 
 let serial = 0;
-let keys = { state: "", liveWorkers: "", failingWorkers: "", transitions: "" };
+let keys = {
+  state: "",
+  liveWorkers: "",
+  failingWorkers: "",
+  transitions: "",
+  order: "",
+  turns: "",
+};
 let channel = "";
 beforeEach(() => {
   const names = guardKeys(`guard-scripts-${process.pid}-${++serial}`, "c");
-  const { state, live, failing, transitions } = names;
-  keys = { state, liveWorkers: live, failingWorkers: failing, transitions };
+  const { state, live, failing, transitions, order, turns } = names;
+  keys = { state, liveWorkers: live, failingWorkers: failing, transitions, order, turns };
   channel = names.channel;
 });
 afterAll(async () => {
@@ -35,6 +42,8 @@ interface Row {
   /** Workers with recent reports, and the failing ones. */
   readonly live?: readonly string[];
   readonly failing?: readonly string[];
+  /** Places of workers that wait for tokens, of rank 1. */
+  readonly order?: Readonly<Record<string, number>>;
   readonly ask?: Partial<AdmitRequest>;
   /** Mode, generation, granted, wait in us, ticket. */
   readonly answer: readonly [string, number, number, number, string];
@@ -70,11 +79,52 @@ const CLOSED: readonly Row[] = [
     name: "what is promised beyond the longest wait is asked for again",
     state: { tatUs: NOW_US + 1_200_000 },
     ask: { want: 1, need: 1 },
-    answer: ["closed", 1, 0, 510_000, ""],
+    answer: ["closed", 1, 0, 635_000, ""],
+  },
+  {
+    name: "ordinary calls are promised tokens for half of the longest wait",
+    state: { tatUs: NOW_US + 700_000 },
+    ask: { want: 1, need: 1 },
+    answer: ["closed", 1, 0, 135_000, ""],
+  },
+  {
+    name: "critical calls are promised tokens for the longest wait",
+    state: { tatUs: NOW_US + 1_190_000 },
+    ask: { want: 1, need: 1, rank: 0 },
+    answer: ["closed", 1, 1, 1_000_000, ""],
+  },
+  {
+    name: "a worker without tokens gets a place after all others",
+    state: { tatUs: NOW_US + 700_000, booked1: 40 },
+    order: { b: 20, c: 30 },
+    ask: { want: 5, need: 1, turn: "once" },
+    answer: ["closed", 1, 0, 375_000, ""],
+    after: { booked1: "45" },
+  },
+  {
+    name: "tokens are left for the workers before",
+    state: { tatUs: NOW_US + 600_000, booked1: 10 },
+    order: { b: 0 },
+    ask: { want: 5, need: 1, turn: "once" },
+    answer: ["closed", 1, 0, 175_000, ""],
+  },
+  {
+    name: "the first in the order gets tokens",
+    state: { tatUs: NOW_US + 600_000, booked1: 20 },
+    order: { a: 5, b: 10 },
+    ask: { want: 5, need: 1, turn: "once" },
+    answer: ["closed", 1, 5, 450_000, ""],
+  },
+  {
+    name: "with half of the bucket unused, there is no order",
+    state: { tatUs: NOW_US + 100_000, booked1: 40 },
+    order: { b: 0 },
+    ask: { want: 64, need: 1, turn: "once" },
+    answer: ["closed", 1, 10, 0, ""],
   },
   {
     name: "a class with a floor leaves the floor to others",
-    ask: { want: 64, need: 1, floor: 0.3 },
+    ask: { want: 64, need: 1, rank: 3 },
     answer: ["closed", 1, 14, 0, ""],
   },
   {
@@ -218,7 +268,7 @@ const MOVED: readonly Row[] = [
 
 test.each([...CLOSED, ...MOVED])(
   "P5, P6: $name",
-  async ({ state, live, failing, ask, answer, after }) => {
+  async ({ state, live, failing, order, ask, answer, after }) => {
     await runScript(redis, configure, {
       keys: { state: keys.state },
       args: { by: "test", limits: "100 30 10 100 1000", ...clockAt(NOW_US - 60_000_000) },
@@ -232,6 +282,10 @@ test.each([...CLOSED, ...MOVED])(
     });
     for (const worker of live ?? []) await redis.zadd(keys.liveWorkers, NOW_US, worker);
     for (const worker of failing ?? []) await redis.zadd(keys.failingWorkers, NOW_US, worker);
+    for (const [worker, place] of Object.entries(order ?? {})) {
+      await redis.zadd(keys.order, ORDER.rankStep + place, worker);
+      await redis.hset(keys.turns, worker, NOW_US + 1_000_000);
+    }
     const full: AdmitRequest = {
       ...quietAsk,
       generation: Number(state?.["generation"] ?? 1),

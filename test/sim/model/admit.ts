@@ -1,6 +1,7 @@
 import {
   BREAKER,
   MAX_LEASE,
+  TOKEN_RANK,
   type AdmitResponse,
   type AdmitRequest,
   type GuardLimits,
@@ -8,12 +9,13 @@ import {
 } from "@konverge/core";
 import type { GuardState } from "./guard-state.ts";
 import { openDurationUs, openingReason } from "./opening-rules.ts";
-import { emptiedTat, leaseTokens, rescaledTat } from "./token-lease.ts";
+import { emptiedTat, leaseTokens, rescaledTat, turnUs } from "./token-lease.ts";
+import { aheadOf, book, type Order } from "./token-order.ts";
 
 type Draft = { -readonly [Field in keyof GuardState]: GuardState[Field] } & {
   live: Map<string, number>;
   failing: Map<string, number>;
-};
+} & Order;
 
 export interface Admission {
   readonly state: GuardState;
@@ -50,6 +52,8 @@ export function newGuardState(limits: GuardLimits, nowUs: number, runId: string)
     runId,
     live: new Map(),
     failing: new Map(),
+    order: new Map(),
+    booked: [0, 0, 0, 0],
   };
 }
 
@@ -63,7 +67,13 @@ export function admit(
   limits: GuardLimits,
   timeUs: number,
 ): Admission {
-  const state: Draft = { ...before, live: new Map(before.live), failing: new Map(before.failing) };
+  const state: Draft = {
+    ...before,
+    live: new Map(before.live),
+    failing: new Map(before.failing),
+    order: new Map(before.order),
+    booked: [...before.booked],
+  };
   const nowUs = settleClock(state, limits, timeUs);
   if (ask.runId !== "" && ask.runId !== state.runId) {
     if (state.runId !== "") {
@@ -102,6 +112,7 @@ export function admit(
     ...granted,
     ratePerSecond: state.ratePerSecond,
     live: state.live.size,
+    isFailing: [...state.failing.values()].some((atUs) => atUs > nowUs - BREAKER.quorumUs),
   };
   return { state, answer, ...(opened === undefined ? {} : { opened }) };
 }
@@ -147,15 +158,15 @@ function takeReport(
   limits: GuardLimits,
   nowUs: number,
 ): Admission["opened"] {
-  const { ok, failed, throttled, slow, worker, retryAfterUs } = ask;
-  if (ok + failed + throttled === 0) return undefined;
+  const { ok, failed, throttled, slow, late, worker, retryAfterUs } = ask;
+  if (ok + failed + throttled + late === 0) return undefined;
   state.live.set(worker, nowUs);
   if (failed > 0) state.failing.set(worker, nowUs);
   else if (ok > 0) state.failing.delete(worker);
   expire(state.live, nowUs - BREAKER.quorumUs);
   expire(state.failing, nowUs - BREAKER.quorumUs);
   decay(state, nowUs);
-  state.total += ok + failed;
+  state.total += ok + failed + late;
   state.failed += failed;
   state.slow += slow;
   state.throttled += throttled;
@@ -223,6 +234,7 @@ function open(state: Draft, ask: AdmitRequest, limits: GuardLimits, nowUs: numbe
   );
   state.ticket = "";
   state.ticketUntilUs = 0;
+  state.order.clear();
   clearCounts(state);
 }
 
@@ -259,49 +271,77 @@ function grant(
   ask: AdmitRequest,
   limits: GuardLimits,
   nowUs: number,
-): Pick<AdmitResponse, "granted" | "waitUs" | "ticket"> {
+): Pick<AdmitResponse, "granted" | "waitUs" | "turnUs" | "ticket"> {
+  const none = (waitUs: number) => ({ granted: 0, waitUs, turnUs: 0, ticket: "" });
   switch (state.mode) {
     case "isolated":
-      return { granted: 0, waitUs: BREAKER.isolatedUs, ticket: "" };
+      return none(BREAKER.isolatedUs);
     case "open":
-      return { granted: 0, waitUs: state.untilUs - nowUs, ticket: "" };
+      return none(state.untilUs - nowUs);
     case "halfOpen":
-      if (nowUs < state.ticketUntilUs) {
-        return { granted: 0, waitUs: state.ticketUntilUs - nowUs, ticket: "" };
-      }
-      if (ask.probe === "") return { granted: 0, waitUs: BREAKER.openUs, ticket: "" };
+      if (nowUs < state.ticketUntilUs) return none(state.ticketUntilUs - nowUs);
+      if (ask.probe === "") return none(BREAKER.openUs);
       state.ticket = ask.probe;
       state.ticketUntilUs = nowUs + BREAKER.ticketUs;
       // The probe waits for no token, but takes one.
       state.tatUs = Math.ceil(Math.max(state.tatUs, nowUs) + 1e6 / state.ratePerSecond);
-      return { granted: 1, waitUs: 0, ticket: ask.probe };
+      return { granted: 1, waitUs: 0, turnUs: 0, ticket: ask.probe };
     case "closed":
       break;
   }
-  if (ask.want === 0) return { granted: 0, waitUs: 0, ticket: "" };
-  if (nowUs < state.pausedUntilUs) {
-    return { granted: 0, waitUs: state.pausedUntilUs - nowUs, ticket: "" };
-  }
-  // One worker must not hold tokens that others wait for.
+  if (ask.want === 0) return none(0);
+  if (nowUs < state.pausedUntilUs) return none(state.pausedUntilUs - nowUs);
   const share = Math.ceil((2 * limits.burst) / Math.max(1, state.live.size));
-  const want = Math.max(ask.need, Math.min(ask.want, MAX_LEASE, share));
-  const lease = leaseTokens(limits, state, { nowUs, want, need: ask.need, floor: ask.floor });
-  state.tatUs = lease.tatUs;
-  if (lease.granted > 0) state.promisedUs = Math.max(state.promisedUs, nowUs + lease.waitUs);
+  const want = Math.max(ask.need, Math.min(ask.want, MAX_LEASE));
+  const most = Math.max(ask.need, Math.min(want, share));
+  const lease = leaseInOrder(state, { ...ask, want }, { limits, nowUs, most });
   raiseRate(
     state,
     {
-      isLimited: lease.granted < want || lease.waitUs > 0,
+      isLimited: lease.granted < most || lease.waitUs > 0,
       reportsWell: ask.generation === state.generation && isWell(ask),
     },
     limits,
     nowUs,
   );
-  return { granted: lease.granted, waitUs: lease.waitUs, ticket: "" };
+  return { ...lease, ticket: "" };
 }
 
-const isWell = ({ ok, failed, throttled }: AdmitRequest): boolean =>
-  ok > 0 && failed + throttled === 0;
+/** Leases tokens if the worker's turn has come; otherwise gives it a place. */
+function leaseInOrder(
+  state: Draft,
+  ask: AdmitRequest,
+  at: { readonly limits: GuardLimits; readonly nowUs: number; readonly most: number },
+): Pick<AdmitResponse, "granted" | "waitUs" | "turnUs"> {
+  const { worker, rank, want, turn } = ask;
+  const { limits, nowUs, most } = at;
+  const { order } = state;
+  const isOrdered = rank !== TOKEN_RANK.critical;
+  const takesTurn = isOrdered && turn !== "none";
+  if (takesTurn && order.get(worker)?.rank !== rank) order.delete(worker);
+  const ahead = isOrdered ? aheadOf(state, ask, nowUs) : 0;
+  const isContended = order.size > (order.has(worker) ? 1 : 0);
+  const lease = leaseTokens(limits, state, { ...ask, nowUs, most }, { ahead, isContended });
+  const { granted, amount, level } = lease;
+  state.tatUs = lease.tatUs;
+  const until = (tokens: number) =>
+    turnUs(limits, state.ratePerSecond, { ahead: tokens, amount, level, rank });
+  if (granted === 0) {
+    const waitUs = until(ahead);
+    if (takesTurn) book(state, ask, { amount, untilUs: nowUs + waitUs });
+    return { granted, waitUs, turnUs: takesTurn ? waitUs : 0 };
+  }
+  state.promisedUs = Math.max(state.promisedUs, nowUs + lease.waitUs);
+  if (takesTurn) order.delete(worker);
+  const returns = takesTurn && isContended && (want > granted || turn === "again");
+  if (!returns) return { granted, waitUs: lease.waitUs, turnUs: 0 };
+  const nextUs = until(aheadOf(state, ask, nowUs));
+  book(state, ask, { amount, untilUs: nowUs + nextUs });
+  return { granted, waitUs: lease.waitUs, turnUs: nextUs };
+}
+
+const isWell = ({ ok, late, failed, throttled }: AdmitRequest): boolean =>
+  ok + late > 0 && failed + throttled === 0;
 
 /** Raises the rate gradually, only while it limits the work: an idle fleet gives no evidence about the server. */
 function raiseRate(

@@ -1,5 +1,14 @@
 import type { BreakerMode } from "@konverge/core";
 
+/** A worker's place in the order of token requests. */
+export interface Turn {
+  readonly rank: number;
+  /** Tokens of the class that were requested before. */
+  readonly place: number;
+  /** The place is lost at this time. */
+  readonly untilUs: number;
+}
+
 /**
  * The fleet's state of one API server. Times are microseconds of Redis's clock. The reference model of the script `admit`:
  * both have equal states, field by field.
@@ -42,4 +51,7 @@ export interface GuardState {
   /** Times of each worker's last report and last failure. */
   readonly live: ReadonlyMap<string, number>;
   readonly failing: ReadonlyMap<string, number>;
+  /** Workers that wait for tokens, and the end of the places of each rank. */
+  readonly order: ReadonlyMap<string, Turn>;
+  readonly booked: readonly number[];
 }

@@ -1,4 +1,5 @@
 import { invalidConfig, type ErrorIssue } from "../errors.ts";
+import { LARGEST_FLOOR } from "./admit-call.ts";
 
 /** The limits of a cluster's guard, shared by the fleet. The last configured limits apply. */
 export interface GuardLimits {
@@ -41,9 +42,6 @@ export const GUARD_RATES: { readonly lowest: number; readonly highest: number } 
 };
 const MAX_BURST = 1_000_000;
 const MAX_IN_FLIGHT = 10_000;
-
-/** Largest share of the bucket that is withheld from the lowest class. */
-export const LARGEST_FLOOR = 0.3;
 
 /** Applies defaults. The minimum rate is a fiftieth of the rate, at least 1. */
 export function guardLimits(input: Partial<GuardLimits>): GuardLimits {

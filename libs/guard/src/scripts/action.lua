@@ -13,6 +13,7 @@ end
 if action == 'setRate' then
   redis.call('HSET', state, 'setRate', rate, 'setRateBy', by, 'setRateWhy', reason, 'setRateAtMs', math.floor(nowUs / 1000))
   setLimits(h[12], tonumber(rate))
+  redis.call('PUBLISH', channel, 'limits')
 elseif action == 'isolate' then
   redis.call('HSET', state, 'isolatedBy', by, 'isolatedWhy', reason, 'isolatedAtMs', math.floor(nowUs / 1000))
   moveTo('isolated')

@@ -4,7 +4,7 @@ local max, min, ceil, floor = math.max, math.min, math.ceil, math.floor
 
 local h = redis.call('HMGET', state, 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation',
   'tatUs', 'rate', 'lastUs', 'runId', 'pausedUntilUs', 'cutUs', 'raisedUs', 'untilUs', 'ticket', 'ticketUntilUs',
-  'closedUs', 'openings', 'revision', 'promisedUs')
+  'closedUs', 'openings', 'revision', 'promisedUs', 'booked1', 'booked2', 'booked3')
 if not h[1] then return { 'unset' } end
 local function num(i) return tonumber(h[i]) or 0 end
 local limitRate, burst, minRate, ttlMs, maxWaitMs = num(1), num(2), num(3), num(4), num(5)
@@ -77,10 +77,11 @@ local function open(reason, evidence)
   moved('open', reason, evidence .. ',"openMs":' .. string.format('%.0f', floor(forUs / 1000)))
   untilUs = nowUs + forUs
   ticket, ticketUntilUs = '', 0
+  redis.call('DEL', order, turns)
   clearCounts()
 end
 
-if mode == 'closed' and reported == generation and ok + failed + throttled > 0 then
+if mode == 'closed' and reported == generation and ok + failed + throttled + late > 0 then
   redis.call('ZADD', liveWorkers, nowUs, worker)
   if failed > 0 then redis.call('ZADD', failingWorkers, nowUs, worker)
   elseif ok > 0 then redis.call('ZREM', failingWorkers, worker) end
@@ -89,7 +90,7 @@ if mode == 'closed' and reported == generation and ok + failed + throttled > 0 t
   local w = redis.call('HMGET', state, 'total', 'failed', 'slow', 'throttled', 'windowUs', 'consecutive', 'strainedUs')
   for i = 1, 7 do w[i] = tonumber(w[i]) or 0 end
   local left = max(0, 1 - (nowUs - w[5]) / BREAKER.windowUs)
-  local total, failing = w[1] * left + (ok + failed), w[2] * left + failed
+  local total, failing = w[1] * left + (ok + failed + late), w[2] * left + failed
   local slowly, refused = w[3] * left + slow, w[4] * left + throttled
   local consecutive, strainedUs = w[6] + failed, w[7]
   if ok > 0 then consecutive = trailing end
@@ -159,7 +160,7 @@ if mode == 'open' and nowUs >= untilUs then
   ticket, ticketUntilUs = '', 0
 end
 
-local granted, waitUs, handed = 0, 0, ''
+local granted, waitUs, turnUs, handed = 0, 0, 0, ''
 local live = redis.call('ZCARD', liveWorkers)
 if mode == 'isolated' then waitUs = BREAKER.isolatedUs
 elseif mode == 'open' then waitUs = untilUs - nowUs
@@ -175,34 +176,78 @@ elseif want > 0 then
   if nowUs < pausedUntilUs then
     waitUs = pausedUntilUs - nowUs
   else
-    -- One worker must not hold tokens that others wait for.
-    want = max(need, min(want, MAX_LEASE, ceil(2 * burst / max(1, live))))
+    want = max(need, min(want, MAX_LEASE))
+    -- One worker must not hold usable tokens that others need.
+    local most = max(need, min(want, ceil(2 * burst / max(1, live))))
+    local booked = { num(22), num(23), num(24) }
+    local takesTurn = rank > 0 and turn ~= 'none'
+    local waiting = redis.call('ZCARD', order)
+    local place, ahead, others = nil, 0, 0
+    if waiting > 0 then
+      place = ownPlace(takesTurn)
+      if rank > 0 then ahead = tokensAhead(place, booked, nowUs) end
+      others = redis.call('ZCARD', order)
+      if redis.call('ZSCORE', order, worker) then others = others - 1 end
+    end
     local intervalUs = 1e6 / rate
     -- An idle bucket does not exceed its capacity.
     tatUs = max(tatUs, nowUs)
     local kept = share * size
     local level = (nowUs + size * intervalUs - tatUs) / intervalUs - kept
-    if level >= need then
-      granted = min(want, floor(level))
+    local horizonUs = maxWaitMs * 1000
+    if rank > 0 then horizonUs = horizonUs * ORDER.ordinaryShare end
+    -- At most the lifetime of a token, so that workers alternate; and a promise must fit the bucket.
+    local stretch = max(need, floor(ttlMs * 1000 / intervalUs))
+    local amount = min(want, stretch, floor(size - kept))
+    if level >= max(need, ORDER.idleShare * size) then
+      granted = min(most, floor(level))
+    elseif level - ahead >= need then
+      granted = min(most, floor(level - ahead))
+      if others > 0 then granted = min(granted, stretch) end
+    elseif amount >= need and ceil((amount - level) * intervalUs) + ceil(ahead * intervalUs) <= horizonUs then
+      granted, waitUs = amount, max(0, ceil((amount - level) * intervalUs))
+    end
+    local function timeUntil(tokens)
+      return min(ORDER.longestUs, max(1000, ceil((tokens + amount - level) * intervalUs) - floor(horizonUs * ORDER.earlyShare)))
+    end
+    local function book(untilUs)
+      if not place then
+        if redis.call('ZCARD', order) == 0 then
+          for each = 1, 3 do
+            booked[each] = 0
+            put('booked' .. each, 0)
+          end
+        end
+        redis.call('ZADD', order, string.format('%.0f', baseOf(rank) + booked[rank]), worker)
+        put('booked' .. rank, booked[rank] + amount)
+      end
+      redis.call('HSET', turns, worker, string.format('%.0f', untilUs + ORDER.graceUs))
+    end
+    if granted > 0 then
       tatUs = ceil(tatUs + granted * intervalUs)
+      promisedUs = max(promisedUs, nowUs + waitUs)
+      level = level - granted
+      if place and takesTurn then
+        place = nil
+        redis.call('ZREM', order, worker)
+        redis.call('HDEL', turns, worker)
+      end
+      if takesTurn and others > 0 and (want > granted or turn == 'again') then
+        turnUs = timeUntil(tokensAhead(nil, booked, nowUs))
+        book(nowUs + turnUs)
+      end
     else
-      -- At most the lifetime of a token, so that workers alternate; and a promise must fit the bucket.
-      local promised = min(want, max(need, floor(ttlMs * 1000 / intervalUs)), floor(size - kept))
-      local dueUs = ceil((promised - level) * intervalUs)
-      if promised >= need and dueUs <= maxWaitMs * 1000 then
-        granted, waitUs = promised, dueUs
-        tatUs = ceil(tatUs + promised * intervalUs)
-      else
-        -- All near tokens are promised to others: retry after half of that time.
-        waitUs = max(1000, ceil((need - level) * intervalUs) - maxWaitMs * 500)
+      waitUs = timeUntil(ahead)
+      if takesTurn then
+        turnUs = waitUs
+        book(nowUs + waitUs)
       end
     end
-    if granted > 0 then promisedUs = max(promisedUs, nowUs + waitUs) end
     -- The rate rises gradually, only while it limits the work.
     if rate < limitRate then
-      if nowUs - cutUs < BREAKER.cutEveryUs or not (granted < want or waitUs > 0) then
+      if nowUs - cutUs < BREAKER.cutEveryUs or not (granted < most or waitUs > 0) then
         raisedUs = nowUs
-      elseif reported == generation and ok > 0 and failed + throttled == 0 then
+      elseif reported == generation and ok + late > 0 and failed + throttled == 0 then
         local to = min(limitRate, rate + BREAKER.raiseShare * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
         -- The same number of tokens, from the last promised one on.
         local sinceUs = max(nowUs, promisedUs)
@@ -235,4 +280,5 @@ if transition ~= '' then
   redis.call('LTRIM', transitions, 0, 49)
   redis.call('PUBLISH', channel, mode .. ' ' .. string.format('%.0f', generation) .. ' ' .. string.format('%.0f', max(0, untilUs - nowUs)))
 end
-return { mode, generation, granted, waitUs, handed, floor(rate * 1000), live, num(20), transition }
+local failingNow = redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf')
+return { mode, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), live, failingNow, num(20), transition }

@@ -1,4 +1,4 @@
-import { BREAKER, MAX_LEASE, type AdmitResponse, type AdmitRequest } from "@konverge/core";
+import { BREAKER, FLOORS, MAX_LEASE, type AdmitResponse, type AdmitRequest } from "@konverge/core";
 import {
   defineScript,
   readLua,
@@ -10,6 +10,7 @@ import {
   type Script,
   type ScriptCall,
 } from "@konverge/redis";
+import { tokenOrderPart } from "./token-order.ts";
 import { parseTransition, type Transition } from "../transition.ts";
 
 /** `unset` if no limits are stored: configure, then repeat the request. */
@@ -24,7 +25,7 @@ export type StoreAnswer =
 
 const signature = {
   name: "admit",
-  keys: ["state", "liveWorkers", "failingWorkers", "transitions"],
+  keys: ["state", "liveWorkers", "failingWorkers", "transitions", "order", "turns"],
   args: {
     channel: "text",
     worker: "text",
@@ -36,13 +37,16 @@ const signature = {
     trailing: "number",
     slow: "number",
     throttled: "number",
+    late: "number",
     retryAfterUs: "number",
     askTicket: "text",
     verdict: "text",
     want: "number",
     need: "number",
+    rank: "number",
     /** Share of the bucket that is reserved for higher classes. */
     share: "number",
+    turn: "text",
     /** A new ticket, or empty. */
     probe: "text",
     random: "number",
@@ -56,6 +60,7 @@ const signature = {
 export const admitScript: Script<typeof signature, StoreAnswer> = defineScript(signature, {
   lua: readLua(new URL("admit.lua", import.meta.url)),
   constants: { BREAKER, MAX_LEASE },
+  include: [tokenOrderPart],
   answer: decode,
 });
 
@@ -63,20 +68,31 @@ export function admitArguments(
   channel: string,
   ask: AdmitRequest,
 ): ScriptCall<typeof signature>["args"] {
-  const { runId, generation, ticket, floor, ...rest } = ask;
+  const { runId, generation, ticket, ...rest } = ask;
   return {
     ...rest,
     channel,
     askRunId: runId,
     reported: generation,
     askTicket: ticket,
-    share: floor,
+    share: FLOORS[ask.rank] ?? 0,
   };
 }
 
 function decode(reply: Reply): StoreAnswer {
-  const [mode, generation, granted, waitUs, ticket, rate, live, revision, transition] =
-    replyTagged(reply);
+  const [
+    mode,
+    generation,
+    granted,
+    waitUs,
+    turnUs,
+    ticket,
+    rate,
+    live,
+    failing,
+    revision,
+    transition,
+  ] = replyTagged(reply);
   if (mode === "unset") return { kind: "unset" };
   return {
     kind: "answer",
@@ -84,10 +100,12 @@ function decode(reply: Reply): StoreAnswer {
     generation: replyNumber(generation),
     granted: replyNumber(granted),
     waitUs: replyNumber(waitUs),
+    turnUs: replyNumber(turnUs),
     ticket: replyText(ticket),
     // In thousandths, because Redis truncates Lua's numbers to integers.
     ratePerSecond: replyNumber(rate) / 1_000,
     live: replyNumber(live),
+    isFailing: replyNumber(failing) > 0,
     revision: replyNumber(revision),
     ...(transition === "" ? {} : { transition: parseTransition(replyText(transition)) }),
   };
