@@ -368,7 +368,7 @@ class Caller {
       case "note":
         return await store.note(held, op.step, { attempts: 1, delayMs: 5, keep: op.keep });
       case "keepInput":
-        return await store.keepInput(held, { by: held.epoch });
+        return await store.keepInput(held, { by: claims.indexOf(held) });
       case "watch":
         return await store.watch(held, ["x/v1/x/default/o"]);
       case "leave":
@@ -390,11 +390,12 @@ class Caller {
   }
 }
 
-/** Without times, which two clocks give. */
+/** Without times, which two clocks give, and epochs, which are times in one store. */
 function comparable(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value ?? null, (name, member: unknown) => {
-      if (name === "bytes" || name.endsWith("Ms") || name === "waitingUntil") return undefined;
+      if (name.endsWith("Ms") || ["bytes", "epoch", "waitingUntil"].includes(name))
+        return undefined;
       if (member instanceof Map) return Object.fromEntries(member);
       return member instanceof Set ? [...(member as Set<string>)].toSorted() : member;
     }),

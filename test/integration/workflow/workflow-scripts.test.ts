@@ -12,6 +12,7 @@ import { sweepScript } from "../../../libs/workflow/src/store/scripts/sweep.ts";
 import { watchScript } from "../../../libs/workflow/src/store/scripts/watch.ts";
 import { runNames, type RunNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
 import { runRaw } from "../../support/run-raw.ts";
 
 const harness = useQueues();
@@ -79,8 +80,11 @@ const start = (
       notify,
     },
   });
-const claim = (lease: number, owner: string, anew = false) =>
-  runRaw(harness.redis, claimScript, {
+/** The epochs of the claims of a test, in order: `commit(1, ...)` is a call of the first claim. */
+const epochs: string[] = [];
+beforeEach(() => void epochs.splice(0));
+const claim = async (lease: number, owner: string, anew = false) => {
+  const answer = (await runRaw(harness.redis, claimScript, {
     keys: {
       run: names.run("r"),
       steps: names.steps("r"),
@@ -88,9 +92,13 @@ const claim = (lease: number, owner: string, anew = false) =>
       wakes: names.wakes,
     },
     args: { lease, owner, anew, id: "r", runRoot: names.runRoot, statuses: names.statuses },
-  }) as Promise<string[]>;
+  })) as string[];
+  if (answer[0] === "held") epochs.push(answer[1] ?? "");
+  return answer;
+};
+const epochOf = (nth: number) => epochs[nth - 1] ?? "none";
 const commit = (
-  epoch: number,
+  nth: number,
   step: string,
   record: string,
   { sleep = "", taken = "", cancels = "", warnings = "" } = {},
@@ -102,17 +110,17 @@ const commit = (
       signals: names.signals("r"),
       cancelling: names.cancelling,
     },
-    args: { epoch, step, record, sleepMs: sleep, taken, cancels, warnings },
+    args: { epoch: epochOf(nth), step, record, sleepMs: sleep, taken, cancels, warnings },
   }) as Promise<[string, string?]>;
-const note = (epoch: number, attempts: number, delayMs: number, keep = false, more = "") =>
+const note = (nth: number, attempts: number, delayMs: number, keep = false, more = "") =>
   runRaw(harness.redis, noteScript, {
     keys: { run: names.run("r"), steps: names.steps("r") },
-    args: { epoch, step: "s", attempts, delayMs, keep, more },
+    args: { epoch: epochOf(nth), step: "s", attempts, delayMs, keep, more },
   }) as Promise<[string, string?]>;
 const leave = (
-  epoch: number,
+  nth: number,
   kind: string,
-  { until = "", text = "", wakeSeq = "0", objects = "" } = {},
+  { wakeAt = "", text = "", wakeSeq = "0", objects = "" } = {},
 ) =>
   runRaw(harness.redis, leaveScript, {
     keys: {
@@ -131,9 +139,9 @@ const leave = (
       lastChecks: names.lastChecks,
     },
     args: {
-      epoch,
+      epoch: epochOf(nth),
       kind,
-      untilMs: until,
+      untilMs: wakeAt,
       text,
       id: "r",
       wakeSeq,
@@ -220,7 +228,7 @@ describe("claim", () => {
       owner: "y",
       anew: false,
       answer: "held",
-      epoch: "8",
+      raises: true,
     },
     {
       stored: { lease: 3, owner: "x" },
@@ -228,7 +236,7 @@ describe("claim", () => {
       owner: "x",
       anew: false,
       answer: "held",
-      epoch: "7",
+      raises: false,
     },
     {
       stored: { lease: 3, owner: "x" },
@@ -236,7 +244,7 @@ describe("claim", () => {
       owner: "y",
       anew: false,
       answer: "fenced",
-      epoch: "7",
+      raises: false,
     },
     {
       stored: { lease: 3, owner: "x" },
@@ -244,7 +252,7 @@ describe("claim", () => {
       owner: "y",
       anew: false,
       answer: "fenced",
-      epoch: "7",
+      raises: false,
     },
     {
       stored: { lease: 3, owner: "x" },
@@ -252,17 +260,18 @@ describe("claim", () => {
       owner: "y",
       anew: true,
       answer: "held",
-      epoch: "8",
+      raises: true,
     },
   ])(
     "lease $lease of $owner, anew $anew: $answer",
-    async ({ stored, lease, owner, anew, answer, epoch }) => {
+    async ({ stored, lease, owner, anew, answer, raises }) => {
       await start("r");
       await set({ ...stored, epoch: 7 });
       const [kind, held] = await claim(lease, owner, anew);
       expect(kind).toBe(answer);
+      const epoch = (await run())["epoch"];
+      expect(Number(epoch) > 7).toBe(raises);
       if (kind === "held") expect(held).toBe(epoch);
-      expect((await run())["epoch"]).toBe(epoch);
       expect((await run())["status"]).toBe(kind === "held" ? "running" : "queued");
     },
   );
@@ -291,6 +300,22 @@ describe("claim", () => {
     expect((await claim(1, "x"))[0]).toBe("held");
     await set({ status: "done", next: "n" });
     expect(await claim(2, "y")).toEqual(["ended", "w", "p", "n", "key"]);
+  });
+
+  test("P8: an execution whose claim a failover lost cannot write beside its successor", async () => {
+    await start("r");
+    const backup = await harness.redis.dumpBuffer(names.run("r"));
+    await claim(1, "x");
+    await harness.redis.restore(names.run("r"), 0, backup, "REPLACE");
+    await until("the next millisecond", async () => {
+      const [s, us] = await harness.redis.time();
+      return Number(s) * 1_000 + Math.floor(Number(us) / 1_000) > Number(epochOf(1));
+    });
+    await claim(1, "y");
+    expect(await commit(1, "s", '{"kind":"step"}')).toEqual(["fenced"]);
+    expect(await note(1, 1, 1)).toEqual(["fenced"]);
+    expect(await leave(1, "done", { text: "1" })).toEqual(["fenced"]);
+    expect((await commit(2, "s", '{"kind":"step"}'))[0]).toBe("committed");
   });
 });
 
@@ -377,14 +402,14 @@ describe("leave", () => {
   });
 
   test.each([
-    { kind: "waiting", until: "", status: "waiting", wake: undefined },
-    { kind: "waiting", until: String(untilMs), status: "waiting", wake: 11 },
-    { kind: "blocked", until: String(untilMs), status: "blocked", wake: 11 },
-  ])("$kind until $until", async ({ kind, until, status, wake }) => {
-    expect(await leave(1, kind, { until, text: "why" })).toEqual(["left", "w", "p", "", ""]);
+    { kind: "waiting", wakeAt: "", status: "waiting", wake: undefined },
+    { kind: "waiting", wakeAt: String(untilMs), status: "waiting", wake: 11 },
+    { kind: "blocked", wakeAt: String(untilMs), status: "blocked", wake: 11 },
+  ])("$kind wakeAt $wakeAt", async ({ kind, wakeAt, status, wake }) => {
+    expect(await leave(1, kind, { wakeAt, text: "why" })).toEqual(["left", "w", "p", "", ""]);
     expect(await run()).toMatchObject({
       status,
-      waitingUntil: until,
+      waitingUntil: wakeAt,
       reason: kind === "blocked" ? "why" : "",
       waits: kind === "waiting" ? "why" : "",
     });
@@ -449,10 +474,10 @@ describe("the index by status", () => {
     { steps: ["claim", "blocked", "claim", "cancelled"], status: "cancelled" },
   ])("after $steps has the run only as $status, by its creation", async ({ steps, status }) => {
     await start("r");
-    let epoch = 0;
+    let claims = 0;
     for (const step of steps) {
-      if (step === "claim") await claim(++epoch, `owner ${epoch}`);
-      else await leave(epoch, step, { until: untilMs, text: "{}" });
+      if (step === "claim") await claim(++claims, `owner ${claims}`);
+      else await leave(claims, step, { wakeAt: untilMs, text: "{}" });
     }
     expect((await run())["status"]).toBe(status);
     expect(await indexed()).toEqual({ [status]: await createdAt() });
@@ -483,10 +508,10 @@ describe("the index by status", () => {
 });
 
 describe("the index of waits", () => {
-  const watch = (epoch: number, objects: string) =>
+  const watch = (nth: number, objects: string) =>
     runRaw(harness.redis, watchScript, {
       keys: { run: names.run("r"), waitKinds: names.waitKinds, rechecks: names.rechecks },
-      args: { epoch, member: "w/r", id: "r", waitRoot: names.waitRoot, objects },
+      args: { epoch: epochOf(nth), member: "w/r", id: "r", waitRoot: names.waitRoot, objects },
     });
   const A = "c/v1/Pod/team/a";
   const B = "c/v1/Pod/team/b";
@@ -536,7 +561,7 @@ describe("the index of waits", () => {
     { kind: "compensating", objects: "", left: [`${C}/w/r`, `${A}/w/r`, `${B}/w/r`] },
   ])("$kind with [$objects] leaves $left", async ({ kind, objects, left }) => {
     await watch(1, `${A} ${B} ${C}`);
-    await leave(1, kind, { objects, until: kind === "blocked" ? String(Date.now()) : "" });
+    await leave(1, kind, { objects, wakeAt: kind === "blocked" ? String(Date.now()) : "" });
     expect(await index()).toEqual(left);
     expect(await recheckIn()).toBe(left.length > 0 ? 3 : undefined);
     expect(await harness.redis.exists(names.waitKinds)).toBe(left.length > 0 ? 1 : 0);
@@ -544,7 +569,7 @@ describe("the index of waits", () => {
 });
 
 describe("resume", () => {
-  const resume = (epoch: number, { kept = 0, drop = [] as readonly string[] } = {}) =>
+  const resume = (nth: number, { kept = 0, drop = [] as readonly string[] } = {}) =>
     runRaw(harness.redis, resumeScript, {
       keys: {
         run: names.run("r"),
@@ -557,7 +582,7 @@ describe("resume", () => {
       },
       args: {
         id: "r",
-        epoch,
+        epoch: epochOf(nth),
         runRoot: names.runRoot,
         statuses: names.statuses,
         author: '{"by":"ann"}',
@@ -581,7 +606,8 @@ describe("resume", () => {
     expect(await resume(1, { kept: 1, drop: ["b", "s~"] })).toEqual(["resumed"]);
     expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["a"]);
     const now = await run();
-    expect(now).toMatchObject({ status: "queued", seq: "1", epoch: "2", retry: '{"by":"ann"}' });
+    const raised = String(Number(epochOf(1)) + 1);
+    expect(now).toMatchObject({ status: "queued", seq: "1", epoch: raised, retry: '{"by":"ann"}' });
     const left = ["error", "endedAt", "cancel", "failing"].filter((field) => field in now);
     expect(left).toEqual([]);
     expect(await indexed()).toEqual({ queued: now["createdAt"] });
@@ -592,7 +618,7 @@ describe("resume", () => {
     }
     expect(await harness.redis.pttl(names.holder("k"))).toBe(-1);
     expect((await claim(2, "y"))[0]).toBe("held");
-    const [, text = ""] = await commit(3, "b", '{"kind":"step"}');
+    const [, text = ""] = await commit(2, "b", '{"kind":"step"}');
     expect(JSON.parse(text)).toMatchObject({ seq: 2 });
   });
 
@@ -603,7 +629,7 @@ describe("resume", () => {
     expect(await leave(1, "done", { text: "1" })).toEqual(["fenced"]);
     expect(await resume(1)).toEqual(["changed"]);
     await claim(2, "y");
-    await leave(3, "failed", { text: "{}" });
+    await leave(2, "failed", { text: "{}" });
     expect(await resume(1)).toEqual(["changed"]);
     expect(await harness.redis.hlen(names.steps("r"))).toBe(0);
   });

@@ -3,7 +3,7 @@ local untilMs = time[1] * 1000 + math.floor(time[2] / 1000) + leaseMs
 local answers = {}
 for i, lease in ipairs(each) do
   local h = redis.call('HMGET', lease.key, 'epoch', 'owner')
-  local ours = h[1] == lease.epoch and h[2] ~= '' and h[2] ~= false
+  local ours = h[1] == lease.epoch and h[2] == lease.owner
   if ours then redis.call('HSET', lease.key, 'leaseUntil', untilMs) end
   answers[i] = ours and 1 or 0
 end

@@ -11,7 +11,12 @@ if after ~= '' then
   if before and not ended(before) then return { 'waiting' } end
   redis.call('HSET', run, 'after', '')
 end
-local epoch = isSame and redis.call('HGET', run, 'epoch') or int(redis.call('HINCRBY', run, 'epoch', 1))
+local epoch = redis.call('HGET', run, 'epoch')
+if not isSame then
+  -- At least the time, so that no epoch repeats after a failover that lost claims.
+  epoch = int(math.max(tonumber(epoch) + 1, now))
+  redis.call('HSET', run, 'epoch', epoch)
+end
 redis.call('HSETNX', run, 'startedAt', int(now))
 local taken = h[8] and 'compensating' or 'running'
 move(statuses, id, status, taken, h[9])
