@@ -26,34 +26,54 @@ export interface BeginAhead {
 }
 
 interface Asked {
+  readonly token: string;
   readonly owner: string;
   readonly askedAtMs: number;
   readonly answer: ReturnType<AttemptStore["beginNext"]>;
 }
 
-export function createBeginAhead(store: AttemptStore, nextOwner: () => string): BeginAhead {
+export interface BeginAheadOptions {
+  readonly store: Pick<AttemptStore, "begin" | "beginNext">;
+  readonly nextOwner: () => string;
+  /** Releases an attempt whose job BullMQ did not return to its slot: the connection was cut meanwhile. */
+  readonly giveBack: (early: BegunAhead) => void;
+}
+
+export function createBeginAhead({ store, nextOwner, giveBack }: BeginAheadOptions): BeginAhead {
   const asked = new Map<string, Asked>();
 
-  const ask = (token: string, finishing: string) => {
-    const owner = nextOwner();
+  const forget = (entry: Asked) => {
+    if (asked.get(entry.token) === entry) asked.delete(entry.token);
+  };
+  const ask = (token: string, finishing: string, owner: string): Asked => {
     const answer = store.beginNext(token, finishing, owner);
-    const entry = { owner, askedAtMs: performance.now(), answer };
+    const entry = { token, owner, askedAtMs: performance.now(), answer };
     asked.set(token, entry);
-    const forget = () => {
-      if (asked.get(token) === entry) asked.delete(token);
-    };
     // The owner of a failed call is kept, because the call may have begun an attempt.
-    answer.then((found) => found ?? forget()).catch(() => undefined);
+    answer.then((found) => found ?? forget(entry)).catch(() => undefined);
+    return entry;
+  };
+  const release = async (entry: Asked) => {
+    forget(entry);
+    const { owner, askedAtMs } = entry;
+    const found = await entry.answer.catch(() => undefined);
+    if (found !== undefined) giveBack({ id: found.id, owner, askedAtMs, begun: found.begun });
+  };
+  const keepIfReturned = async (entry: Asked, finished: Promise<unknown>) => {
+    const next = await finished.catch(() => undefined);
+    if (!hasJob(next)) await release(entry);
   };
 
   return {
     follow(job, token, onAsked) {
       const finish = job.moveToCompleted.bind(job);
+      // BullMQ repeats a failed finish. The same owner then gets the attempt that the lost answer began.
+      const owner = nextOwner();
       job.moveToCompleted = (value, ownToken, fetchNext) => {
         const finished = finish(value, ownToken, fetchNext);
         // The finish is sent by the next tick: it waits for promises only.
         process.nextTick(() => {
-          if (fetchNext !== false) ask(token, job.id ?? "");
+          if (fetchNext !== false) void keepIfReturned(ask(token, job.id ?? "", owner), finished);
           onAsked();
         });
         return finished;
@@ -66,7 +86,11 @@ export function createBeginAhead(store: AttemptStore, nextOwner: () => string): 
       const id = job.data.key;
       try {
         const found = await entry.answer;
-        if (found === undefined || found.jobId !== job.id) return undefined;
+        if (found === undefined) return undefined;
+        if (found.jobId !== job.id) {
+          await release(entry);
+          return undefined;
+        }
         asked.delete(token);
         return { id, owner, askedAtMs, begun: found.begun };
       } catch {
@@ -88,4 +112,9 @@ export function createBeginAhead(store: AttemptStore, nextOwner: () => string): 
       return left.flat();
     },
   };
+}
+
+/** True if BullMQ's answer to a finish contains the next job: an array of its data and id, among others. */
+function hasJob(next: unknown): boolean {
+  return Array.isArray(next) && Boolean(next[1]);
 }
