@@ -125,14 +125,32 @@ describe("cancel", () => {
     await cancel(3);
     const left = await harness.redis.hmget(at.hash, "pending", "covered", "finished");
     expect(left).toEqual(["0", "3", "3"]);
-    const kept = Object.values(await harness.redis.hgetall(at.cancelled)).map(
-      (text) => JSON.parse(text) as object,
+    const kept = (await harness.redis.zrange(at.cancelled, "0", "-1")).map(
+      (text) => JSON.parse(text.slice(text.indexOf(" "))) as object,
     );
     expect(kept).toMatchObject([
       { by: "ada", reason: "why", atMs: expect.any(Number) },
       { by: "ada" },
     ]);
     expect(await harness.redis.llen(at.actions)).toBe(2);
+  });
+
+  test("keeps the newest cancellations of finished requests, and all of unfinished ones", async () => {
+    const cancelAll = async (from: number, to: number) => {
+      for (let number = from; number <= to; number += 1) await cancel(number);
+    };
+    const kept = async () => (await harness.redis.zrange(at.cancelled, "0", "-1")).length;
+    await harness.redis.hset(at.hash, { number: 600, covered: 300, owner: "o", epoch: 4 });
+    await cancelAll(1, 299);
+    await cancelAll(301, 310);
+    expect(await kept()).toBe(309);
+    await harness.redis.hset(at.hash, { covered: 310, finished: 310 });
+    await cancelAll(311, 599);
+    expect(await kept()).toBe(289);
+    expect(await cancel(600)).toBe("cancelled");
+    await harness.redis.hset(at.hash, { number: 602, finished: 600, pending: 2 });
+    await cancelAll(601, 601);
+    expect(await kept()).toBe(200);
   });
 });
 

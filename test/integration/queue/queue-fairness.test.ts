@@ -142,6 +142,17 @@ test.each([
   expect(() => workOn(queue, () => ({ kind: "done" }), { fairness: ageing })).toThrow(says);
 });
 
+test("tenants that have come and gone leave no fields behind", async () => {
+  const queue = harness.open();
+  const { fair } = queueNames(harness.prefix, CLUSTER, CONTROLLER);
+  const worker = workOn(queue, () => ({ kind: "done" }));
+  const keys = Array.from({ length: 1_000 }, (_, n) => inTenant(`tenant-${n}`, "only"));
+  await requestMany(queue, keys, "event");
+  await until("all have run", () => worker.closed.length === keys.length);
+  await until("their flows are removed", async () => (await harness.redis.hlen(fair)) < 300);
+  expect(worker.errors).toEqual([]);
+});
+
 test("a new base of tags keeps the order and the limit, also for jobs with the old base", async () => {
   const queue = harness.open();
   const names = queueNames(harness.prefix, CLUSTER, CONTROLLER);

@@ -151,8 +151,11 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
   })) as unknown[];
   return answer;
 };
-const renew = (epoch: number) =>
-  runRaw(harness.redis, renewScript, { args: { leaseMs: LONG_MS }, each: [{ key: hash, epoch }] });
+const renew = (epoch: number, owner = "o1") =>
+  runRaw(harness.redis, renewScript, {
+    args: { leaseMs: LONG_MS },
+    each: [{ key: hash, epoch, owner }],
+  });
 const fields = (...names: string[]) => harness.redis.hmget(hash, ...names);
 /** Waits until a lease of 1 ms has expired by Redis's clock. */
 const leaseIsOver = () =>
@@ -221,6 +224,16 @@ describe("request", () => {
     }
     expect(members).toEqual(["a", "b", "c"].map((name) => MEMBER.replace(/k$/, name)));
     expect(await harness.redis.zrange(index, "0", "-1")).toEqual(members);
+  });
+
+  test.each([
+    { cancelled: { rank: 4 }, next: { rank: 1 }, place: 1 },
+    { cancelled: { rank: 1 }, next: { rank: 4 }, place: 1 },
+  ])("after cancelled $cancelled, $next has place $place", async ({ cancelled, next, place }) => {
+    await request(cancelled);
+    await harness.redis.hset(hash, "pending", "0", "covered", "1", "finished", "1");
+    await request(next);
+    expect(await job()).toEqual({ priority: place, dueAtMs: undefined });
   });
 
   test("keeps the highest comparable version and the newest triggers", async () => {
@@ -470,6 +483,25 @@ describe("end", () => {
     expect((await begin("o2"))?.[0]).toBe(dead === null ? "run" : "dead");
   });
 
+  test.each([
+    { pauseMs: 0, renewed: false },
+    { pauseMs: LONG_MS / 32, renewed: true },
+  ])(
+    "after $pauseMs ms without attempts, the expiry of the list is renewed: $renewed",
+    async ({ pauseMs, renewed }) => {
+      await request();
+      await begin("o1");
+      await end(1, "o1");
+      await harness.redis.pexpire(stream, LONG_MS / 2);
+      const [endedAt] = await fields("endedAt");
+      await harness.redis.hset(hash, "endedAt", Number(endedAt) - pauseMs);
+      await request();
+      await begin("o2");
+      await end(2, "o2");
+      expect((await harness.redis.pttl(stream)) > LONG_MS / 2).toBe(renewed);
+    },
+  );
+
   test("expires a key whose object was deleted, unless it is requested again", async () => {
     await request();
     await begin("o1");
@@ -486,6 +518,8 @@ test("renew extends its own epoch only", async () => {
   expect(await renew(1)).toEqual([1]);
   expect(await begin("o2")).toEqual(["busy", expect.any(Number)]);
   expect(await renew(7)).toEqual([0]);
+  // A failover lost the begin of another attempt, so both have this epoch.
+  expect(await renew(1, "o2")).toEqual([0]);
   await end(1, "o1");
   expect(await renew(1)).toEqual([0]);
 });

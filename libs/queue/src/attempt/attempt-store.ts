@@ -41,6 +41,13 @@ interface NextCall {
   readonly owner: string;
 }
 
+/** Identifies the lease of a running attempt. */
+interface HeldAttempt {
+  readonly id: string;
+  readonly epoch: number;
+  readonly owner: string;
+}
+
 /** The scripts of attempts, as functions. */
 export interface AttemptStore {
   begin(id: string, owner: string): Promise<Begun>;
@@ -53,7 +60,7 @@ export interface AttemptStore {
   /** Returns the priority with which a new event ends the key's backoff, or 0. */
   wake(id: string): Promise<number>;
   /** Returns true for each lease that this worker still holds. */
-  renew(leases: readonly { readonly id: string; readonly epoch: number }[]): Promise<boolean[]>;
+  renew(leases: readonly HeldAttempt[]): Promise<boolean[]>;
 }
 
 export interface AttemptStoreOptions {
@@ -113,7 +120,7 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
     renew: (leases) =>
       runScript(redis, renewScript, {
         args: { leaseMs },
-        each: leases.map(({ id, epoch }) => ({ key: names.keyHash(id), epoch })),
+        each: leases.map(({ id, epoch, owner }) => ({ key: names.keyHash(id), epoch, owner })),
       }),
   };
 }

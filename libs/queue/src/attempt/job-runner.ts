@@ -61,7 +61,11 @@ export class JobRunner {
   constructor(options: JobRunnerOptions) {
     this.#options = options;
     this.#background = new BackgroundCalls(options.work.onError);
-    this.#ahead = createBeginAhead(options.store, () => this.#nextOwner());
+    this.#ahead = createBeginAhead({
+      store: options.store,
+      nextOwner: () => this.#nextOwner(),
+      giveBack: (early) => this.#background.add(this.#giveBack(early)),
+    });
   }
 
   /** Jobs between begin and end. */
@@ -180,7 +184,10 @@ export class JobRunner {
     const { job, token } = taken;
     const { store, keeper, work } = this.#options;
     const { id, owner, begun } = start;
-    const held = keeper.hold({ id, jobId: job.id ?? id, epoch: begun.epoch }, start.askedAtMs);
+    const held = keeper.hold(
+      { id, jobId: job.id ?? id, epoch: begun.epoch, owner },
+      start.askedAtMs,
+    );
     this.#options.onBegan();
     const lease = leaseOf(start, held.controller.signal, () => keeper.check(held));
     const end = await this.#handle(lease);

@@ -27,7 +27,7 @@ afterEach(() => {
   current?.close();
   vi.useRealTimers();
 });
-const lease = (jobId: string) => ({ id: `key-${jobId}`, jobId, epoch: 1 });
+const lease = (jobId: string) => ({ id: `key-${jobId}`, jobId, epoch: 1, owner: "o" });
 
 test("P8: aborts an attempt by the local clock if its lease was not renewed", async () => {
   const { keeper, pass } = start();

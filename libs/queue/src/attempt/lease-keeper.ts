@@ -16,6 +16,7 @@ interface HeldLease {
   readonly id: string;
   readonly jobId: string;
   readonly epoch: number;
+  readonly owner: string;
   readonly controller: AbortController;
   /** Time by which the attempt must be aborted, on the local monotonic clock, in ms. */
   endsAtMs: number;

@@ -44,6 +44,12 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
     return entries.map(decodeAttempt);
   };
 
+  /** Returns the note of a cancelled request. */
+  const readCancellation = async (id: string, number: number): Promise<string | undefined> => {
+    const [member] = await redis.zrangebyscore(names.cancelled(id), number, number);
+    return member?.slice(member.indexOf(" ") + 1);
+  };
+
   /** Returns the narrowest pause of the key. */
   const readPause = async (id: string): Promise<BesideHash["pause"]> => {
     const fields = pauseFieldsOf(id);
@@ -73,9 +79,8 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
       const begun = int(hash["covered"]) >= number;
       const attempts = begun ? await attemptsSince(key, number) : [];
       const state = requestStateOf(requestId, key, number, hash, attempts);
-      const note =
-        hash["cancels"] === "1" ? await redis.hget(names.cancelled(key), String(number)) : null;
-      if (note !== null) return cancelledStateOf(state, note, hash, attempts);
+      const note = hash["cancels"] === "1" ? await readCancellation(key, number) : undefined;
+      if (note !== undefined) return cancelledStateOf(state, note, hash, attempts);
       const pause = state.phase === "waiting" ? await readPause(key) : undefined;
       return pause === undefined ? state : { ...state, paused: decodePause(...pause) };
     },

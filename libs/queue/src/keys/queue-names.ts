@@ -27,7 +27,7 @@ export interface QueueNames {
   readonly aborts: string;
   /** List of operator actions, newest first. */
   readonly actions: string;
-  /** Hash of the cancelled requests of a key. */
+  /** Sorted set of the cancelled requests of a key, by number. */
   readonly cancelled: (id: string) => string;
   /** BullMQ's sorted set of waiting jobs. */
   readonly bullWaiting: string;

@@ -18,12 +18,14 @@ local function newJob(bull, member, data, priority, now, left)
   redis.call('ZADD', bull .. 'prioritized', string.format('%.0f', priority * PRIORITY_UNIT + nextPlace % PRIORITY_UNIT), jobId)
 end
 
--- "raised" if an existing job must change its place; "left" is the number of jobs that the call may still add, including this.
-local function addJob(bull, member, priority, wake, raised, now, left)
+-- "raised" if an existing job must take the place, "isFirst" if it takes the better of both; "left" is the number of jobs that the call may still add, including this.
+local function addJob(bull, member, priority, wake, raised, isFirst, now, left)
   local data, owner = '{"key":"' .. member .. '"}', redis.call('GET', bull .. 'de:' .. member)
   if not owner then return newJob(bull, member, data, priority, now, left) end
   if redis.call('ZSCORE', bull .. 'prioritized', owner) then
-    if raised then setPriority(bull, owner, priority) end
+    if raised or (isFirst and priority < (tonumber(redis.call('HGET', bull .. owner, 'priority')) or 0)) then
+      setPriority(bull, owner, priority)
+    end
     return
   end
   -- It runs, backs off, or no longer exists.

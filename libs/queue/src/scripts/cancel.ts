@@ -7,9 +7,12 @@ import { actionLogPart } from "./action-log.ts";
  */
 export type CancelAnswer = "unknown" | "alreadyFinished" | "cancelled" | "detached" | "aborting";
 
+/** Cancellations kept per key. Unfinished requests are kept beyond that. */
+const KEPT = 200;
+
 const signature = {
   name: "cancel",
-  /** `cancelled` is a hash by number. */
+  /** `cancelled` is sorted by number; a member is the number, a space and the note. */
   keys: ["key", "cancelled", "aborts", "parked", "ageing", "actions"],
   args: {
     member: "text",
@@ -24,11 +27,12 @@ const signature = {
 
 /**
  * Cancels one request. Other requests of the key remain: the key is released, or its attempt aborted, only after every
- * request that it waits or runs for was cancelled.
+ * request that it waits or runs for was cancelled. Of the finished ones, the newest cancellations are kept.
  */
 export const cancelScript: Script<typeof signature, CancelAnswer> = defineScript(signature, {
   lua: readLua(new URL("cancel.lua", import.meta.url)),
   include: [actionLogPart],
+  constants: { KEPT },
   answer: (reply) =>
     replyWord(reply, ["unknown", "alreadyFinished", "cancelled", "detached", "aborting"]),
 });

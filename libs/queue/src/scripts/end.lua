@@ -1,6 +1,7 @@
 local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d),?([^,]*)$'
--- Lists are trimmed and their expiry renewed occasionally; doing so each time would cost as much as the entry.
-local SLACK, REFRESH_EVERY = 8, 8
+-- Lists are trimmed and their expiry renewed occasionally; doing so each time would cost as much as the entry. The expiry of a
+-- list is at most an eighth too early: it is renewed each 8th attempt, and after a pause.
+local SLACK, REFRESH_EVERY, REFRESH_AFTER_MS = 8, 8, retentionMs / 64
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -52,7 +53,7 @@ local function finish(attempt)
     attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = string.match(rest, REST)
   end
   local final = isFinal == '1'
-  local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost')
+  local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost', 'endedAt')
   if h[1] ~= epoch then return { 'fenced', 0 } end
   if anyAbort and redis.call('HGET', aborts, memberOf(key)) == epoch then
     redis.call('HDEL', aborts, memberOf(key))
@@ -79,7 +80,9 @@ local function finish(attempt)
   if isDead == '1' then bury(key, h[3], attempt.entry, versions) end
   local length = redis.call('LPUSH', list, nowText .. '\n' .. attempt.entry)
   if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
-  if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 then redis.call('PEXPIRE', list, retentionMs) end
+  if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 or now - (tonumber(h[5]) or 0) > REFRESH_AFTER_MS then
+    redis.call('PEXPIRE', list, retentionMs)
+  end
   if timerMs ~= '' then redis.call('ZADD', timers, 'LT', now + tonumber(timerMs), memberOf(key)) end
   if outcome == 'gone' then
     redis.call('HSET', key, 'gone', '1')

@@ -23,7 +23,7 @@ const signature = {
   args: {
     /** Attempts kept per key. */
     kept: "number",
-    retentionMs: "text",
+    retentionMs: "number",
   },
   each: {
     /** `list`: of the attempts of the key. */

@@ -9,6 +9,6 @@ import { readLua, type LuaPart } from "@konverge/redis";
  * The classes are separated by a distance in tags, not by rank: a resync yields to the next 1,024 places only.
  *
  * The hash `fair` holds: v, base (tags below it are the past; BullMQ's priorities count from it), rebasedAt, `w:<tenant>`
- * (weights), and `<class>:<tenant>` (the last tag of a flow). Tags only grow.
+ * (weights), `sweptTo` (a cursor over the flows), and `<class>:<tenant>` (the last tag of a flow). Tags only grow.
  */
 export const fairTagPart: LuaPart = { lua: readLua(new URL("fair-tag.lua", import.meta.url)) };

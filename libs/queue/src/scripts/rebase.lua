@@ -1,4 +1,4 @@
-local SWEEP_MS = 3600000
+local MEND_MS = 3600000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local h = redis.call('HMGET', fair, 'v', 'base', 'next', 'rebasedAt')
@@ -15,6 +15,16 @@ local function shouldBe(jobId, from)
   return priorityOf(ask.tag, from, ask.class)
 end
 
+-- A flow that the queue has passed gets the same next tag with and without its field.
+if redis.call('HLEN', fair) > FLOWS_KEPT then
+  local page = redis.call('HSCAN', fair, redis.call('HGET', fair, 'sweptTo') or '0', 'COUNT', FLOWS_KEPT)
+  local passed = {}
+  for i = 1, #page[2], 2 do
+    if string.find(page[2][i], '^%d+:') and tonumber(page[2][i + 1]) <= v then passed[#passed + 1] = page[2][i] end
+  end
+  if #passed > 0 then redis.call('HDEL', fair, unpack(passed)) end
+  redis.call('HSET', fair, 'sweptTo', page[1])
+end
 if not goal then
   if v - base > after then
     goal = math.floor(v) - CLASS_DISTANCE[4]
@@ -34,16 +44,11 @@ if goal then
     end
   end
   if #jobs == limit and moved > 0 then return 1 end
-  -- Flows that the queue has passed are obsolete.
-  local passed, flat = { 'HDEL', fair, 'next' }, redis.call('HGETALL', fair)
-  for i = 1, #flat, 2 do
-    if string.find(flat[i], '^%d+:') and tonumber(flat[i + 1]) <= v and #passed < 5000 then passed[#passed + 1] = flat[i] end
-  end
-  redis.call(unpack(passed))
+  redis.call('HDEL', fair, 'next')
   redis.call('HSET', fair, 'base', goal, 'rebasedAt', now)
   return 1
 end
-if now - (tonumber(h[4]) or -SWEEP_MS) < SWEEP_MS then
+if now - (tonumber(h[4]) or -MEND_MS) < MEND_MS then
   local mended = 0
   for _, jobId in ipairs(redis.call('ZREVRANGE', prioritized, 0, limit - 1)) do
     local priority = shouldBe(jobId, base)

@@ -3,6 +3,9 @@ import { askPart } from "./ask.ts";
 import { fairTagPart } from "./fair-tag.ts";
 import { waitingJobPart } from "./waiting-job.ts";
 
+/** Flows from which those of past namespaces are removed, and how many are examined per call. */
+const FLOWS_KEPT = 200;
+
 const signature = {
   name: "rebase",
   keys: ["fair"],
@@ -22,10 +25,13 @@ const signature = {
  * Keeps BullMQ's priorities below their limit of 2,097,151: far from the base, tags count from a later base, and the
  * priorities of waiting jobs are recomputed in parts, most urgent first, so that the order holds. Jobs that arrive with a
  * priority of the old base (an earlier parked follow-up, a retry) are searched at the end for an hour.
+ *
+ * Also removes the flows of past namespaces and classes, a part of them per call.
  * Returns true while there is more to do at once.
  */
 export const rebaseScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("rebase.lua", import.meta.url)),
+  constants: { FLOWS_KEPT },
   include: [askPart, fairTagPart, waitingJobPart],
   answer: replyFlag,
 });

@@ -78,7 +78,9 @@ local function request(item, left)
 
   local wake = item.news and wakes(key, hold, class, now)
   local raised = class < waiting or (hold ~= '' and class < 3)
-  addJob(bull, member, priorityOf(ask.tag, state.base, ask.class), wake, raised, nowText, left)
+  -- A waiting job that no request waits for has the place of cancelled requests or of a retry.
+  local isFirst = pending == 0
+  addJob(bull, member, priorityOf(ask.tag, state.base, ask.class), wake, raised, isFirst, nowText, left)
   return { number, pending > 0 and 1 or 0 }
 end
 
