@@ -70,7 +70,12 @@ export const runWaitQuerySchema = z.strictObject({
     .optional(),
 });
 
-const failure = z.object({ code: z.string(), message: z.string() });
+const failure = z.object({
+  code: z.string(),
+  message: z.string(),
+  /** Where it was thrown, as `at function (file:line:column)`; of the error, then of its causes. */
+  frames: z.array(z.string()).optional(),
+});
 const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo", "wait"]);
 const runFields = {
   id: z.string(),

@@ -1,3 +1,4 @@
+export { framesOf, typeOfError } from "./error-frames.ts";
 export { formatApiVersion, parseApiVersion } from "./api-object.ts";
 export type {
   ApiObject,

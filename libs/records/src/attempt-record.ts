@@ -101,6 +101,8 @@ export const attemptRecordSchema = z.object({
       /** Reason of the API server. */
       reason: z.string().optional(),
       message: z.string(),
+      /** Where it was thrown, as `at function (file:line:column)`; of the error, then of its causes. */
+      frames: z.array(z.string()).optional(),
     })
     .optional(),
   writes: z.array(write),

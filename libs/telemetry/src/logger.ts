@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { pino, stdTimeFunctions, type DestinationStream, type Logger } from "pino";
+import { pino, stdSerializers, stdTimeFunctions, type DestinationStream, type Logger } from "pino";
 
 export interface LoggerOptions {
   /** The part of Konverge: `worker`, `api`, ... */
@@ -37,6 +37,8 @@ export function createLogger(options: LoggerOptions): Logger {
     base: { service, version, instance: `${hostname()}-${process.pid}` },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    // A plain object is the redacted form of an error, with its real type.
+    serializers: { err: (err: Error) => (err instanceof Error ? stdSerializers.err(err) : err) },
     redact: { paths: REDACTED, censor: "(redacted)" },
   };
   return destination === undefined ? pino(settings) : pino(settings, destination);

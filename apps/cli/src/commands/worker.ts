@@ -37,6 +37,7 @@ export function addWorkerCommand(program: Command): void {
       "\nStart any number of workers. SIGTERM and SIGINT drain the worker: running attempts may finish within KONVERGE_SHUTDOWN_GRACE. A second signal aborts\nthem, a third ends the process immediately.",
     )
     .action(async ({ config: path, role }: WorkerFlags) => {
+      traceErrors();
       const env = role === undefined ? process.env : { ...process.env, KONVERGE_ROLE: role };
       const { startWorkerProcess } = await import("@konverge/worker");
       const { config, settings } = await loadWorkerConfig(path, env);
@@ -58,4 +59,13 @@ export function addWorkerCommand(program: Command): void {
       });
     }),
   );
+}
+
+/** Frames between a handler and the call that failed are Konverge's; with 10 in all, the handler's would be missing. */
+const STACK_FRAMES = 40;
+
+/** Makes errors show where the code of handlers threw them, in its sources if they have source maps. */
+function traceErrors(): void {
+  Error.stackTraceLimit = Math.max(Error.stackTraceLimit, STACK_FRAMES);
+  process.setSourceMapsEnabled(true);
 }

@@ -17,6 +17,12 @@ const KNOWN_MESSAGES = [
   "controller versions differ between workers",
 ];
 
+interface LoggedError {
+  readonly message?: string;
+  /** Where it was thrown. */
+  readonly frames?: readonly string[];
+}
+
 /**
  * Formats a line of a worker: JSON log lines as level, message and fields; other output unchanged. Undefined for messages
  * that are not shown.
@@ -30,8 +36,8 @@ export function toText(line: string): string | undefined {
   const shown = Object.entries(fields)
     .filter(([name]) => !LEFT_OUT.includes(name))
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
-  const { message: why } = (fields["err"] ?? {}) as { readonly message?: string };
-  return oneLine(
+  const { message: why, frames = [] } = (fields["err"] ?? {}) as LoggedError;
+  const text = oneLine(
     [
       ...(level === "info" ? [] : [level]),
       message,
@@ -39,4 +45,5 @@ export function toText(line: string): string | undefined {
       ...(why === undefined ? [] : [`: ${why}`]),
     ].join(" "),
   );
+  return [text, ...frames.map((frame) => `    ${oneLine(frame)}`)].join("\n");
 }

@@ -93,6 +93,7 @@ export function attemptDetails(attempt: AttemptRecord): string {
     rows.push([created ? "started" : "found", `run ${id}`]);
   }
   if (error !== undefined) rows.push(["error", `${error.code}: ${error.message}`]);
+  for (const frame of error?.frames ?? []) rows.push(["", frame]);
   if (attempt.traceId !== undefined) rows.push(["trace", attempt.traceId]);
   const lines = [fields(rows)];
   for (const { kind, by, reason } of triggers) {

@@ -63,6 +63,7 @@ export function runDetails(run: RunDetail): string {
   for (const { name, by: sender, at } of run.unconsumedSignals ?? []) {
     rows.push(["unconsumed", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
   }
+  for (const frame of run.error?.frames ?? []) rows.push(["", frame]);
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
   if (result !== undefined) rows.push(["result", JSON.stringify(result)]);
   if (run.endedAt !== undefined) rows.push(["ended", `${run.endedAt} (${age(run.endedAt)})`]);

@@ -126,7 +126,7 @@ export class AttemptReporter {
       waitMs: waits,
       durationMs,
       ...(fenced ? { fenced } : {}),
-      ...defined({ err: error }),
+      ...defined({ err: error && loggedError(error) }),
     };
     if (error !== undefined && outcome !== "conflict") {
       this.#log.warn(fields, "reconcile failed");
@@ -136,6 +136,17 @@ export class AttemptReporter {
     if (changedNothing && endedWell(outcome)) this.#log.debug(fields, "reconciled");
     else this.#log.info(fields, "reconciled");
   }
+}
+
+/** The error in the form of pino: its frames as a stack. */
+function loggedError(error: NonNullable<AttemptRecord["error"]>): object {
+  const { frames = [] } = error;
+  const head = `${error.code}: ${error.message}`;
+  return {
+    type: error.code,
+    ...error,
+    stack: [head, ...frames.map((line) => `    ${line}`)].join("\n"),
+  };
 }
 
 function conflictCount({ writes, conflicts }: AttemptRecord): number {

@@ -2,8 +2,8 @@ import {
   defined,
   findCause,
   isKonvergeError,
+  typeOfError,
   resourceId,
-  type Outcome,
   type Trigger,
 } from "@konverge/core";
 import { findTakenFields, isKubeApiError, type ConflictRecord } from "@konverge/kube";
@@ -46,7 +46,7 @@ export function buildRecord(
     outcome: outcome.kind,
     ...("afterMs" in outcome ? { afterMs: Math.round(outcome.afterMs) } : {}),
     ...("cause" in outcome ? { cause: outcome.cause.slice(0, 200) } : {}),
-    ...defined({ error: errorOf(outcome) }),
+    ...defined({ error: errorOf(run) }),
     writes: landed.map(({ record }) => record),
     conflicts: trace.conflicts
       .filter((conflict) => !settled.has(conflict))
@@ -143,13 +143,18 @@ function conflictRecord({ readVersion, foundVersion, competingWriters, waitedMs 
 }
 
 /** The message is safe: the attempt has redacted it. */
-function errorOf(outcome: Outcome): AttemptRecord["error"] {
+function errorOf({ outcome, frames }: AttemptRun): AttemptRecord["error"] {
   if (!("error" in outcome) || outcome.error === undefined) return undefined;
   const { error } = outcome;
   const ours = findCause(error, isKonvergeError);
-  const code = ours?.code ?? error.name;
+  const code = ours?.code ?? typeOfError(error);
   const reason = isKubeApiError(ours) && ours.reason !== "" ? { reason: ours.reason } : {};
-  return { code, ...reason, message: error.message.slice(0, 500) };
+  return {
+    code,
+    ...reason,
+    message: error.message.slice(0, 500),
+    ...defined({ frames: frames && [...frames] }),
+  };
 }
 
 /** Without the versions of watches, which only the attempt needs. */

@@ -1,4 +1,11 @@
-import { defined, findCause, isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
+import {
+  defined,
+  findCause,
+  isKonvergeError,
+  KonvergeError,
+  typeOfError,
+  type ErrorCode,
+} from "@konverge/core";
 import { isKubeApiError, KubeApiError, type AttemptSecrets } from "@konverge/kube";
 
 /** Errors with a text by Konverge, which contains objects, fields and times, never values. */
@@ -25,7 +32,7 @@ export interface RedactErrorOptions {
 /** Redacts an error for Redis, logs, traces and pages (P12). Its message, name and code are short. */
 export function redactError(error: Error, options: RedactErrorOptions): Error {
   const { secrets, sensitiveKind } = options;
-  const name = wordOf(error.name, secrets) ?? "Error";
+  const name = wordOf(typeOfError(error), secrets) ?? "Error";
   const code = "code" in error ? wordOf(error.code, secrets) : undefined;
   if (sensitiveKind !== undefined) {
     const message = ownText(error, options) ?? `withheld: a ${sensitiveKind} is sensitive`;
@@ -33,8 +40,14 @@ export function redactError(error: Error, options: RedactErrorOptions): Error {
   }
   const message = cut(secrets.scrub(error.message));
   const isFit =
-    message === error.message && name === error.name && (!("code" in error) || code === error.code);
+    message === error.message &&
+    isName(error.name, secrets) &&
+    (!("code" in error) || code === error.code);
   return isFit ? error : rebuilt(error, { message, name, code });
+}
+
+function isName(name: unknown, secrets: AttemptSecrets): boolean {
+  return wordOf(name, secrets) === name;
 }
 
 /** Accepts a name or code only if it has the form of one, since code that throws can set any text. */

@@ -1,4 +1,4 @@
-import { KonvergeError, sleepMs, type ApiObject, type Outcome } from "@konverge/core";
+import { framesOf, KonvergeError, sleepMs, type ApiObject, type Outcome } from "@konverge/core";
 import { AttemptCancelledError } from "@konverge/queue";
 import type { AttemptTrace } from "../access/attempt-trace.ts";
 import type { Attempt } from "../access/attempt.ts";
@@ -15,6 +15,8 @@ export interface AttemptRun {
   readonly trace: AttemptTrace;
   /** The object as read at the start; undefined if it does not exist or could not be read. */
   readonly object: ApiObject | undefined;
+  /** Where the error of the outcome was thrown, as lines of code. */
+  readonly frames?: readonly string[];
   /** Time during which the event loop of this process was blocked, in ms. */
   readonly eventLoopBlockedMs?: number;
 }
@@ -39,6 +41,7 @@ export async function runAttempt(attempt: Attempt, loop: LoopWatch): Promise<Att
       outcome: withSafeError(afterwards(outcome, trace), redact),
       trace,
       object: attempt.object,
+      ...frameFields(outcome, trace),
       ...(eventLoopBlockedMs > 0 ? { eventLoopBlockedMs } : {}),
     };
   } finally {
@@ -100,6 +103,14 @@ function abortOutcome({ lease, signal }: Attempt, ending: Outcome | undefined): 
 function withSafeError(outcome: Outcome, redact: (error: Error) => Error): Outcome {
   if (!("error" in outcome) || outcome.error === undefined) return outcome;
   return { ...outcome, error: redact(outcome.error) };
+}
+
+/** A conflict is no fault of the code. Function names may be computed from values, so they are scrubbed too. */
+function frameFields(outcome: Outcome, { secrets }: AttemptTrace): Pick<AttemptRun, "frames"> {
+  if (!("error" in outcome) || outcome.error === undefined || outcome.kind === "conflict")
+    return {};
+  const frames = framesOf(outcome.error).map((line) => secrets.scrub(line));
+  return frames.length === 0 ? {} : { frames };
 }
 
 /** A deferral takes precedence over the result of the handler. */

@@ -23,7 +23,7 @@ export function errorOfThrown(thrown: unknown): Error {
       ? message
       : `${message.slice(0, MAX_MESSAGE)}... (${message.length} characters)`;
     const readable = new Error(text + parts, { cause });
-    return Object.assign(readable, { name: name.slice(0, 100) });
+    return Object.assign(readable, { name: name.slice(0, 100), stack: thrown.stack });
   } catch {
     return invalid("an object that throws when read");
   }

@@ -12,10 +12,12 @@ export function isEndStatus(status: string): status is EndStatus {
 /** The kind of a journal entry. If the code finds another kind under a recorded name, the code has changed. */
 export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo" | "wait";
 
-/** The stored part of a step's, run's or child's error: no stack, no cause. */
+/** The stored part of a step's, run's or child's error. */
 export interface Failure {
   readonly code: string;
   readonly message: string;
+  /** Where it was thrown, as `at function (file:line:column)`; of the error, then of its causes. */
+  readonly frames?: string[];
 }
 
 /** A journal entry: written once, never changed. */

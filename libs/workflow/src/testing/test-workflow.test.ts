@@ -230,3 +230,23 @@ test("a schema whose result cannot be recorded fails the run", async () => {
     error: { message: expect.stringContaining("/at is an instance of Date") as string },
   });
 });
+
+test("a failed run shows where its function and its step failed", async () => {
+  function dump(): never {
+    throw new TypeError("no disk");
+  }
+  const failing = defineWorkflow("failing", { version: 1 }, async function backUp(w) {
+    await w.step("dump", () => dump(), { retry: { attempts: 1 } });
+  });
+  const t = testWorkflow(failing, undefined);
+  const { error } = await t.settle();
+  const place = expect.stringMatching(
+    /^at (async )?(dump|backUp) \(.*test-workflow\.test\.ts:\d+:\d+\)$/,
+  );
+  expect(error).toMatchObject({ code: "step_failed" });
+  expect(error?.frames).toEqual(expect.arrayContaining([place, "caused by TypeError"]));
+  expect((await t.steps()).get("dump")?.error).toMatchObject({
+    code: "TypeError",
+    frames: expect.arrayContaining([expect.stringMatching(/^at dump \(/)]) as string[],
+  });
+});

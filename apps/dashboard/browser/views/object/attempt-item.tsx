@@ -1,5 +1,6 @@
 import type { AttemptRecord } from "@konverge/records";
 import { formatMs, plural } from "../../parts/format.ts";
+import { Frames } from "../../parts/frames.tsx";
 import { Outcome, Status } from "../../parts/status.tsx";
 import { Clock } from "../../parts/time.tsx";
 import { AttemptBar, spanOf, timesOf } from "./attempt-bar.tsx";
@@ -55,6 +56,7 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
                 <code>{error.code}</code>
                 {error.reason === undefined ? null : <span class="dim"> {error.reason}</span>}
                 <div>{error.message}</div>
+                <Frames of={error.frames} />
               </div>
             )}
             {record.hints?.map(({ code, message }) => (

@@ -2,6 +2,7 @@ import type { RunDetail } from "@konverge/contracts";
 import { viewHref } from "../../state/cluster.ts";
 import { runHref } from "../../state/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
+import { Frames } from "../../parts/frames.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { idOf } from "../../api/run-id.ts";
@@ -92,6 +93,7 @@ function RunNotes({ run }: { readonly run: RunDetail }) {
       {status !== "failed" || error === undefined ? null : (
         <div class="note bad">
           <code>{error.code}</code> <span>{error.message}</span>
+          <Frames of={error.frames} />
         </div>
       )}
       {warnings.map(({ code, message }) => (

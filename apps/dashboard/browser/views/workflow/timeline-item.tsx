@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { runHref } from "../../state/router.ts";
 import { formatMs, plural } from "../../parts/format.ts";
+import { Frames } from "../../parts/frames.tsx";
 import { Json } from "../../parts/json.tsx";
 import { Status, type Tone } from "../../parts/status.tsx";
 import { Clock, Time } from "../../parts/time.tsx";
@@ -128,6 +129,7 @@ function RowDetails({ row }: { readonly row: TimelineRow }) {
       {error === undefined ? null : (
         <Detail title="Error">
           <code>{error.code}</code> {error.message}
+          <Frames of={error.frames} />
         </Detail>
       )}
       {rejected.map((rejection, index) => (
