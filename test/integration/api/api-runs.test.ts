@@ -88,7 +88,7 @@ test("fails a run with invalid input and names the field", async () => {
   await work(approved);
   const { path } = await start(call, { input: { name: 7 } });
   const { error, steps } = await inStatus(call, path, "failed");
-  expect(error).toEqual({
+  expect(error).toMatchObject({
     code: "invalid_request",
     message: 'the input of "approved" does not fit its schema: name: write a text',
   });
