@@ -7,6 +7,7 @@ import { z } from "zod";
 import { Admission } from "./http/admission.ts";
 import { answerUnserved } from "./http/answer-unserved.ts";
 import { auditRoutes } from "./routes/audit-routes.ts";
+import { atMostEvery } from "./access/at-most-every.ts";
 import { createAuthenticator, type ApiEnv, type Authenticator } from "./access/authenticate.ts";
 import { isUnrestricted, type Caller } from "./access/caller.ts";
 import { dashboardPages, type PageFrame } from "./pages/dashboard-pages.ts";
@@ -174,19 +175,6 @@ function routesOf(
   ];
   routes.push(describeRoute(routes));
   return routes;
-}
-
-/** Shares the calls of `read` within an interval, and their result. */
-function atMostEvery<T>(intervalMs: number, read: () => Promise<T>): () => Promise<T> {
-  let shared: Promise<T> | undefined;
-  let sharedUntilMs = 0;
-  return () => {
-    if (shared === undefined || performance.now() > sharedUntilMs) {
-      shared = read();
-      sharedUntilMs = performance.now() + intervalMs;
-    }
-    return shared;
-  };
 }
 
 /** Serves errors, probes, the page of error codes and security headers. */

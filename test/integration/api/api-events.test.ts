@@ -281,12 +281,76 @@ test.each([
   ]);
 });
 
-test("rejects connections over the limit with Retry-After", async () => {
-  const { call } = serve();
+test("rejects connections over the limits per caller and process with Retry-After", async () => {
+  const { call } = serve({ isLoopback: false });
+  const headers: Record<string, string>[] = [];
+  for (const name of ["a", "b", "c", "d", "e"]) {
+    const { token } = await access.tokens.create({ name, role: "viewer", scope: {} }, "ada");
+    headers.push({ authorization: `Bearer ${token}` });
+  }
+  const [first = {}, , , , last = {}] = headers;
   const open: Response[] = [];
-  for (let i = 0; i < 200; i++) open.push(await call("/v1/events"));
-  const refused = await call("/v1/events");
+  const fill = async (own: Record<string, string>) => {
+    for (let i = 0; i < 50; i++) open.push(await call("/v1/events", { headers: own }));
+  };
+  await fill(first);
+  const refused = await call("/v1/events", { headers: first });
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "10"]);
+  for (const own of headers.slice(1, 4)) await fill(own);
+  expect((await call("/v1/events", { headers: last })).status).toBe(429);
   await open[0]?.body?.cancel();
+  expect((await call("/v1/events", { headers: last })).status).toBe(200);
+});
+
+test("HEAD opens no stream", async () => {
+  const { call } = serve();
+  for (let i = 0; i < 250; i++) {
+    const response = await call("/v1/events", { method: "HEAD" });
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  }
   expect((await call("/v1/events")).status).toBe(200);
+});
+
+test("a forged Last-Event-ID shows no older changes to others than admins", async () => {
+  const { follow } = serve({ isLoopback: false });
+  const old = { action: "pause", by: "ada", cluster: "default", reason: "secret-plan" };
+  // Half an hour old, as its ID shows.
+  const id = `${Date.now() - 30 * 60_000}-0`;
+  await harness.redis.xadd(`${harness.prefix}:audit`, id, "e", JSON.stringify(old));
+  await access.audit.write({ action: "resume", by: "ada", cluster: "default" });
+  const as = async (role: "viewer" | "operator" | "admin", scope = {}) => {
+    const name = `${role}-${Object.keys(scope).length}`;
+    const { token } = await access.tokens.create({ name, role, scope }, "ada");
+    const headers = { authorization: `Bearer ${token}`, "last-event-id": "0-0.0-0.0" };
+    const seen = await follow("", headers);
+    await until("the new change", () => seen.text().includes('"resume"'));
+    return seen.text().includes("secret-plan");
+  };
+  expect(await as("viewer")).toBe(false);
+  expect(await as("operator")).toBe(false);
+  expect(await as("admin", { namespaces: ["demo"] })).toBe(false);
+  expect(await as("admin")).toBe(true);
+});
+
+test("a revoked token ends a stream that is never idle", async () => {
+  const { follow } = serve({ isLoopback: false, heartbeatMs: 3_600_000 });
+  const { token } = await access.tokens.create({ name: "t", role: "viewer", scope: {} }, "ada");
+  const seen = await follow("", { authorization: `Bearer ${token}` });
+  let hasEnded = false;
+  void seen.ended.then(() => (hasEnded = true));
+  await finish(range(1, 200));
+  await access.tokens.revoke("t");
+  await until("it ends", async () => {
+    await finish(range(1, 5));
+    return hasEnded;
+  });
+  expect(seen.text()).not.toContain("heartbeat");
+});
+
+test("an expired token ends an idle stream without a heartbeat", async () => {
+  const { follow } = serve({ isLoopback: false, heartbeatMs: 3_600_000 });
+  const short = { name: "t", role: "viewer", scope: {}, ttlMs: 3_000 } as const;
+  const { token } = await access.tokens.create(short, "ada");
+  const seen = await follow("", { authorization: `Bearer ${token}` });
+  await expect(seen.ended).resolves.toBeUndefined();
 });

@@ -6,6 +6,7 @@ import { getCookie } from "hono/cookie";
 import type { Caller } from "./caller.ts";
 import { digest } from "./digest.ts";
 import { isLoopbackHost } from "./is-loopback.ts";
+import { atMostEvery } from "./at-most-every.ts";
 import { isExpired, type TokenStore } from "./token-store.ts";
 
 /** The context of authenticated routes. */
@@ -17,6 +18,8 @@ export const SESSION_COOKIE = "konverge_session";
 /** Longest time that a revoked token remains valid. */
 const REMEMBERED_MS = 1_000;
 const MOST_REMEMBERED = 1_000;
+/** Interval between reads of the list of tokens for open streams and waits. */
+const VALID_MS = 500;
 const REFUSALS: readonly ErrorCode[] = ["unauthorized", "forbidden"];
 const SAFE: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 /** Headers that proxies add. A proxied request may come from another machine. */
@@ -95,6 +98,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     if (!SAFE.includes(req.method)) demandSameOrigin(context, "unknown");
     return { id: "local", name: "local", role: "admin", scope: {}, via: "local" };
   };
+  const readValid = atMostEvery(VALID_MS, async () => {
+    const views = await tokens.list();
+    return new Map(views.map((view) => [view.id, view]));
+  });
   return {
     middleware: async (context, next) => {
       context.set("caller", await callerOf(context));
@@ -111,7 +118,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     verify,
     async isStillValid({ id, via }) {
       if (via === "local" || via === "process" || id === "admin") return true;
-      return (await tokens.list()).some((view) => view.id === id && !isExpired(view));
+      const view = (await readValid()).get(id);
+      return view !== undefined && !isExpired(view);
     },
   };
 }

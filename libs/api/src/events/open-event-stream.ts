@@ -7,13 +7,15 @@ const MOST_BUFFERED = 5_000;
 /** Heartbeats keep proxies from closing an idle connection and detect lost readers. */
 const HEARTBEAT_MS = 15_000;
 const RETRY_MS = 2_000;
+/** Interval between checks of the caller's token. */
+const CHECK_MS = 500;
 
 export interface EventStreamOptions {
   readonly feed: EventFeed;
   /** `Last-Event-ID`. Default: now. */
   readonly from: EventCursor | undefined;
   readonly isWanted: (event: PlacedEvent) => boolean;
-  /** Checked with each heartbeat. A caller whose token has ended is disconnected. */
+  /** Checked twice a second, however much the reader reads. A caller whose token has ended is disconnected. */
   readonly isAllowed: () => Promise<boolean>;
   /** Disconnects a reader that does not read. */
   readonly hangUp: () => void;
@@ -46,6 +48,7 @@ export async function openEventStream(
     isOpen = false;
     subscription.end();
     clearInterval(heart);
+    clearInterval(check);
     signal.removeEventListener("abort", end);
     buffer.length = 0;
     onEnd();
@@ -61,6 +64,12 @@ export async function openEventStream(
     wake();
   }, heartbeatMs);
   heart.unref();
+  const check = setInterval(() => {
+    // While Redis is unavailable, no events arrive either.
+    const isAllowedNow = isAllowed().catch(() => true);
+    void isAllowedNow.then((isValid) => (isValid ? undefined : cut()));
+  }, CHECK_MS);
+  check.unref();
   signal.addEventListener("abort", end, { once: true });
 
   /** Reads the missed events up to the first live one. */
@@ -91,7 +100,6 @@ export async function openEventStream(
       wake = resolve;
       await promise;
       if (!isOpen || buffer.length > 0) continue;
-      if (!(await isAllowed())) break;
       yield ": heartbeat\n\n";
     }
   }

@@ -2,8 +2,8 @@ import { eventQuerySchema, streamEventSchema, type EventQuery } from "@konverge/
 import { defined, KonvergeError } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type { Context } from "hono";
-import { demandSome, touches, type Caller } from "../access/caller.ts";
-import { parseCursor } from "../events/event-cursor.ts";
+import { demandSome, isUnrestricted, touches, type Caller } from "../access/caller.ts";
+import { isBehind, parseCursor, type EventCursor } from "../events/event-cursor.ts";
 import { createEventFeed, type EventFeed } from "../events/event-feed.ts";
 import { createEventSource, type PlacedEvent } from "../events/event-source.ts";
 import { openEventStream } from "../events/open-event-stream.ts";
@@ -11,6 +11,9 @@ import type { QueueAccess } from "../queues/queue-access.ts";
 import { route, type Route } from "../http/route.ts";
 
 const MOST_CONNECTIONS = 200;
+const MOST_OF_CALLER = 50;
+/** Only admins read older changes, because these are entries of the audit log. */
+const CHANGES_REPLAYED_MS = 10 * 60_000;
 const COME_AGAIN_MS = 10_000;
 
 export interface EventRoutesOptions {
@@ -26,7 +29,7 @@ export interface EventRoutesOptions {
 export function eventRoutes(options: EventRoutesOptions): Route[] {
   const { access, guards, isStillValid, onError, signal, heartbeatMs } = options;
   const feeds = new Map<string, EventFeed>();
-  let connections = 0;
+  const connections = new Connections();
 
   const feedOf = async (cluster: string): Promise<EventFeed> => {
     const known = feeds.get(cluster);
@@ -37,9 +40,12 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
     feeds.set(cluster, feed);
     return feed;
   };
-  const open = async (context: Context, caller: Caller, query: EventQuery) => {
+  const open = async (
+    context: Context,
+    { caller, query, onEnd }: { caller: Caller; query: EventQuery; onEnd: () => void },
+  ) => {
     const last = context.req.header("last-event-id");
-    const from = last === undefined ? undefined : parseCursor(last);
+    const from = last === undefined ? undefined : startOf(parseCursor(last), caller);
     const feed = await feedOf(query.cluster);
     const { outgoing } = (context.env ?? {}) as { outgoing?: { destroy(): void } };
     return await openEventStream({
@@ -49,7 +55,7 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
       isWanted: (event) => touches(caller.scope, event.place) && isAskedFor(query, event),
       isAllowed: () => isStillValid(caller),
       hangUp: () => outgoing?.destroy(),
-      onEnd: () => connections--,
+      onEnd,
       signal,
       ...defined({ heartbeatMs }),
     });
@@ -69,26 +75,58 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
       problems: ["not_found"],
       async handle({ query, caller, context }) {
         demandSome(caller, query);
-        if (connections >= MOST_CONNECTIONS) {
-          const detail = `limit of ${MOST_CONNECTIONS} event streams per process reached`;
-          throw new KonvergeError("rate_limited", detail, { retryAfterMs: COME_AGAIN_MS });
-        }
-        connections++;
-        const body = await open(context, caller, query).catch((error: unknown) => {
-          connections--;
+        const headers = {
+          "content-type": "text/event-stream",
+          "cache-control": "no-store",
+          // Disables the response buffering of proxies.
+          "x-accel-buffering": "no",
+        };
+        // A stream for HEAD would have no reader.
+        if (context.req.method === "HEAD") return new Response(null, { headers });
+        const onEnd = connections.add(caller);
+        const body = await open(context, { caller, query, onEnd }).catch((error: unknown) => {
+          onEnd();
           throw error;
         });
-        return new Response(body, {
-          headers: {
-            "content-type": "text/event-stream",
-            "cache-control": "no-store",
-            // Disables the response buffering of proxies.
-            "x-accel-buffering": "no",
-          },
-        });
+        return new Response(body, { headers });
       },
     }),
   ];
+}
+
+/** The open event streams of a process. */
+class Connections {
+  readonly #ofCaller = new Map<string, number>();
+  #all = 0;
+
+  /** Returns the function that ends the connection. @throws KonvergeError `rate_limited` */
+  add({ id }: Caller): () => void {
+    const own = this.#ofCaller.get(id) ?? 0;
+    if (own >= MOST_OF_CALLER || this.#all >= MOST_CONNECTIONS) {
+      const [most, per] =
+        own >= MOST_OF_CALLER ? [MOST_OF_CALLER, "caller"] : [MOST_CONNECTIONS, "process"];
+      const detail = `limit of ${most} event streams per ${per} reached`;
+      throw new KonvergeError("rate_limited", detail, { retryAfterMs: COME_AGAIN_MS });
+    }
+    this.#all++;
+    this.#ofCaller.set(id, own + 1);
+    let isOpen = true;
+    return () => {
+      if (!isOpen) return;
+      isOpen = false;
+      this.#all--;
+      const left = (this.#ofCaller.get(id) ?? 1) - 1;
+      if (left === 0) this.#ofCaller.delete(id);
+      else this.#ofCaller.set(id, left);
+    };
+  }
+}
+
+/** Returns where a caller continues. A cursor is not secret, so a caller can make one for any time. */
+function startOf(cursor: EventCursor, caller: Caller): EventCursor {
+  if (caller.role === "admin" && isUnrestricted(caller)) return cursor;
+  const oldest = `${Date.now() - CHANGES_REPLAYED_MS}-0`;
+  return isBehind(oldest, cursor.change) ? { ...cursor, change: oldest } : cursor;
 }
 
 function isAskedFor(query: EventQuery, { event, place, name }: PlacedEvent): boolean {
