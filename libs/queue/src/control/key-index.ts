@@ -69,9 +69,14 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
         const from = cursor;
         const read = async () => {
           const ids = await page(set, from);
-          return { ids, found: await summaries(ids.filter(matches)) };
+          const matching = ids.filter(matches);
+          // Without a phase to compare, no more keys are read than returned.
+          const isEach = phase === undefined || phase === "deadLettered";
+          const chosen = isEach ? matching.slice(0, limit - items.length) : matching;
+          const rest = matching[chosen.length];
+          return { ids, found: await summaries(chosen), left: rest && chosen.at(-1) };
         };
-        const { ids, found } = await (turn === undefined ? read() : turn(read));
+        const { ids, found, left } = await (turn === undefined ? read() : turn(read));
         looked += ids.length;
         onScanned?.(ids.length);
         for (const summary of found) {
@@ -79,9 +84,9 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
           items.push(summary);
           if (items.length === limit) return { items, next: summary.key };
         }
-        const last = ids.at(-1);
-        if (last === undefined || ids.length < PAGE) return { items };
-        cursor = seek(last, namespaces);
+        const last = left ?? ids.at(-1);
+        if (last === undefined || (left === undefined && ids.length < PAGE)) return { items };
+        cursor = left ?? seek(last, namespaces);
       }
       return { items, next: cursor };
     },

@@ -1,0 +1,163 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startRedis, type RunningRedis } from "@konverge/apiserver";
+import { formatKey, type ObjectKey } from "@konverge/core";
+import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import { runScript } from "@konverge/redis";
+import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
+import { ageScript } from "../../../libs/queue/src/scripts/age.ts";
+import { pumpScript } from "../../../libs/queue/src/scripts/pump.ts";
+import { rebaseScript } from "../../../libs/queue/src/scripts/rebase.ts";
+import { countCosts, type RedisCosts } from "../../support/redis-entries.ts";
+import { until } from "../../support/until.ts";
+import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "./queue-harness.ts";
+
+/** Waiting keys of two queues. A scan of all of them would cost ten times as much in the second one. */
+const [SMALL, LARGE] = [300, 3_000];
+/** A page of the index has 500 keys, more than the small queue. */
+const PAGE_REST = 500 - SMALL;
+/** Tolerated difference of attempts: BullMQ's blocking reads and its search for stalled jobs, which depend on time. */
+const NOISE = 60;
+const ROUNDS = [pumpScript.sha, ageScript.sha, rebaseScript.sha];
+const NOT_DUE_MS = 3_600_000;
+const trigger = { kind: "watch", by: "test" } as const;
+
+let server: RunningRedis;
+let redis: Redis;
+const queues: WorkQueue[] = [];
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.url);
+});
+afterAll(async () => {
+  await Promise.all(queues.map((queue) => queue.close()));
+  redis.disconnect();
+  await server.stop();
+});
+
+/** Each key in one of a hundred namespaces. */
+const waitingKey = (index: number): ObjectKey => ({
+  ...keyOf(`key-${index}`),
+  namespace: `tenant-${index % 100}`,
+});
+
+let opened = 0;
+async function openWith(waiting: number): Promise<WorkQueue> {
+  const prefix = `costs-${(opened += 1)}`;
+  const common = { redis: { url: server.url }, prefix, cluster: CLUSTER, controller: CONTROLLER };
+  const queue = createWorkQueue(common);
+  queues.push(queue);
+  await Promise.all(
+    Array.from({ length: waiting }, (_, index) => queue.submit(waitingKey(index), trigger)),
+  );
+  return queue;
+}
+
+const counted = (work: () => Promise<unknown>) =>
+  countCosts({ redis, url: server.url }, work, ROUNDS);
+
+/** The costs of the same work with few and with many waiting keys. */
+async function compare(
+  work: (queue: WorkQueue) => Promise<unknown>,
+): Promise<{ readonly small: RedisCosts; readonly large: RedisCosts }> {
+  const [few, many] = [await openWith(SMALL), await openWith(LARGE)];
+  return { small: await counted(() => work(few)), large: await counted(() => work(many)) };
+}
+
+describe("costs do not grow with the number of waiting keys:", () => {
+  test.each<[string, (queue: WorkQueue) => Promise<unknown>]>([
+    ["a request of a new key", (queue) => queue.request(keyOf("new"), trigger)],
+    ["a request that joins", (queue) => queue.request(waitingKey(7), trigger)],
+    [
+      "a request by a user, which moves the key forward",
+      (queue) => queue.request(waitingKey(8), { kind: "http" }, { class: "interactive" }),
+    ],
+    ["a timer", (queue) => queue.requestAt(waitingKey(9), Date.now() + 3_600_000)],
+    ["the state of a key", (queue) => queue.getKey(waitingKey(10))],
+    ["the state of a request", (queue) => queue.getRequest(`${formatKey(waitingKey(11))}@1`)],
+    ["the counts", (queue) => queue.counts()],
+    ["the age of the queue's head", (queue) => queue.headAgeMs()],
+    ["the check for data loss", (queue) => queue.incarnation()],
+    ["a page of keys", (queue) => queue.control.listKeys({ limit: 50 })],
+    [
+      "a page of dead-lettered keys",
+      (queue) => queue.control.listKeys({ phase: "deadLettered", limit: 50 }),
+    ],
+    [
+      "a cancellation",
+      (queue) =>
+        queue.control.cancel(`${formatKey(waitingKey(12))}@1`, { by: "test", reason: "test" }),
+    ],
+  ])("%s", async (_what, work) => {
+    const { small, large } = await compare(work);
+    expect(large.calls).toBe(small.calls);
+    expect(large.entries).toBeLessThanOrEqual(small.entries + PAGE_REST);
+  });
+
+  test("attempts, from the fetch to the end", async () => {
+    const ATTEMPTS = 25;
+    const { small, large } = await compare(async (queue) => {
+      const held = hold();
+      const worker = workOn(
+        queue,
+        async () => {
+          if (worker.started.length > ATTEMPTS) await held.wait();
+          return { kind: "done" };
+        },
+        { concurrency: 1 },
+      );
+      await until("the attempts", () => worker.started.length === ATTEMPTS + 1);
+      held.release();
+      worker.pause();
+    });
+    expect(large.calls).toBeLessThanOrEqual(small.calls + NOISE);
+    expect(large.entries).toBeLessThanOrEqual(small.entries + NOISE);
+  });
+
+  test("a round of the elected process", async () => {
+    const round = async (prefix: string) => {
+      const names = queueNames(prefix, CLUSTER, CONTROLLER);
+      const { pumps, timers, firing, resuming, aborts, fair, ageing } = names;
+      const args = { hashes: names.keyRoot, bull: names.bullRoot, limit: 200 };
+      await runScript(redis, pumpScript, {
+        keys: { pumps },
+        args: { owner: "test", electMs: 1, claimMs: 1, limit: 100 },
+        each: [{ timers, firing, resuming, aborts, queue: "q", isActive: true, fires: true }],
+      });
+      await runScript(redis, ageScript, {
+        keys: { fair, ageing },
+        args: { ...args, ageMs: NOT_DUE_MS, weights: "" },
+        each: [],
+      });
+      await runScript(redis, rebaseScript, {
+        keys: { fair },
+        args: { ...args, after: 1_000_000 },
+      });
+    };
+    const costs: RedisCosts[] = [];
+    for (const waiting of [SMALL, LARGE]) {
+      await openWith(waiting);
+      const prefix = `costs-${opened}`;
+      // The first round stores the weights.
+      await round(prefix);
+      costs.push(await countCosts({ redis, url: server.url }, () => round(prefix)));
+    }
+    const [small, large] = costs;
+    expect(large).toEqual(small);
+  });
+
+  test("the first requests of a resync, per key", async () => {
+    const resync = async (size: number) => {
+      const queue = await openWith(0);
+      const { calls, entries } = await counted(() =>
+        Promise.all(
+          Array.from({ length: size }, (_, index) => queue.submit(waitingKey(index), trigger)),
+        ),
+      );
+      return { calls: calls / size, entries: entries / size };
+    };
+    const [small, large] = [await resync(SMALL), await resync(LARGE)];
+    expect(large.calls).toBeLessThanOrEqual(small.calls * 1.2);
+    expect(large.entries).toBeLessThanOrEqual(small.entries * 1.2);
+  });
+});
