@@ -226,7 +226,7 @@ describe.each(testServers())("the examples on $name", (target) => {
     expect(await find(Autoscaler, "blue")).toMatchObject({ status: { desiredReplicas: 3 } });
   });
 
-  test("README.md: creates the machines of the spec and recreates a deleted one", async () => {
+  test("README.md: keeps the machines of the spec when scaled up and down, and recreates a deleted one", async () => {
     const { controllers } = await loadReadme();
     expect(controllers.map(({ name }) => name)).toEqual(["node-pool"]);
     for (const controller of controllers) await startController(controller);
@@ -242,6 +242,17 @@ describe.each(testServers())("the examples on $name", (target) => {
       const uid = (await find(Machine, "green-0"))?.metadata.uid;
       return uid !== undefined && uid !== first?.metadata.uid;
     });
-    expect((await find(NodePool, "green"))?.status).toMatchObject({ machines: 3 });
+    const scale = async (replicas: number) => {
+      await harness.client.mutate(NodePool, { namespace, name: "green" }, (draft) => {
+        draft.spec.replicas = replicas;
+      });
+      await until(`there are ${replicas} machines, and the status says so`, async () => {
+        const { items } = await harness.client.list(Machine, { namespace });
+        const names = items.map(({ metadata }) => metadata.name).filter((n) => /^green-/.test(n));
+        const pool = await find(NodePool, "green");
+        return names.length === replicas && pool?.status?.machines === replicas;
+      });
+    };
+    for (const replicas of [1, 2, 0, 3]) await scale(replicas);
   });
 });
