@@ -167,8 +167,13 @@ export const settingsSchema = z.strictObject({
     .default("127.0.0.1")
     .meta(meta("KONVERGE_METRICS_HOST", "Address of the worker's /metrics, /livez and /readyz.")),
   metricsPort: port
-    .default(9090)
-    .meta(meta("KONVERGE_METRICS_PORT", "Port of a worker's /metrics; 0 selects a free one.")),
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_METRICS_PORT",
+        "Port of a worker's /metrics; 0 selects a free one (default 9090, or a free one if it is in use).",
+      ),
+    ),
   apiHost: z
     .string()
     .min(1)

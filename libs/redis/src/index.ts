@@ -21,4 +21,4 @@ export { defineScript, readLua, runScript } from "./script.ts";
 export type { Script } from "./script.ts";
 export type { ScriptCall, ScriptSignature } from "./script-signature.ts";
 export { readClockUs, readServerInfo, runIdOf } from "./server-of.ts";
-export { closeRedis, withRedis } from "./with-redis.ts";
+export { closeRedis, isLateAnswer, withRedis } from "./with-redis.ts";

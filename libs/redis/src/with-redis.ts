@@ -1,4 +1,4 @@
-import { ensureError, isKonvergeError } from "@konverge/core";
+import { ensureError, isKonvergeError, type KonvergeError } from "@konverge/core";
 import { explainRedisError } from "./explain-redis-error.ts";
 import { PRODUCER_DEADLINE_MS } from "./open-redis.ts";
 import type { RedisClient } from "./redis-target.ts";
@@ -19,7 +19,7 @@ export async function withRedis<T>(
   const deadline = Promise.withResolvers<never>();
   const giveUp = () => {
     const missing = redis.status === "ready" ? "no answer" : "no connection";
-    deadline.reject(link.lastError ?? new Error(`${missing} within ${deadlineMs} ms`));
+    deadline.reject(link.lastError ?? new LateAnswer(`${missing} within ${deadlineMs} ms`));
   };
   // After a stall of this process, timers run before the sockets are read: an answer that has arrived still counts.
   const timer = setTimeout(() => setImmediate(giveUp), deadlineMs);
@@ -32,6 +32,17 @@ export async function withRedis<T>(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Thrown when nothing but the time is known to be wrong. */
+class LateAnswer extends Error {}
+
+/** True if Redis answered too late or is still loading, so that a repetition may succeed soon. */
+export function isLateAnswer(error: unknown): error is KonvergeError {
+  if (!isKonvergeError(error) || error.code !== "redis_unavailable") return false;
+  const { cause } = error;
+  if (cause instanceof LateAnswer) return true;
+  return cause instanceof Error && /Command timed out|ETIMEDOUT|LOADING/.test(cause.message);
 }
 
 /** Closes with QUIT within `deadlineMs`, else disconnects. */

@@ -9,6 +9,7 @@ import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { checkRedis } from "@konverge/redis";
 import { connectCluster, readClusterUid, type ClusterConnection } from "./connect-cluster.ts";
 import { onceAdmitted } from "./once-admitted.ts";
+import { onceAnswered } from "./once-answered.ts";
 import { openClusters, type OpenClusters } from "./open-clusters.ts";
 import { createWorkflowRunner, type WorkflowRunner } from "./run-workflows.ts";
 import type { WorkerSetup } from "./worker-setup.ts";
@@ -30,7 +31,7 @@ export interface WorkerConnections {
 export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection> {
   const { cluster, place, options } = setup;
   const { settings, log, kubeconfigText } = options;
-  const facts = await checkRedis(place.redis);
+  const facts = await onceAnswered(() => checkRedis(place.redis), reportLate(setup));
   for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
   const home = await connectCluster(connectorOf(setup), {
     name: place.cluster,
@@ -55,7 +56,7 @@ export async function connectWorker(
     (error) => log.warn({ err: error }, "waiting for the API server"),
   );
   const binding = { uid, shards };
-  await bindCluster({ ...place, ...binding });
+  await onceAnswered(() => bindCluster({ ...place, ...binding }), reportLate(setup));
   const clusters = openClusters({
     home: { name: place.cluster, client, uid },
     clusters: config.clusters,
@@ -69,8 +70,15 @@ export async function connectWorker(
     onError: (error) => log.warn({ err: error }, "registry error"),
   });
   setup.atEnd("the entry in the list of workers", () => registry.close());
-  await registry.announce(announcedControllers(setup), config.workflows);
+  await onceAnswered(
+    () => registry.announce(announcedControllers(setup), config.workflows),
+    reportLate(setup),
+  );
   return { home, clusters, registry, ...openStores(setup) };
+}
+
+function reportLate({ options }: WorkerSetup): (error: Error) => void {
+  return (error) => options.log.warn({ err: error }, "waiting for Redis");
 }
 
 /** In the order in which they open; they close in reverse. */

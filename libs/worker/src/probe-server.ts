@@ -3,8 +3,10 @@ import type { Settings } from "@konverge/contracts";
 import { ensureError, KonvergeError } from "@konverge/core";
 import type { Metrics } from "@konverge/telemetry";
 
+const DEFAULT_PORT = 9090;
+
 export interface ProbeServerOptions {
-  readonly settings: Settings;
+  readonly settings: Pick<Settings, "metricsPort" | "metricsHost">;
   readonly metrics: Metrics;
   readonly isReady: () => boolean;
 }
@@ -29,20 +31,7 @@ export async function startProbeServer({
       response.destroy();
     }
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(
-        error.code === "EADDRINUSE"
-          ? new KonvergeError(
-              "invalid_config",
-              `KONVERGE_METRICS_PORT: port ${settings.metricsPort} is in use; set another port, or 0 for a free one`,
-              { cause: error },
-            )
-          : error,
-      );
-    });
-    server.listen(settings.metricsPort, settings.metricsHost, resolve);
-  });
+  await listen(server, settings);
   return {
     url: urlOf(server, settings.metricsHost),
     async close() {
@@ -84,6 +73,34 @@ function answerProbe(
     default:
       answer(404, "not found; valid paths: /metrics, /livez, /readyz\n");
   }
+}
+
+/** Workers on one machine share the default port, so only an explicit one must be free. */
+async function listen(
+  server: Server,
+  { metricsPort, metricsHost }: Pick<Settings, "metricsPort" | "metricsHost">,
+): Promise<void> {
+  try {
+    await listenOn(server, metricsPort ?? DEFAULT_PORT, metricsHost);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    if (metricsPort === undefined) return await listenOn(server, 0, metricsHost);
+    throw new KonvergeError(
+      "invalid_config",
+      `KONVERGE_METRICS_PORT: port ${metricsPort} is in use; set another port, or 0 for a free one`,
+      { cause: error },
+    );
+  }
+}
+
+function listenOn(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
 }
 
 function urlOf(server: Server, host: string): string {

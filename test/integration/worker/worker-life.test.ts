@@ -8,6 +8,7 @@ import { hold } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
+import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
 
 const workers = useWorkers("life.test.konverge.dev");
 const namespace = "default";
@@ -66,6 +67,23 @@ test("a worker that starts with an open breaker waits until it closes", async ()
   await guards.reset("default", { by: "test", reason: "it is back" });
   expect((await starting).ready).toBe(true);
   await done.wait();
+});
+
+test("a worker that starts with a slow Redis waits for it", async () => {
+  await using proxy = await startTcpProxy(Number(new URL(workers.queues.url).port));
+  proxy.hold();
+  const lines: LogLine[] = [];
+  const starting = workers.start([widgets()], {
+    redis: `redis://127.0.0.1:${proxy.port}`,
+    log: keepLog(lines),
+  });
+  await until("it reports that it waits", () =>
+    lines.some(({ message }) => message === "waiting for Redis"),
+  );
+  proxy.heal();
+  const worker = await starting;
+  expect(worker.ready).toBe(true);
+  await worker.stop();
 });
 
 test("start order: no election for a kind that is not served", async () => {
