@@ -110,6 +110,31 @@ test("rejects a revoked token within a second; Redis never stores tokens", async
   await expect(api.access.tokens.revoke("gone")).rejects.toMatchObject({ code: "not_found" });
 });
 
+test("a token of another version is rejected, blocks no other token and can be revoked", async () => {
+  const call = serve();
+  const token = await make("mine", { role: "operator" });
+  const [id = "", text = ""] =
+    Object.entries(await api.queues.redis.hgetall(`${api.queues.prefix}:tokens`))[0] ?? [];
+  const later = { ...(JSON.parse(text) as object), name: "later", role: "auditor" };
+  const records = { "00000000000a": JSON.stringify(later), "00000000000b": "not JSON" };
+  await api.queues.redis.hset(`${api.queues.prefix}:tokens`, records);
+  const { tokens } = api.access;
+  expect((await call("/v1/whoami", { token })).status).toBe(200);
+  expect((await tokens.list()).map(({ name }) => name)).toEqual(["mine"]);
+  expect(await tokens.listUnreadable()).toEqual([
+    { id: "00000000000a", name: "later" },
+    { id: "00000000000b", name: "unknown" },
+  ]);
+  await refused(await call("/v1/whoami", { token: token.replace(id, "00000000000a") }), 401);
+  await expect(make("later")).rejects.toMatchObject({ code: "invalid_request" });
+  await make("another");
+  await tokens.revoke("mine");
+  await tokens.revoke("later");
+  await tokens.revoke("00000000000b");
+  expect(await tokens.listUnreadable()).toEqual([]);
+  await until("it is refused", async () => (await call("/v1/whoami", { token })).status === 401);
+});
+
 test("denies changes to viewers and the audit log to operators", async () => {
   const call = serve();
   const viewer = await make("screen");

@@ -83,7 +83,11 @@ function addList(token: Command): void {
     token.command("list").description("List tokens with the time of their last use"),
   ).action(({ output }: ShowFlags) =>
     runWithAccess(async ({ tokens }) => {
-      const items = await tokens.list();
+      const [items, unreadable] = await Promise.all([tokens.list(), tokens.listUnreadable()]);
+      for (const { id, name } of unreadable) {
+        const fix = `revoke it with \`konverge token revoke ${id}\`, or upgrade`;
+        process.stderr.write(`token "${name}" (${id}) was created by another version; ${fix}\n`);
+      }
       print(output, {
         document: { items },
         items,

@@ -29,33 +29,40 @@ export interface TokenStore {
     token: NewToken,
     by: string,
   ): Promise<{ readonly token: string; readonly view: TokenView }>;
-  /** By name. */
+  /** By name. Omits tokens that only another version can read; these are rejected. */
   list(): Promise<TokenView[]>;
-  /** Revokes by ID or name. @throws KonvergeError `not_found` */
-  revoke(idOrName: string): Promise<TokenView[]>;
+  /** The tokens that `list` omits. */
+  listUnreadable(): Promise<NamedToken[]>;
+  /** Revokes by ID or name, also tokens of another version. @throws KonvergeError `not_found` */
+  revoke(idOrName: string): Promise<NamedToken[]>;
   /** Undefined for an unknown, revoked or expired token. */
   find(token: string): Promise<TokenView | undefined>;
   /** Records the use of a token, at most once a minute. */
   touch(id: string): Promise<void>;
 }
 
+export type NamedToken = Pick<TokenView, "id" | "name">;
+
 export function createTokenStore(redis: RedisClient, prefix: string): TokenStore {
   const tokens = `${prefix}:tokens`;
   const uses = `${prefix}:token-uses`;
   const touched = new Map<string, number>();
 
-  const list = async (): Promise<TokenView[]> => {
+  const listAll = async (): Promise<(TokenView | NamedToken)[]> => {
     const [stored, used] = await withRedis(redis, () =>
       Promise.all([redis.hgetall(tokens), redis.hgetall(uses)]),
     );
     return Object.entries(stored)
-      .map(([id, text]) => viewOf(id, storedSchema.parse(JSON.parse(text)), used[id]))
+      .map(([id, text]) => {
+        const readable = parse(text);
+        return readable === undefined ? { id, name: nameIn(text) } : viewOf(id, readable, used[id]);
+      })
       .toSorted((one, other) => (one.name < other.name ? -1 : 1));
   };
   return {
     async create(input, by) {
       const { name, role, scope, ttlMs } = newTokenSchema.parse(input);
-      const known = await list();
+      const known = await listAll();
       if (known.length >= MOST_TOKENS) {
         const fix = "revoke unused tokens";
         throw new KonvergeError(
@@ -84,9 +91,16 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       await withRedis(redis, () => redis.hset(tokens, id, JSON.stringify(stored)));
       return { token: `kvg_${id}_${secret}`, view: viewOf(id, stored, undefined) };
     },
-    list,
+    async list() {
+      return (await listAll()).filter((token) => "role" in token);
+    },
+    async listUnreadable() {
+      return (await listAll()).filter((token) => !("role" in token));
+    },
     async revoke(idOrName) {
-      const found = (await list()).filter(({ id, name }) => id === idOrName || name === idOrName);
+      const found = (await listAll()).filter(
+        ({ id, name }) => id === idOrName || name === idOrName,
+      );
       if (found.length === 0) {
         throw new KonvergeError("not_found", `no token has the id or name "${idOrName}"`);
       }
@@ -101,7 +115,8 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       if (id === "") return undefined;
       const text = await withRedis(redis, () => redis.hget(tokens, id));
       if (text === null) return undefined;
-      const stored = storedSchema.parse(JSON.parse(text));
+      const stored = parse(text);
+      if (stored === undefined) return undefined;
       const expected = Buffer.from(stored.hash, "base64url");
       if (!timingSafeEqual(digest(secret), expected)) return undefined;
       const view = viewOf(id, stored, undefined);
@@ -114,6 +129,24 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       await withRedis(redis, () => redis.hset(uses, id, now));
     },
   };
+}
+
+/** Undefined for the format of another version. */
+function parse(text: string): z.output<typeof storedSchema> | undefined {
+  return storedSchema.safeParse(jsonIn(text)).data;
+}
+
+function nameIn(text: string): string {
+  const name: unknown = (jsonIn(text) as { readonly name?: unknown } | null)?.name;
+  return typeof name === "string" ? name : "unknown";
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 export function isExpired({ expiresAt }: TokenView): boolean {
