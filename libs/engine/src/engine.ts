@@ -1,6 +1,6 @@
 import { resourceId } from "@konverge/core";
 import type { LeaderElection } from "@konverge/kube";
-import type { QueueWorker } from "@konverge/queue";
+import { ProcessQuarantine, type QueueWorker } from "@konverge/queue";
 import { createObjectCache } from "./access/object-cache.ts";
 import { watchLoop, type LoopWatch } from "./attempt/loop-watch.ts";
 import { createShutdown } from "./create-shutdown.ts";
@@ -52,8 +52,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }));
   const history = openHistory(options);
   const cache = createObjectCache(reflectors);
+  const quarantine = new ProcessQuarantine();
   const workers = (role === "watch" ? [] : parts).map((part) =>
-    workOnController(part, { cache, loop, history }, options),
+    workOnController(part, { cache, loop, history, quarantine }, options),
   );
   const unsubscribe = options.onWorkable?.(followWorkable(workers, log)) ?? (() => undefined);
   state.ready = true;

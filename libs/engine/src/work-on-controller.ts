@@ -1,5 +1,5 @@
 import { defined } from "@konverge/core";
-import type { QueueWorker } from "@konverge/queue";
+import type { Quarantine, QueueWorker } from "@konverge/queue";
 import type { ControllerRuntime } from "./access/attempt.ts";
 import type { ObjectCache } from "./access/object-cache.ts";
 import { createWriteGroups } from "./access/write-group.ts";
@@ -19,12 +19,13 @@ export interface WorkParts {
   readonly cache: ObjectCache;
   readonly loop: LoopWatch;
   readonly history: AttemptHistory | undefined;
+  readonly quarantine: Quarantine;
 }
 
 /** Starts taking attempts of a controller from its queue. */
 export function workOnController(
   { controller, queue }: Pick<Leader, "controller" | "queue">,
-  { cache, loop, history }: WorkParts,
+  { cache, loop, history, quarantine }: WorkParts,
   options: EngineOptions,
 ): QueueWorker {
   const { log, metrics, workerId, ratePerSecond, tracing } = options;
@@ -49,6 +50,8 @@ export function workOnController(
     backoffs: controller.backoff,
     ...(ratePerSecond === undefined ? {} : { retriesPerSecond: RETRY_SHARE * ratePerSecond }),
     ...defined({ maxFailures: controller.maxFailures }),
+    maxLost: maxLostOf(controller),
+    quarantine,
     fairness: controller.fairness,
     handle,
     onClosed: (attempt, end, closed) => report.closed(attempt, end, closed),
@@ -58,6 +61,11 @@ export function workOnController(
     },
     onError: (error) => log.warn({ err: error, controller: controller.name }, "queue error"),
   });
+}
+
+/** Lost attempts are failures too, but the first two may be the fault of another key in the process. */
+function maxLostOf({ maxLost, maxFailures = Infinity }: Controller): number {
+  return Math.min(maxLost, Math.max(3, maxFailures));
 }
 
 export function concurrencyOf(

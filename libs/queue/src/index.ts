@@ -39,6 +39,8 @@ export { joinWorkers } from "./attempt/join-workers.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { findFairnessIssues } from "./contract/fairness.ts";
 export type { Fairness } from "./contract/fairness.ts";
+export { ProcessQuarantine } from "./attempt/process-quarantine.ts";
+export type { Quarantine } from "./contract/quarantine.ts";
 export { AttemptCancelledError } from "./attempt/lease-keeper.ts";
 export type { PauseScope } from "./contract/pause.ts";
 export type {

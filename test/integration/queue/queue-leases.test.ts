@@ -3,7 +3,16 @@ import { expect, test } from "vitest";
 import { formatKey, type Outcome } from "@konverge/core";
 import { AttemptCancelledError } from "@konverge/queue";
 import type { ChildConfig } from "./queue-child.ts";
-import { expectNothingLeft, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
+import {
+  CLUSTER,
+  CONTROLLER,
+  expectNothingLeft,
+  hold,
+  keyOf,
+  useQueues,
+  workOn,
+} from "./queue-harness.ts";
 import { useChildren, type Child } from "../../support/child.ts";
 import { until } from "../../support/until.ts";
 
@@ -72,6 +81,56 @@ test("backs off after the second crash of a handler", async () => {
   expect(lost).toEqual([[formatKey(keyOf("poison")), 2]]);
   await queue.request(keyOf("poison"), http, { class: "interactive" });
   await until("a person's request", () => worker.closed.length === 1);
+});
+
+test("dead-letters a key whose handler crashes its worker each time", async () => {
+  const queue = harness.open({ leaseMs: LEASE_MS });
+  const { id } = await queue.request(keyOf("poison"), http);
+  const immediate = { baseMs: 1, factor: 1, capMs: 1, steps: 9, jitter: { kind: "none" } } as const;
+  const backoffs = { conflict: immediate, failure: immediate, rejected: immediate };
+  for (const workerId of ["one", "two", "three"]) {
+    const child = startChild("crash", workerId);
+    await messageWith(child, "started");
+  }
+  const lost: number[] = [];
+  const worker = workOn(queue, () => done, {
+    backoffs,
+    maxLost: 3,
+    onLost: ({ consecutive }) => lost.push(consecutive),
+  });
+  const state = await until("it is dead-lettered", async () => {
+    const found = await queue.getKey(keyOf("poison"));
+    return found?.phase === "deadLettered" && found;
+  });
+  expect([worker.started.length, lost]).toEqual([0, [3]]);
+  expect(state.deadLetter?.error?.message).toContain("3 attempts in a row never ended");
+  expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", error: { code: "lost" } });
+  await expectNothingLeft(harness, queue);
+});
+
+test("a key that was lost twice in a row runs alone in its process", async () => {
+  const queue = harness.open();
+  const held = hold();
+  const worker = workOn(queue, async ({ key }) => {
+    if (key.name !== "suspect") await held.wait();
+    return done;
+  });
+  await queue.request(keyOf("a"), http);
+  await until("another key runs", () => worker.started.length === 1);
+  const { keyHash } = queueNames(harness.prefix, CLUSTER, CONTROLLER);
+  await harness.redis.hset(keyHash(formatKey(keyOf("suspect"))), "lost", 2);
+  await queue.request(keyOf("suspect"), http);
+  await until(
+    "the suspect has begun",
+    async () => (await queue.getKey(keyOf("suspect")))?.epoch === 1,
+  );
+  await queue.request(keyOf("b"), http);
+  await until("the next has begun", async () => (await queue.getKey(keyOf("b")))?.epoch === 1);
+  expect(worker.started.map(({ key }) => key.name)).toEqual(["a"]);
+  held.release();
+  await expectNothingLeft(harness, queue);
+  expect(worker.started.map(({ key }) => key.name)).toEqual(["a", "suspect", "b"]);
+  expect(await queue.getKey(keyOf("suspect"))).toMatchObject({ lastOutcome: "done" });
 });
 
 test("P8: a worker that was frozen longer than its lease is aborted and fenced", async () => {

@@ -93,15 +93,17 @@ const job = async () => {
   };
 };
 /** Summarizes an answer of `begin`: class, floor, triggers and counters of a run. */
-const begin = async (owner: string, leaseMs = LONG_MS) => {
+const begin = async (owner: string, leaseMs = LONG_MS, maxLost = 9) => {
   const [answer] = (await runRaw(harness.redis, beginScript, {
-    keys: { fair, ageing, pauses, parked, aborts },
-    args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS },
+    keys: { fair, ageing, pauses, parked, aborts, dead: deadSet },
+    args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS, maxLost },
     each: [{ key: hash, owner }],
   })) as (string | number)[][];
   const [kind, first, run, trace] = answer ?? [];
   if (kind !== "run") return answer;
-  const [epoch, attempt, failures, conflicts, covered] = String(first).split(" ").map(Number);
+  const [epoch, attempt, failures, conflicts, covered, , lostInARow] = String(first)
+    .split(" ")
+    .map(Number);
   const [startedAt, worker, rank, since, floor, , ...triggers] = String(run).split("\n");
   expect([Number(startedAt) > 1e12, worker, Number(since) > 1e12]).toEqual([true, "w", true]);
   const asked = {
@@ -110,7 +112,8 @@ const begin = async (owner: string, leaseMs = LONG_MS) => {
     triggers: triggers.join(","),
     ...(trace === undefined ? {} : { trace }),
   };
-  return [kind, { epoch, attempt, failures, conflicts, covered, ...asked }];
+  const lost = lostInARow === undefined ? {} : { lostInARow };
+  return [kind, { epoch, attempt, failures, conflicts, covered, ...lost, ...asked }];
 };
 interface EndArgs {
   readonly outcome?: string;
@@ -386,9 +389,43 @@ describe("begin", () => {
     await begin("o1");
     await end(1, "o1", { outcome: "terminal", dead: 1 });
     await request();
-    expect(await begin("o2")).toEqual(["dead"]);
+    expect(await begin("o2")).toEqual(["dead", 0]);
     expect(await fields("pending", "epoch")).toEqual(["1", "1"]);
   });
+});
+
+describe("an epoch that never ended, as the third in a row", () => {
+  const loseThree = async (during: RequestArgs | undefined) => {
+    await request({ revision: "u 1" });
+    for (const nth of [1, 2, 3]) {
+      const answer = await begin(`o${nth}`, 1, 3);
+      // The second one backs off first.
+      if (answer?.[0] === "backoff") await begin(`p${nth}`, 1, 3);
+      await leaseIsOver();
+      if (nth === 3 && during !== undefined) await request(during);
+    }
+    return await begin("last", LONG_MS, 3);
+  };
+
+  test.each([{ during: undefined }, { during: { revision: "u 1" } }])(
+    "dead-letters the key with $during during the attempt",
+    async ({ during }) => {
+      expect(await loseThree(during)).toEqual(["dead", 3]);
+      expect(await harness.redis.zrange(deadSet, "0", "-1")).toEqual([MEMBER]);
+      expect(await fields("dead", "finished", "failures")).toEqual(["1", "1", "3"]);
+      const [, death = ""] = ((await fields("death"))[0] ?? "").split("\n");
+      expect(JSON.parse(death)).toMatchObject({ 3: "lost", 5: "lost" });
+      expect(await begin("again", LONG_MS, 3)).toEqual(["dead", 0]);
+    },
+  );
+
+  test.each([{ during: { rank: 1 } }, { during: { revision: "u 2" } }])(
+    "runs the key with $during during the attempt, and reports it as suspect",
+    async ({ during }) => {
+      expect(await loseThree(during)).toMatchObject(["run", { failures: 0, lostInARow: 2 }]);
+      expect(await fields("dead", "lost")).toEqual([null, "2"]);
+    },
+  );
 });
 
 describe("end", () => {

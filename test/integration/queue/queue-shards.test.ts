@@ -119,18 +119,18 @@ test("a live worker restores the binding in a Redis that lost it, before its con
 
 test("a lost attempt of a shard has a record there and is reported to the worker that detects it, but is not indexed", async () => {
   const home = queueNames(harness.prefix, CLUSTER, CONTROLLER, 2);
-  const { fair, ageing, pauses, parked, aborts } = home;
+  const { fair, ageing, pauses, parked, aborts, dead } = home;
   const beginAs = async (owner: string, leaseMs: number) => {
     const [begun] = (await runRaw(harness.redis, beginScript, {
-      keys: { fair, ageing, pauses, parked, aborts },
-      args: { leaseMs, worker: "w", kept: 50, retentionMs: 60_000 },
+      keys: { fair, ageing, pauses, parked, aborts, dead },
+      args: { leaseMs, worker: "w", kept: 50, retentionMs: 60_000, maxLost: 9 },
       each: [{ key: home.keyHash("k"), owner }],
     })) as unknown[][];
     return begun?.slice(0, 2);
   };
   await harness.redis.hset(home.keyHash("k"), { number: 1, pending: 1, class: 2, since: 1 });
   expect(await beginAs("first", -1)).toEqual(["run", "1 1 0 0 1"]);
-  expect(await beginAs("second", 60_000)).toEqual(["run", "2 2 1 0 1 1"]);
+  expect(await beginAs("second", 60_000)).toEqual(["run", "2 2 1 0 1 1 1"]);
   expect(await harness.redis.llen(home.attempts("k"))).toBe(1);
   expect(await harness.redis.keys(`${harness.prefix}:*/records`)).toEqual([]);
 });

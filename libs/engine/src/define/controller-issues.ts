@@ -94,6 +94,11 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   ),
   backoff: () => undefined,
   maxFailures: optional(wholeFrom1("; omit it to retry forever")),
+  maxLost: optional((value) =>
+    value === Infinity || (Number.isSafeInteger(value) && Number(value) >= 3)
+      ? undefined
+      : `must be an integer >= 3, or Infinity to retry forever (got ${String(value)})`,
+  ),
   agingTime: optional(duration("agingTime", { aboveMs: 99 })),
   weights: () => undefined,
   loopProtection: optional((value) =>

@@ -45,6 +45,11 @@ export interface ControllerOptions<T extends ApiObject> {
   readonly backoff?: Backoff;
   /** Consecutive failures before the key is dead-lettered. Default: never, since an outage must not stop keys. */
   readonly maxFailures?: number;
+  /**
+   * Consecutive attempts lost with their workers before the key is dead-lettered. Default 5; the last ones run alone in their
+   * process, so that a key is not dead-lettered for the crashes of another. Set it to `Infinity` to retry forever.
+   */
+  readonly maxLost?: number;
   /** Longest time that a request can be overtaken in a backlog. Default 60 s. Too short makes the queue first come, first served. */
   readonly agingTime?: Duration;
   /** Relative starts per namespace while several wait. Default 1 each. */

@@ -38,6 +38,7 @@ test.each([
   ["resync", -1, "/resync", "is not a duration"],
   ["conflictRetry", "never", "/conflictRetry", "inline, job or both"],
   ["maxFailures", 0, "/maxFailures", "omit it"],
+  ["maxLost", 2, "/maxLost", "an integer >= 3"],
   ["agingTime", "1ms", "/agingTime", "longer than 99 ms"],
   ["weights", { a: -1 }, "/weights/a", "must be a number"],
   ["use", [1], "/use", "entry 0 must be a function"],

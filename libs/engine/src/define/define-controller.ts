@@ -8,6 +8,9 @@ import { finalizerOf } from "./finalizer.ts";
 import type { Handler, Middleware } from "./middleware.ts";
 import type { Permission } from "./permission.ts";
 
+/** Default of `maxLost`: two attempts beside others, and three alone. */
+const MAX_LOST = 5;
+
 /** A validated controller. The object type is erased, because the engine treats all controllers the same. */
 export interface Controller {
   readonly name: string;
@@ -22,6 +25,7 @@ export interface Controller {
   readonly conflictRetry: ConflictRetry | undefined;
   readonly backoff: QueueBackoffs;
   readonly maxFailures: number | undefined;
+  readonly maxLost: number;
   readonly fairness: Fairness;
   readonly loopProtection: "throttle" | "report";
   readonly use: readonly Middleware[];
@@ -54,6 +58,7 @@ export function defineController<T extends ApiObject>(options: ControllerOptions
     conflictRetry: options.conflictRetry,
     backoff: completeBackoffs(options.backoff),
     maxFailures: options.maxFailures,
+    maxLost: options.maxLost ?? MAX_LOST,
     fairness: { ageingMs: toMs(agingTime, "agingTime"), weights: erased.weights ?? {} },
     loopProtection: erased.loopProtection ?? "throttle",
     use: erased.use ?? [],

@@ -68,13 +68,21 @@ export interface AttemptStoreOptions {
   readonly names: QueueNames;
   readonly workerId: string;
   readonly leaseMs: number;
+  /** Consecutive lost attempts from which a key is dead-lettered. */
+  readonly maxLost: number;
 }
 
 export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
-  const { redis, names, workerId, leaseMs } = options;
-  const { fair, ageing, pauses, parked, aborts } = names;
-  const beginKeys = { fair, ageing, pauses, parked, aborts };
-  const beginArgs = { leaseMs, worker: workerId, kept: ATTEMPTS_KEPT, retentionMs: RETENTION_MS };
+  const { redis, names, workerId, leaseMs, maxLost } = options;
+  const { fair, ageing, pauses, parked, aborts, dead } = names;
+  const beginKeys = { fair, ageing, pauses, parked, aborts, dead };
+  const beginArgs = {
+    leaseMs,
+    worker: workerId,
+    kept: ATTEMPTS_KEPT,
+    retentionMs: RETENTION_MS,
+    maxLost,
+  };
   const beginBatch = createTickBatch<{ id: string; owner: string }, Begun>(BATCH, (calls) =>
     runScript(redis, beginScript, {
       keys: beginKeys,

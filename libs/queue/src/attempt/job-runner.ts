@@ -12,6 +12,8 @@ import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payl
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { delayJob, moveOn, putBack, type TakenJob } from "./move-job.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
+import { ProcessQuarantine } from "./process-quarantine.ts";
+import type { Quarantine } from "../contract/quarantine.ts";
 import { RetrySignal } from "./retry-signal.ts";
 import type { AttemptEnd, AttemptLease, WorkOptions } from "../contract/work-queue.ts";
 
@@ -22,6 +24,8 @@ const BUSY_JITTER_MS = 50;
 const AHEAD_BELOW = 2;
 /** 48 bits of a UUID: two workers of a key must not share a nonce. */
 const NONCE_CHARS = 13;
+/** Consecutive lost attempts from which a key runs alone in its process. */
+const LOST_BEFORE_QUARANTINE = 2;
 /** Delay before an end that Redis rejected is sent again, in ms. */
 const END_RETRY_MS = 500;
 
@@ -55,12 +59,14 @@ export class JobRunner {
   readonly #running = new Set<Promise<void>>();
   readonly #background: BackgroundCalls;
   readonly #ahead: BeginAhead;
+  readonly #quarantine: Quarantine;
   #starts = 0;
   #refusing = false;
 
   constructor(options: JobRunnerOptions) {
     this.#options = options;
     this.#background = new BackgroundCalls(options.work.onError);
+    this.#quarantine = options.work.quarantine ?? new ProcessQuarantine();
     this.#ahead = createBeginAhead({
       store: options.store,
       nextOwner: () => this.#nextOwner(),
@@ -190,7 +196,7 @@ export class JobRunner {
     );
     this.#options.onBegan();
     const lease = leaseOf(start, held.controller.signal, () => keeper.check(held));
-    const end = await this.#handle(lease);
+    const end = await this.#handle(lease, begun.lostInARow >= LOST_BEFORE_QUARANTINE);
     keeper.release(held);
 
     const plan = planEnd(end.outcome, begun, this.#options.plan);
@@ -253,8 +259,10 @@ export class JobRunner {
     }
   }
 
-  async #handle(lease: AttemptLease): Promise<AttemptEnd> {
+  async #handle(lease: AttemptLease, isSuspect: boolean): Promise<AttemptEnd> {
     const { work } = this.#options;
+    const turn = this.#quarantine.enter(isSuspect, lease.signal);
+    if (turn !== undefined) await turn;
     try {
       return await work.handle(lease);
     } catch (error) {
@@ -262,6 +270,8 @@ export class JobRunner {
       work.onError(cause);
       const fault = new KonvergeError("internal", "the attempt's runner threw", { cause });
       return { outcome: { kind: "retry", error: fault } };
+    } finally {
+      this.#quarantine.leave(isSuspect);
     }
   }
 
@@ -299,7 +309,15 @@ function leaseOf(
   signal: AbortSignal,
   checkExpiry: () => void,
 ): AttemptLease {
-  const { kind: _, floor, traceparent, covered: __, lost: ___, ...fields } = begun;
+  const {
+    kind: _,
+    floor,
+    traceparent,
+    covered: __,
+    lost: ___,
+    lostInARow: ____,
+    ...fields
+  } = begun;
   return {
     key,
     id,

@@ -26,6 +26,8 @@ import type { QueueWorker, WorkOptions } from "../contract/work-queue.ts";
 export const DEFAULT_CONCURRENCY = 16;
 /** A stalled job belongs to a lost worker and is never dropped for it; the key counts lost attempts. */
 const MAX_STALLED = 1_000_000_000;
+/** Stands for no limit. */
+const MOST_LOST = 1_000_000_000;
 /** Failed jobs that BullMQ keeps for inspection. Only jobs that are not requests fail. */
 const FAILED_KEPT = 1_000;
 
@@ -51,7 +53,13 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   const consumer = openConsumer(options.target);
   const { redis } = consumer;
   redis.on("error", onError);
-  const store = createAttemptStore({ redis, names, workerId: work.workerId, leaseMs });
+  const store = createAttemptStore({
+    redis,
+    names,
+    workerId: work.workerId,
+    leaseMs,
+    maxLost: Math.min(work.maxLost ?? Infinity, MOST_LOST),
+  });
   const keeper = createLeaseKeeper({ leaseMs, renew: (leases) => store.renew(leases) });
   const pump = options.pumps.start({
     names,

@@ -1,4 +1,5 @@
 import type { Fairness } from "./fairness.ts";
+import type { Quarantine } from "./quarantine.ts";
 import type { KeyState } from "./key-state.ts";
 import type { Pause } from "./pause.ts";
 import type { QueueControl } from "./queue-control.ts";
@@ -123,7 +124,9 @@ export interface AttemptClosed {
   readonly retryAfterMs?: number;
 }
 
-/** An attempt that never ended. From the second consecutive one on, the key backs off first. */
+/**
+ * An attempt that never ended. From the second consecutive one on, the key backs off first and then runs alone in its process.
+ */
 export interface LostAttempt {
   /** The key in its canonical text form. */
   readonly id: string;
@@ -149,6 +152,14 @@ export interface WorkOptions {
   readonly retriesPerSecond?: number;
   /** Consecutive failures after which a key is dead-lettered. Default: never. */
   readonly maxFailures?: number;
+  /**
+   * Consecutive lost attempts after which a key is dead-lettered: attempts whose worker crashed or was unresponsive for longer
+   * than its lease. From the third on, they run alone in their process. Default: never. Below 3, a key is dead-lettered for the
+   * crashes that another caused.
+   */
+  readonly maxLost?: number;
+  /** Shared by the queues of a process. Default: a separate one per call. */
+  readonly quarantine?: Quarantine;
   /** The shares of namespaces in the queue. */
   readonly fairness?: Partial<Fairness>;
   /** Identifies this worker in records; unique per process. */

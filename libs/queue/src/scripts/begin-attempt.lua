@@ -33,7 +33,8 @@ local function findTrace(triggers, kinds)
   end
 end
 
-local function recordLost(key, epoch, covered)
+-- Returns the first line of its entry.
+local function recordLost(key, epoch, covered, code, message)
   local root, id = string.match(key, KEY_HASH)
   local list = root .. 'attempts/' .. id
   local run = readRun(redis.call('HGET', key, 'run'))
@@ -41,26 +42,28 @@ local function recordLost(key, epoch, covered)
   local record = '{"outcome":"lost","epoch":' .. epoch .. ',"worker":' .. by .. ',"attempt":' ..
     (redis.call('HGET', key, 'attempts') or '1') .. ',"requestedAtMs":' .. run.since .. ',"startedAtMs":' .. run.startedAt ..
     ',"triggers":[' .. string.gsub(run.triggers, '\n', ',') .. ']}'
-  local meta = '[' .. epoch .. ',' .. covered .. ',' .. run.startedAt .. ',"lost",' .. by .. ',"",""]'
+  local meta = '[' .. epoch .. ',' .. covered .. ',' .. run.startedAt .. ',"lost",' .. by .. ',"' .. code .. '","' .. message ..
+    '"]'
   redis.call('LPUSH', list, nowText .. '\n' .. meta .. '\n' .. record)
   redis.call('LTRIM', list, 0, kept - 1)
   redis.call('PEXPIRE', list, retentionMs)
   -- The search index is the stream "records" under the same root; attempts that end are added by their workers.
   -- A shard, whose tag has a slash before it, cannot reach the index; the record of the key must suffice.
-  if string.find(root, '{[^}]*/[^}]*}') then return end
+  if string.find(root, '{[^}]*/[^}]*}') then return meta end
   local index = root .. 'records'
   local row = '[' .. cjson.encode(id) .. ',' .. epoch .. ',"lost","",[],[],' .. run.startedAt .. ',' ..
     math.max(0, now - run.startedAt) .. ',0,0,0,' .. by .. ']'
   local last = redis.call('XREVRANGE', index, '+', '-', 'COUNT', 1)[1]
   local sum = (last and tonumber(last[2][4]) or 0) + #row + #record + 300
   redis.call('XADD', index, '*', 'r', row, 's', string.format('%.0f', sum))
+  return meta
 end
 
 local function begin(key, owner)
   local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
     'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'revision')
   local open = h[1] and h[1] ~= ''
-  local failures, conflicts, covered, lost = h[7] or '0', h[8] or '0', h[13] or '0', 0
+  local failures, conflicts, covered, lost, lostInARow = h[7] or '0', h[8] or '0', h[13] or '0', 0, int(h[11])
   if open then
     if h[1] == owner then
       local past = redis.call('HMGET', key, 'run', 'runTrace')
@@ -70,21 +73,30 @@ local function begin(key, owner)
     local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
     if leftMs > 0 then return { 'busy', leftMs } end
     failures = string.format('%d', int(failures) + 1)
-    lost = int(h[11]) + 1
-    recordLost(key, h[5], covered)
+    lost = lostInARow + 1
+    lostInARow = lost
+    local isLast = lost >= maxLost
+    local entry = recordLost(key, h[5], covered, isLast and LOST_CODE or '', isLast and string.format(LOST_MESSAGE, lost) or '')
     redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
     if redis.call('HGET', aborts, memberOf(key)) == h[5] then
       -- Cancelled while its worker died: no request is left.
       redis.call('HDEL', aborts, memberOf(key))
       redis.call('HSET', key, 'finished', covered)
       h[4], open = covered, false
+    elseif isLast and deadLetter(dead, key, memberOf(key), h[3], nowText .. '\n' .. entry, '') then
+      redis.call('HSET', key, 'finished', covered)
+      return { 'dead', lost }
+    elseif isLast then
+      -- A user wants it once more: it runs alone.
+      failures, lostInARow = '0', 2
+      redis.call('HSET', key, 'lost', '2')
     elseif lost >= 2 then
       redis.call('HSET', key, 'hold', 'backoff')
       redis.call('ZADD', ageing, 'NX', now, memberOf(key))
       return { 'backoff', failures, nowText, lost }
     end
   end
-  if h[12] == '1' then return { 'dead' } end
+  if h[12] == '1' then return { 'dead', 0 } end
   local number, finished, pending = h[2] or '0', int(h[4]), h[3] and h[3] ~= '0'
   -- The number is higher if waiting requests were cancelled.
   if not pending and h[2] and finished >= int(covered) and not open then
@@ -131,7 +143,8 @@ local function begin(key, owner)
     if trace and trace ~= left then redis.call('HSET', key, 'runTrace', number .. ' ' .. trace) end
   end
   local counters = epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number
-  return { 'run', lost > 0 and counters .. ' ' .. lost or counters, run, trace }
+  if lostInARow > 0 then counters = counters .. ' ' .. lost .. ' ' .. lostInARow end
+  return { 'run', counters, run, trace }
 end
 
 -- Places and ages of the keys that began.

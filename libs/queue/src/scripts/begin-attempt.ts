@@ -1,18 +1,20 @@
 import { readLua, type LuaPart } from "@konverge/redis";
 import { askPart } from "./ask.ts";
+import { deadLetterPart } from "./dead-letter.ts";
 import { isPausedPart } from "./is-paused.ts";
 
 /**
  * `begin(key, owner)` takes the lease of one attempt and `settle()` ends the call. Needs the keys `fair`, `ageing`, `pauses`,
- * `parked` and `aborts`, and the arguments `leaseMs`, `worker`, `kept` (attempts per key) and `retentionMs`.
+ * `parked`, `aborts` and `dead`, and the arguments `leaseMs`, `worker`, `kept` (attempts per key), `retentionMs` and `maxLost`.
  *
  * `begin` returns:
- * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }; behind covered, where an
- *   epoch has just been found that never ended, how many of them there were in a row. Failures of another object or generation are not
+ * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }; behind covered, if the
+ *   last epochs never ended: how many in a row if the last was found now, else 0, and how many in a row. Failures of another object or generation are not
  *   counted; conflicts are, since the writer of the generations may be the competing writer
  * - { "busy", ms left of another epoch's lease }
  * - { "backoff", failures, now in ms, epochs in a row that never ended }: not for the first time in a row
- * - { "dead" }: rejected until a user asks or the revision changes; requests stay pending
+ * - { "dead", epochs in a row that never ended }: rejected until a user asks or the revision changes; requests stay pending.
+ *   0 unless the key has just been dead-lettered, because `maxLost` epochs in a row never ended
  * - { "covered" }: nothing was requested since the last finished attempt began, or a user has cancelled it
  * - { "paused" }: requests stay pending, and the key is parked until the pause ends. Without pauses this costs one EXISTS per
  *   call
@@ -25,5 +27,9 @@ import { isPausedPart } from "./is-paused.ts";
  */
 export const beginAttemptPart: LuaPart = {
   lua: readLua(new URL("begin-attempt.lua", import.meta.url)),
-  include: [askPart, isPausedPart],
+  include: [askPart, isPausedPart, deadLetterPart],
+  constants: {
+    LOST_CODE: "lost",
+    LOST_MESSAGE: "%d attempts in a row never ended: their workers crashed or stopped responding",
+  },
 };

@@ -19,13 +19,15 @@ export interface BegunJob {
 const signature = {
   name: "begin-next",
   /** `active`: BullMQ's list, newest first. */
-  keys: ["fair", "ageing", "pauses", "parked", "aborts", "active"],
+  keys: ["fair", "ageing", "pauses", "parked", "aborts", "dead", "active"],
   args: {
     leaseMs: "number",
     worker: "text",
     /** Attempts kept per key. */
     kept: "number",
     retentionMs: "text",
+    /** Consecutive attempts that never ended, from which a key is dead-lettered. */
+    maxLost: "number",
     /** Prefix of BullMQ's keys. */
     bull: "text",
     /** Prefix of the key hashes. */

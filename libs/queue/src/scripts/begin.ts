@@ -4,13 +4,15 @@ import { beginAttemptPart } from "./begin-attempt.ts";
 
 const signature = {
   name: "begin",
-  keys: ["fair", "ageing", "pauses", "parked", "aborts"],
+  keys: ["fair", "ageing", "pauses", "parked", "aborts", "dead"],
   args: {
     leaseMs: "number",
     worker: "text",
     /** Attempts kept per key. */
     kept: "number",
     retentionMs: "text",
+    /** Consecutive attempts that never ended, from which a key is dead-lettered. */
+    maxLost: "number",
   },
   /** `key`: its hash; its list of attempts is named after that. `owner`: a text that no other attempt has. */
   each: { keys: ["key"], args: { owner: "text" } },

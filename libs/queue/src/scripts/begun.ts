@@ -21,6 +21,8 @@ export type Begun =
       readonly traceparent: string | undefined;
       /** Attempts in a row, up to this one, that never ended; 0 unless the last of them was found now. */
       readonly lost: number;
+      /** The same, also if the last of them was found earlier. */
+      readonly lostInARow: number;
     }
   /** Another epoch is running. */
   | { readonly kind: "busy"; readonly waitMs: number }
@@ -31,7 +33,8 @@ export type Begun =
       readonly nowMs: number;
       readonly lost: number;
     }
-  | { readonly kind: "dead" }
+  /** Dead-lettered; `lost` as for the others, if it was because of lost attempts now. */
+  | { readonly kind: "dead"; readonly lost: number }
   | { readonly kind: "covered" }
   /** Parked until the pause is ended. */
   | { readonly kind: "paused" };
@@ -51,17 +54,19 @@ export function decodeBegun(reply: Reply): Begun {
         nowMs: replyNumber(run),
         lost: replyNumber(last),
       };
+    case "dead":
+      return { kind, lost: replyNumber(first) };
     case "run":
       return decodeRun(replyText(first), replyText(run), last);
     default:
-      return { kind: replyWord(kind, ["dead", "covered", "paused"]) };
+      return { kind: replyWord(kind, ["covered", "paused"]) };
   }
 }
 
 function decodeRun(counters: string, run: string, traceparent: Reply | undefined): RunningAttempt {
-  const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0, lost = 0] = counters
-    .split(" ")
-    .map(Number);
+  const numbers = counters.split(" ").map(Number);
+  const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0] = numbers;
+  const [lost = 0, lostInARow = 0] = numbers.slice(5);
   const [startedAt, , rank, since, floor = "-", , ...triggers] = run.split("\n");
   return {
     kind: "run",
@@ -77,6 +82,7 @@ function decodeRun(counters: string, run: string, traceparent: Reply | undefined
     class: classOf(Number(rank)),
     traceparent: traceparent == null ? undefined : replyText(traceparent),
     lost,
+    lostInARow,
   };
 }
 

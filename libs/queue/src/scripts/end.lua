@@ -32,20 +32,6 @@ local function wait(key, member, pending, hold, delayMs)
   return place(key, state.base, ask)
 end
 
--- A request during the attempt that would release the key keeps it from being dead-lettered.
-local function bury(key, pending, entry, versions)
-  local h = redis.call('HMGET', key, 'run', 'revision')
-  local revision = string.match(h[1] or '', '^%d+\n[^\n]*\n%d\n%d+\n[^\n]*\n([^\n]*)\n') or ''
-  local ask = askOf(key, pending)
-  if (ask and ask.class == 1) or isOtherRevision(h[2] or '', revision, versions) then
-    redis.call('HSET', key, 'failures', '0', 'conflicts', '0')
-    return
-  end
-  local meta = string.match(entry, '^[^\n]*')
-  redis.call('HSET', key, 'dead', '1', 'death', nowText .. '\n' .. meta, 'deadRevision', revision, 'deadVersions', versions)
-  redis.call('ZADD', dead, 0, memberOf(key))
-end
-
 local function finish(attempt)
   local key, list, epoch, outcome, rest = attempt.key, attempt.list, attempt.epoch, attempt.outcome, attempt.rest
   local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = '0', '', '', '1', '', '0', '', '0', ''
@@ -77,7 +63,9 @@ local function finish(attempt)
   if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
   if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
   if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
-  if isDead == '1' then bury(key, h[3], attempt.entry, versions) end
+  if isDead == '1' then
+    deadLetter(dead, key, memberOf(key), h[3], nowText .. '\n' .. string.match(attempt.entry, '^[^\n]*'), versions)
+  end
   local length = redis.call('LPUSH', list, nowText .. '\n' .. attempt.entry)
   if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
   if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 or now - (tonumber(h[5]) or 0) > REFRESH_AFTER_MS then

@@ -8,8 +8,8 @@ import {
   type Script,
 } from "@konverge/redis";
 import { askPart } from "./ask.ts";
+import { deadLetterPart } from "./dead-letter.ts";
 import { fairTagPart } from "./fair-tag.ts";
-import { revisionPart } from "./revision.ts";
 
 export interface Ended {
   readonly fenced: boolean;
@@ -53,7 +53,7 @@ const signature = {
  */
 export const endScript: Script<typeof signature, Ended[]> = defineScript(signature, {
   lua: readLua(new URL("end.lua", import.meta.url)),
-  include: [askPart, fairTagPart, revisionPart],
+  include: [askPart, fairTagPart, deadLetterPart],
   answer: (reply) => replyList(reply).map(decode),
 });
 

@@ -63,7 +63,7 @@ local function request(item, left)
     redis.call('HSET', key, 'number', numberText, 'pending', waits, 'ask', writeAsk(ask), 'revision', revision)
   end
   if hash[5] == '1' and (class == 1 or isOtherRevision(revision, hash[6] or '', hash[10] or '')) then
-    redis.call('HSET', key, 'dead', '', 'failures', '0', 'conflicts', '0')
+    redis.call('HSET', key, 'dead', '', 'failures', '0', 'conflicts', '0', 'lost', '0')
     redis.call('ZREM', dead, member)
   end
   if isGone then
