@@ -14,8 +14,8 @@ export interface BuiltInKind {
   readonly status?: JsonObject;
   /** A body that fails validation, and a field that is invalid in it. */
   readonly invalid?: { readonly content: JsonObject; readonly field: string };
-  /** The server adds a finalizer, which the case removes. */
-  readonly isProtected?: true;
+  /** Status of a PUT without a version; default 200. */
+  readonly put?: number;
   /** Dotted paths that the server chooses. */
   readonly ignore?: readonly string[];
 }
@@ -91,7 +91,6 @@ export const BUILT_IN_KINDS: readonly BuiltInKind[] = [
     ...CORE,
     kind: "PersistentVolumeClaim",
     resource: "persistentvolumeclaims",
-    isProtected: true,
     content: {
       spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
     },
@@ -106,7 +105,6 @@ export const BUILT_IN_KINDS: readonly BuiltInKind[] = [
     apiVersion: "v1",
     kind: "PersistentVolume",
     resource: "persistentvolumes",
-    isProtected: true,
     scope: "Cluster",
     content: {
       spec: {
@@ -183,6 +181,7 @@ export const BUILT_IN_KINDS: readonly BuiltInKind[] = [
     ...BATCH,
     kind: "Job",
     resource: "jobs",
+    put: 422,
     content: jobTemplate,
     change: { spec: { backoffLimit: 0, parallelism: 2 } },
     status: { active: 1, startTime: at, ready: 0 },
@@ -269,6 +268,7 @@ export const BUILT_IN_KINDS: readonly BuiltInKind[] = [
     scope: "Namespaced",
     kind: "PodDisruptionBudget",
     resource: "poddisruptionbudgets",
+    put: 422,
     content: { spec: { minAvailable: 1, selector } },
     change: { spec: { minAvailable: "50%" } },
     status: { currentHealthy: 1, desiredHealthy: 1, disruptionsAllowed: 0, expectedPods: 1 },

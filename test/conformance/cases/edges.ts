@@ -172,13 +172,6 @@ export const edges: readonly Case[] = [
         expect: { code: 406 },
         ignore: ["message"],
       },
-      {
-        send: `GET ${configMaps}/{o}`,
-        headers: { Accept: "application/json;as=Table;v=v1;g=meta.k8s.io, application/json;q=0.5" },
-        // The real server can return tables; a client that also accepts plain JSON gets JSON here.
-        ignore: ["columnDefinitions", "rows", "kind", "apiVersion", "metadata"],
-        expect: { code: 200 },
-      },
     ],
   },
   {

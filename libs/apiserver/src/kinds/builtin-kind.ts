@@ -52,6 +52,7 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
     scale: undefined,
     createsOnUpdate: false,
     updatesUnconditionally: true,
+    printerColumns: [],
     returnsDeleted: false,
     deletesDependentsByDefault: true,
     selectableFields: [],

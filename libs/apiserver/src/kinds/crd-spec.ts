@@ -18,6 +18,16 @@ export interface CrdSpec {
   readonly preserveUnknownFields?: boolean;
 }
 
+/** A column of `kubectl get`. */
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly jsonPath: string;
+  readonly format?: string;
+  readonly description?: string;
+  readonly priority?: number;
+}
+
 export interface CrdVersion {
   readonly name: string;
   readonly served: boolean;
@@ -32,6 +42,7 @@ export interface CrdVersion {
     };
   };
   readonly selectableFields?: readonly { readonly jsonPath: string }[];
+  readonly additionalPrinterColumns?: readonly PrinterColumn[];
 }
 
 export const readCrdSpec = (crd: JsonObject): CrdSpec =>

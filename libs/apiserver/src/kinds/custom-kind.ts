@@ -70,6 +70,7 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     scale,
     createsOnUpdate: false,
     updatesUnconditionally: false,
+    printerColumns: version.additionalPrinterColumns ?? [],
     returnsDeleted: false,
     deletesDependentsByDefault: true,
     selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => jsonPath.slice(1)),

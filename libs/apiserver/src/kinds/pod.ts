@@ -1,4 +1,4 @@
-import { isJsonObject, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
+import { defined, isJsonObject, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
 import { forbidden, type FieldError } from "../errors/field-error.ts";
 import { objectOf, objectsOf, textOf } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
@@ -49,6 +49,15 @@ export const pod: ResourceKind = defineBuiltinKind({
     object["status"] = { phase: "Pending", qosClass: qualityOfService(spec) };
     spec["priority"] = 0;
     spec["preemptionPolicy"] ??= "PreemptLowerPriority";
+    tolerateBrokenNodes(spec);
+  },
+  prepareUpdate: (next, live, subresource) => {
+    if (subresource !== "") return;
+    const spec = memberOf(next, "spec");
+    const { priority, preemptionPolicy } = objectOf(live, "spec") ?? {};
+    for (const [member, value] of Object.entries(defined({ priority, preemptionPolicy }))) {
+      spec[member] ??= value;
+    }
     tolerateBrokenNodes(spec);
   },
   validateCreate: (object) => validatePodSpec(objectOf(object, "spec") ?? {}, "spec"),

@@ -2,6 +2,7 @@ import type { JsonObject } from "@konverge/core";
 import type { FieldError } from "../errors/field-error.ts";
 import type { GroupResource } from "../errors/status-error.ts";
 import type { FieldSet } from "../fields/field-set.ts";
+import type { PrinterColumn } from "./crd-spec.ts";
 import type { Schema } from "../schema/schema.ts";
 
 /** The target of a write: the object itself (empty) or one of its subresources. */
@@ -49,6 +50,8 @@ export interface ResourceKind extends GroupResource {
   readonly updatesUnconditionally: boolean;
   /** Fields besides name and namespace that a field selector may use, as dotted paths. */
   readonly selectableFields: readonly string[];
+  /** Columns of a custom resource's definition. */
+  readonly printerColumns: readonly PrinterColumn[];
   /** The response of a deletion is the object. */
   readonly returnsDeleted: boolean;
   /** False: a deletion without a policy orphans dependents. */

@@ -57,7 +57,8 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
   }
   const method = refuseMethod(path, parts, kind);
   if (method !== undefined) return refused(method);
-  if (!acceptsJson(parts.accept))
+  const form = chooseForm(parts.accept);
+  if (form === undefined || (form === "table" && !isTabular(parts.verb)))
     return refused(notAcceptable(acceptable(kind.isCustom), !kind.isCustom));
   return {
     kind: "call",
@@ -75,6 +76,9 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
     },
   };
 }
+
+/** The verbs whose response may be a Table. */
+const isTabular = (verb: string): boolean => verb === "get" || verb === "list" || verb === "watch";
 
 /** Runs a request that is not a watch. */
 export function runCall(verb: string, call: Call): Answer | Promise<Answer> {
@@ -128,13 +132,17 @@ function refuseMethod(
   return methodNotSupported(kind, verb);
 }
 
-function acceptsJson(accept: string): boolean {
-  if (accept === "") return true;
-  return accept.split(",").some((range) => {
+/** The form of a response that a client accepts: JSON of the object, or a Table; undefined if it accepts neither. */
+export function chooseForm(accept: string): "object" | "table" | undefined {
+  if (accept === "") return "object";
+  for (const range of accept.split(",")) {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    const isTable = parameters.some((one) => one.startsWith("as="));
-    return !isTable && ["*/*", "application/*", "application/json"].includes(type);
-  });
+    if (!["*/*", "application/*", "application/json"].includes(type)) continue;
+    const form = parameters.find((one) => one.startsWith("as="));
+    if (form === undefined) return "object";
+    if (form === "as=table" && parameters.includes("v=v1")) return "table";
+  }
+  return undefined;
 }
 
 const acceptable = (isCustom: boolean): string[] => [

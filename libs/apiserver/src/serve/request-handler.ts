@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { formatApiVersion, resourceId } from "@konverge/core";
+import { formatApiVersion, parseJson, resourceId, type JsonObject } from "@konverge/core";
 import { StatusError } from "../errors/status-error.ts";
+import { makeTable } from "../tables/make-table.ts";
 import type { Call } from "../verbs/call.ts";
 import { parseApplyBody } from "../verbs/decode-body.ts";
 import { readWatchRequest } from "../verbs/watch.ts";
-import { resolve, runCall, type RequestParts } from "./dispatch.ts";
+import { chooseForm, resolve, runCall, type RequestParts } from "./dispatch.ts";
 import type { FaultEffect } from "./fault-rules.ts";
 import { answerFault } from "./answer-fault.ts";
 import type { Handling } from "./handling.ts";
@@ -88,6 +89,19 @@ async function answerReview(
   sendJson(response, 201, JSON.stringify({ metadata: {}, ...asked, kind, apiVersion, status }));
 }
 
+/** Runs a call; its response is a Table if the client wants one. */
+async function runTabular(
+  { verb, accept, query }: RequestParts,
+  call: Call,
+): Promise<{ readonly code: number; readonly text: string }> {
+  const { code, text } = await runCall(verb, call);
+  if (chooseForm(accept) !== "table") return { code, text };
+  const include = query.get("includeObject") ?? "Metadata";
+  const nowMs = call.state.now();
+  const table = makeTable(call.kind, parseJson(text) as JsonObject, { include, nowMs });
+  return { code, text: JSON.stringify(table) };
+}
+
 async function answer(
   { watches }: Handling,
   { request, response, parts }: Exchange,
@@ -99,7 +113,7 @@ async function answer(
       watches.open(await readWatchRequest(call), request, response, effect);
       return;
     }
-    const { code, text } = await runCall(parts.verb, call);
+    const { code, text } = await runTabular(parts, call);
     if (effect?.kind === "silence") return;
     if (effect?.kind === "drop") request.socket.destroy();
     else sendJson(response, code, text, call.warnings);

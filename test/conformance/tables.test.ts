@@ -1,0 +1,208 @@
+import { isJsonObject, parseApiVersion, type JsonObject, type JsonValue } from "@konverge/core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../support/until.ts";
+import { BUILT_IN_KINDS } from "./built-in-objects.ts";
+import { DEFINITIONS, definitions, GROUP } from "./objects.ts";
+import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
+
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+const NAME = "tables";
+
+interface Sample {
+  readonly kind: string;
+  readonly path: string;
+  readonly object: JsonObject;
+  readonly status?: JsonObject;
+}
+
+const SAMPLES: readonly Sample[] = [
+  ...BUILT_IN_KINDS,
+  {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    resource: "configmaps",
+    scope: "Namespaced" as const,
+    content: { data: { a: "1" }, binaryData: { b: "AP8=" } },
+  },
+  {
+    apiVersion: "v1",
+    kind: "Secret",
+    resource: "secrets",
+    scope: "Namespaced" as const,
+    content: { data: { a: "AP8=" } },
+  },
+  {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    resource: "deployments",
+    scope: "Namespaced" as const,
+    content: {
+      spec: {
+        replicas: 2,
+        selector: {
+          matchLabels: { app: NAME },
+          matchExpressions: [{ key: "b", operator: "Exists" }],
+        },
+        template: {
+          metadata: { labels: { app: NAME, b: "c" } },
+          spec: {
+            containers: [
+              { name: "a", image: "one" },
+              { name: "b", image: "two" },
+            ],
+          },
+        },
+      },
+    },
+    status: { replicas: 2, readyReplicas: 1, updatedReplicas: 2 },
+  },
+  {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    resource: "leases",
+    scope: "Namespaced" as const,
+    content: { spec: { holderIdentity: "somebody" } },
+  },
+  {
+    apiVersion: `${GROUP}/v1`,
+    kind: "Column",
+    resource: "columns",
+    scope: "Namespaced" as const,
+    content: { spec: { size: 3, names: ["a", "b"], at: "2020-01-01T00:00:00Z", is: true } },
+    status: {
+      conditions: [
+        { type: "Ready", status: "True" },
+        { type: "Other", status: "False" },
+      ],
+    },
+  },
+].map(({ apiVersion, kind, resource, scope, content, ...rest }) => {
+  const { group } = parseApiVersion(apiVersion);
+  const root = group === "" ? `/api/${apiVersion}` : `/apis/${apiVersion}`;
+  const inside = scope === "Namespaced" ? "/namespaces/default" : "";
+  const text = JSON.stringify({ apiVersion, kind, metadata: { name: NAME }, ...content });
+  const object = JSON.parse(
+    text.replaceAll("{o}", NAME).replaceAll("{ns}", "default"),
+  ) as JsonObject;
+  const status = "status" in rest ? (rest.status as JsonObject) : undefined;
+  return { kind, path: `${root}${inside}/${resource}`, object, ...(status && { status }) };
+});
+
+/** A definition with printer columns of each type. */
+const COLUMNS: JsonObject = {
+  ...DEFINITIONS[1],
+  metadata: { name: `columns.${GROUP}` },
+  spec: {
+    group: GROUP,
+    scope: "Namespaced",
+    names: { plural: "columns", kind: "Column" },
+    versions: [
+      {
+        name: "v1",
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: {
+          openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+        },
+        additionalPrinterColumns: [
+          { name: "Size", type: "integer", jsonPath: ".spec.size", description: "The size." },
+          {
+            name: "Ready",
+            type: "string",
+            jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+          },
+          { name: "All", type: "string", jsonPath: ".status.conditions[*].type", priority: 1 },
+          { name: "First", type: "string", jsonPath: ".spec.names[0]" },
+          { name: "List", type: "string", jsonPath: ".spec.names" },
+          { name: "Is", type: "boolean", jsonPath: ".spec.is" },
+          { name: "At", type: "date", jsonPath: ".spec.at" },
+          { name: "None", type: "string", jsonPath: ".spec.none" },
+          { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
+        ],
+      },
+    ],
+  },
+};
+
+let embedded: TestedServer;
+let real: TestedServer | undefined;
+
+beforeAll(async () => {
+  embedded = await startEmbedded();
+  real = await startReal((line) => console.error(line));
+  for (const server of [embedded, ...(real === undefined ? [] : [real])]) {
+    await send(server, "POST", definitions, COLUMNS);
+    const path = `/apis/${GROUP}/v1/namespaces/default/columns?dryRun=All`;
+    const probe = { apiVersion: `${GROUP}/v1`, kind: "Column", metadata: { name: "probe" } };
+    await until("the columns are served", async () => {
+      return (await send(server, "POST", path, probe)).code === 201;
+    });
+  }
+}, 240_000);
+afterAll(async () => {
+  await embedded.stop();
+  if (real !== undefined) await send(real, "DELETE", `${definitions}/columns.${GROUP}`);
+  await real?.stop();
+});
+
+test.for(SAMPLES)("prints a $kind as kube-apiserver does", async (sample) => {
+  const { name, cells, columns } = await tableOf(embedded, sample);
+  expect(name).toBe(NAME);
+  if (real === undefined) return;
+  const there = await tableOf(real, sample);
+  expect(columns).toEqual(there.columns);
+  expect(cells).toEqual(there.cells);
+});
+
+async function tableOf(server: TestedServer, { path, object, status }: Sample) {
+  expect((await send(server, "POST", path, object)).code).toBe(201);
+  if (status !== undefined) {
+    const patch = { status };
+    expect((await send(server, "PATCH", `${path}/${NAME}/status`, patch)).code).toBe(200);
+  }
+  const query = `fieldSelector=metadata.name%3D${NAME}`;
+  const { text } = await send(server, "GET", `${path}?${query}`);
+  await send(server, "DELETE", `${path}/${NAME}?propagationPolicy=Background`);
+  await send(server, "PATCH", `${path}/${NAME}`, { metadata: { finalizers: null } });
+  const table = JSON.parse(text) as {
+    readonly kind: string;
+    readonly columnDefinitions: readonly JsonObject[];
+    readonly rows: readonly { readonly cells: readonly JsonValue[]; readonly object: JsonObject }[];
+  };
+  expect(table.kind).toBe("Table");
+  const [row] = table.rows;
+  const { metadata } = row?.object ?? {};
+  return {
+    name: isJsonObject(metadata) ? metadata["name"] : undefined,
+    cells: row?.cells.map(withoutChoices),
+    columns: table.columnDefinitions.map(({ name, type, format, priority }) => ({
+      name,
+      type,
+      format,
+      priority,
+    })),
+  };
+}
+
+/** Ages, allocated addresses and times of creation. */
+const withoutChoices = (cell: JsonValue): JsonValue =>
+  typeof cell === "string"
+    ? cell
+        .replace(/^\d+s$/, "<age>")
+        .replace(/^(\d+d|\d+y)\w*$/, "<long>")
+        .replace(/^10\.\d+\.\d+\.\d+$/, "<ip>")
+        .replace(/^\d{4}-\d\d-\d\dT.*Z$/, "<time>")
+        .replace(/controller-uid=[0-9a-f-]+$/, "controller-uid=<uid>")
+    : cell;
+
+function send({ api }: TestedServer, method: string, path: string, body?: JsonObject) {
+  const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
+  const headers = { "Content-Type": type, Accept: method === "GET" ? TABLE : "application/json" };
+  return api.send({
+    method,
+    path,
+    headers,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
