@@ -291,11 +291,16 @@ test(`P6 B5: one worker with failures only does not open the breaker while anoth
           failures += failed;
           expect(state.mode).toBe("closed");
         }
-        // The same failures open it without other workers, or if another worker also fails.
+        // The same failures open it without other workers, or if a majority fails.
         const failed = BREAKER.consecutive;
         const later = { worker: "bad", failed, trailing: failed };
         if (tell(later, nowUs + BREAKER.quorumUs).state.mode === "open") reasons.alone += 1;
-        if (tell({ ...later, worker: "w0" }, nowUs).state.mode === "open") reasons.both += 1;
+        for (let i = 0; i < count && state.mode === "closed"; i += 1) {
+          ({ state } = tell({ ...later, worker: `w${i}` }, nowUs));
+          // A majority of the live workers, with the one that failed before.
+          if (state.mode === "open") expect(2 * (i + 2)).toBeGreaterThan(count + 1);
+        }
+        if (state.mode === "open") reasons.both += 1;
       },
     ),
     { seed, numRuns },

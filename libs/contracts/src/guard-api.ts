@@ -75,7 +75,7 @@ export const guardViewSchema = z.object({
     /** The rate set by an operator instead of the configured one. */
     override: z.object({ ratePerSecond: z.number(), ...actionNote }).optional(),
   }),
-  /** Workers that reported results, and failures, in the last 10 s. */
+  /** Workers that requested tokens or reported results in the last 10 s, and those that reported failures. */
   workers: z.object({
     live: z.array(z.string()).readonly(),
     failing: z.array(z.string()).readonly(),

@@ -1,7 +1,7 @@
-import { KonvergeError, type BreakerMode, type GateCall } from "@konverge/core";
-import { createCredentialRetry } from "./credential-retry.ts";
-import { createLocalHealth, type Health } from "./local-health.ts";
-import { createProber } from "./prober.ts";
+import { defined, KonvergeError, type BreakerMode, type GateCall } from "@konverge/core";
+import { createCredentialRetry, type CredentialRetry } from "./credential-retry.ts";
+import { createLocalHealth, type Health, type LocalHealth } from "./local-health.ts";
+import { createProber, type Prober } from "./prober.ts";
 import type { ResultClass } from "./result-class.ts";
 
 /** The state of the breaker as a process last saw it. */
@@ -65,104 +65,157 @@ const WHY_MODE: Readonly<Record<Exclude<BreakerMode, "closed">, string>> = {
 };
 
 export function createBreakerView(options: BreakerViewOptions): BreakerView {
-  const { clock, random, schedule, probe } = options;
-  const local = createLocalHealth(random);
-  let mode: BreakerMode = "closed";
-  let generation = 0;
-  let untilMs = -Infinity;
-  let health: Health["kind"] = "well";
-  const prober = createProber({
-    probe,
-    schedule,
-    random,
-    isDue: () => mode === "open" || mode === "halfOpen",
-    waitMs: () => untilMs - clock(),
-    spreadMs: () => Math.min(MAX_SPREAD_MS, SPREAD_PER_WORKER_MS * options.live()),
-  });
-  const noteHealth = (kind: Health["kind"], cause?: Error) => {
-    if (kind === health) return;
-    health = kind;
-    options.onHealth(kind, cause);
-  };
+  return new ProcessBreakerView(options);
+}
 
-  const credentials = createCredentialRetry({
-    probe,
-    schedule,
-    isMissing: () => health === "unauthorized",
-    release: () => {
-      local.noteCredentials();
-      noteHealth(local.at(clock()).kind);
-    },
-  });
+class ProcessBreakerView implements BreakerView {
+  readonly #options: BreakerViewOptions;
+  readonly #local: LocalHealth;
+  readonly #prober: Prober;
+  readonly #credentials: CredentialRetry;
+  #mode: BreakerMode = "closed";
+  #generation = 0;
+  #untilMs = -Infinity;
+  #health: Health["kind"] = "well";
+  /** True if this process could not reach the server when others could: they probe first. */
+  #wasUnwell = false;
 
-  const view: BreakerView = {
-    get mode() {
-      return mode;
-    },
-    get generation() {
-      return generation;
-    },
-    get news() {
-      return { mode, generation, waitMs: Math.max(0, untilMs - clock()) };
-    },
-    get health() {
-      return health;
-    },
-    refuse(call) {
-      const nowMs = clock();
-      // Credentials are obtained before a call requests its permit.
-      local.noteCredentials();
-      const own = local.at(nowMs);
-      noteHealth(own.kind);
-      if (own.kind === "unwell" && own.againMs === 0) local.startTry(nowMs);
-      else if (own.kind !== "well") return view.defer(WHY_LOCAL[own.kind], own.againMs);
-      if (mode === "closed") return undefined;
-      if (mode !== "isolated" && nowMs >= untilMs && view.mayProbe(call)) return undefined;
-      return view.defer(WHY_MODE[mode], mode === "isolated" ? ISOLATED_MS : untilMs - nowMs);
-    },
+  constructor(options: BreakerViewOptions) {
+    const { random, schedule, probe, live } = options;
+    this.#options = options;
+    this.#local = createLocalHealth(random);
+    this.#prober = createProber({
+      probe,
+      schedule,
+      random,
+      isDue: () => ["open", "halfOpen"].includes(this.#mode) || this.#isTripped(),
+      waitMs: () => this.#untilProbeMs(),
+      spreadMs: () => Math.min(MAX_SPREAD_MS, SPREAD_PER_WORKER_MS * live()),
+    });
+    this.#credentials = createCredentialRetry({
+      probe,
+      schedule,
+      isMissing: () => this.#health === "unauthorized",
+      release: () => {
+        this.#local.noteCredentials();
+        this.#noteHealth();
+      },
+    });
+  }
+
+  get mode(): BreakerMode {
+    return this.#mode;
+  }
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get news(): BreakerUpdate {
+    const waitMs = Math.max(0, this.#untilMs - this.#options.clock());
+    return { mode: this.#mode, generation: this.#generation, waitMs };
+  }
+
+  get health(): Health["kind"] {
+    return this.#health;
+  }
+
+  refuse(call: GateCall): KonvergeError | undefined {
+    const nowMs = this.#options.clock();
+    // Credentials are obtained before a call requests its permit.
+    this.#local.noteCredentials();
+    const own = this.#noteHealth();
+    if (own.kind === "unauthorized") return this.defer(WHY_LOCAL[own.kind], own.againMs);
+    if (this.#mode !== "closed") return this.#refuseUnlessProbe(call, this.#mode);
+    if (own.kind === "well") return undefined;
+    const isTest = own.kind === "unwell" || this.mayProbe(call);
+    if (!isTest || nowMs < this.#local.tryMs) return this.defer(WHY_LOCAL[own.kind], own.againMs);
+    this.#local.startTry(nowMs);
+    return undefined;
+  }
+
+  mayProbe(call: GateCall): boolean {
     // Calls of users can be aborted at any time, and then give no evidence.
-    mayProbe: (call) => probe === undefined || call.probe === true,
-    defer(why, afterMs, cause) {
-      const atLeastMs = Math.max(100, afterMs);
-      const jitterMs = random() * Math.max(DEFER_JITTER_MS, atLeastMs / 4);
-      const retryAfterMs = Math.ceil(atLeastMs + jitterMs);
-      return new KonvergeError("deferred", `${why}; the call was not sent`, {
-        retryAfterMs,
-        cause,
-      });
-    },
-    learn(news) {
-      if (news.generation < generation) return false;
-      if (mode !== "closed" || news.mode !== "closed") untilMs = clock() + news.waitMs;
-      if (news.generation === generation && news.mode === mode) return false;
-      const isFirstContact = generation === 0 && news.mode === "closed";
-      ({ mode, generation } = news);
-      // The failure affects the fleet, not this process alone.
-      if (mode !== "closed") local.clear();
-      if (mode === "closed") prober.stop();
-      else prober.arm();
-      if (!isFirstContact) options.onBreaker(news);
-      return true;
-    },
-    noteEnd(result) {
-      const nowMs = clock();
-      if (result === "ok") local.noteOk();
-      else if (result === "failed") local.noteFailed(nowMs);
-      else if (result === "unauthorized") local.noteUnauthorized(nowMs);
-      noteHealth(local.at(nowMs).kind);
-    },
-    noteNoCredentials(error) {
-      const nowMs = clock();
-      const againMs = error.retryAfterMs ?? NO_CREDENTIALS_MS;
-      local.noteNoCredentials(nowMs, againMs);
-      noteHealth(local.at(nowMs).kind, error);
-      credentials.arm(againMs);
-      return view.defer(error.message, againMs, error);
-    },
-    stop() {
-      prober.stop();
-      credentials.stop();
-    },
-  };
-  return view;
+    return this.#options.probe === undefined || call.probe === true;
+  }
+
+  defer(why: string, afterMs: number, cause?: Error): KonvergeError {
+    const atLeastMs = Math.max(100, afterMs);
+    const jitterMs = this.#options.random() * Math.max(DEFER_JITTER_MS, atLeastMs / 4);
+    const retryAfterMs = Math.ceil(atLeastMs + jitterMs);
+    return new KonvergeError("deferred", `${why}; the call was not sent`, {
+      retryAfterMs,
+      ...defined({ cause }),
+    });
+  }
+
+  learn(news: BreakerUpdate): boolean {
+    if (news.generation < this.#generation) return false;
+    const nowMs = this.#options.clock();
+    if (this.#mode !== "closed" || news.mode !== "closed") this.#untilMs = nowMs + news.waitMs;
+    if (news.generation === this.#generation && news.mode === this.#mode) return false;
+    const isFirstContact = this.#generation === 0 && news.mode === "closed";
+    if (this.#mode === "closed") this.#wasUnwell = this.#local.at(nowMs).kind === "unwell";
+    this.#mode = news.mode;
+    this.#generation = news.generation;
+    this.#prober.stop();
+    if (this.#mode === "closed") this.#local.retry(nowMs);
+    if (this.#mode !== "closed" || this.#isTripped()) this.#prober.arm();
+    this.#noteHealth();
+    if (!isFirstContact) this.#options.onBreaker(news);
+    return true;
+  }
+
+  noteEnd(result: ResultClass): void {
+    const nowMs = this.#options.clock();
+    if (result === "ok") this.#local.noteOk();
+    else if (result === "failed") this.#local.noteFailed(nowMs);
+    else if (result === "unauthorized") this.#local.noteUnauthorized(nowMs);
+    this.#noteHealth();
+    if (this.#isTripped()) this.#prober.arm();
+  }
+
+  noteNoCredentials(error: KonvergeError): KonvergeError {
+    const againMs = error.retryAfterMs ?? NO_CREDENTIALS_MS;
+    this.#local.noteNoCredentials(this.#options.clock(), againMs);
+    this.#noteHealth(error);
+    this.#credentials.arm(againMs);
+    return this.defer(error.message, againMs, error);
+  }
+
+  stop(): void {
+    this.#prober.stop();
+    this.#credentials.stop();
+  }
+
+  #refuseUnlessProbe(
+    call: GateCall,
+    mode: Exclude<BreakerMode, "closed">,
+  ): KonvergeError | undefined {
+    const waitMs = this.#untilMs - this.#options.clock();
+    if (mode !== "isolated" && waitMs <= 0 && this.mayProbe(call)) return undefined;
+    return this.defer(WHY_MODE[mode], mode === "isolated" ? ISOLATED_MS : waitMs);
+  }
+
+  /** The fleet's breaker is closed, but the last calls of this process all failed. */
+  #isTripped(): boolean {
+    return this.#mode === "closed" && !this.#local.isSound;
+  }
+
+  #untilProbeMs(): number {
+    const nowMs = this.#options.clock();
+    if (this.#mode === "closed") return this.#local.tryMs - nowMs;
+    return this.#untilMs + (this.#wasUnwell ? MAX_SPREAD_MS : 0) - nowMs;
+  }
+
+  #noteHealth(cause?: Error): Health {
+    const own = this.#local.at(this.#options.clock());
+    // While the fleet's breaker is not closed, this process is not known to be the cause.
+    const kind = this.#mode !== "closed" && own.kind === "unwell" ? "doubtful" : own.kind;
+    if (kind !== this.#health) {
+      this.#health = kind;
+      this.#options.onHealth(kind, cause);
+    }
+    return own;
+  }
 }

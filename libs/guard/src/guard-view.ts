@@ -36,7 +36,7 @@ export interface GuardView {
       readonly at: string;
     };
   };
-  /** Workers that reported results, and failures, within the last 10 s. */
+  /** Workers that requested tokens or reported results within the last 10 s, and those that reported failures. */
   readonly workers: { readonly live: readonly string[]; readonly failing: readonly string[] };
   /** Newest first. */
   readonly transitions: readonly Transition[];

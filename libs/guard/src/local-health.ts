@@ -20,6 +20,10 @@ export type Health =
   | { readonly kind: "unauthorized"; readonly againMs: number };
 
 export interface LocalHealth {
+  /** False if the last calls of this process all failed. */
+  readonly isSound: boolean;
+  /** Time from which a test call may be sent while calls fail. */
+  readonly tryMs: number;
   /** Returns the health at `nowMs`; `againMs` is the delay of calls. */
   at(nowMs: number): Health;
   noteOk(): void;
@@ -31,14 +35,15 @@ export interface LocalHealth {
   noteCredentials(): void;
   /** Admits one test call; the next one only after a longer time. */
   startTry(nowMs: number): void;
-  /** Resets the failures, because the fleet's breaker has changed. */
-  clear(): void;
+  /** Makes a test call due, because the fleet's breaker has closed: others reach the server again. */
+  retry(nowMs: number): void;
 }
 
 /** The breaker of one process, for its own network failures, which must not stop the fleet, and for its credentials. */
 export function createLocalHealth(random: () => number = Math.random): LocalHealth {
   let failures = 0;
-  let trippedMs: number | undefined;
+  let isTripped = false;
+  let doubtUntilMs = 0;
   let tries = 0;
   let nextTryMs = 0;
   let refusedMs: number[] = [];
@@ -49,19 +54,24 @@ export function createLocalHealth(random: () => number = Math.random): LocalHeal
   const jittered = (ms: number) => ms * (0.75 + 0.5 * random());
   const heal = () => {
     failures = 0;
-    trippedMs = undefined;
+    isTripped = false;
     tries = 0;
   };
   return {
+    get isSound() {
+      return !isTripped;
+    },
+    get tryMs() {
+      return nextTryMs;
+    },
     at(nowMs) {
       if (withoutUntilMs !== undefined) {
         return { kind: "unauthorized", againMs: Math.max(0, withoutUntilMs - nowMs) };
       }
       if (nowMs < pausedUntilMs) return { kind: "unauthorized", againMs: pausedUntilMs - nowMs };
-      if (trippedMs === undefined) return { kind: "well" };
-      const confirmMs = trippedMs + CONFIRM_MS;
-      if (nowMs < confirmMs) return { kind: "doubtful", againMs: confirmMs - nowMs };
-      return { kind: "unwell", againMs: Math.max(0, Math.max(confirmMs, nextTryMs) - nowMs) };
+      if (!isTripped) return { kind: "well" };
+      const againMs = Math.max(0, nextTryMs - nowMs);
+      return { kind: nowMs < doubtUntilMs ? "doubtful" : "unwell", againMs };
     },
     noteOk() {
       heal();
@@ -70,7 +80,9 @@ export function createLocalHealth(random: () => number = Math.random): LocalHeal
     },
     noteFailed(nowMs) {
       failures += 1;
-      if (failures >= FAILURES) trippedMs ??= nowMs;
+      if (failures < FAILURES || isTripped) return;
+      isTripped = true;
+      doubtUntilMs = nextTryMs = nowMs + CONFIRM_MS;
     },
     noteUnauthorized(nowMs) {
       refusedMs = [...refusedMs.filter((ms) => nowMs - ms < REFUSAL_WINDOW_MS), nowMs];
@@ -89,6 +101,10 @@ export function createLocalHealth(random: () => number = Math.random): LocalHeal
       nextTryMs = nowMs + jittered(Math.min(LONGEST_TRY_MS, FIRST_TRY_MS * 2 ** tries));
       tries += 1;
     },
-    clear: heal,
+    retry(nowMs) {
+      tries = 0;
+      nextTryMs = nowMs;
+      doubtUntilMs = nowMs + CONFIRM_MS;
+    },
   };
 }

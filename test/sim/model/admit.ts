@@ -89,6 +89,7 @@ export function admit(
   }
 
   let opened: Admission["opened"];
+  if (state.mode === "closed" && ask.want > 0) state.live.set(ask.worker, nowUs);
   if (state.mode === "closed" && ask.generation === state.generation) {
     opened = takeReport(state, ask, limits, nowUs);
   } else if (
@@ -162,7 +163,9 @@ function takeReport(
   if (ok + failed + throttled + late === 0) return undefined;
   state.live.set(worker, nowUs);
   if (failed > 0) state.failing.set(worker, nowUs);
-  else if (ok > 0) state.failing.delete(worker);
+  else if (ok > 0 && (state.failing.get(worker) ?? 0) <= nowUs - BREAKER.failingUs) {
+    state.failing.delete(worker);
+  }
   expire(state.live, nowUs - BREAKER.quorumUs);
   expire(state.failing, nowUs - BREAKER.quorumUs);
   decay(state, nowUs);
@@ -185,14 +188,18 @@ function takeReport(
 
   const reason = openingReason(state, nowUs);
   if (reason === undefined) return undefined;
-  // A worker with a local network failure must not decide for the fleet. A 429 applies to all workers.
-  if (reason !== "strained" && state.failing.size < Math.min(2, state.live.size)) return undefined;
+  // A 429 applies to all workers.
+  if (reason !== "strained" && !hasQuorum(state)) return undefined;
   open(state, ask, limits, nowUs);
   return reason;
 }
 
+/** Workers with a network failure of their own must not decide for the fleet. */
+const hasQuorum = ({ live, failing }: Draft) => 2 * failing.size > live.size;
+
 function cutRate(state: Draft, ask: AdmitRequest, limits: GuardLimits, nowUs: number): void {
-  const isFailing = ask.failed > 0 && state.failed >= BREAKER.cutFailedShare * state.total;
+  const isFailing =
+    ask.failed > 0 && state.failed >= BREAKER.cutFailedShare * state.total && hasQuorum(state);
   const isSlow = ask.slow > 0 && state.slow >= BREAKER.slowShare * state.total;
   if (ask.throttled === 0 && !isFailing && !isSlow) return;
   if (nowUs - state.cutUs < Math.max(BREAKER.cutEveryUs, ask.retryAfterUs)) return;

@@ -2,6 +2,7 @@
 export const BREAKER: {
   readonly windowUs: number;
   readonly quorumUs: number;
+  readonly failingUs: number;
   readonly consecutive: number;
   readonly minCalls: number;
   readonly failedShare: number;
@@ -25,6 +26,8 @@ export const BREAKER: {
   windowUs: 5e6,
   /** A worker counts as live or failing for this long after its report. */
   quorumUs: 10e6,
+  /** A worker with a failure counts as failing for at least this long: partial failures alternate with successes. */
+  failingUs: 2e6,
   /** The fast rule: after a long healthy time, shares react slowly. */
   consecutive: 12,
   minCalls: 20,

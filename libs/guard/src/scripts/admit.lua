@@ -81,12 +81,19 @@ local function open(reason, evidence)
   clearCounts()
 end
 
+if mode == 'closed' and want > 0 then redis.call('ZADD', liveWorkers, nowUs, worker) end
 if mode == 'closed' and reported == generation and ok + failed + throttled + late > 0 then
   redis.call('ZADD', liveWorkers, nowUs, worker)
   if failed > 0 then redis.call('ZADD', failingWorkers, nowUs, worker)
-  elseif ok > 0 then redis.call('ZREM', failingWorkers, worker) end
+  elseif ok > 0 then
+    local failedUs = tonumber(redis.call('ZSCORE', failingWorkers, worker))
+    if failedUs and failedUs <= nowUs - BREAKER.failingUs then redis.call('ZREM', failingWorkers, worker) end
+  end
   redis.call('ZREMRANGEBYSCORE', liveWorkers, '-inf', nowUs - BREAKER.quorumUs)
   redis.call('ZREMRANGEBYSCORE', failingWorkers, '-inf', nowUs - BREAKER.quorumUs)
+  -- Workers with a network failure of their own must not decide for the fleet.
+  local liveNow, failingNow = redis.call('ZCARD', liveWorkers), redis.call('ZCARD', failingWorkers)
+  local hasQuorum = 2 * failingNow > liveNow
   local w = redis.call('HMGET', state, 'total', 'failed', 'slow', 'throttled', 'windowUs', 'consecutive', 'strainedUs')
   for i = 1, 7 do w[i] = tonumber(w[i]) or 0 end
   local left = max(0, 1 - (nowUs - w[5]) / BREAKER.windowUs)
@@ -96,7 +103,7 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
   if ok > 0 then consecutive = trailing end
 
   -- The adaptive rate falls immediately.
-  local isFailing = failed > 0 and failing >= BREAKER.cutFailedShare * total
+  local isFailing = failed > 0 and failing >= BREAKER.cutFailedShare * total and hasQuorum
   local isSlow = slow > 0 and slowly >= BREAKER.slowShare * total
   if (throttled > 0 or isFailing or isSlow) and nowUs - cutUs >= max(BREAKER.cutEveryUs, retryAfterUs) then
     local to = max(minRate, BREAKER.cutFactor * rate)
@@ -122,9 +129,8 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
     reason = 'slow'
   elseif strainedUs > 0 and nowUs - strainedUs >= BREAKER.strainedUs then reason = 'strained' end
   if reason then
-    -- A worker with a local network failure must not decide for the fleet. A 429 applies to all workers.
-    local liveNow, failingNow = redis.call('ZCARD', liveWorkers), redis.call('ZCARD', failingWorkers)
-    if reason == 'strained' or failingNow >= min(2, liveNow) then
+    -- A 429 applies to all workers.
+    if reason == 'strained' or hasQuorum then
       open(reason, ',"calls":' .. floor(total + 0.5) .. ',"failed":' .. floor(failing + 0.5) .. ',"slow":' .. floor(slowly + 0.5) ..
         ',"throttled":' .. floor(refused + 0.5) .. ',"consecutive":' .. consecutive .. ',"failingWorkers":' .. failingNow ..
         ',"liveWorkers":' .. liveNow)
@@ -280,5 +286,5 @@ if transition ~= '' then
   redis.call('LTRIM', transitions, 0, 49)
   redis.call('PUBLISH', channel, mode .. ' ' .. string.format('%.0f', generation) .. ' ' .. string.format('%.0f', max(0, untilUs - nowUs)))
 end
-local failingNow = redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf')
-return { mode, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), live, failingNow, num(20), transition }
+local failingLately = redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf')
+return { mode, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), live, failingLately, num(20), transition }
