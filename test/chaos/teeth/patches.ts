@@ -41,8 +41,8 @@ export const PATCHES = {
     // The client itself rejects a write without a precondition.
     {
       file: "libs/kube/src/client/create-kube-client.ts",
-      from: "preparePatch(type, target, { patch, options: through })",
-      to: "preparePatch(type, target, { patch, options: { ...through, unguarded: true } })",
+      from: "const options = defined({ subresource });",
+      to: "const options = { ...defined({ subresource }), unguarded: true };",
     },
   ],
 } as const satisfies Record<string, readonly Change[]>;

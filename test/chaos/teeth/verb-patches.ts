@@ -29,8 +29,8 @@ export const VERB_PATCHES = {
     },
     {
       file: "libs/kube/src/client/create-kube-client.ts",
-      from: "preparePatch(type, target, { patch, options: through })",
-      to: "preparePatch(type, target, { patch, options: { ...through, unguarded: true } })",
+      from: "const options = defined({ subresource });",
+      to: "const options = { ...defined({ subresource }), unguarded: true };",
     },
   ],
   /** A second try does not see the changes of the first. */

@@ -28,7 +28,7 @@ export interface RunPlace {
   readonly id?: string;
 }
 
-export interface Overdue {
+interface Overdue {
   /** Ids of runs whose wake-up is overdue and may be lost. */
   readonly runs: readonly string[];
   /** Kept ends of runs, to release once their object is missing. */

@@ -13,7 +13,7 @@ import { lastRunPart } from "./last-run.ts";
 import { movePart } from "./move-run.ts";
 import { noteCancelPart } from "./note-cancel.ts";
 
-export interface LastEnd {
+interface LastEnd {
   readonly status: string;
   /** The result or error (JSON), or empty. */
   readonly text: string;
