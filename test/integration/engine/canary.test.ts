@@ -372,6 +372,13 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
           labels: { canary: `${textOf(await read(kube))} is bad!` },
         });
       },
+      written: async ({ kube, object }) => {
+        const password = Buffer.from((await read(kube)).data?.["password"] ?? "", "base64");
+        await kube.mutate(object, (draft) => {
+          const url = `postgres://app:${password.toString()}@db`;
+          draft.metadata.annotations = { url, note: `${MARKER} of a patch` };
+        });
+      },
       generated: async ({ kube }) => {
         const failed = await kube
           .mutate({ type: Secret, name: "credentials" }, (draft) => {
@@ -408,6 +415,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     expect(served).toContain(MARKER);
     expect(commands()).toContain(MARKER);
     expect(await dump()).toContain(`${MARKER}: login with (redacted) failed`);
+    expect(await dump()).toContain(`${MARKER} of a patch`);
     expect(lines.join("")).toContain(MARKER);
   });
 

@@ -295,6 +295,12 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
       part: async (k) => (await k.get<Secret>(secret))?.data,
       list: async (k) => [{ deep: [(await k.get<Secret>(secret))?.data] }],
       listed: async (k) => [await k.list({ apiVersion: "v1", kind: "Secret" })],
+      text: async (k) => (await k.get<Secret>(secret))?.data?.["password"],
+      decoded: async (k) => {
+        const { data } = (await k.get<Secret>(secret)) ?? {};
+        const password = Buffer.from(data?.["password"] ?? "", "base64").toString();
+        return { url: `postgres://app:${password}@db`, port: 5_432 };
+      },
       conflict: (k) => k.apply({ ...secret, data: { password: encoded.toLowerCase() } }),
       delete: (k) => k.delete(secret),
     };
@@ -308,7 +314,9 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     await verbs.runs.finish(workflow, "r");
     const steps = await verbs.runs.store.steps({ workflow: "secrets", id: "r" });
     const failed = [...steps].filter(([, { error }]) => error !== undefined).map(([step]) => step);
-    expect(failed.toSorted().join()).toBe("change,exists,invalid,list,listed,part,thrown,whole");
+    expect(failed.toSorted().join()).toBe(
+      "change,decoded,exists,invalid,list,listed,part,text,thrown,whole",
+    );
     const dump: string[] = [];
     for (const key of await queues.redis.keys(`${queues.prefix}*`)) {
       dump.push(key, String(await queues.redis.dump(key)), await textOf(key));

@@ -1,5 +1,10 @@
 import type { ApiObject, JsonObject } from "@konverge/core";
-import { MUST_READ, type ChangeDraft, type MutateResult } from "@konverge/kube";
+import {
+  createAttemptSecrets,
+  MUST_READ,
+  type ChangeDraft,
+  type MutateResult,
+} from "@konverge/kube";
 import { ConfigMap } from "@konverge/kube/kinds";
 import type { ObjectLanes } from "@konverge/lanes";
 import { expect, test } from "vitest";
@@ -33,7 +38,7 @@ function setUp(enter: ObjectLanes["enter"]) {
         groups,
         signal,
         isOpen: () => true,
-        trace: { noteLane: () => undefined },
+        trace: { noteLane: () => undefined, secrets: createAttemptSecrets() },
       }),
     commit: async (change: ChangeDraft<ApiObject>): Promise<MutateResult<ApiObject>> => {
       await change(object);

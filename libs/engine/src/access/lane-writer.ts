@@ -50,7 +50,7 @@ export interface LaneWriterOptions {
   readonly groups: WriteGroups;
   readonly signal: AbortSignal;
   readonly isOpen: () => boolean;
-  readonly trace: Pick<AttemptTrace, "noteLane">;
+  readonly trace: Pick<AttemptTrace, "noteLane" | "secrets">;
 }
 
 /**
@@ -60,7 +60,9 @@ export interface LaneWriterOptions {
 export function createLaneWriter(options: LaneWriterOptions): LaneWriter {
   return async (target, change, write) => {
     const job: WriteJob = { options, target, change, write };
-    if (!isShared(job)) return await writeAlone(job);
+    // The attempt that writes for others would not know the secrets of this one.
+    const isAlone = !isShared(job) || !options.trace.secrets.isEmpty;
+    if (isAlone) return await writeAlone(job);
     const waited = await waitInGroup(job);
     if (waited.kind === "taken") return waited.result ?? (await writeAlone(job));
     const id = groupOf(target);
@@ -136,7 +138,8 @@ async function whileHeld(
   let stranger = false;
   try {
     const result = await write(mayPass ? turn.carried : undefined);
-    if (mayPass) known = result.object as unknown as JsonObject;
+    const isKnown = mayPass && !job.options.trace.secrets.revealedBy(result.object);
+    if (isKnown) known = result.object as unknown as JsonObject;
     stranger = result.lost > 0;
     return result;
   } catch (error) {

@@ -4,12 +4,19 @@ import {
   isKonvergeError,
   typeOfError,
   resourceId,
+  type JsonObject,
   type Trigger,
 } from "@konverge/core";
-import { findTakenFields, isKubeApiError, type ConflictRecord } from "@konverge/kube";
+import {
+  findTakenFields,
+  isKubeApiError,
+  type AttemptSecrets,
+  type ConflictRecord,
+} from "@konverge/kube";
 import type { AttemptLease } from "@konverge/queue";
 import { redactPatch, type AttemptRecord, type Hint } from "@konverge/records";
 import type { AttemptTrace, WriteTrace } from "../access/attempt-trace.ts";
+import { scrubValue } from "./handler-log.ts";
 import type { AttemptRun } from "./run-attempt.ts";
 
 export interface RecordContext {
@@ -27,7 +34,7 @@ export function buildRecord(
 ): AttemptRecord {
   const { outcome, trace, eventLoopBlockedMs } = run;
   const finishedAtMs = Date.now();
-  const landed = trace.writes.map((write) => writeRecord(write, trace.conflicts, controller));
+  const landed = trace.writes.map((write) => writeRecord(write, trace, controller));
   const settled = new Set(landed.flatMap(({ settledConflicts }) => settledConflicts));
   return {
     id: `${attempt.id}#${attempt.epoch}`,
@@ -94,7 +101,11 @@ function objectFields({ object, trace }: AttemptRun) {
   });
 }
 
-function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], controller: string) {
+function writeRecord(
+  write: WriteTrace,
+  { conflicts, secrets }: Pick<AttemptTrace, "conflicts" | "secrets">,
+  controller: string,
+) {
   const resource = resourceId(write.type);
   const settledConflicts = conflicts.filter(
     ({ ref, subresource }) =>
@@ -123,12 +134,19 @@ function writeRecord(write: WriteTrace, conflicts: readonly ConflictRecord[], co
       subresource: write.subresource,
       fromVersion: write.fromVersion,
       toVersion: write.verb === "delete" ? undefined : write.object.metadata.resourceVersion,
-      patch: write.patch === undefined ? undefined : redactPatch(resource, write.patch),
+      patch: patchOf(write, secrets),
     }),
     conflicts: settledConflicts.map(conflictRecord),
     ...(fieldsTakenOver.length === 0 ? {} : { fieldsTakenOver }),
   };
   return { record, settledConflicts };
+}
+
+/** Returns the patch without values of sensitive objects, also without those that the handler has copied. */
+function patchOf({ type, patch }: WriteTrace, secrets: AttemptSecrets): JsonObject | undefined {
+  if (patch === undefined) return undefined;
+  const redacted = redactPatch(resourceId(type), patch);
+  return secrets.isEmpty ? redacted : (scrubValue(redacted, secrets) as JsonObject);
 }
 
 function conflictRecord({ readVersion, foundVersion, competingWriters, waitedMs }: ConflictRecord) {

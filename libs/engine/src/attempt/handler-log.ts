@@ -26,7 +26,8 @@ export function createHandlerLog(sink: Log, secrets: AttemptSecrets): Log {
   };
 }
 
-function scrubValue(value: unknown, secrets: AttemptSecrets, depth: number): unknown {
+/** Returns a copy of a value without the recorded texts. */
+export function scrubValue(value: unknown, secrets: AttemptSecrets, depth = 0): unknown {
   if (typeof value === "string") return secrets.scrub(value);
   if (typeof value === "number") return scrubNumber(value, secrets);
   if (typeof value !== "object" || value === null) return value;

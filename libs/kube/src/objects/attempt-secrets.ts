@@ -8,6 +8,8 @@ export interface AttemptSecrets {
   note(object: object): void;
   /** Replaces the recorded texts in every form: plain, base64-encoded or decoded, or escaped as in JSON. */
   scrub(text: string): string;
+  /** True if a value contains a recorded text of 8 or more characters. Shorter ones occur everywhere. */
+  revealedBy(value: unknown): boolean;
 }
 
 const REDACTED = "(redacted)";
@@ -15,6 +17,8 @@ const REDACTED = "(redacted)";
 const MIN_CHARS = 3;
 /** Shorter texts count only as whole words. */
 const WORD_CHARS = 6;
+/** Shorter texts do not make a value secret, such as a user name or a port. */
+const TELLING_CHARS = 8;
 /** Each line of a multi-line value may leak on its own. */
 const MIN_LINE_CHARS = 8;
 /** Longer texts are withheld as a whole: searching them for every value would take too long. */
@@ -59,6 +63,12 @@ export function createAttemptSecrets(): AttemptSecrets {
         if (field !== "metadata") noteLeaves(value);
         else for (const name of METADATA) noteLeaves((value as Record<string, unknown>)[name]);
       }
+    },
+    revealedBy(value) {
+      if (values.size === 0) return false;
+      if (values.size > MAX_VALUES) return true;
+      const text = JSON.stringify(value) ?? "";
+      return [...values].some((each) => each.length >= TELLING_CHARS && text.includes(each));
     },
     scrub(text) {
       if (values.size === 0) return text;

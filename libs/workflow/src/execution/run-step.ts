@@ -15,7 +15,7 @@ import { FencedError } from "../store/run-journal-store.ts";
 import type { Failure, StepRecord } from "../store/run-record.ts";
 import { failureOf } from "./step-failed-error.ts";
 import { isRefused, stepFaultOf } from "./step-fault.ts";
-import { createStepVerbs } from "../verbs/create-step-verbs.ts";
+import { createStepVerbs, type OpenVerbs } from "../verbs/create-step-verbs.ts";
 import { EffectWatch } from "../verbs/effect-watch.ts";
 
 const DEFAULT_ATTEMPTS = 5;
@@ -132,7 +132,7 @@ class StepRun {
     this.#attempts += 1;
     const effects = new EffectWatch();
     let value: unknown;
-    let scrub = (text: string): string => text;
+    let verbs: OpenVerbs | undefined;
     try {
       journal.beforeBody(key);
       value = await runBody(this.#body, {
@@ -142,15 +142,15 @@ class StepRun {
         timeoutMs: this.#timeoutMs,
         signal: this.#signal,
         openVerbs(over) {
-          const open = createStepVerbs(journal, { step: key, signal: over, effects });
-          ({ scrub } = open);
-          return open;
+          verbs = createStepVerbs(journal, { step: key, signal: over, effects });
+          return verbs;
         },
       });
       journal.assertFits(key, { kind, value });
+      verbs?.assertNotSecret(value);
     } catch (thrown) {
       this.#mayHaveActed ||= effects.mayHaveActed;
-      return await this.#handle(ensureError(thrown), scrub);
+      return await this.#handle(ensureError(thrown), (text) => verbs?.scrub(text) ?? text);
     }
     return await journal.commit(key, { kind, value, attempts: this.#attempts });
   }

@@ -28,6 +28,8 @@ export interface OpenVerbs {
   assertEnded(): void;
   /** Removes values of sensitive objects that the body has read (P12). */
   readonly scrub: (text: string) => string;
+  /** @throws KonvergeError `invalid_result` if the value contains one of them */
+  assertNotSecret(value: unknown): void;
 }
 
 export interface StepVerbsOptions {
@@ -85,6 +87,11 @@ export function createStepVerbs(
   return {
     verbs: verbsOn(createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets })),
     scrub: (text) => secrets.scrub(text),
+    assertNotSecret(value) {
+      if (!secrets.revealedBy(value)) return;
+      const detail = `the value of "${step}" contains text of a Secret or another sensitive object`;
+      throw new KonvergeError("invalid_result", `${detail}; return a reference instead`);
+    },
     assertEnded() {
       const verbs = [...running].filter(([, count]) => count > 0).map(([verb]) => verb);
       if (verbs.length === 0) return;
