@@ -41,7 +41,7 @@ export interface TokenStore {
   touch(id: string): Promise<void>;
 }
 
-export type NamedToken = Pick<TokenView, "id" | "name">;
+type NamedToken = Pick<TokenView, "id" | "name">;
 
 export function createTokenStore(redis: RedisClient, prefix: string): TokenStore {
   const tokens = `${prefix}:tokens`;

@@ -23,7 +23,7 @@ export interface ReflectorStore<T extends ApiObject> {
 }
 
 /** The changes that a list implies, in groups of one name. Order matters within a group. */
-export interface ListComparison<T> {
+interface ListComparison<T> {
   /** Returns the changes that the objects of one page imply. */
   eventsOf(items: readonly T[]): ObjectEvent<T>[][];
   /** Returns the deletions of the objects that were on no page. */

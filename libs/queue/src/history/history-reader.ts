@@ -42,7 +42,7 @@ export interface ContentionReport {
   readonly loops: ReadonlyMap<string, string>;
 }
 
-export interface CompetingManager {
+interface CompetingManager {
   readonly controller: string;
   readonly manager: string;
   /** Attempts of the controller that conflicted with a write of the manager. */
