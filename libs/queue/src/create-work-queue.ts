@@ -9,6 +9,7 @@ import {
 import { Queue } from "bullmq";
 import { createQueueControl } from "./control/create-queue-control.ts";
 import { assertOwnKey, type QueueOwner } from "./keys/job-payload.ts";
+import { pagesOfKeys } from "./control/pages-of-keys.ts";
 import { createKeyReader } from "./control/key-reader.ts";
 import {
   DEFAULT_PREFIX,
@@ -115,6 +116,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       await withRedis(redis, () => redis.zadd(names.timers, "LT", Math.floor(atMs), id));
     },
     ...readsOf(options, redis, names),
+    listKeys: () => pagesOfKeys(redis, names),
     counts: () => withRedis(redis, () => countJobs(queue)),
     work(work) {
       const worker = startQueueWorker({

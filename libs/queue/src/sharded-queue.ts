@@ -33,6 +33,9 @@ export function createShardedQueue(
     getRequest: async (id) => await home(parseRequestId(id).key).getRequest(id),
     getKey: async (key) => await homeOf(key).getKey(key),
     listAttempts: async (key, options) => await homeOf(key).listAttempts(key, options),
+    async *listKeys() {
+      for (const shard of shards) yield* shard.listKeys();
+    },
     async counts() {
       const total = { waiting: 0, active: 0, delayed: 0 };
       for (const { waiting, active, delayed } of await Promise.all(

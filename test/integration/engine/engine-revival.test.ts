@@ -62,6 +62,24 @@ describe.each(testServers())("a dead-lettered key on $name", (target) => {
     expect(await second.queue.getKey(second.key("a"))).toMatchObject({ phase: "idle" });
   });
 
+  test("leaves when its object was deleted while no leader watched", async () => {
+    const first = await startStrict();
+    await harness.make("a", { size: 99 });
+    await harness.make("b", { size: 5 });
+    await untilDead(first.queue, first.key("a"));
+    await until("b is reconciled", async () => (await outcomes(first, "b")).includes("done"));
+    await first.engine.stop();
+    await harness.client.delete(harness.Widgets, widget);
+    await harness.client.delete(harness.Widgets, { namespace, name: "b" });
+    const { queue } = await startStrict();
+    await until("no key is left", async () => (await queue.control.listKeys()).items.length === 0);
+    expect((await queue.control.listKeys({ phase: "deadLettered" })).items).toEqual([]);
+    const prefix = harness.queues.prefix;
+    for (const name of await harness.queues.redis.keys(`${prefix}:{default}/key/*`)) {
+      expect(await harness.queues.redis.pttl(name)).toBeGreaterThan(0);
+    }
+  });
+
   test("of a kind without generation runs again for a foreign change, not for its own writes", async () => {
     const name = { namespace, name: "config" };
     let attempts = 0;

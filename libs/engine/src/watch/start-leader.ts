@@ -10,6 +10,7 @@ import type { WorkQueue } from "@konverge/queue";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { leaseName } from "./lease-name.ts";
+import { requestVanished } from "./request-vanished.ts";
 import { runResync } from "./resync.ts";
 import type { Reflectors, Watcher } from "./start-reflectors.ts";
 
@@ -101,6 +102,11 @@ function resyncWhile(
 ): void {
   const store = reflectors.get(resourceId(controller.for));
   if (store === undefined) return;
+  const sweep = () => {
+    const onError = (error: Error) => log.warn({ err: error }, "search for deleted objects failed");
+    requestVanished({ controller, store, queue, signal: leading, onError }).catch(() => undefined);
+  };
+  sweep();
   runResync({
     controller,
     store,
@@ -109,7 +115,11 @@ function resyncWhile(
     incarnation: () => queue.incarnation(),
     signal: leading,
     onError: (error) => log.warn({ err: error }, "resync failed, retrying"),
-    onLost: () => log.warn({}, "possible Redis data loss, full resync started"),
+    onLost: () => {
+      log.warn({}, "possible Redis data loss, full resync started");
+      // A restored backup has keys of objects that were deleted since.
+      sweep();
+    },
     again: (signal) => again.next(signal),
   }).catch((error: unknown) => {
     if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");

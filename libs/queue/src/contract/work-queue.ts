@@ -233,6 +233,8 @@ export interface WorkQueue {
   getKey(key: ObjectKey): Promise<KeyState | undefined>;
   /** Newest first. */
   listAttempts(key: ObjectKey, options?: { readonly limit?: number }): Promise<StoredAttempt[]>;
+  /** Returns the keys of the queue in pages, without those of deleted objects. @throws KonvergeError `redis_unavailable` */
+  listKeys(): AsyncIterable<readonly ObjectKey[]>;
   /** Jobs by state, for metrics: `waiting`, `active`, `delayed`. */
   counts(): Promise<{
     readonly waiting: number;
