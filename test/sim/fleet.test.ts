@@ -225,6 +225,34 @@ test(`P5 L3: a process serves higher classes first, and each class in order (see
   expect(order).toEqual(calls.map(({ i }) => i).toSorted((a, b) => rank(a) - rank(b) || a - b));
 });
 
+test(`P5 L3: a waiting call that is raised precedes the calls of its former class (seed ${seed})`, async () => {
+  const limits = guardLimits({ ratePerSecond: 100, burst: 50 });
+  const fleet = createVirtualFleet({ limits, workers: 1, seed });
+  const [{ share, call, schedule }] = fleet.workers as [VirtualWorker];
+  const order: string[] = [];
+  let raise: ((priority: CallPriority) => void) | undefined;
+  // The bucket is empty at the start, so all calls wait.
+  for (let i = 0; i < 20; i += 1) {
+    const waiting = share.admit(
+      { ...getCall, priority: "resync" },
+      i === 15 ? { onWait: (handle) => (raise = (priority) => handle.raise(priority)) } : {},
+    );
+    void waiting.then((permit) => {
+      order.push(`${i}`);
+      permit.settle(answered(200));
+    });
+  }
+  for (let i = 0; i < 5; i += 1) void call(getCall).then(() => order.push("event"));
+  schedule(1, () => raise?.("retry"));
+  schedule(2, () => raise?.("event"));
+  // A lower class has no effect.
+  schedule(3, () => raise?.("resync"));
+  await fleet.clock.run(5_000);
+  expect(order.slice(0, 8).toSorted()).toEqual(["0", "1", "15", ...Array(5).fill("event")]);
+  expect(order.slice(0, 6)).toContain("15");
+  expect(order).toHaveLength(25);
+});
+
 test.each([
   { workers: 1, each: 400 },
   { workers: 10, each: 50 },

@@ -61,6 +61,18 @@ export interface Permit {
   settle(result: CallResult): void;
 }
 
+/** A call that waits for its permit. */
+export interface WaitingCall {
+  /** Moves the call to a higher class: more urgent work depends on it. A lower class has no effect. */
+  raise(priority: CallPriority): void;
+}
+
+export interface AdmitOptions {
+  readonly signal?: AbortSignal;
+  /** Called once if the call has to wait. */
+  readonly onWait?: (waiting: WaitingCall) => void;
+}
+
 /**
  * Admits API calls before they are sent. A gate can delay or reject a call.
  */
@@ -69,7 +81,7 @@ export interface Gate {
    * @throws KonvergeError `deferred` with `retryAfterMs` if the call must not be sent now.
    * @throws the signal's reason if aborted.
    */
-  admit(call: GateCall, options?: { readonly signal?: AbortSignal }): Promise<Permit>;
+  admit(call: GateCall, options?: AdmitOptions): Promise<Permit>;
   /**
    * Records that this process has no credentials, so that no call can be sent. Returns the error for the caller, which may be
    * a deferral. The next admitted call proves that there are credentials again.

@@ -34,6 +34,7 @@ export {
 } from "./errors.ts";
 export type { ErrorCode, ErrorIssue, KonvergeErrorOptions } from "./errors.ts";
 export type {
+  AdmitOptions,
   CallPriority,
   CallResult,
   CallVerb,
@@ -41,6 +42,7 @@ export type {
   GateCall,
   Permit,
   FaultScope,
+  WaitingCall,
 } from "./gate.ts";
 export { KEY_PHASES } from "./key-phase.ts";
 export type { KeyPhase } from "./key-phase.ts";

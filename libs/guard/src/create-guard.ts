@@ -5,6 +5,7 @@ import {
   findInFlightIssue,
   guardLimits,
   KonvergeError,
+  type AdmitOptions,
   type BreakerMode,
   type GateCall,
   type GuardLimits,
@@ -98,7 +99,7 @@ class FleetGuard implements Guard {
     }
   }
 
-  admit(call: GateCall, options?: { readonly signal?: AbortSignal }): Promise<Permit> {
+  admit(call: GateCall, options?: AdmitOptions): Promise<Permit> {
     return this.#pool.admit(call, options);
   }
 

@@ -5,6 +5,7 @@ import {
   KonvergeError,
   LARGEST_FLOOR,
   TOKEN_RANK,
+  type AdmitOptions,
   type AdmitRequest,
   type CallResult,
   type GateCall,
@@ -128,7 +129,7 @@ class ProcessTokenPool implements TokenPool {
     return this.#rate;
   }
 
-  admit(call: GateCall, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Permit> {
+  admit(call: GateCall, { signal, onWait }: AdmitOptions = {}): Promise<Permit> {
     return new Promise<Permit>((resolve, reject) => {
       signal?.throwIfAborted();
       const nowMs = this.#options.clock();
@@ -143,7 +144,13 @@ class ProcessTokenPool implements TokenPool {
       const taken = isFree ? this.#leases.take(cost, nowMs) : undefined;
       if (taken === undefined) {
         if (this.#line.size === 0) this.#noteReturn(nowMs);
-        waitInLine(this.#line, { call, cost, sinceMs: nowMs, resolve, reject }, signal);
+        const waiter = { call, cost, sinceMs: nowMs, resolve, reject };
+        const raise = waitInLine(this.#line, waiter, signal);
+        onWait?.({
+          raise: (priority) => {
+            if (raise(priority)) this.#pump();
+          },
+        });
       } else resolve(this.#permit(call, { ...taken, waitedMs: 0 }));
       this.#pump();
     });

@@ -2,7 +2,7 @@ import { TOKEN_RANK, type CallPriority, type GateCall, type Permit } from "@konv
 
 /** A call that waits for its token. */
 export interface Waiter {
-  readonly call: GateCall;
+  call: GateCall;
   readonly cost: number;
   readonly sinceMs: number;
   readonly resolve: (permit: Permit) => void;
@@ -35,6 +35,8 @@ export interface WaitingLine {
   readonly size: number;
   add(waiter: Waiter): void;
   remove(waiter: Waiter): void;
+  /** Moves a waiting call to a higher class, behind the calls there that have waited longer. Returns true if it moved. */
+  raise(waiter: Waiter, priority: CallPriority): boolean;
   /** Returns the next call: a critical one, else the longest waiting aged call, else the first of the highest class. */
   first(nowMs: number): Waiter | undefined;
   /** Returns the demand of the first call: its rank and cost, and the tokens of all calls of that rank and above. */
@@ -72,6 +74,19 @@ export function createWaitingLine(): WaitingLine {
       if (index < 0) return;
       lane.splice(index, 1);
       size -= 1;
+    },
+    raise(waiter, priority) {
+      const call = { ...waiter.call, priority };
+      const { lane } = placeOf({ ...waiter, call });
+      const from = placeOf(waiter).lane;
+      if (lane >= from || lanes[from]?.includes(waiter) !== true) return false;
+      line.remove(waiter);
+      waiter.call = call;
+      const others = lanes[lane] ?? [];
+      const index = others.findIndex(({ sinceMs }) => sinceMs > waiter.sinceMs);
+      others.splice(index < 0 ? others.length : index, 0, waiter);
+      size += 1;
+      return true;
     },
     first(nowMs) {
       const [critical, ...others] = lanes.map(([head]) => head);
@@ -116,12 +131,12 @@ function costOf(lane: readonly Waiter[]): number {
   return lane.reduce((sum, { cost }) => sum + cost, 0);
 }
 
-/** Adds a call to the line until it is admitted, rejected or aborted. */
+/** Adds a call to the line until it is admitted, rejected or aborted. Returns a function that raises its class. */
 export function waitInLine(
   line: WaitingLine,
   entry: Waiter,
   signal: AbortSignal | undefined,
-): void {
+): (priority: CallPriority) => boolean {
   const onAbort = () => {
     line.remove(waiter);
     entry.reject(signal?.reason);
@@ -139,4 +154,5 @@ export function waitInLine(
   };
   signal?.addEventListener("abort", onAbort, { once: true });
   line.add(waiter);
+  return (priority) => line.raise(waiter, priority);
 }
