@@ -57,6 +57,37 @@ test("lists, pauses, resumes and cancels keys, and records the actions", async (
   expect(actions.stdout).toMatch(/resume .*\n.*cancel .*\n.*pause /);
 });
 
+test("pause and resume take an object as other commands do: by name, option or key", async () => {
+  const { key } = await queue.request(keyOf("blue"), { kind: "http" });
+  const forms = [
+    ["node-pool", "blue", "-n", "demo"],
+    ["node-pool", "-n", "demo", "--name", "blue"],
+    [key],
+  ];
+  for (const form of forms) {
+    const paused = await konverge(["queue", "pause", ...form, ...WHY]);
+    expect(paused.stdout).toMatch(/\nnode-pool .*demo\/blue +ada /);
+    const shown = await konverge(["queue", "pause", ...form, "--dry-run", ...WHY]);
+    expect(shown.stdout).toBe("would pause node-pool demo blue\n");
+    await konverge(["queue", "resume", ...form, ...WHY]);
+    expect((await konverge(["queue", "pauses"])).stderr).toBe("no pauses\n");
+    const released = await konverge(["dead-letter", "release", ...form, ...WHY]);
+    expect(released.stderr).toContain("is not dead-lettered");
+  }
+  const twice = await konverge(["queue", "pause", key, "--name", "blue", ...WHY]);
+  expect(twice).toMatchObject({ code: 2, stdout: "" });
+  expect(twice.stderr).toContain("the object is named twice");
+});
+
+test.each([
+  [["foo"], /^error: unknown command 'foo'\nCommands of konverge: init, dev, worker, .*completion/],
+  [["queue", "foo"], /^error: unknown command 'foo'\nCommands of konverge queue: list, pauses/],
+])("lists the commands after an unknown one: %j", async (args, expected) => {
+  const { code, stderr } = await konverge(args);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(expected);
+});
+
 test("lists, counts and releases dead-lettered keys", async () => {
   const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
   for (const name of ["a-1", "a-2", "b"]) await queue.request(keyOf(name), { kind: "watch" });

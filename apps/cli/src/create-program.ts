@@ -24,9 +24,18 @@ import { readVersion } from "./process/version.ts";
 
 const USAGE = 2;
 
-/** Adds a hint where actions, which take the controller as an argument, are mixed up with lists, which filter by options. */
-function withHint(text: string): string {
+/**
+ * Adds a hint where actions, which take the controller as an argument, are mixed up with lists, which filter by options,
+ * and the valid commands to an unknown one.
+ */
+function withHint(text: string, command: Command): string {
+  const commands = command.createHelp().visibleCommands(command);
   return text
+    .replace(
+      /(unknown command .*)\n((?:.*\n)*)/,
+      (_all, what: string, rest: string) =>
+        `${what}\n${rest}Commands of ${pathOf(command)}: ${commands.map((each) => each.name()).join(", ")}\n`,
+    )
     .replace(/(unknown option '--controller)'\n/, "$1': pass the controller name as an argument\n")
     .replace(
       /(too many arguments for 'list'.*)\n/,
@@ -41,7 +50,6 @@ export function createProgram(): Command {
     .version(readVersion(), "-V, --version", "Print the version")
     .helpOption("-h, --help", "Show help")
     .addHelpText("after", exitCodesHelp())
-    .configureOutput({ outputError: (text, write) => write(withHint(text)) })
     .exitOverride((error) => {
       process.exit(error.exitCode === 0 ? 0 : USAGE);
     });
@@ -70,5 +78,16 @@ export function createProgram(): Command {
   addConfigCommand(program);
   addCompletionCommand(program);
   program.helpCommand("help [command]", "Show help for a command");
+  explainErrors(program);
   return program;
+}
+
+function explainErrors(command: Command): void {
+  command.configureOutput({ outputError: (text, write) => write(withHint(text, command)) });
+  for (const child of command.commands) explainErrors(child);
+}
+
+/** Returns the names from the program to the command. */
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }

@@ -180,7 +180,7 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
   test("resync reconciles every object repeatedly, spread over the interval", async () => {
     const runs = new Map<string, number>();
     await harness.start({
-      resync: "200ms",
+      resync: "1s",
       reconcile: async ({ object: { metadata } }) => {
         runs.set(metadata.name, (runs.get(metadata.name) ?? 0) + 1);
       },

@@ -1,4 +1,4 @@
-import { KonvergeError, parseKey } from "@konverge/core";
+import { defined, KonvergeError, parseKey } from "@konverge/core";
 
 /** An object of a controller, from the command line. */
 export interface Target {
@@ -6,6 +6,38 @@ export interface Target {
   readonly controller: string;
   readonly namespace?: string;
   readonly name: string;
+}
+
+/** A controller, a namespace or one object, from the command line. */
+export interface Scope {
+  readonly cluster: string;
+  readonly controller?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+}
+
+/**
+ * Parses `[controller] [name]` with the flags `--namespace` and `--name`, or one complete key.
+ * @throws KonvergeError `invalid_key`, or `invalid_request` for an object that is named twice
+ */
+export function scopeOf(
+  controller: string | undefined,
+  name: string | undefined,
+  flags: { readonly cluster: string; readonly namespace?: string; readonly name?: string },
+): Scope {
+  const { cluster, namespace } = flags;
+  const isKey = controller?.includes("/") === true;
+  if ([isKey, name !== undefined, flags.name !== undefined].filter(Boolean).length > 1) {
+    throw new KonvergeError(
+      "invalid_request",
+      "<name>: the object is named twice; use a key, an argument or --name",
+    );
+  }
+  if (isKey && controller !== undefined) {
+    const [target] = targetsOf([controller], flags);
+    if (target !== undefined) return target;
+  }
+  return { cluster, ...defined({ controller, namespace, name: name ?? flags.name }) };
 }
 
 /**

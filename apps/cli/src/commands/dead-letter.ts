@@ -11,6 +11,7 @@ import {
   withAction,
   type ActionFlags,
 } from "../ask/run-with-client.ts";
+import { scopeOf } from "../ask/targets-of.ts";
 import { pick, showPages, withPages } from "../ask/show-pages.ts";
 
 interface ReleaseFlags extends ActionFlags {
@@ -60,22 +61,27 @@ export function addDeadLetterCommand(program: Command): void {
       deadLetter
         .command("release")
         .description("Release one dead-lettered key, or all that match")
-        .argument("<controller>", "Controller name"),
+        .argument("<controller>", "Controller name or full key")
+        .argument("[name]", "Object name"),
     ),
   )
     .option("-n, --namespace <name>", "Namespace; _ for cluster-scoped objects")
-    .option("--name <name>", "Object name")
+    .option("--name <name>", "Object name, as an option")
     .option("--contains <part>", "Substring of object names")
     .option("--all", "All dead-lettered keys of the controller")
-    .action((controller: string, flags: ReleaseFlags) =>
+    .action((controller: string, name: string | undefined, flags: ReleaseFlags) =>
       runWithClient(
         flags,
         async ({ client, cluster }) => {
-          checkNarrowed(flags);
+          const scope = scopeOf(controller, name, {
+            ...pick(flags, ["namespace", "name"]),
+            cluster,
+          });
+          checkNarrowed({ ...flags, ...scope });
           const { action, write } = actionOf(flags);
-          const selection = pick(flags, ["namespace", "name", "contains", "dryRun"]);
+          const more = pick(flags, ["contains", "dryRun"]);
           const answer = await client.deadLetters.release(
-            { cluster, controller, ...selection, ...action },
+            { ...scope, controller: scope.controller ?? controller, ...more, ...action },
             write,
           );
           const { count, dryRun } = answer;

@@ -1,4 +1,3 @@
-import { defined } from "@konverge/core";
 import type { Client, Pause } from "@konverge/client";
 import type { Command } from "commander";
 import { findController } from "../ask/find-controller.ts";
@@ -14,6 +13,7 @@ import {
   type ActionFlags,
 } from "../ask/run-with-client.ts";
 import { pick } from "../ask/show-pages.ts";
+import { scopeOf } from "../ask/targets-of.ts";
 
 interface ScopeFlags extends ActionFlags {
   readonly namespace?: string;
@@ -22,10 +22,10 @@ interface ScopeFlags extends ActionFlags {
 
 const HELP = `
   konverge queue list
-  konverge queue pause node-pool -n demo --name blue --reason "deletes machines"
+  konverge queue pause node-pool blue -n demo --reason "deletes machines"
   konverge queue pause -n demo --reason "tenant migration"
   konverge queue pauses
-  konverge queue resume node-pool -n demo --name blue --reason "fixed in 4712"
+  konverge queue resume node-pool blue -n demo --reason "fixed in 4712"
   konverge queue actions node-pool
 
 A pause keeps requests pending and lets running attempts finish. A namespace
@@ -78,12 +78,15 @@ function addPauses(queue: Command): void {
 
 function addPause(queue: Command): void {
   withScope(queue.command("pause").description("Pause a controller, namespace or object")).action(
-    (controller: string | undefined, flags: ScopeFlags) =>
+    (controller: string | undefined, name: string | undefined, flags: ScopeFlags) =>
       runWithClient(
         flags,
         async ({ client, cluster }) => {
           const { action, write } = actionOf(flags);
-          const body = { cluster, ...scopeOf(controller, flags), ...action };
+          const body = {
+            ...scopeOf(controller, name, { ...pick(flags, ["namespace", "name"]), cluster }),
+            ...action,
+          };
           if (flags.dryRun === true)
             return await showMeant(flags, client, { verb: "pause", ...body });
           showPauses(flags, await client.queues.pause(body, write));
@@ -95,12 +98,15 @@ function addPause(queue: Command): void {
 
 function addResume(queue: Command): void {
   withScope(queue.command("resume").description("Resume a controller, namespace or object")).action(
-    (controller: string | undefined, flags: ScopeFlags) =>
+    (controller: string | undefined, name: string | undefined, flags: ScopeFlags) =>
       runWithClient(
         flags,
         async ({ client, cluster }) => {
           const { action, write } = actionOf(flags);
-          const body = { cluster, ...scopeOf(controller, flags), ...action };
+          const body = {
+            ...scopeOf(controller, name, { ...pick(flags, ["namespace", "name"]), cluster }),
+            ...action,
+          };
           if (flags.dryRun === true)
             return await showMeant(flags, client, { verb: "resume", ...body });
           const answer = await client.queues.resume(body, write);
@@ -178,14 +184,11 @@ async function showMeant(
 
 function withScope(command: Command): Command {
   return withAction(withClient(command))
-    .argument("[controller]", "Controller name; omit it for all controllers of a namespace")
-    .option("-n, --namespace <name>", "Namespace; without --name, the whole namespace")
-    .option("--name <name>", "Object name");
-}
-
-function scopeOf(controller: string | undefined, flags: ScopeFlags) {
-  return {
-    ...defined({ controller }),
-    ...pick(flags, ["namespace", "name"]),
-  };
+    .argument(
+      "[controller]",
+      "Controller name or full key; omit it for all controllers of a namespace",
+    )
+    .argument("[name]", "Object name")
+    .option("-n, --namespace <name>", "Namespace; without an object, the whole namespace")
+    .option("--name <name>", "Object name, as an option");
 }

@@ -32,6 +32,8 @@ const listOf =
     const [index, detail] = wrong.find(([, found]) => found !== undefined) ?? [0, undefined];
     return detail === undefined ? undefined : `entry ${index} ${detail}`;
   };
+/** Each resync enqueues every object; a shorter time is a mistake of the unit. */
+const SHORTEST_RESYNC_MS = 1_000;
 const isType: Check = (value) => {
   const { group, version, kind, resource } = (value ?? {}) as Record<string, unknown>;
   return [group, version, kind, resource].every((part) => typeof part === "string")
@@ -39,12 +41,16 @@ const isType: Check = (value) => {
     : "must be a resource of defineResource, or { group, version, kind, resource, scope }";
 };
 const duration =
-  (field: string, { aboveMs = 0, maxMs = Infinity } = {}): Check =>
+  (field: string, { atLeastMs = 1, maxMs = Infinity } = {}): Check =>
   (value) => {
     try {
       const ms = toMs(value as number, field);
-      if (ms > aboveMs && ms <= maxMs) return undefined;
-      return `${String(value)} must be longer than ${aboveMs} ms${maxMs === Infinity ? "" : " and at most 24 days"}`;
+      if (ms >= atLeastMs && ms <= maxMs) return undefined;
+      const unit =
+        typeof value === "number"
+          ? '; a number is in milliseconds, so write text such as "5m"'
+          : "";
+      return `${String(value)} must be at least ${atLeastMs} ms${maxMs === Infinity ? "" : " and at most 24 days"}${unit}`;
     } catch (error) {
       if (!(error instanceof KonvergeError)) throw error;
       return `${String(value)} is not a duration; write milliseconds or text such as "30s"`;
@@ -86,7 +92,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   ),
   concurrency: optional(wholeFrom1()),
   timeout: optional(duration("timeout", { maxMs: MAX_TIMEOUT_MS })),
-  resync: optional(duration("resync")),
+  resync: optional(duration("resync", { atLeastMs: SHORTEST_RESYNC_MS })),
   conflictRetry: optional((value) =>
     ["inline", "job", "both"].includes(String(value))
       ? undefined
@@ -99,7 +105,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
       ? undefined
       : `must be an integer >= 3, or Infinity to retry forever (got ${String(value)})`,
   ),
-  agingTime: optional(duration("agingTime", { aboveMs: 99 })),
+  agingTime: optional(duration("agingTime", { atLeastMs: 100 })),
   weights: () => undefined,
   loopProtection: optional((value) =>
     value === "throttle" || value === "report"

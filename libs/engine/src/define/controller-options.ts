@@ -37,7 +37,7 @@ export interface ControllerOptions<T extends ApiObject> {
   readonly concurrency?: number;
   /** Longest run of the handler. Default 60 s. Too short aborts valid work; too long delays retries. */
   readonly timeout?: Duration;
-  /** Longest time between two reconciles of an object. Default 10 h, spread; repairs what events missed. */
+  /** Longest time between two reconciles of an object. Default 10 h, at least 1 s, spread; repairs what events missed. */
   readonly resync?: Duration;
   /** Default: the setting of the process, which is `both`. */
   readonly conflictRetry?: ConflictRetry;
