@@ -248,7 +248,9 @@ describe.each(testServers())("the examples on $name", (target) => {
       });
       await until(`there are ${replicas} machines, and the status says so`, async () => {
         const { items } = await harness.client.list(Machine, { namespace });
-        const names = items.map(({ metadata }) => metadata.name).filter((n) => /^green-/.test(n));
+        const names = items
+          .map(({ metadata }) => metadata.name)
+          .filter((name) => name.startsWith("green-"));
         const pool = await find(NodePool, "green");
         return names.length === replicas && pool?.status?.machines === replicas;
       });
