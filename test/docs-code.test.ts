@@ -1,0 +1,69 @@
+import { globSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { blocksOf, nameOf } from "./integration/docs/load-block.ts";
+
+/** Tests that run all blocks of a page and language, or one of them, and assert what the page says about them. */
+const RUN_BY: Readonly<Record<string, string>> = {
+  "README.md ts": "test/integration/engine/examples.test.ts",
+  "docs/client.md ts": "test/integration/api/client-docs.test.ts",
+  "docs/cluster.md ts": "test/e2e/cluster-docs.test.ts",
+  "docs/cluster.md sh": "test/e2e/cluster-docs.test.ts",
+  "docs/cluster.md promql": "test/e2e/cluster-docs.test.ts",
+  "docs/embedding.md ts": "test/e2e/embed.test.ts",
+  "docs/enqueue.md ts": "test/integration/api/client-docs.test.ts",
+  "docs/enqueue.md sh": "test/e2e/enqueue-docs.test.ts",
+  "docs/enqueue.md crontab": "test/e2e/enqueue-docs.test.ts",
+  "docs/first-controller.md ts": "test/e2e/packages.test.ts",
+  "docs/first-controller.md sh": "test/e2e/packages.test.ts",
+  "docs/production.md yaml": "test/e2e/chart.test.ts",
+  "docs/testing.md ts 1": "test/e2e/packages.test.ts",
+};
+/** Blocks that no test runs, with the reason. */
+const NOT_RUN: Readonly<Record<string, string>> = {
+  text: "output or a diagram",
+  "README.md sh": "the demo, the suite and the commands have tests of their own",
+  "docs/cli.md sh": "sets up completion in the user's shell",
+  "docs/cluster.md yaml": "values of a chart and an autoscaler that no test installs",
+  "docs/configuration.md sh": "addresses of Redis servers that do not exist",
+  "docs/enqueue.md yaml": "a receiver of Alertmanager; its webhook is an example with a test",
+  "docs/examples.md sh": "changes objects of a demo that is running",
+  "docs/history.md sh":
+    "queries of an API that is running; api-history tests have the same filters",
+  "docs/security.md sh": "generates a token with openssl",
+  "docs/tracing.md sh": "sends traces to a collector that does not exist",
+  "docs/workflows.md sh": "commands for a run; run-cli tests have each of them",
+};
+
+const blocks = ["README.md", ...globSync("docs/*.md")].flatMap(blocksOf);
+const here = globSync("test/integration/docs/*.test.ts")
+  .map((file) => readFileSync(file, "utf8"))
+  .join("\n");
+const keysOf = ({ page, language, number }: (typeof blocks)[number]) => [
+  nameOf({ page, language, number }),
+  `${page} ${language}`,
+  language,
+];
+
+test.each(blocks.map((block) => [nameOf(block), block] as const))(
+  "a test runs %s, or a reason says why none does",
+  (name, block) => {
+    const isHere = here.includes(`"${name}"`);
+    const isElsewhere = keysOf(block).some((key) => key in RUN_BY);
+    const isReasoned = keysOf(block).some((key) => key in NOT_RUN);
+    expect([isHere, isElsewhere, isReasoned].filter(Boolean)).toHaveLength(1);
+  },
+);
+
+test("each entry has a block, and each test reads its page", () => {
+  const known = new Set(blocks.flatMap(keysOf));
+  for (const key of [...Object.keys(RUN_BY), ...Object.keys(NOT_RUN)]) {
+    expect(known, key).toContain(key);
+  }
+  for (const [key, file] of Object.entries(RUN_BY)) {
+    const [page = ""] = key.split(" ");
+    expect(readFileSync(file, "utf8"), key).toContain(page.replace("docs/", ""));
+  }
+  for (const [, name = ""] of here.matchAll(/"((?:README|docs\/[\w-]+)\.md \w+ \d+)"/g)) {
+    expect(known, name).toContain(name);
+  }
+});

@@ -1,0 +1,186 @@
+import {
+  conditions,
+  defineController,
+  defineResource,
+  type Controller,
+  type Middleware,
+  type Resource,
+} from "@konverge/engine";
+import { Deployment } from "@konverge/kube/kinds";
+import type { Config } from "@konverge/worker";
+import { defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
+import { expect, test, type TestContext } from "vitest";
+import { z } from "zod";
+import { startTestCluster, type TestClusterOptions } from "../../../apps/cli/src/testing/index.ts";
+import { blockOf, functionOf, importText } from "./load-block.ts";
+
+const GROUP = { group: "docs.konverge.dev", version: "v1" };
+const Thing = defineResource({
+  ...GROUP,
+  kind: "Thing",
+  spec: z.object({ n: z.int().optional() }),
+  status: z.object({
+    run: z.string(),
+    answer: z.boolean(),
+    observedGeneration: z.int(),
+    conditions,
+  }),
+});
+const KUBECONFIG = process.env["KONVERGE_TEST_KUBECONFIG"];
+
+/** The embedded API server knows one schema per kind and runs no CEL. */
+function realServer(context: TestContext): NonNullable<TestClusterOptions["server"]> {
+  if (KUBECONFIG === undefined) context.skip("no kube-apiserver");
+  return { kubeconfig: KUBECONFIG ?? "" };
+}
+
+test("docs/configuration.md: a rate for each cluster", async () => {
+  const run = await functionOf<Config>(
+    blockOf("docs/configuration.md ts 1"),
+    ["nodePool"],
+    "exported",
+  );
+  const nodePool = defineController({ name: "x", for: Thing, reconcile: async () => undefined });
+  const { clusters } = await run({ nodePool });
+  expect(clusters).toMatchObject({
+    default: { rate: 200, burst: 400 },
+    old: { kubeconfig: "/etc/konverge/old.kubeconfig", rate: expect.any(Number) as number },
+  });
+  expect(Number((clusters as Record<string, { rate: number }>)["old"]?.rate)).toBeLessThan(200);
+});
+
+test("docs/outcomes.md: the finalizer keeps an object until its bucket is removed", async () => {
+  const calls: string[] = [];
+  const provider = {
+    ensure: async () => void calls.push("ensure"),
+    remove: async () => void calls.push("remove"),
+  };
+  const names = ["defineController", "Bucket", "provider"];
+  const run = await functionOf<Controller>(blockOf("docs/outcomes.md ts 1"), names, "bucket");
+  const bucket = await run({ defineController, Bucket: Thing, provider });
+  await using k = await startTestCluster({ controllers: [bucket] });
+  const thing = await k.reconciled(await k.apply(Thing, { metadata: { name: "a" }, spec: {} }));
+  expect(thing.metadata.finalizers).toHaveLength(1);
+  expect(calls).not.toContain("remove");
+  await k.delete(thing);
+  await k.gone(thing);
+  expect(calls.at(-1)).toBe("remove");
+});
+
+test("docs/outcomes.md: middleware times, tags and filters attempts", async () => {
+  const tags: string[] = [];
+  const trace = {
+    getActiveSpan: () => ({ setAttribute: (_: string, tag: string) => void tags.push(tag) }),
+  };
+  const run = await functionOf<Middleware[]>(
+    blockOf("docs/outcomes.md ts 2"),
+    ["trace", "TENANT"],
+    "[timing, tagging, ourTenantsOnly]",
+  );
+  const use = await run({ trace, TENANT: "ours" });
+  const seen: string[] = [];
+  const things = defineController({
+    name: "things",
+    for: Thing,
+    reconcile: async ({ object }) => void seen.push(object.metadata.name),
+  });
+  await using k = await startTestCluster({ controllers: [things], use });
+  const labels = { tenant: "ours" };
+  await k.reconciled(await k.apply(Thing, { metadata: { name: "a", labels }, spec: {} }));
+  const other = await k.apply(Thing, { metadata: { name: "b" }, spec: {} });
+  await k.reconciled(other);
+  expect(seen).toEqual(["a"]);
+  expect((await k.attempts(other)).map(({ outcome }) => outcome)).toEqual(["awaitChange"]);
+  expect(tags).toContain("default");
+  expect(k.log.map(({ message }) => message)).toContain("handler timed");
+});
+
+test("docs/resources.md: the kind has defaults, lists by key, columns and an older version", async (context) => {
+  const server = realServer(context);
+  const { NodePool } = (await importText(blockOf("docs/resources.md ts 1").text)) as {
+    NodePool: Resource<object>;
+  };
+  await using k = await startTestCluster({ server, resources: [NodePool] });
+  const name = `docs-${Date.now()}`;
+  const pool = await k.apply(NodePool, { metadata: { name }, spec: {} });
+  expect(pool.spec).toEqual({ replicas: 1, zones: [], ports: [] });
+  const twice = { zones: ["a", "a"] };
+  await expect(k.apply(NodePool, { metadata: { name }, spec: twice })).rejects.toThrow("uplicate");
+  const old = { ...NodePool, version: "v1beta1" };
+  const seen = await k.client.get(old, { namespace: "default", name });
+  expect(seen.spec).toEqual({ replicas: 1 });
+  const [version] = NodePool.crd().spec["versions"] as { additionalPrinterColumns: object[] }[];
+  expect(version?.additionalPrinterColumns).toMatchObject([
+    { name: "Replicas", type: "integer" },
+    { name: "Ready", type: "string" },
+  ]);
+  await k.delete(pool);
+});
+
+test("docs/resources.md: the API server runs the rule in CEL", async (context) => {
+  const server = realServer(context);
+  const run = await functionOf<z.ZodObject>(blockOf("docs/resources.md ts 2"), [], "limits");
+  const Limit = defineResource({ ...GROUP, kind: "Limit", spec: await run({}) });
+  await using k = await startTestCluster({ server, resources: [Limit] });
+  const apply = (min: number, max: number) =>
+    k.apply(Limit, { metadata: { name: "docs-limit" }, spec: { min, max } });
+  await k.delete(await apply(1, 2));
+  await expect(apply(2, 1)).rejects.toThrow("min must not exceed max");
+});
+
+test("docs/resources.md: a kind of others wakes the objects that its map names", async () => {
+  const { rollouts } = (await importText(blockOf("docs/resources.md ts 3").text)) as {
+    rollouts: Controller;
+  };
+  const Certificate = defineResource({
+    group: "cert-manager.io",
+    version: "v1",
+    kind: "Certificate",
+    spec: z.object({ secretName: z.string() }),
+  });
+  await using k = await startTestCluster({ controllers: [rollouts], resources: [Certificate] });
+  const template = {
+    metadata: { labels: { app: "web" } },
+    spec: { containers: [{ name: "app", image: "app:1" }] },
+  };
+  const web = await k.apply(Deployment, {
+    metadata: { name: "web" },
+    spec: { selector: { matchLabels: { app: "web" } }, template },
+  });
+  await k.apply(Certificate, {
+    metadata: { name: "tls", labels: { app: "web" } },
+    spec: { secretName: "web-tls" },
+  });
+  const named = await k.until("the annotation names the Secret", async () => {
+    const { annotations = {} } = (await k.client.get(Deployment, web.metadata)).metadata;
+    return annotations["example.com/secrets"] !== "" && annotations["example.com/secrets"];
+  });
+  expect(named).toBe("web-tls");
+});
+
+test("docs/testing.md: a test of a controller that starts a workflow", async () => {
+  const backup = defineWorkflow("backup", { version: 1 }, async (w) => await w.signal("approve"));
+  const backups = defineController({
+    name: "backups",
+    for: Thing,
+    async reconcile({ object, kube, startRun }) {
+      const { id } = await startRun(backup as AnyWorkflow & { run: never }, undefined as never);
+      await kube.mutateStatus(object, (draft) => {
+        draft.status.run = id;
+      });
+    },
+  });
+  const tests: (() => Promise<void>)[] = [];
+  const names = ["test", "startTestCluster", "backups", "backup", "DatabaseBackup", "shopBackup"];
+  const run = await functionOf(blockOf("docs/testing.md ts 2"), names);
+  await run({
+    test: (_: string, body: () => Promise<void>) => tests.push(body),
+    startTestCluster,
+    backups,
+    backup,
+    DatabaseBackup: Thing,
+    shopBackup: { metadata: { name: "shop" }, spec: {} },
+  });
+  expect(tests).toHaveLength(1);
+  await tests[0]?.();
+});

@@ -1,0 +1,241 @@
+import type { ApiObject } from "@konverge/core";
+import { defineController, defineResource, type Controller } from "@konverge/engine";
+import { Deployment, Job, Namespace, Service } from "@konverge/kube/kinds";
+import { defineConfig, type Config } from "@konverge/worker";
+import { defineWorkflow, type AnyWorkflow, type Workflow } from "@konverge/workflow";
+import { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import {
+  startTestCluster,
+  testWorkflow,
+  type TestCluster,
+} from "../../../apps/cli/src/testing/index.ts";
+import { blockOf, functionOf } from "./load-block.ts";
+
+const GROUP = { group: "docs.konverge.dev", version: "v1" };
+const spec = { name: "web" };
+const smokeTest = defineWorkflow("smoke-test", { version: 1 }, async (w) => {
+  await w.step("probe", () => "ok");
+});
+
+async function loadRollout() {
+  const log: string[] = [];
+  const run = await functionOf<Workflow<{ name: string }>>(
+    blockOf("docs/workflows.md ts 1"),
+    ["RolloutSpec", "Approval", "createPool", "deletePool", "smokeTest"],
+    "rollout",
+  );
+  const rollout = await run({
+    RolloutSpec: z.object({ name: z.string() }),
+    Approval: z.object({ by: z.string() }),
+    createPool: ({ name }: { name: string }) => name,
+    deletePool: (pool: string) => void log.push(`delete ${pool}`),
+    smokeTest,
+  });
+  return { rollout, log };
+}
+
+test("docs/workflows.md: the rollout waits, is approved, and is undone without an approval", async () => {
+  const { rollout, log } = await loadRollout();
+  const approved = testWorkflow(rollout, spec, { children: [smokeTest] });
+  expect(await approved.advance("29m")).toMatchObject({ status: "waiting" });
+  await approved.advance("1m");
+  expect(await approved.signal("approve", { by: "ann" })).toMatchObject({ status: "done" });
+  expect(log).toEqual([]);
+  const ignored = testWorkflow(rollout, spec, { children: [smokeTest] });
+  const run = await ignored.advance("25h");
+  expect(run).toMatchObject({ status: "failed", error: { message: "not approved within a day" } });
+  expect(log).toEqual(["delete web"]);
+});
+
+test("docs/workflows.md: a configuration with workflows only", async () => {
+  const { rollout } = await loadRollout();
+  const names = ["defineConfig", "rollout", "smokeTest"];
+  const run = await functionOf<Config>(blockOf("docs/workflows.md ts 2"), names, "exported");
+  const { workflows } = await run({ defineConfig, rollout, smokeTest });
+  expect(workflows).toEqual([rollout, smokeTest]);
+});
+
+test("docs/workflows.md: code starts a run and sends it a signal", async () => {
+  const { rollout } = await loadRollout();
+  // A database of its own, because the block has no prefix.
+  const url = new URL(process.env["REDIS_URL"] ?? "");
+  url.pathname = "/9";
+  const redis = new Redis(url.href);
+  onTestFinished(async () => {
+    await redis.flushdb();
+    redis.disconnect();
+  });
+  const run = await functionOf<{ id: string; workflows: import("@konverge/workflow").Workflows }>(
+    blockOf("docs/workflows.md ts 3"),
+    ["url", "log", "rollout", "spec"],
+    "{ id, workflows }",
+  );
+  const { id, workflows } = await run({ url: url.href, log: console, rollout, spec });
+  onTestFinished(() => workflows.close());
+  const started = await workflows.get({ workflow: "rollout", id });
+  expect(started).toMatchObject({ status: "queued", key: "rollout:web", input: spec });
+  const [signal] = await workflows.unconsumedSignals({ workflow: "rollout", id });
+  expect(signal).toMatchObject({ name: "approve", by: "ann" });
+});
+
+test("docs/workflows.md: a controller starts one run per generation, also without Redis's memory of it", async () => {
+  const NodePool = defineResource({
+    ...GROUP,
+    kind: "RolloutPool",
+    spec: z.object({ replicas: z.int() }),
+    status: z.object({ rollout: z.string(), rolledOut: z.int() }),
+  });
+  const sizes: number[] = [];
+  const rollout = defineWorkflow(
+    "pool-rollout",
+    { version: 1 },
+    async (w, { replicas }: { replicas: number }) => {
+      await w.step("resize", () => void sizes.push(replicas));
+    },
+  );
+  const run = await functionOf<Controller>(
+    blockOf("docs/workflows.md ts 4"),
+    ["defineController", "NodePool", "rollout"],
+    "pools",
+  );
+  const pools = await run({ defineController, NodePool, rollout });
+  await using k = await startTestCluster({ controllers: [pools], workflows: [rollout] });
+  const resize = async (replicas: number) => {
+    const pool = await k.apply(NodePool, { metadata: { name: "web" }, spec: { replicas } });
+    await k.until(`${replicas} are rolled out`, async () => {
+      const { metadata, status } = await k.client.get(NodePool, pool.metadata);
+      return status?.rollout === "done" && status.rolledOut === metadata.generation;
+    });
+  };
+  await resize(1);
+  await resize(2);
+  expect(sizes).toEqual([1, 2]);
+});
+
+test("docs/workflows.md: a schedule of a workflow", async () => {
+  const backup = defineWorkflow("backup", { version: 1 }, async (_, input: { target: string }) => {
+    return input.target;
+  });
+  const run = await functionOf<Config>(blockOf("docs/workflows.md ts 5"), ["backup"], "exported");
+  const { schedules } = await run({ backup });
+  expect(schedules).toMatchObject([{ name: "nightly", input: { target: "s3://backups" } }]);
+});
+
+test("docs/workflows.md: verbs of a step are undone, and a mutate counts once", async () => {
+  const Quota = defineResource({
+    ...GROUP,
+    kind: "Quota",
+    spec: z.object({ hard: z.object({ pods: z.int() }) }),
+  });
+  await using k = await startTestCluster({ resources: [Quota] });
+  const made = await k.apply(Quota, { metadata: { name: "q" }, spec: { hard: { pods: 1 } } });
+  const body = await functionOf(blockOf("docs/workflows.md ts 6"), [
+    "w",
+    "namespace",
+    "spec",
+    "quota",
+  ]);
+  const { apiVersion, kind } = made;
+  const quota = { apiVersion, kind, metadata: { name: "q", namespace: "default" } };
+  const namespace = ({ name }: { name: string }) => ({
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name },
+  });
+  const provision = defineWorkflow("provision", { version: 1 }, async (w) => {
+    await body({ w, namespace, spec: { name: "docs-tenant" }, quota });
+    await w.signal("keep");
+  });
+  const t = testWorkflow(provision, undefined, { kube: k.client, replayEveryStep: true });
+  expect(await t.settle()).toMatchObject({ status: "waiting" });
+  expect((await k.client.get(Quota, made.metadata)).spec).toEqual({ hard: { pods: 2 } });
+  const created = await k.client.get(Namespace, { name: "docs-tenant" });
+  expect(await t.cancel()).toMatchObject({ status: "cancelled" });
+  const left = await k.client.list(Namespace, {});
+  const kept = left.items.find(({ metadata }) => metadata.uid === created.metadata.uid);
+  expect(kept?.metadata.deletionTimestamp ?? "deleted").toBeTruthy();
+});
+
+const labels = { app: "web" };
+const pod = { metadata: { labels }, spec: { containers: [{ name: "app", image: "app:1" }] } };
+async function setStatus(k: TestCluster, object: ApiObject, status: object): Promise<void> {
+  await k.kube.mutateStatus(object, (draft) => void Object.assign(draft.status, status));
+}
+
+test("docs/workflows.md: waits for objects end when the conditions hold", async () => {
+  await using k = await startTestCluster({});
+  const selector = { matchLabels: labels };
+  const make = (name: string) =>
+    k.apply(Deployment, { metadata: { name }, spec: { replicas: 1, selector, template: pod } });
+  const [web, queue] = [await make("web"), await make("queue")];
+  const job = await k.apply(Job, {
+    metadata: { name: "job" },
+    spec: { template: { spec: { ...pod.spec, restartPolicy: "Never" } } },
+  });
+  const svc = await k.apply(Service, {
+    metadata: { name: "svc" },
+    spec: { ports: [{ port: 80 }] },
+  });
+  const refOf = ({ apiVersion, kind }: ApiObject, name: string) => ({
+    apiVersion,
+    kind,
+    namespace: "default",
+    name,
+  });
+  const refs = {
+    webRef: refOf(web, "web"),
+    queueRef: refOf(queue, "queue"),
+    jobRef: refOf(job, "job"),
+    svcRef: refOf(svc, "svc"),
+  };
+  const body = await functionOf(
+    blockOf("docs/workflows.md ts 7"),
+    ["w", ...Object.keys(refs)],
+    "{ index }",
+  );
+  const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => {
+    return (await body({ w, ...refs })) as { index: number };
+  });
+  const t = testWorkflow(waiting, undefined, { kube: k.client });
+  expect(await t.settle()).toMatchObject({ status: "waiting" });
+  const isReady = {
+    observedGeneration: 1,
+    replicas: 1,
+    updatedReplicas: 1,
+    readyReplicas: 1,
+    availableReplicas: 1,
+    conditions: [
+      { type: "Available", status: "True" },
+      { type: "Progressing", status: "True", reason: "NewReplicaSetAvailable" },
+    ],
+  };
+  await setStatus(k, web, isReady);
+  await setStatus(k, queue, isReady);
+  expect(await t.settle()).toMatchObject({ status: "waiting" });
+  expect((await t.steps()).has("up")).toBe(true);
+  await k.delete(web);
+  expect(await t.settle()).toMatchObject({ status: "waiting" });
+  await setStatus(k, svc, { loadBalancer: { ingress: [{ ip: "192.0.2.1" }] } });
+  expect(await t.settle()).toMatchObject({ status: "done", result: { index: 1 } });
+});
+
+test("docs/workflows.md: a workflow names the kinds of its steps", async () => {
+  const Widget = defineResource({ ...GROUP, kind: "Widget", spec: z.object({}) });
+  const block = blockOf("docs/workflows.md ts 8");
+  const run = await functionOf<AnyWorkflow>(
+    { ...block, text: `const defined = ${block.text}` },
+    ["defineWorkflow", "Deployment", "Widget", "run"],
+    "defined",
+  );
+  const defined = await run({ defineWorkflow, Deployment, Widget, run: async () => null });
+  expect(defined.kinds).toEqual([Deployment, Widget]);
+});
+
+test("docs/workflows.md: the example of testWorkflow passes", async () => {
+  const { rollout } = await loadRollout();
+  const names = ["testWorkflow", "rollout", "smokeTest", "expect"];
+  const run = await functionOf(blockOf("docs/workflows.md ts 9"), names);
+  expect(await run({ testWorkflow, rollout, smokeTest, expect })).toBeUndefined();
+});
