@@ -62,6 +62,8 @@ export class JobRunner {
   readonly #quarantine: Quarantine;
   #starts = 0;
   #refusing = false;
+  /** True once a job was returned to the queue. */
+  #hasReturned = false;
 
   constructor(options: JobRunnerOptions) {
     this.#options = options;
@@ -110,6 +112,14 @@ export class JobRunner {
   async settled(): Promise<void> {
     await Promise.all((await this.#ahead.rest()).map((early) => this.#giveBack(early)));
     await this.#background.settled();
+  }
+
+  /**
+   * Announces returned jobs once more, after the worker has closed its connections: its own blocked call may have taken the
+   * marker.
+   */
+  async announceReturned(): Promise<void> {
+    if (this.#hasReturned) await this.#addMarker();
   }
 
   #nextOwner(): string {
@@ -172,8 +182,13 @@ export class JobRunner {
   }
 
   #announce(): void {
+    this.#hasReturned = true;
+    this.#background.add(this.#addMarker());
+  }
+
+  async #addMarker(): Promise<void> {
     const { redis, names } = this.#options;
-    this.#background.add(redis.zadd(`${names.bullRoot}marker`, 0, "0"));
+    await redis.zadd(`${names.bullRoot}marker`, 0, "0");
   }
 
   /** Ends an attempt that never reached its handler. */

@@ -74,6 +74,7 @@ export class StartedWorker implements QueueWorker {
     await this.#within(CLOSE_MS, worker.close(runner.active > 0 || !answers));
     // BullMQ reports a failed attempt after it has put the job back; only then can a new event end its backoff.
     await this.#within(CLOSE_MS, runner.settled());
+    if (answers) await this.#within(CLOSE_MS, runner.announceReturned());
     keeper.close();
     if (runner.active > 0) {
       const left = `${runner.active} attempts did not end; their keys run again after the lease of ${leaseMs} ms`;
