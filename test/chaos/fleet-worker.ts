@@ -150,10 +150,10 @@ const real = createObjectLanes({
 });
 /** Disables lanes: only preconditions separate the writes of one object. */
 const lanes: ObjectLanes = {
-  enter: async (lane, signal) =>
+  enter: async (lane, ...how) =>
     lane.endsWith(`/${hotObject("guarded")}`)
       ? { carried: undefined, waitedMs: 0, leave: () => undefined }
-      : await real.enter(lane, signal),
+      : await real.enter(lane, ...how),
   close: () => real.close(),
 };
 const history = createHistoryWriter({

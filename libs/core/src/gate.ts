@@ -1,7 +1,9 @@
 import type { KonvergeError } from "./errors.ts";
 
-/** Priority of an API call, highest first. */
-export type CallPriority = "critical" | "interactive" | "event" | "retry" | "resync";
+/** Priorities of API calls, highest first. */
+export const CALL_PRIORITIES = ["critical", "interactive", "event", "retry", "resync"] as const;
+
+export type CallPriority = (typeof CALL_PRIORITIES)[number];
 
 export type CallVerb =
   | "get"

@@ -33,6 +33,7 @@ export {
   TerminalError,
 } from "./errors.ts";
 export type { ErrorCode, ErrorIssue, KonvergeErrorOptions } from "./errors.ts";
+export { CALL_PRIORITIES } from "./gate.ts";
 export type {
   AdmitOptions,
   CallPriority,

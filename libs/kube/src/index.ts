@@ -6,6 +6,7 @@ export type {
   CompetingWriter,
   SentCall,
 } from "./contract/call-record.ts";
+export { Urgency } from "./contract/urgency.ts";
 export { atLeast, MUST_READ, startFrom } from "./contract/read-basis.ts";
 export type { ReadBasis, ServerRead } from "./contract/read-basis.ts";
 export { createAttemptSecrets } from "./objects/attempt-secrets.ts";

@@ -19,7 +19,8 @@ export interface LaneLeft {
 
 /** The lanes of one cluster in Redis, as one process sees them. */
 export interface LaneStore {
-  take(lane: string): Promise<LaneAnswer>;
+  /** `rank`: of the most urgent writer of this process. */
+  take(lane: string, rank: number): Promise<LaneAnswer>;
   renew(lane: string): Promise<LaneAnswer>;
   leave(lane: string, left: LaneLeft): Promise<void>;
   close(): void;
@@ -60,18 +61,18 @@ export function createLaneStore(options: LaneStoreOptions): LaneStore {
     (error: unknown) => onError(ensureError(error)),
   );
 
-  const ask = async (lane: string, mode: "take" | "renew"): Promise<LaneAnswer> => {
+  const ask = async (lane: string, mode: "take" | "renew", rank: number): Promise<LaneAnswer> => {
     await withRedis(redis, () => subscribed);
     const { carryMs, contestedCarryMs, strangerMs } = options;
-    const args = { process: processId, holdMs, carryMs, mode, contestedCarryMs, strangerMs };
+    const args = { process: processId, holdMs, carryMs, mode, contestedCarryMs, strangerMs, rank };
     return await withRedis(redis, () =>
       runScript(redis, takeLaneScript, { keys: keysOf(lane), args }),
     );
   };
 
   return {
-    take: (lane) => ask(lane, "take"),
-    renew: (lane) => ask(lane, "renew"),
+    take: (lane, rank) => ask(lane, "take", rank),
+    renew: (lane) => ask(lane, "renew", 0),
     async leave(lane, { carry, stranger }) {
       const args = {
         process: processId,

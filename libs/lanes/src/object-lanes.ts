@@ -1,6 +1,6 @@
-import { ensureError, type JsonObject } from "@konverge/core";
+import { CALL_PRIORITIES, ensureError, type CallPriority, type JsonObject } from "@konverge/core";
 import { DEFAULT_PREFIX, type RedisTarget } from "@konverge/redis";
-import { Lane, CARRY_MS, CONTESTED_CARRY_MS } from "./lane.ts";
+import { Lane, CARRY_MS, CONTESTED_CARRY_MS, rankOf } from "./lane.ts";
 import { createLaneStore, type LaneStore } from "./lane-store.ts";
 
 /** The turn of a writer: no other writer that uses lanes writes to the object until the turn ends. */
@@ -16,13 +16,23 @@ export interface LaneHold {
   leave(carry?: JsonObject, options?: { readonly stranger?: boolean }): void;
 }
 
+export interface EnterOptions {
+  /** Of the writer's calls. Default `event`. */
+  readonly priority?: CallPriority;
+  /**
+   * Called during the turn with the highest priority that waits for the lane, so that the writer's calls can inherit it: with
+   * that of writers in this process at once, with that of others at the next renewal.
+   */
+  readonly onWanted?: (priority: CallPriority) => void;
+}
+
 /**
  * Queues all writers of an object, over all processes. It saves the API server conflicts; preconditions prevent lost
  * updates with or without it.
  */
 export interface ObjectLanes {
   /** Waits for the turn. Without Redis it waits only for writers of this process. @throws the signal's reason */
-  enter(lane: string, signal?: AbortSignal): Promise<LaneHold>;
+  enter(lane: string, signal?: AbortSignal, options?: EnterOptions): Promise<LaneHold>;
   close(): void;
 }
 
@@ -40,6 +50,7 @@ export interface ObjectLanesOptions {
 
 const HOLD_MS = 2_000;
 const STRANGER_MS = 5_000;
+const LAST_RANK = CALL_PRIORITIES.length - 1;
 
 export function createObjectLanes(options: ObjectLanesOptions): ObjectLanes {
   return new ProcessLanes(options);
@@ -69,7 +80,11 @@ class ProcessLanes implements ObjectLanes {
     });
   }
 
-  enter(name: string, signal?: AbortSignal): Promise<LaneHold> {
+  enter(
+    name: string,
+    signal?: AbortSignal,
+    { priority = "event", onWanted }: EnterOptions = {},
+  ): Promise<LaneHold> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
@@ -86,13 +101,17 @@ class ProcessLanes implements ObjectLanes {
       };
       const onAbort = () => {
         // The process may still take the lane; it then finds no writer and releases it.
-        lane.waiting.splice(lane.waiting.indexOf(enter), 1);
+        lane.waiting.splice(lane.waiting.indexOf(writer), 1);
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
         reject(signal?.reason);
       };
       signal?.addEventListener("abort", onAbort, { once: true });
-      lane.waiting.push(enter);
-      if (known === undefined) this.#ask(lane);
+      const writer = { priority, enter, onWanted };
+      lane.waiting.push(writer);
+      if (lane.phase === "held") lane.reportWanted();
+      // A more urgent writer asks again, to be known to the holder.
+      const isUrgent = lane.phase === "asking" && rankOf(priority) < lane.askedRank;
+      if (known === undefined || isUrgent) this.#ask(lane);
     });
   }
 
@@ -130,7 +149,9 @@ class ProcessLanes implements ObjectLanes {
     lane.isAsking = true;
     lane.askAgain = false;
     try {
-      const answer = await this.#store.take(lane.name);
+      const rank = lane.waitingRank;
+      lane.askedRank = rank;
+      const answer = await this.#store.take(lane.name, Number.isFinite(rank) ? rank : LAST_RANK);
       lane.isAsking = false;
       if (answer.kind === "held") {
         lane.begin(answer.carry);
@@ -152,15 +173,28 @@ class ProcessLanes implements ObjectLanes {
 
   #keep(lane: Lane): void {
     lane.timer = setInterval(() => {
-      this.#store.renew(lane.name).catch((error: unknown) => this.#onError(ensureError(error)));
+      void this.#renew(lane);
     }, this.#holdMs / 3);
     this.#advance(lane);
   }
 
+  async #renew(lane: Lane): Promise<void> {
+    try {
+      const answer = await this.#store.renew(lane.name);
+      if (answer.kind === "held") lane.noteWanted(answer.wanted ?? Infinity);
+    } catch (error) {
+      this.#onError(ensureError(error));
+    }
+  }
+
   #advance(lane: Lane): void {
     const next = lane.nextWriter();
-    if (next === undefined) void this.#release(lane);
-    else next();
+    if (next === undefined) {
+      void this.#release(lane);
+      return;
+    }
+    next.enter();
+    lane.reportWanted();
   }
 
   async #release(lane: Lane): Promise<void> {

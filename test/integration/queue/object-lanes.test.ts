@@ -152,3 +152,47 @@ test("passes only the latest object if an external writer interferes", async () 
   turn.leave(version(2));
   expect((await next).carried).toEqual(version(2));
 });
+
+test("the writer whose turn it is learns the highest priority that waits, in its process and in others", async () => {
+  const [a, b] = [openProcess("a"), openProcess("b")];
+  const wanted: string[] = [];
+  const onWanted = (priority: string) => {
+    if (wanted.at(-1) !== priority) wanted.push(priority);
+  };
+  const turn = await a.enter("things/ns/wanted", undefined, { priority: "resync", onWanted });
+  const local = a.enter("things/ns/wanted", undefined, { priority: "retry" });
+  expect(wanted).toEqual(["retry"]);
+  const foreign = b.enter("things/ns/wanted", undefined, { priority: "event" });
+  await until("it learns of the other process", () => wanted.at(-1) === "event");
+  const urgent = b.enter("things/ns/wanted", undefined, { priority: "interactive" });
+  await until("it learns of the more urgent one", () => wanted.at(-1) === "interactive");
+  expect(wanted).toEqual(["retry", "event", "interactive"]);
+  turn.leave();
+  await Promise.all([local, foreign, urgent].map(async (waiting) => (await waiting).leave()));
+  expect(errors).toEqual([]);
+});
+
+test("a turn does not inherit the priority of writers that waited for an earlier turn", async () => {
+  const [a, b] = [openProcess("a"), openProcess("b")];
+  const turn = await a.enter("things/ns/earlier");
+  const urgent = b.enter("things/ns/earlier", undefined, { priority: "interactive" });
+  // Known to the holder, and so in Redis.
+  const { promise: isKnown, resolve } = Promise.withResolvers<void>();
+  const other = await a.enter("things/ns/other", undefined, { onWanted: () => resolve() });
+  const behind = b.enter("things/ns/other", undefined, { priority: "interactive" });
+  await isKnown;
+  other.leave();
+  (await behind).leave();
+  turn.leave();
+  (await urgent).leave();
+  const wanted: string[] = [];
+  const next = await a.enter("things/ns/earlier", undefined, {
+    priority: "resync",
+    onWanted: (priority) => wanted.push(priority),
+  });
+  const last = b.enter("things/ns/earlier", undefined, { priority: "retry" });
+  await until("it learns of the last one", () => wanted.length > 0);
+  expect(wanted[0]).toBe("retry");
+  next.leave();
+  (await last).leave();
+});

@@ -33,6 +33,8 @@ export function createMutate(attempt: Attempt): Mutate {
     signal: attempt.signal,
     isOpen: () => attempt.isOpen,
     trace: attempt.trace,
+    priority: attempt.lease.class,
+    urgency: attempt.urgency,
   });
   return (target, change, how = {}) =>
     attempt.call(async () => {

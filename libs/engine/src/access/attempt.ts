@@ -7,7 +7,7 @@ import {
   type ApiObject,
   type ResourceType,
 } from "@konverge/core";
-import type { CallObserver, KubeClient, NamespacedName } from "@konverge/kube";
+import { Urgency, type CallObserver, type KubeClient, type NamespacedName } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
 import type { AttemptLease } from "@konverge/queue";
 import type { AttemptSpan } from "@konverge/telemetry";
@@ -54,6 +54,8 @@ export class Attempt {
   readonly trace: AttemptTrace;
   readonly openCalls: OpenCalls = createOpenCalls();
   readonly freshReads: FreshReads = createFreshReads();
+  /** Of its calls, while it holds object lanes. */
+  readonly urgency: Urgency = new Urgency();
   /** Aborted when the attempt must end. */
   readonly signal: AbortSignal;
   /** The object as read at the start; undefined if it does not exist or could not be read. */
@@ -150,6 +152,7 @@ export class Attempt {
     return client.scoped({
       signal: this.signal,
       priority: this.lease.class,
+      urgency: this.urgency,
       isRunning: () => trace.calls.count > 0,
       onSend: (call) => {
         this.lease.checkExpiry();

@@ -2,6 +2,7 @@ import type { ApiObject, JsonObject } from "@konverge/core";
 import {
   createAttemptSecrets,
   MUST_READ,
+  Urgency,
   type ChangeDraft,
   type MutateResult,
 } from "@konverge/kube";
@@ -39,6 +40,8 @@ function setUp(enter: ObjectLanes["enter"]) {
         signal,
         isOpen: () => true,
         trace: { noteLane: () => undefined, secrets: createAttemptSecrets() },
+        priority: "event",
+        urgency: new Urgency(),
       }),
     commit: async (change: ChangeDraft<ApiObject>): Promise<MutateResult<ApiObject>> => {
       await change(object);

@@ -3,6 +3,7 @@ import {
   namespaceSegment,
   resourceId,
   type ApiObject,
+  type CallPriority,
   type JsonObject,
   type ResourceType,
 } from "@konverge/core";
@@ -16,6 +17,7 @@ import {
   type NamespacedName,
   type ReadBasis,
   type ServerRead,
+  type Urgency,
 } from "@konverge/kube";
 import type { LaneHold, ObjectLanes } from "@konverge/lanes";
 import type { AttemptTrace } from "./attempt-trace.ts";
@@ -51,6 +53,9 @@ export interface LaneWriterOptions {
   readonly signal: AbortSignal;
   readonly isOpen: () => boolean;
   readonly trace: Pick<AttemptTrace, "noteLane" | "secrets">;
+  readonly priority: CallPriority;
+  /** Of the attempt's calls. */
+  readonly urgency: Urgency;
 }
 
 /**
@@ -88,7 +93,7 @@ type Waited =
   | { readonly kind: "taken"; readonly result: MutateResult<ApiObject> | undefined };
 
 async function waitInGroup({ options, target, change }: WriteJob): Promise<Waited> {
-  const { lanes, groups, signal, isOpen, trace } = options;
+  const { groups, signal, isOpen, trace } = options;
   const taken = new AbortController();
   let outcome: Promise<TakenOutcome> | undefined;
   const stopWaiting = groups.wait(groupOf(target), {
@@ -104,7 +109,7 @@ async function waitInGroup({ options, target, change }: WriteJob): Promise<Waite
   const askedAtMs = performance.now();
   let turn: LaneHold | undefined;
   try {
-    turn = await lanes.enter(laneOf(target), AbortSignal.any([signal, taken.signal]));
+    turn = await enterLane(options, target, AbortSignal.any([signal, taken.signal]));
   } catch (error) {
     if (outcome === undefined) throw error;
   } finally {
@@ -121,8 +126,31 @@ async function waitInGroup({ options, target, change }: WriteJob): Promise<Waite
 
 async function writeAlone(job: WriteJob): Promise<MutateResult<ApiObject>> {
   const { options, target, change, write } = job;
-  const turn = await options.lanes.enter(laneOf(target), options.signal);
+  const turn = await enterLane(options, target, options.signal);
   return await whileHeld(job, turn, (passed) => write(change, basisOf(target.read, passed)));
+}
+
+/** While the turn lasts, the calls of the attempt inherit the priority of the writers that wait for the lane. */
+async function enterLane(
+  { lanes, urgency, priority }: LaneWriterOptions,
+  target: WriteTarget,
+  signal: AbortSignal,
+): Promise<LaneHold> {
+  const hold = urgency.hold();
+  try {
+    const onWanted = (wanted: CallPriority) => hold.raise(wanted);
+    const turn = await lanes.enter(laneOf(target), signal, { priority, onWanted });
+    return {
+      ...turn,
+      leave(...how) {
+        hold.end();
+        turn.leave(...how);
+      },
+    };
+  } catch (error) {
+    hold.end();
+    throw error;
+  }
 }
 
 /** Passes the written object to the next holder of the lane. */

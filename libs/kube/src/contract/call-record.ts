@@ -1,4 +1,5 @@
 import type { CallPriority, CallVerb, ResourceRef } from "@konverge/core";
+import type { Urgency } from "./urgency.ts";
 
 /** How one attempt, or one part of a program, makes its calls. */
 export interface CallScope {
@@ -6,6 +7,8 @@ export interface CallScope {
   readonly signal?: AbortSignal;
   /** Default `event`. */
   readonly priority?: CallPriority;
+  /** Raises the priority while other work waits for this work. */
+  readonly urgency?: Urgency;
   /** True once the calling work has been granted calls: running work is finished before other work starts. */
   readonly isRunning?: () => boolean;
   /** True for the guard's own probe of the server. */

@@ -4,6 +4,7 @@ import {
   KonvergeError,
   resourceId,
   type Gate,
+  type GateCall,
   type JsonValue,
   type Permit,
 } from "@konverge/core";
@@ -12,6 +13,7 @@ import type { Authorization } from "../credentials/authorization-cache.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
 import { isInapplicable, isOptimisticConflict } from "../errors/kube-api-error.ts";
+import { admitUrgently } from "./admit-urgently.ts";
 import { startCallReport } from "./call-report.ts";
 import { contentOf, failureOf, responseOf, type Content } from "./call-result.ts";
 import { createConnectionPool, type ConnectionPool } from "./connection-pool.ts";
@@ -164,19 +166,21 @@ export class Transport {
   }
 
   #admit(call: ApiCall): Promise<Permit> {
-    const { priority = "event", isRunning, isProbe = false } = call.scope;
+    const { gate } = this.#options;
+    const { scope, signal } = call;
+    const { priority = "event", isRunning, isProbe = false, urgency } = scope;
     const resource = resourceOf(call);
-    return this.#options.gate.admit(
-      {
-        verb: call.verb,
-        resource,
-        priority,
-        running: isRunning?.() ?? false,
-        probe: isProbe,
-        cost: call.verb === "list" ? this.#listCosts.of(resource) : 1,
-      },
-      defined({ signal: call.signal }),
-    );
+    const gateCall: GateCall = {
+      verb: call.verb,
+      resource,
+      priority,
+      running: isRunning?.() ?? false,
+      probe: isProbe,
+      cost: call.verb === "list" ? this.#listCosts.of(resource) : 1,
+    };
+    return urgency?.isHeld === true
+      ? admitUrgently(gate, gateCall, { urgency, signal })
+      : gate.admit(gateCall, defined({ signal }));
   }
 
   #settle(permit: Permit, answer: HttpAnswer, content: Content): void {

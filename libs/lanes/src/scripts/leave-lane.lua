@@ -7,6 +7,7 @@ else
   redis.call('HSET', lane, 'carry', carry, 'carryAtMs', nowMs - ageMs)
 end
 if stranger then redis.call('HSET', lane, 'strangerAtMs', nowMs) end
+redis.call('HDEL', lane, 'wanted')
 local nextProcess = redis.call('LPOP', waiting)
 if nextProcess then
   redis.call('HSET', lane, 'holder', nextProcess, 'untilMs', nowMs + holdMs)

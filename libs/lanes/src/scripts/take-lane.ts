@@ -16,7 +16,12 @@ export interface PassedObject {
 }
 
 export type LaneAnswer =
-  | { readonly kind: "held"; readonly carry: PassedObject | undefined }
+  | {
+      readonly kind: "held";
+      readonly carry: PassedObject | undefined;
+      /** For a renewal: the best rank of the processes that wait. */
+      readonly wanted: number | undefined;
+    }
   /** Another process holds it, for so long at most unless it renews. */
   | { readonly kind: "wait"; readonly ms: number }
   /** For a renewal that came too late. */
@@ -37,6 +42,8 @@ const signature = {
     contestedCarryMs: "number",
     /** How long such a writer is remembered. */
     strangerMs: "number",
+    /** Rank of the most urgent writer of this process, 0 first. */
+    rank: "number",
   },
 } as const;
 
@@ -47,10 +54,15 @@ export const takeLaneScript: Script<typeof signature, LaneAnswer> = defineScript
 });
 
 function decode(reply: Reply): LaneAnswer {
-  const [kind, first, second] = replyTagged(reply);
+  const [kind, first, second, third] = replyTagged(reply);
   if (kind === "held") {
     const text = replyText(first);
-    return { kind, carry: text === "" ? undefined : { text, ageMs: replyNumber(second) } };
+    const rank = replyText(third);
+    return {
+      kind,
+      carry: text === "" ? undefined : { text, ageMs: replyNumber(second) },
+      wanted: rank === "" ? undefined : Number(rank),
+    };
   }
   if (kind === "wait") return { kind, ms: replyNumber(first) };
   return { kind: replyWord(kind, ["lost"]) };
