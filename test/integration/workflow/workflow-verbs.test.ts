@@ -374,7 +374,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
         late = held.promise.then(() => increment(k));
         return late.then(() => null);
       };
-      await w.step("act", act, { timeout: "50ms" });
+      await w.step("act", act, { timeout: "1s" });
       await w.step("next", increment);
     });
     await verbs.runs.start(slow, "r");
