@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { oneOf, text, wholeNumber } from "./query-fields.ts";
+import { oneOf, streamCursor, text, wholeNumber } from "./query-fields.ts";
 
 /** The changes that the audit log records. */
 export const AUDIT_ACTIONS = [
@@ -48,7 +48,7 @@ export const auditQuerySchema = z.strictObject({
   action: z.enum(AUDIT_ACTIONS, oneOf(AUDIT_ACTIONS)).optional(),
   limit: wholeNumber(1_000).default(100),
   /** `next` of an earlier response. */
-  cursor: text.optional(),
+  cursor: streamCursor.optional(),
 });
 
 /** Response of `GET /v1/audit`, newest first. A short page can still have a `next`. */

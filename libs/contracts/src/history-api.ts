@@ -5,7 +5,7 @@ import {
   HINT_CODES,
   loopStateSchema,
 } from "@konverge/records";
-import { oneOf, text, wholeNumber } from "./query-fields.ts";
+import { oneOf, streamCursor, text, wholeNumber } from "./query-fields.ts";
 import { keyFields } from "./queue-api.ts";
 
 const MOST_LISTED = 200;
@@ -33,7 +33,7 @@ export const attemptQuerySchema = z.strictObject({
   hint: z.enum(HINT_CODES, oneOf(HINT_CODES)).optional(),
   limit: wholeNumber(MOST_LISTED).default(50),
   /** `next` of an earlier response. */
-  cursor: text.optional(),
+  cursor: streamCursor.optional(),
 });
 
 /** An attempt in lists. */

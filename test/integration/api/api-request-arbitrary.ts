@@ -73,6 +73,27 @@ const anyJson = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom<unknown>(null, [], {}, 0, -0, 1e308, true, "x") },
 );
 
+/** Values at the limits of a schema, and just beyond them. */
+function limitsOf(schema: Json): fc.Arbitrary<unknown> {
+  const { minLength, maxLength, minimum, maximum, minItems, maxItems } = schema as Partial<
+    Record<string, number>
+  >;
+  const around = (limit: number | undefined, make: (value: number) => unknown) =>
+    limit === undefined ? [] : [limit - 1, limit, limit + 1].filter((n) => n >= 0).map(make);
+  const values = [
+    ...around(minLength, (length) => "x".repeat(length)),
+    ...around(maxLength, (length) => "x".repeat(length)),
+    ...around(minimum, (value) => value),
+    ...around(maximum, (value) => value),
+    ...around(minItems, (length) => Array.from({ length }, () => ({}))),
+    ...around(maxItems, (length) => Array.from({ length }, () => ({}))),
+  ];
+  if (values.length > 0) return fc.constantFrom(...values);
+  return typeof schema["pattern"] === "string"
+    ? fc.stringMatching(new RegExp(schema["pattern"]), { maxLength: 300 })
+    : fc.constant("x");
+}
+
 /** Mostly what the schema wants, now and then something else, so that every check is reached. */
 function valueOf(name: string, schema: Json): fc.Arbitrary<unknown> {
   const { type, properties, items } = schema as {
@@ -90,6 +111,7 @@ function valueOf(name: string, schema: Json): fc.Arbitrary<unknown> {
   };
   return fc.oneof(
     { weight: 40, arbitrary: fitting() },
+    { weight: 5, arbitrary: limitsOf(schema) },
     { weight: 3, arbitrary: text },
     { weight: 1, arbitrary: anyJson },
   );
@@ -137,10 +159,13 @@ const segmentOf = (name: string) =>
   );
 
 /** The characters that a header may contain. */
-const headerValue = fc.oneof(
-  text.map((value) => value.replaceAll(/[^\u0020-\u007E]/g, "?").trim()),
-  fc.constantFrom("1-1.1-1.1", "wait=0", "wait=1", "wait=-1", "respond-async", "00-x-y-01"),
-);
+const printable = (value: string) => value.replaceAll(/[^\u0020-\u007E]/g, "?").trim();
+const headerOf = (schema: Json) =>
+  fc.oneof(
+    limitsOf(schema).map((value) => printable(String(value))),
+    text.map(printable),
+    fc.constantFrom("1-1.1-1.1", "wait=0", "wait=1", "wait=-1", "respond-async", "00-x-y-01"),
+  );
 
 export function requestFor({ path, parameters, body }: Operation): fc.Arbitrary<FuzzedRequest> {
   const inPath = parameters.filter((parameter) => parameter.in === "path");
@@ -149,9 +174,9 @@ export function requestFor({ path, parameters, body }: Operation): fc.Arbitrary<
   const segments = fc.tuple(...inPath.map(({ name }) => segmentOf(name)));
   const query = objectOf(Object.fromEntries(inQuery.map(({ name, schema }) => [name, schema])));
   const headers = fc.tuple(
-    ...inHeader.map(({ name }) =>
+    ...inHeader.map(({ name, schema }) =>
       fc.option(
-        headerValue.map((value): [string, string] => [name, value]),
+        headerOf(schema).map((value): [string, string] => [name, value]),
         { freq: 1, nil: undefined },
       ),
     ),

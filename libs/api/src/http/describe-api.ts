@@ -135,6 +135,12 @@ function queryParameters({ query }: Route): Json[] {
   }));
 }
 
+/** The forms that the routes require. */
+const HEADER_FORMS: Readonly<Record<string, Json>> = {
+  "idempotency-key": { pattern: String.raw`^[\x21-\x7e]{1,255}$` },
+  "last-event-id": { pattern: String.raw`^\d{1,15}-\d{1,15}\.\d{1,15}-\d{1,15}\.\d{1,15}$` },
+};
+
 function headerParameters({ method, role, headers = {} }: Route): Json[] {
   const isChange = method !== "get" && role !== "none";
   const once = {
@@ -145,7 +151,7 @@ function headerParameters({ method, role, headers = {} }: Route): Json[] {
     in: "header",
     required: false,
     description,
-    schema: { type: "string" },
+    schema: { type: "string", ...HEADER_FORMS[name] },
   }));
 }
 
