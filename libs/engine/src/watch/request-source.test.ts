@@ -1,4 +1,4 @@
-import type { ApiObject, ObjectMeta, Trigger } from "@konverge/core";
+import type { ApiObject, ObjectKey, ObjectMeta, Trigger } from "@konverge/core";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { expect, test } from "vitest";
 import { defineController } from "../define/define-controller.ts";
@@ -28,21 +28,23 @@ const silent: Log = {
 };
 
 /** Only asks are of interest here; what the queue makes of them is tested on a real Redis. */
-function setUp() {
+function setUp(of = controller) {
+  const keys: ObjectKey[] = [];
   const asked: (RequestOptions | undefined)[] = [];
   const triggers: Trigger[] = [];
   const queue: Pick<WorkQueue, "cluster" | "submit"> = {
     cluster: "default",
-    submit: async (_key, trigger, how) => {
+    submit: async (key, trigger, how) => {
+      keys.push(key);
       asked.push(how);
       triggers.push(trigger);
     },
   };
-  const source = createRequestSource(controller, queue as WorkQueue, {
+  const source = createRequestSource(of, queue as WorkQueue, {
     log: silent,
     isSensitive: () => false,
   });
-  return { source, asked, triggers };
+  return { source, keys, asked, triggers };
 }
 const pool = (metadata: Partial<ObjectMeta> = {}): ApiObject => ({
   apiVersion: "demo.konverge.dev/v1",
@@ -89,6 +91,31 @@ test("requests for a changed child carry the owner's version in the leader's wat
   source.onOwned(change, ({ name }) => (name === "a" ? "7" : undefined));
   source.onOwned(change, () => undefined);
   expect(triggers.map(({ resourceVersion }) => resourceVersion)).toEqual(["7", undefined]);
+});
+
+test("a cluster-scoped owner of an object in a namespace has one key, without the namespace", () => {
+  const { source, keys } = setUp(
+    defineController({
+      name: "pool",
+      for: { ...Pool, scope: "Cluster" },
+      reconcile: async () => undefined,
+    }),
+  );
+  const owner = { apiVersion: "demo.konverge.dev/v1", kind: "Pool", name: "a", uid: "1" };
+  const child = pool({ name: "child", ownerReferences: [{ ...owner, controller: true }] });
+  const known: (string | undefined)[] = [];
+  const change = { kind: "added", initial: false, object: child, seen: {} } as const;
+  source.onOwned(change, ({ namespace }) => {
+    known.push(namespace);
+    return undefined;
+  });
+  const watch = { type: Pool, map: () => [{ namespace: "demo", name: "a" }] };
+  source.onWatched(watch, change, () => undefined);
+  expect(keys.map(({ namespace, name }) => [namespace, name])).toEqual([
+    [undefined, "a"],
+    [undefined, "a"],
+  ]);
+  expect(known).toEqual([undefined]);
 });
 
 test("the predicate of a watch filters changes, but neither new nor deleted objects", async () => {

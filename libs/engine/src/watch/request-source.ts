@@ -47,7 +47,7 @@ export function createRequestSource(
   options: ChangeFunctionsOptions,
 ): RequestSource {
   const { isWanted, isWatchWanted, namesOf } = createChangeFunctions(controller, options);
-  const { group, resource, kind } = controller.for;
+  const { group, resource, kind, scope } = controller.for;
 
   const keyOf = ({ namespace, name }: NamespacedName): ObjectKey => ({
     controller: controller.name,
@@ -65,7 +65,11 @@ export function createRequestSource(
     known: KnownVersion,
     trigger: Trigger,
   ) => {
-    const distinct = new Map(names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name]));
+    // The owner of an object in a namespace may be cluster-scoped.
+    const inScope = names.map((name) => (scope === "Cluster" ? { name: name.name } : name));
+    const distinct = new Map(
+      inScope.map((name) => [`${name.namespace ?? ""}/${name.name}`, name] as const),
+    );
     for (const name of distinct.values()) {
       const resourceVersion = known(name);
       const versioned = resourceVersion === undefined ? trigger : { ...trigger, resourceVersion };
