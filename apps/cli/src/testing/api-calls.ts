@@ -16,11 +16,15 @@ export interface ApiCall {
 
 /** Filters combined with AND. */
 export interface CallFilter {
+  /** Verb of the audit log, such as `patch`. */
   readonly verb?: string;
+  /** Kind of the object. */
   readonly type?: ResourceType;
   /** For example `status`; an empty string for the object itself. */
   readonly subresource?: string;
+  /** Name of the object. */
   readonly name?: string;
+  /** HTTP status. */
   readonly code?: number;
 }
 

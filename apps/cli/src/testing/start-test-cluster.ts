@@ -35,6 +35,7 @@ import { keepLog, type LogLine } from "./kept-log.ts";
 import { openServer, type OpenedServer, type TestServer } from "./test-server.ts";
 import { waitUntil } from "./wait-until.ts";
 
+/** The options of {@link startTestCluster}. */
 export interface TestClusterOptions {
   /** Without controllers and workflows no worker starts, for example if only `testWorkflow` needs the API server. */
   readonly controllers?: readonly Controller[];
@@ -65,6 +66,7 @@ export interface TestCluster extends AsyncDisposable {
   readonly log: readonly LogLine[];
   /** Applies an object by server-side apply. The default namespace is `default`. */
   apply<T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>): Promise<T>;
+  /** Requests the deletion of an object. */
   delete(object: ApiObject): Promise<void>;
   /**
    * Waits until each controller of the kind has succeeded with this or a newer version of the object, and no request is
@@ -84,6 +86,7 @@ export interface TestCluster extends AsyncDisposable {
   signal(id: string, name: string, payload?: unknown): Promise<void>;
   /** The calls of the worker since its start or the last `clearCalls`, without watches and Leases. */
   calls(filter?: CallFilter): readonly ApiCall[];
+  /** Discards the calls so far. */
   clearCalls(): void;
   /** The attempts of all controllers at this object, oldest first. */
   attempts(object: ApiObject): Promise<readonly Attempt[]>;

@@ -36,6 +36,10 @@ export interface AttemptKube {
       readonly labelSelector?: string;
     },
   ): Promise<readonly T[]>;
+  /**
+   * Creates an object. `{ name, ownedBy, ... }` takes the namespace and a controller reference from `ownedBy`.
+   * @throws KubeApiError `isAlreadyExists`
+   */
   create<T extends ApiObject>(type: ResourceType<T>, object: ObjectDraft<T>): Promise<T>;
   /** Deletes exactly this object, not a successor of the same name. Succeeds if the object does not exist. */
   delete(

@@ -10,6 +10,7 @@ export type ConflictRetry = "inline" | "job" | "both";
 
 /** Objects of another kind whose changes affect the controller's objects. */
 export interface WatchSource {
+  /** The kind to watch. */
   readonly type: ResourceType;
   /** Which changes count (default: all). New and deleted objects always count. */
   readonly predicate?: Predicate;
@@ -17,6 +18,7 @@ export interface WatchSource {
   readonly map: (object: ApiObject) => readonly NamespacedName[];
 }
 
+/** The options of {@link defineController}. */
 export interface ControllerOptions<T extends ApiObject> {
   /** Lower-case letters, digits and dashes; names the queue, the metrics label and the field manager `konverge/<name>`. */
   readonly name: string;
@@ -24,6 +26,7 @@ export interface ControllerOptions<T extends ApiObject> {
   readonly for: ResourceType<T>;
   /** Kinds whose objects have a controller reference to the reconciled kind; a change reconciles the owner. */
   readonly owns?: readonly ResourceType[];
+  /** Further kinds whose changes reconcile objects of this kind; `kube` reads watched kinds without API calls. */
   readonly watches?: readonly WatchSource[];
   /**
    * Access of the handlers beyond the kinds above, for the role that `konverge manifests` prints. The API server rejects calls

@@ -19,7 +19,9 @@ export interface CustomObject<Spec, Status> extends ApiObject {
 export interface Resource<Spec = unknown, Status = unknown> extends ResourceType<
   CustomObject<Spec, Status>
 > {
+  /** Singular name for kubectl. */
   readonly singular: string;
+  /** Short names for kubectl. */
   readonly shortNames: readonly string[];
   /** True if its objects have a status, which is written through the subresource. */
   readonly hasStatus: boolean;
@@ -27,6 +29,7 @@ export interface Resource<Spec = unknown, Status = unknown> extends ResourceType
   crd(): ApiObject & { spec: JsonObject };
 }
 
+/** The definition of a custom resource. */
 export interface ResourceDefinition<Spec extends z.ZodType, Status extends z.ZodType> {
   /** API group, for example `demo.konverge.dev`. */
   readonly group: string;
@@ -44,6 +47,7 @@ export interface ResourceDefinition<Spec extends z.ZodType, Status extends z.Zod
   readonly categories?: readonly string[];
   /** Default `Namespaced`. */
   readonly scope?: "Namespaced" | "Cluster";
+  /** The schema of the spec. The API server checks it; objects are not parsed. */
   readonly spec: Spec;
   /** Enables the status subresource. */
   readonly status?: Status;

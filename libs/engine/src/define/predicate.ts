@@ -25,24 +25,29 @@ export const generationChanged: Predicate = ({ object, previous }) => {
 export const resourceVersionChanged: Predicate = ({ object, previous }) =>
   previous === undefined || object.metadata.resourceVersion !== previous.metadata.resourceVersion;
 
+/** True if the labels changed. */
 export const labelsChanged: Predicate = ({ object, previous }) =>
   previous === undefined ||
   !jsonEquals(object.metadata.labels ?? {}, previous.metadata.labels ?? {});
 
+/** True if the annotations changed. */
 export const annotationsChanged: Predicate = ({ object, previous }) =>
   previous === undefined ||
   !jsonEquals(object.metadata.annotations ?? {}, previous.metadata.annotations ?? {});
 
+/** True if one of the predicates is true. */
 export const anyOf =
   <T extends ApiObject>(...predicates: readonly Predicate<T>[]): Predicate<T> =>
   (change) =>
     predicates.some((predicate) => predicate(change));
 
+/** True if all predicates are true. */
 export const allOf =
   <T extends ApiObject>(...predicates: readonly Predicate<T>[]): Predicate<T> =>
   (change) =>
     predicates.every((predicate) => predicate(change));
 
+/** True if the predicate is false. */
 export const not =
   <T extends ApiObject>(predicate: Predicate<T>): Predicate<T> =>
   (change) =>

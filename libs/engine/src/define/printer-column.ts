@@ -8,6 +8,7 @@ export interface PrinterColumn {
   readonly path: string;
   /** Default: from the schema of the field; `string` if the path has a filter. */
   readonly type?: "string" | "integer" | "number" | "boolean" | "date";
+  /** Description of the column in the CRD. */
   readonly description?: string;
   /** 0 (default) is always shown; higher values only with `-o wide`. */
   readonly priority?: number;

@@ -10,6 +10,7 @@ export type ReconcileResult =
 
 /** The input of a handler. Has the current state, not the event. */
 export interface ReconcileContext<T extends ApiObject = ApiObject> {
+  /** Controller, cluster, kind and name of the object. */
   readonly key: ObjectKey;
   /** The handler that runs; for middleware. */
   readonly handler: "reconcile" | "cleanup";
@@ -24,6 +25,7 @@ export interface ReconcileContext<T extends ApiObject = ApiObject> {
    * With `onExisting: "supersede"`, a new generation replaces the run of the previous one.
    */
   readonly startRun: StartRun;
+  /** Writes to the log of the worker, with the fields of the key. Values of read Secrets are removed. */
   readonly log: Log;
   /** Aborted when the attempt must end: shutdown, timeout, lost lease. */
   readonly signal: AbortSignal;

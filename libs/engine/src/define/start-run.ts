@@ -8,6 +8,7 @@ export interface StartedWorkflow<I> {
   readonly input?: { parse(value: unknown): I };
 }
 
+/** The options of `startRun`. */
 export interface StartRunOptions {
   /**
    * Identifies the run; a second start with the same id returns the existing run. Default: derived from the object's name, uid
@@ -26,9 +27,13 @@ export interface StartRunOptions {
 export interface RunState {
   /** `<workflow>/<cluster>/<id>`. */
   readonly id: string;
+  /** False for a run that existed before the call. */
   readonly created: boolean;
+  /** The status at the time of the call. */
   readonly status: RunStatus;
+  /** The result of a run that is `done`. Missing after the retention if it was larger than 4 KiB. */
   readonly result?: unknown;
+  /** The error of a run that has failed or was cancelled. */
   readonly error?: { readonly code: string; readonly message: string };
   /** Why the run is blocked, with a suggested fix. */
   readonly blockedReason?: string;

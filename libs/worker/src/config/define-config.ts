@@ -15,6 +15,7 @@ export interface Config {
   readonly use: readonly Middleware[];
 }
 
+/** The configuration of a process. */
 export interface ConfigInput {
   /** Default: none, for a process with workflows only. */
   readonly controllers?: readonly Controller[];
@@ -24,6 +25,7 @@ export interface ConfigInput {
   readonly schedules?: readonly Schedule[];
   /** Default: one named `default`. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
+  /** Settings; environment variables take precedence. */
   readonly settings?: SettingsInput;
   /** Middleware of all controllers, outside their own. */
   readonly use?: readonly Middleware[];

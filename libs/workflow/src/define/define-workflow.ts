@@ -32,6 +32,7 @@ export interface StepContext extends StepVerbs {
   readonly idempotencyKey: string;
 }
 
+/** The attempts of a step. */
 export interface RetryOptions {
   /** Attempts of the body, including the first. Default 5; `Infinity` retries without a limit. */
   readonly attempts?: number;
@@ -39,7 +40,9 @@ export interface RetryOptions {
   readonly policy?: BackoffPolicy;
 }
 
+/** The options of `w.step`. */
 export interface StepOptions<T> {
+  /** How often the body is attempted, and the delays in between. */
   readonly retry?: RetryOptions;
   /**
    * Set it if a repeated body would have its effect twice and uses no idempotency key. Each start is then recorded first, with
@@ -57,6 +60,7 @@ export interface StepOptions<T> {
   readonly undo?: (result: T | undefined, step: StepContext) => Promise<void> | void;
 }
 
+/** The options of `w.signal`. */
 export interface SignalOptions<T> {
   /** Signals that do not fit are dropped with a journal entry, and the wait continues. */
   readonly schema?: Schema<T>;
@@ -68,6 +72,7 @@ export interface SignalOptions<T> {
  * the start after every wait.
  */
 export interface WorkflowContext {
+  /** Id of the run. */
   readonly runId: string;
   /** The version of the code that started the run. */
   readonly version: number;
@@ -111,6 +116,7 @@ export interface WorkflowContext {
 
 export type WorkflowFunction<I, R> = (w: WorkflowContext, input: I) => Promise<R>;
 
+/** The options of {@link defineWorkflow}. */
 export interface WorkflowOptions<I> {
   /** Increase it when old runs cannot continue with the new code. Stored in every run. */
   readonly version: number;

@@ -59,7 +59,7 @@ export interface EvictOptions {
 /**
  * The Kubernetes calls of a step's body. Each verb may run again after a crash, and detects whether it has had its effect.
  * Before each write it checks in Redis that this worker still holds the run. The write has the precondition of an earlier
- * read, so a worker that was taken for dead overwrites nothing of its successor.
+ * read, so a worker that was assumed to have died overwrites nothing of its successor.
  *
  * Version conflicts (409), 429, 5xx, missing responses and calls deferred by the guard do not count as attempts of the step.
  * A 403, a 422 and a kind that is not served fail it immediately.

@@ -1,6 +1,7 @@
 import { toMs, type Duration } from "@konverge/core";
 import { invalidCondition } from "./wait-target.ts";
 
+/** The options of `w.waitFor`. */
 export interface WaitForOptions {
   /** Longest wait; then it fails and names the unmet condition. Default: no limit. */
   readonly timeout?: Duration;

@@ -5,6 +5,7 @@ import { findWorkflowNameIssue } from "../define/run-ref.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 import { cronTimes, everyTimes, type ScheduleTimes } from "./schedule-times.ts";
 
+/** The options of {@link defineSchedule}. */
 export interface ScheduleOptions<I> {
   /** Minute, hour, day of month, month, day of week, with seconds first if there are six fields; or a name such as `@daily`. */
   readonly cron?: string;
@@ -12,7 +13,9 @@ export interface ScheduleOptions<I> {
   readonly every?: Duration;
   /** Time zone of `cron`, such as `Europe/Berlin`. Default UTC. A skipped time is an hour later; of a repeated one, the first counts. */
   readonly timeZone?: string;
+  /** The workflow to start. */
   readonly workflow: Workflow<I>;
+  /** The input of each run. */
   readonly input: NoInfer<I>;
   /** If an earlier run is still active: skip this time (`attach`, default), or cancel that run and start after it has ended. */
   readonly onExisting?: "attach" | "supersede";

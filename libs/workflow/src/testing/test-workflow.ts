@@ -14,6 +14,7 @@ import { CrashError, TestFaults } from "./test-faults.ts";
 /** Most executions after one event; a run that needs more would never settle. */
 const MAX_EXECUTIONS = 10_000;
 
+/** The options of {@link testWorkflow}. */
 export interface TestWorkflowOptions {
   /** The clock at the start, epoch ms. Default 0. */
   readonly startMs?: number;
@@ -45,7 +46,9 @@ export interface TestRun {
   settle(): Promise<RunView>;
   /** Advances the clock, and stops at each time at which a run continues. */
   advance(duration: Duration): Promise<RunView>;
+  /** Sends a signal to the run. */
   signal(name: string, payload?: unknown): Promise<RunView>;
+  /** Requests the cancellation of the run. */
   cancel(): Promise<RunView>;
   /** Makes the next `times` attempts of the step throw `error` instead of running its body. Default 1. */
   failStep(step: string, error: Error, options?: { readonly times?: number }): void;
