@@ -88,3 +88,34 @@ test("without credentials and without a probe, lets the next call try again", ()
   retry();
   expect(view.health).toBe("well");
 });
+
+test("ends the pause after rejected credentials by a call of its own", async () => {
+  let nowMs = 0;
+  let sent = 0;
+  let due: { readonly ms: number; readonly work: () => void } | undefined;
+  const view = createBreakerView({
+    probe: async () => {
+      if (view.refuse({ ...CALL, probe: true }) !== undefined) return;
+      sent += 1;
+      view.noteEnd("ok");
+    },
+    onBreaker: () => undefined,
+    onHealth: () => undefined,
+    clock: () => nowMs,
+    random: () => 0.5,
+    schedule: (ms, work) => {
+      due = { ms, work };
+      return () => undefined;
+    },
+    live: () => 1,
+  });
+  for (let n = 0; n < 3; n++) view.noteEnd("unauthorized");
+  expect(view.health).toBe("unauthorized");
+  for (let n = 0; n < 10 && view.health !== "well"; n++) {
+    nowMs += due?.ms ?? 0;
+    due?.work();
+    await Promise.resolve();
+  }
+  expect({ health: view.health, sent, nowMs }).toEqual({ health: "well", sent: 1, nowMs: 5_000 });
+  view.stop();
+});

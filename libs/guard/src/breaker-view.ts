@@ -171,7 +171,9 @@ class ProcessBreakerView implements BreakerView {
     if (result === "ok") this.#local.noteOk();
     else if (result === "failed") this.#local.noteFailed(nowMs);
     else if (result === "unauthorized") this.#local.noteUnauthorized(nowMs);
-    this.#noteHealth();
+    const own = this.#noteHealth();
+    // Work is paused, so perhaps no other call would end the pause.
+    if (own.kind === "unauthorized") this.#credentials.arm(own.againMs);
     if (this.#isTripped()) this.#prober.arm();
   }
 

@@ -72,52 +72,61 @@ const converge = async (n: number): Promise<void> => {
   });
 };
 
-test("a worker whose credential plugin breaks takes no jobs, and no attempt fails", async () => {
-  const plugin = writePlugin();
-  const [goodAttempts, badAttempts]: [string[], string[]] = [[], []];
-  const good = await workers.start([copier(goodAttempts)]);
-  const bad = await workers.start([copier(badAttempts)], {
-    kubeconfig: { text: plugin.kubeconfig },
-  });
-  for (const name of names) {
-    await workers.client.create(workers.Widgets, { metadata: { namespace, name }, spec: { n: 0 } });
-  }
-  await converge(1);
+// A worker with the role work calls the API server only in its attempts.
+test.each(["all", "work"] as const)(
+  "a worker (%s) whose credential plugin breaks takes no jobs, and no attempt fails",
+  async (role) => {
+    const plugin = writePlugin();
+    const [goodAttempts, badAttempts]: [string[], string[]] = [[], []];
+    const good = await workers.start([copier(goodAttempts)]);
+    const bad = await workers.start([copier(badAttempts)], {
+      kubeconfig: { text: plugin.kubeconfig },
+      role,
+    });
+    for (const name of names) {
+      await workers.client.create(workers.Widgets, {
+        metadata: { namespace, name },
+        spec: { n: 0 },
+      });
+    }
+    await converge(1);
 
-  const startsBefore = plugin.starts();
-  const brokenAtMs = performance.now();
-  writeFileSync(plugin.down, "");
-  const change = await until("the worker reports it", () =>
-    bad.lines.find(({ message }) => message === "worker's API server access changed"),
-  );
-  expect(change.fields).toMatchObject({
-    health: "unauthorized",
-    err: { message: expect.stringContaining("the identity provider is down") },
-  });
-  expect(bad.ready).toBe(false);
-  await until("its work is paused", () =>
-    bad.lines.some(({ message }) => message === "work paused, API server unavailable"),
-  );
-  const taken = badAttempts.length;
-  for (let n = 2; n < 6; n++) await converge(n);
-  // Jobs that it had taken before the pause.
-  expect(badAttempts.length - taken).toBeLessThanOrEqual(names.length);
-  // One start when it broke, then after pauses of 1, 2, 4, 8, 16, 30, 30, ... s.
-  const longestPauses = (performance.now() - brokenAtMs) / 30_000;
-  expect(plugin.starts() - startsBefore).toBeLessThan(8 + longestPauses);
+    const startsBefore = plugin.starts();
+    const brokenAtMs = performance.now();
+    writeFileSync(plugin.down, "");
+    await converge(2);
+    const change = await until("the worker reports it", () =>
+      bad.lines.find(({ message }) => message === "worker's API server access changed"),
+    );
+    expect(change.fields).toMatchObject({
+      health: "unauthorized",
+      err: { message: expect.stringContaining("the identity provider is down") },
+    });
+    expect(bad.ready).toBe(false);
+    await until("its work is paused", () =>
+      bad.lines.some(({ message }) => message === "work paused, API server unavailable"),
+    );
+    const taken = badAttempts.length;
+    for (let n = 3; n < 6; n++) await converge(n);
+    // Jobs that it had taken before the pause.
+    expect(badAttempts.length - taken).toBeLessThanOrEqual(names.length);
+    // One start when it broke, then after pauses of 1, 2, 4, 8, 16, 30, 30, ... s.
+    const longestPauses = (performance.now() - brokenAtMs) / 30_000;
+    expect(plugin.starts() - startsBefore).toBeLessThan(8 + longestPauses);
 
-  rmSync(plugin.down);
-  await until("it has access again", () => bad.ready);
-  let n = 6;
-  await until("it takes jobs again", async () => {
-    const before = badAttempts.length;
-    await converge(n++);
-    return badAttempts.length > before;
-  });
-  for (const { lines } of [good, bad]) {
-    expect(lines.filter(({ message }) => message === "reconcile failed")).toEqual([]);
-  }
-});
+    rmSync(plugin.down);
+    await until("it has access again", () => bad.ready);
+    let n = 6;
+    await until("it takes jobs again", async () => {
+      const before = badAttempts.length;
+      await converge(n++);
+      return badAttempts.length > before;
+    });
+    for (const { lines } of [good, bad]) {
+      expect(lines.filter(({ message }) => message === "reconcile failed")).toEqual([]);
+    }
+  },
+);
 
 test("a worker without credentials at its start ends with the plugin's message", async () => {
   const plugin = writePlugin();
