@@ -23,7 +23,7 @@ const addScript = defineScript(
     args: { member: "text", priority: "number", wake: "flag", now: "text" },
   } as const,
   {
-    lua: "addJob(bull, member, priority, wake, false, now, 1)\nannounceJobs(bull)",
+    lua: "addJob(bull, member, priority, wake, false, false, now, 1)\nannounceJobs(bull)",
     include: [addJobPart],
     answer: (reply) => reply,
   },

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { decodeAttempt } from "../../../libs/queue/src/attempt/attempt-entry.ts";
+import { ageScript } from "../../../libs/queue/src/scripts/age.ts";
 import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
 import { endScript } from "../../../libs/queue/src/scripts/end.ts";
 import { acknowledgeScript } from "../../../libs/queue/src/scripts/acknowledge.ts";
@@ -626,4 +627,29 @@ test("an acknowledgement does not remove the claim of another pump", async () =>
   expect(await acknowledge(stalled.claimedUntilMs)).toBe(0);
   expect(await harness.redis.zscore(firing, "a")).toBe(`${claimedUntilMs}`);
   expect(await acknowledge(claimedUntilMs)).toBe(1);
+});
+
+test("a marker of BullMQ that a dead worker took is restored while a job waits or a delay has ended", async () => {
+  const age = () =>
+    runScript(harness.redis, ageScript, {
+      keys: { fair, ageing },
+      args: { hashes: `${harness.prefix}:{c}/key/`, bull, limit: 9, ageMs: LONG_MS, weights: "" },
+      each: [],
+    });
+  const marker = `${bull}marker`;
+  await age();
+  expect(await harness.redis.exists(marker)).toBe(0);
+  await request();
+  await harness.redis.del(marker);
+  await age();
+  expect(await harness.redis.zrange(marker, "0", "-1")).toEqual(["0"]);
+
+  await harness.redis.del(marker, `${bull}prioritized`);
+  const delayUntil = (ms: number) => harness.redis.zadd(`${bull}delayed`, ms * 4_096, "1");
+  await delayUntil(Date.now() + LONG_MS);
+  await age();
+  expect(await harness.redis.exists(marker)).toBe(0);
+  await delayUntil(Date.now() - LONG_MS);
+  await age();
+  expect(await harness.redis.zrange(marker, "0", "-1")).toEqual(["0"]);
 });

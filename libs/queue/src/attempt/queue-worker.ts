@@ -28,6 +28,8 @@ export const DEFAULT_CONCURRENCY = 16;
 const MAX_STALLED = 1_000_000_000;
 /** Stands for no limit. */
 const MOST_LOST = 1_000_000_000;
+/** Longest wait of an idle worker for BullMQ's marker, in seconds. A lost marker is restored within a second. */
+const IDLE_WAIT_S = 10;
 /** Failed jobs that BullMQ keeps for inspection. Only jobs that are not requests fail. */
 const FAILED_KEPT = 1_000;
 
@@ -139,6 +141,7 @@ function openBullWorker(
       connection: redis,
       prefix: names.bullPrefix,
       concurrency: work.concurrency ?? DEFAULT_CONCURRENCY,
+      drainDelay: IDLE_WAIT_S,
       lockDuration: leaseMs,
       stalledInterval: leaseMs / 2,
       maxStalledCount: MAX_STALLED,

@@ -9,6 +9,13 @@ if redis.call('HGET', fair, 'weights') ~= weights then
   redis.call('HSET', fair, 'weights', weights)
 end
 
+-- A worker that died between BullMQ's marker and its fetch leaves a job without a marker, which wakes no other worker.
+if not redis.call('ZSCORE', bull .. 'marker', '0') then
+  local delayed = redis.call('ZRANGE', bull .. 'delayed', 0, 0, 'WITHSCORES')
+  local isDue = delayed[2] and tonumber(delayed[2]) / DELAYED_UNIT <= now
+  if isDue or redis.call('ZCARD', bull .. 'prioritized') > 0 then redis.call('ZADD', bull .. 'marker', 0, '0') end
+end
+
 local due = redis.call('ZRANGEBYSCORE', ageing, '-inf', now - ageMs, 'LIMIT', 0, limit)
 for _, member in ipairs(due) do
   local key = hashes .. member

@@ -25,7 +25,7 @@ const signature = {
 /**
  * Brings keys forward that have waited for their ageing bound: each gets a place in its tenant's flow of the aged, which
  * yields to nothing, and counts as an event from then on. One whose backoff is over by Redis's clock starts, whatever the
- * clock of the worker that deferred it. Returns how many keys were examined.
+ * clock of the worker that deferred it. Returns how many keys were examined. Also restores a lost marker of BullMQ.
  *
  * Names of key hashes and jobs are built here; they share the hash tag of the keys.
  */

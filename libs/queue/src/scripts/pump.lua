@@ -13,26 +13,20 @@ local function electedFor(text)
   return leftMs > 0 and leftMs <= electMs and leftMs or 0
 end
 
-local function claim(item, answer)
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', item.firing, '-inf', now, 'LIMIT', 0, limit)) do
-    redis.call('ZADD', item.firing, now + claimMs, member)
-    answer[#answer + 1] = member
-  end
+local function claimFrom(set, item, answer)
+  local head = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
   local left = limit - (#answer - 5)
-  if left > 0 then
-    for _, member in ipairs(redis.call('ZRANGEBYSCORE', item.timers, '-inf', now, 'LIMIT', 0, left)) do
-      redis.call('ZREM', item.timers, member)
+  if head[2] and tonumber(head[2]) <= now and left > 0 then
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, left)) do
+      if set == item.timers then redis.call('ZREM', set, member) end
       redis.call('ZADD', item.firing, now + claimMs, member)
       answer[#answer + 1] = member
     end
+    head = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
   end
-  for _, set in ipairs({ item.timers, item.firing }) do
-    local head = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
-    if head[2] then
-      local waitMs = math.max(0, tonumber(head[2]) - now)
-      if answer[3] == -1 or waitMs < answer[3] then answer[3] = waitMs end
-    end
-  end
+  if not head[2] then return end
+  local waitMs = math.max(0, tonumber(head[2]) - now)
+  if answer[3] == -1 or waitMs < answer[3] then answer[3] = waitMs end
 end
 
 local answers = {}
@@ -44,7 +38,10 @@ for i, item in ipairs(each) do
     elections[#elections + 1] = string.format('%s %d', owner, now + electMs)
   end
   if otherMs == 0 or item.isActive then answer[4] = redis.call('EXISTS', item.resuming, item.aborts) end
-  if otherMs == 0 or item.fires then claim(item, answer) end
+  if otherMs == 0 or item.fires then
+    claimFrom(item.firing, item, answer)
+    claimFrom(item.timers, item, answer)
+  end
   answers[i] = answer
 end
 if #elections > 0 then

@@ -1,4 +1,6 @@
 local PRIORITY_UNIT = 4294967296
+-- Delayed jobs: the time when they are due in ms, times this unit, and a counter.
+local DELAYED_UNIT = 4096
 
 -- Ends a job's delay: it is due by any worker's clock, also a slow one. BullMQ's marker wakes a worker to move it.
 local function hasten(bull, jobId, priority)
