@@ -8,8 +8,6 @@ import { pumpScript, type PumpAnswer } from "../scripts/pump.ts";
 const MAX_SLEEP_MS = 500;
 /** Time after which another pump is elected, in ms: the longest further delay after a crash. */
 const ELECT_MS = 3_000;
-/** Spread of the pumps that wait for an election, in ms. */
-const ELECT_JITTER_MS = 250;
 const CLAIMED_AT_ONCE = 100;
 /** Time after which another pump takes over a claim, in ms. */
 const CLAIM_MS = 5_000;
@@ -138,7 +136,7 @@ export class QueuePump {
 
   /** Reports the begin of an attempt, which an operator can cancel. */
   began(): void {
-    const atMs = performance.now() + MAX_SLEEP_MS;
+    const atMs = tickAfter(performance.now());
     if (this.#nextAtMs <= atMs) return;
     this.#nextAtMs = atMs;
     this.#onChange();
@@ -155,7 +153,7 @@ export class QueuePump {
 
   /** Carries out the answer of a round; undefined if it failed, which leaves all claims to a later round. */
   take(answer: PumpAnswer | undefined): void {
-    this.#nextAtMs = performance.now() + sleepAfter(answer, this.#queue.isActive());
+    this.#nextAtMs = nextRoundAt(answer, this.#queue.isActive());
     if (answer === undefined || this.#isStopped) return;
     this.#isElected = answer.isElected;
     if (!answer.isElected && answer.waitMs >= 0) this.armed(answer.waitMs);
@@ -206,13 +204,17 @@ export class QueuePump {
   }
 }
 
-function sleepAfter(answer: PumpAnswer | undefined, isActive: boolean): number {
-  if (answer === undefined) return MAX_SLEEP_MS;
+function nextRoundAt(answer: PumpAnswer | undefined, isActive: boolean): number {
+  const nowMs = performance.now();
+  const tickMs = tickAfter(nowMs);
+  if (answer === undefined) return tickMs;
   const { isElected, electedForMs, waitMs, due } = answer;
-  if (!isElected) {
-    const untilElection = electedForMs + Math.random() * ELECT_JITTER_MS;
-    return isActive ? Math.min(untilElection, MAX_SLEEP_MS) : untilElection;
-  }
-  if (due.length === CLAIMED_AT_ONCE) return 0;
-  return waitMs >= 0 ? Math.min(waitMs, MAX_SLEEP_MS) : MAX_SLEEP_MS;
+  if (!isElected) return isActive ? tickMs : tickAfter(nowMs + electedForMs);
+  if (due.length === CLAIMED_AT_ONCE) return nowMs;
+  return waitMs >= 0 ? Math.min(nowMs + waitMs, tickMs) : tickMs;
+}
+
+/** Queues without a due timer share the ticks of their process, and so its calls. Processes have different ticks. */
+function tickAfter(afterMs: number): number {
+  return (Math.floor(afterMs / MAX_SLEEP_MS) + 1) * MAX_SLEEP_MS;
 }
