@@ -94,10 +94,11 @@ test.each(["all", "work"] as const)(
     const startsBefore = plugin.starts();
     const brokenAtMs = performance.now();
     writeFileSync(plugin.down, "");
-    await converge(2);
-    const change = await until("the worker reports it", () =>
-      bad.lines.find(({ message }) => message === "worker's API server access changed"),
-    );
+    let n = 2;
+    const change = await until("the worker reports it", async () => {
+      await converge(n++);
+      return bad.lines.find(({ message }) => message === "worker's API server access changed");
+    });
     expect(change.fields).toMatchObject({
       health: "unauthorized",
       err: { message: expect.stringContaining("the identity provider is down") },
@@ -107,7 +108,7 @@ test.each(["all", "work"] as const)(
       bad.lines.some(({ message }) => message === "work paused, API server unavailable"),
     );
     const taken = badAttempts.length;
-    for (let n = 3; n < 6; n++) await converge(n);
+    for (let times = 0; times < 3; times++) await converge(n++);
     // Jobs that it had taken before the pause.
     expect(badAttempts.length - taken).toBeLessThanOrEqual(names.length);
     // One start when it broke, then after pauses of 1, 2, 4, 8, 16, 30, 30, ... s.
@@ -116,7 +117,6 @@ test.each(["all", "work"] as const)(
 
     rmSync(plugin.down);
     await until("it has access again", () => bad.ready);
-    let n = 6;
     await until("it takes jobs again", async () => {
       const before = badAttempts.length;
       await converge(n++);
