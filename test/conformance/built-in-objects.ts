@@ -12,6 +12,8 @@ export interface BuiltInKind {
   readonly change: JsonObject;
   /** The status to write; absent if the kind has no status subresource. */
   readonly status?: JsonObject;
+  /** A status that fails validation. */
+  readonly invalidStatus?: JsonObject;
   /** A body that fails validation, and a field that is invalid in it. */
   readonly invalid?: { readonly content: JsonObject; readonly field: string };
   /** Status of a PUT without a version; default 200. */
@@ -140,6 +142,7 @@ export const BUILT_IN_KINDS: readonly BuiltInKind[] = [
     content: { spec: { selector, template } },
     change: { spec: { replicas: 3 } },
     status: { replicas: 2, readyReplicas: 1 },
+    invalidStatus: { replicas: 1, readyReplicas: 2, availableReplicas: 3 },
     invalid: { content: { spec: { template } }, field: "spec.selector" },
   },
   {
@@ -161,6 +164,7 @@ export const BUILT_IN_KINDS: readonly BuiltInKind[] = [
     },
     change: { spec: { replicas: 3 } },
     status: { replicas: 2, readyReplicas: 1 },
+    invalidStatus: { replicas: 1, readyReplicas: 2, availableReplicas: 3 },
     invalid: { content: { spec: { template } }, field: "spec.selector" },
   },
   {

@@ -127,7 +127,7 @@ export const builtInKinds: readonly Case[] = [
 ];
 
 function stepsOf(kind: BuiltInKind): Step[] {
-  const { apiVersion, content, change, status, invalid, put = 200, ignore = [] } = kind;
+  const { apiVersion, content, change, invalid, put = 200, ignore = [] } = kind;
   const { group, version } = parseApiVersion(apiVersion);
   const root = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
   const path = `${root}/${kind.scope === "Cluster" ? "" : "namespaces/{ns}/"}${kind.resource}`;
@@ -168,7 +168,7 @@ function stepsOf(kind: BuiltInKind): Step[] {
       ignore,
       expect: { code: 200 },
     },
-    ...statusSteps(one, ignore, status),
+    ...statusSteps(one, kind),
     {
       // Without a version, which only some kinds accept; the server keeps what it chose, but no finalizer.
       send: `PUT ${one}`,
@@ -198,11 +198,7 @@ function invalidSteps(
   ];
 }
 
-function statusSteps(
-  one: string,
-  ignore: readonly string[],
-  status: BuiltInKind["status"],
-): Step[] {
+function statusSteps(one: string, { status, invalidStatus, ignore = [] }: BuiltInKind): Step[] {
   if (status === undefined) {
     return [
       {
@@ -222,5 +218,15 @@ function statusSteps(
       expect: { code: 200 },
     },
     { send: `GET ${one}/status`, ignore, expect: { code: 200 } },
+    ...(invalidStatus === undefined
+      ? []
+      : [
+          {
+            send: `PATCH ${one}/status`,
+            type: MERGE,
+            body: { status: invalidStatus },
+            expect: { code: 422, reason: "Invalid" },
+          },
+        ]),
   ];
 }

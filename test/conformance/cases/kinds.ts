@@ -107,6 +107,12 @@ export const kinds: readonly Case[] = [
     steps: [
       { send: `POST ${deployments}`, body: deployment(), expect: { code: 201 } },
       {
+        send: `PATCH ${deployments}/{o}/status`,
+        type: MERGE,
+        body: { status: { replicas: 1, readyReplicas: 2, availableReplicas: 3 } },
+        expect: { code: 422, reason: "Invalid" },
+      },
+      {
         send: `PATCH ${deployments}/{o}`,
         type: MERGE,
         body: { spec: { selector: { matchLabels: { app: "other" } } } },

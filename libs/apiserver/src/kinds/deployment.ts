@@ -1,10 +1,17 @@
 import type { JsonObject } from "@konverge/core";
-import { invalid, notSupported, type FieldError } from "../errors/field-error.ts";
+import { notSupported, type FieldError } from "../errors/field-error.ts";
 import { metadataOf, objectOf, textOf } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
-import { validateReplicas, validateSelector, validateSelectorUpdate } from "./workload-rules.ts";
+import {
+  validateReplicas,
+  validateReplicaStatus,
+  validateSelector,
+  validateSelectorUpdate,
+} from "./workload-rules.ts";
 import { defaultTemplate, validateTemplate } from "./pod-template.ts";
 import type { ResourceKind } from "./resource-kind.ts";
+
+const COUNTED = ["updatedReplicas", "readyReplicas", "availableReplicas"];
 
 export const deployment: ResourceKind = defineBuiltinKind({
   group: "apps",
@@ -29,7 +36,7 @@ export const deployment: ResourceKind = defineBuiltinKind({
   },
   validateCreate: validateDeployment,
   validateUpdate: (next, live, subresource) => {
-    if (subresource === "status") return validateStatus(next);
+    if (subresource === "status") return validateReplicaStatus(next, COUNTED);
     return [...validateDeployment(next), ...validateSelectorUpdate(next, live)];
   },
 });
@@ -67,13 +74,4 @@ function validateDeployment(object: JsonObject): FieldError[] {
     errors.push(notSupported("spec.strategy.type", type, ["Recreate", "RollingUpdate"]));
   }
   return errors;
-}
-
-function validateStatus(object: JsonObject): FieldError[] {
-  const status = objectOf(object, "status") ?? {};
-  return ["observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"]
-    .filter((member) => Number(status[member] ?? 0) < 0)
-    .map((member) =>
-      invalid(`status.${member}`, Number(status[member]), "must be greater than or equal to 0"),
-    );
 }

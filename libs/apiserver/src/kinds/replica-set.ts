@@ -4,7 +4,14 @@ import { objectOf } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import { defaultTemplate, memberOf, validateTemplate } from "./pod-template.ts";
 import type { ResourceKind } from "./resource-kind.ts";
-import { validateReplicas, validateSelector, validateSelectorUpdate } from "./workload-rules.ts";
+import {
+  validateReplicas,
+  validateReplicaStatus,
+  validateSelector,
+  validateSelectorUpdate,
+} from "./workload-rules.ts";
+
+const COUNTED = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
 
 export const replicaSet: ResourceKind = defineBuiltinKind({
   group: "apps",
@@ -33,7 +40,7 @@ export const replicaSet: ResourceKind = defineBuiltinKind({
   validateCreate: validateReplicaSet,
   validateUpdate: (next, live, subresource) =>
     subresource === "status"
-      ? []
+      ? validateReplicaStatus(next, COUNTED)
       : [...validateReplicaSet(next), ...validateSelectorUpdate(next, live)],
 });
 

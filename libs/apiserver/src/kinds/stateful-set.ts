@@ -4,7 +4,7 @@ import { objectOf, objectsOf, textOf } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import { defaultTemplate, memberOf, validateTemplate } from "./pod-template.ts";
 import type { ResourceKind } from "./resource-kind.ts";
-import { validateReplicas, validateSelector } from "./workload-rules.ts";
+import { validateReplicas, validateReplicaStatus, validateSelector } from "./workload-rules.ts";
 
 /** The members of a spec that may change. */
 const MUTABLE = new Set([
@@ -16,6 +16,8 @@ const MUTABLE = new Set([
   "persistentVolumeClaimRetentionPolicy",
   "minReadySeconds",
 ]);
+
+const COUNTED = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
 
 export const statefulSet: ResourceKind = defineBuiltinKind({
   group: "apps",
@@ -38,7 +40,9 @@ export const statefulSet: ResourceKind = defineBuiltinKind({
   },
   validateCreate: validateStatefulSet,
   validateUpdate: (next, live, subresource) =>
-    subresource === "status" ? [] : [...validateStatefulSet(next), ...validateFixed(next, live)],
+    subresource === "status"
+      ? validateReplicaStatus(next, COUNTED, "status.readyReplicas")
+      : [...validateStatefulSet(next), ...validateFixed(next, live)],
 });
 
 function applyDefaults(object: JsonObject): void {

@@ -40,3 +40,31 @@ export function validateReplicas(spec: JsonObject): FieldError[] {
   if (replicas >= 0) return [];
   return [invalid("spec.replicas", replicas, "must be greater than or equal to 0")];
 }
+
+/**
+ * Validates the numbers in the status of a workload: none is negative, and none is larger than the one that includes it.
+ * @param ready the text for the number of ready replicas
+ */
+export function validateReplicaStatus(
+  object: JsonObject,
+  members: readonly string[],
+  ready = "readyReplicas",
+): FieldError[] {
+  const status = objectOf(object, "status") ?? {};
+  const numberOf = (member: string) => Number(status[member] ?? 0);
+  const errors = ["observedGeneration", "replicas", ...members]
+    .filter((member) => numberOf(member) < 0)
+    .map((member) =>
+      invalid(`status.${member}`, numberOf(member), "must be greater than or equal to 0"),
+    );
+  for (const member of members) {
+    if (numberOf(member) <= numberOf("replicas")) continue;
+    const detail = "cannot be greater than status.replicas";
+    errors.push(invalid(`status.${member}`, numberOf(member), detail));
+  }
+  const available = numberOf("availableReplicas");
+  if (available > numberOf("readyReplicas")) {
+    errors.push(invalid("status.availableReplicas", available, `cannot be greater than ${ready}`));
+  }
+  return errors;
+}

@@ -1,0 +1,110 @@
+import { CronExpressionParser } from "cron-parser";
+import { conditions, defineController, defineResource, reportProgress } from "konverge";
+import { Job } from "konverge/kinds";
+import { z } from "zod";
+
+/** Runs a Job at the times of a cron expression, as a CronJob does. */
+export const ScheduledJob = defineResource({
+  group: "demo.konverge.dev",
+  version: "v1",
+  kind: "ScheduledJob",
+  spec: z.object({
+    /** In UTC. */
+    schedule: z.string().min(1),
+    image: z.string().min(1),
+    args: z.array(z.string()).default([]),
+    /** What happens at a time at which the previous Job still runs. */
+    concurrency: z.enum(["Allow", "Forbid", "Replace"]).default("Allow"),
+    suspend: z.boolean().default(false),
+    /** Finished Jobs to keep. */
+    keep: z.int().min(0).default(3),
+  }),
+  status: z.object({
+    /** Names of the running Jobs. */
+    active: z.array(z.string()),
+    lastScheduledAt: z.iso.datetime(),
+    observedGeneration: z.int(),
+    conditions,
+  }),
+});
+
+type KubeJob = NonNullable<typeof Job.objectType>;
+const SCHEDULED_AT = "demo.konverge.dev/scheduled-at";
+
+const isFinished = ({ status }: KubeJob): boolean =>
+  status?.conditions?.some(
+    ({ type, status: is }) => (type === "Complete" || type === "Failed") && is === "True",
+  ) ?? false;
+const scheduledAt = ({ metadata }: KubeJob): number =>
+  Date.parse(metadata.annotations?.[SCHEDULED_AT] ?? "");
+
+/** The last time up to now and the next one, in epoch ms; undefined for an invalid expression. */
+function timesOf(schedule: string, nowMs: number): { due: number; next: number } | undefined {
+  try {
+    const options = { currentDate: new Date(nowMs), tz: "UTC" };
+    const next = CronExpressionParser.parse(schedule, options).next().getTime();
+    const due = CronExpressionParser.parse(schedule, {
+      ...options,
+      currentDate: new Date(nowMs + 1),
+    });
+    return { due: due.prev().getTime(), next };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Starts a Job when one is due, deletes old ones, and comes back at the next time. */
+export const scheduledJobs = defineController({
+  name: "scheduled-job",
+  for: ScheduledJob,
+  owns: [Job],
+  async reconcile({ object, kube, requeueAfter, awaitChange }) {
+    const { schedule, image, args, concurrency, suspend, keep } = object.spec;
+    const nowMs = Date.now();
+    const jobs = await kube.list(Job, { ownedBy: object });
+    const finished = jobs.filter(isFinished).toSorted((a, b) => scheduledAt(a) - scheduledAt(b));
+    let active = jobs.filter((job) => !isFinished(job) && !job.metadata.deletionTimestamp);
+    for (const job of finished.slice(0, Math.max(0, finished.length - keep)))
+      await kube.delete(job);
+
+    const times = timesOf(schedule, nowMs);
+    const last = Date.parse(
+      object.status?.lastScheduledAt ?? object.metadata.creationTimestamp ?? "",
+    );
+    const isDue = times !== undefined && !suspend && times.due > last;
+    const starts = isDue && (concurrency !== "Forbid" || active.length === 0);
+    if (starts) {
+      if (concurrency === "Replace") {
+        for (const job of active) await kube.delete(job);
+        active = [];
+      }
+      // The name is that of the time, so a repeated attempt finds the Job of the first.
+      const name = `${object.metadata.name}-${times.due / 1_000}`;
+      const template = {
+        spec: { restartPolicy: "Never", containers: [{ name: "job", image, args }] },
+      };
+      const job =
+        (await kube.find(Job, name)) ??
+        (await kube.create(Job, {
+          name,
+          ownedBy: object,
+          annotations: { [SCHEDULED_AT]: new Date(times.due).toISOString() },
+          spec: { template },
+        }));
+      active = [...active, job];
+    }
+
+    await kube.mutateStatus(object, (draft) => {
+      draft.status.active = active.map(({ metadata }) => metadata.name).toSorted();
+      if (starts) draft.status.lastScheduledAt = new Date(times.due).toISOString();
+      reportProgress(
+        draft,
+        times === undefined
+          ? { state: "stalled", reason: "InvalidSchedule", message: `"${schedule}" is not cron` }
+          : { state: "ready", reason: suspend ? "Suspended" : "Scheduled" },
+      );
+    });
+    // The end of a Job starts the handler as well.
+    return times === undefined || suspend ? awaitChange() : requeueAfter(times.next - nowMs);
+  },
+});
