@@ -37,6 +37,7 @@ const Input = z.object({
   image: z.string(),
   approval: z.boolean(),
 });
+
 const Approval = z.object({ by: z.string(), ok: z.boolean() });
 
 /** Dumps a database with a Job, under a lock that two dumps cannot hold at once. */
@@ -54,7 +55,11 @@ export const databaseDump = defineWorkflow(
           metadata: { namespace, name: `${name}-lock` },
           data: { database },
         }),
-      { undo: async (ref, k) => void (ref && (await k.delete(ref))) },
+      {
+        undo: async (ref, k) => {
+          if (ref !== undefined) await k.delete(ref);
+        },
+      },
     );
     const startedAt = await w.now();
     const containers = [{ name: "dump", image, args: ["pg_dump", database] }];
@@ -70,7 +75,11 @@ export const databaseDump = defineWorkflow(
             template: { spec: { restartPolicy: "Never", containers } },
           },
         }),
-      { undo: async (ref, k) => void (ref && (await k.delete(ref))) },
+      {
+        undo: async (ref, k) => {
+          if (ref !== undefined) await k.delete(ref);
+        },
+      },
     );
     await w.waitFor("dumped", complete(job), { timeout: "1h" });
     if (approval) {
