@@ -228,25 +228,27 @@ test(`P5 L3: a process serves higher classes first, and each class in order (see
 test(`P5 L3: a waiting call that is raised precedes the calls of its former class (seed ${seed})`, async () => {
   const limits = guardLimits({ ratePerSecond: 100, burst: 50 });
   const fleet = createVirtualFleet({ limits, workers: 1, seed });
-  const [{ share, call, schedule }] = fleet.workers as [VirtualWorker];
+  const [worker] = fleet.workers as [VirtualWorker];
   const order: string[] = [];
   let raise: ((priority: CallPriority) => void) | undefined;
   // The bucket is empty at the start, so all calls wait.
   for (let i = 0; i < 20; i += 1) {
-    const waiting = share.admit(
+    const waiting = worker.share.admit(
       { ...getCall, priority: "resync" },
       i === 15 ? { onWait: (handle) => (raise = (priority) => handle.raise(priority)) } : {},
     );
-    void waiting.then((permit) => {
+    const send = async () => {
+      const permit = await waiting;
       order.push(`${i}`);
       permit.settle(answered(200));
-    });
+    };
+    void send();
   }
-  for (let i = 0; i < 5; i += 1) void call(getCall).then(() => order.push("event"));
-  schedule(1, () => raise?.("retry"));
-  schedule(2, () => raise?.("event"));
+  for (let i = 0; i < 5; i += 1) void worker.call(getCall).then(() => order.push("event"));
+  worker.schedule(1, () => raise?.("retry"));
+  worker.schedule(2, () => raise?.("event"));
   // A lower class has no effect.
-  schedule(3, () => raise?.("resync"));
+  worker.schedule(3, () => raise?.("resync"));
   await fleet.clock.run(5_000);
   expect(order.slice(0, 8).toSorted()).toEqual(["0", "1", "15", ...Array(5).fill("event")]);
   expect(order.slice(0, 6)).toContain("15");
@@ -369,3 +371,30 @@ test.each<[string, (redis: VirtualRedis) => void]>([
   // Without the loss, the same burst meets a full bucket.
   expect((await crowdAfter(undefined)).ahead).toBeGreaterThan(100);
 });
+
+test.each<[string, (fleet: VirtualFleet) => void]>([
+  ["loses its keys", (fleet) => fleet.redis.lose()],
+  ["restarts without them", (fleet) => fleet.outage(100, (redis) => redis.failOver(undefined))],
+])(
+  `P5 L6: a Redis that %s under load voids promised tokens (seed ${seed})`,
+  async (_what, lose) => {
+    const limits = guardLimits({ ratePerSecond: 300, burst: 60 });
+    for (let run = 0; run < 20; run += 1) {
+      const fleet = createVirtualFleet({ limits, workers: 6, seed: seed + run });
+      for (const worker of fleet.workers) void worker.call(getCall);
+      // A full bucket, which the fleet uses, and then its promised tokens.
+      await fleet.clock.run(4_000);
+      for (const worker of fleet.workers) crowd(worker, 60);
+      for (let atMs = 200; atMs < 9_000; atMs += 2_500) {
+        fleet.clock.schedule(atMs + fleet.random() * 200, () => lose(fleet));
+      }
+      await fleet.clock.run(14_000);
+      expect(fleet.sent.length).toBeGreaterThan(300);
+      expect(largestExcess(fleet.sent, limits.ratePerSecond)).toBeLessThanOrEqual(limits.burst);
+    }
+  },
+);
+
+function crowd(worker: VirtualWorker, callers: number): void {
+  for (let i = 0; i < callers; i += 1) callForEver(worker, () => ({ call: getCall }));
+}

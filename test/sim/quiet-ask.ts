@@ -4,6 +4,8 @@ import type { AdmitRequest } from "@konverge/core";
 export const quietAsk: AdmitRequest = {
   worker: "a",
   runId: "r1",
+  answeredUs: 0,
+  elapsedUs: 0,
   generation: 1,
   ok: 0,
   failed: 0,

@@ -149,7 +149,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
       limits,
       maxInFlight,
       admit: (ask) => send(() => redis.admit(ask)),
-      configure: () => send(() => redis.configure()),
+      configure: (isLoss) => send(() => redis.configure(isLoss)),
       reachable: () => runId !== "",
       runId: () => runId,
       probe: probes

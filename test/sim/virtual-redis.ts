@@ -24,7 +24,7 @@ export interface VirtualRedis {
   isUp: boolean;
   readonly moves: readonly Move[];
   admit(ask: AdmitRequest): StoreAnswer;
-  configure(): void;
+  configure(isLoss?: boolean): void;
   lose(): void;
   /** Switches to another process, with an earlier state. */
   failOver(state: GuardState | undefined): void;
@@ -73,8 +73,9 @@ export function createVirtualRedis(
       }
       return { kind: "answer", ...answer, revision: 1 };
     },
-    configure() {
-      state ??= newGuardState(limits, Math.floor(clock.nowMs * 1_000) + redis.offsetUs, "");
+    configure(isLoss = false) {
+      const timeUs = Math.floor(clock.nowMs * 1_000) + redis.offsetUs;
+      state ??= newGuardState(limits, timeUs, "", isLoss);
     },
     lose() {
       state = undefined;

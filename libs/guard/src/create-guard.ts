@@ -159,7 +159,7 @@ class FleetGuard implements Guard {
         this.#lastError = "";
         return answer;
       },
-      configure: () => this.#storeLimits(),
+      configure: (isLoss) => this.#storeLimits(isLoss),
       reachable: () => this.#store.reachable && this.#runId !== "",
       runId: () => this.#runId,
     };
@@ -195,9 +195,10 @@ class FleetGuard implements Guard {
     this.#emit({ kind: "error", error });
   };
 
-  async #storeLimits(): Promise<void> {
+  async #storeLimits(isLoss = false): Promise<void> {
     const limits = this.#limits;
-    const { changed, before, revision } = await this.#store.configure(limits, this.#workerId);
+    const configured = await this.#store.configure(limits, this.#workerId, isLoss);
+    const { changed, before, revision } = configured;
     if (changed && before !== undefined && before.by !== this.#workerId) {
       this.#emit({ kind: "limits", limits, by: this.#workerId, ours: true });
     }

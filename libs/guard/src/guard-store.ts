@@ -23,7 +23,8 @@ export interface GuardStore {
   /** False while commands would fail. */
   readonly reachable: boolean;
   admit(ask: AdmitRequest): Promise<StoreAnswer>;
-  configure(limits: GuardLimits, by: string): Promise<LimitsSet>;
+  /** `isLoss`: Redis had limits before, and workers may hold tokens. */
+  configure(limits: GuardLimits, by: string, isLoss?: boolean): Promise<LimitsSet>;
   act(kind: "isolate" | "reset", action: OperatorAction): Promise<void>;
   /** Undefined restores the configured rate. */
   setRate(ratePerSecond: number | undefined, action: OperatorAction): Promise<void>;
@@ -62,10 +63,10 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
         keys: { state, liveWorkers: live, failingWorkers: failing, transitions, order, turns },
         args: admitArguments(channel, ask),
       }),
-    async configure(limits, by) {
+    async configure(limits, by, isLoss = false) {
       const { changed, revision, ...known } = await runScript(redis, configureScript, {
         keys: { state },
-        args: { by, limits: limitsText(limits) },
+        args: { by, limits: limitsText(limits), isLoss },
       });
       if (known.limits === "") return { changed, revision };
       const before = { limits: parseLimits(known.limits), by: known.by };
@@ -75,7 +76,11 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
     setRate: (ratePerSecond, action) => run("setRate", action, ratePerSecond ?? ""),
     async read() {
       // The script removes silent workers only on reports, and there are none while the breaker is not closed.
-      const sinceUs = (await readClockUs(redis, state)) - BREAKER.quorumUs;
+      const [timeUs, skew] = await Promise.all([
+        readClockUs(redis, state),
+        redis.hget(state, "skewUs"),
+      ]);
+      const sinceUs = timeUs - Number(skew ?? 0) - BREAKER.quorumUs;
       const [fields, liveWorkers, failingWorkers, texts] = await Promise.all([
         redis.hgetall(state),
         redis.zrangebyscore(live, sinceUs, "+inf"),

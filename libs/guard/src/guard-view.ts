@@ -52,7 +52,8 @@ export async function readGuard(
   const num = (name: string) => Number(fields[name] ?? 0);
   const text = (name: string) => fields[name] ?? "";
   const mode = text("mode") as BreakerMode;
-  const usToIso = (us: number) => new Date(us / 1_000).toISOString();
+  // Times are those of the fleet's clock.
+  const usToIso = (us: number) => new Date((us + num("skewUs")) / 1_000).toISOString();
   const note = (prefix: string) => ({
     by: text(`${prefix}By`),
     reason: text(`${prefix}Why`),

@@ -9,8 +9,8 @@ export interface TokenPoolOptions {
   readonly limits: GuardLimits;
   /** Sends one token request to Redis. */
   readonly admit: (request: AdmitRequest) => Promise<StoreAnswer>;
-  /** Stores the limits in Redis when it has none. */
-  readonly configure: () => Promise<void>;
+  /** Stores the limits in Redis when it has none. `isLoss`: it had some before. */
+  readonly configure: (isLoss: boolean) => Promise<void>;
   /** False while Redis cannot be reached. */
   readonly reachable: () => boolean;
   /** Run ID of the Redis server; empty when unknown. */

@@ -75,6 +75,10 @@ class ProcessTokenPool implements TokenPool {
   #live = 1;
   #rate: number;
   #revision = 0;
+  /** Run ID of the Redis server that granted the leases. */
+  #runId = "";
+  /** Time of the fleet's clock in the last answer, and when its request was sent. */
+  #answered: { readonly atUs: number; readonly sentMs: number } | undefined;
   #inFlight = 0;
   #asking = false;
   readonly #schedule = createAskSchedule();
@@ -140,6 +144,7 @@ class ProcessTokenPool implements TokenPool {
         return;
       }
       const cost = costOf(call, this.#options.limits);
+      this.#checkRedis();
       const isFree = this.#line.size === 0 && this.#mayBegin(call, nowMs);
       const taken = isFree ? this.#leases.take(cost, nowMs) : undefined;
       if (taken === undefined) {
@@ -246,6 +251,7 @@ class ProcessTokenPool implements TokenPool {
   #pump(): void {
     if (this.#closed) return;
     this.#cancelTimer();
+    this.#checkRedis();
     const nowMs = this.#options.clock();
     this.#serve(nowMs);
     const first = this.#line.first(nowMs);
@@ -259,6 +265,19 @@ class ProcessTokenPool implements TokenPool {
     if (first !== undefined) times.push(this.#leases.nextMs(nowMs), this.#line.agingMs(nowMs));
     const nextMs = Math.min(...times.map((ms) => ms ?? Infinity));
     if (nextMs < Infinity) this.#wake(nextMs - nowMs);
+  }
+
+  /** Drops the tokens of another Redis server, or of a lost connection: their grants may be lost. */
+  #checkRedis(): void {
+    const runId = this.#options.runId();
+    if (runId === this.#runId) return;
+    this.#runId = runId;
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#leases.clear();
+    this.#answered = undefined;
   }
 
   #serve(nowMs: number): void {
@@ -309,7 +328,9 @@ class ProcessTokenPool implements TokenPool {
     try {
       const answer = await this.#options.admit(request);
       if (answer.kind === "unset") {
-        await this.#options.configure();
+        const isLoss = this.#breaker.generation > 0;
+        this.#forget();
+        await this.#options.configure(isLoss);
         this.#restore(request);
       } else {
         this.#take(answer, request, sentMs);
@@ -336,6 +357,8 @@ class ProcessTokenPool implements TokenPool {
     return {
       worker: this.#options.workerId,
       runId: this.#options.runId(),
+      answeredUs: this.#answered?.atUs ?? 0,
+      elapsedUs: Math.floor((nowMs - (this.#answered?.sentMs ?? nowMs)) * 1_000),
       ...report,
       retryAfterUs: Math.max(retryAfterMs, sent?.retryAfterMs ?? 0) * 1_000,
       ticket: sent?.ticket ?? "",
@@ -364,6 +387,7 @@ class ProcessTokenPool implements TokenPool {
   #take(answer: FleetAnswer, { want, rank }: AdmitRequest, sentMs: number): void {
     const nowMs = this.#options.clock();
     const waitMs = answer.waitUs / 1_000;
+    this.#answered = { atUs: answer.atUs, sentMs };
     this.#live = answer.live;
     this.#isFleetFailing = answer.isFailing;
     this.#rate = answer.ratePerSecond;

@@ -33,6 +33,7 @@ const step = fc.record({
     { weight: 2, arbitrary: fc.integer({ min: 0, max: 40_000_000 }) },
     { weight: 1, arbitrary: fc.integer({ min: -3_600_000_000, max: 0 }) },
   ),
+  elapsedUs: fc.constantFrom(0, 100_000, 1e7, 1e11),
   worker: fc.constantFrom(...WORKERS),
   // Mostly of the current generation; others have no effect.
   generationLag: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -2),
@@ -63,7 +64,8 @@ test(
       fc.asyncProperty(
         limitsOf,
         fc.array(step, { minLength: 1, maxLength: 120, size: "max" }),
-        async (choice, steps) => {
+        fc.boolean(),
+        async (choice, steps, isLoss) => {
           run += 1;
           const { spare, ...rest } = choice;
           const limits: GuardLimits = {
@@ -85,15 +87,18 @@ test(
           const texts = [ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs];
           await runScript(redis, configure, {
             keys: { state: stateKey },
-            args: { by: "w", limits: texts.join(" "), ...clockAt(nowUs) },
+            args: { by: "w", limits: texts.join(" "), isLoss: isLoss, ...clockAt(nowUs) },
           });
-          let state: GuardState = newGuardState(limits, nowUs, "");
+          let state: GuardState = newGuardState(limits, nowUs, "", isLoss);
+          const answeredUs = new Map<string, number>();
           let tickets = 0;
           for (const one of steps) {
             nowUs += one.afterUs;
             const ask: AdmitRequest = {
               worker: one.worker,
               runId: one.runId,
+              answeredUs: answeredUs.get(one.worker) ?? 0,
+              elapsedUs: one.elapsedUs,
               generation: state.generation - one.generationLag,
               ok: one.ok,
               failed: one.failed,
@@ -120,11 +125,14 @@ test(
               ratePerSecond: Math.floor(expected.answer.ratePerSecond * 1_000) / 1_000,
             });
             ({ state } = expected);
+            answeredUs.set(one.worker, expected.answer.atUs);
           }
           const stored = await redis.hgetall(keys.state);
           for (const field of [
             "tatUs",
             "lastUs",
+            "skewUs",
+            "promisedUs",
             "untilUs",
             "openings",
             "total",

@@ -58,6 +58,20 @@ const CLOSED: readonly Row[] = [
     after: { tatUs: String(NOW_US + 50_000) },
   },
   {
+    name: "a clock that jumps ahead of the worker's creates no tokens",
+    state: { lastUs: NOW_US - 3_600_000_000, tatUs: NOW_US - 3_600_000_000 + 200_000 },
+    ask: { want: 1, need: 1, answeredUs: NOW_US - 3_600_000_000, elapsedUs: 50_000 },
+    answer: ["closed", 1, 1, 0, ""],
+    after: { lastUs: String(NOW_US - 3_600_000_000 + 150_000), skewUs: String(3_599_850_000) },
+  },
+  {
+    name: "a clock that steps back stops nobody",
+    state: { lastUs: NOW_US + 4_000_000, tatUs: NOW_US + 4_000_000 },
+    ask: { want: 5, need: 1 },
+    answer: ["closed", 1, 5, 0, ""],
+    after: { lastUs: String(NOW_US + 4_000_000), skewUs: "-4000000" },
+  },
+  {
     name: "no more than the bucket holds",
     ask: { want: 64, need: 1 },
     answer: ["closed", 1, 20, 0, ""],
@@ -271,7 +285,12 @@ test.each([...CLOSED, ...MOVED])(
   async ({ state, live, failing, order, ask, answer, after }) => {
     await runScript(redis, configure, {
       keys: { state: keys.state },
-      args: { by: "test", limits: "100 30 10 100 1000", ...clockAt(NOW_US - 60_000_000) },
+      args: {
+        by: "test",
+        limits: "100 30 10 100 1000",
+        isLoss: false,
+        ...clockAt(NOW_US - 60_000_000),
+      },
     });
     await redis.hset(keys.state, {
       runId: "r1",

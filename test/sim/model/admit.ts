@@ -24,9 +24,18 @@ export interface Admission {
   readonly opened?: OpeningReason | "probe";
 }
 
-/** The state of a new cluster, or after a data loss: closed, with an empty bucket. */
-export function newGuardState(limits: GuardLimits, nowUs: number, runId: string): GuardState {
+/**
+ * The state of a new cluster, or after a data loss: closed, with an empty bucket. After a loss, tokens may have been promised
+ * for the longest wait.
+ */
+export function newGuardState(
+  limits: GuardLimits,
+  nowUs: number,
+  runId: string,
+  isLoss = false,
+): GuardState {
   const { ratePerSecond } = limits;
+  const promisedUs = isLoss ? nowUs + limits.maxWaitMs * 1_000 : 0;
   return {
     mode: "closed",
     generation: 1,
@@ -41,14 +50,15 @@ export function newGuardState(limits: GuardLimits, nowUs: number, runId: string)
     throttled: 0,
     windowUs: nowUs,
     consecutive: 0,
-    tatUs: emptiedTat(limits, ratePerSecond, nowUs),
-    promisedUs: 0,
+    tatUs: emptiedTat(limits, ratePerSecond, Math.max(nowUs, promisedUs)),
+    promisedUs,
     ratePerSecond,
     cutUs: 0,
     raisedUs: nowUs,
     pausedUntilUs: 0,
     strainedUs: 0,
     lastUs: nowUs,
+    skewUs: 0,
     runId,
     live: new Map(),
     failing: new Map(),
@@ -74,7 +84,7 @@ export function admit(
     order: new Map(before.order),
     booked: [...before.booked],
   };
-  const nowUs = settleClock(state, limits, timeUs);
+  const nowUs = settleClock(state, ask, timeUs);
   if (ask.runId !== "" && ask.runId !== state.runId) {
     if (state.runId !== "") {
       state.tatUs = Math.max(state.tatUs, emptied(state, limits, nowUs));
@@ -108,6 +118,7 @@ export function admit(
   }
   const granted = grant(state, ask, limits, nowUs);
   const answer: AdmitResponse = {
+    atUs: nowUs,
     mode: state.mode,
     generation: state.generation,
     ...granted,
@@ -123,23 +134,18 @@ function emptied(state: Draft, limits: GuardLimits, atUs: number): number {
   return emptiedTat(limits, state.ratePerSecond, Math.max(atUs, state.promisedUs));
 }
 
-/** A small step back of the clock is ignored; a large one empties the bucket and shortens pending times. */
-function settleClock(state: Draft, limits: GuardLimits, timeUs: number): number {
-  if (timeUs >= state.lastUs || state.lastUs - timeUs > BREAKER.clockStepUs) {
-    if (timeUs < state.lastUs) {
-      state.promisedUs = timeUs + Math.max(0, state.promisedUs - state.lastUs);
-      state.tatUs = emptied(state, limits, timeUs);
-      state.untilUs = Math.min(state.untilUs, timeUs + BREAKER.maxOpenUs);
-      state.pausedUntilUs = Math.min(state.pausedUntilUs, timeUs + BREAKER.maxOpenUs);
-      state.ticketUntilUs = Math.min(state.ticketUntilUs, timeUs + BREAKER.ticketUs);
-      state.windowUs = timeUs;
-      state.cutUs = Math.min(state.cutUs, timeUs);
-      state.raisedUs = timeUs;
-      state.closedUs = Math.min(state.closedUs, timeUs);
-      state.strainedUs = Math.min(state.strainedUs, timeUs);
-    }
-    state.lastUs = timeUs;
-  }
+/**
+ * Returns the time of the fleet's clock. It follows the clock of Redis, but does not step back, and does not pass by more than
+ * the asking worker's own clock did since its last answer.
+ */
+function settleClock(
+  state: Draft,
+  { answeredUs, elapsedUs }: AdmitRequest,
+  timeUs: number,
+): number {
+  const mostUs = answeredUs > 0 ? answeredUs + elapsedUs + BREAKER.clockSlackUs : Infinity;
+  state.lastUs = Math.max(state.lastUs, Math.min(timeUs - state.skewUs, mostUs));
+  state.skewUs = timeUs - state.lastUs;
   return state.lastUs;
 }
 

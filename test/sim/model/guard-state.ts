@@ -10,7 +10,7 @@ export interface Turn {
 }
 
 /**
- * The fleet's state of one API server. Times are microseconds of Redis's clock. The reference model of the script `admit`:
+ * The fleet's state of one API server. Times are microseconds of the fleet's clock. The reference model of the script `admit`:
  * both have equal states, field by field.
  */
 export interface GuardState {
@@ -46,6 +46,8 @@ export interface GuardState {
   /** Start of the time in which half of the calls are throttled at the lowest rate; 0 otherwise. */
   readonly strainedUs: number;
   readonly lastUs: number;
+  /** The clock of Redis minus that of the fleet. */
+  readonly skewUs: number;
   /** Redis's run id; if it changes, grants may be lost. */
   readonly runId: string;
   /** Times of each worker's last report and last failure. */

@@ -45,6 +45,9 @@ export const ORDER: {
 export interface AdmitRequest {
   readonly worker: string;
   readonly runId: string;
+  /** `atUs` of the worker's last answer, and the time since that request by the worker's clock; 0 without an answer. */
+  readonly answeredUs: number;
+  readonly elapsedUs: number;
   /** Generation of the reported calls. */
   readonly generation: number;
   readonly ok: number;
@@ -78,6 +81,8 @@ export interface AdmitRequest {
 
 /** The answer to a token request. */
 export interface AdmitResponse {
+  /** Time of the fleet's clock, which neither steps back nor jumps. */
+  readonly atUs: number;
   readonly mode: BreakerMode;
   readonly generation: number;
   readonly granted: number;

@@ -20,7 +20,7 @@ export const BREAKER: {
   readonly cutEveryUs: number;
   readonly cutFailedShare: number;
   readonly raiseShare: number;
-  readonly clockStepUs: number;
+  readonly clockSlackUs: number;
 } = {
   /** Time constant of the decaying counts. */
   windowUs: 5e6,
@@ -55,8 +55,8 @@ export const BREAKER: {
   cutFailedShare: 0.1,
   /** Share of the full rate that is restored per second. */
   raiseShare: 0.1,
-  /** A larger step back of the clock is accepted and empties the bucket; a smaller one is ignored. */
-  clockStepUs: 5e6,
+  /** A worker's clock confirms the time that passed since its last answer within this: messages are delayed. */
+  clockSlackUs: 100e3,
 };
 
 /** Returns the reason to open the breaker, as it is logged, or undefined. */

@@ -3,7 +3,7 @@ if not known then return 'unset' end
 local function moveTo(mode)
   local generation = num(7) + 1
   redis.call('HSET', state, 'mode', mode, 'generation', generation)
-  redis.call('LPUSH', transitions, '{"atMs":' .. string.format('%.0f', math.floor(nowUs / 1000)) .. ',"from":"' .. h[6] ..
+  redis.call('LPUSH', transitions, '{"atMs":' .. string.format('%.0f', nowMs) .. ',"from":"' .. h[6] ..
     '","to":"' .. mode .. '","reason":"operatorAction","generation":' .. string.format('%.0f', generation) .. ',"by":' ..
     cjson.encode(by) .. ',"operatorReason":' .. cjson.encode(reason) .. '}')
   redis.call('LTRIM', transitions, 0, 49)
@@ -11,11 +11,11 @@ local function moveTo(mode)
 end
 
 if action == 'setRate' then
-  redis.call('HSET', state, 'setRate', rate, 'setRateBy', by, 'setRateWhy', reason, 'setRateAtMs', math.floor(nowUs / 1000))
+  redis.call('HSET', state, 'setRate', rate, 'setRateBy', by, 'setRateWhy', reason, 'setRateAtMs', nowMs)
   setLimits(h[12], tonumber(rate))
   redis.call('PUBLISH', channel, 'limits')
 elseif action == 'isolate' then
-  redis.call('HSET', state, 'isolatedBy', by, 'isolatedWhy', reason, 'isolatedAtMs', math.floor(nowUs / 1000))
+  redis.call('HSET', state, 'isolatedBy', by, 'isolatedWhy', reason, 'isolatedAtMs', nowMs)
   moveTo('isolated')
 elseif action == 'reset' then
   local restart = max(num(3), BREAKER.restartShare * num(1))

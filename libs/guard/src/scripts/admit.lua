@@ -4,7 +4,7 @@ local max, min, ceil, floor = math.max, math.min, math.ceil, math.floor
 
 local h = redis.call('HMGET', state, 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation',
   'tatUs', 'rate', 'lastUs', 'runId', 'pausedUntilUs', 'cutUs', 'raisedUs', 'untilUs', 'ticket', 'ticketUntilUs',
-  'closedUs', 'openings', 'revision', 'promisedUs', 'booked1', 'booked2', 'booked3')
+  'closedUs', 'openings', 'revision', 'promisedUs', 'booked1', 'booked2', 'booked3', 'skewUs')
 if not h[1] then return { 'unset' } end
 local function num(i) return tonumber(h[i]) or 0 end
 local limitRate, burst, minRate, ttlMs, maxWaitMs = num(1), num(2), num(3), num(4), num(5)
@@ -21,23 +21,12 @@ end
 -- Empty, also when the last promised token is due.
 local function emptied(at, r) return ceil(max(at, promisedUs) + size * 1e6 / r) end
 
-local stepped = false
--- A small step back of the clock is ignored; a large one empties the bucket and shortens pending times.
-if timeUs >= lastUs or lastUs - timeUs > BREAKER.clockStepUs then
-  if timeUs < lastUs then
-    stepped = true
-    promisedUs = timeUs + max(0, promisedUs - lastUs)
-    tatUs = emptied(timeUs, rate)
-    untilUs = min(untilUs, timeUs + BREAKER.maxOpenUs)
-    pausedUntilUs = min(pausedUntilUs, timeUs + BREAKER.maxOpenUs)
-    ticketUntilUs = min(ticketUntilUs, timeUs + BREAKER.ticketUs)
-    cutUs, raisedUs, closedUs = min(cutUs, timeUs), timeUs, min(closedUs, timeUs)
-    local strainedUs = tonumber(redis.call('HGET', state, 'strainedUs')) or 0
-    redis.call('HSET', state, 'windowUs', timeUs, 'strainedUs', min(strainedUs, timeUs))
-  end
-  lastUs = timeUs
-end
-local nowUs = lastUs
+-- The fleet's clock follows that of Redis, but does not step back, and does not pass by more than the worker's own clock did.
+local mostUs = math.huge
+if answeredUs > 0 then mostUs = answeredUs + elapsedUs + BREAKER.clockSlackUs end
+local nowUs = max(lastUs, min(timeUs - num(25), mostUs))
+lastUs = nowUs
+put('skewUs', timeUs - nowUs)
 
 -- After a failover, grants may be lost.
 if askRunId ~= '' and askRunId ~= runId then
@@ -54,7 +43,7 @@ end
 
 local transition = ''
 local function moved(to, reason, evidence)
-  transition = '{"atMs":' .. string.format('%.0f', floor(nowUs / 1000)) .. ',"from":"' .. mode .. '","to":"' .. to ..
+  transition = '{"atMs":' .. string.format('%.0f', floor(timeUs / 1000)) .. ',"from":"' .. mode .. '","to":"' .. to ..
     '","reason":"' .. reason .. '","generation":' .. (generation + 1) .. ',"worker":' .. cjson.encode(worker) .. evidence .. '}'
   mode = to
   generation = generation + 1
@@ -271,7 +260,7 @@ put('rate', rate)
 put('raisedUs', raisedUs)
 put('cutUs', cutUs)
 put('pausedUntilUs', pausedUntilUs)
-if transition ~= '' or handed ~= '' or askTicket ~= '' or stepped then
+if transition ~= '' or handed ~= '' or askTicket ~= '' then
   put('mode', mode)
   put('generation', generation)
   put('untilUs', untilUs)
@@ -287,4 +276,4 @@ if transition ~= '' then
   redis.call('PUBLISH', channel, mode .. ' ' .. string.format('%.0f', generation) .. ' ' .. string.format('%.0f', max(0, untilUs - nowUs)))
 end
 local failingLately = redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf')
-return { mode, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), live, failingLately, num(20), transition }
+return { mode, nowUs, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), live, failingLately, num(20), transition }

@@ -30,6 +30,8 @@ const signature = {
     channel: "text",
     worker: "text",
     askRunId: "text",
+    answeredUs: "number",
+    elapsedUs: "number",
     /** Generation of the report. */
     reported: "number",
     ok: "number",
@@ -82,6 +84,7 @@ export function admitArguments(
 function decode(reply: Reply): StoreAnswer {
   const [
     mode,
+    atUs,
     generation,
     granted,
     waitUs,
@@ -97,6 +100,7 @@ function decode(reply: Reply): StoreAnswer {
   return {
     kind: "answer",
     mode: replyWord(mode, ["closed", "open", "halfOpen", "isolated"]),
+    atUs: replyNumber(atUs),
     generation: replyNumber(generation),
     granted: replyNumber(granted),
     waitUs: replyNumber(waitUs),

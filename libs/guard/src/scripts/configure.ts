@@ -24,6 +24,7 @@ const signature = {
     by: "text",
     /** "rate burst minRate ttlMs maxWaitMs" */
     limits: "text",
+    isLoss: "flag",
   },
 } as const;
 

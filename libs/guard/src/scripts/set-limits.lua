@@ -1,16 +1,19 @@
 local time = redis.call('TIME')
-local nowUs = time[1] * 1000000 + time[2]
+local timeUs = time[1] * 1000000 + time[2]
+local nowMs = math.floor(timeUs / 1000)
 local max, min, ceil = math.max, math.min, math.ceil
 
 local h = redis.call('HMGET', state, 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation', 'rate',
-  'tatUs', 'lastUs', 'revision', 'limits', 'limitsBy', 'setRate', 'promisedUs')
+  'tatUs', 'lastUs', 'revision', 'limits', 'limitsBy', 'setRate', 'promisedUs', 'skewUs')
 local known = h[1]
 local function num(i) return tonumber(h[i]) or 0 end
-nowUs = max(nowUs, num(10))
+-- The fleet's clock.
+local nowUs = max(timeUs - num(16), num(10))
 local revision = num(11)
 
 -- Applies limits as text, "rate burst minRate ttlMs maxWaitMs". A rate that is given replaces the first of them.
-local function setLimits(text, givenRate)
+-- After a loss of data, workers may hold promised tokens.
+local function setLimits(text, givenRate, afterLoss)
   local parts = {}
   for part in string.gmatch(text, '%S+') do parts[#parts + 1] = tonumber(part) end
   local rate, ttlMs = givenRate or parts[1], parts[4]
@@ -20,8 +23,9 @@ local function setLimits(text, givenRate)
   redis.call('HSET', state, 'limitRate', rate, 'burst', burst, 'minRate', minRate, 'ttlMs', ttlMs, 'maxWaitMs', parts[5],
     'revision', revision + 1)
   if not known then
-    redis.call('HSET', state, 'mode', 'closed', 'generation', 1, 'rate', rate, 'tatUs', ceil(nowUs + size * 1e6 / rate),
-      'lastUs', nowUs, 'windowUs', nowUs, 'raisedUs', nowUs)
+    local promisedUs = afterLoss and nowUs + parts[5] * 1000 or 0
+    redis.call('HSET', state, 'mode', 'closed', 'generation', 1, 'rate', rate, 'promisedUs', promisedUs,
+      'tatUs', ceil(max(nowUs, promisedUs) + size * 1e6 / rate), 'lastUs', nowUs, 'windowUs', nowUs, 'raisedUs', nowUs)
     return
   end
   local current, to = num(8), num(8)
