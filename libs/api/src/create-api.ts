@@ -81,6 +81,7 @@ export function createApi(options: ApiOptions): Api {
   const { isLoopback = true, inProcess, rate = DEFAULT_RATE } = options;
   const authenticator = createAuthenticator({
     tokens: access.tokens,
+    sessions: access.sessions(token ?? ""),
     adminToken: token,
     isOpen: isLoopback,
     onError,

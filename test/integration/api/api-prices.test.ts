@@ -157,6 +157,7 @@ test("/readyz reads Redis at most once a second and does not name its address", 
   const controllers = api.access.controllers.bind(api.access);
   let reads = 0;
   const access = Object.create(api.access, {
+    sessions: { value: (salt: string) => api.access.sessions(salt) },
     controllers: {
       value(cluster: string) {
         reads++;

@@ -403,9 +403,20 @@ test("logs in a browser with an HttpOnly, same-site cookie", async () => {
   });
   expect(await login.json()).toMatchObject({ name: "ada", role: "operator", via: "session" });
   const set = login.headers.get("set-cookie") ?? "";
-  for (const part of ["HttpOnly", "SameSite=Strict", "Path=/", "Secure"])
+  for (const part of ["HttpOnly", "SameSite=Strict", "Path=/", "Secure", "__Host-"])
     expect(set).toContain(part);
   const cookie = set.split(";")[0] ?? "";
+  expect(set).not.toContain(token);
+  const session = cookie.split("=")[1] ?? "";
+  await refused(await call("/v1/whoami", { token: session }), 401);
+  const keys = await api.queues.redis.keys(`${api.queues.prefix}:sessions/*`);
+  const stored = await Promise.all(keys.map((key) => api.queues.redis.zrange(key, "0", "-1")));
+  expect(stored.flat().join()).not.toContain(session.split(".")[1]);
+  const behind = await call("/v1/session", {
+    body: { token },
+    headers: { "x-forwarded-proto": "https", "x-forwarded-prefix": "/tools/konverge" },
+  });
+  expect(behind.headers.get("set-cookie")).toContain("Path=/tools/konverge/;");
 
   expect((await call("/v1/whoami", { headers: { cookie } })).status).toBe(200);
   const ask = (headers: Record<string, string>) =>
@@ -420,10 +431,29 @@ test("logs in a browser with an HttpOnly, same-site cookie", async () => {
     204,
     expect.stringContaining("Max-Age=0"),
   ]);
-  await api.access.tokens.revoke("ada");
-  await until("the session ends with its token", async () => {
+  await until("the session ends with the logout", async () => {
     return (await call("/v1/whoami", { headers: { cookie } })).status === 401;
   });
+  expect((await call("/v1/whoami", { token })).status).toBe(200);
+  const again = await call("/v1/session", { body: { token } });
+  const next = again.headers.get("set-cookie")?.split(";")[0] ?? "";
+  expect((await call("/v1/whoami", { headers: { cookie: next } })).status).toBe(200);
+  await api.access.tokens.revoke("ada");
+  await until("the session ends with its token", async () => {
+    return (await call("/v1/whoami", { headers: { cookie: next } })).status === 401;
+  });
+});
+
+test("a session of the configured token ends with that token", async () => {
+  const call = serve({ token: ADMIN_TOKEN });
+  const login = await call("/v1/session", { body: { token: ADMIN_TOKEN } });
+  const cookie = login.headers.get("set-cookie")?.split(";")[0] ?? "";
+  expect(await (await call("/v1/whoami", { headers: { cookie } })).json()).toMatchObject({
+    name: "admin",
+    via: "session",
+  });
+  const changed = serve({ token: `${ADMIN_TOKEN}-changed` });
+  await refused(await changed("/v1/whoami", { headers: { cookie } }), 401);
 });
 
 test("limits the rate per caller with Retry-After", async () => {

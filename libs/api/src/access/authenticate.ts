@@ -2,11 +2,12 @@ import { timingSafeEqual } from "node:crypto";
 import type { TokenView } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
 import type { Context, MiddlewareHandler } from "hono";
-import { getCookie } from "hono/cookie";
+import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import type { Caller } from "./caller.ts";
 import { digest } from "./digest.ts";
 import { isLoopbackHost } from "./is-loopback.ts";
 import { atMostEvery } from "./at-most-every.ts";
+import { SESSION_MS, type SessionStore } from "./session-store.ts";
 import { isExpired, type TokenStore } from "./token-store.ts";
 
 /** The context of authenticated routes. */
@@ -14,7 +15,11 @@ export interface ApiEnv {
   readonly Variables: { caller: Caller };
 }
 
-export const SESSION_COOKIE = "konverge_session";
+const COOKIE = "konverge_session";
+/** Over TLS. Browsers accept such a cookie from its own host only. */
+const HOST_COOKIE = `__Host-${COOKIE}`;
+/** A path prefix reported by a proxy. */
+const PREFIX = /^(\/[\w.-]+)+$/;
 /** Longest time that a revoked token remains valid. */
 const REMEMBERED_MS = 1_000;
 const MOST_REMEMBERED = 1_000;
@@ -32,14 +37,17 @@ export interface Authenticator {
   readonly middleware: MiddlewareHandler<ApiEnv>;
   /** Returns the caller, or undefined if the request would be rejected. */
   identify(context: Context): Promise<Caller | undefined>;
-  /** Undefined for an unknown, revoked or expired token. */
-  verify(token: string, via: "token" | "session"): Promise<Caller | undefined>;
+  /** Starts the session of a browser and sets its cookie. Undefined for an unknown, revoked or expired token. */
+  login(context: Context, token: string): Promise<Caller | undefined>;
+  /** Ends the session of a browser. */
+  logout(context: Context): Promise<void>;
   /** True while an authenticated caller would still be accepted. */
   isStillValid(caller: Caller): Promise<boolean>;
 }
 
 export interface AuthenticatorOptions {
   readonly tokens: TokenStore;
+  readonly sessions: SessionStore;
   /** Admin token of the configuration. If set, every request needs a token. */
   readonly adminToken: string | undefined;
   /** Set for a loopback server: without a token, every local caller is an admin. */
@@ -48,34 +56,25 @@ export interface AuthenticatorOptions {
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { tokens, adminToken, onError } = options;
+  const { tokens, sessions, adminToken, onError } = options;
   const isOpen = options.isOpen && adminToken === undefined;
   const expected = adminToken === undefined ? undefined : digest(adminToken);
-  const remembered = new Map<string, { readonly view: TokenView; readonly untilMs: number }>();
-
-  const find = async (token: string): Promise<TokenView | undefined> => {
-    const id = digest(token).toString("base64url");
-    const known = remembered.get(id);
-    if (known !== undefined && known.untilMs > performance.now() && !isExpired(known.view)) {
-      return known.view;
-    }
-    remembered.delete(id);
-    const view = await tokens.find(token);
-    if (view === undefined) return undefined;
-    if (remembered.size >= MOST_REMEMBERED) remembered.clear();
-    remembered.set(id, { view, untilMs: performance.now() + REMEMBERED_MS });
-    tokens.touch(view.id).catch(onError);
-    return view;
-  };
-  const verify: Authenticator["verify"] = async (token, via) => {
+  const remembered = new RememberedTokens((id) => void tokens.touch(id).catch(onError));
+  const verify = async (token: string, via: "token" | "session"): Promise<Caller | undefined> => {
     // Digests have equal length, so the comparison reveals nothing about the token.
-    if (expected !== undefined && timingSafeEqual(digest(token), expected)) {
-      return { id: "admin", name: "admin", role: "admin", scope: {}, via };
+    if (expected !== undefined && timingSafeEqual(digest(token), expected)) return adminBy(via);
+    return callerAs(await remembered.recall(token, () => tokens.find(token)), via);
+  };
+  const resume = async (session: string): Promise<Caller | undefined> => {
+    if (session.startsWith("admin.")) {
+      const isKnown = expected !== undefined && (await sessions.find(session)) !== undefined;
+      return isKnown ? adminBy("session") : undefined;
     }
-    const view = await find(token);
-    if (view === undefined) return undefined;
-    const { id, name, role, scope } = view;
-    return { id, name, role, scope, via };
+    const read = async () => {
+      const id = await sessions.find(session);
+      return id === undefined ? undefined : await tokens.get(id);
+    };
+    return callerAs(await remembered.recall(session, read), "session");
   };
   const callerOf = async (context: Context): Promise<Caller> => {
     const { req } = context;
@@ -86,8 +85,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       if (caller !== undefined) return caller;
       throw new KonvergeError("unauthorized", `unknown, revoked or expired token; ${SEND_TOKEN}`);
     }
-    const cookie = getCookie(context, SESSION_COOKIE);
-    const caller = cookie === undefined ? undefined : await verify(cookie, "session");
+    const session = sessionOf(context);
+    const caller = session === undefined ? undefined : await resume(session);
     if (caller !== undefined) {
       if (!SAFE.includes(req.method)) demandSameOrigin(context, "known");
       return caller;
@@ -115,13 +114,91 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
         throw error;
       }
     },
-    verify,
+    async login(context, token) {
+      const caller = await verify(token, "session");
+      if (caller === undefined) return undefined;
+      const { name, ...attributes } = cookieFor(context);
+      const session = await sessions.create(caller.id);
+      setCookie(context, name, session, { ...attributes, maxAge: SESSION_MS / 1_000 });
+      return caller;
+    },
+    async logout(context) {
+      const session = sessionOf(context);
+      if (session !== undefined) {
+        remembered.forget(session);
+        await sessions.end(session);
+      }
+      const { name, ...attributes } = cookieFor(context);
+      deleteCookie(context, name, attributes);
+    },
     async isStillValid({ id, via }) {
       if (via === "local" || via === "process" || id === "admin") return true;
       const view = (await readValid()).get(id);
       return view !== undefined && !isExpired(view);
     },
   };
+}
+
+/** Tokens by credential, for a second after they were read. */
+class RememberedTokens {
+  readonly #onRead: (id: string) => void;
+  readonly #known = new Map<string, { readonly view: TokenView; readonly untilMs: number }>();
+
+  constructor(onRead: (id: string) => void) {
+    this.#onRead = onRead;
+  }
+
+  async recall(
+    credential: string,
+    read: () => Promise<TokenView | undefined>,
+  ): Promise<TokenView | undefined> {
+    const id = digest(credential).toString("base64url");
+    const known = this.#known.get(id);
+    if (known !== undefined && known.untilMs > performance.now() && !isExpired(known.view)) {
+      return known.view;
+    }
+    this.#known.delete(id);
+    const view = await read();
+    if (view === undefined) return undefined;
+    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
+    this.#known.set(id, { view, untilMs: performance.now() + REMEMBERED_MS });
+    this.#onRead(view.id);
+    return view;
+  }
+
+  forget(credential: string): void {
+    this.#known.delete(digest(credential).toString("base64url"));
+  }
+}
+
+function callerAs(view: TokenView | undefined, via: Caller["via"]): Caller | undefined {
+  if (view === undefined) return undefined;
+  const { id, name, role, scope } = view;
+  return { id, name, role, scope, via };
+}
+
+function adminBy(via: "token" | "session"): Caller {
+  return { id: "admin", name: "admin", role: "admin", scope: {}, via };
+}
+
+function sessionOf(context: Context): string | undefined {
+  return getCookie(context, HOST_COOKIE) ?? getCookie(context, COOKIE);
+}
+
+/** Returns the name and attributes of the cookie. Below a path prefix, the neighbors of the same host do not receive it. */
+function cookieFor({ req }: Context) {
+  const proto = req.header("x-forwarded-proto") ?? new URL(req.url).protocol;
+  const prefix = req.header("x-forwarded-prefix") ?? "";
+  const path = PREFIX.test(prefix) ? `${prefix}/` : "/";
+  // Without TLS, browsers do not return secure cookies.
+  const secure = proto.startsWith("https");
+  return {
+    name: secure && path === "/" ? HOST_COOKIE : COOKIE,
+    path,
+    httpOnly: true,
+    sameSite: "Strict",
+    secure,
+  } as const;
 }
 
 /**

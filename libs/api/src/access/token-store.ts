@@ -37,6 +37,8 @@ export interface TokenStore {
   revoke(idOrName: string): Promise<NamedToken[]>;
   /** Undefined for an unknown, revoked or expired token. */
   find(token: string): Promise<TokenView | undefined>;
+  /** The same by ID. */
+  get(id: string): Promise<TokenView | undefined>;
   /** Records the use of a token, at most once a minute. */
   touch(id: string): Promise<void>;
 }
@@ -121,6 +123,12 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       if (!timingSafeEqual(digest(secret), expected)) return undefined;
       const view = viewOf(id, stored, undefined);
       return isExpired(view) ? undefined : view;
+    },
+    async get(id) {
+      const text = await withRedis(redis, () => redis.hget(tokens, id));
+      const stored = text === null ? undefined : parse(text);
+      const view = stored === undefined ? undefined : viewOf(id, stored, undefined);
+      return view === undefined || isExpired(view) ? undefined : view;
     },
     async touch(id) {
       const now = Date.now();

@@ -15,6 +15,7 @@ import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
 import { openWorkflows, queueOfWorkflow, type Workflows } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
 import { createAuditLog, type AuditLog, type AuditNote } from "../kept/audit-log.ts";
+import { createSessionStore, type SessionStore } from "../access/session-store.ts";
 import { createTokenStore, type TokenStore } from "../access/token-store.ts";
 import { Announcements } from "./announcements.ts";
 import { keyed, type Keyed } from "./keyed.ts";
@@ -27,6 +28,8 @@ interface FoundQueue {
 /** The queues of all announced controllers, opened on first use, and the stores of the API. */
 export interface QueueAccess {
   readonly tokens: TokenStore;
+  /** The sessions of browsers; `salt` is the configured token. */
+  sessions(salt: string): SessionStore;
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
   /** @throws KonvergeError `unknown_controller` or `redis_unavailable` */
@@ -84,6 +87,7 @@ class RedisQueueAccess implements QueueAccess {
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
   readonly #redis: RedisClient;
+  readonly #prefix: string;
   readonly #announcements: Announcements;
   readonly #queues: Keyed<[cluster: string, controller: string, shards: number], WorkQueue>;
   readonly #workflows: Keyed<[cluster: string, shards: number], Workflows>;
@@ -100,6 +104,7 @@ class RedisQueueAccess implements QueueAccess {
     const redis = { url: redisUrl };
     const common = { redis, prefix, onError };
     const bounds = { maxQueueLength, ...defined({ observe }) };
+    this.#prefix = prefix;
     this.#redis = openProducer(redis);
     this.#redis.on("error", onError);
     this.audit = createAuditLog(this.#redis, prefix, {
@@ -131,6 +136,10 @@ class RedisQueueAccess implements QueueAccess {
             ),
       (queues) => Promise.all(queues.map((queue) => queue.close())),
     );
+  }
+
+  sessions(salt: string): SessionStore {
+    return createSessionStore(this.#redis, this.#prefix, salt);
   }
 
   async find(cluster: string, controller: string): Promise<FoundQueue> {
