@@ -36,6 +36,7 @@ export {
   isNamespaceTerminating,
   isNotAcceptable,
   isNotFound,
+  isNotPermitted,
   isOptimisticConflict,
   isQuotaExceeded,
   isReplaced,
@@ -86,7 +87,7 @@ export type { KubeCredentials } from "./credentials/kube-credentials.ts";
 export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";
 export { ownerOf, setControllerReference, setOwnerReference } from "./objects/owner-references.ts";
 export type { Owned } from "./objects/owner-references.ts";
-export { findOwners } from "./mutate/ownership-conflict.ts";
+export { fieldConflict, findOwners } from "./mutate/ownership-conflict.ts";
 export type { NamespacedName } from "./names/resource-path.ts";
 export { recordEvent } from "./objects/record-event.ts";
 export type { ObjectEventInput } from "./objects/record-event.ts";

@@ -1,5 +1,5 @@
 import type { ApiObject, JsonObject } from "@konverge/core";
-import { ignoreNotFound, isServed } from "@konverge/kube";
+import { ignoreNotFound, isServed, ownerOf, setControllerReference } from "@konverge/kube";
 import { ConfigMap, CustomResourceDefinition, Job } from "@konverge/kube/kinds";
 import { defineResource, type AttemptKube, type ReconcileContext } from "@konverge/engine";
 import { describe, expect, test } from "vitest";
@@ -199,6 +199,87 @@ describe.each(testServers())("writes of a handler on $name", (target) => {
         error: { message: expect.stringContaining('unknown field "status.redy"') },
       });
       await harness.client.delete(CustomResourceDefinition, Strict.crd().metadata);
+    });
+  });
+
+  describe("apply", () => {
+    const find = (name: string) => harness.client.get(ConfigMap, { namespace, name });
+    const takeOver = async (name: string) => {
+      await harness.client
+        .scoped({ fieldManager: "kubectl-set" })
+        .apply(
+          ConfigMap,
+          { metadata: { namespace, name }, data: { image: "foreign" } },
+          { force: true },
+        );
+    };
+
+    test.each([
+      {
+        what: "a draft as for create",
+        intentOf: (owner: Widget, name: string) => ({
+          name,
+          ownedBy: owner,
+          labels: { app: "shop" },
+          data: { image: "ours" },
+        }),
+      },
+      {
+        what: "a manifest with the controller reference",
+        intentOf: (owner: Widget, name: string) => {
+          const manifest = { metadata: { name, namespace }, data: { image: "ours" } };
+          setControllerReference(manifest, owner);
+          return manifest;
+        },
+      },
+    ])("a child gets its fields back from another manager, with $what", async ({ intentOf }) => {
+      const name = `child-${crypto.randomUUID()}`;
+      const { queue, key, records } = await harness.start({
+        backoff: eager,
+        reconcile: async ({ object, kube }) => {
+          const applied = await kube.apply(ConfigMap, intentOf(object, name));
+          expect(ownerOf(applied)?.uid).toBe(object.metadata.uid);
+        },
+      });
+      await harness.make(name);
+      await until("it is created", async () => (await records(name)).length > 0);
+      await takeOver(name);
+      await queue.request(key(name), { kind: "http" }, { class: "interactive" });
+      await until("it has its field back", async () => {
+        return (await find(name)).data?.["image"] === "ours";
+      });
+      expect((await records(name)).map(({ parsed }) => parsed.outcome)).not.toContain("rejected");
+    });
+
+    test.each([
+      { what: "an object without owner", isOwned: false, how: {} },
+      { what: "a child with force: false", isOwned: true, how: { force: false } },
+    ])("names owners and fix for fields of others in $what", async ({ isOwned, how }) => {
+      const name = `shared-${crypto.randomUUID()}`;
+      await takeOver(name);
+      const record = await attempt(name, (kube, { object }) => {
+        const intent = { name, data: { image: "ours" }, ...(isOwned ? { ownedBy: object } : {}) };
+        return kube.apply(ConfigMap, intent, how);
+      });
+      expect(record).toMatchObject({
+        outcome: "rejected",
+        error: {
+          code: "field_conflict",
+          message: expect.stringMatching(/"kubectl-set" owns data\.image; .*force: true/),
+        },
+        conflicts: [{ name }],
+      });
+    });
+
+    test("uses the reconciled object's namespace, for a draft and for a manifest", async () => {
+      const record = await attempt("placed", async (kube) => {
+        await kube.apply(ConfigMap, { name: "placed-draft", data: { a: "1" } });
+        await kube.apply(ConfigMap, { metadata: { name: "placed-manifest" }, data: { a: "1" } });
+      });
+      expect(record).toMatchObject({ outcome: "done" });
+      for (const name of ["placed-draft", "placed-manifest"]) {
+        expect((await find(name)).data).toEqual({ a: "1" });
+      }
     });
   });
 });

@@ -1,7 +1,14 @@
 import { defined, type ApiObject, type ResourceType } from "@konverge/core";
-import { conflictRecord, findOwners, ignoreNotFound } from "@konverge/kube";
+import {
+  conflictRecord,
+  fieldConflict,
+  findOwners,
+  ignoreNotFound,
+  isFieldManagerConflict,
+  type NewObject,
+} from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
-import { buildObject, type ObjectDraft } from "../define/new-object.ts";
+import { buildIntent, buildObject, isChild, type ObjectDraft } from "../define/new-object.ts";
 import { handOut, noteSecrets } from "./attempt-reads.ts";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import type { Attempt } from "./attempt.ts";
@@ -35,13 +42,18 @@ export function createAttemptWrites(
         trace.noteWrite({ verb: "delete", type, name, object });
         cache.noteDelete(type, object);
       }),
-    apply: (type, object, { force } = {}) =>
+    apply: <T extends ApiObject>(
+      type: ResourceType<T>,
+      object: ObjectDraft<T> | NewObject<T> | T,
+      { force }: { readonly force?: boolean } = {},
+    ) =>
       attempt.call(async () => {
-        noteSecrets(attempt, type, object);
-        const how = { ...defined({ force }) };
-        const applied = await client.apply(type, object, how).catch((error: unknown) => {
-          noteOwners(trace, type, object, error);
-          throw error;
+        const wanted = buildIntent(type, object, ownNamespace);
+        noteSecrets(attempt, type, wanted);
+        const how = { force: force ?? isChild(object, wanted, attempt.object) };
+        const applied = await client.apply(type, wanted, how).catch((error: unknown) => {
+          noteOwners(trace, type, wanted, error);
+          throw isFieldManagerConflict(error) ? fieldConflict(error, labelOf(wanted)) : error;
         });
         trace.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied });
         cache.noteWrite(type, applied);
@@ -62,6 +74,10 @@ export function createAttemptWrites(
         return handOut(attempt, type, replaced);
       }),
   };
+}
+
+function labelOf({ kind, metadata: { namespace, name } }: ApiObject): string {
+  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }
 
 /** The owners of the fields that an apply was rejected for are contention, even if the handler catches the error. */

@@ -1,7 +1,12 @@
 import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
-import { ignoreNotFound, type KubeClient, type NamespacedName } from "@konverge/kube";
+import {
+  ignoreNotFound,
+  type KubeClient,
+  type NamespacedName,
+  type NewObject,
+} from "@konverge/kube";
 import type { AttemptKube, ResourceTarget, StatusDraft } from "../define/attempt-kube.ts";
-import { buildObject, type ObjectDraft } from "../define/new-object.ts";
+import { buildIntent, buildObject, isChild, type ObjectDraft } from "../define/new-object.ts";
 import { isOwnedBy } from "./attempt-reads.ts";
 import { resolveTarget } from "./resolve-target.ts";
 
@@ -42,8 +47,15 @@ export function createDirectKube(client: KubeClient, namespace: string): Attempt
       const how = defined({ uid, propagationPolicy, gracePeriodSeconds });
       await client.delete(type, name, how).catch(ignoreNotFound);
     },
-    apply: async (type, object, { force } = {}) =>
-      deepFreeze(await client.apply(type, object, defined({ force }))),
+    apply: async <T extends ApiObject>(
+      type: ResourceType<T>,
+      object: ObjectDraft<T> | NewObject<T> | T,
+      { force }: { readonly force?: boolean } = {},
+    ) => {
+      const wanted = buildIntent(type, object, namespace);
+      const how = { force: force ?? isChild(object, wanted, undefined) };
+      return deepFreeze(await client.apply(type, wanted, how));
+    },
     replace: async <T extends ApiObject>(object: T) => {
       const { type } = await resolveTarget<T>(client, object, namespace);
       return deepFreeze(await client.replace(type, object));

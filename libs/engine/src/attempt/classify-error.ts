@@ -59,6 +59,7 @@ function classifyOurs(error: Error, ours: KonvergeError, reconciled: ResourceRef
   }
   // The object was replaced; the next attempt reads its successor.
   if (ours.code === "object_replaced") return { kind: "conflict", error };
+  if (ours.code === "field_conflict") return { kind: "rejected", error };
   if (isKubeApiError(ours)) return classifyApiError(error, ours, reconciled);
   return retry(error, ours.retryAfterMs);
 }

@@ -10,6 +10,7 @@ import {
   isAlreadyExists,
   isKubeApiError,
   isNotFound,
+  isNotPermitted,
   type ConflictRecord,
   type KubeApiError,
 } from "@konverge/kube";
@@ -30,6 +31,7 @@ export function findHints({ outcome, trace }: AttemptRun, key: ObjectKey): Hint[
   if (api !== undefined && isAlreadyExists(api) && api.verb === "create") {
     give("already_exists", nameOf(api));
   }
+  if (api !== undefined && isNotPermitted(api)) give("missing_permission", permissionFor(api));
   // For a create, not found means a missing namespace.
   if (api !== undefined && isNotFound(api) && api.verb !== "create" && outcome.kind === "retry") {
     const deleted = trace.writes.some(
@@ -85,6 +87,16 @@ function isFrozenError(candidate: unknown): candidate is TypeError {
 
 function nameOf({ ref }: KubeApiError): string {
   return ref === undefined ? "" : `${ref.kind ?? ref.resource} ${ref.name ?? ""}`.trim();
+}
+
+/** The entry that the controller's `permissions` need. */
+function permissionFor({ ref, verb }: KubeApiError): string {
+  if (ref === undefined || verb === undefined) return "";
+  const { kind, namespace } = ref;
+  // Server-side apply is a patch for RBAC.
+  const needed = verb === "apply" ? "patch" : verb;
+  const where = namespace === undefined ? "all namespaces" : `namespace ${namespace}`;
+  return `permissions: [{ type: ${kind}, verbs: ["${needed}"] }], for ${where}`;
 }
 
 /** The status is a subresource, and finalizers and labels may be written by a controller. */

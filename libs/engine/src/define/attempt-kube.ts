@@ -1,5 +1,5 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
-import type { DeleteOptions, MutateOptions, NamespacedName } from "@konverge/kube";
+import type { DeleteOptions, MutateOptions, NamespacedName, NewObject } from "@konverge/kube";
 import type { ObjectDraft } from "./new-object.ts";
 
 /** Addresses an object by kind and name, without a copy of it. Default namespace: that of the reconciled object. */
@@ -46,10 +46,15 @@ export interface AttemptKube {
     object: ApiObject,
     options?: Pick<DeleteOptions, "propagationPolicy" | "gracePeriodSeconds">,
   ): Promise<void>;
-  /** Server-side apply with the field manager `konverge/<controller>`. */
+  /**
+   * Server-side apply with the field manager `konverge/<controller>`: creates the object, or sets its fields. Takes the same
+   * draft as `create`, or a manifest with `metadata`. `force` takes over fields of other managers; it is the default for
+   * objects that the reconciled object or `ownedBy` controls, so that a child gets its fields back.
+   * @throws KonvergeError `field_conflict` with the fields, their owners and the fix
+   */
   apply<T extends ApiObject>(
     type: ResourceType<T>,
-    object: T,
+    object: ObjectDraft<T> | NewObject<T> | T,
     options?: { readonly force?: boolean },
   ): Promise<T>;
   /**

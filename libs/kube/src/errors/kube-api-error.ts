@@ -36,6 +36,8 @@ export interface KubeApiErrorFields {
 export type ErrorTrait =
   | "replaced"
   | "quotaExceeded"
+  /** The account lacks a permission; other 403s are rejections by admission. */
+  | "notPermitted"
   | "resourceVersionTooLarge"
   /** A webhook or an aggregated API failed, not the server itself. */
   | "extension"
@@ -223,6 +225,10 @@ export function isRequestEntityTooLarge(error: unknown): boolean {
 /** 403 because a ResourceQuota is used up: may succeed later, unlike other 403s. */
 export function isQuotaExceeded(error: unknown): boolean {
   return isForbidden(error) && apiError(error)?.trait === "quotaExceeded";
+}
+/** 403 because the account lacks a permission, not because admission rejects the object. */
+export function isNotPermitted(error: unknown): boolean {
+  return isForbidden(error) && apiError(error)?.trait === "notPermitted";
 }
 /** 403 of a create in a namespace that is being deleted. */
 export function isNamespaceTerminating(error: unknown): boolean {

@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { isNotPermitted } from "./kube-api-error.ts";
 import { fromStatus, parseApiError } from "./parse-api-error.ts";
 
 const ref = {
@@ -105,4 +106,16 @@ test("names the unknown fields of a patch instead of quoting the whole object", 
   const redacted = parseApiError({ ...answer, sensitive: true });
   expect(redacted.message).toBe("patch secrets demo/db: 422 Invalid (status.redy, spec.a)");
   for (const error of [plain, redacted]) expect(everythingOf(error)).not.toContain(CANARY);
+});
+
+test("distinguishes a missing permission from a rejection by admission, also for a Secret", () => {
+  const answer = (message: string) => {
+    const body = JSON.stringify({ kind: "Status", code: 403, reason: "Forbidden", message });
+    return parseApiError({ status: 403, body, verb: "list", ref, sensitive: true });
+  };
+  const denied = answer(
+    'secrets is forbidden: User "system:serviceaccount:demo:web" cannot list resource "secrets" in API group "" in the namespace "demo"',
+  );
+  const admission = answer('pods "a" is forbidden: violates PodSecurity "restricted:latest"');
+  expect([denied, admission].map(isNotPermitted)).toEqual([true, false]);
 });

@@ -169,6 +169,7 @@ function traitOf({ status, reason, message, causes }: ErrorParts): ErrorTrait | 
     return "resourceVersionTooLarge";
   }
   if (status === 403 && message.includes("exceeded quota")) return "quotaExceeded";
+  if (status === 403 && NOT_PERMITTED.test(message)) return "notPermitted";
   if (status >= 500 && EXTENSION.test(message)) return "extension";
   if (status === 429) {
     if (causes.some(({ type }) => type === "DisruptionBudget")) return "disruptionBudget";
@@ -177,6 +178,9 @@ function traitOf({ status, reason, message, causes }: ErrorParts): ErrorTrait | 
   if (reason === "Conflict" && REPLACED.test(message)) return "replaced";
   return undefined;
 }
+
+/** The text of the authorizer. */
+const NOT_PERMITTED = /\bcannot \w+ (?:resource "|path ")/;
 
 /** Texts of admission and conversion webhooks, and of the aggregator about a service behind it. */
 const EXTENSION =

@@ -1,4 +1,4 @@
-import { defined, findCause } from "@konverge/core";
+import { defined, findCause, KonvergeError } from "@konverge/core";
 import type { CompetingWriter } from "../contract/call-record.ts";
 import { isFieldManagerConflict, isKubeApiError } from "../errors/kube-api-error.ts";
 
@@ -23,4 +23,17 @@ export function findOwners(error: unknown): CompetingWriter[] {
     owners.set(`${manager}\n${subresource}`, { owner, paths });
   }
   return [...owners.values()].map(({ owner, paths }) => ({ ...owner, paths }));
+}
+
+/** Returns the error for an apply that other managers' ownership of fields rejected: with the fields, their owners and the fix. */
+export function fieldConflict(error: unknown, label: string): KonvergeError {
+  const owners = findOwners(error).map(
+    ({ manager, paths }) => `"${manager}" owns ${paths.join(", ")}`,
+  );
+  const ownership = owners.length === 0 ? "other managers own the fields" : owners.join("; ");
+  return new KonvergeError(
+    "field_conflict",
+    `${label} was not applied: ${ownership}; omit these fields, or take them over with force: true`,
+    { cause: error },
+  );
 }

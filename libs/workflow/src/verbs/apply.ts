@@ -6,7 +6,7 @@ import {
   type JsonValue,
 } from "@konverge/core";
 import {
-  findOwners,
+  fieldConflict,
   ignoreNotFound,
   isFieldManagerConflict,
   isOptimisticConflict,
@@ -57,7 +57,7 @@ export async function applyObject(
     try {
       return { ...refTo(reached, await client.apply(type, intent, { force })), created };
     } catch (error) {
-      if (isFieldManagerConflict(error)) throw fieldConflict(error, reached);
+      if (isFieldManagerConflict(error)) throw fieldConflict(error, reached.label);
       if (uid !== undefined && isReplaced(error)) throw replaced(reached, error);
       const isLost = isOptimisticConflict(error) || isReplaced(error);
       if (!isLost || tries >= MAX_TRIES) throw error;
@@ -94,16 +94,4 @@ function assertIntent({ metadata }: ObjectManifest): void {
       issues: [{ pointer: `/metadata/${field}`, detail }],
     });
   }
-}
-
-function fieldConflict(error: unknown, { label }: Reached): KonvergeError {
-  const owners = findOwners(error).map(
-    ({ manager, paths }) => `"${manager}" owns ${paths.join(", ")}`,
-  );
-  const ownership = owners.length === 0 ? "other managers own the fields" : owners.join("; ");
-  return new KonvergeError(
-    "field_conflict",
-    `${label} was not applied: ${ownership}; omit these fields, or take them over with force: true`,
-    { cause: error },
-  );
 }
