@@ -147,6 +147,23 @@ test("konverge dev replaces the worker on save, keeps it on errors, and cleans u
   writeFileSync(file, `${readFileSync(file, "utf8")}\nexport const wrong: number = "text";\n`);
   await hear(/type error: src\/greeter\.ts\(\d+,\d+\): error TS2322/);
 
+  const throwing = good.replace(
+    "const text =",
+    'if (name === "mars") explode();\n    const text =',
+  );
+  writeFileSync(
+    file,
+    `${throwing}\nfunction explode(): never {\n  throw new TypeError("no");\n}\n`,
+  );
+  await hear(/worker ready after \d+ ms, previous worker drained/);
+  await greet("mars");
+  const place = String.raw`at explode \(\/.*\/src\/greeter\.ts:\d+:\d+\)\n`;
+  await hear(new RegExp(`reconcile failed .*: no\n +${place}`));
+  const history = ["object", "history", "greeter", "mars", "-n", "default", "--attempt", "1"];
+  expect((await runCommand(history, inShell)).stdout).toMatch(
+    new RegExp(`TypeError: no\n +${place}`),
+  );
+
   const children = descendants(dev.pid);
   expect(children.length).toBeGreaterThanOrEqual(3);
   expect(await dev.interrupt(), dev.said()).toBe(0);
