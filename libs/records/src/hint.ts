@@ -5,8 +5,6 @@
 export const HINTS: Readonly<Record<HintCode, string>> = {
   already_exists: "create failed because the object exists; look for it first, or use apply",
   cached_object_mutated: "a read object was changed in place; change it inside kube.mutate",
-  missing_permission:
-    "the worker's account lacks a permission; add it to the controller's permissions and apply the roles of konverge manifests",
   not_found_as_failure: "a missing object was treated as a failure; use kube.find",
   own_spec_written: "the handler writes the spec of its own kind; write the status instead",
   own_status_trigger: "the handler's own status writes trigger it repeatedly",
@@ -14,6 +12,8 @@ export const HINTS: Readonly<Record<HintCode, string>> = {
   ownership_flip: "this controller and another manager overwrite a field in turn",
   endless_requeue: "the handler requeues without end and without a change",
   swallowed_conflict: "the handler caught a conflict; let the error pass",
+  missing_permission:
+    "the worker's account lacks a permission; add it to the controller's permissions and apply the roles of konverge manifests",
 };
 
 export type HintCode =
