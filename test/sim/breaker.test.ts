@@ -406,3 +406,12 @@ test(`P6 B9: if Redis loses an open breaker, the bucket is empty (seed ${seed})`
   );
   expect(tokens).toBeGreaterThan(500);
 });
+
+test("counts slow calls among those that count at all", () => {
+  const tally = createOutcomeTally();
+  const end = { generation: 1, slow: true, retryAfterMs: 0, nowMs: 0 };
+  for (const kind of ["ok", "failed", "throttled", "neutral", "unauthorized"] as const) {
+    tally.note({ ...end, class: kind });
+  }
+  expect(tally.take(1, 0)).toMatchObject({ ok: 1, failed: 1, throttled: 1, slow: 2 });
+});

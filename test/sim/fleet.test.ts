@@ -395,6 +395,22 @@ test.each<[string, (fleet: VirtualFleet) => void]>([
   },
 );
 
+test(`P5 L1: workers configured for longer tokens use those of the fleet (seed ${seed})`, async () => {
+  const limits = guardLimits({ ratePerSecond: 500, burst: 27, tokenTtlMs: 50 });
+  const own = { ...limits, burst: 600, tokenTtlMs: 1_000 };
+  const network: Partial<Network> = { delayMs: [5, 20] };
+  const fleet = createVirtualFleet({ limits, own, workers: 50, seed, network });
+  for (const worker of fleet.workers) crowd(worker, 10);
+  every(
+    fleet,
+    () => 2_000,
+    () => sleep(fleet),
+  );
+  await fleet.clock.run(20_000);
+  expect(fleet.sent.length).toBeGreaterThan(4_000);
+  expect(largestExcess(fleet.sent, limits.ratePerSecond)).toBeLessThanOrEqual(limits.burst);
+});
+
 function crowd(worker: VirtualWorker, callers: number): void {
   for (let i = 0; i < callers; i += 1) callForEver(worker, () => ({ call: getCall }));
 }

@@ -63,7 +63,10 @@ export interface VirtualFleet {
 }
 
 export interface VirtualFleetOptions {
+  /** The limits in Redis. */
   readonly limits: GuardLimits;
+  /** The limits that workers are configured with. Default `limits`. */
+  readonly own?: GuardLimits;
   readonly workers: number;
   readonly seed: number;
   readonly network?: Partial<Network>;
@@ -146,7 +149,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
 
     const share = createTokenPool({
       workerId: id,
-      limits,
+      limits: options.own ?? limits,
       maxInFlight,
       admit: (ask) => send(() => redis.admit(ask)),
       configure: (isLoss) => send(() => redis.configure(isLoss)),

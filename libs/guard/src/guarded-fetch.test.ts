@@ -54,3 +54,21 @@ test("does not send rejected requests", async () => {
   await expect(call("http://x/")).rejects.toBe(refusal);
   expect(sent).toBe(0);
 });
+
+test("returns a redirect unless the caller follows them", async () => {
+  const modes: (string | undefined)[] = [];
+  const redirecting = ((_input: unknown, init?: RequestInit) => {
+    modes.push(init?.redirect);
+    return Promise.resolve(new Response(null, { status: 302, headers: { location: "/there" } }));
+  }) as typeof fetch;
+  const { gate, calls, results } = watchedGate();
+  const call = guardFetch(gate, { fetch: redirecting });
+  expect((await call("http://x/")).status).toBe(302);
+  await call("http://x/", { redirect: "follow" });
+  expect(modes).toEqual(["manual", "follow"]);
+  expect(calls).toHaveLength(2);
+  expect(results).toEqual([
+    { kind: "response", status: 302 },
+    { kind: "response", status: 302 },
+  ]);
+});

@@ -24,7 +24,8 @@ const VERBS: Readonly<Record<string, CallVerb>> = {
 
 /**
  * Returns a `fetch` that requests a token for each request and reports the result to the gate. Protects any HTTP API from a
- * fleet of processes.
+ * fleet of processes. Redirects are returned, not followed, because each one is a request: pass `redirect: "follow"` in the
+ * second argument to follow them without a token.
  * @throws KonvergeError `deferred` with `retryAfterMs` if the request was not sent, else the errors of `fetch`
  * @example
  * const guard = await createGuard({ redis: { url }, cluster: "api.example.com", workerId: `${process.pid}` });
@@ -41,7 +42,7 @@ export function guardFetch(gate: Gate, options: GuardedFetchOptions = {}): typeo
     const call = { verb: VERBS[method] ?? "update", resource: "", priority } as const;
     const permit = await gate.admit(call, signal ? { signal } : {});
     try {
-      const response = await fetch(input, init);
+      const response = await fetch(input, { redirect: "manual", ...init });
       const retryAfterMs = readRetryAfter(response.headers.get("retry-after"));
       permit.settle({
         kind: "response",

@@ -69,7 +69,8 @@ export function createOutcomeTally(): OutcomeTally {
         clear();
         generation = end.generation;
       }
-      if (end.slow) slow += 1;
+      // A share of the calls that count; a call that its caller aborted late is no evidence.
+      if (end.slow && (end.class === "ok" || end.class === "failed")) slow += 1;
       switch (end.class) {
         case "ok":
           ok += 1;

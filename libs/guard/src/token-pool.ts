@@ -409,17 +409,16 @@ class ProcessTokenPool implements TokenPool {
     const againMs = answer.granted === 0 ? waitMs : answer.turnUs / 1_000;
     this.#schedule.noteAnswer(rank, nowMs + againMs * jitter);
     if (answer.granted === 0) return;
-    const untilMs = sentMs + waitMs + this.#options.limits.tokenTtlMs;
+    const untilMs = sentMs + waitMs + answer.ttlMs;
     this.#leases.put({ tokens: answer.granted, fromMs: nowMs + waitMs, untilMs, generation });
-    this.#noteDelay(nowMs - sentMs);
+    this.#noteDelay(nowMs - sentMs, answer.ttlMs);
   }
 
   /** Reports a latency at which leases expire before they arrive: the calls would wait forever. */
-  #noteDelay(tookMs: number): void {
-    this.#expiredLeases = tookMs >= this.#options.limits.tokenTtlMs ? this.#expiredLeases + 1 : 0;
+  #noteDelay(tookMs: number, ttlMs: number): void {
+    this.#expiredLeases = tookMs >= ttlMs ? this.#expiredLeases + 1 : 0;
     if (this.#expiredLeases !== EXPIRED_LEASES) return;
-    const { tokenTtlMs } = this.#options.limits;
-    const why = `Redis answers after ${Math.ceil(tookMs)} ms, but tokens expire after ${tokenTtlMs} ms`;
+    const why = `Redis answers after ${Math.ceil(tookMs)} ms, but tokens expire after ${ttlMs} ms`;
     this.#options.onError(
       new KonvergeError("redis_unavailable", `${why}; raise tokenTtlMs or move Redis closer`),
     );

@@ -123,6 +123,7 @@ export function admit(
     generation: state.generation,
     ...granted,
     ratePerSecond: state.ratePerSecond,
+    ttlMs: limits.tokenTtlMs,
     live: state.live.size,
     isFailing: [...state.failing.values()].some((atUs) => atUs > nowUs - BREAKER.quorumUs),
   };

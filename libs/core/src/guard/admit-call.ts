@@ -93,6 +93,8 @@ export interface AdmitResponse {
   /** The ticket, if the granted call is the probe. */
   readonly ticket: string;
   readonly ratePerSecond: number;
+  /** Lifetime of the granted tokens: the bucket has room for those of this lifetime. */
+  readonly ttlMs: number;
   readonly live: number;
   /** True if calls of the fleet failed lately: successes are reported without delay. */
   readonly isFailing: boolean;

@@ -276,4 +276,4 @@ if transition ~= '' then
   redis.call('PUBLISH', channel, mode .. ' ' .. string.format('%.0f', generation) .. ' ' .. string.format('%.0f', max(0, untilUs - nowUs)))
 end
 local failingLately = redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf')
-return { mode, nowUs, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), live, failingLately, num(20), transition }
+return { mode, nowUs, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), ttlMs, live, failingLately, num(20), transition }

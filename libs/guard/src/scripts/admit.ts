@@ -91,6 +91,7 @@ function decode(reply: Reply): StoreAnswer {
     turnUs,
     ticket,
     rate,
+    ttlMs,
     live,
     failing,
     revision,
@@ -108,6 +109,7 @@ function decode(reply: Reply): StoreAnswer {
     ticket: replyText(ticket),
     // In thousandths, because Redis truncates Lua's numbers to integers.
     ratePerSecond: replyNumber(rate) / 1_000,
+    ttlMs: replyNumber(ttlMs),
     live: replyNumber(live),
     isFailing: replyNumber(failing) > 0,
     revision: replyNumber(revision),
