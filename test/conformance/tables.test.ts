@@ -155,6 +155,41 @@ test.for(SAMPLES)("prints a $kind as kube-apiserver does", async (sample) => {
   expect(cells).toEqual(there.cells);
 });
 
+test("prints the events of a watch as kube-apiserver does", async () => {
+  const embeddedEvents = await watchedOf(embedded);
+  expect(embeddedEvents.map(({ type }) => type)).toEqual(["ADDED", "MODIFIED", "DELETED"]);
+  if (real !== undefined) expect(embeddedEvents).toEqual(await watchedOf(real));
+});
+
+/** The events of one ConfigMap: their cells, and whether they describe the columns. */
+async function watchedOf(server: TestedServer) {
+  const path = "/api/v1/namespaces/default/configmaps";
+  const { text } = await send(server, "GET", `${path}?limit=1`);
+  const { resourceVersion } = (JSON.parse(text) as { metadata: { resourceVersion: string } })
+    .metadata;
+  const query = `watch=true&resourceVersion=${resourceVersion}&fieldSelector=metadata.name%3Dwatched`;
+  const headers = { Accept: TABLE };
+  const stream = await server.api.stream({ method: "GET", path: `${path}?${query}`, headers });
+  await send(server, "POST", path, { metadata: { name: "watched" } });
+  await send(server, "PATCH", `${path}/watched`, { data: { a: "1" } });
+  await send(server, "DELETE", `${path}/watched`);
+  const lines = await stream.take(3, 30_000);
+  stream.close();
+  return lines.map((line) => {
+    const { type, object } = JSON.parse(line) as {
+      readonly type: string;
+      readonly object: {
+        readonly kind: string;
+        readonly columnDefinitions: readonly JsonObject[] | null;
+        readonly rows: readonly { readonly cells: readonly JsonValue[] }[];
+      };
+    };
+    const columns = object.columnDefinitions?.map(({ name }) => name);
+    const cells = object.rows.map((row) => row.cells.map(withoutChoices));
+    return { type, kind: object.kind, columns, cells };
+  });
+}
+
 async function tableOf(server: TestedServer, { path, object, status }: Sample) {
   expect((await send(server, "POST", path, object)).code).toBe(201);
   if (status !== undefined) {

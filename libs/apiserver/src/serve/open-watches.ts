@@ -14,6 +14,13 @@ import type { FaultEffect } from "./fault-rules.ts";
  */
 const BACKLOG_LIMIT_BYTES = 16 * 1024 * 1024;
 
+/** How the lines of a watch are written. */
+export interface WatchOutput {
+  readonly effect: FaultEffect | undefined;
+  /** Converts each line; undefined: the objects as they are. */
+  readonly format: ((line: string) => string) | undefined;
+}
+
 /** All open watches. */
 export class OpenWatches {
   readonly #running: Set<RunningWatch> = new Set();
@@ -27,12 +34,12 @@ export class OpenWatches {
     request: WatchRequest,
     incoming: IncomingMessage,
     response: ServerResponse,
-    effect: FaultEffect | undefined,
+    { effect, format }: WatchOutput,
   ): void {
     response.writeHead(200, { "Content-Type": "application/json", "Transfer-Encoding": "chunked" });
     response.flushHeaders();
     const backlog = { limitBytes: Number.POSITIVE_INFINITY };
-    const watch = startWatch(request, sinkOf(response, effect, backlog));
+    const watch = startWatch(request, sinkOf(response, { effect, format }, backlog));
     backlog.limitBytes = response.writableLength + BACKLOG_LIMIT_BYTES;
     // A watch that ended while it started is not open; disconnecting it twice is harmless.
     if (response.writableEnded) return;
@@ -66,7 +73,7 @@ export class OpenWatches {
 
 function sinkOf(
   response: ServerResponse,
-  effect: FaultEffect | undefined,
+  { effect, format }: WatchOutput,
   backlog: { readonly limitBytes: number },
 ): WatchSink {
   let events = 0;
@@ -76,7 +83,7 @@ function sinkOf(
       if (effect?.kind === "silentWatch" && events >= effect.afterEvents) return true;
       events++;
       if (!response.writable) return false;
-      response.write(line);
+      response.write(format === undefined ? line : format(line));
       return response.writableLength <= backlog.limitBytes;
     },
     end: () => {

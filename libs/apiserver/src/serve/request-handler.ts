@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { formatApiVersion, parseJson, resourceId, type JsonObject } from "@konverge/core";
 import { StatusError } from "../errors/status-error.ts";
-import { makeTable } from "../tables/make-table.ts";
+import { makeTable, makeTableLines } from "../tables/make-table.ts";
 import type { Call } from "../verbs/call.ts";
 import { parseApplyBody } from "../verbs/decode-body.ts";
 import { readWatchRequest } from "../verbs/watch.ts";
@@ -89,6 +89,12 @@ async function answerReview(
   sendJson(response, 201, JSON.stringify({ metadata: {}, ...asked, kind, apiVersion, status }));
 }
 
+/** How each line of a watch becomes a Table; undefined if the client does not want one. */
+function tableFormat({ accept, query }: RequestParts, { kind, state }: Call) {
+  if (chooseForm(accept) !== "table") return undefined;
+  return makeTableLines(kind, query.get("includeObject") ?? "Metadata", state.now);
+}
+
 /** Runs a call; its response is a Table if the client wants one. */
 async function runTabular(
   { verb, accept, query }: RequestParts,
@@ -110,7 +116,8 @@ async function answer(
 ): Promise<void> {
   try {
     if (parts.verb === "watch") {
-      watches.open(await readWatchRequest(call), request, response, effect);
+      const format = tableFormat(parts, call);
+      watches.open(await readWatchRequest(call), request, response, { effect, format });
       return;
     }
     const { code, text } = await runTabular(parts, call);

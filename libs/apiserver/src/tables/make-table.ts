@@ -1,4 +1,10 @@
-import { isJsonObject, resourceId, type JsonObject, type JsonValue } from "@konverge/core";
+import {
+  isJsonObject,
+  parseJson,
+  resourceId,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
 import type { ResourceKind } from "../kinds/resource-kind.ts";
 import { metadataOf, objectsOf } from "../objects/metadata.ts";
 import { BUILTIN_COLUMNS } from "./builtin-columns.ts";
@@ -36,6 +42,27 @@ export function makeTable(
       cells: columns.map(({ cell }) => cell(object, nowMs)),
       ...(include === "None" ? {} : { object: rowObject(object, include) }),
     })),
+  };
+}
+
+/**
+ * Converts the lines of a watch to lines whose objects are Tables with one row. Only the first one describes the columns; a
+ * bookmark has no row.
+ */
+export function makeTableLines(
+  kind: ResourceKind,
+  include: string,
+  now: () => number,
+): (line: string) => string {
+  let isFirst = true;
+  return (line) => {
+    const { type, object } = parseJson(line) as JsonObject;
+    if (!isJsonObject(object) || type === "ERROR") return line;
+    const table = makeTable(kind, object, { include, nowMs: now() });
+    if (type === "BOOKMARK") table["rows"] = [];
+    if (!isFirst) table["columnDefinitions"] = null;
+    isFirst = false;
+    return `${JSON.stringify({ type, object: table })}\n`;
   };
 }
 
