@@ -29,6 +29,8 @@ import {
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const STEPS = isLong ? 400 : 30;
+/** Half of them are refused. */
+const SIZES = [0, 1, 2, 3, MAX_SIZE + 1, MAX_SIZE + 2, MAX_SIZE + 3, MAX_SIZE + 4];
 const WORKERS = 2;
 const LEASE_MS = 2_000;
 const CHILD = fileURLToPath(new URL("object-life-child.ts", import.meta.url));
@@ -65,6 +67,13 @@ interface AnyObject {
   spec?: { size: number };
   status?: { size?: number };
   data?: Record<string, string>;
+}
+
+/** The key of a slot as text. */
+function idOf({ kind: { controller, type }, name }: Slot): string {
+  const plural = type.group === "" ? type.resource : `${type.resource}.${type.group}`;
+  const inside = type.scope === "Cluster" ? "_" : namespace;
+  return `${controller}/default/${plural}/${inside}/${name}`;
 }
 
 class World {
@@ -213,12 +222,6 @@ describe.each(servers)("on $name", (server) => {
     for (const kind of KINDS) {
       const { controller } = kind;
       const own = slots.filter((slot) => slot.kind === kind);
-      const keyOf = (slot: Slot) => {
-        const { namespace: inside = "_" } = world.target(slot);
-        const { resource, group } = kind.type;
-        const type = group === "" ? resource : `${resource}.${group}`;
-        return `${controller}/default/${type}/${inside}/${slot.name}`;
-      };
       const ours = (ids: readonly string[]) =>
         ids
           .filter((id) => own.some(({ name }) => id.endsWith(`/${name}`)))
@@ -226,7 +229,7 @@ describe.each(servers)("on $name", (server) => {
           .join();
       const names = queueNames(queues.prefix, "default", controller);
       const { redis } = queues;
-      const idsOf = (some: readonly Slot[]) => some.map(keyOf).toSorted().join();
+      const idsOf = (some: readonly Slot[]) => some.map(idOf).toSorted().join();
       const compare = (what: string, found: string, wanted: string) => {
         if (found !== wanted) left.push(`${controller} ${what}: ${found}, not ${wanted}`);
       };
@@ -278,10 +281,22 @@ describe.each(servers)("on $name", (server) => {
     const killAll = () => Promise.all(workers.splice(0).map((worker) => worker.kill()));
     const log: string[] = [];
 
+    /** Without it, most refused objects would be changed before their attempt. */
+    const untilRefused = async (slot: Slot) => {
+      const { dead } = queueNames(queues.prefix, "default", slot.kind.controller);
+      await until(`${slot.name} is dead-lettered`, async () => {
+        return (await queues.redis.zscore(dead, idOf(slot))) !== null;
+      });
+    };
     const step = async () => {
       const slot = world.slots[below(world.slots.length)]!;
+      await change(slot);
+      const { size = 0 } = slot;
+      if (size > MAX_SIZE && workers.length > 0 && random() < 0.5) await untilRefused(slot);
+    };
+    const change = async (slot: Slot) => {
       const { name, size, isHeld, kind } = slot;
-      const next = below(MAX_SIZE + 2);
+      const next = SIZES[below(SIZES.length)] ?? 0;
       const what = random();
       log.push(`${name} size ${size} ${isHeld ? "held " : ""}-> ${next} ${what.toFixed(2)}`);
       if (size === undefined) {
