@@ -130,7 +130,7 @@ function build(
   parts: ErrorParts,
 ): KubeApiError {
   const { status, reason, retryAfterMs: delayMs } = parts;
-  const trait = traitOf(parts);
+  const trait = traitOf(parts) ?? (status === 429 && isAggregated(ref) ? "extension" : undefined);
   const causes = sensitive
     ? parts.causes.map(({ type, field }) => ({ type, field: fieldPath(field), message: "" }))
     : parts.causes.map((cause) => ({ ...cause, message: cut(cause.message) }));
@@ -142,6 +142,11 @@ function build(
     verb,
     ...defined({ trait, ref, retryAfterMs: delayMs }),
   });
+}
+
+/** The metrics APIs are always served behind the aggregator; their load is not that of the API server. */
+function isAggregated(ref: ErrorRef | undefined): boolean {
+  return ref !== undefined && /(?:^|\.)metrics\.k8s\.io$/.test(ref.group);
 }
 
 function describe(
