@@ -107,6 +107,7 @@ function concernOf(
       return "stale";
     case "replaced":
     case "quotaExceeded":
+    case "notPermitted":
     case undefined:
       break;
   }
