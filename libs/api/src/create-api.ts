@@ -1,7 +1,13 @@
-import { defined, KonvergeError, type BucketLimits } from "@konverge/core";
+import {
+  defined,
+  isKonvergeError,
+  KonvergeError,
+  type BucketLimits,
+  type ErrorCode,
+} from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import type { Metrics } from "@konverge/telemetry";
-import { Hono, type MiddlewareHandler } from "hono";
+import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { secureHeaders } from "hono/secure-headers";
 import { z } from "zod";
 import { Admission } from "./http/admission.ts";
@@ -32,6 +38,7 @@ import { reconcileRoutes } from "./routes/reconcile-routes.ts";
 import { route, type Route } from "./http/route.ts";
 import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
+import type { Refusal } from "./http/refusal-log.ts";
 import { Scans } from "./http/scans.ts";
 import { Waits } from "./http/waits.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
@@ -57,12 +64,15 @@ export interface ApiOptions {
   readonly heartbeatMs?: number;
   /** Folder of the built dashboard. Default: the folder of apps/dashboard. */
   readonly pages?: string;
+  /** Receives requests that were refused for their credentials, permissions or rate. */
+  readonly onRefused?: (refusal: Refusal) => void;
   /** Receives errors that callers see only as `internal`. */
   readonly onError: (error: unknown) => void;
 }
 
 /** The metrics of a process and a page of raw jobs, in simple requests. */
 const PRICE_OF_PAGE = 20;
+const REFUSALS: readonly ErrorCode[] = ["unauthorized", "forbidden", "rate_limited"];
 /** Time for which the result of a readiness check is used, in ms. */
 const READY_MS = 1_000;
 /** High enough for normal use; stops runaway scripts. */
@@ -179,10 +189,15 @@ function routesOf(
 }
 
 /** Serves errors, probes, the page of error codes and security headers. */
-function serveBasics(app: Hono<ApiEnv>, { access, cluster, onError }: ApiOptions): void {
+function serveBasics(app: Hono<ApiEnv>, options: ApiOptions): void {
+  const { access, cluster, onError } = options;
   app.onError((error, context) => {
     const response = answerProblem(context, error);
-    if (response.status === 500) onError(error);
+    // A client that disconnects while it sends its body is no fault of the API.
+    if (response.status === 500 && !context.req.raw.signal.aborted) onError(error);
+    if (isKonvergeError(error) && REFUSALS.includes(error.code)) {
+      options.onRefused?.({ code: error.code, ...refusedBy(context) });
+    }
     return response;
   });
   app.notFound(answerUnserved(app));
@@ -199,12 +214,27 @@ function serveBasics(app: Hono<ApiEnv>, { access, cluster, onError }: ApiOptions
     return context.text("ok\n");
   });
   app.get(ERROR_PAGE, (context) => context.text(errorPage()));
-  const securePage = secureHeaders();
+  // Whether a host has TLS, also for its sibling names, is up to the operator's proxy.
+  const securePage = secureHeaders({ strictTransportSecurity: false });
   app.use("*", async (context, next) => {
     if (!context.req.path.startsWith("/v1/")) return await securePage(context, next);
     await next();
-    if (!isJsonResponse(context.res)) context.header("x-content-type-options", "nosniff");
+    if (isJsonResponse(context.res)) return;
+    context.header("x-content-type-options", "nosniff");
+    context.header("cache-control", "no-store");
   });
+}
+
+function refusedBy(context: Context<ApiEnv>): Pick<Refusal, "source" | "by"> {
+  const { incoming } = (context.env ?? {}) as {
+    readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } };
+  };
+  // Undefined for a rejected token.
+  const caller: Caller | undefined = context.get("caller");
+  return {
+    source: incoming?.socket?.remoteAddress ?? "unknown",
+    ...defined({ by: caller?.name }),
+  };
 }
 
 /** The route of the OpenAPI document, which is part of the document. */

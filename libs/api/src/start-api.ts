@@ -4,6 +4,7 @@ import { KonvergeError } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api } from "./create-api.ts";
+import { RefusalLog } from "./http/refusal-log.ts";
 import { isLoopback } from "./access/is-loopback.ts";
 import { openQueueAccess, type QueueAccess } from "./queues/queue-access.ts";
 
@@ -45,6 +46,7 @@ export async function startApi(options: {
     redis: { url: settings.redisUrl },
     prefix: settings.prefix,
   });
+  const refusals = new RefusalLog((refusal) => log.warn({ ...refusal }, "requests refused"));
   const api = createApi({
     access,
     guards,
@@ -53,6 +55,7 @@ export async function startApi(options: {
     isLoopback: isLoopback(apiHost),
     rate: { ratePerSecond: settings.apiRateLimit, burst: 2 * settings.apiRateLimit },
     cluster: settings.cluster,
+    onRefused: (refusal) => refusals.note(refusal),
     onError: (error) => log.error({ err: error }, "request failed"),
   });
   const { server, port } = await listen(api.fetch, {
@@ -83,6 +86,7 @@ export async function startApi(options: {
         });
       });
       await Promise.all([access.close(), guards.close()]);
+      refusals.flush();
       await tracing?.flush();
     },
   };

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { startApi } from "@konverge/api";
+import { serve } from "@hono/node-server";
+import { createApi, startApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
+import { createMetrics } from "@konverge/telemetry";
 import { expect, onTestFinished, test } from "vitest";
 import { useApi } from "./api-harness.ts";
 
@@ -79,4 +81,53 @@ test("without a token, rejects HTTP/1.0, which nginx speaks by default", async (
   };
   expect(await statusOf("1.1")).toBe("200");
   expect(await statusOf("1.0")).toBe("403");
+});
+
+test("a refusal is reported with its source; a client that disconnects in its body is no error", async () => {
+  const errors: unknown[] = [];
+  const refusals: unknown[] = [];
+  const own = createApi({
+    access: api.access,
+    guards: api.guards,
+    metrics: createMetrics({ version: "test" }),
+    token: "the-token-of-the-configuration",
+    cluster: "default",
+    onError: (error) => errors.push(error),
+    onRefused: (refusal) => refusals.push(refusal),
+  });
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const server = serve({ fetch: own.fetch, hostname: "127.0.0.1", port: 0 }, ({ port }) =>
+    resolve(port),
+  );
+  onTestFinished(() => void server.close());
+  onTestFinished(() => own.close());
+  const port = await promise;
+  const url = `http://127.0.0.1:${port}`;
+  expect((await fetch(`${url}/v1/keys`)).status).toBe(401);
+  expect(refusals).toEqual([{ code: "unauthorized", source: "127.0.0.1" }]);
+  for (let n = 0; n < 5; n++) {
+    const socket = connect(port, "127.0.0.1");
+    socket.write(
+      "POST /v1/session HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{",
+    );
+    await once(socket, "connect");
+    socket.destroy();
+    await once(socket, "close");
+  }
+  // Served after the server has seen the ends of these connections.
+  await expect
+    .poll(async () => {
+      await fetch(`${url}/livez`);
+      return await new Promise<number>((done) => server.getConnections((_, count) => done(count)));
+    })
+    .toBeLessThanOrEqual(1);
+  expect(errors).toEqual([]);
+});
+
+test("answers are not stored by caches, and say nothing about TLS", async () => {
+  const call = api.serve();
+  for (const path of ["/v1/whoami", "/v1/nothing", "/v1/openapi.json"]) {
+    expect((await call(path)).headers.get("cache-control")).toBe("no-store");
+  }
+  expect((await call("/")).headers.get("strict-transport-security")).toBe(null);
 });

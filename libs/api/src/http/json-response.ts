@@ -1,6 +1,7 @@
-/** The only security header that applies to JSON. */
+/** The only security headers that apply to JSON. */
 const HEADERS = {
   "content-type": "application/json",
+  "cache-control": "no-store",
   "x-content-type-options": "nosniff",
 } as const;
 
