@@ -17,7 +17,7 @@ import { isTerminating, releaseFinalizer } from "../define/finalizer.ts";
 import { toOutcome } from "../define/handler-result.ts";
 import type { Log } from "../define/log.ts";
 import type { ReconcileContext } from "../define/reconcile-context.ts";
-import type { StartRun } from "../define/start-run.ts";
+import type { RunState, StartedWorkflow, StartRun, StartRunOptions } from "../define/start-run.ts";
 import { classifyError } from "./classify-error.ts";
 import { createHandlerLog } from "./handler-log.ts";
 import { nextStep, type Step } from "./next-step.ts";
@@ -72,7 +72,11 @@ function contextOf(
 function bindStartRun(attempt: Attempt, object: ApiObject): StartRun {
   const { runs } = attempt.runtime;
   const { key } = attempt.lease;
-  return (workflow, input, options = {}) =>
+  return <I, R>(
+    workflow: StartedWorkflow<I, R>,
+    input: NoInfer<I>,
+    options: StartRunOptions = {},
+  ) =>
     attempt.call(async () => {
       if (runs === undefined) {
         throw new KonvergeError(
@@ -82,7 +86,8 @@ function bindStartRun(attempt: Attempt, object: ApiObject): StartRun {
       }
       const run = await runs().startFor({ workflow, input, options, key, object });
       attempt.trace.noteRun({ id: run.id, created: run.created });
-      return run;
+      // The workflow's function defines the type of its result.
+      return run as RunState<R>;
     });
 }
 

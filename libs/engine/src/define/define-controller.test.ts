@@ -107,3 +107,20 @@ test("types the handler context by the resource", () => {
   // @ts-expect-error a number is no result
   defineController({ ...fine, reconcile: async () => 5 });
 });
+
+test("types the result of a started run by its workflow", () => {
+  const backup = {
+    name: "backup",
+    version: 1,
+    input: { parse: (value: unknown) => value as { target: string } },
+    run: async () => ({ bytes: 1 }),
+  };
+  defineController({
+    name: "typed",
+    for: Pool,
+    reconcile: async ({ startRun }) => {
+      const { result } = await startRun(backup, { target: "s3://backups" });
+      expectTypeOf(result).toEqualTypeOf<{ bytes: number } | undefined>();
+    },
+  });
+});

@@ -1,11 +1,13 @@
 import type { ApiObject, ObjectKey, RunStatus } from "@konverge/core";
 
 /** The part of a workflow that starts a run; every workflow of `defineWorkflow` has it. */
-export interface StartedWorkflow<I> {
+export interface StartedWorkflow<I, R = unknown> {
   readonly name: string;
   readonly version: number;
   /** Checks the input before the run starts. Without it, the worker that executes the run is the first to check. */
   readonly input?: { parse(value: unknown): I };
+  /** The workflow's function, for the type of its result. */
+  readonly run?: (...args: never[]) => Promise<R>;
 }
 
 /** The options of `startRun`. */
@@ -24,7 +26,7 @@ export interface StartRunOptions {
 }
 
 /** The state of a run, which may have existed before the call. */
-export interface RunState {
+export interface RunState<R = unknown> {
   /** `<workflow>/<cluster>/<id>`. */
   readonly id: string;
   /** False for a run that existed before the call. */
@@ -32,7 +34,7 @@ export interface RunState {
   /** The status at the time of the call. */
   readonly status: RunStatus;
   /** The result of a run that is `done`. Missing after the retention if it was larger than 4 KiB. */
-  readonly result?: unknown;
+  readonly result?: R;
   /** The error of a run that has failed or was cancelled. */
   readonly error?: { readonly code: string; readonly message: string };
   /** Why the run is blocked, with a suggested fix. */
@@ -40,11 +42,11 @@ export interface RunState {
 }
 
 /** @throws KonvergeError `run_exists`, `invalid_request`, `redis_unavailable` */
-export type StartRun = <I>(
-  workflow: StartedWorkflow<I>,
+export type StartRun = <I, R = unknown>(
+  workflow: StartedWorkflow<I, R>,
   input: NoInfer<I>,
   options?: StartRunOptions,
-) => Promise<RunState>;
+) => Promise<RunState<R>>;
 
 /** A start of a run, as a handler requested it for its object. */
 export interface RunRequest<I> {

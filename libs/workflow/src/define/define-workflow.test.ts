@@ -1,3 +1,4 @@
+import type { Deployment } from "@konverge/kube/kinds";
 import { expect, test } from "vitest";
 import { defineWorkflow } from "./define-workflow.ts";
 import type { ObjectRef } from "./object-ref.ts";
@@ -17,6 +18,7 @@ test("reports all issues of a definition together", () => {
   );
 });
 
+type DeploymentObject = NonNullable<(typeof Deployment)["objectType"]>;
 const podRef: WaitTarget = { apiVersion: "v1", kind: "Pod", name: "a" };
 
 /** Not run: the compiler is what is tested. A line that would compile after all is an error itself. */
@@ -66,6 +68,17 @@ defineWorkflow("types", { version: 1 }, async (w) => {
   ref.uid.toUpperCase();
   // @ts-expect-error objects are not recorded
   await w.step("get", (k) => k.get(ref));
+  // @ts-expect-error nor those of deep types
+  await w.step("get typed", (k) => k.get<DeploymentObject>(ref));
+  // @ts-expect-error nor lists of them
+  await w.step("list", (k) =>
+    k.list<DeploymentObject>({ apiVersion: "apps/v1", kind: "Deployment" }),
+  );
+  const replicas = await w.step(
+    "part",
+    async (k) => (await k.get<DeploymentObject>(ref))?.spec?.replicas ?? 0,
+  );
+  replicas.toFixed();
   // @ts-expect-error objects returned by reads are frozen
   await w.step("change", async (k) => void ((await k.get(ref))!.metadata.labels = {}));
   const answer = await w.signal<{ ok: boolean }>("approve", { timeout: "1h" });

@@ -22,10 +22,26 @@ export type Json<T> = T extends string | number | boolean | null | undefined | v
           ? T
           : never;
 
-/** A constraint on functions whose result is recorded: met if the result is plain JSON. */
-export type JsonSerializable<T> = [T] extends [Json<T>]
-  ? unknown
-  : { readonly "the result must be plain JSON: no Date, bigint, Map, function or class": never };
+declare const seen: unique symbol;
+
+/** Marks an object that a step has read, and must not return. */
+export interface Seen {
+  readonly [seen]: () => never;
+}
+
+/**
+ * A constraint on functions whose result is recorded: met if the result is plain JSON. The types of Kubernetes objects are too
+ * deep to be examined, so an object that was read is recognized by its mark.
+ */
+export type JsonSerializable<T> = [Extract<T, Seen | readonly Seen[]>] extends [never]
+  ? [T] extends [Json<T>]
+    ? unknown
+    : NotJson
+  : { readonly "objects are not recorded: return a reference or a part of it": never };
+
+interface NotJson {
+  readonly "the result must be plain JSON: no Date, bigint, Map, function or class": never;
+}
 
 /** Deeper than any result should be, and far from a stack overflow. */
 const MAX_DEPTH = 100;

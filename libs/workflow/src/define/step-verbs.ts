@@ -1,11 +1,10 @@
 import type { ApiObject, ObjectMeta } from "@konverge/core";
 import type { DeleteOptions } from "@konverge/kube";
+import type { Seen } from "./json-value.ts";
 import type { ObjectRef } from "./object-ref.ts";
 
-declare const seen: unique symbol;
-
 /** An object that `get` returns: frozen, and rejected by the compiler as a step's result. Objects are not recorded (P12). */
-export type ReadonlyObject<T> = DeepReadonly<T> & { readonly [seen]: () => never };
+export type ReadonlyObject<T> = DeepReadonly<T> & Seen;
 
 type DeepReadonly<T> = T extends object
   ? { readonly [Field in keyof T]: DeepReadonly<T[Field]> }

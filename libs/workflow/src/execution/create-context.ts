@@ -67,7 +67,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
   return {
     runId: held.id,
     version: held.run.version,
-    step: step as WorkflowContext["step"],
+    step: step as unknown as WorkflowContext["step"],
     sleep: (name, duration) => sleep(replay, name, duration) as Durable<void>,
     signal: ((name, signalOptions) =>
       signal(replay, name, signalOptions)) as WorkflowContext["signal"],
