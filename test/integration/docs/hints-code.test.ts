@@ -2,9 +2,10 @@ import {
   conditions,
   defineController,
   defineResource,
+  type Controller,
   type ReconcileContext,
 } from "@konverge/engine";
-import { ConfigMap, Deployment } from "@konverge/kube/kinds";
+import { ConfigMap, Deployment, Secret } from "@konverge/kube/kinds";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { setCondition } from "../../../apps/cli/src/index.ts";
@@ -88,6 +89,17 @@ test("docs/hints.md: a change by mutate is stored", async () => {
   await using _ = k;
   const { metadata } = await k.client.get(Pool, pool.metadata);
   expect(metadata.labels).toEqual({ ready: "true" });
+});
+
+test("docs/hints.md: a controller names the permissions of its calls", async () => {
+  const block = blockOf("docs/hints.md ts 10");
+  const run = await functionOf<Controller>(
+    { ...block, text: `const defined = ${block.text}` },
+    ["defineController", "WebApp", "Secret", "reconcile"],
+    "defined",
+  );
+  const pools = await run({ defineController, WebApp: Pool, Secret, reconcile: () => undefined });
+  expect(pools.permissions).toEqual([{ type: Secret, verbs: ["list"] }]);
 });
 
 test("docs/hints.md: a missing object is no failure", async () => {
