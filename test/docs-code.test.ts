@@ -27,7 +27,6 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/configuration.md sh": "addresses of Redis servers that do not exist",
   "docs/enqueue.md yaml": "a receiver of Alertmanager; its webhook is an example with a test",
   "docs/examples.md sh": "changes objects of a demo that is running",
-  "docs/hints.md ts 10": "needs an account without the permission; docs/cluster.md has one",
   "docs/history.md sh":
     "queries of an API that is running; api-history tests have the same filters",
   "docs/security.md sh": "generates a token with openssl",
