@@ -9,17 +9,20 @@ import type { Permission } from "./permission.ts";
 export type ConflictRetry = "inline" | "job" | "both";
 
 /** Objects of another kind whose changes affect the controller's objects. */
-export interface WatchSource {
+export interface WatchSource<T extends ApiObject = ApiObject> {
   /** The kind to watch. */
-  readonly type: ResourceType;
+  readonly type: ResourceType<T>;
   /** Which changes count (default: all). New and deleted objects always count. */
-  readonly predicate?: Predicate;
+  readonly predicate?: Predicate<T>;
   /** Returns the objects to reconcile when `object` changes. Also called with the previous state, so that no object is missed. */
-  readonly map: (object: ApiObject) => readonly NamespacedName[];
+  readonly map: (object: T) => readonly NamespacedName[];
 }
 
 /** The options of {@link defineController}. */
-export interface ControllerOptions<T extends ApiObject> {
+export interface ControllerOptions<
+  T extends ApiObject,
+  Watched extends readonly ApiObject[] = readonly ApiObject[],
+> {
   /** Lower-case letters, digits and dashes; names the queue, the metrics label and the field manager `konverge/<name>`. */
   readonly name: string;
   /** The kind to reconcile, with one key per object. */
@@ -27,7 +30,7 @@ export interface ControllerOptions<T extends ApiObject> {
   /** Kinds whose objects have a controller reference to the reconciled kind; a change reconciles the owner. */
   readonly owns?: readonly ResourceType[];
   /** Further kinds whose changes reconcile objects of this kind; `kube` reads watched kinds without API calls. */
-  readonly watches?: readonly WatchSource[];
+  readonly watches?: { readonly [Index in keyof Watched]: WatchSource<Watched[Index]> };
   /**
    * Access of the handlers beyond the kinds above, for the role that `konverge manifests` prints. The API server rejects calls
    * without a permission. For a kind in `for` or `owns`, the verbs replace the default writes (`patch`; `create`, `patch` and

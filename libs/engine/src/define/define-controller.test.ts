@@ -1,3 +1,4 @@
+import { Pod, Secret } from "@konverge/kube/kinds";
 import { TerminalError, type ErrorIssue, type KonvergeError } from "@konverge/core";
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
@@ -122,5 +123,31 @@ test("types the result of a started run by its workflow", () => {
       const { result } = await startRun(backup, { target: "s3://backups" });
       expectTypeOf(result).toEqualTypeOf<{ bytes: number } | undefined>();
     },
+  });
+});
+
+test("types the objects of watched kinds by their kinds", () => {
+  defineController({
+    name: "typed",
+    for: Pool,
+    watches: [
+      {
+        type: Secret,
+        predicate: ({ object }) => object.data !== undefined,
+        map: (secret) => {
+          expectTypeOf(secret.data).toEqualTypeOf<Record<string, string> | undefined>();
+          return [];
+        },
+      },
+      {
+        type: Pod,
+        map: (pod) => {
+          expectTypeOf(pod.spec?.nodeName).toEqualTypeOf<string | undefined>();
+          return [];
+        },
+      },
+      { type: Pool, map: ({ spec }) => (spec.replicas > 0 ? [] : []) },
+    ],
+    reconcile: async () => undefined,
   });
 });

@@ -38,7 +38,10 @@ export interface Controller {
 }
 
 /** @throws KonvergeError `invalid_config`, with all invalid fields and suggested fixes */
-export function defineController<T extends ApiObject>(options: ControllerOptions<T>): Controller {
+export function defineController<
+  T extends ApiObject,
+  Watched extends readonly ApiObject[] | [] = readonly ApiObject[],
+>(options: ControllerOptions<T, Watched>): Controller {
   const issues = findControllerIssues(options);
   const name = String(options.name);
   if (issues.length > 0) throw invalidConfig(issues, `controller "${name}" is`);
