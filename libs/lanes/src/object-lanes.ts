@@ -16,7 +16,7 @@ export interface LaneHold {
   leave(carry?: JsonObject, options?: { readonly stranger?: boolean }): void;
 }
 
-export interface EnterOptions {
+interface EnterOptions {
   /** Of the writer's calls. Default `event`. */
   readonly priority?: CallPriority;
   /**
