@@ -144,6 +144,41 @@ test("renders objects of other operators in their documented form", async (conte
   expect(find("Deployment")).not.toHaveProperty("spec.replicas");
 });
 
+test("with network policies, only listed peers reach the metrics and the API", async (context) => {
+  isSkipped(context);
+  const scenario = `${CHART}/ci/split-values.yaml`;
+  const { networkPolicy } = load(readFileSync(scenario, "utf8")) as {
+    readonly networkPolicy: { readonly metricsFrom: object; readonly apiFrom: object };
+  };
+  const policies = async (...values: readonly string[]) =>
+    (await template(...values))
+      .filter(({ kind }) => kind === "NetworkPolicy")
+      .toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+  const on = async (values: object = {}) =>
+    await policies(scenario, await valuesFile({ networkPolicy: { enabled: true, ...values } }));
+  const expected = (component: string, ingress: object) => ({
+    metadata: { name: `konverge-${component}` },
+    spec: {
+      podSelector: { matchLabels: { "app.kubernetes.io/component": component } },
+      policyTypes: ["Ingress"],
+      ingress,
+    },
+  });
+  const to = (port: string, from: object) => [{ from, ports: [{ protocol: "TCP", port }] }];
+  expect(await on()).toMatchObject([
+    expected("api", to("http", networkPolicy.apiFrom)),
+    expected("watcher", to("metrics", networkPolicy.metricsFrom)),
+    expected("worker", to("metrics", networkPolicy.metricsFrom)),
+  ]);
+  // A rule without peers would admit everyone.
+  expect(await on({ metricsFrom: [], apiFrom: [] })).toMatchObject([
+    expected("api", []),
+    expected("watcher", []),
+    expected("worker", []),
+  ]);
+  expect(await policies(`${CHART}/ci/least-values.yaml`)).toEqual([]);
+});
+
 test("the alerts are those of docs/production.md", () => {
   const blocks = readFileSync("docs/production.md", "utf8").matchAll(/```yaml\n(.*?)```/gs);
   const alerts = [...blocks]
@@ -179,6 +214,10 @@ test.for([
     error: "at '/workers/extraEnv/0'",
   },
   { wrong: { image, api: { ingress: { enabled: true } } }, error: "at '/api/ingress/host'" },
+  {
+    wrong: { image, networkPolicy: { enabled: true, metricsFrom: [{}] } },
+    error: "at '/networkPolicy/metricsFrom/0'",
+  },
 ])("rejects invalid values with their path: $error", async ({ wrong, error }, context) => {
   isSkipped(context);
   const failed = (await template(await valuesFile(wrong)).catch((thrown: unknown) => thrown)) as {

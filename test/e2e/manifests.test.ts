@@ -96,6 +96,19 @@ test("a restricted namespace admits the printed pod, and rejects it without its 
   expect(String(refused)).toContain('violates PodSecurity "restricted');
 });
 
+test("limits the memory and the disk space of each container", async () => {
+  const printed = await printManifests("--watch-replicas", "1", "--api-secret", "api");
+  const deployments = printed.filter(({ kind }) => kind === "Deployment") as Deployment[];
+  expect(deployments).toHaveLength(3);
+  for (const { metadata, spec } of deployments) {
+    const memory = metadata.name === "konverge-api" ? "384Mi" : "512Mi";
+    expect(spec.template.spec.containers[0]).toHaveProperty("resources", {
+      requests: { cpu: "250m", memory, "ephemeral-storage": "128Mi" },
+      limits: { memory, "ephemeral-storage": "1Gi" },
+    });
+  }
+});
+
 test.for([
   { what: "two workers", args: [] },
   { what: "a watcher and a worker that only works", args: ["--watch-replicas", "1"] },

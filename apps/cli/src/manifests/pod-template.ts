@@ -26,6 +26,8 @@ const SECRETS = "/etc/konverge";
 const NODE_UID = 1000;
 /** Memory outside of the heap: buffers, code, stacks. */
 const OUTSIDE_HEAP_MIB = 128;
+/** For /tmp and the logs that the kubelet keeps: 50 MiB by default, several times that on some platforms. */
+const DISK_LIMIT = "1Gi";
 
 /** Returns a Pod template that meets the Pod Security level `restricted`. */
 export function podTemplate(installation: Installation, options: PodOptions): object {
@@ -77,8 +79,8 @@ export function podTemplate(installation: Installation, options: PodOptions): ob
           readinessProbe: probe("/readyz", { periodSeconds: 5, failureThreshold: 2 }),
           // No CPU limit, because a throttled event loop loses its locks.
           resources: {
-            requests: { cpu: "250m", memory: `${memoryMiB}Mi` },
-            limits: { memory: `${memoryMiB}Mi` },
+            requests: { cpu: "250m", memory: `${memoryMiB}Mi`, "ephemeral-storage": "128Mi" },
+            limits: { memory: `${memoryMiB}Mi`, "ephemeral-storage": DISK_LIMIT },
           },
           securityContext: {
             allowPrivilegeEscalation: false,

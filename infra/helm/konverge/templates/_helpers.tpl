@@ -203,3 +203,25 @@ spec:
   ports:
     - { name: metrics, port: 9090, targetPort: metrics }
 {{- end }}
+
+{{/*
+Limits who connects to the Pods of a component. Arguments: root, component, port (name), from. Outgoing connections are
+not limited: the addresses of Redis and of the API servers are unknown here.
+*/}}
+{{- define "konverge.networkPolicy" -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {{- include "konverge.metadata" . | nindent 2 }}
+spec:
+  podSelector:
+    matchLabels: {{- include "konverge.selector" . | nindent 6 }}
+  policyTypes: [Ingress]
+  {{- if .from }}
+  ingress:
+    - from: {{- toYaml .from | nindent 8 }}
+      ports: [{ protocol: TCP, port: {{ .port }} }]
+  {{- else }}
+  # A rule with an empty `from` would admit everyone.
+  ingress: []
+  {{- end }}
+{{- end }}
