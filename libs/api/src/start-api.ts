@@ -46,7 +46,7 @@ export async function startApi(options: {
     redis: { url: settings.redisUrl },
     prefix: settings.prefix,
   });
-  const refusals = new RefusalLog((refusal) => log.warn({ ...refusal }, "requests refused"));
+  const refusals = new RefusalLog((refusal) => log.warn({ ...refusal }, "requests rejected"));
   const api = createApi({
     access,
     guards,
