@@ -2,7 +2,7 @@ import { readDeclarations, type Declaration, type Member } from "./read-declarat
 
 export interface Page {
   readonly title: string;
-  /** What a reader can do after it. */
+  /** The first paragraph: the tasks that the page supports. */
   readonly intro: string;
   /** Declarations as `<folder>:<name>`, in the order of the page; a prefix is shown before members. */
   readonly of: readonly {

@@ -232,7 +232,7 @@ test.each([1e6, 5e6, 60e6, 3_600e6])(
 );
 
 test.each([-0.5e6, -4.9e6, -60e6])(
-  `P5 L2: a clock that steps by %i us stops nobody (seed ${seed})`,
+  `P5 L2: a clock that steps by %i us stops no worker (seed ${seed})`,
   (clockUs) => {
     const limits = guardLimits({});
     const full: Step = { ...QUIET, want: 64, need: 1, afterUs: 1_000 };

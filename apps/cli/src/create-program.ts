@@ -25,8 +25,8 @@ import { readVersion } from "./process/version.ts";
 const USAGE = 2;
 
 /**
- * Adds a hint where actions, which take the controller as an argument, are mixed up with lists, which filter by options,
- * and the valid commands to an unknown one.
+ * Adds the valid commands to the error for an unknown one. Also adds a hint if an action, which takes the controller as an
+ * argument, is confused with a list, which filters by options.
  */
 function withHint(text: string, command: Command): string {
   const commands = command.createHelp().visibleCommands(command);

@@ -10,7 +10,7 @@ import {
 import { ConfigMap, Job } from "konverge/kinds";
 import { z } from "zod";
 
-/** A dump of a database, which a person approves. A change of the spec is another dump. */
+/** A dump of a database, which a user approves. A change of the spec starts another dump. */
 export const DatabaseBackup = defineResource({
   group: "demo.konverge.dev",
   version: "v1",
@@ -48,7 +48,7 @@ export const databaseDump = defineWorkflow(
     const lock = await w.step(
       "lock",
       (k) =>
-        // Fails if another run holds the lock: it is not ours then, and is not undone.
+        // Fails if another run holds the lock. The undo then does not delete it.
         k.create({
           apiVersion: "v1",
           kind: "ConfigMap",

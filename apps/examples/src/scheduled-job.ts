@@ -13,7 +13,7 @@ export const ScheduledJob = defineResource({
     schedule: z.string().min(1),
     image: z.string().min(1),
     args: z.array(z.string()).default([]),
-    /** What happens at a time at which the previous Job still runs. */
+    /** Behavior if the previous Job is still running when the next one is due. */
     concurrency: z.enum(["Allow", "Forbid", "Replace"]).default("Allow"),
     suspend: z.boolean().default(false),
     /** Finished Jobs to keep. */
@@ -53,7 +53,7 @@ function timesOf(schedule: string, nowMs: number): { due: number; next: number }
   }
 }
 
-/** Starts a Job when one is due, deletes old ones, and comes back at the next time. */
+/** Starts a Job when one is due, deletes old ones, and requeues for the next time. */
 export const scheduledJobs = defineController({
   name: "scheduled-job",
   for: ScheduledJob,

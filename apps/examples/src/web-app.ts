@@ -42,7 +42,7 @@ export const webApp = defineController({
       setControllerReference(object, app);
       return object;
     };
-    // The objects are ours, so fields that others have changed are taken back.
+    // The objects are children of the app, so fields that others have changed are taken over.
     const force = true;
     const deployment = await kube.apply(
       Deployment,
@@ -90,7 +90,7 @@ export const webApp = defineController({
 
     const { status = {} } = deployment;
     const { availableReplicas = 0, updatedReplicas = 0, observedGeneration = 0 } = status;
-    // The figures of an earlier version say nothing about this one.
+    // The figures of an earlier version do not describe the current one.
     const isCurrent = observedGeneration >= (deployment.metadata.generation ?? 0);
     const isReady = isCurrent && Math.min(availableReplicas, updatedReplicas) >= minReplicas;
     await kube.mutateStatus(app, (draft) => {

@@ -193,7 +193,7 @@ function serveBasics(app: Hono<ApiEnv>, options: ApiOptions): void {
   const { access, cluster, onError } = options;
   app.onError((error, context) => {
     const response = answerProblem(context, error);
-    // A client that disconnects while it sends its body is no fault of the API.
+    // A client that disconnects while it sends its body does not cause an error of the API.
     if (response.status === 500 && !context.req.raw.signal.aborted) onError(error);
     if (isKonvergeError(error) && REFUSALS.includes(error.code)) {
       options.onRefused?.({ code: error.code, ...refusedBy(context) });
@@ -207,7 +207,7 @@ function serveBasics(app: Hono<ApiEnv>, options: ApiOptions): void {
     try {
       await check();
     } catch (error) {
-      // Without a token, nobody learns the address of Redis.
+      // The response omits the address of Redis, because the caller needs no token.
       const detail = "not ready: Redis is unavailable; see the log of the API process";
       throw new KonvergeError("redis_unavailable", detail, { cause: error });
     }

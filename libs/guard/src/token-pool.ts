@@ -261,7 +261,7 @@ class ProcessTokenPool implements TokenPool {
     const askMs = this.#schedule.nextMs(this.#line.demand(nowMs)?.rank ?? TOKEN_RANK.resync);
     if (asks && nowMs >= askMs) return void this.#ask();
     const times = [asks ? askMs : undefined];
-    // Whoever waits wakes when promised tokens are due, when tokens expire, and when a call ages.
+    // The timer fires when promised tokens are due, when tokens expire, and when a call ages.
     if (first !== undefined) times.push(this.#leases.nextMs(nowMs), this.#line.agingMs(nowMs));
     const nextMs = Math.min(...times.map((ms) => ms ?? Infinity));
     if (nextMs < Infinity) this.#wake(nextMs - nowMs);

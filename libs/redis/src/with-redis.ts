@@ -34,7 +34,7 @@ export async function withRedis<T>(
   }
 }
 
-/** Thrown when nothing but the time is known to be wrong. */
+/** Thrown if the deadline has passed and no other cause is known. */
 class LateAnswer extends Error {}
 
 /** True if Redis answered too late or is still loading, so that a repetition may succeed soon. */

@@ -151,7 +151,7 @@ const KINDS: Readonly<Record<string, string>> = {
   ctlred: "gadgets",
   ctlwide: "planets",
 };
-/** Names that occur nowhere else, so that an answer with one of them tells about it. */
+/** Names that occur nowhere else, so that a response with one of them reveals its target. */
 const TARGETS = {
   inside: targetOf("default", "ctlblue", "nsblue", "wfblue"),
   "another namespace": targetOf("default", "ctlblue", "nsred", "wfblue"),
@@ -433,7 +433,7 @@ describe("matrix", () => {
     });
   });
 
-  test("every operation, target and caller is decided by the rule, and tells no name outside of the scope", async () => {
+  test("every operation, target and caller is decided by the rule, and no response has a name outside of the scope", async () => {
     const wrong: unknown[] = [];
     let cells = 0;
     for (const operation of operations) {

@@ -128,7 +128,7 @@ test("docs/resources.md: the API server runs the rule in CEL", async (context) =
   await expect(apply(2, 1)).rejects.toThrow("min must not exceed max");
 });
 
-test("docs/resources.md: a kind of others wakes the objects that its map names", async () => {
+test("docs/resources.md: a change of a watched kind enqueues the objects that its map returns", async () => {
   const { rollouts } = (await importText(blockOf("docs/resources.md ts 3").text)) as {
     rollouts: Controller;
   };

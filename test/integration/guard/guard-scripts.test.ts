@@ -65,7 +65,7 @@ const CLOSED: readonly Row[] = [
     after: { lastUs: String(NOW_US - 3_600_000_000 + 150_000), skewUs: String(3_599_850_000) },
   },
   {
-    name: "a clock that steps back stops nobody",
+    name: "a clock that steps back stops no worker",
     state: { lastUs: NOW_US + 4_000_000, tatUs: NOW_US + 4_000_000 },
     ask: { want: 5, need: 1 },
     answer: ["closed", 1, 5, 0, ""],

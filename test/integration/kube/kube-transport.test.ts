@@ -137,7 +137,7 @@ test("repeats a read if its connection breaks, but not an unguarded write", asyn
   expect(server.requests).toHaveLength(3);
 });
 
-test("repeats a guarded write if its connection breaks; a conflict of the repetition is no conflict", async () => {
+test("repeats a guarded write if its connection breaks, and does not report its conflict", async () => {
   let breaks = 0;
   let isApplied = false;
   await using server = await startWireServer(({ request, response }) => {
@@ -219,7 +219,7 @@ const foreignAnswers: [string, number, Record<string, string>, string, string][]
   ["half of an object", 200, { "content-type": "application/json" }, "{", "with invalid JSON"],
 ];
 test.each(foreignAnswers)(
-  "%s is no response of a healthy server",
+  "%s does not count as a response of a healthy server",
   async (_what, status, headers, body, expected) => {
     await using server = await startWireServer(({ response }) => {
       response.writeHead(status, headers).end(body);

@@ -169,7 +169,7 @@ test.for(SERVERS)(
       server,
     });
     const name = unique("rejected");
-    // Somebody else's lock is not touched.
+    // The lock of another run is not deleted.
     const stranger = `${name}-2`;
     await k.kube.create(ConfigMap, { name: `${stranger}-lock`, data: { database: "theirs" } });
     const spec = { database: "shop" };

@@ -32,7 +32,7 @@ export function addDevCommand(program: Command): void {
         .default("embedded"),
     )
     .option("--kubeconfig <file>", "Kubeconfig for --cluster kubeconfig (default: KUBECONFIG)")
-    .option("--yes", "Use the cluster of --cluster kubeconfig without a question")
+    .option("--yes", "Skip the confirmation of --cluster kubeconfig")
     .option(
       "--port <number>",
       "Port of the HTTP API and dashboard; 0 selects a free port (default: KONVERGE_API_PORT, or else 7070)",

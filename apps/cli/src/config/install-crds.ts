@@ -10,7 +10,7 @@ const LOOK_EVERY_MS = 25;
  * The field manager of `kubectl apply --server-side`, so that CRDs applied by kubectl and by this command do not conflict.
  */
 const MANAGER = "kubectl";
-/** Managers of people who apply the same CRDs: kubectl in all its modes, and this command. */
+/** Field managers of clients that apply the same CRDs: kubectl in all its modes, and this command. */
 const OWN_MANAGER = /^(kubectl|konverge)\b/;
 
 type DefinedResource = ResourceType & { crd(): ApiObject };

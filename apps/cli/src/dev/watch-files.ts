@@ -8,8 +8,8 @@ const SOURCE = /\.(ts|mts|cts|js|mjs|cjs|json)$/;
 const SETTLE_MS = 100;
 
 /**
- * Calls `onChange` with the path, relative to `folder`, of a source file that was saved, made or removed; hidden folders and
- * node_modules are not looked at, and changes that come together are reported once. Returns what ends it.
+ * Calls `onChange` with the path, relative to `folder`, of a source file that was saved, created or removed. Ignores hidden
+ * folders and node_modules, and reports simultaneous changes once. Returns a function that stops watching.
  */
 export function watchFiles(folder: string, onChange: (path: string) => void): () => void {
   const watchers = new Map<string, FSWatcher>();

@@ -80,13 +80,13 @@ function guardChecks({ cluster, breaker, workers }: Guards[number]): Check[] {
     return [{ check, level: "warn", detail }];
   }
   const failing = `${workers.failing.length} of ${workers.live.length} workers report failures`;
-  const detail = `${deferred}: ${failing}; check the API server's health and the workers' network, the breaker closes by itself`;
+  const detail = `${deferred}: ${failing}. Check the API server's health and the workers' network; the breaker closes by itself`;
   return [{ check, level: "warn", detail }];
 }
 
 type Problem = Awaited<ReturnType<Asking["client"]["overview"]>>["problems"][number];
 
-/** The next step for each problem; undefined for those that other checks report, and for pauses, which are no fault. */
+/** The next step for each problem; undefined for pauses, which are intended, and for problems that other checks report. */
 const FIXES: Readonly<Record<Problem["code"], ((problem: Problem) => string) | undefined>> = {
   no_workers: undefined,
   breaker_open: undefined,

@@ -29,7 +29,7 @@ export interface KubernetesChecks {
   readonly settings: Settings;
   /** Without it, only the API server itself is checked. */
   readonly config: Config | undefined;
-  /** True if Redis can be read, which knows the cluster that its data belongs to. */
+  /** True if Redis can be read. It stores the uid of the cluster that its data belongs to. */
   readonly hasRedis: boolean;
 }
 

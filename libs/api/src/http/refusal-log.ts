@@ -17,8 +17,8 @@ export interface Refusal {
 export type CountedRefusal = Refusal & { readonly count: number };
 
 /**
- * Reports the first refusal of each kind in a minute at once, and the number of all at its end, so that a flood of them is
- * visible and does not flood the log.
+ * Reports the first refusal of each kind in a minute at once, and the number of all at the end of the minute. Many refusals
+ * are therefore visible without many log lines.
  */
 export class RefusalLog {
   readonly #report: (refusal: CountedRefusal) => void;

@@ -5,7 +5,7 @@ import type { Admission } from "./admission.ts";
 
 /** Scans of one caller at a time. */
 const MOST_OF_CALLER = 8;
-/** Time after which a scan answers what it has found, in ms. */
+/** Time after which a scan returns the rows that it has found, in ms. */
 const BUDGET_MS = 500;
 const COME_AGAIN_MS = 1_000;
 /** Rows that are as much work as a simple request. */
@@ -51,7 +51,7 @@ export class Scans {
 
   #turn<T>(read: () => Promise<T>): Promise<T> {
     const mine = this.#last.then(async () => {
-      // Lets the event loop serve what has arrived during the turn before.
+      // Lets the event loop serve requests that arrived during the previous turn.
       await new Promise((resolve) => setImmediate(resolve));
       return await read();
     });

@@ -22,7 +22,7 @@ export async function controllerNames(
   return known.map(({ name }) => name).toSorted(compareSegments);
 }
 
-/** The work of a page of keys in simple requests, besides what its scan reads. */
+/** The work of a page of keys in simple requests, in addition to its scan. */
 export function priceOfPage(limit: number): number {
   return 1 + limit / 50;
 }

@@ -10,7 +10,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   runtime: "io.k8s.apimachinery.pkg.runtime",
   util: "io.k8s.apimachinery.pkg.util",
 };
-/** What kubectl looks for: without it, kubectl validates by itself. */
+/** If this parameter is missing, kubectl does not rely on the validation of the server. */
 const PARAMETERS = ["dryRun", "fieldManager", "fieldValidation"].map((name) => ({
   name,
   in: "query",

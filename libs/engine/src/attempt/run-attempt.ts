@@ -105,7 +105,10 @@ function withSafeError(outcome: Outcome, redact: (error: Error) => Error): Outco
   return { ...outcome, error: redact(outcome.error) };
 }
 
-/** A conflict is no fault of the code. Function names may be computed from values, so they are scrubbed too. */
+/**
+ * Returns the frames of the error, without frames for a conflict, because the code is not its cause. Function names may be
+ * computed from values, so they are scrubbed too.
+ */
 function frameFields(outcome: Outcome, { secrets }: AttemptTrace): Pick<AttemptRun, "frames"> {
   if (!("error" in outcome) || outcome.error === undefined || outcome.kind === "conflict")
     return {};

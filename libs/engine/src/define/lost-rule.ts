@@ -26,8 +26,8 @@ interface Def {
 }
 
 /**
- * Returns the first field with a rule that no CRD can hold and that nothing would run, since objects are not parsed by the
- * schema, with the suggested fix; undefined if there is none.
+ * Returns the first field with a rule that a CRD cannot contain, with the suggested fix; undefined if there is none. Such a
+ * rule would never run, because objects are not parsed by the schema.
  */
 export function findLostRule(schema: z.core.$ZodType, path: string): string | undefined {
   return new RuleSearch().find(schema, path);

@@ -180,8 +180,8 @@ async function giveUp(
 }
 
 /**
- * Returns the newest version if the change wants nothing more of it: then it does not matter whether a write without a
- * response took effect.
+ * Returns the newest version if the change would not modify it. Then it does not matter whether a write without a response
+ * took effect.
  */
 async function findApplied<T>(
   access: MutateAccess,

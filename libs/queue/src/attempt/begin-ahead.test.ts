@@ -44,7 +44,7 @@ test("hands out the attempt of the job that the finish returned", async () => {
 test.each([
   { name: "returns no job", finish: async () => undefined },
   { name: "fails", finish: () => Promise.reject(new Error("Missing lock for job 1")) },
-])("gives the attempt back if the finish $name", async ({ finish }) => {
+])("releases the attempt if the finish $name", async ({ finish }) => {
   const { ahead, follow, take, givenBack } = openSlot("2");
   await follow(finish as Finish)().catch(() => undefined);
   await settled();
@@ -52,7 +52,7 @@ test.each([
   expect([await take("2"), await ahead.rest()]).toEqual([undefined, []]);
 });
 
-test("gives the attempt back if the finish returned another job", async () => {
+test("releases the attempt if the finish returned another job", async () => {
   const { ahead, follow, take, givenBack } = openSlot("2");
   await follow(async () => ["{}", "3", 0, 0])();
   await settled();

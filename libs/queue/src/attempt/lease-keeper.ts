@@ -46,8 +46,8 @@ export interface LeaseKeeperOptions {
 }
 
 /**
- * Part of the lease that is left when an attempt is aborted, so that a call that was just sent arrives before another worker
- * begins, at most `MAX_MARGIN_MS`. Renewals are due after half of the lease.
+ * Part of the lease that is left when an attempt is aborted, at most `MAX_MARGIN_MS`. A call that was just sent then arrives
+ * before another worker begins. Renewals are due after half of the lease.
  */
 const MARGIN_SHARE = 0.05;
 const MAX_MARGIN_MS = 500;

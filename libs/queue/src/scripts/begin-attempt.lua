@@ -87,7 +87,7 @@ local function begin(key, owner)
       redis.call('HSET', key, 'finished', covered)
       return { 'dead', lost }
     elseif isLast then
-      -- A user wants it once more: it runs alone.
+      -- A user requested the key again, so it runs alone.
       failures, lostInARow = '0', 2
       redis.call('HSET', key, 'lost', '2')
     elseif lost >= 2 then

@@ -57,7 +57,7 @@ export interface RunQueries {
   /** The oldest signals that the run has not consumed; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   counts(workflow: string): Promise<RunCounts>;
-  /** Returns what background work is due. Each item is returned again after a while. */
+  /** Returns the background work that is due. Each item is returned again after a while. */
   overdue(workflow: string): Promise<Overdue>;
   /** Runs with a requested cancellation that has not been thrown yet. */
   cancelling(workflow: string): Promise<ReadonlySet<string>>;

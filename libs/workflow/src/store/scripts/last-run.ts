@@ -6,9 +6,9 @@ import { clockPart } from "./clock.ts";
 export const LAST_CHECK_MS = 86_400_000;
 
 /**
- * The end of the last run of a key that is for an object, in a hash without expiry, so that the run does not start again once
- * its retention is over; and the sorted set of keys by the time of the next check for their objects. If an object is missing,
- * the hash gets an expiry, which a start for the object removes.
+ * The end of the last run of a key that is for an object, in a hash without expiry. The run therefore does not start again
+ * after its retention. A sorted set has the keys by the time of the next check for their objects. If an object is missing,
+ * its hash gets an expiry, which a start for the object removes.
  *
  * `keepLast(last, lastChecks, key, record)` stores an end. `findLast(last, lastChecks, key, id, uid, generation)` returns the
  * response to a start if the run, a retry of it, or a run for a newer generation of the object has ended.

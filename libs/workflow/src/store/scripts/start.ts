@@ -67,9 +67,9 @@ const signature = {
 /**
  * Creates a run, unless its id exists or its key is taken.
  *
- * A run whose end is kept does not start again. Neither does a run for an older generation than that of the last one with its
- * key, also if that one has ended: its caller has been overtaken. A run that replaces another waits until that has ended; the other one is cancelled in the same
- * step.
+ * A run whose end is kept does not start again. A run for an older generation than that of the last run with its key does not
+ * start either, even if the last run has ended: its request is outdated. A run that replaces another waits for the end of the
+ * other, which is cancelled in the same step.
  */
 export const startScript: Script<typeof signature, StartAnswer> = defineScript(signature, {
   lua: readLua(new URL("start.lua", import.meta.url)),
