@@ -1,13 +1,16 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { startRedis } from "@konverge/infra-redis";
-import { load } from "js-yaml";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { promisify } from "node:util";
+import { checkRedisUrl, findRedisServer, guard } from "@konverge/infra-redis";
+import { defined } from "@konverge/core";
+import { load, YAML11_SCHEMA } from "js-yaml";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { until } from "../support/until.ts";
 
 interface Service {
   readonly image?: string;
@@ -16,20 +19,66 @@ interface Service {
   readonly environment?: Readonly<Record<string, string>>;
   readonly healthcheck?: { readonly test: readonly string[] };
   readonly deploy?: { readonly replicas: number };
+  readonly read_only?: boolean;
+  readonly tmpfs?: readonly string[];
+  readonly cap_drop?: readonly string[];
+  readonly security_opt?: readonly string[];
+  readonly user?: string;
 }
-const compose = load(readFileSync("docker-compose.yml", "utf8")) as {
+/** Compose merges the keys `<<`, which YAML 1.2 left out. */
+const compose = load(readFileSync("docker-compose.yml", "utf8"), { schema: YAML11_SCHEMA }) as {
   readonly services: Readonly<Record<string, Service>>;
 };
 const dockerfile = readFileSync("infra/docker/Dockerfile", "utf8");
-const TOKEN = "compose-test-token-0123";
+const TOKEN = "compose-test-token-0123456789abcdef";
+/** The variables that the compose file requires of its user. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  KONVERGE_TOKEN: TOKEN,
+  REDIS_PASSWORD: "0f".repeat(32),
+};
 
 test("the compose file persists Redis, checks health and pins its images", () => {
   const { redis, apiserver, api, worker } = compose.services;
   expect(redis?.command.join(" ")).toMatch(/--appendonly yes .*--maxmemory-policy noeviction/);
   expect(redis?.image).toMatch(/^redis:\d+\.\d+\.\d+/);
+  expect(redis?.environment?.["REDISCLI_AUTH"]).toMatch(/^\$\{REDIS_PASSWORD:\?/);
   for (const service of [redis, apiserver, api]) expect(service?.healthcheck?.test[0]).toBe("CMD");
   expect(worker?.deploy?.replicas).toBe(2);
   expect(api?.environment?.["KONVERGE_TOKEN"]).toMatch(/^\$\{KONVERGE_TOKEN:\?/);
+});
+
+test.for(Object.entries(compose.services))(
+  "%s has no capabilities and a read-only file system",
+  ([name, service]) => {
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ["ALL"],
+      security_opt: ["no-new-privileges:true"],
+    });
+    // The image of Redis starts as root, and leaves root with capabilities that are dropped here.
+    if (name === "redis") expect(service.user).toBe("redis");
+    else expect(service.tmpfs).toEqual(["/tmp"]);
+  },
+);
+
+test("the image's files belong to root, and its user can read but not change them", async () => {
+  const copied = /^COPY --from=build (.*)\/app \/app$/m.exec(dockerfile);
+  expect(copied?.[1]).toBe("");
+  // The modes of a clone depend on the umask of its user.
+  const [command = "missing"] = /chmod -R \S+ \/app$/m.exec(dockerfile) ?? [];
+  const app = await mkdtemp(join(tmpdir(), "konverge-image-"));
+  onTestFinished(() => rm(app, { recursive: true }));
+  await mkdir(join(app, "dist"), { mode: 0o700 });
+  const modes = { "main.js": 0o600, run: 0o700, "dist/open.js": 0o666 };
+  for (const [file, mode] of Object.entries(modes)) {
+    await writeFile(join(app, file), "");
+    await chmod(join(app, file), mode);
+  }
+  await promisify(execFile)("sh", ["-ec", command.replace("/app", app)]);
+  const modeOf = async (file: string) => (await stat(join(app, file))).mode & 0o777;
+  expect(await Promise.all(["", "dist", ...Object.keys(modes)].map(modeOf))).toEqual([
+    0o755, 0o755, 0o644, 0o755, 0o644,
+  ]);
 });
 
 test("the image has stages, runs as an unprivileged user and starts the command line", () => {
@@ -43,13 +92,17 @@ test("the image has stages, runs as an unprivileged user and starts the command 
 const local = new Map<string, string>();
 const children: ChildProcess[] = [];
 let folder: string;
-let redis: Awaited<ReturnType<typeof startRedis>>;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "konverge-compose-"));
-  redis = await startRedis();
-  const [apiserverPort, apiPort] = await Promise.all([freePort(), freePort()]);
-  local.set("redis://redis:6379", redis.url);
+  const [redisPort, apiserverPort, apiPort] = await Promise.all([
+    freePort(),
+    freePort(),
+    freePort(),
+  ]);
+  local.set("@redis:6379", `@127.0.0.1:${redisPort}`);
+  local.set("port 6379", `port ${redisPort}\nbind 127.0.0.1`);
+  local.set("dir /data", `dir ${folder}`);
   local.set("/shared", folder);
   local.set("0.0.0.0", "127.0.0.1");
   local.set("6443", String(apiserverPort));
@@ -58,11 +111,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all(children.map((child) => ended(child)));
-  await redis.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
 test("the services' commands and environments, run as processes, reconcile an object", async () => {
+  const redisUrl = await startComposedRedis();
+  const withoutPassword = redisUrl.replace(/:[^:]+@/, "");
+  await expect(checkRedisUrl(withoutPassword)).rejects.toThrow("NOAUTH");
   await said(start("apiserver"), "API server listening");
   expect(await exitCode(start("crds"))).toBe(0);
   await said(start("api"), "api listening");
@@ -120,23 +175,62 @@ function start(name: string): ChildProcess {
   );
   const advertised = args.indexOf("--advertise-host");
   if (advertised !== -1) args[advertised + 1] = "127.0.0.1";
-  const environment = Object.fromEntries(
-    Object.entries(service.environment ?? {}).map(([key, value]) => [
-      key,
-      key === "KONVERGE_TOKEN" ? TOKEN : here(value),
-    ]),
-  );
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(
     process.execPath,
     ["--conditions=@konverge/source", "apps/cli/src/main.ts", ...args],
     {
-      env: { PATH, HOME, ...environment },
+      env: { PATH, HOME, ...environmentOf(service) },
       stdio: ["ignore", "pipe", "pipe"],
     },
   );
   children.push(child);
   return child;
+}
+
+/** Runs the command of the service `redis` and returns its URL when it responds. */
+async function startComposedRedis(): Promise<string> {
+  const { redis, api } = compose.services;
+  const server = findRedisServer();
+  if (redis === undefined || server === undefined) throw new Error("no Redis to start");
+  const [program = "", ...args] = redis.command.map((word) =>
+    // Compose replaces `$$` by `$`.
+    here(word).replaceAll("$$", "$").replace("exec redis-server", `exec ${server.path}`),
+  );
+  const { PATH = "" } = process.env;
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: {
+      PATH,
+      ...defined({ LD_LIBRARY_PATH: server.libraryPath }),
+      ...environmentOf(redis),
+    },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  children.push(child);
+  const guardian = guard({ pids: child.pid === undefined ? [] : [child.pid] });
+  child.once("close", () => guardian.release());
+  const url = here(interpolated(api?.environment?.["KONVERGE_REDIS_URL"] ?? ""));
+  const checked = await until("Redis accepts the password", () =>
+    checkRedisUrl(url).catch(() => undefined),
+  );
+  expect(checked.evicts).toBe(false);
+  return url;
+}
+
+function environmentOf({ environment = {} }: Service): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(environment).map(([key, value]) => [key, here(interpolated(value))]),
+  );
+}
+
+/** Inserts the user's variables: `${NAME}` and `${NAME:?message}`. */
+function interpolated(text: string): string {
+  return text.replaceAll(/\$\{(\w+)(?::\?[^}]*)?\}/g, (_, name: string) => {
+    const value = VARIABLES[name];
+    if (value === undefined) throw new Error(`docker-compose.yml does not document ${name}`);
+    return value;
+  });
 }
 
 function here(text: string): string {
