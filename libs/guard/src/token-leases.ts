@@ -4,12 +4,20 @@ interface ShelvedLease {
   readonly fromMs: number;
   readonly untilMs: number;
   readonly generation: number;
+  /** True if the tokens are of the worker's turn, not of a request for critical calls. */
+  readonly isTurn: boolean;
+}
+
+export interface TakenTokens {
+  readonly generation: number;
+  /** The tokens among them that are of the worker's turn. */
+  readonly ofTurn: number;
 }
 
 export interface TokenLeases {
   put(lease: ShelvedLease): void;
   /** Takes `cost` tokens that are usable now, all of one generation, or none. */
-  take(cost: number, nowMs: number): { readonly generation: number } | undefined;
+  take(cost: number, nowMs: number): TakenTokens | undefined;
   /** Tokens that are usable now or will be. */
   left(nowMs: number): number;
   /** Time at which the next promised tokens become usable or the next tokens expire; undefined without tokens. */
@@ -37,12 +45,14 @@ export function createTokenLeases(): TokenLeases {
       const now = leases.filter((lease) => usable(lease, nowMs));
       if (now.reduce((sum, { tokens }) => sum + tokens, 0) < cost) return undefined;
       let open = cost;
+      let ofTurn = 0;
       for (const lease of now) {
         const taken = Math.min(open, lease.tokens);
         lease.tokens -= taken;
         open -= taken;
+        if (lease.isTurn) ofTurn += taken;
       }
-      return { generation: now[0]?.generation ?? 0 };
+      return { generation: now[0]?.generation ?? 0, ofTurn };
     },
     left(nowMs) {
       drop(nowMs);

@@ -21,10 +21,12 @@ import { PROBE_DEADLINE_MS } from "./prober.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
 import type { StoreAnswer } from "./scripts/admit.ts";
 import { createTokenDemand, type TokenDemand } from "./token-demand.ts";
-import { createTokenLeases } from "./token-leases.ts";
+import { createTokenLeases, type TakenTokens } from "./token-leases.ts";
 import type { TokenPool, TokenPoolOptions } from "./token-pool-options.ts";
-import { createWaitingLine, waitInLine } from "./waiting-line.ts";
+import { createWaitingLine, waitInLine, type Waiter } from "./waiting-line.ts";
 
+/** Most tokens of turns that are requested again after critical calls used them. */
+const MAX_BORROWED = 16;
 /** Longest time that results wait for the next token request, in ms. */
 const FLUSH_MS = 250;
 /** Consecutive failures that are reported immediately. */
@@ -82,6 +84,8 @@ class ProcessTokenPool implements TokenPool {
   #inFlight = 0;
   #asking = false;
   readonly #schedule = createAskSchedule();
+  /** Tokens of turns that critical calls used. They are requested again as critical, or other calls would starve. */
+  #borrowed = 0;
   /** End of the last call, in ms of the clock. */
   #lastEndMs = -Infinity;
   /** True if calls of the fleet failed lately. */
@@ -146,7 +150,7 @@ class ProcessTokenPool implements TokenPool {
       const cost = costOf(call, this.#options.limits);
       this.#checkRedis();
       const isFree = this.#line.size === 0 && this.#mayBegin(call, nowMs);
-      const taken = isFree ? this.#leases.take(cost, nowMs) : undefined;
+      const taken = isFree ? this.#takeTokens(call, cost, nowMs) : undefined;
       if (taken === undefined) {
         if (this.#line.size === 0) this.#noteReturn(nowMs);
         const waiter = { call, cost, sinceMs: nowMs, resolve, reject };
@@ -171,6 +175,7 @@ class ProcessTokenPool implements TokenPool {
     this.#leases.clear();
     this.#demand.reset();
     this.#schedule.reset();
+    this.#borrowed = 0;
     if (update.mode === "closed") this.#pump();
     else this.#rejectWaiting((call) => update.mode === "halfOpen" && this.#breaker.mayProbe(call));
   }
@@ -258,7 +263,8 @@ class ProcessTokenPool implements TokenPool {
     if (this.#breaker.mode === "closed" && !this.#hasRoom(first?.call, nowMs)) return;
     const asks =
       first === undefined ? this.#demand.isRunningLow(nowMs) : this.#demand.isLacking(nowMs);
-    const askMs = this.#schedule.nextMs(this.#line.demand(nowMs)?.rank ?? TOKEN_RANK.resync);
+    const rank = this.#mayReturn(first) ? TOKEN_RANK.critical : this.#line.demand(nowMs)?.rank;
+    const askMs = this.#schedule.nextMs(rank ?? TOKEN_RANK.resync);
     if (asks && nowMs >= askMs) return void this.#ask();
     const times = [asks ? askMs : undefined];
     // The timer fires when promised tokens are due, when tokens expire, and when a call ages.
@@ -284,11 +290,26 @@ class ProcessTokenPool implements TokenPool {
     for (;;) {
       const next = this.#line.first(nowMs);
       if (next === undefined || !this.#mayBegin(next.call, nowMs)) return;
-      const taken = this.#leases.take(next.cost, nowMs);
+      const taken = this.#takeTokens(next.call, next.cost, nowMs);
       if (taken === undefined) return;
       this.#line.remove(next);
       next.resolve(this.#permit(next.call, { ...taken, waitedMs: nowMs - next.sinceMs }));
     }
+  }
+
+  #takeTokens(call: GateCall, cost: number, nowMs: number): TakenTokens | undefined {
+    const taken = this.#leases.take(cost, nowMs);
+    if (taken === undefined) return undefined;
+    const change = call.priority === "critical" ? taken.ofTurn : taken.ofTurn - cost;
+    this.#borrowed = Math.min(MAX_BORROWED, Math.max(0, this.#borrowed + change));
+    return taken;
+  }
+
+  /** Returns true if the first waiting call can have the tokens that critical calls used. */
+  #mayReturn(first: Waiter | undefined): boolean {
+    return (
+      first !== undefined && first.call.priority !== "critical" && this.#borrowed >= first.cost
+    );
   }
 
   #wake(ms: number): void {
@@ -375,7 +396,10 @@ class ProcessTokenPool implements TokenPool {
       const probe = mayProbe ? `${this.#options.workerId}/${++this.#tickets}` : "";
       return { want: 0, need: 0, rank: TOKEN_RANK.ordinary, turn: "none", probe };
     }
-    return { ...this.#demand.compose(nowMs), probe: "" };
+    const demand = { ...this.#demand.compose(nowMs), probe: "" };
+    const isReturn = this.#mayReturn(first) && this.#leases.left(nowMs) < (first?.cost ?? 0);
+    if (!isReturn) return demand;
+    return { ...demand, want: this.#borrowed, rank: TOKEN_RANK.critical, turn: "none" };
   }
 
   #restore({ ok, failed, trailing, slow, throttled, late, retryAfterUs }: AdmitRequest): void {
@@ -384,7 +408,7 @@ class ProcessTokenPool implements TokenPool {
     this.#tally.restore({ generation, ok, failed, trailing, slow, throttled, late, retryAfterMs });
   }
 
-  #take(answer: FleetAnswer, { want, rank }: AdmitRequest, sentMs: number): void {
+  #take(answer: FleetAnswer, { want, rank, turn }: AdmitRequest, sentMs: number): void {
     const nowMs = this.#options.clock();
     const waitMs = answer.waitUs / 1_000;
     this.#answered = { atUs: answer.atUs, sentMs };
@@ -410,7 +434,13 @@ class ProcessTokenPool implements TokenPool {
     this.#schedule.noteAnswer(rank, nowMs + againMs * jitter);
     if (answer.granted === 0) return;
     const untilMs = sentMs + waitMs + answer.ttlMs;
-    this.#leases.put({ tokens: answer.granted, fromMs: nowMs + waitMs, untilMs, generation });
+    this.#leases.put({
+      tokens: answer.granted,
+      fromMs: nowMs + waitMs,
+      untilMs,
+      generation,
+      isTurn: turn !== "none" && rank !== TOKEN_RANK.critical,
+    });
     this.#noteDelay(nowMs - sentMs, answer.ttlMs);
   }
 
