@@ -212,7 +212,7 @@ describe.each(testServers())("history on $name", (target) => {
     });
     expect(record).toMatchObject({
       outcome: "rejected",
-      error: { code: "kube_api", reason: "Conflict" },
+      error: { code: "field_conflict" },
       conflicts: [{ competingWriters: [{ manager: "konverge-test", paths: ["spec.size"] }] }],
     });
     expect(record.waits.backoffMs).toBeGreaterThanOrEqual(15_000);
