@@ -118,7 +118,8 @@ test("a key that was lost twice in a row runs alone in its process", async () =>
   await queue.request(keyOf("a"), http);
   await until("another key runs", () => worker.started.length === 1);
   const { keyHash } = queueNames(harness.prefix, CLUSTER, CONTROLLER);
-  await harness.redis.hset(keyHash(formatKey(keyOf("suspect"))), "lost", 2);
+  const hash = keyHash(formatKey(keyOf("suspect")));
+  await harness.redis.hset(hash, "lost", 2);
   await queue.request(keyOf("suspect"), http);
   await until(
     "the suspect has begun",
@@ -127,10 +128,13 @@ test("a key that was lost twice in a row runs alone in its process", async () =>
   await queue.request(keyOf("b"), http);
   await until("the next has begun", async () => (await queue.getKey(keyOf("b")))?.epoch === 1);
   expect(worker.started.map(({ key }) => key.name)).toEqual(["a"]);
+  // If the worker crashed now, it would not be because of the suspect.
+  expect(await harness.redis.hget(hash, "turn")).toBe(null);
   held.release();
   await expectNothingLeft(harness, queue);
   expect(worker.started.map(({ key }) => key.name)).toEqual(["a", "suspect", "b"]);
   expect(await queue.getKey(keyOf("suspect"))).toMatchObject({ lastOutcome: "done" });
+  expect(await harness.redis.hget(hash, "turn")).toBe("1");
 });
 
 test("P8: a worker that was frozen longer than its lease is aborted and fenced", async () => {

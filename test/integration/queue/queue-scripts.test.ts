@@ -402,6 +402,7 @@ describe("an epoch that never ended, as the third in a row", () => {
       const answer = await begin(`o${nth}`, 1, 3);
       // The second one backs off first.
       if (answer?.[0] === "backoff") await begin(`p${nth}`, 1, 3);
+      if (nth === 3) await harness.redis.hset(hash, "turn", nth);
       await leaseIsOver();
       if (nth === 3 && during !== undefined) await request(during);
     }
@@ -427,6 +428,19 @@ describe("an epoch that never ended, as the third in a row", () => {
       expect(await fields("dead", "lost")).toEqual([null, "2"]);
     },
   );
+});
+
+test("an epoch of a suspect that never had its turn is not counted", async () => {
+  await request();
+  await harness.redis.hset(hash, "lost", 2, "turn", 7, "epoch", 7);
+  await begin("o1", 1, 3);
+  await leaseIsOver();
+  expect((await begin("o2", 1, 3))?.[0]).toBe("backoff");
+  expect(await fields("lost", "dead", "epoch")).toEqual(["2", null, "8"]);
+  await begin("o3", 1, 3);
+  await harness.redis.hset(hash, "turn", 9);
+  await leaseIsOver();
+  expect(await begin("o4", 1, 3)).toEqual(["dead", 3]);
 });
 
 describe("end", () => {

@@ -4,6 +4,7 @@ import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, EndCall } from "./attempt-store.ts";
 import { textsOf } from "./attempt-texts.ts";
 import { BackgroundCalls } from "./background-calls.ts";
+import { SUSPECT_FROM } from "../scripts/begin-attempt.ts";
 import type { Begun, RunningAttempt } from "../scripts/begun.ts";
 import type { Ended } from "../scripts/end.ts";
 import { createBeginAhead, type BeginAhead, type BegunAhead } from "./begin-ahead.ts";
@@ -24,8 +25,6 @@ const BUSY_JITTER_MS = 50;
 const AHEAD_BELOW = 2;
 /** 48 bits of a UUID: two workers of a key must not share a nonce. */
 const NONCE_CHARS = 13;
-/** Consecutive lost attempts from which a key runs alone in its process. */
-const LOST_BEFORE_QUARANTINE = 2;
 /** Delay before an end that Redis rejected is sent again, in ms. */
 const END_RETRY_MS = 500;
 
@@ -211,7 +210,7 @@ export class JobRunner {
     );
     this.#options.onBegan();
     const lease = leaseOf(start, held.controller.signal, () => keeper.check(held));
-    const end = await this.#handle(lease, begun.lostInARow >= LOST_BEFORE_QUARANTINE);
+    const end = await this.#handle(lease, begun.lostInARow >= SUSPECT_FROM);
     keeper.release(held);
 
     const plan = planEnd(end.outcome, begun, this.#options.plan);
@@ -278,6 +277,7 @@ export class JobRunner {
     const { work } = this.#options;
     const turn = this.#quarantine.enter(isSuspect, lease.signal);
     if (turn !== undefined) await turn;
+    if (isSuspect) await this.#noteTurn(lease);
     try {
       return await work.handle(lease);
     } catch (error) {
@@ -288,6 +288,19 @@ export class JobRunner {
     } finally {
       this.#quarantine.leave(isSuspect);
     }
+  }
+
+  /** Marks the turn of a suspect in Redis: from now on, a crash counts. Ends with the lease if Redis does not answer. */
+  async #noteTurn({ id, epoch, signal }: AttemptLease): Promise<void> {
+    const { redis, names } = this.#options;
+    const noted = redis.hset(names.keyHash(id), "turn", epoch);
+    this.#background.add(noted);
+    const { promise: aborted, resolve } = Promise.withResolvers<void>();
+    const onAbort = () => resolve();
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) resolve();
+    await Promise.race([noted.catch(() => undefined), aborted]);
+    signal.removeEventListener("abort", onAbort);
   }
 
   #reportClosed(lease: AttemptLease, end: AttemptEnd, plan: EndPlan, ended: Ended): void {

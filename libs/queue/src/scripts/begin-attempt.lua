@@ -73,9 +73,11 @@ local function begin(key, owner)
     local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
     if leftMs > 0 then return { 'busy', leftMs } end
     failures = string.format('%d', int(failures) + 1)
-    lost = lostInARow + 1
+    -- A suspect that still waited for its turn did not crash its worker.
+    local hadTurn = lostInARow < SUSPECT_FROM or redis.call('HGET', key, 'turn') == h[5]
+    lost = hadTurn and lostInARow + 1 or lostInARow
     lostInARow = lost
-    local isLast = lost >= maxLost
+    local isLast = hadTurn and lost >= maxLost
     local entry = recordLost(key, h[5], covered, isLast and LOST_CODE or '', isLast and string.format(LOST_MESSAGE, lost) or '')
     redis.call('HSET', key, 'owner', '', 'outcome', 'lost', 'failures', failures, 'lost', lost)
     if redis.call('HGET', aborts, memberOf(key)) == h[5] then
@@ -88,9 +90,9 @@ local function begin(key, owner)
       return { 'dead', lost }
     elseif isLast then
       -- A user requested the key again, so it runs alone.
-      failures, lostInARow = '0', 2
-      redis.call('HSET', key, 'lost', '2')
-    elseif lost >= 2 then
+      failures, lostInARow = '0', SUSPECT_FROM
+      redis.call('HSET', key, 'lost', SUSPECT_FROM)
+    elseif lost >= SUSPECT_FROM then
       redis.call('HSET', key, 'hold', 'backoff')
       redis.call('ZADD', ageing, 'NX', now, memberOf(key))
       return { 'backoff', failures, nowText, lost }

@@ -3,6 +3,9 @@ import { askPart } from "./ask.ts";
 import { deadLetterPart } from "./dead-letter.ts";
 import { isPausedPart } from "./is-paused.ts";
 
+/** Attempts lost in a row from which the key is a suspect: it runs alone in its process. */
+export const SUSPECT_FROM = 2;
+
 /**
  * `begin(key, owner)` takes the lease of one attempt and `settle()` ends the call. Needs the keys `fair`, `ageing`, `pauses`,
  * `parked`, `aborts` and `dead`, and the arguments `leaseMs`, `worker`, `kept` (attempts per key), `retentionMs` and `maxLost`.
@@ -23,12 +26,16 @@ import { isPausedPart } from "./is-paused.ts";
  * made), floor or "-", revision, a line each; then the triggers. Numbers are kept as texts where they are only passed
  * on: Redis takes longer to write a number of Lua's than to do anything else here.
  *
+ * The attempt of a suspect counts as lost only if its epoch is in the field `turn`: it did not wait for its turn when its
+ * worker died.
+ *
  * The same owner twice gets the same answer, since a lost connection repeats the call.
  */
 export const beginAttemptPart: LuaPart = {
   lua: readLua(new URL("begin-attempt.lua", import.meta.url)),
   include: [askPart, isPausedPart, deadLetterPart],
   constants: {
+    SUSPECT_FROM,
     LOST_CODE: "lost",
     LOST_MESSAGE: "%d attempts in a row never ended: their workers crashed or stopped responding",
   },
