@@ -295,6 +295,14 @@ describe("begin", () => {
     expect(await fields("epoch")).toEqual(["1"]);
   });
 
+  test("a suspect stays one in a repeated answer", async () => {
+    await request();
+    await harness.redis.hset(hash, "lost", 2);
+    const first = await begin("o1");
+    expect(first).toMatchObject(["run", { lostInARow: 2 }]);
+    expect(await begin("o1")).toEqual(first);
+  });
+
   test("an epoch that never ended is recorded and counted as lost; from the second on, the key backs off", async () => {
     await request({ trigger: '{"n":1}' });
     await begin("o1", 1);

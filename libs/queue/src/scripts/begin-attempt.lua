@@ -67,8 +67,9 @@ local function begin(key, owner)
   if open then
     if h[1] == owner then
       local past = redis.call('HMGET', key, 'run', 'runTrace')
-      return { 'run', h[5] .. ' ' .. h[6] .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. covered, past[1],
-        traceOf(past[2], int(h[4])) }
+      local counters = h[5] .. ' ' .. h[6] .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. covered
+      if lostInARow > 0 then counters = counters .. ' 0 ' .. lostInARow end
+      return { 'run', counters, past[1], traceOf(past[2], int(h[4])) }
     end
     local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
     if leftMs > 0 then return { 'busy', leftMs } end
