@@ -287,8 +287,11 @@ describe("claim", () => {
     expect((await run())["died"]).toBe("1");
     expect(answer[4]?.[0]).toBe("s");
     expect(answer[5]).toHaveLength(1);
-    await leave(2, "waiting");
+    await leave(2, "blocked");
     await claim(3, "z");
+    expect((await run())["died"]).toBe("1");
+    await leave(3, "waiting");
+    await claim(4, "z");
     expect((await run())["died"]).toBe("");
   });
 

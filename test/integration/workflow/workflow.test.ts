@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { TerminalError } from "@konverge/core";
+import { KonvergeError, TerminalError } from "@konverge/core";
 import { defineWorkflow, StepFailedError, type AnyWorkflow } from "@konverge/workflow";
 import { startRedisCluster } from "../redis/redis-cluster-fixture.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
@@ -229,6 +229,28 @@ test("a failed run undoes its steps in reverse order, each once, and reports its
     "undo:disk",
     "undo:network",
   ]);
+});
+
+test("a cancellation during the backoff of an uncounted attempt undoes the step, which may have acted", async () => {
+  const undone: string[] = [];
+  const workflow = defineWorkflow("uncounted", { version: 1 }, async (w) => {
+    await w.step(
+      "make",
+      async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        throw new KonvergeError("kube_unreachable", "the response was lost", {
+          retryAfterMs: 3_600_000,
+        });
+      },
+      { undo: () => void undone.push("make") },
+    );
+  });
+  const runs = work(workflow);
+  const { id } = await runs.start(workflow, undefined);
+  await inStatus(runs, workflow, id, "waiting");
+  await runs.cancel({ workflow: "uncounted", id }, { by: "ann" });
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "cancelled" });
+  expect(undone).toEqual(["make"]);
 });
 
 test("a cancellation aborts the running body, lets the function clean up, and undoes the steps", async () => {

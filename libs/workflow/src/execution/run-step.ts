@@ -113,7 +113,9 @@ class StepRun {
   async #throwCancel(): Promise<StepRecord | undefined> {
     if (this.#kind === "undo") return undefined;
     // A lost execution of this run may have begun the body.
-    const attempts = this.#attempts + (this.#journal.held.died ? 1 : 0);
+    const counted = this.#attempts + (this.#journal.held.died ? 1 : 0);
+    // Uncounted attempts may have acted, too: the step is then undone.
+    const attempts = Math.max(counted, this.#mayHaveActed ? 1 : 0);
     return await this.#journal.throwCancel(this.#key, this.#kind, { attempts });
   }
 

@@ -1,5 +1,5 @@
 local h = redis.call('HMGET', run, 'status', 'lease', 'owner', 'after', 'parentWorkflow', 'parent', 'next', 'failing',
-  'createdAt', 'notify')
+  'createdAt', 'notify', 'died')
 local status, heldLease, after = h[1], tonumber(h[2]), h[4] or ''
 if not status then return { 'missing' } end
 if ended(status) then return { 'ended', h[5], h[6], h[7] or '', h[10] or '' } end
@@ -20,7 +20,9 @@ end
 redis.call('HSETNX', run, 'startedAt', int(now))
 local taken = h[8] and 'compensating' or 'running'
 move(statuses, id, status, taken, h[9])
+-- A worker whose code does not fit blocks the run without running a step.
+local died = status == 'running' or (status == 'blocked' and h[11] == '1')
 redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
-  'waitingUntil', '', 'died', status == 'running' and '1' or '')
+  'waitingUntil', '', 'died', died and '1' or '')
 return { 'held', epoch, int(now), redis.call('HGETALL', run), redis.call('HGETALL', steps),
   redis.call('LRANGE', signals, 0, -1) }
