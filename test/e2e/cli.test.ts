@@ -17,7 +17,7 @@ import { until } from "../support/until.ts";
 
 const REDIS_URL = process.env["REDIS_URL"] ?? "";
 const PREFIX = `test-cli-${process.pid}`;
-const TOKEN = "a-token-of-the-test";
+const TOKEN = "a-token-of-the-test-0123456789abcdef";
 const CONFIG = "apps/examples/src/node-pool.config.ts";
 const BLUE = ["node-pool", "blue", "-n", "default"];
 const WHY = ["--reason", "a test", "--by", "ada"];
@@ -290,7 +290,7 @@ test("enqueues once per idempotency key and rejects another body", async () => {
 test("exits with 7 for an invalid token and 6 without a server, without printing the token", async () => {
   const wrong = await run(["worker", "list"], {
     ...remote(),
-    KONVERGE_TOKEN: "not-that-one-at-all",
+    KONVERGE_TOKEN: "not-that-one-at-all-0123456789abcdef",
   });
   expect(wrong).toMatchObject({ code: 7, stdout: "" });
   expect(wrong.stderr).not.toContain("not-that-one");

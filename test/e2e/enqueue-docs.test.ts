@@ -21,7 +21,7 @@ import { until } from "../support/until.ts";
 
 const queues = useQueues();
 const run = promisify(execFile);
-const TOKEN = "the-token-of-the-configuration";
+const TOKEN = "the-token-of-the-configuration-0123456789";
 const PAGE = readFileSync("docs/enqueue.md", "utf8");
 let server: EmbeddedServer;
 let api: RunningApi;

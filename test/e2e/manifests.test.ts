@@ -317,7 +317,7 @@ test("the printed API responds to a kubelet's probes and KEDA's trigger", async 
     kind === "Deployment" && metadata.name === "konverge-api";
   const folder = await mkdtemp(join(tmpdir(), "konverge-api-"));
   onTestFinished(() => rm(folder, { recursive: true }));
-  const token = "a-token-of-the-tests-0123456789";
+  const token = "a-token-of-the-tests-0123456789abcdef";
   const deployment = printed.find(isApi) as Deployment;
   const api = runContainer(deployment, { redisUrl: redis.url, folder, token });
   onTestFinished(async () => void (await api.stop()));

@@ -8,7 +8,7 @@ const FOREIGN = {
   KONVERGE_KUBECONFIG: "/dev/null/none",
   KONVERGE_REDIS_URL_FILE: "/dev/null/none",
   KONVERGE_ROLE: "watch",
-  KONVERGE_TOKEN: "a token of another installation",
+  KONVERGE_TOKEN: "the token of another installation",
 };
 
 interface RunningDemo<Document> {

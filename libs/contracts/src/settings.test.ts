@@ -65,9 +65,10 @@ test("reads secrets from a file or from the environment, but not from both", () 
   const folder = mkdtempSync(join(tmpdir(), "konverge-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, "token");
-  writeFileSync(path, "0123456789abcdef\n");
-  expect(readSettings({ env: { KONVERGE_TOKEN_FILE: path } }).token).toBe("0123456789abcdef");
-  const both = { KONVERGE_TOKEN: "fedcba9876543210", KONVERGE_TOKEN_FILE: path };
+  const token = "0123456789abcdef".repeat(2);
+  writeFileSync(path, `${token}\n`);
+  expect(readSettings({ env: { KONVERGE_TOKEN_FILE: path } }).token).toBe(token);
+  const both = { KONVERGE_TOKEN: "fedcba9876543210".repeat(2), KONVERGE_TOKEN_FILE: path };
   expect(issuesOf(() => readSettings({ env: both }))).toEqual([
     "KONVERGE_TOKEN and KONVERGE_TOKEN_FILE are both set; unset one",
   ]);
@@ -79,6 +80,12 @@ test("reads secrets from a file or from the environment, but not from both", () 
 test("P12: does not quote an invalid secret", () => {
   const issues = issuesOf(() => readSettings({ env: { KONVERGE_TOKEN: "short-canary" } }));
   expect(issues.join()).not.toContain("short-canary");
+});
+
+test("requires a token of 32 characters, which are 128 random bits in hexadecimal", () => {
+  const read = (length: number) => readSettings({ env: { KONVERGE_TOKEN: "a".repeat(length) } });
+  expect(issuesOf(() => read(31))).toEqual(["KONVERGE_TOKEN: must have at least 32 characters"]);
+  expect(read(32).token).toHaveLength(32);
 });
 
 test("every setting has an environment variable and a description", () => {

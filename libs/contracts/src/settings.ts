@@ -196,7 +196,7 @@ export const settingsSchema = z.strictObject({
     ),
   token: z
     .string()
-    .min(16, "must have at least 16 characters")
+    .min(32, "must have at least 32 characters")
     .optional()
     .meta(
       meta(

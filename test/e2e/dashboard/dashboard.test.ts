@@ -182,7 +182,9 @@ test("works below a base path that a proxy strips", async (context) => {
 
 test("shows a login form with tokens, and no action buttons to viewers", async (context) => {
   const { page, troubles } = await open(context);
-  const { url, access, queue } = await startOwnApi(harness, { KONVERGE_TOKEN: "0123456789abcdef" });
+  const { url, access, queue } = await startOwnApi(harness, {
+    KONVERGE_TOKEN: "0123456789abcdef".repeat(2),
+  });
   await queue.request(keyOf("blue"), BY_TEST);
   const create = async (role: "viewer" | "operator") =>
     (await access.tokens.create({ name: `${role}-1`, role, scope: {} }, "test")).token;

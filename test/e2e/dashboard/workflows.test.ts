@@ -150,7 +150,7 @@ test("finds objects and runs by search, and shows actions on a run in the live t
 test("renders recorded values as text, and shows no action buttons to viewers", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs, access } = await stageRuns(harness, {
-    env: { KONVERGE_TOKEN: "0123456789abcdef" },
+    env: { KONVERGE_TOKEN: "0123456789abcdef".repeat(2) },
   });
   const canary = `<img src=x onerror="window.hacked='yes'"><script>window.hacked='yes'<\u002fscript>`;
   const id = `team/"><svg-onload="window.hacked='yes'">`;

@@ -10,7 +10,7 @@ import { createControllerRegistry } from "@konverge/queue";
 import { expect, onTestFinished, test } from "vitest";
 import { useQueues, workOn } from "../queue/queue-harness.ts";
 
-const TOKEN = "a-token-of-the-test";
+const TOKEN = "a-token-of-the-test-0123456789abcdef";
 const harness = useQueues();
 
 /** An API with a worker, and a client for the test itself. */

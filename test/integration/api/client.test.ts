@@ -8,7 +8,7 @@ import { announce } from "../queue/announce.ts";
 import { keyOf, useQueues, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-const TOKEN = "a-token-of-the-test";
+const TOKEN = "a-token-of-the-test-0123456789abcdef";
 const harness = useQueues();
 let api: RunningApi;
 let client: Client;

@@ -50,7 +50,7 @@ test("names ClusterRoles after the namespace", () => {
 test("P12: omits the Redis URL from manifests and values", () => {
   const given = options({
     redisUrl: "redis://:hunter2@redis:6379",
-    token: "hunter2-hunter2-hunter2",
+    token: "hunter2-hunter2-hunter2-hunter2-hunter2",
   });
   expect(JSON.stringify([makeManifests(given), makeChartValues(given)])).not.toContain("hunter2");
 });
