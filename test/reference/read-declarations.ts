@@ -63,7 +63,7 @@ function membersOf(body: readonly string[]): readonly Member[] {
   const members: Member[] = [];
   let from: number | undefined;
   for (const [at, line] of body.entries()) {
-    const isDoc = /^ {2,3}(?:\/\*\*|\*)/.test(line);
+    const isDoc = /^ {2,3}(?:\/\*\*|\/\/|\*)/.test(line);
     if (from === undefined && !isDoc && /^ {2}\S/.test(line)) from = at;
     if (from === undefined || !/^ {2}\S.*;$/.test(line)) continue;
     const signature = body

@@ -41,10 +41,7 @@ export interface TestClusterOptions {
   readonly controllers?: readonly Controller[];
   /** The workflows that the worker executes, for controllers that start runs. */
   readonly workflows?: readonly AnyWorkflow[];
-  /**
-   * Default `embedded`. The CRDs and objects of a test stay on the server of a kubeconfig, so it should be one that is thrown
-   * away.
-   */
+  /** Default `embedded`. The CRDs and objects of a test stay on the server of a kubeconfig, so use a disposable one. */
   readonly server?: TestServer;
   /** Further resources whose CRDs are installed. */
   readonly resources?: readonly Resource[];

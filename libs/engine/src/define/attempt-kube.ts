@@ -13,7 +13,7 @@ export type StatusDraft<T> = T & {
 };
 
 /**
- * The API server as a handler sees it: each call is bound to the attempt, rate-limited and recorded. Reads return frozen
+ * The API server for a handler: each call is bound to the attempt, rate-limited and recorded. Reads return frozen
  * objects; only `mutate` changes one.
  */
 export interface AttemptKube {

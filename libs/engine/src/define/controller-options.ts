@@ -12,7 +12,7 @@ export type ConflictRetry = "inline" | "job" | "both";
 export interface WatchSource<T extends ApiObject = ApiObject> {
   /** The kind to watch. */
   readonly type: ResourceType<T>;
-  /** Which changes count (default: all). New and deleted objects always count. */
+  /** Selects the changes that count (default: all). New and deleted objects always count. */
   readonly predicate?: Predicate<T>;
   /** Returns the objects to reconcile when `object` changes. Also called with the previous state, so that no object is missed. */
   readonly map: (object: T) => readonly NamespacedName[];

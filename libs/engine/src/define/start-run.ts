@@ -37,7 +37,7 @@ export interface RunState<R = unknown> {
   readonly result?: R;
   /** The error of a run that has failed or was cancelled. */
   readonly error?: { readonly code: string; readonly message: string };
-  /** Why the run is blocked, with a suggested fix. */
+  /** Reason why the run is blocked, with a suggested fix. */
   readonly blockedReason?: string;
 }
 

@@ -11,7 +11,7 @@ export interface WaitForOptions {
    */
   readonly failFast?: Duration | "never";
   /**
-   * What happens if the spec of an object changes after the step that wrote it. `continue` (default) waits for the newer spec;
+   * Behavior if the spec of an object changes after the step that wrote it. `continue` (default) waits for the newer spec;
    * `fail` fails the wait with `superseded`.
    */
   readonly onNewSpec?: "continue" | "fail";
