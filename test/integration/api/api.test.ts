@@ -228,6 +228,8 @@ test.each([
 test.each([
   ["PUT", "/v1/reconciles", "GET, POST"],
   ["DELETE", "/v1/reconciles/x", "GET"],
+  // Not GET, although `/v1/reconciles/{id}` would match.
+  ["PUT", "/v1/reconciles/batch", "POST"],
   ["PATCH", "/v1/guards/default/rate", "PUT"],
   ["POST", "/livez", "GET"],
   ["POST", "/", "GET"],

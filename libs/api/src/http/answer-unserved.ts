@@ -9,7 +9,7 @@ const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 export function answerUnserved(app: Hono<ApiEnv>): NotFoundHandler<ApiEnv> {
   return (context) => {
     const { method, path } = context.req;
-    const allowed = METHODS.filter((other) => isServed(app, other, path));
+    const allowed = methodsOf(app, path);
     // The method has a route, but the route found nothing, such as a missing file.
     if (allowed.length === 0 || allowed.some((other) => other === method)) {
       const detail = `no route for ${method} ${path}`;
@@ -29,7 +29,16 @@ export function answerMethod(context: Context, allowed: readonly string[]): Resp
   return response;
 }
 
+/** Returns the methods of the path's own routes, or else of the routes whose parameters match it. */
+function methodsOf(app: Hono<ApiEnv>, path: string): readonly string[] {
+  const served = METHODS.map((method) => ({ method, paths: pathsOf(app, method, path) }));
+  const own = served.filter(({ paths }) => paths.includes(path));
+  const chosen = own.length > 0 ? own : served.filter(({ paths }) => paths.length > 0);
+  return chosen.map(({ method }) => method);
+}
+
 /** Middleware is registered for all methods, routes for one. */
-function isServed(app: Hono<ApiEnv>, method: string, path: string): boolean {
-  return app.router.match(method, path)[0].some(([[, route]]) => route.method === method);
+function pathsOf(app: Hono<ApiEnv>, method: string, path: string): readonly string[] {
+  const matches = app.router.match(method, path)[0].map(([[, route]]) => route);
+  return matches.filter((route) => route.method === method).map((route) => route.path);
 }
