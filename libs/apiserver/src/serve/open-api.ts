@@ -10,7 +10,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   runtime: "io.k8s.apimachinery.pkg.runtime",
   util: "io.k8s.apimachinery.pkg.util",
 };
-/** If this parameter is missing, kubectl does not rely on the validation of the server. */
+/** Without `fieldValidation` in the document, kubectl validates objects itself. */
 const PARAMETERS = ["dryRun", "fieldManager", "fieldValidation"].map((name) => ({
   name,
   in: "query",
