@@ -1,4 +1,4 @@
-import type { ApiObject } from "@konverge/core";
+import { KonvergeError, type ApiObject } from "@konverge/core";
 import { atLeast, MUST_READ, type MutateResult } from "@konverge/kube";
 import { expect, test } from "vitest";
 import { createWriteGroups, type TakenOutcome, type WaitingChange } from "./write-group.ts";
@@ -154,6 +154,26 @@ test("fails all changes if the call breaks off, and writes each alone after a re
     await company?.join(set("a"))(object());
     company?.dissolve(broken);
     expect((await outcomes[0])?.kind).toBe(kind);
+  }
+});
+
+test("does not repeat a change whose write may have taken effect, also if it is left out later", async () => {
+  const lost = new KonvergeError("kube_unreachable", "the connection broke");
+  const unchanged = { kind: "unchanged", tries: 1, lost: 0, beforeVersion: "5" } as const;
+  for (const end of ["dissolve", "settle"] as const) {
+    const { groups, wait, outcomes } = setUp();
+    let isOpen = true;
+    wait(set("b"), { isOpen: () => isOpen });
+    const company = groups.take("hot", { uid: "u", read: MUST_READ });
+    await company?.join(set("a"))(object());
+    isOpen = false;
+    await company?.join(set("a"))(object());
+    if (end === "dissolve") company?.dissolve({ error: lost });
+    else company?.settle({ ...unchanged, object: object() });
+    expect(await outcomes[0]).toMatchObject({
+      kind: "failed",
+      error: { code: "kube_unreachable" },
+    });
   }
 });
 

@@ -2,6 +2,8 @@ import {
   cloneJson,
   compareResourceVersions,
   diffMergePatch,
+  isKonvergeError,
+  KonvergeError,
   sleepMs,
   type ApiObject,
   type JsonObject,
@@ -87,11 +89,19 @@ export function createWriteGroups(clock: () => number = () => performance.now())
   };
 }
 
+/** A write without a response may have taken effect, and the change was left out when it was compared with the object. */
+const UNKNOWN = new KonvergeError(
+  "kube_unreachable",
+  "the connection broke during a write together with other changes; the result of the write is unknown",
+);
+
 interface Member {
   readonly change: WaitingChange;
   readonly settle: (outcome: TakenOutcome) => void;
   /** Its part of the last try; undefined if it was left out. */
   part: { readonly before: JsonObject; readonly patch: JsonObject | undefined } | undefined;
+  /** True if a try included it: a broken connection hides whether that try took effect. */
+  wasIn: boolean;
 }
 
 function createCompany(
@@ -102,7 +112,7 @@ function createCompany(
   const members = changes.map((change): Member => {
     const { promise, resolve } = Promise.withResolvers<TakenOutcome>();
     change.onTaken(promise);
-    return { change, settle: resolve, part: undefined };
+    return { change, settle: resolve, part: undefined, wasIn: false };
   });
   let own: Member["part"];
 
@@ -118,22 +128,22 @@ function createCompany(
       const untilMs = clock() + JOINING_MS;
       for (const member of members) {
         member.part = clock() < untilMs ? await tryOn(object, member.change) : undefined;
+        member.wasIn ||= member.part !== undefined;
       }
     },
     settle(result) {
-      for (const { part, settle } of members) {
-        settle(
-          part === undefined
-            ? { kind: "alone" }
-            : { kind: "written", result: partOf(result, part) },
-        );
+      for (const { part, wasIn, settle } of members) {
+        if (part !== undefined) settle({ kind: "written", result: partOf(result, part) });
+        else if (wasIn && result.kind === "unchanged") settle({ kind: "failed", error: UNKNOWN });
+        else settle({ kind: "alone" });
       }
       return own === undefined ? result : partOf(result, own);
     },
     dissolve(broken) {
-      for (const { part, settle } of members) {
-        // Without a part, it was not in the request.
-        const isKnown = broken === undefined || part === undefined;
+      const isUnknown = isKonvergeError(broken?.error) && broken.error.code === "kube_unreachable";
+      for (const { part, wasIn, settle } of members) {
+        // Without a part, it was not in the last request.
+        const isKnown = broken === undefined || (part === undefined && !(isUnknown && wasIn));
         settle(isKnown ? { kind: "alone" } : { kind: "failed", error: broken.error });
       }
     },

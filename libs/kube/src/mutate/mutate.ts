@@ -194,7 +194,12 @@ async function findApplied<T>(
   const found = await access.read().catch(() => undefined);
   if (found === undefined || textOf(found, "uid") !== textOf(read, "uid")) return undefined;
   const edited = makeDraft(found, subresource);
-  await change(edited.draft as unknown as T);
+  try {
+    await change(edited.draft as unknown as T);
+  } catch {
+    // The result of the write stays unknown.
+    return undefined;
+  }
   return patchOf(edited, subresource) === undefined ? found : undefined;
 }
 
