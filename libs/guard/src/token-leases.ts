@@ -1,3 +1,6 @@
+/** Most tokens of turns that are requested again after critical calls used them. */
+const MAX_BORROWED = 16;
+
 /** Tokens of one lease: usable from `fromMs` until before `untilMs`, on this process's monotonic clock. */
 interface ShelvedLease {
   tokens: number;
@@ -8,16 +11,16 @@ interface ShelvedLease {
   readonly isTurn: boolean;
 }
 
-export interface TakenTokens {
-  readonly generation: number;
-  /** The tokens among them that are of the worker's turn. */
-  readonly ofTurn: number;
-}
-
 export interface TokenLeases {
   put(lease: ShelvedLease): void;
   /** Takes `cost` tokens that are usable now, all of one generation, or none. */
-  take(cost: number, nowMs: number): TakenTokens | undefined;
+  take(
+    cost: number,
+    nowMs: number,
+    isCritical: boolean,
+  ): { readonly generation: number } | undefined;
+  /** Tokens of turns that critical calls used. They are requested again as critical, or other calls would starve. */
+  readonly borrowed: number;
   /** Tokens that are usable now or will be. */
   left(nowMs: number): number;
   /** Time at which the next promised tokens become usable or the next tokens expire; undefined without tokens. */
@@ -29,6 +32,7 @@ export interface TokenLeases {
 /** The tokens that this process holds. They expire; returning them would break the bound. */
 export function createTokenLeases(): TokenLeases {
   let leases: ShelvedLease[] = [];
+  let borrowed = 0;
   const usable = (lease: ShelvedLease, nowMs: number) =>
     lease.fromMs <= nowMs && nowMs < lease.untilMs && lease.tokens > 0;
   const drop = (nowMs: number) => {
@@ -40,7 +44,10 @@ export function createTokenLeases(): TokenLeases {
     put(lease) {
       leases.push({ ...lease });
     },
-    take(cost, nowMs) {
+    get borrowed() {
+      return borrowed;
+    },
+    take(cost, nowMs, isCritical) {
       drop(nowMs);
       const now = leases.filter((lease) => usable(lease, nowMs));
       if (now.reduce((sum, { tokens }) => sum + tokens, 0) < cost) return undefined;
@@ -52,7 +59,9 @@ export function createTokenLeases(): TokenLeases {
         open -= taken;
         if (lease.isTurn) ofTurn += taken;
       }
-      return { generation: now[0]?.generation ?? 0, ofTurn };
+      const change = isCritical ? ofTurn : ofTurn - cost;
+      borrowed = Math.min(MAX_BORROWED, Math.max(0, borrowed + change));
+      return { generation: now[0]?.generation ?? 0 };
     },
     left(nowMs) {
       drop(nowMs);
@@ -65,6 +74,7 @@ export function createTokenLeases(): TokenLeases {
     },
     clear() {
       leases = [];
+      borrowed = 0;
     },
   };
 }

@@ -21,12 +21,10 @@ import { PROBE_DEADLINE_MS } from "./prober.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
 import type { StoreAnswer } from "./scripts/admit.ts";
 import { createTokenDemand, type TokenDemand } from "./token-demand.ts";
-import { createTokenLeases, type TakenTokens } from "./token-leases.ts";
+import { createTokenLeases } from "./token-leases.ts";
 import type { TokenPool, TokenPoolOptions } from "./token-pool-options.ts";
 import { createWaitingLine, waitInLine, type Waiter } from "./waiting-line.ts";
 
-/** Most tokens of turns that are requested again after critical calls used them. */
-const MAX_BORROWED = 16;
 /** Longest time that results wait for the next token request, in ms. */
 const FLUSH_MS = 250;
 /** Consecutive failures that are reported immediately. */
@@ -84,8 +82,6 @@ class ProcessTokenPool implements TokenPool {
   #inFlight = 0;
   #asking = false;
   readonly #schedule = createAskSchedule();
-  /** Tokens of turns that critical calls used. They are requested again as critical, or other calls would starve. */
-  #borrowed = 0;
   /** End of the last call, in ms of the clock. */
   #lastEndMs = -Infinity;
   /** True if calls of the fleet failed lately. */
@@ -175,7 +171,6 @@ class ProcessTokenPool implements TokenPool {
     this.#leases.clear();
     this.#demand.reset();
     this.#schedule.reset();
-    this.#borrowed = 0;
     if (update.mode === "closed") this.#pump();
     else this.#rejectWaiting((call) => update.mode === "halfOpen" && this.#breaker.mayProbe(call));
   }
@@ -297,18 +292,16 @@ class ProcessTokenPool implements TokenPool {
     }
   }
 
-  #takeTokens(call: GateCall, cost: number, nowMs: number): TakenTokens | undefined {
-    const taken = this.#leases.take(cost, nowMs);
-    if (taken === undefined) return undefined;
-    const change = call.priority === "critical" ? taken.ofTurn : taken.ofTurn - cost;
-    this.#borrowed = Math.min(MAX_BORROWED, Math.max(0, this.#borrowed + change));
-    return taken;
+  #takeTokens({ priority }: GateCall, cost: number, nowMs: number) {
+    return this.#leases.take(cost, nowMs, priority === "critical");
   }
 
   /** Returns true if the first waiting call can have the tokens that critical calls used. */
   #mayReturn(first: Waiter | undefined): boolean {
     return (
-      first !== undefined && first.call.priority !== "critical" && this.#borrowed >= first.cost
+      first !== undefined &&
+      first.call.priority !== "critical" &&
+      this.#leases.borrowed >= first.cost
     );
   }
 
@@ -399,7 +392,7 @@ class ProcessTokenPool implements TokenPool {
     const demand = { ...this.#demand.compose(nowMs), probe: "" };
     const isReturn = this.#mayReturn(first) && this.#leases.left(nowMs) < (first?.cost ?? 0);
     if (!isReturn) return demand;
-    return { ...demand, want: this.#borrowed, rank: TOKEN_RANK.critical, turn: "none" };
+    return { ...demand, want: this.#leases.borrowed, rank: TOKEN_RANK.critical, turn: "none" };
   }
 
   #restore({ ok, failed, trailing, slow, throttled, late, retryAfterUs }: AdmitRequest): void {
