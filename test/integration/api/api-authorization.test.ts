@@ -197,7 +197,7 @@ async function credentials(): Promise<Record<string, Credentials>> {
     callers[name] = { sent: { headers }, scope: {} };
   };
   callers["configured admin"] = { sent: { token: ADMIN_TOKEN }, role: "admin", scope: {} };
-  invalid("nobody", {});
+  invalid("no token", {});
   invalid("an expired token", { authorization: `Bearer ${expired}` });
   invalid("a revoked token", { authorization: `Bearer ${revoked}` });
   invalid("another secret", { authorization: `Bearer ${good.slice(0, -4)}AAAA` });

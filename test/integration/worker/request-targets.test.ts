@@ -121,7 +121,7 @@ test.each(Object.keys(LISTENERS))(
   "%s answers any request target without a server error",
   async (name) => {
     const url = new URL((await LISTENERS[name]?.()) ?? "");
-    // In a test, an exception that nobody catches fails the run; in a process, it ends the process.
+    // In a test, an uncaught exception fails the run; in a process, it ends the process.
     const uncaught: unknown[] = [];
     const note = (error: unknown) => uncaught.push(error);
     process.on("uncaughtException", note);
