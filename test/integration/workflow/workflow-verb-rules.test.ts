@@ -327,8 +327,7 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     expect(all).not.toContain(encoded);
   });
 
-  test("an eviction that a disruption budget forbids counts no attempt, and succeeds once allowed", async (context) => {
-    context.skip(server.name === "embedded API server", "the embedded API server has no evictions");
+  test("an eviction that a disruption budget forbids counts no attempt, and succeeds once allowed", async () => {
     const { name } = verbs;
     const labels = { label: name };
     await verbs.client.create(Pod, {
