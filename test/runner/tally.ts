@@ -3,13 +3,15 @@ export interface Verdict {
   readonly name: string;
   readonly state: "passed" | "failed" | "skipped";
   readonly reason?: string | undefined;
+  /** True if it passed only when its file ran again, alone. */
+  readonly unstable?: boolean;
 }
 
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** Each skipped test with its reason, and each skip that counts as a failure. */
+  /** Each skipped test with its reason, and each skip that counts as a failure; each unstable test. */
   readonly notes: readonly string[];
 }
 
@@ -23,7 +25,10 @@ export function tally(
 ): Tally {
   const count = { passed: 0, failed: 0, skipped: 0 };
   const notes: string[] = [];
-  for (const { name, state, reason } of verdicts) {
+  for (const { name, state, reason, unstable } of verdicts) {
+    if (unstable === true) {
+      notes.push(`UNSTABLE: ${name} failed, and passed when its file ran again; make it stable`);
+    }
     if (state !== "skipped") count[state] += 1;
     else if (reason !== undefined) {
       count.skipped += 1;
@@ -34,6 +39,21 @@ export function tally(
     }
   }
   return { ...count, notes };
+}
+
+/**
+ * Joins the verdicts of a file that failed with those of its second run.
+ * @param again empty if the file did not run to its end
+ */
+export function judge(first: readonly Verdict[], again: readonly Verdict[]): readonly Verdict[] {
+  if (again.length === 0 || again.some(({ state }) => state === "failed")) return first;
+  const failed = new Set(first.filter(({ state }) => state === "failed").map(({ name }) => name));
+  const named = again.map((verdict) =>
+    failed.delete(verdict.name) ? { ...verdict, unstable: true } : verdict,
+  );
+  // A file that did not load, or a hook that failed.
+  const lost = [...failed].map((name) => ({ name, state: "passed", unstable: true }) as const);
+  return [...named, ...lost];
 }
 
 /** Returns the closing line, which programs parse: `N passed, N failed` and, if there are any, `, N skipped`. */

@@ -1,6 +1,10 @@
+import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { createVitest, type TestModule } from "vitest/node";
-import type { Verdict } from "./tally.ts";
+import { createVitest, type TestModule, type TestSpecification, type Vitest } from "vitest/node";
+import { judge, type Verdict } from "./tally.ts";
+
+/** Most failed files that run again. More of them are not chance. */
+const MAX_REPEATED_FILES = 3;
 
 export interface Selection {
   /** Parts of file paths. Empty: every file. */
@@ -12,7 +16,8 @@ export interface Selection {
 }
 
 /**
- * Runs the selected tests in this process' vitest.
+ * Runs the selected tests in this process' vitest. Files with failures that use servers or processes run once more, one at a time and
+ * with the same seed: what passes then is unstable rather than failed.
  * @param prepare receives the names of the projects with files to run, before any test starts. Its changes to
  * `process.env` reach the tests
  */
@@ -30,10 +35,23 @@ export async function runVitest(
     const specifications = await vitest.globTestSpecifications([...files]);
     if (specifications.length === 0) return [];
     await prepare(new Set(specifications.map(({ project }) => project.name)));
+    process.env["KONVERGE_TEST_SEED"] ??= String(randomInt(2 ** 31));
     // The plain `start` would collect again, but it also sets up the reporters.
     const { testModules, unhandledErrors } = await vitest.start([...files]);
+    const verdicts = new Map<string, readonly Verdict[]>(
+      testModules.map((module) => [module.moduleId, verdictsOf(module)]),
+    );
+    const failed = testModules.filter((module) => hasFailed(verdicts.get(module.moduleId) ?? []));
+    const isRepeatable = failed.every(({ project }) => project.name !== "unit");
+    if (isRepeatable && failed.length <= MAX_REPEATED_FILES && unhandledErrors.length === 0) {
+      for (const { moduleId } of failed) {
+        const own = specifications.filter((specification) => specification.moduleId === moduleId);
+        const again = await runAgain(vitest, own);
+        verdicts.set(moduleId, judge(verdicts.get(moduleId) ?? [], again));
+      }
+    }
     return [
-      ...testModules.flatMap(verdictsOf),
+      ...[...verdicts.values()].flat(),
       ...unhandledErrors.map((error) => ({
         name: `error outside of any test: ${String(error)}`,
         state: "failed" as const,
@@ -42,6 +60,19 @@ export async function runVitest(
   } finally {
     await vitest.close();
   }
+}
+
+async function runAgain(
+  vitest: Vitest,
+  specifications: TestSpecification[],
+): Promise<readonly Verdict[]> {
+  console.log(`running again: ${specifications.map(({ moduleId }) => moduleId).join(", ")}`);
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+  return unhandledErrors.length > 0 ? [] : testModules.flatMap(verdictsOf);
+}
+
+function hasFailed(verdicts: readonly Verdict[]): boolean {
+  return verdicts.some(({ state }) => state === "failed");
 }
 
 function verdictsOf(module: TestModule): Verdict[] {

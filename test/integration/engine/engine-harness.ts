@@ -25,7 +25,7 @@ import { until } from "../../support/until.ts";
 
 /** Unique per file: files run in parallel and share the real server. */
 export const namespace = `engine-${process.pid}`;
-/** Short, so that the keys of a lost worker are soon taken over. */
+/** For tests that lose a lease. The leases of all others are long, because a busy machine may delay a renewal by seconds. */
 export const LEASE_MS = 1_000;
 
 export interface StartedEngine {
@@ -69,7 +69,7 @@ export interface EngineHarness {
 export function useEngines(
   target: TestServer,
   group: string,
-  { leaseMs = LEASE_MS }: { readonly leaseMs?: number } = {},
+  { leaseMs = 60_000 }: { readonly leaseMs?: number } = {},
 ): EngineHarness {
   const queues = useQueues();
   const engines = new Set<Engine>();
@@ -169,7 +169,8 @@ export function useEngines(
       metrics,
       installation: `${workerId}-${Date.now()}`,
       leaseNamespace: namespace,
-      election: { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 400 },
+      // A new leader would request every object again.
+      election: { leaseDurationMs: 60_000, renewDeadlineMs: 45_000, retryPeriodMs: 400 },
       ...engineOptions,
     });
     engines.add(engine);

@@ -5,7 +5,7 @@ import { until } from "../../support/until.ts";
 import { LEASE_MS, namespace, useEngines } from "./engine-harness.ts";
 
 describe.each(testServers())("the lease of an attempt, on $name", (target) => {
-  const engines = useEngines(target, "leases.test.konverge.dev");
+  const engines = useEngines(target, "leases.test.konverge.dev", { leaseMs: LEASE_MS });
 
   test("P8: a process that stood still for longer than its lease sends nothing more for the attempt", async () => {
     const { client, Widgets } = engines;

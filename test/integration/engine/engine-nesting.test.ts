@@ -50,7 +50,7 @@ function makeProgram(random: () => number): Program {
 }
 
 describe.each(testServers())("calls of mutate by user code on $name", (server) => {
-  const harness = useEngines(server, "nesting.test.konverge.dev", { leaseMs: 60_000 });
+  const harness = useEngines(server, "nesting.test.konverge.dev");
   const targetOf = (name: string): ResourceTarget<Widget> => ({
     type: harness.Widgets,
     namespace,

@@ -13,7 +13,7 @@ const CANARY = "canary-that-comes-late";
 const SECRET = { namespace, name: "stray-credentials" };
 
 describe.each(testServers())("what a handler does to its process, on $name", (target) => {
-  const harness = useEngines(target, "stray.test.konverge.dev");
+  const harness = useEngines(target, "stray.test.konverge.dev", { leaseMs: LEASE_MS });
   const start = useChildren();
 
   const startChild = async (options: Partial<EngineChildConfig> = {}) => {

@@ -21,7 +21,7 @@ function makeGate(): { readonly gate: Gate; readonly patches: string[] } {
 }
 
 describe.each(testServers())("the priority of calls in a lane on $name", (server) => {
-  const harness = useEngines(server, "urgency.test.konverge.dev", { leaseMs: 60_000 });
+  const harness = useEngines(server, "urgency.test.konverge.dev");
 
   test.each([
     { where: "the same process", engines: 1 },

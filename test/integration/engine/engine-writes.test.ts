@@ -11,7 +11,7 @@ import { until } from "../../support/until.ts";
 type ConfigMapObject = NonNullable<(typeof ConfigMap)["objectType"]>;
 
 describe.each(testServers())("writes of a handler on $name", (target) => {
-  const harness = useEngines(target, "writes.test.konverge.dev", { leaseMs: 60_000 });
+  const harness = useEngines(target, "writes.test.konverge.dev");
 
   /** Runs the function as a handler for a new object, and returns the record of the first attempt. */
   const attempt = async (

@@ -7,7 +7,7 @@ import { testServers } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 
 describe.each(testServers())("engine on $name", (target) => {
-  const engines = useEngines(target, "engine.test.konverge.dev", { leaseMs: 30_000 });
+  const engines = useEngines(target, "engine.test.konverge.dev");
 
   test("reconciles a change of the spec once; its own status write triggers nothing", async () => {
     const seen: string[] = [];

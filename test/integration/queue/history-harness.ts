@@ -26,7 +26,7 @@ export interface HistoryHarness {
 
 /** Engines with history on a server. Objects and Redis keys are deleted after each test. */
 export function useHistory(target: TestServer, group: string): HistoryHarness {
-  const engines = useEngines(target, group, { leaseMs: 30_000 });
+  const engines = useEngines(target, group);
   const started: StartedEngine[] = [];
   let serial = 0;
   let reader: HistoryReader | undefined;

@@ -74,7 +74,7 @@ test("worker and HTTP API work on a Redis Cluster with shards, and a node restar
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ controller: "widgets", namespace, name }),
     });
-  /** Retries on 503, which is not a fault: Redis may be slow for a moment. */
+  // The API answers 503 while Redis is slow, which is not a fault.
   const taken = (name: string) =>
     until(
       `${name} is taken`,
@@ -111,7 +111,7 @@ test("worker and HTTP API work on a Redis Cluster with shards, and a node restar
   expect(homes.reduce((sum, count) => sum + count, 0)).toBe(OBJECTS);
   expect(homes.filter((count) => count > 0).length).toBeGreaterThan(1);
   for (const path of ["/", "/jobs", "/v1/guards"]) {
-    expect((await fetch(`${api.url}${path}`)).status, path).toBe(200);
+    await until(`${path} answers`, async () => (await fetch(`${api.url}${path}`)).status === 200);
   }
 
   await redis.primaries[2]?.kill();

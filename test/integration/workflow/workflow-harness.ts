@@ -33,7 +33,7 @@ export function useWorkflows(): WorkflowHarness {
         const workflows = openWorkflows({
           redis: { url: queues.url },
           prefix: queues.prefix,
-          leaseMs: 2_000,
+          leaseMs: 20_000,
           onError: (error) => errors.push(error),
           ...options,
         });
