@@ -11,7 +11,7 @@ export interface ScheduleOptions<I> {
   readonly cron?: string;
   /** Interval instead of `cron`, counted from 1970 in UTC, so that all workers use the same times. At least 1 s. */
   readonly every?: Duration;
-  /** Time zone of `cron`, such as `Europe/Berlin`. Default UTC. A skipped time is an hour later; of a repeated one, the first counts. */
+  /** Time zone of `cron`, such as `Europe/Berlin`. Default UTC. A time that the clock skips is due right after the gap; of a repeated one, the first counts. */
   readonly timeZone?: string;
   /** The workflow to start. */
   readonly workflow: Workflow<I>;

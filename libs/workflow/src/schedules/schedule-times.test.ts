@@ -23,10 +23,10 @@ test("counts intervals from 1970", () => {
   expect(() => everyTimes(999)).toThrow("at least 1s");
 });
 
-test("delays a time skipped by the clock, and does not repeat a repeated one", () => {
+test("delays a time skipped by the clock to the end of the gap, and does not repeat a repeated one", () => {
   const times = cronTimes("30 2 * * *", "Europe/Berlin");
   expect(between(times, "2026-03-28T12:00:00Z", "2026-03-31T12:00:00Z")).toEqual([
-    "2026-03-29T01:30:00.000Z",
+    "2026-03-29T01:00:00.000Z",
     "2026-03-30T00:30:00.000Z",
     "2026-03-31T00:30:00.000Z",
   ]);

@@ -1,4 +1,5 @@
 import { CronExpressionParser } from "cron-parser";
+import { zoneClock } from "./zone-clock.ts";
 
 /** The times at which a schedule is due, in epoch ms. */
 export interface ScheduleTimes {
@@ -11,8 +12,6 @@ export interface ScheduleTimes {
 }
 
 const MIN_EVERY_MS = 1_000;
-/** Longest shift of a clock. */
-const SHIFT_MS = 2 * 3_600_000;
 
 /** @throws RangeError */
 export function everyTimes(everyMs: number): ScheduleTimes {
@@ -24,32 +23,57 @@ export function everyTimes(everyMs: number): ScheduleTimes {
   };
 }
 
-/** @throws Error for an invalid cron expression, RangeError for an invalid time zone */
+/**
+ * Returns the times of a cron expression on the clock of a zone.
+ *
+ * The parser computes clock times only, without a zone: it skips days, and can fail to find a time, where the clock changes. A
+ * time that the clock skips is due at the first moment after the gap; a time that it shows twice, at the first. Schedules of
+ * every hour are due at both.
+ * @throws Error for an invalid cron expression, RangeError for an invalid time zone
+ */
 export function cronTimes(cron: string, timeZone: string): ScheduleTimes {
   // The parser treats missing fields as stars.
   if (!cron.startsWith("@") && ![5, 6].includes(cron.trim().split(/\s+/).length)) {
     throw new RangeError(`"${cron}" must have five fields, or six with seconds in front`);
   }
-  const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" });
-  const offsetAt = (atMs: number) =>
-    zone.formatToParts(atMs).find(({ type }) => type === "timeZoneName")?.value;
+  const clock = zoneClock(timeZone);
   // An expression keeps its position, so each call has its own.
-  const at = (atMs: number) =>
-    CronExpressionParser.parse(cron, { currentDate: new Date(atMs), tz: timeZone });
-  const next = (atMs: number) => at(atMs).next().getTime();
-  const before = (atMs: number) => at(atMs).prev().getTime();
-  next(0);
-  return {
-    text: `cron ${cron} ${timeZone}`,
-    last(atMs) {
-      let last = before(atMs + 1);
-      // Backwards the parser returns the second of two repeated times, and skips times in a gap; forwards it does
-      // neither.
-      const isRepeated = offsetAt(last - SHIFT_MS) !== offsetAt(last);
-      if (isRepeated) last = before(last - SHIFT_MS);
-      for (let after = next(last); after <= atMs; after = next(after)) last = after;
-      return last;
-    },
-    next,
+  const parse = (clockMs: number) =>
+    CronExpressionParser.parse(cron, { currentDate: new Date(clockMs), tz: "UTC", hashSeed: cron });
+  const after = (clockMs: number) => parse(clockMs).next().getTime();
+  const upTo = (clockMs: number) =>
+    parse(clockMs + 1)
+      .prev()
+      .getTime();
+  const isOfEveryHour = parse(0).fields.hour.values.length === 24;
+  after(0);
+
+  const next = (atMs: number): number => {
+    const repeat = clock.repeatAt(atMs);
+    if (repeat === undefined) return clock.momentOf(after(clock.clockAt(atMs)));
+    const { atMs: shiftMs, beforeMs, afterMs } = repeat;
+    if (atMs < shiftMs) {
+      const ms = after(atMs + beforeMs) - beforeMs;
+      if (ms < shiftMs) return ms;
+    }
+    const fromMs = isOfEveryHour ? Math.max(atMs, shiftMs - 1) + afterMs : shiftMs + beforeMs - 1;
+    const clockMs = after(fromMs);
+    return clockMs < shiftMs + beforeMs ? clockMs - afterMs : clock.momentOf(clockMs);
   };
+  const last = (atMs: number): number => {
+    const repeat = clock.repeatAt(atMs);
+    if (repeat === undefined || atMs < repeat.atMs) {
+      const clockMs = upTo(clock.clockAt(atMs));
+      const ms = clock.momentOf(clockMs);
+      const earlier = repeat === undefined && isOfEveryHour ? clock.repeatAt(ms) : undefined;
+      return earlier === undefined ? ms : clockMs - earlier.afterMs;
+    }
+    const { atMs: shiftMs, afterMs } = repeat;
+    if (isOfEveryHour) {
+      const ms = upTo(atMs + afterMs) - afterMs;
+      if (ms >= shiftMs) return ms;
+    }
+    return last(shiftMs - 1);
+  };
+  return { text: `cron ${cron} ${timeZone}`, last, next };
 }
