@@ -1,6 +1,7 @@
 import {
   defined,
   invalidConfig,
+  toMs,
   type Duration,
   type ErrorIssue,
   type BackoffPolicy,
@@ -11,6 +12,8 @@ import { findWorkflowNameIssue } from "./run-ref.ts";
 import type { StepVerbs } from "./step-verbs.ts";
 import type { WaitCondition } from "./wait-condition.ts";
 import type { WaitForOptions } from "./wait-options.ts";
+
+const MAX_STALL_TIMEOUT_MS = 3_600_000;
 
 declare const durable: unique symbol;
 
@@ -125,6 +128,11 @@ export interface WorkflowOptions<I> {
   /** Validates the input at the start, and defines its type. */
   readonly input?: Schema<I>;
   /**
+   * Longest time in which the function awaits anything other than a call on `w`; the run is then `blocked`. Default 10 s. Too short
+   * blocks runs on a busy worker; during the time, a stalled run occupies a worker.
+   */
+  readonly stallTimeout?: Duration;
+  /**
    * Kinds that its steps read, write and wait for. `konverge manifests` grants workers get, list, watch, create, patch and delete
    * on them. Default: none.
    */
@@ -138,6 +146,7 @@ export interface AnyWorkflow {
   readonly accepts: readonly number[];
   readonly input?: Schema<unknown>;
   readonly kinds: readonly ResourceType[];
+  readonly stallTimeoutMs?: number;
   readonly run: (w: WorkflowContext, input: never) => Promise<unknown>;
 }
 
@@ -157,13 +166,14 @@ export function defineWorkflow<I, R>(
 ): Workflow<I, R> {
   const issues = findIssues(name, options, run);
   if (issues.length > 0) throw invalidConfig(issues, `workflow "${name}" is`);
-  const { version, accepts = [], kinds = [], input } = options;
-  return { name, version, accepts, kinds, ...defined({ input }), run };
+  const { version, accepts = [], kinds = [], input, stallTimeout } = options;
+  const stallTimeoutMs = stallTimeout === undefined ? undefined : toMs(stallTimeout, "");
+  return { name, version, accepts, kinds, ...defined({ input, stallTimeoutMs }), run };
 }
 
 function findIssues(
   name: string,
-  { version, accepts = [], input, kinds = [] }: WorkflowOptions<unknown>,
+  { version, accepts = [], input, kinds = [], stallTimeout }: WorkflowOptions<unknown>,
   run: unknown,
 ): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
@@ -189,6 +199,11 @@ function findIssues(
     "kinds must be a list of results of defineResource or { group, version, kind, resource, scope }",
   );
   check(
+    stallTimeout === undefined || isStallTimeout(stallTimeout),
+    "/stallTimeout",
+    `stallTimeout must be a duration from 1ms to 1h (got ${stallTimeout})`,
+  );
+  check(
     typeof run === "function",
     "/run",
     "the third argument must be an async function (w, input)",
@@ -200,6 +215,15 @@ function isResourceType(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { group, version, kind, resource } = value as Partial<ResourceType>;
   return [group, version, kind, resource].every((part) => typeof part === "string");
+}
+
+function isStallTimeout(duration: Duration): boolean {
+  try {
+    const ms = toMs(duration, "stallTimeout");
+    return ms >= 1 && ms <= MAX_STALL_TIMEOUT_MS;
+  } catch {
+    return false;
+  }
 }
 
 function isVersion(value: unknown): boolean {

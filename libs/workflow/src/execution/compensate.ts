@@ -9,7 +9,7 @@ import { runStep, UndoFailedError } from "./run-step.ts";
 export async function compensate(
   journal: RunJournal,
   undos: readonly Undo[],
-): Promise<Interrupt | undefined> {
+): Promise<Exclude<Interrupt, { kind: "cancelled" }> | undefined> {
   for (const { step, result, options } of undos.toSorted((a, b) => b.seq - a.seq)) {
     const key = undoName(step);
     if (journal.get(key) !== undefined) continue;

@@ -6,9 +6,10 @@ import { createContext, type Undo } from "./create-context.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
 import { FencedError, type Followers, type Held, type Leave } from "../store/run-journal-store.ts";
-import type { EndStatus, Failing } from "../store/run-record.ts";
+import type { EndStatus } from "../store/run-record.ts";
 import { parseWith } from "../define/parse-with.ts";
 import { failureOf } from "./step-failed-error.ts";
+import { DEFAULT_STALL_TIMEOUT_MS, watchStalls } from "./watch-stalls.ts";
 
 /** The end of an execution. */
 export type ExecutionEnd =
@@ -24,6 +25,8 @@ export type ExecutionEnd =
 export interface ExecutionOptions extends RunJournalOptions {
   readonly workflow: AnyWorkflow;
   readonly startChild: ChildStarter;
+  /** Stall timeout of workflows without their own, in ms. Default 10 s. */
+  readonly stallTimeoutMs?: number;
 }
 
 type Outcome =
@@ -50,17 +53,22 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     if (outcome.kind === "lost") return outcome;
     await scope.drained();
     if (outcome.kind === "error") return outcome;
-    if (outcome.kind === "blocked") return await block(journal, leave, outcome.reason);
+    if (outcome.kind === "blocked") {
+      return await block(journal, leave, outcome.reason, outcome.afterMs);
+    }
     let { failing } = held;
     if (failing === undefined) {
       if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
       if (outcome.kind === "returned") {
         return ended("done", await leave({ kind: "done", result: outcome.result }));
       }
-      failing = {
-        status: journal.cancelThrown ? "cancelled" : "failed",
-        error: failureOf(outcome.error),
-      } satisfies Failing;
+      failing =
+        outcome.kind === "cancelled"
+          ? { status: "cancelled", error: journal.cancelFailure() }
+          : {
+              status: journal.cancelThrown ? "cancelled" : "failed",
+              error: failureOf(outcome.error),
+            };
       if (undos.size > 0) await leave({ kind: "compensating", failing });
     }
     const waiting = await compensate(journal, [...undos.values()]);
@@ -94,6 +102,7 @@ async function execute(
     startChild,
     onUndo: (undo) => undos.set(undo.step, undo),
   });
+  let endWatch = (): void => undefined;
   const run = async (): Promise<Outcome> => {
     let input: unknown;
     try {
@@ -109,6 +118,8 @@ async function execute(
     if (!isKnown && !jsonEquals(input, held.run.input)) {
       input = await store.keepInput(held, input);
     }
+    const timeoutMs = workflow.stallTimeoutMs ?? options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS;
+    endWatch = watchStalls({ scope, journal, timeoutMs });
     try {
       const result = await workflow.run(w, input as never);
       journal.assertFits("the run", { kind: "step", value: result });
@@ -123,6 +134,7 @@ async function execute(
   try {
     return await Promise.race([scope.interrupted, run()]);
   } finally {
+    endWatch();
     stopped.removeEventListener("abort", stop);
   }
 }
@@ -151,9 +163,10 @@ async function block(
   journal: RunJournal,
   leave: (how: Leave) => Promise<Followers>,
   reason: string,
+  afterMs = BLOCKED_CHECK_MS,
 ): Promise<ExecutionEnd> {
-  await leave({ kind: "blocked", reason, untilMs: journal.nowMs() + BLOCKED_CHECK_MS });
-  return { kind: "blocked", reason, afterMs: BLOCKED_CHECK_MS };
+  await leave({ kind: "blocked", reason, untilMs: journal.nowMs() + afterMs });
+  return { kind: "blocked", reason, afterMs };
 }
 
 async function suspend(

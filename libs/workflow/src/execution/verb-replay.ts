@@ -70,7 +70,10 @@ export class VerbReplay {
           "rename it, or restore the old code; the run resumes when the code fits",
       });
     }
-    return known ?? (await this.#advance({ step: key.replace(OVER, ""), kind }, advance));
+    const step = key.replace(OVER, "");
+    const record = known ?? (await this.#advance({ step, kind }, advance));
+    this.#scope.latest = step;
+    return record;
   }
 
   async #advance(wait: RunWait, advance: () => Promise<Advance>): Promise<StepRecord> {

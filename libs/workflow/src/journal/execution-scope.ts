@@ -17,7 +17,14 @@ export type Interrupt =
       readonly objects?: readonly string[];
     }
   /** The code does not fit the journal. */
-  | { readonly kind: "blocked"; readonly reason: string }
+  | {
+      readonly kind: "blocked";
+      readonly reason: string;
+      /** Delay before the run is rechecked, in ms. Default {@link BLOCKED_CHECK_MS}. */
+      readonly afterMs?: number;
+    }
+  /** The cancellation ends the run, because the function reaches no verb that could throw it. */
+  | { readonly kind: "cancelled" }
   /** Another execution holds the run, or may do so soon. */
   | { readonly kind: "lost" }
   | { readonly kind: "error"; readonly error: Error };
@@ -29,7 +36,10 @@ export type Interrupt =
 export class ExecutionScope {
   readonly interrupted: Promise<Interrupt>;
   readonly #interrupt: (interrupt: Interrupt) => void;
+  /** Name of the step or wait that ended last. */
+  latest: string | undefined;
   #active = 0;
+  #begun = 0;
   #blocked = 0;
   readonly #waits: RunWait[] = [];
   readonly #objects = new Set<string>();
@@ -41,6 +51,16 @@ export class ExecutionScope {
     const { promise, resolve } = Promise.withResolvers<Interrupt>();
     this.interrupted = promise;
     this.#interrupt = resolve;
+  }
+
+  /** True if the function has not ended, and no verb is active or waits. */
+  get isIdle(): boolean {
+    return !this.#closed && this.#active === 0 && this.#blocked === 0;
+  }
+
+  /** Number of times that a verb became active. */
+  get begun(): number {
+    return this.#begun;
   }
 
   get closed(): boolean {
@@ -61,6 +81,7 @@ export class ExecutionScope {
   /** Runs work that counts as active until it settles. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     this.#active += 1;
+    this.#begun += 1;
     try {
       return await work();
     } finally {

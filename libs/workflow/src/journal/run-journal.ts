@@ -11,6 +11,7 @@ import {
 } from "../store/run-journal-store.ts";
 import type {
   BufferedSignal,
+  Failure,
   RunWarning,
   StepKind,
   StepProgress,
@@ -190,10 +191,14 @@ export class RunJournal {
     known: Pick<StepRecord, "attempts" | "child"> = { attempts: 0 },
   ): Promise<StepRecord | undefined> {
     if (!this.cancelPending) return undefined;
+    const record: StepRecord = { kind, error: this.cancelFailure(), ...known };
+    return await this.commit(step, record, { cancels: true });
+  }
+
+  cancelFailure(): Failure {
     const { by, reason } = this.held.run.cancel ?? {};
     const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
-    const record: StepRecord = { kind, error: { code: "cancelled", message }, ...known };
-    return await this.commit(step, record, { cancels: true });
+    return { code: "cancelled", message };
   }
 
   /** @throws KonvergeError `invalid_result` if the record cannot be stored */
@@ -229,7 +234,7 @@ export class RunJournal {
     return marks.map((mark) => known.get(mark) ?? markStateOf("running", this.#steps, mark));
   }
 
-  interruptOf(error: Error): Interrupt {
+  interruptOf(error: Error): Extract<Interrupt, { kind: "lost" | "error" }> {
     if (error instanceof FencedError || this.stopped.aborted) return { kind: "lost" };
     return { kind: "error", error };
   }

@@ -250,3 +250,36 @@ test("a failed run shows where its function and its step failed", async () => {
     frames: expect.arrayContaining([expect.stringMatching(/^at dump \(/)]) as string[],
   });
 });
+
+const hung = (undone: string[]) =>
+  defineWorkflow("hung", { version: 1, stallTimeout: "20ms" }, async (w) => {
+    await w.step("create", async () => "web", {
+      undo: (name) => void undone.push(`delete ${name}`),
+    });
+    await new Promise(() => undefined);
+  });
+
+test("a function that awaits something other than a verb blocks the run", async () => {
+  const t = testWorkflow(hung([]), undefined);
+  const reason = expect.stringContaining(
+    'is not a call on w for 0.02 s, after step "create"',
+  ) as string;
+  expect(await t.settle()).toMatchObject({ status: "blocked", blockedReason: reason });
+  expect(await t.advance("10m")).toMatchObject({ status: "blocked" });
+  expect(t.bodies).toEqual(["create"]);
+});
+
+test.each([{ crash: undefined }, { crash: "undo:create" }])(
+  "a cancellation ends a run whose function reaches no verb, with crash %o",
+  async ({ crash }) => {
+    const undone: string[] = [];
+    const t = testWorkflow(hung(undone), undefined);
+    await t.settle();
+    if (crash !== undefined) t.crashAfter(crash);
+    expect(await t.cancel()).toMatchObject({
+      status: "cancelled",
+      error: { code: "cancelled", message: "the run was cancelled" },
+    });
+    expect(undone).toEqual(["delete web"]);
+  },
+);

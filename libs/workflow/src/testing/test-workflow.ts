@@ -11,6 +11,8 @@ import type { RunStore } from "../store/run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { CrashError, TestFaults } from "./test-faults.ts";
 
+/** Real time in ms. A test waits for it, and its steps take no time. */
+const STALL_TIMEOUT_MS = 2_000;
 /** Most executions after one event; a run that needs more would never settle. */
 const MAX_EXECUTIONS = 10_000;
 
@@ -263,6 +265,7 @@ class MemoryTestRun implements TestRun {
       startChild: this.#children,
       clock: () => this.#nowMs,
       random: () => 0,
+      stallTimeoutMs: STALL_TIMEOUT_MS,
       pause: async (ms) => {
         this.#nowMs += Math.ceil(ms);
       },
