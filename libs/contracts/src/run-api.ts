@@ -26,9 +26,9 @@ export const startRunSchema = z.strictObject({
   key: id.optional(),
   /** Author, stored in the run. With a token, the name of the token. */
   by: operatorActionSchema.shape.by.optional(),
-  /** If another run has the key: return that run, fail, or cancel it and start when it has ended. */
+  /** If another run has the key: return that run, fail, cancel it and start when it has ended, or start after it. */
   onExisting: z
-    .enum(["attach", "reject", "supersede"], "must be attach, reject or supersede")
+    .enum(["attach", "reject", "supersede", "queue"], "must be attach, reject, supersede or queue")
     .default("attach"),
 });
 

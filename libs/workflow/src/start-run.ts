@@ -27,10 +27,15 @@ export async function startRun(
       return started.run;
     case "attached":
       return { id: started.id, created: false, ...defined({ end: started.end }) };
+    case "full":
+      throw new KonvergeError(
+        "queue_full",
+        `too many runs of "${run.workflow}" wait for the key "${run.key}"; the last is ${started.id}`,
+      );
     case "rejected":
       throw new KonvergeError(
         "run_exists",
-        `run ${started.id} of "${run.workflow}" holds the key "${run.key}" and has not ended; wait for it, cancel it, or start with onExisting "attach" or "supersede"`,
+        `run ${started.id} of "${run.workflow}" holds the key "${run.key}" and has not ended; wait for it, cancel it, or start with onExisting "attach", "supersede" or "queue"`,
       );
   }
 }

@@ -49,7 +49,10 @@ export interface StartOptions {
   readonly id?: string;
   /** At most one run with this key is active at a time, such as `rollout:team-a/web`. */
   readonly key?: string;
-  /** If another run holds the key: return that run (default), fail, or cancel it and start after it has ended. */
+  /**
+   * If another run holds the key: return that run (default), fail, cancel it and start after it has ended, or start after it
+   * and all runs that wait for it. @throws KonvergeError `queue_full` if 1,000 runs wait
+   */
   readonly onExisting?: OnExisting;
   /** Author of the start; stored in the run. */
   readonly by?: string;

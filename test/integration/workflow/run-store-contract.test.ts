@@ -97,6 +97,54 @@ describe.each([
     expect(await store.start(older)).toEqual({ kind: "attached", id: "b" });
   });
 
+  test("runs with a key start in the order of their starts, up to a limit", async () => {
+    const queued = (id: string) =>
+      store.start(newRun(id, { key: "k", onExisting: "queue", maxQueued: 2 }));
+    expect([await queued("a"), await queued("b"), await queued("c")]).toEqual([
+      { kind: "created" },
+      { kind: "created" },
+      { kind: "created" },
+    ]);
+    expect(await queued("d")).toEqual({ kind: "full", id: "c" });
+    expect(await store.start(newRun("d", { key: "k" }))).toEqual({ kind: "attached", id: "c" });
+    const claimOf = (id: string) => store.claim(ref(id), { lease: 9, owner: id });
+    for (const [id, next, later] of [
+      ["a", "b", ["b", "c"]],
+      ["b", "c", ["c"]],
+    ] as const) {
+      const held = await claim(store, id);
+      for (const other of later) expect(await claimOf(other)).toEqual({ kind: "waiting" });
+      expect(await store.leave(held, done)).toMatchObject({ next: ref(next) });
+    }
+    await claim(store, "c");
+    expect(await queued("d")).toEqual({ kind: "created" });
+  });
+
+  test("a run that supersedes cancels the active run and those that wait for it", async () => {
+    const start = (id: string, onExisting: "queue" | "supersede") =>
+      store.start(newRun(id, { key: "k", onExisting }));
+    await start("a", "queue");
+    await start("b", "queue");
+    expect(await start("c", "supersede")).toEqual({ kind: "created", replaces: "a" });
+    const cancel = { reason: "superseded by c" };
+    expect([await store.get(ref("a")), await store.get(ref("b"))]).toMatchObject([
+      { cancel },
+      { cancel },
+    ]);
+    const claimOf = async (id: string) =>
+      (await store.claim(ref(id), { lease: 9, owner: id })).kind;
+    await store.leave(await claim(store, "a"), {
+      kind: "cancelled",
+      error: { code: "x", message: "" },
+    });
+    expect(await claimOf("c")).toBe("waiting");
+    await store.leave(await claim(store, "b"), {
+      kind: "cancelled",
+      error: { code: "x", message: "" },
+    });
+    await claim(store, "c");
+  });
+
   test("buffers 1,000 signals, and rejects the next", async () => {
     await store.start(newRun("a"));
     const send = (id: number) => store.signal(ref("a"), { name: "n", id: String(id) });
@@ -245,7 +293,8 @@ const start = fc
   .record({
     id,
     key: maybe(key),
-    onExisting: maybe(fc.constantFrom("attach", "reject", "supersede")),
+    onExisting: maybe(fc.constantFrom("attach", "reject", "supersede", "queue")),
+    maxQueued: maybe(fc.constantFrom(1, 2)),
     parent: maybe(fc.constant(ref("parent"))),
     by: maybe(fc.constant("ann")),
     notify: maybe(fc.constant("pools/default/nodepools.x/_/web")),

@@ -68,6 +68,7 @@ const start = (
       input: '{"a":1}',
       key,
       onExisting: policy,
+      maxQueued: 10,
       parentWorkflow: parent === "" ? "" : "w",
       parent,
       runRoot: names.runRoot,
@@ -187,14 +188,16 @@ describe("start", () => {
     { policy: "attach", answer: ["attached", "a"], holder: "a" },
     { policy: "reject", answer: ["rejected", "a"], holder: "a" },
     { policy: "supersede", answer: ["created", "a"], holder: "b" },
+    { policy: "queue", answer: ["created", ""], holder: "b" },
   ])("$policy while another run holds the key", async ({ policy, answer, holder }) => {
     await start("a", { key: "k" });
     expect(await start("b", { key: "k", policy })).toEqual(answer);
     expect(await harness.redis.get(names.holder("k"))).toBe(holder);
     const isSuperseded = policy === "supersede";
-    expect((await run("a"))["next"]).toBe(isSuperseded ? "b" : undefined);
+    const isBehind = holder === "b";
+    expect((await run("a"))["next"]).toBe(isBehind ? "b" : undefined);
     expect(await harness.redis.smembers(names.cancelling)).toEqual(isSuperseded ? ["a"] : []);
-    expect((await run("b"))["after"]).toBe(isSuperseded ? "a" : undefined);
+    expect((await run("b"))["after"]).toBe(isBehind ? "a" : undefined);
   });
 
   test.each(["done", "failed", "cancelled"])("a %s run holds no key", async (status) => {

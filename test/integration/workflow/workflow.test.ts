@@ -332,6 +332,24 @@ test("passes a child's result and failure to the parent, and the parent's cancel
   });
 });
 
+test("queued runs with a key run one after another, in the order of their starts", async () => {
+  const order: string[] = [];
+  const workflow = defineWorkflow("serial", { version: 1 }, async (w, input: { name: string }) => {
+    await w.step("begin", async () => void order.push(`${input.name} begins`));
+    await w.step("end", async () => void order.push(`${input.name} ends`));
+  });
+  const runs = work(workflow);
+  const names = Array.from({ length: 8 }, (_, n) => `r${n}`);
+  for (const name of names) {
+    await runs.start(workflow, { name }, { id: name, key: "k", onExisting: "queue" });
+  }
+  for (const name of names) await ended(runs, workflow, name);
+  // A body may run twice, but not beside or after the next run.
+  expect(order.filter((line, index) => line !== order[index - 1])).toEqual(
+    names.flatMap((name) => [`${name} begins`, `${name} ends`]),
+  );
+});
+
 test("one run per key: attach returns it, reject fails, supersede cancels it and starts after its end", async () => {
   const order: string[] = [];
   const workflow = defineWorkflow("keyed", { version: 1 }, async (w, input: { name: string }) => {

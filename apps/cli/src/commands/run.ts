@@ -31,7 +31,7 @@ interface StartFlags extends WaitFlags {
   readonly input?: string;
   readonly id?: string;
   readonly key?: string;
-  readonly onExisting: "attach" | "reject" | "supersede";
+  readonly onExisting: "attach" | "reject" | "supersede" | "queue";
   readonly by?: string;
   readonly idempotencyKey?: string;
 }
@@ -89,7 +89,7 @@ function addStart(group: Command): void {
     .option("--key <key>", "Key; at most one run per key is active")
     .addOption(
       new Option("--on-existing <what>", "Action if another run has the key")
-        .choices(["attach", "reject", "supersede"])
+        .choices(["attach", "reject", "supersede", "queue"])
         .default("attach"),
     )
     .option("--by <name>", "Author (default: system user)")

@@ -38,7 +38,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       maxBodyKiB: MAX_BODY_KIB,
       answer: startRunResponseSchema,
       status: 202,
-      problems: ["not_found", "run_exists"],
+      problems: ["not_found", "run_exists", "queue_full"],
       handle: ({ body, ...asked }) => startRun(access, body, asked),
     }),
     route({

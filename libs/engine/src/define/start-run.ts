@@ -20,7 +20,7 @@ export interface StartRunOptions {
   /** At most one active run per key. Default: the object. */
   readonly key?: string;
   /** If another run holds the key: return that run (default), fail, or cancel it and start after it has ended. */
-  readonly onExisting?: "attach" | "reject" | "supersede";
+  readonly onExisting?: "attach" | "reject" | "supersede" | "queue";
   /** `reconcile`: reconciles the object again when the run has ended. Default: nothing. */
   readonly onEnd?: "reconcile";
 }

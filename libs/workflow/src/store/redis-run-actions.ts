@@ -1,6 +1,12 @@
 import { defined } from "@konverge/core";
 import type { RedisRuns } from "./redis-runs.ts";
-import { MAX_BUFFERED, type NewRun, type RunActions, type Started } from "./run-actions.ts";
+import {
+  MAX_BUFFERED,
+  MAX_QUEUED,
+  type NewRun,
+  type RunActions,
+  type Started,
+} from "./run-actions.ts";
 import { getRun } from "./redis-run-queries.ts";
 import { endedRun, textOf } from "./run-fields.ts";
 import { cancelScript } from "./scripts/cancel.ts";
@@ -49,6 +55,7 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
       input: textOf(input),
       key,
       onExisting,
+      maxQueued: created.maxQueued ?? MAX_QUEUED,
       parentWorkflow: parent?.workflow ?? "",
       parent: parent?.id ?? "",
       runRoot,
@@ -64,6 +71,8 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
   switch (answer.kind) {
     case "created":
       return { kind: "created", ...(answer.replaces === "" ? {} : { replaces: answer.replaces }) };
+    case "full":
+      return { kind: "full", id: answer.holder };
     case "attached":
     case "rejected":
       return {

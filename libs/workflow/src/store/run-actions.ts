@@ -14,13 +14,18 @@ export const MAX_BUFFERED = 1_000;
 export const MAX_KEPT_TEXT = 4_096;
 
 /** What to do when a run with the same key has not ended. */
-export type OnExisting = "attach" | "reject" | "supersede";
+export type OnExisting = "attach" | "reject" | "supersede" | "queue";
+
+/** Most runs that wait for the active run with their key. */
+export const MAX_QUEUED = 1_000;
 
 export interface NewRun extends RunRef {
   readonly version: number;
   readonly input: unknown;
   readonly key?: string;
   readonly onExisting?: OnExisting;
+  /** With `queue`: most runs that may wait for the active run. Default 1,000. */
+  readonly maxQueued?: number;
   readonly parent?: RunRef;
   /** Author of the start. */
   readonly by?: string;
@@ -51,7 +56,10 @@ export interface RunOrigin {
 export type EndedRun = Pick<RunView, "result" | "error"> & { readonly status: EndStatus };
 
 export type Started =
+  /** `replaces`: the active run whose cancellation was requested. */
   | { readonly kind: "created"; readonly replaces?: string }
+  /** The queue of the key is full; `id` is its last run. */
+  | { readonly kind: "full"; readonly id: string }
   /** A run with this id exists. */
   | { readonly kind: "exists"; readonly run: RunView }
   /** Another run with this key is active or for a newer generation, or this run or a retry of it has ended (`end`). */

@@ -1,6 +1,19 @@
 import { defined } from "@konverge/core";
-import { MAX_BUFFERED, type NewRun, type RunActions, type Started } from "../store/run-actions.ts";
-import { hasEnded, isNewer, jsonCopy, requestCancel, type MemoryRuns } from "./memory-runs.ts";
+import {
+  MAX_BUFFERED,
+  MAX_QUEUED,
+  type NewRun,
+  type RunActions,
+  type Started,
+} from "../store/run-actions.ts";
+import {
+  hasEnded,
+  isNewer,
+  jsonCopy,
+  lineFrom,
+  requestCancel,
+  type MemoryRuns,
+} from "./memory-runs.ts";
 
 export function createMemoryRunActions(runs: MemoryRuns): RunActions {
   return {
@@ -28,7 +41,10 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
   };
 }
 
-function start(runs: MemoryRuns, { onExisting = "attach", ...created }: NewRun): Started {
+function start(
+  runs: MemoryRuns,
+  { onExisting = "attach", maxQueued = MAX_QUEUED, ...created }: NewRun,
+): Started {
   const { workflow, id, version, input, key, parent, by, retry, origin, notify } = created;
   const known = runs.find(created);
   if (known !== undefined) return { kind: "exists", run: known.view };
@@ -41,10 +57,17 @@ function start(runs: MemoryRuns, { onExisting = "attach", ...created }: NewRun):
   if (holder !== undefined) {
     if (onExisting === "attach") return { kind: "attached", id: holder.view.id };
     if (onExisting === "reject") return { kind: "rejected", id: holder.view.id };
-    requestCancel(holder, { reason: `superseded by ${id}` });
+  }
+  const line = lineFrom(runs, holder);
+  const isQueued = onExisting === "queue";
+  if (holder !== undefined) {
+    if (isQueued && line.length > maxQueued) return { kind: "full", id: holder.view.id };
+    const replaced = isQueued ? [] : line;
+    for (const run of replaced) requestCancel(run, { reason: `superseded by ${id}` });
     holder.next = id;
   }
-  const replaces = holder?.view.id;
+  const after = holder?.view.id;
+  const replaces = isQueued ? undefined : line.at(-1)?.view.id;
   runs.add({
     view: {
       workflow,
@@ -61,7 +84,7 @@ function start(runs: MemoryRuns, { onExisting = "attach", ...created }: NewRun):
     died: false,
     wakeSeq: 0,
     watched: new Set(),
-    ...defined({ after: replaces }),
+    ...defined({ after }),
     steps: new Map(),
     progress: new Map(),
     signals: [],

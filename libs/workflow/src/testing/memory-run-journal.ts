@@ -14,7 +14,7 @@ import {
   type StepMark,
 } from "../store/run-journal-store.ts";
 import type { RunView, StepProgress, StepRecord } from "../store/run-record.ts";
-import { hasEnded, jsonCopy, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
+import { hasEnded, jsonCopy, lineFrom, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
 
 export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
   /** Random, so that marks in a test's objects never match those of an earlier test on the same server. */
@@ -68,7 +68,9 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
   const isSame = run.owner === owner;
   if (!isSame && !anew && lease <= run.lease) return { kind: "fenced" };
   if (run.after !== undefined) {
-    if (!hasEnded(runs.find({ workflow: ref.workflow, id: run.after }))) return { kind: "waiting" };
+    if (lineFrom(runs, runs.find({ workflow: ref.workflow, id: run.after })).length > 0) {
+      return { kind: "waiting" };
+    }
     delete run.after;
   }
   if (!isSame) run.epoch += 1;

@@ -22,7 +22,7 @@ export interface StoredRun {
   died: boolean;
   wakeSeq: number;
   watched: Set<string>;
-  /** Id of the run that this one replaces, until that has ended. */
+  /** Id of the run for whose end this one waits, until it has begun. */
   after?: string;
   next?: string;
   failing?: Failing;
@@ -151,6 +151,20 @@ export function isNewer(one: RunOrigin | undefined, other: RunOrigin | undefined
 
 export function hasEnded(run: StoredRun | undefined): boolean {
   return run === undefined || isEndStatus(run.view.status);
+}
+
+/**
+ * Returns a run and those before it that have not ended; the active one is at the end. A run that ended before its turn still
+ * names the one before it.
+ */
+export function lineFrom(runs: MemoryRuns, last: StoredRun | undefined): readonly StoredRun[] {
+  const seen = new Set<StoredRun>();
+  for (let run = last; run !== undefined && !seen.has(run);) {
+    seen.add(run);
+    const { after, view } = run;
+    run = after === undefined ? undefined : runs.find({ workflow: view.workflow, id: after });
+  }
+  return [...seen].filter((run) => !hasEnded(run));
 }
 
 /** Stores a cancellation; the first one counts. */

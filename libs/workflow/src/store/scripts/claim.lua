@@ -7,8 +7,7 @@ local isSame = h[3] == owner
 if not isSame and not anew and tonumber(lease) <= heldLease then return { 'fenced' } end
 redis.call('ZADD', wakes, now + HELD_CHECK_MS, id)
 if after ~= '' then
-  local before = redis.call('HGET', runRoot .. after, 'status')
-  if before and not ended(before) then return { 'waiting' } end
+  if #lineFrom(after, runRoot, 1) > 0 then return { 'waiting' } end
   redis.call('HSET', run, 'after', '')
 end
 local epoch = redis.call('HGET', run, 'epoch')

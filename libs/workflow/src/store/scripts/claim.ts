@@ -10,10 +10,11 @@ import {
 } from "@konverge/redis";
 import { clockPart, HELD_CHECK_MS } from "./clock.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
+import { linePart } from "./line.ts";
 import { movePart } from "./move-run.ts";
 
 export type ClaimAnswer =
-  /** `fenced`: a newer lease has claimed the run. `waiting`: the run that it replaces has not ended. */
+  /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended. */
   | { readonly kind: "missing" | "fenced" | "waiting" }
   | ({ readonly kind: "ended" } & FollowerNames)
   | {
@@ -51,7 +52,7 @@ const signature = {
  */
 export const claimScript: Script<typeof signature, ClaimAnswer> = defineScript(signature, {
   lua: readLua(new URL("claim.lua", import.meta.url)),
-  include: [clockPart, movePart],
+  include: [clockPart, movePart, linePart],
   constants: { HELD_CHECK_MS },
   answer: decode,
 });

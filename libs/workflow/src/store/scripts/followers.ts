@@ -4,7 +4,7 @@ import { replyText, type Reply } from "@konverge/redis";
 export interface FollowerNames {
   readonly parentWorkflow: string;
   readonly parent: string;
-  /** Id of the run that replaces this one. */
+  /** Id of the run that waits for the end of this one. */
   readonly next: string;
   /** Key to request. */
   readonly notify: string;

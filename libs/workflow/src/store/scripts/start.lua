@@ -1,5 +1,5 @@
 if redis.call('EXISTS', run) == 1 then return { 'exists' } end
-local after = ''
+local after, replaces = '', ''
 if key ~= '' then
   local kept = uid ~= '' and findLast(last, lastChecks, key, id, uid, generation)
   if kept then return kept end
@@ -12,8 +12,16 @@ if key ~= '' then
   if status and not ended(status) then
     if onExisting == 'attach' then return { 'attached', other } end
     if onExisting == 'reject' then return { 'rejected', other } end
+    local line = lineFrom(other, runRoot, MAX_LINE)
+    if onExisting == 'queue' then
+      if #line > maxQueued then return { 'full', other } end
+    else
+      for _, replaced in ipairs(line) do
+        noteCancel(runRoot .. replaced, wakes, cancelling, replaced, cjson.encode({ reason = 'superseded by ' .. id }))
+      end
+      replaces = line[#line]
+    end
     after = other
-    noteCancel(runRoot .. other, wakes, cancelling, other, cjson.encode({ reason = 'superseded by ' .. id }))
     redis.call('HSET', runRoot .. other, 'next', id)
   end
   redis.call('SET', holder, id)
@@ -24,4 +32,4 @@ redis.call('HSET', run, 'status', 'queued', 'version', version, 'input', input, 
 redis.call('ZADD', index, now, id)
 move(statuses, id, nil, 'queued', now)
 redis.call('ZADD', wakes, now + GRACE_MS, id)
-return { 'created', after }
+return { 'created', replaces }

@@ -8,8 +8,10 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { MAX_QUEUED } from "../run-actions.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { lastRunPart } from "./last-run.ts";
+import { linePart } from "./line.ts";
 import { movePart } from "./move-run.ts";
 import { noteCancelPart } from "./note-cancel.ts";
 
@@ -27,8 +29,10 @@ export type StartAnswer =
       /** Of a run that has ended. */
       readonly end?: LastEnd;
     }
-  /** `replaces`: id of the run that it replaces, or empty. */
-  | { readonly kind: "created"; readonly replaces: string };
+  /** `replaces`: id of the active run whose cancellation was requested, or empty. */
+  | { readonly kind: "created"; readonly replaces: string }
+  /** The queue of the key is full. `holder` is its last run. */
+  | { readonly kind: "full"; readonly holder: string };
 
 const signature = {
   name: "workflow-start",
@@ -40,8 +44,10 @@ const signature = {
     input: "text",
     /** Or empty. */
     key: "text",
-    /** attach, reject or supersede. */
+    /** attach, reject, supersede or queue. */
     onExisting: "text",
+    /** Most runs that wait for the active run with the key. */
+    maxQueued: "number",
     /** Both empty for a run without a parent. */
     parentWorkflow: "text",
     parent: "text",
@@ -69,12 +75,12 @@ const signature = {
  *
  * A run whose end is kept does not start again. A run for an older generation than that of the last run with its key does not
  * start either, even if the last run has ended: its request is outdated. A run that replaces another waits for the end of the
- * other, which is cancelled in the same step.
+ * other, which is cancelled in the same step; so are the runs that wait for it. A queued run waits as well, and cancels nothing.
  */
 export const startScript: Script<typeof signature, StartAnswer> = defineScript(signature, {
   lua: readLua(new URL("start.lua", import.meta.url)),
-  include: [clockPart, noteCancelPart, movePart, lastRunPart],
-  constants: { GRACE_MS },
+  include: [clockPart, noteCancelPart, movePart, lastRunPart, linePart],
+  constants: { GRACE_MS, MAX_LINE: MAX_QUEUED + 1 },
   answer: decode,
 });
 
@@ -82,6 +88,7 @@ function decode(reply: Reply): StartAnswer {
   const [kind, id, status, text] = replyTagged(reply);
   if (kind === "created") return { kind, replaces: replyText(id) };
   if (kind === "exists") return { kind };
+  if (kind === "full") return { kind, holder: replyText(id) };
   const end =
     status === undefined ? undefined : { status: replyText(status), text: replyText(text) };
   return {
