@@ -137,6 +137,8 @@ export const runSchema = z.object({
   ...runFields,
   input: z.unknown().optional(),
   result: z.unknown().optional(),
+  /** The values that the function has published with `w.set`, by name. */
+  published: z.record(z.string(), z.unknown()).optional(),
   /** The recorded steps, oldest first. */
   steps: z.array(
     z.object({

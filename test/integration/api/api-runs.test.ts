@@ -83,6 +83,19 @@ test("starts a run, shows its wait, accepts a signal and returns its steps", asy
   expect(await problemIn(late)).toMatchObject({ status: 409, code: "run_ended" });
 });
 
+test("shows the published values of a run without a worker", async () => {
+  const call = harness.serve();
+  const copying = defineWorkflow("approved", { version: 3 }, async (w) => {
+    w.set("progress", { done: 1, of: 3 });
+    await w.signal("go");
+    return null;
+  });
+  await work(copying);
+  const { path } = await start(call, {});
+  const { published } = await inStatus(call, path, "waiting");
+  expect(published).toEqual({ progress: { done: 1, of: 3 } });
+});
+
 test("fails a run with invalid input and names the field", async () => {
   const call = harness.serve();
   await work(approved);

@@ -3,7 +3,11 @@ import * as fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ensureError } from "@konverge/core";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
-import type { Held, Leave } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import type {
+  Held,
+  Leave,
+  RunOutputText,
+} from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
@@ -242,6 +246,9 @@ const id = fc.constantFrom(...IDS);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const step = fc.constantFrom("s", "t");
 const small = fc.constantFrom<unknown>(1, "x", null, { b: [1] });
+const output = fc
+  .record({ published: fc.dictionary(fc.constantFrom("a", "b"), small) })
+  .map(({ published }): RunOutputText => ({ published: JSON.stringify(published) }));
 const failure = fc.constantFrom({ code: "x", message: "y" });
 const origin = fc.record(
   {
@@ -273,6 +280,7 @@ type Op =
       readonly value: unknown;
       readonly takes: boolean;
       readonly cancels: boolean;
+      readonly output: RunOutputText | undefined;
     }
   | {
       readonly op: "note";
@@ -281,8 +289,20 @@ type Op =
       readonly step: string;
       readonly keep: boolean;
     }
+  | {
+      readonly op: "publish";
+      readonly id: string;
+      readonly old: boolean;
+      readonly output: RunOutputText;
+    }
   | { readonly op: "watch" | "keepInput"; readonly id: string; readonly old: boolean }
-  | { readonly op: "leave"; readonly id: string; readonly old: boolean; readonly how: Leave }
+  | {
+      readonly op: "leave";
+      readonly id: string;
+      readonly old: boolean;
+      readonly how: Leave;
+      readonly output: RunOutputText | undefined;
+    }
   | { readonly op: "signal"; readonly id: string; readonly signal: string }
   | { readonly op: "cancel"; readonly id: string }
   | { readonly op: "release"; readonly key: string }
@@ -330,16 +350,27 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
         value: small,
         takes: fc.boolean(),
         cancels: fc.boolean(),
+        output: maybe(output),
       }),
     },
     {
       weight: 1,
       arbitrary: fc.record({ op: fc.constant("note" as const), id, old, step, keep: fc.boolean() }),
     },
+    {
+      weight: 1,
+      arbitrary: fc.record({ op: fc.constant("publish" as const), id, old, output }),
+    },
     { weight: 1, arbitrary: fc.record({ op: fc.constantFrom("watch", "keepInput"), id, old }) },
     {
       weight: 4,
-      arbitrary: fc.record({ op: fc.constant("leave" as const), id, old, how: leaves }),
+      arbitrary: fc.record({
+        op: fc.constant("leave" as const),
+        id,
+        old,
+        how: leaves,
+        output: maybe(output),
+      }),
     },
     {
       weight: 2,
@@ -398,7 +429,7 @@ class Caller {
   }
 
   async #write(
-    op: Extract<Op, { op: "commit" | "note" | "watch" | "keepInput" | "leave" }>,
+    op: Extract<Op, { op: "commit" | "note" | "publish" | "watch" | "keepInput" | "leave" }>,
   ): Promise<unknown> {
     const { store } = this.#side;
     const claims = this.#held.get(op.id) ?? [];
@@ -411,17 +442,20 @@ class Caller {
         return await store.commit(held, op.step, record, {
           cancels: op.cancels && held.run.cancel !== undefined,
           sleepMs: 5,
+          ...(op.output === undefined ? {} : { output: op.output }),
           ...(taken === undefined ? {} : { taken }),
         });
       }
       case "note":
         return await store.note(held, op.step, { attempts: 1, delayMs: 5, keep: op.keep });
+      case "publish":
+        return await store.publish(held, op.output);
       case "keepInput":
         return await store.keepInput(held, { by: claims.indexOf(held) });
       case "watch":
         return await store.watch(held, ["x/v1/x/default/o"]);
       case "leave":
-        return await store.leave(held, op.how);
+        return await store.leave(held, op.how, op.output);
     }
   }
 

@@ -111,7 +111,16 @@ const commit = (
       signals: names.signals("r"),
       cancelling: names.cancelling,
     },
-    args: { epoch: epochOf(nth), step, record, sleepMs: sleep, taken, cancels, warnings },
+    args: {
+      epoch: epochOf(nth),
+      step,
+      record,
+      sleepMs: sleep,
+      taken,
+      cancels,
+      warnings,
+      published: "",
+    },
   }) as Promise<[string, string?]>;
 const note = (nth: number, attempts: number, delayMs: number, keep = false, more = "") =>
   runRaw(harness.redis, noteScript, {
@@ -151,6 +160,7 @@ const leave = (
       objects,
       member: "w/r",
       waitRoot: names.waitRoot,
+      published: "",
     },
   }) as Promise<string[]>;
 const signal = (id: string, most = 10) =>

@@ -1,6 +1,7 @@
 import type { Run } from "@konverge/client";
+import type { RunDetail } from "@konverge/contracts";
 import { expect, test } from "vitest";
-import { runRows } from "./run-text.ts";
+import { runDetails, runRows } from "./run-text.ts";
 
 test("shows the unmet conditions of a waiting run in one line", () => {
   const run: Run = {
@@ -16,4 +17,18 @@ test("shows the unmet conditions of a waiting run in one line", () => {
   expect(line).toMatch(/waits for "up": Deployment web: 2 of 3.updated/);
   expect(line).not.toContain("\u001B[2J");
   expect(more).toEqual([]);
+});
+
+test("shows the published values of a run", () => {
+  const run: RunDetail = {
+    id: "copy/default/r1",
+    workflow: "copy",
+    cluster: "default",
+    version: 1,
+    status: "running",
+    createdAt: new Date().toISOString(),
+    published: { progress: { done: 1, of: 3 } },
+    steps: [],
+  };
+  expect(runDetails(run)).toMatch(/^published +progress {"done":1,"of":3}$/m);
 });

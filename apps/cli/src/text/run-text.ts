@@ -63,6 +63,9 @@ export function runDetails(run: RunDetail): string {
   for (const { name, by: sender, at } of run.unconsumedSignals ?? []) {
     rows.push(["unconsumed", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
   }
+  for (const [name, value] of Object.entries(run.published ?? {})) {
+    rows.push(["published", `${name} ${JSON.stringify(value)}`]);
+  }
   for (const frame of run.error?.frames ?? []) rows.push(["", frame]);
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
   if (result !== undefined) rows.push(["result", JSON.stringify(result)]);

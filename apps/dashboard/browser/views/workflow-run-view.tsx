@@ -66,9 +66,15 @@ export function WorkflowRunView({ id }: { readonly id: string }) {
   );
 }
 
-function Values({ run: { input, result } }: { readonly run: RunDetail }) {
+function Values({ run: { input, result, published } }: { readonly run: RunDetail }) {
   return (
     <div class="values">
+      {published === undefined ? null : (
+        <details open>
+          <summary data-row>Published values</summary>
+          <Json value={published} />
+        </details>
+      )}
       {input === undefined ? null : (
         <details>
           <summary data-row>Input</summary>

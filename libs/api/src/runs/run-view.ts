@@ -63,10 +63,11 @@ export function runDetail(
     readonly unconsumedSignals: readonly UnconsumedSignal[];
   },
 ): RunDetail {
-  const { input, result } = run;
+  const { input, result, published } = run;
   return {
     ...runItem(run, cluster),
     ...defined({ input, result }),
+    ...(published === undefined ? {} : { published: { ...published } }),
     steps: steps.map(
       ({
         name,

@@ -108,6 +108,11 @@ export interface WorkflowContext {
   now(name?: string): Durable<number>;
   /** Returns a UUID that is the same in every execution of this run. */
   id(name: string): string;
+  /**
+   * Publishes a value that everybody who may see the run can read at any time, without a worker: the last value of each name, at
+   * most 16 KiB in total. It is stored with the next record, or after a second. Call it between steps, not in a body.
+   */
+  set<T>(name: string, value: T & JsonSerializable<T>): void;
   /** Returns the `idempotencyKey` of a step, such as `charge` or `charge#2`, for use outside its body. */
   idempotencyKey(step: string): string;
   /**

@@ -14,7 +14,7 @@ import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { awaitChild, type ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
-import { idempotencyKeyOf } from "./run-body.ts";
+import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
 import { runStep } from "./run-step.ts";
 import { takeSignal } from "./take-signal.ts";
 import { valueOf, VerbReplay } from "./verb-replay.ts";
@@ -75,6 +75,10 @@ export function createContext(options: ContextOptions): WorkflowContext {
       waitFor(replay, name, condition, waitOptions)) as WorkflowContext["waitFor"],
     now: (name) => now(replay, name) as Durable<number>,
     id: (name) => uuidOf(`${held.workflow}/${held.id}/${replay.nextKey(`id:${name}`)}`),
+    set: (name: string, value: unknown) => {
+      assertOutsideOfBodies(name);
+      journal.output.publish(name, value);
+    },
     idempotencyKey: (key) => idempotencyKeyOf(held, key),
     child: child as unknown as WorkflowContext["child"],
   };

@@ -41,7 +41,7 @@ type Outcome =
 export async function runExecution(options: ExecutionOptions): Promise<ExecutionEnd> {
   const { store, workflow, held } = options;
   const journal = new RunJournal(options);
-  const leave = async (how: Leave) => await store.leave(held, how);
+  const leave = async (how: Leave) => await store.leave(held, how, journal.output.take());
   try {
     const unfit = findMisfit(workflow, held.run.version);
     if (unfit !== undefined) return await block(journal, leave, unfit);
@@ -86,6 +86,8 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
   } catch (thrown) {
     const error = ensureError(thrown);
     return error instanceof FencedError ? { kind: "lost" } : { kind: "error", error };
+  } finally {
+    journal.output.close();
   }
 }
 

@@ -21,6 +21,7 @@ import type { Interrupt } from "./execution-scope.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import { assertJson } from "../define/json-value.ts";
 import type { RecordedStep } from "./run-observer.ts";
+import { RunOutput } from "./run-output.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
 
 const MAX_RECORD_BYTES = 64 * 1_024;
@@ -52,6 +53,7 @@ export interface RunJournalOptions {
 /** The journal of a run, as one execution reads and writes it under its epoch. */
 export class RunJournal {
   readonly held: Held;
+  readonly output: RunOutput;
   /** Clusters of the Kubernetes verbs. */
   readonly clusters: ClusterAccess | undefined;
   /** Aborted when this execution must stop, with the reason. */
@@ -75,6 +77,8 @@ export class RunJournal {
   constructor(options: RunJournalOptions) {
     const { held } = options;
     this.held = held;
+    const store = options.store;
+    this.output = new RunOutput({ held, store: (output) => store.publish(held, output) });
     this.clusters = options.clusters;
     this.stopped = options.stopped;
     this.random = options.random;
@@ -157,8 +161,10 @@ export class RunJournal {
     this.#reportsLoss = false;
     const bytes = bytesOf(step, record);
     const fresh = this.#takeWarnings(bytes);
+    const output = this.output.take();
     const stored = await this.#options.store.commit(this.held, step, record, {
       ...how,
+      ...defined({ output }),
       ...(fresh.length === 0 ? {} : { warnings: this.#warnings }),
     });
     for (const warning of fresh) this.#options.onWarning?.(warning);

@@ -21,6 +21,7 @@ import type { FollowerNames } from "./scripts/followers.ts";
 import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript } from "./scripts/leave.ts";
 import { noteScript } from "./scripts/note.ts";
+import { publishScript } from "./scripts/publish.ts";
 import { watchScript } from "./scripts/watch.ts";
 import { memberOf } from "./wait-names.ts";
 
@@ -45,10 +46,11 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     statesOf: async (marks) => await Promise.all(marks.map((mark) => stateOf(runs, mark))),
     keepInput: (held, input) => keepInput(runs, held, input),
     commit: (held, step, record, options) => commit(runs, held, step, record, options),
+    publish: (held, output) => publish(runs, held, output),
     note: (held, step, progress) => note(runs, held, step, progress),
     watch: (held, objects) => watch(runs, held, objects),
     releaseEnd: (workflow, key) => releaseEnd(runs, workflow, key),
-    leave: (held, how) => leave(runs, held, how),
+    leave: (held, how, output) => leave(runs, held, how, output),
   };
 }
 
@@ -112,7 +114,7 @@ const keepInput: Call<"keepInput"> = async (runs, held, input) => {
 
 const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {
   const { workflow, id, epoch } = held;
-  const { sleepMs, taken, cancels = false, warnings } = options;
+  const { sleepMs, taken, cancels = false, warnings, output } = options;
   const { cancelling, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(commitScript, {
     keys: { run: names.run(id), steps: names.steps(id), signals: names.signals(id), cancelling },
@@ -124,11 +126,21 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
       taken: textOf(taken),
       cancels: cancels ? id : "",
       warnings: textOf(warnings),
+      published: output?.published ?? "",
     },
   });
   // A missing signal was consumed by the execution that holds the run now.
   if (!("record" in answer)) throw fenced(held);
   return JSON.parse(answer.record) as StepRecord;
+};
+
+const publish: Call<"publish"> = async (runs, held, { published }) => {
+  const { workflow, id, epoch } = held;
+  const kind = await runs.evaluate(publishScript, {
+    keys: { run: runs.namesOf(workflow).run(id) },
+    args: { epoch, published },
+  });
+  if (kind === "fenced") throw fenced(held);
 };
 
 const note: Call<"note"> = async (runs, held, step, progress) => {
@@ -159,7 +171,7 @@ const watch: Call<"watch"> = async (runs, held, objects) => {
   if (kind === "fenced") throw fenced(held);
 };
 
-const leave: Call<"leave"> = async (runs, held, how) => {
+const leave: Call<"leave"> = async (runs, held, how, output) => {
   const { workflow, id, epoch, wakeSeq, run: view } = held;
   const { wakes, ended, cancelling, index, waitKinds, rechecks, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(leaveScript, {
@@ -190,6 +202,7 @@ const leave: Call<"leave"> = async (runs, held, how) => {
       objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
       member: memberOf(held),
       waitRoot: names.waitRoot,
+      published: output?.published ?? "",
     },
   });
   if (answer.kind === "fenced") throw fenced(held);

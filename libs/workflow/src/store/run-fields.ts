@@ -62,10 +62,11 @@ export function overviewOf(status: RunStatus, steps: number): RunOverview {
 /** Parses a run; Redis stores empty text for missing values. */
 export function readRun(ref: RunRef, fields: Fields): RunView {
   const result = json(fields["result"]);
+  const published = json(fields["published"]) as RunView["published"];
   return {
     ...summaryOf(ref, fields),
     input: json(fields["input"]),
-    ...defined({ result }),
+    ...defined({ result, published }),
   };
 }
 

@@ -67,6 +67,12 @@ export interface CommitOptions {
   readonly cancels?: boolean;
 }
 
+/** What an execution shows beside its records. */
+export interface RunOutputText {
+  /** All published values by name (JSON). */
+  readonly published: string;
+}
+
 /** The progress to store; its `untilMs` becomes `delayMs` from now. */
 export interface ProgressNote extends Omit<StepProgress, "untilMs"> {
   readonly delayMs: number;
@@ -128,13 +134,18 @@ export interface RunJournalStore {
     held: Held,
     step: string,
     record: StepRecord,
-    options?: CommitOptions & { readonly warnings?: readonly RunWarning[] },
+    options?: CommitOptions & {
+      readonly warnings?: readonly RunWarning[];
+      readonly output?: RunOutputText;
+    },
   ): Promise<StepRecord>;
+  /** Stores output without a record. */
+  publish(held: Held, output: RunOutputText): Promise<void>;
   note(held: Held, step: string, progress: ProgressNote): Promise<StepProgress>;
   /** Enters the run into the index of waits, under each of the objects. */
   watch(held: Held, objects: readonly string[]): Promise<void>;
   /** Forgets the kept end of a key's last run after the retention, unless a start for its object comes first. */
   releaseEnd(workflow: string, key: string): Promise<void>;
   /** Releases the run, or ends it. `compensating` keeps it. */
-  leave(held: Held, leave: Leave): Promise<Followers>;
+  leave(held: Held, leave: Leave, output?: RunOutputText): Promise<Followers>;
 }

@@ -135,6 +135,8 @@ export interface RunSummary extends RunRef {
 export interface RunView extends RunSummary {
   readonly input: unknown;
   readonly result?: unknown;
+  /** The values that the function has published, by name. */
+  readonly published?: Readonly<Record<string, unknown>>;
 }
 
 /** The part of a run that shows whether anything has happened. */

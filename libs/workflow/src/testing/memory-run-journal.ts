@@ -11,6 +11,7 @@ import {
   type Leave,
   type MarkState,
   type RunJournalStore,
+  type RunOutputText,
   type StepMark,
 } from "../store/run-journal-store.ts";
 import type { RunView, StepProgress, StepRecord } from "../store/run-record.ts";
@@ -52,9 +53,14 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
 
     releaseEnd: async (workflow, key) => runs.releaseEnd(workflow, key),
 
-    async leave(held, how) {
+    publish: async (held, output) => publish(runs.ownActive(held), output),
+
+    async leave(held, how, output) {
       const run = runs.own(held);
-      if (!hasEnded(run)) leave(run, how, runs.now());
+      if (!hasEnded(run)) {
+        publish(run, output);
+        leave(run, how, runs.now());
+      }
       if (hasEnded(run)) runs.keepEnd(run);
       return followersOf(run);
     },
@@ -121,6 +127,7 @@ function commit(
     taken,
     cancels = false,
     warnings,
+    output,
   }: NonNullable<Parameters<RunJournalStore["commit"]>[3]> = {},
 ): StepRecord {
   const run = runs.own(held);
@@ -144,7 +151,14 @@ function commit(
   run.progress.delete(step);
   if (cancels) run.cancelledAt = step;
   if (warnings !== undefined) run.view = { ...run.view, warnings };
+  publish(run, output);
   return stored;
+}
+
+function publish(run: StoredRun, output: RunOutputText | undefined): void {
+  if (output === undefined) return;
+  const published = JSON.parse(output.published) as Record<string, unknown>;
+  run.view = { ...run.view, published };
 }
 
 function leave(run: StoredRun, how: Leave, endedAtMs: number): void {

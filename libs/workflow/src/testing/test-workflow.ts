@@ -120,9 +120,9 @@ class MemoryTestRun implements TestRun {
         }
         return kept;
       },
-      leave: async (held, leave) => {
+      leave: async (held, leave, output) => {
         this.#noteWatching(held, leave);
-        return await store.leave(held, leave);
+        return await store.leave(held, leave, output);
       },
     };
     this.#started = this.#start(input);
@@ -324,6 +324,7 @@ function readOnly(store: RunStore): RunStore {
     },
     note: async (_, __, { attempts }) => ({ attempts, untilMs: Infinity }),
     keepInput: async (_, input) => input,
+    publish: async () => undefined,
     watch: async () => undefined,
     leave: async () => ({}),
   };

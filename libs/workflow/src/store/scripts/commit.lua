@@ -15,5 +15,6 @@ if cancels ~= '' then
   redis.call('HSET', run, 'cancelledAt', step)
   redis.call('SREM', cancelling, cancels)
 end
+if published ~= '' then redis.call('HSET', run, 'published', published) end
 if warnings ~= '' then redis.call('HSET', run, 'warnings', warnings) end
 return { 'committed', text }

@@ -30,6 +30,8 @@ const signature = {
     cancels: "text",
     /** All warnings of the run (JSON), or empty to keep them. */
     warnings: "text",
+    /** All published values (JSON), or empty to keep them. */
+    published: "text",
   },
 } as const;
 

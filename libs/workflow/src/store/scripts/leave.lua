@@ -3,6 +3,7 @@ local h = redis.call('HMGET', run, 'epoch', 'parentWorkflow', 'parent', 'next', 
 if h[1] ~= epoch then return { 'fenced' } end
 local left = { 'left', h[2], h[3], h[4] or '', h[10] or '' }
 if ended(h[7]) then return left end
+if published ~= '' then redis.call('HSET', run, 'published', published) end
 if kind == 'compensating' then
   move(statuses, id, h[7], kind, h[8])
   redis.call('HSET', run, 'status', kind, 'failing', text)

@@ -55,6 +55,8 @@ const signature = {
     member: "text",
     /** Prefix of the indexes of waits. */
     waitRoot: "text",
+    /** All published values (JSON), or empty to keep them. */
+    published: "text",
   },
 } as const;
 

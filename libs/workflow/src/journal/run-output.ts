@@ -1,0 +1,100 @@
+import { KonvergeError } from "@konverge/core";
+import { assertJson } from "../define/json-value.ts";
+import type { Held, RunOutputText } from "../store/run-journal-store.ts";
+
+const MAX_NAME = 100;
+const BAD_NAME = /[\p{Cc}]/u;
+/** Most bytes of all published values with their names, as JSON. */
+const MAX_BYTES = 16_384;
+/** A value that no record has stored in this time, for example during a long body, is stored alone; in ms. */
+const STORE_ALONE_MS = 1_000;
+
+export interface RunOutputOptions {
+  readonly held: Pick<Held, "run">;
+  /** Stores output without a record. */
+  readonly store: (output: RunOutputText) => Promise<void>;
+}
+
+/**
+ * What an execution shows beside its records: the published values. They are stored with the next record, or when the
+ * execution leaves the run.
+ *
+ * A replay publishes the earlier values again. They are compared only when something is stored, so a replay that ends at the
+ * last record stores nothing.
+ */
+export class RunOutput {
+  readonly #store: RunOutputOptions["store"];
+  readonly #published: Map<string, unknown>;
+  /** As it is in the store; undefined if that is unknown. */
+  #stored: string | undefined;
+  #isChanged = false;
+  #isClosed = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor({ held, store }: RunOutputOptions) {
+    const { published = {} } = held.run;
+    this.#store = store;
+    this.#published = new Map(Object.entries(published));
+    this.#stored = textOf(this.#published);
+  }
+
+  /** Publishes the last value of a name; undefined removes it. @throws KonvergeError `invalid_workflow`, `invalid_result` */
+  publish(name: string, value: unknown): void {
+    if (typeof name !== "string" || name === "" || name.length > MAX_NAME || BAD_NAME.test(name)) {
+      throw new KonvergeError(
+        "invalid_workflow",
+        `name "${name}" of a published value must be 1 to ${MAX_NAME} characters without line breaks`,
+      );
+    }
+    assertJson(value, `the published value "${name}"`);
+    const published = new Map(this.#published);
+    if (value === undefined) published.delete(name);
+    // A copy, because the function may change the object later.
+    else published.set(name, JSON.parse(JSON.stringify(value)));
+    const bytes = Buffer.byteLength(textOf(published));
+    if (bytes > MAX_BYTES) {
+      throw new KonvergeError(
+        "invalid_workflow",
+        `the published values have ${bytes} bytes with "${name}", the limit is ${MAX_BYTES}; publish a summary`,
+      );
+    }
+    this.#published.clear();
+    for (const [each, last] of published) this.#published.set(each, last);
+    this.#isChanged = true;
+    if (!this.#isClosed)
+      this.#timer ??= setTimeout(() => void this.#storeAlone(), STORE_ALONE_MS).unref();
+  }
+
+  /** Returns what the store does not have yet, which the caller stores; undefined if it has everything. */
+  take(): RunOutputText | undefined {
+    if (!this.#isChanged) return undefined;
+    this.#isChanged = false;
+    const text = textOf(this.#published);
+    if (text === this.#stored) return undefined;
+    this.#stored = text;
+    return { published: text };
+  }
+
+  /** Stores nothing alone any more. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #storeAlone(): Promise<void> {
+    this.#timer = undefined;
+    const output = this.take();
+    if (output === undefined) return;
+    try {
+      await this.#store(output);
+    } catch {
+      // The next record stores it, or fails for the same reason.
+      this.#stored = undefined;
+      this.#isChanged = true;
+    }
+  }
+}
+
+function textOf(published: ReadonlyMap<string, unknown>): string {
+  return JSON.stringify(Object.fromEntries(published));
+}
