@@ -441,7 +441,6 @@ class Caller {
         const [taken] = op.takes ? held.signals : [];
         return await store.commit(held, op.step, record, {
           cancels: op.cancels && held.run.cancel !== undefined,
-          sleepMs: 5,
           ...(op.output === undefined ? {} : { output: op.output }),
           ...(taken === undefined ? {} : { taken }),
         });

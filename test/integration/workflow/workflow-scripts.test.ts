@@ -102,7 +102,7 @@ const commit = (
   nth: number,
   step: string,
   record: string,
-  { sleep = "", taken = "", cancels = "", warnings = "" } = {},
+  { taken = "", cancels = "", warnings = "" } = {},
 ) =>
   runRaw(harness.redis, commitScript, {
     keys: {
@@ -115,7 +115,6 @@ const commit = (
       epoch: epochOf(nth),
       step,
       record,
-      sleepMs: sleep,
       taken,
       cancels,
       warnings,
@@ -374,11 +373,9 @@ describe("commit", () => {
     expect(await harness.redis.hexists(names.steps("r"), "t")).toBe(0);
   });
 
-  test("sets the end of a sleep, and removes progress with the record", async () => {
+  test("removes progress with the record", async () => {
     await note(1, 1, 5);
-    const [, text = ""] = await commit(1, "s", '{"kind":"sleep"}', { sleep: "1500" });
-    const { atMs, untilMs } = JSON.parse(text) as { atMs: number; untilMs: number };
-    expect(untilMs - atMs).toBe(1_500);
+    await commit(1, "s", '{"kind":"sleep"}');
     expect(await harness.redis.hkeys(names.steps("r"))).toEqual(["s"]);
   });
 

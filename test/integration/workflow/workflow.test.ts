@@ -45,11 +45,9 @@ test("P9: a run that waits repeatedly executes each body once and ends with its 
   expect(times.length).toBe(3);
   const steps = await runs.steps({ workflow: "waits", id });
   expect(steps.map(({ name }) => name)).toEqual(["a", "now", "short", "b", "short#2", "b#2"]);
-  for (const { untilMs, atMs = 0 } of steps.filter(({ kind }) => kind === "sleep")) {
-    expect(untilMs).toBe(atMs + 30);
-    // G7: the step after a sleep is recorded after its end, by the same clock.
-    const next = steps.find((step) => (step.atMs ?? 0) > atMs);
-    expect(next?.atMs).toBeGreaterThanOrEqual(untilMs ?? 0);
+  // G7: the end of a sleep is recorded after it, by the same clock.
+  for (const { untilMs = Infinity, atMs } of steps.filter(({ kind }) => kind === "sleep")) {
+    expect(atMs).toBeGreaterThanOrEqual(untilMs);
   }
 });
 

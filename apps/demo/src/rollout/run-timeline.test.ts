@@ -14,7 +14,7 @@ test("a step that a worker died in belongs to both, and takes from where the fir
     [
       { name: "look", kind: "step", startedAt: iso(10), at: iso(11), attempts: 1 },
       { name: "upgrade", kind: "step", startedAt: iso(21), at: iso(22), attempts: 1 },
-      { name: "soak", kind: "sleep", at: iso(23), until: iso(30) },
+      { name: "soak", kind: "sleep", startedAt: iso(23), at: iso(30), until: iso(30) },
       { name: "approve", kind: "signal", startedAt: iso(30), at: iso(40), by: "ann" },
     ],
     [execution("b", 20, 24), execution("a", 10, 20, true), execution("a2", 40, 41)],

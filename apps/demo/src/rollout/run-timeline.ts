@@ -32,7 +32,7 @@ export function timelineOf(
 ): TimelineRow[] {
   const inOrder = executions.toSorted((a, b) => a.startedAtMs - b.startedAtMs);
   let sinceMs = inOrder[0]?.startedAtMs ?? 0;
-  return steps.map(({ name, kind, startedAt, at, until, attempts, by, error }) => {
+  return steps.map(({ name, kind, startedAt, at, attempts, by, error }) => {
     const atMs = Date.parse(at);
     const died = inOrder.filter(
       ({ lost, endedAtMs }) => lost && endedAtMs > sinceMs && endedAtMs <= atMs,
@@ -46,8 +46,7 @@ export function timelineOf(
       kind,
       tries: attempts,
       workers: [...died, ...(owner === undefined ? [] : [owner])].map(({ worker }) => worker),
-      // A sleep is recorded when it starts.
-      tookMs: until === undefined ? Math.max(0, atMs - fromMs) : Date.parse(until) - atMs,
+      tookMs: Math.max(0, atMs - fromMs),
       failed: error !== undefined,
       ...defined({ by }),
     };

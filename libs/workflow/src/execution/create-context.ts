@@ -12,6 +12,7 @@ import { asCondition, type WaitCondition } from "../define/wait-condition.ts";
 import { readWaitOptions, type WaitForOptions } from "../define/wait-options.ts";
 import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
+import type { Advance } from "./advance.ts";
 import { awaitChild, type ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
@@ -88,19 +89,19 @@ async function sleep(replay: VerbReplay, name: string, duration: Duration): Prom
   const { journal } = replay;
   await replay.exclusively(name, async (key) => {
     const sleepMs = toMs(duration, `the duration of sleep "${name}"`);
-    const record = await replay.settle(key, "sleep", async () => {
-      const cancelled = await journal.throwCancel(key, "sleep");
-      return cancelled ?? (await journal.commit(key, { kind: "sleep" }, { sleepMs }));
-    });
-    valueOf(key, record);
-    const { untilMs = 0 } = record;
-    // The record cannot change, so a cancellation during the sleep has its own record.
-    const over = `${key}!over`;
-    if (journal.get(over) === undefined && untilMs <= journal.nowMs()) return;
-    const advance = async () =>
-      (await journal.throwCancel(over, "sleep")) ?? { waitUntilMs: untilMs };
-    valueOf(key, await replay.settle(over, "sleep", advance));
+    valueOf(key, await replay.settle(key, "sleep", () => awaitTime(journal, key, sleepMs)));
   });
+}
+
+/** Records the end of a sleep, so that its place among other records is the same in every execution. */
+async function awaitTime(journal: RunJournal, key: string, sleepMs: number): Promise<Advance> {
+  const cancelled = await journal.throwCancel(key, "sleep");
+  if (cancelled !== undefined) return cancelled;
+  const { untilMs } =
+    journal.progressOf(key) ??
+    (await journal.note(key, { attempts: 0, delayMs: sleepMs, keep: true }));
+  if (untilMs > journal.nowMs()) return { waitUntilMs: untilMs };
+  return await journal.commit(key, { kind: "sleep", untilMs });
 }
 
 async function signal(

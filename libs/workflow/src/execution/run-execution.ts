@@ -45,9 +45,11 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
   try {
     const unfit = findMisfit(workflow, held.run.version);
     if (unfit !== undefined) return await block(journal, leave, unfit);
-    const scope = new ExecutionScope();
+    const scope = new ExecutionScope(journal.order);
     const undos = new Map<string, Undo>();
     const outcome = await execute(options, journal, scope, undos);
+    // The function of a failing run has ended when its longer branches may still show steps to undo.
+    if (held.failing !== undefined && isEnd(outcome)) await journal.order.rest();
     scope.close();
     // The next holder of the run does not wait for this execution; records of running bodies are rejected.
     if (outcome.kind === "lost") return outcome;
@@ -149,6 +151,10 @@ function parseInput({ name, input }: AnyWorkflow, { run, parsedInput }: Held): u
   if (parsedInput !== undefined) return parsedInput;
   if (input === undefined) return run.input;
   return parseWith(input, run.input, `the input of "${name}"`);
+}
+
+function isEnd({ kind }: Outcome): boolean {
+  return kind === "returned" || kind === "threw";
 }
 
 /** Returns why this code may not continue a run of that version. */

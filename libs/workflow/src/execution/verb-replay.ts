@@ -9,8 +9,6 @@ import { errorOf } from "./step-failed-error.ts";
 /** Separators of a name from its number, its progress and its dropped signals. */
 const FORBIDDEN = /[#~!\p{Cc}]|^undo:/u;
 const MAX_NAME = 200;
-/** Suffix of a sleep's name in the record that ends it early. */
-const OVER = /!over$/;
 
 /** Errors of the function, which would fail again. */
 const FUNCTION_FAULTS: ReadonlySet<string> = new Set(["invalid_result", "invalid_workflow"]);
@@ -70,13 +68,15 @@ export class VerbReplay {
           "rename it, or restore the old code; the run resumes when the code fits",
       });
     }
-    const step = key.replace(OVER, "");
-    const record = known ?? (await this.#advance({ step, kind }, advance));
-    this.#scope.latest = step;
+    const record = known ?? (await this.#advance({ step: key, kind }, advance));
+    await this.journal.order.turn(key, record.seq ?? 0);
+    this.#scope.latest = key;
     return record;
   }
 
   async #advance(wait: RunWait, advance: () => Promise<Advance>): Promise<StepRecord> {
+    await this.journal.order.rest();
+    if (this.#scope.closed) return await never();
     // The function of a failing run only shows which steps have an undo.
     if (this.journal.held.failing !== undefined) return await this.#scope.block();
     this.journal.assertRoom();

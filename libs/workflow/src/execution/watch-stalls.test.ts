@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { DeliveryOrder } from "../journal/delivery-order.ts";
 import { ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
 import type { Held } from "../store/run-journal-store.ts";
 import { watchStalls } from "./watch-stalls.ts";
@@ -14,7 +15,7 @@ interface Watched {
 const FAILING = { status: "failed", error: { code: "internal", message: "" } } as const;
 
 const watch = ({ failing = false, cancelPending = false } = {}): Watched => {
-  const scope = new ExecutionScope();
+  const scope = new ExecutionScope(new DeliveryOrder(new Map()));
   let check = (): void => undefined;
   let everyMs = 0;
   let isEnded = false;

@@ -1,5 +1,6 @@
 import { defined } from "@konverge/core";
 import type { RunWait } from "../store/run-record.ts";
+import type { DeliveryOrder } from "./delivery-order.ts";
 
 /** Interval in which a blocked run is rechecked, in ms; by then a worker may have fitting code. */
 export const BLOCKED_CHECK_MS = 60_000;
@@ -35,6 +36,7 @@ export type Interrupt =
  */
 export class ExecutionScope {
   readonly interrupted: Promise<Interrupt>;
+  readonly #order: DeliveryOrder;
   readonly #interrupt: (interrupt: Interrupt) => void;
   /** Name of the step or wait that ended last. */
   latest: string | undefined;
@@ -47,7 +49,9 @@ export class ExecutionScope {
   #closed = false;
   #drained: (() => void)[] = [];
 
-  constructor() {
+  constructor(order: DeliveryOrder) {
+    this.#order = order;
+    order.onRest(() => this.#check());
     const { promise, resolve } = Promise.withResolvers<Interrupt>();
     this.interrupted = promise;
     this.#interrupt = resolve;
@@ -55,7 +59,7 @@ export class ExecutionScope {
 
   /** True if the function has not ended, and no verb is active or waits. */
   get isIdle(): boolean {
-    return !this.#closed && this.#active === 0 && this.#blocked === 0;
+    return !this.#closed && this.#active === 0 && this.#blocked === 0 && !this.#order.isBusy;
   }
 
   /** Number of times that a verb became active. */
@@ -115,7 +119,7 @@ export class ExecutionScope {
     setImmediate(() => {
       if (this.#active > 0) return;
       for (const resolve of this.#drained.splice(0)) resolve();
-      if (this.#blocked === 0) return;
+      if (this.#blocked === 0 || this.#order.isBusy) return;
       const untilMs = this.#untilMs;
       this.#closed = true;
       const waits = this.#waits;

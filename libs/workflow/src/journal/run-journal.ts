@@ -17,6 +17,7 @@ import type {
   StepProgress,
   StepRecord,
 } from "../store/run-record.ts";
+import { DeliveryOrder } from "./delivery-order.ts";
 import type { Interrupt } from "./execution-scope.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import { assertJson } from "../define/json-value.ts";
@@ -25,8 +26,6 @@ import { RunOutput } from "./run-output.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
 
 const MAX_RECORD_BYTES = 64 * 1_024;
-/** Kinds without a duration. */
-const UNTIMED: ReadonlySet<StepKind> = new Set<StepKind>(["sleep", "now"]);
 
 export interface RunJournalOptions {
   readonly store: RunJournalStore;
@@ -61,6 +60,8 @@ export class RunJournal {
   readonly random: () => number;
   readonly pause: NonNullable<RunJournalOptions["pause"]>;
   readonly beforeBody: NonNullable<RunJournalOptions["beforeBody"]>;
+  /** The order in which the function receives the records. */
+  readonly order: DeliveryOrder;
   readonly #options: RunJournalOptions;
   readonly #claimedAtMs: number;
   readonly #steps: Map<string, StepRecord>;
@@ -84,6 +85,7 @@ export class RunJournal {
     this.random = options.random;
     this.pause = options.pause ?? pause;
     this.beforeBody = options.beforeBody ?? (() => undefined);
+    this.order = new DeliveryOrder(held.steps);
     this.#options = options;
     this.#claimedAtMs = options.clock();
     this.#steps = new Map(held.steps);
@@ -152,7 +154,7 @@ export class RunJournal {
   }
 
   async commit(step: string, given: StepRecord, how: CommitOptions = {}): Promise<StepRecord> {
-    const startedAtMs = UNTIMED.has(given.kind) ? undefined : this.#begunMs.get(step);
+    const startedAtMs = given.kind === "now" ? undefined : this.#begunMs.get(step);
     const record = {
       ...given,
       ...defined({ startedAtMs }),
@@ -162,11 +164,13 @@ export class RunJournal {
     const bytes = bytesOf(step, record);
     const fresh = this.#takeWarnings(bytes);
     const output = this.output.take();
-    const stored = await this.#options.store.commit(this.held, step, record, {
+    const options = {
       ...how,
       ...defined({ output }),
       ...(fresh.length === 0 ? {} : { warnings: this.#warnings }),
-    });
+    };
+    const { store } = this.#options;
+    const stored = await this.order.commit(() => store.commit(this.held, step, record, options));
     for (const warning of fresh) this.#options.onWarning?.(warning);
     this.#reportRecorded(stored);
     this.#steps.set(step, stored);

@@ -114,7 +114,7 @@ const keepInput: Call<"keepInput"> = async (runs, held, input) => {
 
 const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {
   const { workflow, id, epoch } = held;
-  const { sleepMs, taken, cancels = false, warnings, output } = options;
+  const { taken, cancels = false, warnings, output } = options;
   const { cancelling, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(commitScript, {
     keys: { run: names.run(id), steps: names.steps(id), signals: names.signals(id), cancelling },
@@ -122,7 +122,6 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
       epoch,
       step,
       record: JSON.stringify(record),
-      sleepMs: sleepMs === undefined ? "" : Math.ceil(sleepMs),
       taken: textOf(taken),
       cancels: cancels ? id : "",
       warnings: textOf(warnings),

@@ -59,8 +59,6 @@ export interface Followers {
 }
 
 export interface CommitOptions {
-  /** Sets `untilMs` of the record by the store's clock. */
-  readonly sleepMs?: number;
   /** The buffered signal that the record consumes. */
   readonly taken?: BufferedSignal;
   /** True if the requested cancellation is thrown at this step. */

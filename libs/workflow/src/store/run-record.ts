@@ -25,7 +25,7 @@ export interface StepRecord {
   readonly kind: StepKind;
   readonly value?: unknown;
   readonly error?: Failure;
-  /** The end of a sleep by Redis's clock, epoch ms. */
+  /** The planned end of a sleep by Redis's clock, epoch ms. */
   readonly untilMs?: number;
   /** Completed attempts of the body. */
   readonly attempts?: number;

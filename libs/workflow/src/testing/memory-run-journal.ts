@@ -123,7 +123,6 @@ function commit(
   step: string,
   record: StepRecord,
   {
-    sleepMs,
     taken,
     cancels = false,
     warnings,
@@ -145,7 +144,6 @@ function commit(
     ...jsonCopy(record),
     seq: run.steps.size + 1,
     atMs: nowMs,
-    ...(sleepMs === undefined ? {} : { untilMs: nowMs + Math.ceil(sleepMs) }),
   };
   run.steps.set(step, stored);
   run.progress.delete(step);

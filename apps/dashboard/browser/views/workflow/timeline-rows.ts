@@ -14,7 +14,7 @@ export interface TimelineRow {
   readonly toMs: number;
   /** Start of the gap before this row in which a worker was lost. */
   readonly lostMs?: number;
-  /** True while the step or wait is in progress; it ends at the present. */
+  /** True while the wait is in progress; it ends at the present. */
   readonly isOpen: boolean;
   /** True without a recorded start; the previous record is used instead. */
   readonly isGuessed: boolean;
@@ -39,15 +39,15 @@ export interface Timeline {
   readonly executingSinceMs?: number;
 }
 
-/** Suffix of a step name for a shortened sleep or a rejected signal. */
-const MARK = /^(.*)!([^!]*)$/s;
+/** The name of a wait and the suffix of a rejected signal. */
+const MARK = /^(.*)![^!]*$/s;
 
 /** Puts the records and open waits of a run on one scale. Open rows end at `nowMs`. */
 export function timelineOf(run: RunDetail, nowMs: number): Timeline {
   const fromMs = Date.parse(run.startedAt ?? run.createdAt);
   const marks = run.steps.flatMap((step) => {
-    const [, of = "", mark = ""] = MARK.exec(step.name) ?? [];
-    return of === "" ? [] : [{ of, mark, step }];
+    const [, of = ""] = MARK.exec(step.name) ?? [];
+    return of === "" ? [] : [{ of, step }];
   });
   const recorded = run.steps.filter(({ name }) => !MARK.test(name));
   const lastMs = Math.max(fromMs, ...recorded.map(({ at }) => Date.parse(at)));
@@ -55,30 +55,21 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
 
   let beforeMs = fromMs;
   const rows = recorded.map((step): TimelineRow => {
-    const { name, kind, at, startedAt, until, error } = step;
+    const { name, kind, at, startedAt, error } = step;
     const atMs = Date.parse(at);
-    const own = marks.filter(({ of }) => of === name);
-    const cut = own.find(({ mark }) => mark === "over")?.step;
-    const began = kind === "sleep" || kind === "now" ? at : startedAt;
-    const endMs =
-      kind !== "sleep" || until === undefined
-        ? atMs
-        : Math.min(toMs, Date.parse(cut?.at ?? until), Date.parse(until));
+    const began = kind === "now" ? at : startedAt;
     const row = {
       name,
       kind,
       look: lookOf(kind, error?.code),
       fromMs: began === undefined ? beforeMs : Date.parse(began),
-      toMs: endMs,
+      toMs: atMs,
       ...(step.workerLost === true ? { lostMs: beforeMs } : {}),
-      isOpen: run.endedAt === undefined && kind === "sleep" && endMs >= toMs,
+      isOpen: false,
       isGuessed: began === undefined,
-      step: cut?.error === undefined ? step : { ...step, error: cut.error },
+      step,
       ...(step.child === undefined ? {} : { child: step.child }),
-      ...(kind === "sleep" && until !== undefined ? { until } : {}),
-      rejected: own
-        .filter(({ mark }) => mark !== "over")
-        .map((each) => each.step.error?.message ?? ""),
+      rejected: marks.filter(({ of }) => of === name).map((each) => each.step.error?.message ?? ""),
     };
     beforeMs = atMs;
     return row;

@@ -6,9 +6,7 @@ if known then return { 'exists', known } end
 if ended(h[2]) then return { 'fenced' } end
 if taken ~= '' and redis.call('LREM', signals, 1, taken) == 0 then return { 'taken' } end
 local seq = redis.call('HINCRBY', run, 'seq', 1)
-local text = string.sub(record, 1, -2) .. ',"seq":' .. int(seq) .. ',"atMs":' .. int(now)
-if sleepMs ~= '' then text = text .. ',"untilMs":' .. int(now + tonumber(sleepMs)) end
-text = text .. '}'
+local text = string.sub(record, 1, -2) .. ',"seq":' .. int(seq) .. ',"atMs":' .. int(now) .. '}'
 redis.call('HSET', steps, step, text)
 redis.call('HDEL', steps, step .. '~')
 if cancels ~= '' then

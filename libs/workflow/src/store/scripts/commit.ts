@@ -22,8 +22,6 @@ const signature = {
     step: "text",
     /** A JSON object that is not empty. */
     record: "text",
-    /** Empty for none. */
-    sleepMs: "text",
     /** The signal to consume, as it is in the list, or empty. */
     taken: "text",
     /** The run's id if its cancellation is thrown with this record, else empty. */
