@@ -167,6 +167,23 @@ export const runSchema = z.object({
       z.object({ name: z.string(), id: z.string(), by: z.string().optional(), at: z.string() }),
     )
     .optional(),
+  /** Signals that were dropped because their payload did not match the schema of the wait. */
+  refusedSignals: z
+    .object({
+      count: z.number(),
+      /** The last 10, newest first. */
+      last: z.array(
+        z.object({
+          name: z.string(),
+          id: z.string(),
+          by: z.string().optional(),
+          at: z.string(),
+          /** How the payload differs from the schema. */
+          message: z.string(),
+        }),
+      ),
+    })
+    .optional(),
 });
 
 /** Query of `GET /v1/schedules`. */
@@ -195,7 +212,7 @@ export const scheduleListSchema = z.object({
 /** Body of `POST /v1/runs/{id}/signal`. */
 export const signalRunSchema = z.strictObject({
   name: shortText,
-  /** The run validates it. A payload that does not match the schema of the wait is dropped and recorded as a step. */
+  /** The run validates it. A payload that does not match the schema of the wait is dropped and listed in `refusedSignals`. */
   payload: z.unknown().optional(),
   /** Each ID is delivered once. Default: a UUID. */
   id: id.optional(),

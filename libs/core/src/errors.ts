@@ -53,6 +53,7 @@ export type ErrorCode =
   | "run_ended"
   | "run_exists"
   | "shards_mismatch"
+  | "signals_full"
   | "step_failed"
   | "superseded"
   | "terminal"
@@ -115,6 +116,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   run_ended: entry("The run has ended", 409, 4, true),
   run_exists: entry("Another active run has this key", 409, 4),
   shards_mismatch: entry("The number of shards differs from the one in Redis", 409, 2, true),
+  signals_full: entry("The run buffers too many signals", 409, 4),
   step_failed: entry("A workflow step failed permanently", 500, 1, true),
   superseded: entry("Another writer changed the object's spec", 409, 4, true),
   terminal: entry("The handler threw a TerminalError", 500, 1, true),

@@ -44,6 +44,8 @@ export type { RunRef } from "./define/run-ref.ts";
 export type {
   CancelRequest,
   Failure,
+  RefusedSignal,
+  RefusedSignals,
   RetryRequest,
   RunOverview,
   RunStatus,

@@ -16,6 +16,7 @@ import { createScheduleBook, type ScheduleView } from "./schedules/schedule-book
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { createChildStarter, startRun } from "./start-run.ts";
 import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
+import { describeFull } from "./store/signal-limits.ts";
 import { createRedisRunStore } from "./store/redis-run-store.ts";
 import type { RedisRunStoreOptions } from "./store/redis-runs.ts";
 import { retryRun, type RetryRunOptions, type RunRetrier } from "./store/retry-run.ts";
@@ -23,6 +24,7 @@ import { runNames } from "./store/run-names.ts";
 import type { RunCounts } from "./store/run-queries.ts";
 import type {
   CancelRequest,
+  RefusedSignals,
   RunOverview,
   RunView,
   StepRecord,
@@ -152,6 +154,10 @@ class RedisWorkflows implements Workflows {
     return this.#store.unconsumedSignals(ref);
   }
 
+  refusedSignals(ref: RunRef): Promise<RefusedSignals> {
+    return this.#store.refusedSignals(ref);
+  }
+
   async signal(
     ref: RunRef,
     name: string,
@@ -165,7 +171,7 @@ class RedisWorkflows implements Workflows {
       case "duplicate":
         return await this.#queues.wake(ref, "signal");
       case "full":
-        throw new KonvergeError("queue_full", `run ${ref.id} has too many unconsumed signals`);
+        throw new KonvergeError("signals_full", describeFull(ref));
       case "ended":
       case "missing":
         throw refusal(ref, stored);

@@ -16,6 +16,7 @@ import type { RunRef } from "./define/run-ref.ts";
 import type { EndedRun, OnExisting, RunOrigin } from "./store/run-actions.ts";
 import type { RunCounts } from "./store/run-queries.ts";
 import type {
+  RefusedSignals,
   RunOverview,
   RunView,
   RunWarning,
@@ -120,7 +121,9 @@ export interface Workflows {
   steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
   /** Returns the oldest unconsumed signals: those the run has not reached, or whose name it never waits for; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
-  /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `queue_full` */
+  /** Returns the signals that the run has dropped because their payload did not fit: the number, and the last 10. */
+  refusedSignals(ref: RunRef): Promise<RefusedSignals>;
+  /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `signals_full` */
   signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
   /** Requests the cancellation: the current verb throws, and the recorded steps are undone. @throws as `signal` */
   cancel(ref: RunRef, request?: { readonly by?: string; readonly reason?: string }): Promise<void>;

@@ -132,6 +132,30 @@ test("shows unconsumed signals with sender, without payload", async () => {
   expect(unconsumedSignals).toEqual([{ name: "aprove", id: "of-aprove", by: "ann", at }]);
 });
 
+test("shows refused signals with sender and reason, without payload", async () => {
+  const strict = defineWorkflow(
+    "strict",
+    { version: 1 },
+    async (w) => await w.signal("approve", { schema: names }),
+  );
+  const call = harness.serve();
+  await work(strict);
+  const { path } = await start(call, { workflow: "strict" });
+  expect(await inStatus(call, path, "waiting")).not.toHaveProperty("refusedSignals");
+  for (const [id, payload] of [
+    ["wrong", { name: 1 }],
+    ["right", { name: "web" }],
+  ] as const) {
+    const body = { name: "approve", id, payload, by: "ann" };
+    expect((await call(`${path}/signal`, { body })).status).toBe(200);
+  }
+  const { refusedSignals, steps } = await inStatus(call, path, "done");
+  const refused = { name: "approve", id: "wrong", by: "ann", message: "name: write a text" };
+  const at = expect.stringMatching(/Z$/);
+  expect(refusedSignals).toEqual({ count: 1, last: [{ ...refused, at }] });
+  expect(JSON.stringify(steps)).not.toContain("wrong");
+});
+
 test("waits for the end of a run or for a change", async () => {
   const call = harness.serve();
   await work(approved);

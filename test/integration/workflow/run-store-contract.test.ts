@@ -149,6 +149,74 @@ describe.each([
     await claim(store, "c");
   });
 
+  test("a claim returns the first signal of each awaited name, and refuse drops and counts signals", async () => {
+    await store.start(newRun("a"));
+    const wait: Leave = {
+      kind: "waiting",
+      waits: ["go", "go#2", "none"].map((name) => ({ step: name, kind: "signal" })),
+    };
+    await store.leave(await claim(store, "a"), wait);
+    for (const name of ["other", "go", "go", "go"]) {
+      const signalId = crypto.randomUUID();
+      await store.signal(ref("a"), { name, id: signalId, payload: { to: name } });
+    }
+    const held = await claim(store, "a", 2);
+    expect(held).toMatchObject({
+      signalCount: 4,
+      awaited: ["go", "none"],
+      signals: [{ name: "go", seq: 2, payload: { to: "go" } }],
+    });
+    const read = await store.readSignals(ref("a"), "go");
+    expect(read.map(({ seq }) => seq)).toEqual([2, 3, 4]);
+    const refused = read.slice(0, 2).map((signal) => ({ signal, message: `no ${signal.seq}` }));
+    await store.refuse(held, "go", refused);
+    await store.refuse(held, "go", refused);
+    expect(await store.refusedSignals(ref("a"))).toMatchObject({
+      count: 2,
+      last: [
+        { name: "go", message: "no 3" },
+        { name: "go", message: "no 2" },
+      ],
+    });
+    const [taken] = await store.readSignals(ref("a"), "go");
+    await store.commit(held, "go", { kind: "signal" }, { taken: taken! });
+    expect(await store.readSignals(ref("a"), "go")).toEqual([]);
+    expect((await store.unconsumedSignals(ref("a"))).map(({ name }) => name)).toEqual(["other"]);
+    await store.leave(held, done);
+    expect((await store.refusedSignals(ref("a"))).count).toBe(2);
+    await expect(store.refuse(held, "go", refused)).rejects.toMatchObject({ name: "FencedError" });
+  });
+
+  test("keeps the last 10 refusals", async () => {
+    await store.start(newRun("a"));
+    const held = await claim(store, "a");
+    for (let n = 1; n <= 12; n += 1) await store.signal(ref("a"), { name: "go", id: `i${n}` });
+    const read = await store.readSignals(ref("a"), "go");
+    await store.refuse(
+      held,
+      "go",
+      read.map((signal) => ({ signal, message: signal.id })),
+    );
+    const { count, last } = await store.refusedSignals(ref("a"));
+    expect([count, last.map(({ message }) => message)]).toEqual([
+      12,
+      Array.from({ length: 10 }, (_, n) => `i${12 - n}`),
+    ]);
+  });
+
+  test("buffers 1 MiB of signals, and accepts more once some were consumed", async () => {
+    await store.start(newRun("a"));
+    const payload = "x".repeat(100_000);
+    const send = (id: number) => store.signal(ref("a"), { name: "n", id: String(id), payload });
+    const answers: string[] = [];
+    for (let id = 0; id < 12; id += 1) answers.push(await send(id));
+    expect(answers).toEqual([...Array.from({ length: 10 }, () => "stored"), "full", "full"]);
+    const held = await claim(store, "a");
+    const [taken] = await store.readSignals(ref("a"), "n");
+    await store.commit(held, "n", { kind: "signal" }, { taken: taken! });
+    expect([await send(10), await send(11)]).toEqual(["stored", "full"]);
+  });
+
   test("buffers 1,000 signals, and rejects the next", async () => {
     await store.start(newRun("a"));
     const send = (id: number) => store.signal(ref("a"), { name: "n", id: String(id) });
@@ -259,7 +327,7 @@ const origin = fc.record(
   { requiredKeys: ["uid"] },
 );
 const leaves: fc.Arbitrary<Leave> = fc.oneof(
-  fc.constant<Leave>({ kind: "waiting", waits: [{ step: "s", kind: "signal" }] }),
+  fc.constant<Leave>({ kind: "waiting", waits: [{ step: "n#2", kind: "signal" }] }),
   fc.constant<Leave>({ kind: "waiting", objects: ["x/v1/x/default/o"] }),
   fc.constant<Leave>({ kind: "blocked", reason: "why", untilMs: 5_000 }),
   failure.map((error): Leave => ({ kind: "compensating", failing: { status: "failed", error } })),
@@ -295,7 +363,7 @@ type Op =
       readonly old: boolean;
       readonly output: RunOutputText;
     }
-  | { readonly op: "watch" | "keepInput"; readonly id: string; readonly old: boolean }
+  | { readonly op: "watch" | "keepInput" | "refuse"; readonly id: string; readonly old: boolean }
   | {
       readonly op: "leave";
       readonly id: string;
@@ -361,7 +429,10 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
       weight: 1,
       arbitrary: fc.record({ op: fc.constant("publish" as const), id, old, output }),
     },
-    { weight: 1, arbitrary: fc.record({ op: fc.constantFrom("watch", "keepInput"), id, old }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ op: fc.constantFrom("watch", "keepInput", "refuse"), id, old }),
+    },
     {
       weight: 4,
       arbitrary: fc.record({
@@ -429,7 +500,10 @@ class Caller {
   }
 
   async #write(
-    op: Extract<Op, { op: "commit" | "note" | "publish" | "watch" | "keepInput" | "leave" }>,
+    op: Extract<
+      Op,
+      { op: "commit" | "note" | "publish" | "watch" | "keepInput" | "refuse" | "leave" }
+    >,
   ): Promise<unknown> {
     const { store } = this.#side;
     const claims = this.#held.get(op.id) ?? [];
@@ -438,7 +512,7 @@ class Caller {
     switch (op.op) {
       case "commit": {
         const record: StepRecord = { kind: "step", value: op.value };
-        const [taken] = op.takes ? held.signals : [];
+        const [taken] = op.takes ? await store.readSignals(held, "n") : [];
         return await store.commit(held, op.step, record, {
           cancels: op.cancels && held.run.cancel !== undefined,
           ...(op.output === undefined ? {} : { output: op.output }),
@@ -449,6 +523,11 @@ class Caller {
         return await store.note(held, op.step, { attempts: 1, delayMs: 5, keep: op.keep });
       case "publish":
         return await store.publish(held, op.output);
+      case "refuse": {
+        const [signal] = await store.readSignals(held, "n");
+        const refused = signal === undefined ? [] : [{ signal, message: "no" }];
+        return await store.refuse(held, "n", refused);
+      }
       case "keepInput":
         return await store.keepInput(held, { by: claims.indexOf(held) });
       case "watch":
@@ -466,6 +545,7 @@ class Caller {
         overview: await store.peek(ref(run)),
         steps: await store.steps(ref(run)),
         signals: await store.unconsumedSignals(ref(run)),
+        refused: await store.refusedSignals(ref(run)),
       })),
     );
     return { runs, cancelling: await store.cancelling("w") };

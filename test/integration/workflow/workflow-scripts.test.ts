@@ -90,6 +90,7 @@ const claim = async (lease: number, owner: string, anew = false) => {
       run: names.run("r"),
       steps: names.steps("r"),
       signals: names.signals("r"),
+      signalNames: names.signalNames("r"),
       wakes: names.wakes,
     },
     args: { lease, owner, anew, id: "r", runRoot: names.runRoot, statuses: names.statuses },
@@ -109,6 +110,7 @@ const commit = (
       run: names.run("r"),
       steps: names.steps("r"),
       signals: names.signals("r"),
+      signalNames: names.signalNames("r"),
       cancelling: names.cancelling,
     },
     args: {
@@ -116,6 +118,7 @@ const commit = (
       step,
       record,
       taken,
+      takenName: "n",
       cancels,
       warnings,
       published: "",
@@ -136,7 +139,9 @@ const leave = (
       run: names.run("r"),
       steps: names.steps("r"),
       signals: names.signals("r"),
+      signalNames: names.signalNames("r"),
       seen: names.seen("r"),
+      refusals: names.refusals("r"),
       wakes: names.wakes,
       endedRuns: names.ended,
       cancelling: names.cancelling,
@@ -157,6 +162,7 @@ const leave = (
       retentionMs: RETENTION_MS,
       statuses: names.statuses,
       objects,
+      awaited: "",
       member: "w/r",
       waitRoot: names.waitRoot,
       published: "",
@@ -167,10 +173,18 @@ const signal = (id: string, most = 10) =>
     keys: {
       run: names.run("r"),
       signals: names.signals("r"),
+      signalNames: names.signalNames("r"),
       seen: names.seen("r"),
       wakes: names.wakes,
     },
-    args: { id: "r", signalId: id, signal: `{"name":"n","id":"${id}"}`, most },
+    args: {
+      id: "r",
+      name: "n",
+      signalId: id,
+      signal: `{"name":"n","id":"${id}"}`,
+      most,
+      mostBytes: 1_000,
+    },
   });
 const cancel = () =>
   runRaw(harness.redis, cancelScript, {
@@ -298,7 +312,7 @@ describe("claim", () => {
     const answer = (await claim(2, "y")) as unknown as string[][];
     expect((await run())["died"]).toBe("1");
     expect(answer[4]?.[0]).toBe("s");
-    expect(answer[5]).toHaveLength(1);
+    expect(answer[5]).toBe(1);
     await leave(2, "blocked");
     await claim(3, "z");
     expect((await run())["died"]).toBe("1");
@@ -353,20 +367,22 @@ describe("commit", () => {
   test("P8: an older epoch records, consumes and notes nothing", async () => {
     await signal("1");
     await claim(2, "y");
-    const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
+    const [taken = ""] = await harness.redis.hkeys(names.signals("r"));
     expect(await commit(1, "s", '{"kind":"signal"}', { taken })).toEqual(["fenced"]);
     expect(await note(1, 1, 1)).toEqual(["fenced"]);
     expect(await leave(1, "done", { text: "1" })).toEqual(["fenced"]);
     expect(await harness.redis.hlen(names.steps("r"))).toBe(0);
-    expect(await harness.redis.llen(names.signals("r"))).toBe(1);
+    expect(await harness.redis.hlen(names.signals("r"))).toBe(1);
     expect((await run())["status"]).toBe("running");
   });
 
   test("consumes a signal atomically, once", async () => {
     await signal("1");
-    const [taken = ""] = await harness.redis.lrange(names.signals("r"), 0, -1);
+    const [taken = ""] = await harness.redis.hkeys(names.signals("r"));
     expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("committed");
-    expect(await harness.redis.llen(names.signals("r"))).toBe(0);
+    expect(await harness.redis.hlen(names.signals("r"))).toBe(0);
+    expect(await harness.redis.exists(names.signalNames("r"))).toBe(0);
+    expect((await run())["signalBytes"]).toBe("0");
     // The call is repeated after a lost response; then another step wants the same signal.
     expect((await commit(1, "s", '{"kind":"signal"}', { taken }))[0]).toBe("exists");
     expect(await commit(1, "t", '{"kind":"signal"}', { taken })).toEqual(["taken"]);
@@ -588,7 +604,9 @@ describe("resume", () => {
         run: names.run("r"),
         steps: names.steps("r"),
         signals: names.signals("r"),
+        signalNames: names.signalNames("r"),
         seen: names.seen("r"),
+        refusals: names.refusals("r"),
         wakes: names.wakes,
         endedRuns: names.ended,
         holder: names.holder("k"),
@@ -676,7 +694,7 @@ test("stores a signal once by id, up to the limit, and schedules a sweep", async
   expect(await signal("1", 1)).toBe("stored");
   expect(await signal("1", 1)).toBe("duplicate");
   expect(await signal("2", 1)).toBe("full");
-  expect(await harness.redis.lrange(names.signals("r"), 0, -1)).toHaveLength(1);
+  expect(await harness.redis.hlen(names.signals("r"))).toBe(1);
   expect(await wakeIn()).toBe(1);
 });
 

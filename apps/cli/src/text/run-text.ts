@@ -66,6 +66,12 @@ export function runDetails(run: RunDetail): string {
   for (const [name, value] of Object.entries(run.published ?? {})) {
     rows.push(["published", `${name} ${JSON.stringify(value)}`]);
   }
+  const { count, last } = run.refusedSignals ?? { count: 0, last: [] };
+  for (const { name, by: sender, at, message } of last) {
+    const text = `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago: ${message}`;
+    rows.push(["refused", text]);
+  }
+  if (count > last.length) rows.push(["refused", `and ${count - last.length} earlier signals`]);
   for (const frame of run.error?.frames ?? []) rows.push(["", frame]);
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
   if (result !== undefined) rows.push(["result", JSON.stringify(result)]);

@@ -27,7 +27,7 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       body: signalRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
       answer: runSchema,
-      problems: ["not_found", "run_ended", "queue_full"],
+      problems: ["not_found", "run_ended", "signals_full"],
       async handle({ params, body: { name, payload, id, by }, caller, audit }) {
         const found = await findRun(access, caller, params.id);
         const { workflows, ref, cluster } = found;

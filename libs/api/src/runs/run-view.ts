@@ -2,6 +2,7 @@ import { defined } from "@konverge/core";
 import type { RunDetail, RunList, ScheduleList } from "@konverge/contracts";
 import {
   formatRunId,
+  type RefusedSignals,
   type RunCursor,
   type RunSummary,
   type RunView,
@@ -58,9 +59,11 @@ export function runDetail(
   {
     steps,
     unconsumedSignals,
+    refusedSignals,
   }: {
     readonly steps: readonly (StepRecord & { readonly name: string })[];
     readonly unconsumedSignals: readonly UnconsumedSignal[];
+    readonly refusedSignals: RefusedSignals;
   },
 ): RunDetail {
   const { input, result, published } = run;
@@ -100,6 +103,14 @@ export function runDetail(
             ...signal,
             at: iso(atMs),
           })),
+        }),
+    ...(refusedSignals.count === 0
+      ? {}
+      : {
+          refusedSignals: {
+            count: refusedSignals.count,
+            last: refusedSignals.last.map(({ atMs, ...signal }) => ({ ...signal, at: iso(atMs) })),
+          },
         }),
   };
 }

@@ -65,7 +65,7 @@ export interface StepOptions<T> {
 
 /** The options of `w.signal`. */
 export interface SignalOptions<T> {
-  /** Signals that do not fit are dropped with a journal entry, and the wait continues. */
+  /** Signals that do not fit are dropped and shown with the run, and the wait continues. */
   readonly schema?: Schema<T>;
 }
 

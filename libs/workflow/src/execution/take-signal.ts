@@ -1,11 +1,14 @@
 import type { Advance } from "./advance.ts";
 import type { Schema } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { BufferedSignal } from "../store/run-record.ts";
+import type { Refusal } from "../store/run-journal-store.ts";
+import type { StepRecord } from "../store/run-record.ts";
 import { assertJson } from "../define/json-value.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 
-/** Consumes the first signal of a name that fits the schema. Signals that do not are recorded and dropped. */
+const MAX_MESSAGE = 1_000;
+
+/** Consumes the first signal of a name that fits the schema. Signals that do not are dropped, and noted for users. */
 export async function takeSignal(
   journal: RunJournal,
   key: string,
@@ -14,18 +17,8 @@ export async function takeSignal(
 ): Promise<Advance> {
   const cancelled = await journal.throwCancel(key, "signal");
   if (cancelled !== undefined) return cancelled;
-  for (const taken of journal.buffered.filter((signal) => signal.name === name)) {
-    const { payload, by, id } = taken;
-    const sender = by === undefined ? {} : { by };
-    const parsed = parse(schema, payload);
-    if ("value" in parsed) {
-      assertJson(parsed.value, `the payload of signal "${name}", as its schema parses it,`);
-      // The parsed value, since a default or a transform may give another one in the next execution.
-      const record = { kind: "signal", value: parsed.value, ...sender } as const;
-      return await journal.commit(key, record, { taken });
-    }
-    await recordDropped(journal, key, id, parsed.refusal, taken);
-  }
+  const record = await takeFitting(journal, key, name, schema);
+  if (record !== undefined) return record;
   if (timeoutMs === undefined) return { waitUntilMs: undefined };
   // The first wait sets the deadline, also for executions after a crash.
   const { untilMs } =
@@ -36,19 +29,30 @@ export async function takeSignal(
   return await journal.commit(key, { kind: "signal", error });
 }
 
-async function recordDropped(
+async function takeFitting(
   journal: RunJournal,
   key: string,
-  id: string,
-  refusal: string,
-  taken: BufferedSignal,
-): Promise<void> {
-  const message = `signal ${id} does not fit the schema and was dropped: ${refusal}`;
-  await journal.commit(
-    `${key}!${id}`,
-    { kind: "signal", error: { code: "invalid_request", message: message.slice(0, 1_000) } },
-    { taken },
-  );
+  name: string,
+  schema: Schema<unknown> | undefined,
+): Promise<StepRecord | undefined> {
+  for (;;) {
+    const refused: Refusal[] = [];
+    for (const taken of await journal.inbox.oldest(name)) {
+      const parsed = parse(schema, taken.payload);
+      if ("refusal" in parsed) {
+        refused.push({ signal: taken, message: parsed.refusal.slice(0, MAX_MESSAGE) });
+        continue;
+      }
+      if (refused.length > 0) await journal.inbox.refuse(name, refused);
+      assertJson(parsed.value, `the payload of signal "${name}", as its schema parses it,`);
+      const sender = taken.by === undefined ? {} : { by: taken.by };
+      // The parsed value, since a default or a transform may give another one in the next execution.
+      const record = { kind: "signal", value: parsed.value, ...sender } as const;
+      return await journal.commit(key, record, { taken });
+    }
+    if (refused.length === 0) return undefined;
+    await journal.inbox.refuse(name, refused);
+  }
 }
 
 function parse(

@@ -6,7 +6,7 @@ import type { Advance } from "./advance.ts";
 import { assertOutsideOfBodies } from "./run-body.ts";
 import { errorOf } from "./step-failed-error.ts";
 
-/** Separators of a name from its number, its progress and its dropped signals. */
+/** Separators of a name from its number, its progress and its notes. */
 const FORBIDDEN = /[#~!\p{Cc}]|^undo:/u;
 const MAX_NAME = 200;
 

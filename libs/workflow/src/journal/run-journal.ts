@@ -10,7 +10,6 @@ import {
   type StepMark,
 } from "../store/run-journal-store.ts";
 import type {
-  BufferedSignal,
   Failure,
   RunWarning,
   StepKind,
@@ -23,6 +22,7 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import { assertJson } from "../define/json-value.ts";
 import type { RecordedStep } from "./run-observer.ts";
 import { RunOutput } from "./run-output.ts";
+import { SignalInbox } from "./signal-inbox.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
 
 const MAX_RECORD_BYTES = 64 * 1_024;
@@ -57,6 +57,7 @@ export class RunJournal {
   readonly clusters: ClusterAccess | undefined;
   /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
+  readonly inbox: SignalInbox;
   readonly random: () => number;
   readonly pause: NonNullable<RunJournalOptions["pause"]>;
   readonly beforeBody: NonNullable<RunJournalOptions["beforeBody"]>;
@@ -66,7 +67,6 @@ export class RunJournal {
   readonly #claimedAtMs: number;
   readonly #steps: Map<string, StepRecord>;
   readonly #progress: Map<string, StepProgress>;
-  readonly #buffered: BufferedSignal[];
   readonly #begunMs: Map<string, number | undefined>;
   readonly #watched: Set<string>;
   #bytes: number;
@@ -90,7 +90,7 @@ export class RunJournal {
     this.#claimedAtMs = options.clock();
     this.#steps = new Map(held.steps);
     this.#progress = new Map(held.progress);
-    this.#buffered = [...held.signals];
+    this.inbox = new SignalInbox(options.store, held);
     this.#begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
     this.#watched = new Set(held.watched);
     this.#bytes = held.bytes;
@@ -114,11 +114,6 @@ export class RunJournal {
       this.stopped,
       this.#options.cancelRequested,
     ]));
-  }
-
-  /** Unconsumed signals, in the order of sending. */
-  get buffered(): readonly BufferedSignal[] {
-    return this.#buffered;
   }
 
   /** True if the next verb that would start new work must throw the cancellation. */
@@ -175,7 +170,7 @@ export class RunJournal {
     this.#reportRecorded(stored);
     this.#steps.set(step, stored);
     this.#bytes += bytes;
-    if (how.taken !== undefined) this.#buffered.splice(this.#buffered.indexOf(how.taken), 1);
+    if (how.taken !== undefined) this.inbox.remove(how.taken);
     if (stored.error?.code === "cancelled" && how.cancels === true) this.#cancelThrown = true;
     return stored;
   }

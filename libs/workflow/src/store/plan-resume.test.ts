@@ -23,15 +23,6 @@ test.each<{ what: string; steps: Record<string, StepRecord>; drop: string[] }>([
     drop: ["a", "b"],
   },
   {
-    what: "a signal was refused on the way",
-    steps: {
-      "go!7": { kind: "signal", error: { code: "invalid_request", message: "no" } },
-      go: { kind: "signal" },
-      b: { kind: "step", error: busy },
-    },
-    drop: ["b"],
-  },
-  {
     what: "a wait that ran out was an answer",
     steps: {
       go: { kind: "signal", error: late },

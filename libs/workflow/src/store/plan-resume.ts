@@ -16,9 +16,6 @@ export type ResumePlan =
       readonly children: readonly RunRef[];
     };
 
-/** Suffix of the entry of a dropped signal. */
-const DROPPED = /![^!]*$/;
-
 /**
  * Keeps the journal up to the first failure, in the order of recording: a state that the run once had. Later records may be the
  * function's reaction to the failure, and would be skipped on replay. A wait that timed out counts as a failure only if there
@@ -29,7 +26,7 @@ export function planResume(steps: ReadonlyMap<string, StepRecord>): ResumePlan {
   const undone = journal.map(([name]) => undoneStep(name)).find((step) => step !== undefined);
   if (undone !== undefined) return { kind: "undone", step: undone };
   const isTimeout = ([, { error }]: (typeof journal)[number]) => error?.code === "wait_timeout";
-  const failure = journal.findIndex((entry) => isFailure(...entry) && !isTimeout(entry));
+  const failure = journal.findIndex((entry) => entry[1].error !== undefined && !isTimeout(entry));
   const cut = failure === -1 ? journal.findLastIndex(isTimeout) : failure;
   const dropped = cut === -1 ? [] : journal.slice(cut);
   return {
@@ -40,9 +37,4 @@ export function planResume(steps: ReadonlyMap<string, StepRecord>): ResumePlan {
       child === undefined || error === undefined ? [] : [child],
     ),
   };
-}
-
-function isFailure(name: string, { kind, error }: StepRecord): boolean {
-  if (error === undefined) return false;
-  return !(kind === "signal" && error.code === "invalid_request" && DROPPED.test(name));
 }

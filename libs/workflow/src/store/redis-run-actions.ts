@@ -1,14 +1,9 @@
 import { defined } from "@konverge/core";
 import type { RedisRuns } from "./redis-runs.ts";
-import {
-  MAX_BUFFERED,
-  MAX_QUEUED,
-  type NewRun,
-  type RunActions,
-  type Started,
-} from "./run-actions.ts";
+import { MAX_QUEUED, type NewRun, type RunActions, type Started } from "./run-actions.ts";
 import { getRun } from "./redis-run-queries.ts";
 import { endedRun, textOf } from "./run-fields.ts";
+import { MAX_BUFFERED, MAX_BUFFERED_BYTES } from "./signal-limits.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { signalScript } from "./scripts/signal.ts";
 import { startScript } from "./scripts/start.ts";
@@ -20,8 +15,21 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
     async signal({ workflow, id }, signal) {
       const { wakes, ...names } = runs.namesOf(workflow);
       return await runs.evaluate(signalScript, {
-        keys: { run: names.run(id), signals: names.signals(id), seen: names.seen(id), wakes },
-        args: { id, signalId: signal.id, signal: JSON.stringify(signal), most: MAX_BUFFERED },
+        keys: {
+          run: names.run(id),
+          signals: names.signals(id),
+          signalNames: names.signalNames(id),
+          seen: names.seen(id),
+          wakes,
+        },
+        args: {
+          id,
+          name: signal.name,
+          signalId: signal.id,
+          signal: JSON.stringify(signal),
+          most: MAX_BUFFERED,
+          mostBytes: MAX_BUFFERED_BYTES,
+        },
       });
     },
 

@@ -2,7 +2,7 @@ import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { markStateOf } from "./mark-state.ts";
 import type { RedisRuns } from "./redis-runs.ts";
-import { readHeld, readSteps, refOf, textOf } from "./run-fields.ts";
+import { parseSignals, readHeld, readSteps, refOf, textOf } from "./run-fields.ts";
 import {
   FencedError,
   type Claim,
@@ -14,7 +14,14 @@ import {
   type RunJournalStore,
   type StepMark,
 } from "./run-journal-store.ts";
-import { isEndStatus, type RunStatus, type StepProgress, type StepRecord } from "./run-record.ts";
+import {
+  awaitedSignals,
+  isEndStatus,
+  withoutPayload,
+  type RunStatus,
+  type StepProgress,
+  type StepRecord,
+} from "./run-record.ts";
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
 import type { FollowerNames } from "./scripts/followers.ts";
@@ -22,7 +29,10 @@ import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript } from "./scripts/leave.ts";
 import { noteScript } from "./scripts/note.ts";
 import { publishScript } from "./scripts/publish.ts";
+import { readSignalsScript } from "./scripts/read-signals.ts";
+import { refuseSignalsScript } from "./scripts/refuse-signals.ts";
 import { watchScript } from "./scripts/watch.ts";
+import { READ_AT_ONCE } from "./signal-limits.ts";
 import { memberOf } from "./wait-names.ts";
 
 type Call<Name extends keyof RunJournalStore> = RunJournalStore[Name] extends (
@@ -48,6 +58,8 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     commit: (held, step, record, options) => commit(runs, held, step, record, options),
     publish: (held, output) => publish(runs, held, output),
     note: (held, step, progress) => note(runs, held, step, progress),
+    readSignals: (ref, name) => readSignals(runs, ref, name),
+    refuse: (held, name, refused) => refuse(runs, held, name, refused),
     watch: (held, objects) => watch(runs, held, objects),
     releaseEnd: (workflow, key) => releaseEnd(runs, workflow, key),
     leave: (held, how, output) => leave(runs, held, how, output),
@@ -69,7 +81,13 @@ async function claim(
   const { workflow, id } = ref;
   const { wakes, runRoot, statuses, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(claimScript, {
-    keys: { run: names.run(id), steps: names.steps(id), signals: names.signals(id), wakes },
+    keys: {
+      run: names.run(id),
+      steps: names.steps(id),
+      signals: names.signals(id),
+      signalNames: names.signalNames(id),
+      wakes,
+    },
     args: { lease, owner, anew, id, runRoot, statuses },
   });
   if (answer.kind === "held") return { kind: "held", ...readHeld(ref, answer) };
@@ -117,12 +135,19 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
   const { taken, cancels = false, warnings, output } = options;
   const { cancelling, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(commitScript, {
-    keys: { run: names.run(id), steps: names.steps(id), signals: names.signals(id), cancelling },
+    keys: {
+      run: names.run(id),
+      steps: names.steps(id),
+      signals: names.signals(id),
+      signalNames: names.signalNames(id),
+      cancelling,
+    },
     args: {
       epoch,
       step,
       record: JSON.stringify(record),
-      taken: textOf(taken),
+      taken: taken?.seq ?? "",
+      takenName: taken?.name ?? "",
       cancels: cancels ? id : "",
       warnings: textOf(warnings),
       published: output?.published ?? "",
@@ -160,6 +185,34 @@ const note: Call<"note"> = async (runs, held, step, progress) => {
   return JSON.parse(answer.progress) as StepProgress;
 };
 
+const readSignals: Call<"readSignals"> = async (runs, { workflow, id }, name) => {
+  const { signals, signalNames } = runs.namesOf(workflow);
+  const texts = await runs.evaluate(readSignalsScript, {
+    keys: { signals: signals(id), signalNames: signalNames(id) },
+    args: { name, most: READ_AT_ONCE },
+  });
+  return parseSignals(texts);
+};
+
+const refuse: Call<"refuse"> = async (runs, held, name, refused) => {
+  const { workflow, id, epoch } = held;
+  const names = runs.namesOf(workflow);
+  const kind = await runs.evaluate(refuseSignalsScript, {
+    keys: {
+      run: names.run(id),
+      signals: names.signals(id),
+      signalNames: names.signalNames(id),
+      refusals: names.refusals(id),
+    },
+    args: { epoch, name },
+    each: refused.map(({ signal, message }) => ({
+      seq: signal.seq,
+      text: JSON.stringify({ ...withoutPayload(signal), message }),
+    })),
+  });
+  if (kind === "fenced") throw fenced(held);
+};
+
 const watch: Call<"watch"> = async (runs, held, objects) => {
   const { workflow, id, epoch } = held;
   const { waitKinds, rechecks, waitRoot, ...names } = runs.namesOf(workflow);
@@ -178,7 +231,9 @@ const leave: Call<"leave"> = async (runs, held, how, output) => {
       run: names.run(id),
       steps: names.steps(id),
       signals: names.signals(id),
+      signalNames: names.signalNames(id),
       seen: names.seen(id),
+      refusals: names.refusals(id),
       wakes,
       endedRuns: ended,
       cancelling,
@@ -199,6 +254,7 @@ const leave: Call<"leave"> = async (runs, held, how, output) => {
       retentionMs: runs.retentionMs,
       statuses: names.statuses,
       objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
+      awaited: how.kind === "waiting" ? awaitedSignals(how.waits).join("\n") : "",
       member: memberOf(held),
       waitRoot: names.waitRoot,
       published: output?.published ?? "",

@@ -8,13 +8,14 @@ import {
   RUN_STATUSES,
   withoutPayload,
   type BufferedSignal,
+  type RefusedSignal,
   type RunStatus,
   type RunSummary,
   type RunView,
 } from "./run-record.ts";
 import { sweepScript } from "./scripts/sweep.ts";
 
-/** Most unconsumed signals of a response: each has up to 64 KiB. */
+/** Most unconsumed signals of a response. */
 const MOST_UNCONSUMED = 20;
 const SWEPT_AT_ONCE = 100;
 /** Most runs that a filtered list reads, in total and at a time. */
@@ -43,8 +44,25 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
 
     async unconsumedSignals({ workflow, id }) {
       const signals = runs.namesOf(workflow).signals(id);
-      const texts = await call((redis) => redis.lrange(signals, 0, MOST_UNCONSUMED - 1));
-      return texts.map((text) => withoutPayload(JSON.parse(text) as BufferedSignal));
+      const all = await call((redis) => redis.hkeys(signals));
+      const oldest = all.toSorted((a, b) => Number(a) - Number(b)).slice(0, MOST_UNCONSUMED);
+      if (oldest.length === 0) return [];
+      const texts = await call((redis) => redis.hmget(signals, ...oldest));
+      return texts.flatMap((text) =>
+        text === null ? [] : [withoutPayload(JSON.parse(text) as BufferedSignal)],
+      );
+    },
+
+    async refusedSignals({ workflow, id }) {
+      const names = runs.namesOf(workflow);
+      const [count, last] = await Promise.all([
+        call((redis) => redis.hget(names.run(id), "refusedCount")),
+        call((redis) => redis.lrange(names.refusals(id), 0, -1)),
+      ]);
+      return {
+        count: Number(count ?? 0),
+        last: last.map((text) => JSON.parse(text) as RefusedSignal),
+      };
     },
 
     async counts(workflow) {

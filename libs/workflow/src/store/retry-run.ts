@@ -145,6 +145,8 @@ async function resume(
         run: names.run(id),
         steps: names.steps(id),
         signals: names.signals(id),
+        signalNames: names.signalNames(id),
+        refusals: names.refusals(id),
         seen: names.seen(id),
         wakes: names.wakes,
         endedRuns: names.ended,

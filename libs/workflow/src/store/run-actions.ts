@@ -7,9 +7,6 @@ import type {
   RunView,
 } from "./run-record.ts";
 
-/** Most signals that a run buffers. */
-export const MAX_BUFFERED = 1_000;
-
 /** Longest result or error that is kept of the last run of a key, in bytes. */
 export const MAX_KEPT_TEXT = 4_096;
 
@@ -70,7 +67,7 @@ export interface RunActions {
   start(run: NewRun): Promise<Started>;
   signal(
     ref: RunRef,
-    signal: Omit<BufferedSignal, "atMs">,
+    signal: Omit<BufferedSignal, "atMs" | "seq">,
   ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
   cancel(ref: RunRef, request: CancelRequest): Promise<"requested" | "ended" | "missing">;
 }

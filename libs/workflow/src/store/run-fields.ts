@@ -105,6 +105,7 @@ export function readHeld(
     readonly nowMs: number;
     readonly run: readonly string[];
     readonly steps: readonly string[];
+    readonly signalCount: number;
     readonly signals: readonly string[];
   },
 ): Held {
@@ -118,13 +119,24 @@ export function readHeld(
     nowMs: answer.nowMs,
     run: readRun(ref, fields),
     ...readSteps(answer.steps),
-    signals: answer.signals.map((text) => JSON.parse(text) as BufferedSignal),
+    signalCount: answer.signalCount,
+    awaited: (fields["awaited"] ?? "").split("\n").filter((name) => name !== ""),
+    signals: parseSignals(answer.signals),
     waited: waitsOf(fields) ?? [],
     ...defined({ failing, cancelledAt, parsedInput }),
     died: fields["died"] === "1",
     wakeSeq: Number(fields["wakeSeq"]),
     watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),
   };
+}
+
+/** Parses a flat list of numbers and signals. */
+export function parseSignals(flat: readonly string[]): readonly BufferedSignal[] {
+  return flat.flatMap((text, at) =>
+    at % 2 === 0
+      ? []
+      : [{ ...(JSON.parse(text) as Omit<BufferedSignal, "seq">), seq: Number(flat[at - 1]) }],
+  );
 }
 
 /** Parses a flat list of names and records. */

@@ -18,6 +18,11 @@ export interface Held extends RunRef {
   readonly progress: ReadonlyMap<string, StepProgress>;
   /** Size of the steps with their names. */
   readonly bytes: number;
+  /** Number of unconsumed signals. */
+  readonly signalCount: number;
+  /** Names of the signals for which its last execution waits. */
+  readonly awaited: readonly string[];
+  /** The oldest unconsumed signal of each of these names. */
   readonly signals: readonly BufferedSignal[];
   /** The input as its schema parsed it, if that differs from the given one. */
   readonly parsedInput?: unknown;
@@ -69,6 +74,12 @@ export interface CommitOptions {
 export interface RunOutputText {
   /** All published values by name (JSON). */
   readonly published: string;
+}
+
+/** A signal to drop, with the reason for users. */
+export interface Refusal {
+  readonly signal: BufferedSignal;
+  readonly message: string;
 }
 
 /** The progress to store; its `untilMs` becomes `delayMs` from now. */
@@ -140,6 +151,10 @@ export interface RunJournalStore {
   /** Stores output without a record. */
   publish(held: Held, output: RunOutputText): Promise<void>;
   note(held: Held, step: string, progress: ProgressNote): Promise<StepProgress>;
+  /** Returns the oldest unconsumed signals of a name, at most 100. */
+  readSignals(ref: RunRef, name: string): Promise<readonly BufferedSignal[]>;
+  /** Drops signals of a name whose payload does not fit, counts them, and keeps the last few for users. */
+  refuse(held: Held, name: string, refused: readonly Refusal[]): Promise<void>;
   /** Enters the run into the index of waits, under each of the objects. */
   watch(held: Held, objects: readonly string[]): Promise<void>;
   /** Forgets the kept end of a key's last run after the retention, unless a start for its object comes first. */

@@ -4,8 +4,12 @@ export interface RunNames {
   readonly runRoot: string;
   readonly run: (id: string) => string;
   readonly steps: (id: string) => string;
+  /** Hash of the unconsumed signals, and sorted set of their names. */
   readonly signals: (id: string) => string;
-  /** Ids of all signals that a run has received. */
+  readonly signalNames: (id: string) => string;
+  /** List of the last refused signals. */
+  readonly refusals: (id: string) => string;
+  /** Sorted set of the ids of the last signals that a run has received. */
   readonly seen: (id: string) => string;
   /** Text: id of the run that holds a key. */
   readonly holder: (key: string) => string;
@@ -51,6 +55,8 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     run: of("run"),
     steps: of("steps"),
     signals: of("signals"),
+    signalNames: of("signalNames"),
+    refusals: of("refusals"),
     seen: of("seen"),
     holder: of("holder"),
     last: of("last"),

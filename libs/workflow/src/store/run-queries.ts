@@ -1,5 +1,6 @@
 import type { RunRef } from "../define/run-ref.ts";
 import type {
+  RefusedSignals,
   RunOverview,
   RunStatus,
   RunSummary,
@@ -56,6 +57,7 @@ export interface RunQueries {
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
   /** The oldest signals that the run has not consumed; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
+  refusedSignals(ref: RunRef): Promise<RefusedSignals>;
   counts(workflow: string): Promise<RunCounts>;
   /** Returns the background work that is due. Each item is returned again after a while. */
   overdue(workflow: string): Promise<Overdue>;

@@ -75,6 +75,8 @@ export interface StepProgress {
 
 /** A signal that the run has not consumed. */
 export interface BufferedSignal {
+  /** Place in the order of sending; set by the store. */
+  readonly seq: number;
   readonly name: string;
   readonly id: string;
   readonly payload?: unknown;
@@ -83,10 +85,32 @@ export interface BufferedSignal {
 }
 
 /** A signal that the run has not consumed, without its payload, which may be confidential. */
-export type UnconsumedSignal = Omit<BufferedSignal, "payload">;
+export type UnconsumedSignal = Omit<BufferedSignal, "payload" | "seq">;
+
+/** A signal whose payload did not fit the schema, so that it was dropped. */
+export interface RefusedSignal extends UnconsumedSignal {
+  readonly message: string;
+}
+
+/** The refused signals of a run: their number, and the last few, newest first. */
+export interface RefusedSignals {
+  readonly count: number;
+  readonly last: readonly RefusedSignal[];
+}
 
 export function withoutPayload({ name, id, by, atMs }: BufferedSignal): UnconsumedSignal {
   return { name, id, ...defined({ by }), atMs };
+}
+
+/** Suffix of a repeated name. */
+const REPEAT = /#\d+$/;
+
+/** Returns the names of the signals among the waits. */
+export function awaitedSignals(waits: readonly RunWait[] = []): string[] {
+  const names = waits.flatMap(({ kind, step }) =>
+    kind === "signal" ? [step.replace(REPEAT, "")] : [],
+  );
+  return [...new Set(names)];
 }
 
 /** A warning that a run is near a limit. */

@@ -1,11 +1,6 @@
 import { defined } from "@konverge/core";
-import {
-  MAX_BUFFERED,
-  MAX_QUEUED,
-  type NewRun,
-  type RunActions,
-  type Started,
-} from "../store/run-actions.ts";
+import { MAX_QUEUED, type NewRun, type RunActions, type Started } from "../store/run-actions.ts";
+import { MAX_BUFFERED, MAX_BUFFERED_BYTES, MOST_SEEN } from "../store/signal-limits.ts";
 import {
   hasEnded,
   isNewer,
@@ -13,6 +8,7 @@ import {
   lineFrom,
   requestCancel,
   type MemoryRuns,
+  type StoredRun,
 } from "./memory-runs.ts";
 
 export function createMemoryRunActions(runs: MemoryRuns): RunActions {
@@ -24,9 +20,13 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       if (run === undefined) return "missing";
       if (run.seen.has(signal.id)) return "duplicate";
       if (hasEnded(run)) return "ended";
-      if (run.signals.length >= MAX_BUFFERED) return "full";
+      const stored = { ...jsonCopy(signal), atMs: runs.now() };
+      const bytes = bytesOfSignals(run) + Buffer.byteLength(JSON.stringify(stored));
+      const isFull = bytes > MAX_BUFFERED_BYTES;
+      if (isFull || run.signals.length >= MAX_BUFFERED) return "full";
       run.seen.add(signal.id);
-      run.signals.push({ ...jsonCopy(signal), atMs: runs.now() });
+      if (run.seen.size > MOST_SEEN) run.seen.delete(run.seen.values().next().value ?? "");
+      run.signals.push({ ...stored, seq: ++run.signalSeq });
       run.wakeSeq += 1;
       return "stored";
     },
@@ -39,6 +39,20 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       return "requested";
     },
   };
+}
+
+/** Sizes of buffered signals, which do not change. */
+const sizes = new WeakMap<object, number>();
+
+function bytesOfSignals({ signals }: StoredRun): number {
+  let bytes = 0;
+  for (const signal of signals) {
+    const { seq: _seq, ...text } = signal;
+    const size = sizes.get(signal) ?? Buffer.byteLength(JSON.stringify(text));
+    sizes.set(signal, size);
+    bytes += size;
+  }
+  return bytes;
 }
 
 function start(
@@ -88,6 +102,8 @@ function start(
     steps: new Map(),
     progress: new Map(),
     signals: [],
+    signalSeq: 0,
+    refused: { count: 0, last: [] },
     waited: [],
     seen: new Set(),
     ...defined({ origin, notify }),

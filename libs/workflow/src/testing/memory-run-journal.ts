@@ -14,15 +14,22 @@ import {
   type RunOutputText,
   type StepMark,
 } from "../store/run-journal-store.ts";
-import type { RunView, StepProgress, StepRecord } from "../store/run-record.ts";
+import {
+  awaitedSignals,
+  withoutPayload,
+  type RunView,
+  type StepProgress,
+  type StepRecord,
+} from "../store/run-record.ts";
+import { MOST_REFUSALS, READ_AT_ONCE } from "../store/signal-limits.ts";
 import { hasEnded, jsonCopy, lineFrom, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
 
 export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
   /** Random, so that marks in a test's objects never match those of an earlier test on the same server. */
-  const name = crypto.randomUUID();
+  const installation = crypto.randomUUID();
   return {
-    scope: name,
-    installation: async () => name,
+    scope: installation,
+    installation: async () => installation,
     claim: async (ref, how) => claim(runs, ref, how),
     async holds(held) {
       const run = runs.find(held);
@@ -44,6 +51,26 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       const progress: StepProgress = { attempts, untilMs, ...more };
       run.progress.set(step, progress);
       return progress;
+    },
+
+    async readSignals(ref, name) {
+      const signals = runs.find(ref)?.signals ?? [];
+      return signals.filter((signal) => signal.name === name).slice(0, READ_AT_ONCE);
+    },
+
+    async refuse(held, _name, refused) {
+      const run = runs.ownActive(held);
+      const dropped = refused.filter(({ signal }) =>
+        run.signals.some(({ seq }) => seq === signal.seq),
+      );
+      run.signals = run.signals.filter(
+        ({ seq }) => !dropped.some(({ signal }) => signal.seq === seq),
+      );
+      const texts = dropped.map(({ signal, message }) => ({ ...withoutPayload(signal), message }));
+      run.refused = {
+        count: run.refused.count + dropped.length,
+        last: [...texts.toReversed(), ...run.refused.last].slice(0, MOST_REFUSALS),
+      };
     },
 
     async watch(held, objects) {
@@ -93,6 +120,7 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
   const status = run.failing === undefined ? "running" : "compensating";
   run.view = { ...view, status, startedAtMs };
   const { epoch, died, wakeSeq, failing, cancelledAt, waited, parsedInput } = run;
+  const awaited = awaitedSignals(waited);
   return {
     kind: "held",
     ...ref,
@@ -105,7 +133,9 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
     steps: new Map(run.steps),
     progress: new Map(run.progress),
     bytes: [...run.steps].reduce((sum, [step, record]) => sum + bytesOf(step, record), 0),
-    signals: [...run.signals],
+    signalCount: run.signals.length,
+    awaited,
+    signals: awaited.flatMap((name) => run.signals.find((signal) => signal.name === name) ?? []),
     waited,
     ...defined({ failing, cancelledAt, parsedInput }),
   };
@@ -134,10 +164,10 @@ function commit(
   if (known !== undefined) return known;
   runs.ownActive(held);
   if (taken !== undefined) {
-    if (!run.signals.some(({ id }) => id === taken.id)) {
+    if (!run.signals.some(({ seq }) => seq === taken.seq)) {
       throw new FencedError(`signal ${taken.id} was consumed by another execution`);
     }
-    run.signals = run.signals.filter(({ id }) => id !== taken.id);
+    run.signals = run.signals.filter(({ seq }) => seq !== taken.seq);
   }
   const nowMs = runs.now();
   const stored = {

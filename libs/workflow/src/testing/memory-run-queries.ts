@@ -17,6 +17,7 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     }),
     steps: async (ref) => new Map(runs.find(ref)?.steps),
     unconsumedSignals: async (ref) => (runs.find(ref)?.signals ?? []).map(withoutPayload),
+    refusedSignals: async (ref) => runs.find(ref)?.refused ?? { count: 0, last: [] },
     async counts(workflow) {
       const views = runs.of(workflow).map(({ view }) => view);
       return Object.fromEntries(

@@ -8,6 +8,7 @@ import {
   type BufferedSignal,
   type CancelRequest,
   type Failing,
+  type RefusedSignals,
   type RunView,
   type RunWait,
   type StepProgress,
@@ -30,6 +31,8 @@ export interface StoredRun {
   readonly steps: Map<string, StepRecord>;
   readonly progress: Map<string, StepProgress>;
   signals: BufferedSignal[];
+  signalSeq: number;
+  refused: RefusedSignals;
   waited: readonly RunWait[];
   readonly seen: Set<string>;
   parsedInput?: unknown;

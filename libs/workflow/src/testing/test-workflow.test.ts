@@ -283,3 +283,15 @@ test.each([{ crash: undefined }, { crash: "undo:create" }])(
     expect(undone).toEqual(["delete web"]);
   },
 );
+
+test("signals that do not fit are no steps", async () => {
+  const schema = z.object({ by: z.string() });
+  const workflow = defineWorkflow("strict", { version: 1 }, async (w) => {
+    await w.signal("approve", { schema });
+    return await w.step("finish", async () => "ok");
+  });
+  const t = testWorkflow(workflow, undefined);
+  for (let n = 0; n < 150; n += 1) await t.signal("approve", { bye: n });
+  expect(await t.signal("approve", { by: "ann" })).toMatchObject({ status: "done" });
+  expect([...(await t.steps()).keys()]).toEqual(["approve", "finish"]);
+});

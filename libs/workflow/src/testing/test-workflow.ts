@@ -198,6 +198,8 @@ class MemoryTestRun implements TestRun {
       steps: await this.steps(),
       progress: new Map(),
       bytes: 0,
+      signalCount: 0,
+      awaited: [],
       signals: [],
       waited: [],
       died: false,

@@ -85,7 +85,29 @@ function Retry({ retry }: { readonly retry: NonNullable<RunDetail["retry"]> }) {
   );
 }
 
-/** The error, warnings, unconsumed signals and blocked reason of a run. */
+/** The signals that a run has dropped because their payload did not fit. */
+function RefusedSignals({ refused }: { readonly refused: RunDetail["refusedSignals"] }) {
+  const { count, last } = refused ?? { count: 0, last: [] };
+  return (
+    <>
+      {last.map(({ id, name, by, at, message }) => (
+        <div key={id} class="note warn">
+          <span>
+            Refused signal <b>{name}</b>, sent
+            {by === undefined ? "" : ` by ${by}`} <Time at={at} />: {message}
+          </span>
+        </div>
+      ))}
+      {count <= last.length ? null : (
+        <div class="note warn">
+          <span>{count - last.length} earlier signals were refused</span>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** The error, warnings, signals to look at and blocked reason of a run. */
 function RunNotes({ run }: { readonly run: RunDetail }) {
   const { status, error, warnings = [], unconsumedSignals = [], blockedReason } = run;
   return (
@@ -109,6 +131,7 @@ function RunNotes({ run }: { readonly run: RunDetail }) {
           </span>
         </div>
       ))}
+      <RefusedSignals refused={run.refusedSignals} />
       {blockedReason === undefined ? null : (
         <div class="note bad">
           <span>{blockedReason}</span>

@@ -1,5 +1,5 @@
 local h = redis.call('HMGET', run, 'status', 'lease', 'owner', 'after', 'parentWorkflow', 'parent', 'next', 'failing',
-  'createdAt', 'notify', 'died')
+  'createdAt', 'notify', 'died', 'awaited')
 local status, heldLease, after = h[1], tonumber(h[2]), h[4] or ''
 if not status then return { 'missing' } end
 if ended(status) then return { 'ended', h[5], h[6], h[7] or '', h[10] or '' } end
@@ -23,5 +23,9 @@ move(statuses, id, status, taken, h[9])
 local died = status == 'running' or (status == 'blocked' and h[11] == '1')
 redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
   'waitingUntil', '', 'died', died and '1' or '')
+local awaited = {}
+for name in string.gmatch(h[12] or '', '[^\n]+') do
+  for _, text in ipairs(readSignals(signals, signalNames, name, 1)) do awaited[#awaited + 1] = text end
+end
 return { 'held', epoch, int(now), redis.call('HGETALL', run), redis.call('HGETALL', steps),
-  redis.call('LRANGE', signals, 0, -1) }
+  redis.call('HLEN', signals), awaited }

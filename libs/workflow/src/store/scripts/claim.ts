@@ -12,6 +12,7 @@ import { clockPart, HELD_CHECK_MS } from "./clock.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { linePart } from "./line.ts";
 import { movePart } from "./move-run.ts";
+import { signalBufferPart } from "./signal-buffer.ts";
 
 export type ClaimAnswer =
   /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended. */
@@ -24,12 +25,15 @@ export type ClaimAnswer =
       /** Fields and values in turn. */
       readonly run: readonly string[];
       readonly steps: readonly string[];
+      /** Number of unconsumed signals. */
+      readonly signalCount: number;
+      /** The first signal of each awaited name: numbers and JSON texts in turn. */
       readonly signals: readonly string[];
     };
 
 const signature = {
   name: "workflow-claim",
-  keys: ["run", "steps", "signals", "wakes"],
+  keys: ["run", "steps", "signals", "signalNames", "wakes"],
   args: {
     /** The epoch of the queue's attempt. */
     lease: "text",
@@ -46,13 +50,13 @@ const signature = {
 } as const;
 
 /**
- * Claims a run for one execution and returns its whole state.
+ * Claims a run for one execution and returns its state, of its signals only those that its last execution waits for.
  *
  * The same owner twice gets the same epoch, since a lost connection repeats the call.
  */
 export const claimScript: Script<typeof signature, ClaimAnswer> = defineScript(signature, {
   lua: readLua(new URL("claim.lua", import.meta.url)),
-  include: [clockPart, movePart, linePart],
+  include: [clockPart, movePart, linePart, signalBufferPart],
   constants: { HELD_CHECK_MS },
   answer: decode,
 });
@@ -60,13 +64,14 @@ export const claimScript: Script<typeof signature, ClaimAnswer> = defineScript(s
 function decode(reply: Reply): ClaimAnswer {
   const [kind, ...rest] = replyTagged(reply);
   if (kind === "held") {
-    const [epoch, nowMs, run, steps, signals] = rest;
+    const [epoch, nowMs, run, steps, signalCount, signals] = rest;
     return {
       kind,
       epoch: replyNumber(epoch),
       nowMs: replyNumber(nowMs),
       run: replyTexts(run),
       steps: replyTexts(steps),
+      signalCount: replyNumber(signalCount),
       signals: replyTexts(signals),
     };
   }

@@ -4,7 +4,7 @@ local known = redis.call('HGET', steps, step)
 if known then return { 'exists', known } end
 -- Keys of an ended run have an expiry, which new ones would lack.
 if ended(h[2]) then return { 'fenced' } end
-if taken ~= '' and redis.call('LREM', signals, 1, taken) == 0 then return { 'taken' } end
+if taken ~= '' and not dropSignal(run, signals, signalNames, takenName, taken) then return { 'taken' } end
 local seq = redis.call('HINCRBY', run, 'seq', 1)
 local text = string.sub(record, 1, -2) .. ',"seq":' .. int(seq) .. ',"atMs":' .. int(now) .. '}'
 redis.call('HSET', steps, step, text)

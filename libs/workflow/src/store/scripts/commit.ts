@@ -8,6 +8,7 @@ import {
   type Script,
 } from "@konverge/redis";
 import { clockPart } from "./clock.ts";
+import { signalBufferPart } from "./signal-buffer.ts";
 
 export type CommitAnswer =
   | { readonly kind: "committed" | "exists"; readonly record: string }
@@ -16,14 +17,15 @@ export type CommitAnswer =
 
 const signature = {
   name: "workflow-commit",
-  keys: ["run", "steps", "signals", "cancelling"],
+  keys: ["run", "steps", "signals", "signalNames", "cancelling"],
   args: {
     epoch: "text",
     step: "text",
     /** A JSON object that is not empty. */
     record: "text",
-    /** The signal to consume, as it is in the list, or empty. */
+    /** Number and name of the signal to consume, or empty. */
     taken: "text",
+    takenName: "text",
     /** The run's id if its cancellation is thrown with this record, else empty. */
     cancels: "text",
     /** All warnings of the run (JSON), or empty to keep them. */
@@ -36,7 +38,7 @@ const signature = {
 /** Records a step, once. The first record of a step stays, so that all executions see one value. */
 export const commitScript: Script<typeof signature, CommitAnswer> = defineScript(signature, {
   lua: readLua(new URL("commit.lua", import.meta.url)),
-  include: [clockPart],
+  include: [clockPart, signalBufferPart],
   answer: decode,
 });
 

@@ -22,7 +22,7 @@ if kind == 'waiting' or kind == 'blocked' then
   local status = (kind == 'waiting' and h[6]) and 'compensating' or kind
   move(statuses, id, h[7], status, h[8])
   redis.call('HSET', run, 'status', status, 'reason', kind == 'blocked' and text or '', 'waitingUntil', untilMs,
-    'waits', kind == 'waiting' and text or '')
+    'waits', kind == 'waiting' and text or '', 'awaited', awaited)
   if h[5] ~= wakeSeq then
     redis.call('ZADD', wakes, now, id)
   elseif untilMs ~= '' then
@@ -39,7 +39,7 @@ redis.call('ZREM', wakes, id)
 redis.call('SREM', cancelling, id)
 redis.call('ZADD', endedRuns, now, id)
 forget(endedRuns, index, statuses, now - retentionMs, 2)
-for _, name in ipairs({ run, steps, signals, seen }) do redis.call('PEXPIRE', name, retentionMs) end
+for _, name in ipairs({ run, steps, signals, signalNames, seen, refusals }) do redis.call('PEXPIRE', name, retentionMs) end
 if h[13] and h[13] ~= '' then
   keepLast(last, lastChecks, h[14],
     { id = id, uid = h[11], generation = h[12], object = h[13], status = kind, text = text })

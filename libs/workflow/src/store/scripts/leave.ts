@@ -24,7 +24,9 @@ const signature = {
     "run",
     "steps",
     "signals",
+    "signalNames",
     "seen",
+    "refusals",
     "wakes",
     "endedRuns",
     "cancelling",
@@ -51,6 +53,8 @@ const signature = {
     statuses: "text",
     /** Objects for which the run still waits, separated by spaces. */
     objects: "text",
+    /** Names of the signals that it waits for, separated by line breaks. */
+    awaited: "text",
     /** Workflow and id, as in the index of waits. */
     member: "text",
     /** Prefix of the indexes of waits. */

@@ -18,7 +18,17 @@ export type ResumeResponse =
 
 const signature = {
   name: "workflow-resume",
-  keys: ["run", "steps", "signals", "seen", "wakes", "endedRuns", "holder"],
+  keys: [
+    "run",
+    "steps",
+    "signals",
+    "signalNames",
+    "seen",
+    "refusals",
+    "wakes",
+    "endedRuns",
+    "holder",
+  ],
   args: {
     id: "text",
     /** Of the end of the run. */

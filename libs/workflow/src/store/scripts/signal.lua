@@ -1,10 +1,13 @@
-local status = redis.call('HGET', run, 'status')
+local h = redis.call('HMGET', run, 'status', 'signalBytes')
+local status = h[1]
 if not status then return 'missing' end
-if redis.call('SISMEMBER', seen, signalId) == 1 then return 'duplicate' end
+if redis.call('ZSCORE', seen, signalId) then return 'duplicate' end
 if ended(status) then return 'ended' end
-if redis.call('LLEN', signals) >= most then return 'full' end
-redis.call('SADD', seen, signalId)
-redis.call('RPUSH', signals, string.sub(signal, 1, -2) .. ',"atMs":' .. int(now) .. '}')
+local text = string.sub(signal, 1, -2) .. ',"atMs":' .. int(now) .. '}'
+if redis.call('HLEN', signals) >= most or tonumber(h[2] or '0') + #text > mostBytes then return 'full' end
+local seq = addSignal(run, signals, signalNames, name, text)
+redis.call('ZADD', seen, seq, signalId)
+redis.call('ZREMRANGEBYRANK', seen, 0, -MOST_SEEN - 1)
 redis.call('HINCRBY', run, 'wakeSeq', 1)
 redis.call('ZADD', wakes, 'LT', now + GRACE_MS, id)
 return 'stored'

@@ -1,27 +1,32 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { MOST_SEEN } from "../signal-limits.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
+import { signalBufferPart } from "./signal-buffer.ts";
 
 /** Only `stored` means a change. */
 export type SignalAnswer = "stored" | "duplicate" | "ended" | "full" | "missing";
 
 const signature = {
   name: "workflow-signal",
-  keys: ["run", "signals", "seen", "wakes"],
+  keys: ["run", "signals", "signalNames", "seen", "wakes"],
   args: {
     /** Of the run. */
     id: "text",
+    /** Of the signal. */
+    name: "text",
     signalId: "text",
     /** A JSON object that is not empty. */
     signal: "text",
-    /** Most signals to buffer. */
+    /** Most signals to buffer, and their size. */
     most: "number",
+    mostBytes: "number",
   },
 } as const;
 
 /** Buffers a signal for a run that has not ended. Its id keeps it from being stored twice. */
 export const signalScript: Script<typeof signature, SignalAnswer> = defineScript(signature, {
   lua: readLua(new URL("signal.lua", import.meta.url)),
-  include: [clockPart],
-  constants: { GRACE_MS },
+  include: [clockPart, signalBufferPart],
+  constants: { GRACE_MS, MOST_SEEN },
   answer: (reply) => replyWord(reply, ["stored", "duplicate", "ended", "full", "missing"]),
 });

@@ -1,0 +1,37 @@
+import type { Held, Refusal, RunJournalStore } from "../store/run-journal-store.ts";
+import type { BufferedSignal } from "../store/run-record.ts";
+
+/** The unconsumed signals of a run, as one execution reads them: by name, and only those that it asks for. */
+export class SignalInbox {
+  readonly #store: RunJournalStore;
+  readonly #held: Held;
+  /** Signals that were read, by name. An empty list means that the name had none at the claim. */
+  readonly #read = new Map<string, BufferedSignal[]>();
+
+  constructor(store: RunJournalStore, held: Held) {
+    this.#store = store;
+    this.#held = held;
+    for (const name of held.awaited) this.#read.set(name, []);
+    for (const signal of held.signals) this.#read.get(signal.name)?.push(signal);
+  }
+
+  /** Returns the oldest signals of a name; none if it has none. */
+  async oldest(name: string): Promise<readonly BufferedSignal[]> {
+    if (this.#held.signalCount === 0) return [];
+    const known = this.#read.get(name);
+    if (known !== undefined) return known;
+    const signals = [...(await this.#store.readSignals(this.#held, name))];
+    this.#read.set(name, signals);
+    return signals;
+  }
+
+  /** Removes a consumed signal, in favor of those behind it. */
+  remove({ name }: BufferedSignal): void {
+    this.#read.delete(name);
+  }
+
+  async refuse(name: string, refused: readonly Refusal[]): Promise<void> {
+    await this.#store.refuse(this.#held, name, refused);
+    this.#read.delete(name);
+  }
+}

@@ -1,0 +1,1 @@
+return readSignals(signals, signalNames, name, most)
