@@ -23,10 +23,11 @@ export interface StackParts {
 
 export type StartApiServer = (parts: StackParts) => Promise<ApiServer>;
 
-/** Starts the embedded API server; it answers after `latencyMs`. */
+/** Starts the embedded API server; it answers after `latencyMs`, and deletes owned objects with `controllers`. */
 export function embeddedApiServer({
   latencyMs = 0,
-}: { readonly latencyMs?: number } = {}): StartApiServer {
+  controllers = false,
+}: { readonly latencyMs?: number; readonly controllers?: boolean } = {}): StartApiServer {
   return async (parts) => {
     const { folder, auditLog } = await makeServerFolder(parts);
     const kubeconfigPath = join(folder, "kubeconfig");
@@ -37,6 +38,7 @@ export function embeddedApiServer({
         "--port=0",
         `--audit-log=${auditLog}`,
         `--latency=${latencyMs}`,
+        ...(controllers ? ["--controllers"] : []),
         `--kubeconfig-out=${kubeconfigPath}`,
       ],
       logs: parts.logs,

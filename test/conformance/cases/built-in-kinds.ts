@@ -23,6 +23,60 @@ const evict: Pick<SendStep, "send" | "body"> = {
   },
 };
 
+const job: JsonObject = {
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: { name: "{o}" },
+  spec: { template: { spec: { ...(pod["spec"] as JsonObject), restartPolicy: "Never" } } },
+};
+/** The server chooses labels and selector by the uid of the Job. */
+const JOB_IGNORED = ["spec.selector", "spec.template.metadata"];
+const STARTED = "2026-01-01T00:00:00Z";
+const COMPLETED = "2026-01-01T00:01:00Z";
+const jobCondition = (type: string, status = "True"): JsonObject => ({
+  type,
+  status,
+  lastTransitionTime: COMPLETED,
+});
+const rejectedJobStatuses: readonly JsonObject[] = [
+  // Complete without its start, its end, or the criteria that it met.
+  { conditions: [jobCondition("SuccessCriteriaMet"), jobCondition("Complete")] },
+  {
+    startTime: STARTED,
+    conditions: [jobCondition("SuccessCriteriaMet"), jobCondition("Complete")],
+  },
+  { startTime: STARTED, completionTime: COMPLETED, conditions: [jobCondition("Complete")] },
+  {
+    startTime: COMPLETED,
+    completionTime: STARTED,
+    conditions: [jobCondition("SuccessCriteriaMet"), jobCondition("Complete")],
+  },
+  // Complete with active Pods.
+  {
+    startTime: STARTED,
+    completionTime: COMPLETED,
+    active: 1,
+    conditions: [jobCondition("SuccessCriteriaMet"), jobCondition("Complete")],
+  },
+  // An end without Complete.
+  { startTime: STARTED, completionTime: COMPLETED },
+  // Failed without a target, or together with Complete.
+  { startTime: STARTED, conditions: [jobCondition("Failed")] },
+  {
+    startTime: STARTED,
+    completionTime: COMPLETED,
+    conditions: [
+      jobCondition("SuccessCriteriaMet"),
+      jobCondition("Complete"),
+      jobCondition("FailureTarget"),
+      jobCondition("Failed"),
+    ],
+  },
+  // More ready than active Pods.
+  { startTime: STARTED, active: 1, ready: 2 },
+  { startTime: STARTED, active: -1 },
+];
+
 /** The same life of one object of each built-in kind, and deletions with rules of their own. */
 export const builtInKinds: readonly Case[] = [
   ...BUILT_IN_KINDS.map((kind) => ({
@@ -91,18 +145,146 @@ export const builtInKinds: readonly Case[] = [
       { send: `DELETE ${BUDGETS}/{o}`, expect: { code: 200 } },
     ],
   },
+  ...[
+    { policy: "AlwaysAllow", healthy: 0, code: 201 },
+    { policy: "IfHealthyBudget", healthy: 0, code: 429 },
+    { policy: "IfHealthyBudget", healthy: 1, code: 201 },
+  ].map(({ policy, healthy, code }) => ({
+    name: `Pod: an eviction of an unready Pod, with ${policy} and ${healthy} of 1 healthy Pods`,
+    steps: [
+      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
+      {
+        send: `PATCH ${PODS}/{o}/status`,
+        type: MERGE,
+        body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "False" }] } },
+        expect: { code: 200 },
+      },
+      {
+        send: `POST ${BUDGETS}`,
+        body: {
+          apiVersion: "policy/v1",
+          kind: "PodDisruptionBudget",
+          metadata: { name: "{o}" },
+          spec: {
+            minAvailable: 1,
+            unhealthyPodEvictionPolicy: policy,
+            selector: { matchLabels: { app: "{o}" } },
+          },
+        },
+        expect: { code: 201 },
+      },
+      {
+        send: `PATCH ${BUDGETS}/{o}/status`,
+        type: MERGE,
+        body: {
+          status: { observedGeneration: 1, desiredHealthy: 1, currentHealthy: healthy },
+        },
+        expect: { code: 200 },
+      },
+      { ...evict, expect: { code } },
+      { send: `GET ${PODS}/{o}`, expect: { code: code === 201 ? 404 : 200 } },
+      { send: `DELETE ${BUDGETS}/{o}`, expect: { code: 200 } },
+    ],
+  })),
+  {
+    name: "Pod: an eviction of a Pod that is being deleted ignores its budget",
+    steps: [
+      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
+      {
+        send: `PATCH ${PODS}/{o}/status`,
+        type: MERGE,
+        body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } },
+        expect: { code: 200 },
+      },
+      {
+        send: `POST ${BUDGETS}`,
+        body: {
+          apiVersion: "policy/v1",
+          kind: "PodDisruptionBudget",
+          metadata: { name: "{o}" },
+          spec: { minAvailable: 1, selector: { matchLabels: { app: "{o}" } } },
+        },
+        expect: { code: 201 },
+      },
+      {
+        send: `DELETE ${PODS}/{o}`,
+        expect: { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } },
+      },
+      { ...evict, expect: { code: 201 } },
+      { send: `GET ${PODS}/{o}`, expect: { code: 404 } },
+      { send: `DELETE ${BUDGETS}/{o}`, expect: { code: 200 } },
+    ],
+  },
+  {
+    name: "Job: the status of a finished Job, as its controller writes it",
+    steps: [
+      { send: `POST ${JOBS}`, body: job, ignore: JOB_IGNORED, expect: { code: 201 } },
+      ...rejectedJobStatuses.map((status) => ({
+        send: `PATCH ${JOBS}/{o}/status`,
+        type: MERGE,
+        body: { status },
+        ignore: ["message", "details.causes"],
+        expect: { code: 422, reason: "Invalid" },
+      })),
+      {
+        send: `PATCH ${JOBS}/{o}/status`,
+        type: MERGE,
+        body: {
+          status: {
+            startTime: STARTED,
+            completionTime: COMPLETED,
+            succeeded: 1,
+            conditions: [jobCondition("SuccessCriteriaMet"), jobCondition("Complete")],
+          },
+        },
+        ignore: JOB_IGNORED,
+        expect: { code: 200, body: { status: { succeeded: 1 } } },
+      },
+      {
+        send: `PATCH ${JOBS}/{o}/status`,
+        type: MERGE,
+        body: { status: { conditions: [jobCondition("FailureTarget"), jobCondition("Failed")] } },
+        ignore: ["message", "details.causes"],
+        expect: { code: 422, reason: "Invalid" },
+      },
+      {
+        send: `DELETE ${JOBS}/{o}?propagationPolicy=Background`,
+        ignore: JOB_IGNORED,
+        expect: { code: 200 },
+      },
+    ],
+  },
+  {
+    name: "Job: the status of a failed Job, as its controller writes it",
+    steps: [
+      { send: `POST ${JOBS}`, body: job, ignore: JOB_IGNORED, expect: { code: 201 } },
+      {
+        send: `PATCH ${JOBS}/{o}/status`,
+        type: MERGE,
+        body: {
+          status: {
+            startTime: STARTED,
+            failed: 1,
+            conditions: [jobCondition("FailureTarget"), jobCondition("Failed")],
+          },
+        },
+        ignore: JOB_IGNORED,
+        expect: { code: 200, body: { status: { failed: 1 } } },
+      },
+      {
+        send: `DELETE ${JOBS}/{o}?propagationPolicy=Background`,
+        ignore: JOB_IGNORED,
+        expect: { code: 200 },
+      },
+    ],
+  },
   {
     name: "Job: a deletion without a policy orphans its Pods, with a warning",
     steps: [
       {
         send: `POST ${JOBS}`,
-        body: {
-          apiVersion: "batch/v1",
-          kind: "Job",
-          metadata: { name: "{o}" },
-          spec: { template: { spec: { ...(pod["spec"] as JsonObject), restartPolicy: "Never" } } },
-        },
-        ignore: ["spec.selector", "spec.template.metadata"],
+        body: job,
+        ignore: JOB_IGNORED,
         expect: { code: 201 },
       },
       {

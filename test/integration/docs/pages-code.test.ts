@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import {
   conditions,
   defineController,
@@ -6,12 +7,16 @@ import {
   type Middleware,
   type Resource,
 } from "@konverge/engine";
-import { Deployment } from "@konverge/kube/kinds";
+import { Deployment, Job } from "@konverge/kube/kinds";
 import type { Config } from "@konverge/worker";
-import { defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
+import { complete, defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
 import { expect, test, type TestContext } from "vitest";
 import { z } from "zod";
-import { startTestCluster, type TestClusterOptions } from "../../../apps/cli/src/testing/index.ts";
+import {
+  startTestCluster,
+  testWorkflow,
+  type TestClusterOptions,
+} from "../../../apps/cli/src/testing/index.ts";
 import { blockOf, functionOf, importText } from "./load-block.ts";
 
 const GROUP = { group: "docs.konverge.dev", version: "v1" };
@@ -158,6 +163,38 @@ test("docs/resources.md: a change of a watched kind enqueues the objects that it
   expect(named).toBe("web-tls");
 });
 
+test("docs/testing.md: a test of a workflow that waits for a Job", async () => {
+  const migrate = defineWorkflow(
+    "migrate",
+    { version: 1, input: z.object({ name: z.string() }) },
+    async (w, { name }) => {
+      const containers = [{ name: "main", image: "migrate" }];
+      const job = await w.step("start", (k) =>
+        k.runJob({
+          apiVersion: "batch/v1",
+          kind: "Job",
+          metadata: { namespace: "default", name: `migrate-${name}` },
+          spec: { template: { spec: { containers, restartPolicy: "Never" } } },
+        }),
+      );
+      await w.waitFor("end", complete(job));
+    },
+  );
+  const tests: (() => Promise<void>)[] = [];
+  const env = {
+    test: (_: string, body: () => Promise<void>) => tests.push(body),
+    assert,
+    startTestCluster,
+    testWorkflow,
+    migrate,
+    Job,
+  };
+  const run = await functionOf(blockOf("docs/testing.md ts 2"), Object.keys(env));
+  await run(env);
+  expect(tests).toHaveLength(1);
+  await tests[0]?.();
+});
+
 test("docs/testing.md: a test of a controller that starts a workflow", async () => {
   const backup = defineWorkflow("backup", { version: 1 }, async (w) => await w.signal("approve"));
   const backups = defineController({
@@ -172,7 +209,7 @@ test("docs/testing.md: a test of a controller that starts a workflow", async () 
   });
   const tests: (() => Promise<void>)[] = [];
   const names = ["test", "startTestCluster", "backups", "backup", "DatabaseBackup", "shopBackup"];
-  const run = await functionOf(blockOf("docs/testing.md ts 2"), names);
+  const run = await functionOf(blockOf("docs/testing.md ts 3"), names);
   await run({
     test: (_: string, body: () => Promise<void>) => tests.push(body),
     startTestCluster,

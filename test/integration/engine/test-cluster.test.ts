@@ -1,4 +1,8 @@
-import { startTestCluster, type TestClusterOptions } from "../../../apps/cli/src/testing/index.ts";
+import {
+  startTestCluster,
+  testWorkflow,
+  type TestClusterOptions,
+} from "../../../apps/cli/src/testing/index.ts";
 import {
   conditions,
   defineController,
@@ -6,9 +10,19 @@ import {
   generationChanged,
   reportProgress,
 } from "@konverge/engine";
-import { TerminalError } from "@konverge/core";
-import { ConfigMap } from "@konverge/kube/kinds";
-import { defineWorkflow } from "@konverge/workflow";
+import { TerminalError, type ApiObject } from "@konverge/core";
+import {
+  ConfigMap,
+  DaemonSet,
+  Deployment,
+  Job,
+  PersistentVolumeClaim,
+  Pod,
+  ReplicaSet,
+  StatefulSet,
+} from "@konverge/kube/kinds";
+import { ignoreNotFound } from "@konverge/kube";
+import { complete, defineWorkflow, ready } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -213,3 +227,81 @@ test("stop ends open waits and leaves nothing in Redis", async () => {
   await expect(fetch(k.client.server)).rejects.toThrow("fetch failed");
   await redis.quit();
 });
+
+test("an owner's deletion deletes its objects, and a deleted Pod is removed", async () => {
+  await using k = await startTestCluster({ deadlineMs: 60_000 });
+  const owner = await k.apply(ConfigMap, { metadata: { name: "owner" } });
+  const { apiVersion, kind, metadata } = owner;
+  const reference = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
+  const owned = { name: "owned", ownerReferences: [reference] };
+  const map = await k.apply(ConfigMap, { metadata: owned });
+  const spec = { nodeName: "node", containers: [{ name: "a", image: "a" }] };
+  const pod = await k.apply(Pod, { metadata: owned, spec });
+  await k.delete(owner);
+  await k.gone(map);
+  await k.gone(pod);
+  expect(await k.client.get(ConfigMap, map.metadata).catch(ignoreNotFound)).toBeUndefined();
+});
+
+test.for(SERVERS)(
+  "setReady, completeJob and failJob end the waits of a run, on %s",
+  async ([, server]) => {
+    await using k = await startTestCluster({ server, deadlineMs: 60_000 });
+    const { client } = k;
+    const name = `status-${process.pid}-${Date.now()}`;
+    const metadata = { namespace: "default", name };
+    const labels = { app: name };
+    const containers = [{ name: "a", image: "a" }];
+    const template = { metadata: { labels }, spec: { containers } };
+    const workload = { replicas: 2, selector: { matchLabels: labels }, template };
+    const jobs = { template: { spec: { containers, restartPolicy: "Never" } } };
+    const storage = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
+    const made = [
+      await client.create(Deployment, { metadata, spec: workload }),
+      await client.create(ReplicaSet, { metadata, spec: workload }),
+      await client.create(StatefulSet, { metadata, spec: { ...workload, serviceName: name } }),
+      await client.create(DaemonSet, { metadata, spec: { selector: workload.selector, template } }),
+      await client.create(Pod, {
+        metadata,
+        spec: { containers, automountServiceAccountToken: false },
+      }),
+      await client.create(PersistentVolumeClaim, { metadata, spec: storage }),
+    ];
+    const job = await client.create(Job, { metadata, spec: jobs });
+    const other = await client.create(Job, {
+      metadata: { ...metadata, name: `${name}-2` },
+      spec: jobs,
+    });
+    const refOf = ({ apiVersion, kind, metadata: at }: ApiObject) => ({
+      apiVersion,
+      kind,
+      namespace: "default",
+      name: at.name,
+    });
+    const waiting = defineWorkflow("waiting", { version: 1 }, async (w) => {
+      for (const object of made) await w.waitFor(object.kind, ready(refOf(object)));
+      await w.waitFor("job", complete(refOf(job)));
+      await w.waitFor("other", complete(refOf(other)));
+    });
+    const t = testWorkflow(waiting, undefined, { kube: client });
+    for (const object of made) {
+      const before = await t.settle();
+      expect(before).toMatchObject({ status: "waiting", waits: [{ step: object.kind }] });
+      await k.setReady(object);
+    }
+    expect((await t.settle()).waits?.[0]?.step).toBe("job");
+    await k.completeJob(job);
+    expect((await t.settle()).waits?.[0]?.step).toBe("other");
+    await k.failJob(other, "too many failures");
+    expect(await t.settle()).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringContaining("too many failures") },
+    });
+    await expect(k.setReady(job)).rejects.toThrow("use completeJob or failJob");
+    await expect(k.completeJob(made[0] as ApiObject)).rejects.toThrow("need a Job of batch/v1");
+    for (const object of [...made, job, other]) {
+      const type = await client.resolveType(object.apiVersion, object.kind);
+      await client.delete(type, object.metadata, { propagationPolicy: "Background" });
+    }
+  },
+);

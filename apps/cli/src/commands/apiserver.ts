@@ -12,6 +12,7 @@ interface ApiserverOptions {
   readonly kubeconfigOut?: string;
   readonly advertiseHost?: string;
   readonly latency: number;
+  readonly controllers: boolean;
 }
 
 /** Verbs as in the audit log. */
@@ -32,6 +33,11 @@ export function addApiserverCommand(program: Command): void {
       parseMs,
       0,
     )
+    .option(
+      "--controllers",
+      "Delete owned objects and deleted Pods, and count PodDisruptionBudgets",
+      false,
+    )
     .option("--advertise-host <name>", "Host name written to the kubeconfig")
     .addHelpText("after", "\nFor trials and tests only: the server has no authentication.")
     .action(
@@ -43,6 +49,7 @@ export function addApiserverCommand(program: Command): void {
         kubeconfigOut,
         advertiseHost,
         latency,
+        controllers,
       }: ApiserverOptions) => {
         const { createLogger } = await import("@konverge/telemetry");
         const { createApiServer } = await import("@konverge/apiserver");
@@ -50,6 +57,7 @@ export function addApiserverCommand(program: Command): void {
         const server = await createApiServer({
           host,
           port,
+          controllers,
           ...defined({ dataDir, auditLog }),
         });
         if (latency > 0) {

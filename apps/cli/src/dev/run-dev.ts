@@ -43,7 +43,9 @@ export async function runDev(options: DevOptions): Promise<void> {
   await using stack = await startLocalStack({
     name: "dev",
     cli: process.argv[1] ?? "",
-    startApiServer: isShared ? apiServerOf(options.kubeconfig) : embeddedApiServer(),
+    startApiServer: isShared
+      ? apiServerOf(options.kubeconfig)
+      : embeddedApiServer({ controllers: true }),
     log: print,
     apiPort: options.port,
   });

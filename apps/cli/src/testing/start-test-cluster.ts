@@ -32,6 +32,7 @@ import { readVersion } from "../process/version.ts";
 import type { ApiCall, CallFilter } from "./api-calls.ts";
 import { watchAttempts, type Attempt, type AttemptWatch } from "./attempts.ts";
 import { keepLog, type LogLine } from "./kept-log.ts";
+import { createObjectStatus } from "./object-status.ts";
 import { openServer, type OpenedServer, type TestServer } from "./test-server.ts";
 import { waitUntil } from "./wait-until.ts";
 
@@ -72,6 +73,15 @@ export interface TestCluster extends AsyncDisposable {
   reconciled<T extends ApiObject>(object: T): Promise<T>;
   /** Waits until the object is deleted, after its `cleanup`. @throws KonvergeError `wait_timeout` */
   gone(object: ApiObject): Promise<void>;
+  /**
+   * Writes the status of an object that is ready by the rules of kstatus, as its controller would: of Deployment, StatefulSet,
+   * ReplicaSet, DaemonSet, Pod, PersistentVolumeClaim and Service, and a condition Ready of any other kind. Returns the object.
+   */
+  setReady<T extends ApiObject>(object: T): Promise<T>;
+  /** Writes the status of a completed Job. Returns the Job. */
+  completeJob<T extends ApiObject>(job: T): Promise<T>;
+  /** Writes the status of a failed Job, with the message of its conditions. Returns the Job. */
+  failJob<T extends ApiObject>(job: T, message: string): Promise<T>;
   /** Polls until the result is neither undefined nor false, and returns it. @throws KonvergeError `wait_timeout` */
   until<T>(
     what: string,
@@ -148,6 +158,7 @@ export async function startTestCluster(options: TestClusterOptions): Promise<Tes
         return (await find(object))?.metadata.uid !== metadata.uid;
       });
     },
+    ...createObjectStatus(client),
     until,
     run: (id) => runs.get(parseRunId(id)),
     signal: (id, name, payload) => runs.signal(parseRunId(id), name, defined({ payload })),

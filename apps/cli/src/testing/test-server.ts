@@ -32,7 +32,7 @@ const WORKER = "konverge-worker/";
 export async function openServer(server: TestServer, folder: string): Promise<OpenedServer> {
   const auditLog = join(folder, "audit.jsonl");
   if (server === "embedded") {
-    const embedded = await createApiServer({ auditLog });
+    const embedded = await createApiServer({ auditLog, controllers: true });
     return {
       kubeconfig: embedded.kubeconfig,
       calls: readCalls(auditLog, WORKER),

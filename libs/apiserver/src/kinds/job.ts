@@ -2,6 +2,7 @@ import { cloneJson, jsonEquals, type JsonObject } from "@konverge/core";
 import { invalid, notSupported, required, type FieldError } from "../errors/field-error.ts";
 import { metadataOf, nameOf, objectOf, textOf, uidOf } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
+import { validateJobStatus } from "./job-status.ts";
 import { defaultTemplate, memberOf, validatePodSpec } from "./pod-template.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 
@@ -33,7 +34,7 @@ export const job: ResourceKind = defineBuiltinKind({
   },
   validateCreate: (object) => validateJobSpec(objectOf(object, "spec") ?? {}, "spec"),
   validateUpdate: (next, live, subresource) => {
-    if (subresource === "status") return [];
+    if (subresource === "status") return validateJobStatus(next, live);
     const spec = objectOf(next, "spec") ?? {};
     const before = objectOf(live, "spec") ?? {};
     return [...validateJobSpec(spec, "spec"), ...validateFixed(spec, before)];

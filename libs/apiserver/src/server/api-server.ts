@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { defined, KonvergeError, type JsonObject } from "@konverge/core";
+import { runControllers } from "../controllers/run-controllers.ts";
 import { KindRegistry } from "../kinds/kind-registry.ts";
 import { AuditLog } from "../serve/audit-log.ts";
 import { FaultRules, type Fault } from "../serve/fault-rules.ts";
@@ -33,6 +34,11 @@ export interface ApiServerOptions {
   readonly historyLimit?: number;
   /** How long a read waits for a version that does not exist yet, in ms. Default 3,000, as in the real server. */
   readonly freshnessLimitMs?: number;
+  /**
+   * Deletes dependents whose owners are gone, removes deleted Pods, and keeps the status of PodDisruptionBudgets. Default
+   * false: as kube-apiserver without its controller manager.
+   */
+  readonly controllers?: boolean;
   /** Time between bookmarks of a watch, in ms. Default 60,000. */
   readonly bookmarkEveryMs?: number;
   /**
@@ -70,7 +76,7 @@ export interface EmbeddedApiServer extends AsyncDisposable {
 /**
  * Starts a Kubernetes API server inside this process: real HTTP, resourceVersions, watches, patches, server-side apply
  * and CustomResourceDefinitions. It is meant for trials and tests: it has no authentication, no admission webhooks, no
- * CEL, and only the controllers that establish a CustomResourceDefinition. A number written as 2.0 is read as 2.
+ * CEL, and no controllers besides those of CustomResourceDefinitions and of `controllers`. A number written as 2.0 is read as 2.
  * @throws KonvergeError `invalid_config` if it cannot listen or its files cannot be used
  */
 export async function createApiServer(options: ApiServerOptions = {}): Promise<EmbeddedApiServer> {
@@ -80,6 +86,12 @@ export async function createApiServer(options: ApiServerOptions = {}): Promise<E
   makeFirstObjects(store);
   const handling = makeHandling(store, options);
   const stopLifecycle = runCrdLifecycle(store);
+  const stopControllers =
+    options.controllers === true ? runControllers(handling.state) : () => undefined;
+  const stopReconciling = () => {
+    stopControllers();
+    stopLifecycle();
+  };
   const server = createServer({ keepAliveTimeout: 65_000 }, (request, response) => {
     void handleRequest(handling, request, response);
   });
@@ -88,14 +100,14 @@ export async function createApiServer(options: ApiServerOptions = {}): Promise<E
     changeLog?.close();
   };
   const stop = async () => {
-    stopLifecycle();
+    stopReconciling();
     await closeServer(server);
     closeFiles();
   };
   try {
     await listen(server, port, host);
   } catch (error) {
-    stopLifecycle();
+    stopReconciling();
     closeFiles();
     throw error;
   }

@@ -24,7 +24,7 @@ export class ObjectStore {
   #version: number;
   /** Version from which no change has been dropped. */
   #floor: number;
-  readonly #versionListeners: Set<() => void> = new Set();
+  readonly #listeners: Set<(table: ObjectTable, change: Change) => void> = new Set();
 
   constructor({ changeLog, historyLimit = DEFAULT_HISTORY_LIMIT }: ObjectStoreOptions = {}) {
     this.#changeLog = changeLog;
@@ -80,9 +80,9 @@ export class ObjectStore {
   }
 
   /** Calls the listener after every change of any table. Returns a function that unsubscribes it. */
-  onChange(listener: () => void): () => void {
-    this.#versionListeners.add(listener);
-    return () => this.#versionListeners.delete(listener);
+  onChange(listener: (table: ObjectTable, change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   #stamp(key: string, object: JsonObject): StoredObject {
@@ -97,7 +97,7 @@ export class ObjectStore {
   #commit(table: ObjectTable, change: Change): void {
     this.#changeLog?.append(table.id, change, () => this.#everything());
     table.commit(change);
-    for (const listener of this.#versionListeners) listener();
+    for (const listener of this.#listeners) listener(table, change);
   }
 
   *#everything(): Generator<{ readonly table: string; readonly stored: StoredObject }> {

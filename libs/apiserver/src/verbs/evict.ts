@@ -3,6 +3,7 @@ import { notFound, StatusError } from "../errors/status-error.ts";
 import {
   formatTime,
   generationOf,
+  isTerminating,
   nameOf,
   objectOf,
   objectsOf,
@@ -37,9 +38,9 @@ export function evictPod(call: Call): Answer {
   const eviction = decodeBody(call, type, options);
   const stored = table.get(keyOf(call, name));
   if (stored === undefined) throw notFound(kind, name);
-  const phase = textOf(objectOf(stored.object, "status") ?? {}, "phase");
+  const status = objectOf(stored.object, "status") ?? {};
   const isDryRun = options.isDryRun;
-  if (!UNCOUNTED.includes(phase)) {
+  if (!UNCOUNTED.includes(textOf(status, "phase")) && !isTerminating(stored.object)) {
     const budgets = state.store
       .table(BUDGETS)
       .list(`${namespace}/`)
@@ -52,13 +53,27 @@ export function evictPod(call: Call): Answer {
       );
     }
     const [budget] = budgets;
-    if (budget !== undefined) takeDisruption(call, budget, isDryRun);
+    const isGuarded = budget !== undefined && (isReady(status) || !ignoresUnready(budget.object));
+    if (isGuarded) takeDisruption(call, budget, isDryRun);
   }
   if (!isDryRun) addCondition(call, stored);
   const body = JSON.stringify(objectOf(eviction, "deleteOptions") ?? {});
   deleteObject({ ...call, subresource: "", contentType: "application/json", body });
-  const status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
-  return { code: 201, text: JSON.stringify(status) };
+  const answer = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
+  return { code: 201, text: JSON.stringify(answer) };
+}
+
+function isReady(status: JsonObject): boolean {
+  const conditions = objectsOf(status, "conditions");
+  return conditions.some((one) => one["type"] === "Ready" && one["status"] === "True");
+}
+
+/** Returns whether Pods that are not ready may be evicted without counting as a disruption. */
+function ignoresUnready(budget: JsonObject): boolean {
+  const policy = objectOf(budget, "spec")?.["unhealthyPodEvictionPolicy"];
+  if (policy === "AlwaysAllow") return true;
+  const { currentHealthy = 0, desiredHealthy = 0 } = objectOf(budget, "status") ?? {};
+  return Number(currentHealthy) >= Number(desiredHealthy) && Number(desiredHealthy) > 0;
 }
 
 function takeDisruption({ state, name }: Call, budget: StoredObject, isDryRun: boolean): void {
