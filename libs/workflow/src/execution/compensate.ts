@@ -1,18 +1,17 @@
 import { defined, ensureError } from "@konverge/core";
 import { BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
 import { undoName } from "../define/undo-name.ts";
-import type { Undo } from "./create-context.ts";
+import type { Undo } from "./find-undos.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { runStep, UndoFailedError } from "./run-step.ts";
 
-/** Undoes steps, the last recorded first, each as its own step. Returns undefined when all are undone. */
+/** Undoes steps in the given order, each as its own step. Returns undefined when all are undone. */
 export async function compensate(
   journal: RunJournal,
   undos: readonly Undo[],
 ): Promise<Exclude<Interrupt, { kind: "cancelled" }> | undefined> {
-  for (const { step, result, options } of undos.toSorted((a, b) => b.seq - a.seq)) {
+  for (const { step, result, options } of undos) {
     const key = undoName(step);
-    if (journal.get(key) !== undefined) continue;
     journal.begin(key);
     const undo = options.undo as ((...args: unknown[]) => unknown) | undefined;
     try {

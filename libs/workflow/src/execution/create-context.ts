@@ -20,25 +20,15 @@ import { runStep } from "./run-step.ts";
 import { takeSignal } from "./take-signal.ts";
 import { valueOf, VerbReplay } from "./verb-replay.ts";
 
-/** A recorded step to undo if the run fails. */
-export interface Undo {
-  readonly step: string;
-  readonly seq: number;
-  readonly result: unknown;
-  readonly options: StepOptions<never>;
-}
-
 export interface ContextOptions {
   readonly scope: ExecutionScope;
   readonly journal: RunJournal;
   readonly startChild: ChildStarter;
-  /** Called with each recorded step that has an undo. */
-  readonly onUndo: (undo: Undo) => void;
 }
 
 /** Creates the context of one execution. */
 export function createContext(options: ContextOptions): WorkflowContext {
-  const { scope, journal, startChild, onUndo } = options;
+  const { scope, journal, startChild } = options;
   const { held } = journal;
   const replay = new VerbReplay(scope, journal);
 
@@ -48,15 +38,10 @@ export function createContext(options: ContextOptions): WorkflowContext {
     stepOptions: StepOptions<never> = {},
   ): Promise<unknown> =>
     await replay.exclusively(name, async (key) => {
-      const record = await replay.settle(key, "step", () =>
-        runStep(journal, key, "step", body, stepOptions),
-      );
-      const { error, attempts = 0, noEffect = false } = record;
-      const mayHaveActed = error === undefined || (attempts > 0 && !noEffect);
-      if (stepOptions.undo !== undefined && mayHaveActed) {
-        onUndo({ step: key, seq: record.seq ?? 0, result: record.value, options: stepOptions });
-      }
-      return valueOf(key, record);
+      const { isReplaying: isReplayed } = journal.order;
+      journal.undos.offer(key, { kind: "step", options: stepOptions, isReplayed });
+      const run = () => runStep(journal, key, "step", body, stepOptions);
+      return valueOf(key, await replay.settle(key, "step", run));
     });
 
   const child = async (name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown> =>

@@ -2,7 +2,8 @@ import { ensureError, jsonEquals } from "@konverge/core";
 import { ExecutionScope, BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
-import { createContext, type Undo } from "./create-context.ts";
+import { createContext } from "./create-context.ts";
+import { findUndos, recordUnknownOutcomes } from "./find-undos.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
 import { FencedError, type Followers, type Held, type Leave } from "../store/run-journal-store.ts";
@@ -46,14 +47,11 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     const unfit = findMisfit(workflow, held.run.version);
     if (unfit !== undefined) return await block(journal, leave, unfit);
     const scope = new ExecutionScope(journal.order);
-    const undos = new Map<string, Undo>();
-    const outcome = await execute(options, journal, scope, undos);
-    // The function of a failing run has ended when its longer branches may still show steps to undo.
-    if (held.failing !== undefined && isEnd(outcome)) await journal.order.rest();
-    scope.close();
+    if (held.failing !== undefined) scope.stopWork();
+    const outcome = await execute(options, journal, scope);
     // The next holder of the run does not wait for this execution; records of running bodies are rejected.
     if (outcome.kind === "lost") return outcome;
-    await scope.drained();
+    await rest(journal, scope, outcome);
     if (outcome.kind === "error") return outcome;
     if (outcome.kind === "blocked") {
       return await block(journal, leave, outcome.reason, outcome.afterMs);
@@ -71,9 +69,13 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
               status: journal.cancelThrown ? "cancelled" : "failed",
               error: failureOf(outcome.error),
             };
-      if (undos.size > 0) await leave({ kind: "compensating", failing });
+      await recordUnknownOutcomes(journal);
     }
-    const waiting = await compensate(journal, [...undos.values()]);
+    const found = findUndos(journal);
+    const hasUndos = found.kind === "missing" || found.undos.length > 0;
+    if (held.failing === undefined && hasUndos) await leave({ kind: "compensating", failing });
+    if (found.kind === "missing") return await block(journal, leave, withoutUndo(found.steps));
+    const waiting = await compensate(journal, found.undos);
     switch (waiting?.kind) {
       case "waiting":
         return await suspend(journal, leave, waiting);
@@ -97,15 +99,9 @@ async function execute(
   options: ExecutionOptions,
   journal: RunJournal,
   scope: ExecutionScope,
-  undos: Map<string, Undo>,
 ): Promise<Outcome> {
   const { store, workflow, held, startChild, stopped } = options;
-  const w = createContext({
-    scope,
-    journal,
-    startChild,
-    onUndo: (undo) => undos.set(undo.step, undo),
-  });
+  const w = createContext({ scope, journal, startChild });
   let endWatch = (): void => undefined;
   const run = async (): Promise<Outcome> => {
     let input: unknown;
@@ -153,8 +149,20 @@ function parseInput({ name, input }: AnyWorkflow, { run, parsedInput }: Held): u
   return parseWith(input, run.input, `the input of "${name}"`);
 }
 
-function isEnd({ kind }: Outcome): boolean {
-  return kind === "returned" || kind === "threw";
+/** Ends the work of verbs. The branches of a function that failed first receive all records, because they offer undos. */
+async function rest(journal: RunJournal, scope: ExecutionScope, { kind }: Outcome): Promise<void> {
+  if (kind === "threw" || journal.held.failing !== undefined) {
+    scope.stopWork();
+    await scope.drained();
+    await journal.order.rest();
+  }
+  scope.close();
+  await scope.drained();
+}
+
+function withoutUndo(steps: readonly string[]): string {
+  const names = steps.map((step) => `"${step}"`).join(", ");
+  return `the run failed and must undo ${names}, which the code no longer does; restore the step with its undo, then the run resumes`;
 }
 
 /** Returns why this code may not continue a run of that version. */

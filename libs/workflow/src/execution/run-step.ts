@@ -151,8 +151,9 @@ class StepRun {
       journal.assertFits(key, { kind, value });
       verbs?.assertNotSecret(value);
     } catch (thrown) {
-      this.#mayHaveActed ||= effects.mayHaveActed;
-      return await this.#handle(ensureError(thrown), (text) => verbs?.scrub(text) ?? text);
+      const error = ensureError(thrown);
+      this.#mayHaveActed ||= effects.mayHaveActed || !isRejected(error);
+      return await this.#handle(error, (text) => verbs?.scrub(text) ?? text);
     }
     return await journal.commit(key, { kind, value, attempts: this.#attempts });
   }
@@ -200,6 +201,11 @@ class StepRun {
     const progress = { attempts, delayMs, ...defined({ uncounted }), message, ...acted };
     ({ untilMs: this.#waitUntilMs } = await this.#journal.note(this.#key, progress));
   }
+}
+
+/** Returns true if a Kubernetes verb threw the error. Whether its writes had an effect is known. */
+function isRejected(error: Error): boolean {
+  return isRefused(error) || stepFaultOf(error).kind === "uncounted";
 }
 
 function unknownOutcome(step: string, attempts: number): StepRecord {

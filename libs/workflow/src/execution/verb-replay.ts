@@ -77,8 +77,8 @@ export class VerbReplay {
   async #advance(wait: RunWait, advance: () => Promise<Advance>): Promise<StepRecord> {
     await this.journal.order.rest();
     if (this.#scope.closed) return await never();
-    // The function of a failing run only shows which steps have an undo.
-    if (this.journal.held.failing !== undefined) return await this.#scope.block();
+    // The function of a failing run only offers its undos.
+    if (!this.#scope.mayWork) return await this.#scope.block();
     this.journal.assertRoom();
     const sinceMs = this.journal.begin(wait.step);
     let advanced: Advance;

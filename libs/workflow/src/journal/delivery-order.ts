@@ -41,6 +41,8 @@ export class DeliveryOrder {
   #onRest: () => void = () => undefined;
   /** All records up to this one are known. */
   #knownSeq: number;
+  readonly #lastExpectedSeq: number;
+  #isReplaying = true;
   readonly #laterSeqs = new Set<number>();
   #commits = 0;
   #isRunning = false;
@@ -49,7 +51,8 @@ export class DeliveryOrder {
 
   constructor(steps: ReadonlyMap<string, StepRecord>) {
     const recorded = [...steps].map(([key, { seq = 0, kind }]) => ({ key, seq, kind }));
-    this.#knownSeq = recorded.reduce((last, { seq }) => Math.max(last, seq), 0);
+    this.#lastExpectedSeq = recorded.reduce((last, { seq }) => Math.max(last, seq), 0);
+    this.#knownSeq = this.#lastExpectedSeq;
     this.#expected = recorded
       .filter(({ key, kind }) => isOfVerb(key, kind))
       .toSorted((a, b) => a.seq - b.seq);
@@ -58,6 +61,11 @@ export class DeliveryOrder {
   /** True while records are to be delivered, or work is to begin. */
   get isBusy(): boolean {
     return this.#isRunning || this.#turns.length > 0 || this.#atRest.length > 0;
+  }
+
+  /** True until the function receives a record that earlier executions do not have. */
+  get isReplaying(): boolean {
+    return this.#isReplaying;
   }
 
   /** Sets what is called each time when nothing is left to deliver. */
@@ -131,6 +139,7 @@ export class DeliveryOrder {
       return;
     }
     this.#turns.shift();
+    if (turn.seq > this.#lastExpectedSeq) this.#isReplaying = false;
     this.#delivered.add(turn.key);
     this.#skipDelivered();
     turn.deliver();

@@ -47,6 +47,7 @@ export class ExecutionScope {
   readonly #objects = new Set<string>();
   #untilMs: number | undefined;
   #closed = false;
+  #mayWork = true;
   #drained: (() => void)[] = [];
 
   constructor(order: DeliveryOrder) {
@@ -71,7 +72,17 @@ export class ExecutionScope {
     return this.#closed;
   }
 
-  /** Prevents verbs from starting new work. */
+  /** False when verbs only return what is recorded. */
+  get mayWork(): boolean {
+    return this.#mayWork;
+  }
+
+  /** Prevents verbs from starting new work; they still return what is recorded. */
+  stopWork(): void {
+    this.#mayWork = false;
+  }
+
+  /** Prevents verbs from returning at all. */
   close(): void {
     this.#closed = true;
   }

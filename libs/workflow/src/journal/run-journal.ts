@@ -20,6 +20,7 @@ import { DeliveryOrder } from "./delivery-order.ts";
 import type { Interrupt } from "./execution-scope.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import { assertJson } from "../define/json-value.ts";
+import { OfferedUndos } from "./offered-undos.ts";
 import type { RecordedStep } from "./run-observer.ts";
 import { RunOutput } from "./run-output.ts";
 import { SignalInbox } from "./signal-inbox.ts";
@@ -63,6 +64,8 @@ export class RunJournal {
   readonly beforeBody: NonNullable<RunJournalOptions["beforeBody"]>;
   /** The order in which the function receives the records. */
   readonly order: DeliveryOrder;
+  /** The undos that the function of this execution has offered. */
+  readonly undos: OfferedUndos = new OfferedUndos();
   readonly #options: RunJournalOptions;
   readonly #claimedAtMs: number;
   readonly #steps: Map<string, StepRecord>;
@@ -140,6 +143,16 @@ export class RunJournal {
     return sinceMs;
   }
 
+  /** The records by name. */
+  get recorded(): ReadonlyMap<string, StepRecord> {
+    return this.#steps;
+  }
+
+  /** The progress of steps without a record, by name. */
+  get begun(): ReadonlyMap<string, StepProgress> {
+    return this.#progress;
+  }
+
   get(step: string): StepRecord | undefined {
     return this.#steps.get(step);
   }
@@ -153,6 +166,7 @@ export class RunJournal {
     const record = {
       ...given,
       ...defined({ startedAtMs }),
+      ...(this.undos.has(step) ? { hasUndo: true } : {}),
       ...(this.#reportsLoss ? { workerLost: true } : {}),
     };
     this.#reportsLoss = false;
@@ -169,6 +183,7 @@ export class RunJournal {
     for (const warning of fresh) this.#options.onWarning?.(warning);
     this.#reportRecorded(stored);
     this.#steps.set(step, stored);
+    this.#progress.delete(step);
     this.#bytes += bytes;
     if (how.taken !== undefined) this.inbox.remove(how.taken);
     if (stored.error?.code === "cancelled" && how.cancels === true) this.#cancelThrown = true;
@@ -176,7 +191,10 @@ export class RunJournal {
   }
 
   async note(step: string, progress: ProgressNote): Promise<StepProgress> {
-    const noted = await this.#options.store.note(this.held, step, progress);
+    const noted = await this.#options.store.note(this.held, step, {
+      ...progress,
+      ...(this.undos.has(step) ? { hasUndo: true } : {}),
+    });
     this.#progress.set(step, noted);
     return noted;
   }

@@ -31,6 +31,8 @@ export interface StepRecord {
   readonly attempts?: number;
   /** True if the step failed and has changed nothing, so that it is not undone. */
   readonly noEffect?: boolean;
+  /** True if the code has an undo for it. */
+  readonly hasUndo?: boolean;
   /** The sender of a signal. */
   readonly by?: string;
   /** The run of an ended child. */
@@ -67,6 +69,8 @@ export interface StepProgress {
   readonly uncounted?: number;
   /** True if an attempt may have had an effect. */
   readonly mayHaveActed?: boolean;
+  /** True if the code has an undo for the step. */
+  readonly hasUndo?: boolean;
   /** How the last attempt ended, for users. */
   readonly message?: string;
   /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */

@@ -107,7 +107,8 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
     delete run.after;
   }
   if (!isSame) run.epoch += 1;
-  run.died = run.view.status === "running";
+  // A worker whose code does not fit blocks the run without running a step.
+  run.died = run.view.status === "running" || (run.view.status === "blocked" && run.died);
   run.lease = lease;
   run.owner = owner;
   const {
