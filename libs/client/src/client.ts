@@ -147,6 +147,8 @@ export interface Client {
     watch(id: string, options?: WaitOptions): AsyncIterable<RunDetail>;
     signal(id: string, signal: SignalRun, options?: WriteOptions): Promise<RunDetail>;
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
+    /** Ends the run at once, without compensation. `undosLeft` of the run lists the steps left as they are. */
+    terminate(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /**
      * Retries a failed or cancelled run as a new run, which is returned. With `fromFailed`, the same run resumes after its
      * completed steps. A blocked run is rechecked.

@@ -93,6 +93,7 @@ function runs(api: ApiCalls): Client["runs"] {
     watch: (id, wait) => api.poll(at(id), id, { ...waiting, stateOf }, wait),
     signal: (id, message, write) => api.post(`${at(id)}/signal`, message, write),
     cancel: (id, action, write) => api.post(`${at(id)}/cancel`, action, write),
+    terminate: (id, action, write) => api.post(`${at(id)}/terminate`, action, write),
     retry: (id, action, write) => api.post(`${at(id)}/retry`, action, write),
     schedules: (query, read) => api.get("/v1/schedules", query, read),
   };

@@ -14,6 +14,7 @@ export const AUDIT_ACTIONS = [
   "run.start",
   "run.signal",
   "run.cancel",
+  "run.terminate",
   "run.retry",
   "token.create",
   "token.revoke",

@@ -95,6 +95,8 @@ const runFields = {
   by: z.string().optional(),
   /** Author and reason of the cancellation. */
   cancel: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
+  /** Author and reason of the termination: the run ended without compensation. */
+  terminated: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
   /** Set for a retry: the original run, unless the same run resumed, with author and reason. */
   retry: z
     .object({
@@ -161,6 +163,8 @@ export const runSchema = z.object({
       error: failure.optional(),
     }),
   ),
+  /** For a terminated run: the steps with a compensation that did not run, the last recorded first. */
+  undosLeft: z.array(z.string()).optional(),
   /** The first 20 signals that the run has not consumed: no wait has reached them, or no wait has their name. */
   unconsumedSignals: z
     .array(

@@ -58,6 +58,7 @@ export type {
   UnconsumedSignal,
 } from "./store/run-record.ts";
 export type { OnExisting } from "./store/run-actions.ts";
+export { undosLeft } from "./store/undos-left.ts";
 export type { RunCounts } from "./store/run-queries.ts";
 export type {
   StepApplyOptions,

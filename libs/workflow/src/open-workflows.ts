@@ -11,6 +11,7 @@ import {
 import { checkInput, checkJson } from "./check-input.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
+import { wakeFollowers } from "./execution/wake-followers.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
 import { createScheduleBook, type ScheduleView } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
@@ -182,6 +183,15 @@ class RedisWorkflows implements Workflows {
     const requested = await this.#store.cancel(ref, request);
     if (requested !== "requested") throw refusal(ref, requested);
     await this.#queues.wake(ref, "cancel");
+  }
+
+  async terminate(ref: RunRef, request: CancelRequest = {}): Promise<void> {
+    const ended = await this.#store.terminate(ref, request);
+    if (ended.kind !== "terminated") throw refusal(ref, ended.kind);
+    const { wake } = this.#queues;
+    // An execution at work ends its attempt; the next one removes the key.
+    await wake(ref, "terminate");
+    await wakeFollowers(this.#queues, ref, ended);
   }
 
   async retry(ref: RunRef, options: RetryRunOptions = {}): Promise<RunRef> {

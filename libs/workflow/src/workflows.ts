@@ -128,6 +128,14 @@ export interface Workflows {
   /** Requests the cancellation: the current verb throws, and the recorded steps are undone. @throws as `signal` */
   cancel(ref: RunRef, request?: { readonly by?: string; readonly reason?: string }): Promise<void>;
   /**
+   * Ends a run in any status at once, without its undo; {@link undosLeft} of its steps returns what was left. A running body is
+   * aborted and records nothing. @throws as `signal`
+   */
+  terminate(
+    ref: RunRef,
+    request?: { readonly by?: string; readonly reason?: string },
+  ): Promise<void>;
+  /**
    * Retries a failed or cancelled run, or rechecks a blocked one. Returns the run that continues: a new one, or with
    * `fromFailed` the same one after its successful steps.
    * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_compensated`

@@ -82,6 +82,21 @@ test("sends a signal, reports invalid JSON, cancels the run, and shows the autho
     .toMatch(/^cancelled after .* by ann: the wrong pool$/);
   expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "create"]);
   await page.getByRole("heading", { name: "Compensation" }).waitFor();
+
+  await started(runs, "web-3");
+  await page.goto(`${url}/runs/rollout/default/web-3`);
+  await page.getByRole("button", { name: "Terminate run" }).click();
+  const terminate = page.getByRole("dialog", { name: "Terminate run" });
+  await terminate.getByText("konverge run terminate rollout/default/web-3").waitFor();
+  const cause = terminate.getByRole("textbox", { name: "Reason" });
+  await cause.fill("the pool is gone");
+  await cause.press("Enter");
+  await expect
+    .poll(() => sentenceOf(page).textContent())
+    .toMatch(/^cancelled after .* terminated by ann: the pool is gone$/);
+  await page.getByText("Steps left without compensation: create").waitFor();
+  expect(await rowsOf(page)).toEqual(["create", "label", "smoke"]);
+  expect(await findBarriers(page)).toEqual([]);
   expect(troubles).toEqual([]);
 });
 

@@ -119,6 +119,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   getRun: whole("viewer", ofRun),
   signalRun: whole("operator", ofRun),
   cancelRun: whole("operator", ofRun),
+  terminateRun: whole("operator", ofRun),
   retryRun: whole("operator", ofRun),
   listAttempts: part("viewer", ofList),
   getContentionReport: part("viewer", ofCluster),

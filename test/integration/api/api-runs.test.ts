@@ -223,6 +223,39 @@ test("retries a failed run as a new run or from the failed step, with an audit e
   ]);
 });
 
+test("terminates a run without undo and lists what was left, with an audit entry", async () => {
+  const call = harness.serve();
+  const undone: string[] = [];
+  const deploy = defineWorkflow("approved", { version: 3 }, async (w) => {
+    await w.step("pull", () => 1, { undo: () => void undone.push("pull") });
+    await w.step("push", () => 2, { undo: () => void undone.push("push") });
+    return await w.signal("approve");
+  });
+  await work(deploy);
+  const token = await harness.token("ann", { role: "operator" });
+  const { path, id } = await start(call, { id: "r" });
+  await inStatus(call, path, "waiting");
+  const body = { by: "eve", reason: "the server is gone" };
+  const terminate = (sent: Sent) => call(`${path}/terminate`, { body, ...sent });
+  expect((await terminate({ token: await harness.token("viewer") })).status).toBe(403);
+  const author = { by: "ann", reason: body.reason };
+  const ended = runSchema.parse(await (await terminate({ token })).json());
+  expect(ended).toMatchObject({
+    id,
+    status: "cancelled",
+    terminated: author,
+    error: { code: "terminated" },
+    undosLeft: ["push", "pull"],
+  });
+  const late = await terminate({ token, body: { ...body, reason: "again" } });
+  expect(await problemIn(late)).toMatchObject({ code: "run_ended" });
+  expect(undone).toEqual([]);
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
+  expect(items.filter(({ action }) => action === "run.terminate")).toMatchObject([
+    { ...author, controller: "workflow.approved", name: "r" },
+  ]);
+});
+
 test("starts a run once per ID or Idempotency-Key", async () => {
   const call = harness.serve();
   const { url, prefix } = harness.queues;

@@ -3,10 +3,11 @@ import * as fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ensureError } from "@konverge/core";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
-import type {
-  Held,
-  Leave,
-  RunOutputText,
+import {
+  FencedError,
+  type Held,
+  type Leave,
+  type RunOutputText,
 } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
@@ -66,6 +67,7 @@ async function claim(store: RunStore, id: string, lease = 1): Promise<Held> {
   if (claimed.kind !== "held") throw new Error(`run ${id} is ${claimed.kind}`);
   return claimed;
 }
+const stepFailed = { code: "step_failed", message: "no" };
 const done: Leave = { kind: "done", result: 7 };
 async function complete(store: RunStore, run: NewRun, how: Leave = done) {
   expect(await store.start(run)).toMatchObject({ kind: "created" });
@@ -217,6 +219,90 @@ describe.each([
     expect([await send(10), await send(11)]).toEqual(["stored", "full"]);
   });
 
+  describe("terminate", () => {
+    const request = { by: "ann", reason: "the object is gone" };
+    const message = "the run was terminated by ann: the object is gone";
+    const terminate = (id: string) => store.terminate(ref(id), request);
+
+    test.each<{ status: string; how?: Leave }>([
+      { status: "queued" },
+      { status: "running" },
+      { status: "waiting", how: { kind: "waiting", objects: ["x/v1/x/default/o"] } },
+      { status: "blocked", how: { kind: "blocked", reason: "no code", untilMs: 9_000 } },
+      {
+        status: "compensating",
+        how: { kind: "compensating", failing: { status: "failed", error: stepFailed } },
+      },
+    ])("ends a run that is $status, and fences its execution", async ({ status, how }) => {
+      const notify = "pools/default/x/_/web";
+      await store.start(newRun("a", { key: "k", parent: ref("p"), notify }));
+      const held = status === "queued" ? undefined : await claim(store, "a");
+      if (held !== undefined) {
+        await store.watch(held, ["x/v1/x/default/o"]);
+        if (how !== undefined) await store.leave(held, how);
+      }
+      expect(await store.get(ref("a"))).toMatchObject({ status });
+      const followers = { parent: ref("p"), notify };
+      expect(await terminate("a")).toEqual({ kind: "terminated", ...followers });
+      const run = await store.get(ref("a"));
+      expect(run).toMatchObject({
+        status: "cancelled",
+        terminated: request,
+        error: { code: "terminated", message },
+        endedAtMs: expect.any(Number) as number,
+      });
+      expect(run).not.toHaveProperty("blockedReason");
+      if (held !== undefined) {
+        const late = [
+          () => store.commit(held, "late", { kind: "step" }),
+          () => store.note(held, "late", { attempts: 1, delayMs: 1 }),
+          () => store.watch(held, ["x/v1/x/default/p"]),
+          () => store.leave(held, done),
+        ];
+        for (const write of late) await expect(write()).rejects.toThrow(FencedError);
+        expect(await store.holds(held)).toBe(false);
+        expect((await store.fences("w")).get("a")).toBeGreaterThan(held.epoch);
+      }
+      expect(await store.claim(ref("a"), { lease: 9, owner: "o9" })).toEqual({
+        kind: "ended",
+        ...followers,
+      });
+      expect(await store.start(newRun("b", { key: "k", onExisting: "reject" }))).toEqual({
+        kind: "created",
+      });
+    });
+
+    test("may be repeated, but does not change a run that has ended otherwise", async () => {
+      await store.start(newRun("a"));
+      expect([await terminate("a"), await terminate("a")]).toEqual([
+        { kind: "terminated" },
+        { kind: "terminated" },
+      ]);
+      expect(await store.terminate(ref("a"), { by: "bob" })).toEqual({ kind: "ended" });
+      await complete(store, newRun("b"));
+      expect(await terminate("b")).toEqual({ kind: "ended" });
+      expect(await store.get(ref("b"))).toMatchObject({ status: "done" });
+      expect(await terminate("nobody")).toEqual({ kind: "missing" });
+    });
+
+    test("a terminated successor leaves the key to the run that it waits for", async () => {
+      const behind = (id: string) => newRun(id, { key: "k", onExisting: "supersede" });
+      await store.start(newRun("a", { key: "k" }));
+      const held = await claim(store, "a");
+      await store.start(behind("b"));
+      await terminate("b");
+      const attached = { ...behind("c"), onExisting: "attach" } as const;
+      expect(await store.start(attached)).toEqual({ kind: "attached", id: "a" });
+      await store.start(behind("c"));
+      await store.start(behind("d"));
+      await terminate("c");
+      const waits = { lease: 1, owner: "o1" };
+      expect(await store.claim(ref("d"), waits)).toEqual({ kind: "waiting" });
+      expect(await store.leave(held, done)).toEqual({ next: ref("d") });
+      expect(await store.claim(ref("d"), waits)).toMatchObject({ kind: "held" });
+    });
+  });
+
   test("buffers 1,000 signals, and rejects the next", async () => {
     await store.start(newRun("a"));
     const send = (id: number) => store.signal(ref("a"), { name: "n", id: String(id) });
@@ -232,12 +318,13 @@ describe.each([
       key: "k",
       origin: { uid, object, ...(generation === undefined ? {} : { generation }) },
     });
-    const error = { code: "step_failed", message: "no" };
-
     test.each<{ how: Leave; end: unknown }>([
       { how: done, end: { status: "done", result: 7 } },
-      { how: { kind: "failed", error }, end: { status: "failed", error } },
-      { how: { kind: "cancelled", error }, end: { status: "cancelled", error } },
+      { how: { kind: "failed", error: stepFailed }, end: { status: "failed", error: stepFailed } },
+      {
+        how: { kind: "cancelled", error: stepFailed },
+        end: { status: "cancelled", error: stepFailed },
+      },
       { how: { kind: "done", result: "x".repeat(5_000) }, end: { status: "done" } },
     ])("a start returns its end: $how.kind", async ({ how, end }) => {
       await complete(store, newRun("a", forWeb(1)), how);
@@ -270,7 +357,7 @@ describe.each([
     });
 
     test("the end of a retry replaces that of the run", async () => {
-      await complete(store, newRun("a", forWeb(1)), { kind: "failed", error });
+      await complete(store, newRun("a", forWeb(1)), { kind: "failed", error: stepFailed });
       await complete(store, newRun("a~2", forWeb(1)));
       await side.expire();
       expect(await store.start(newRun("a", forWeb(1)))).toEqual({
@@ -372,7 +459,7 @@ type Op =
       readonly output: RunOutputText | undefined;
     }
   | { readonly op: "signal"; readonly id: string; readonly signal: string }
-  | { readonly op: "cancel"; readonly id: string }
+  | { readonly op: "cancel" | "terminate"; readonly id: string }
   | { readonly op: "release"; readonly key: string }
   | { readonly op: "expire" };
 
@@ -451,7 +538,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
         signal: fc.constantFrom("1", "2", "3"),
       }),
     },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant("cancel" as const), id }) },
+    { weight: 2, arbitrary: fc.record({ op: fc.constantFrom("cancel", "terminate"), id }) },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("release" as const), key }) },
     { weight: 1, arbitrary: fc.constant({ op: "expire" as const }) },
   ),
@@ -468,7 +555,7 @@ class Caller {
   }
 
   async apply(op: Op): Promise<unknown> {
-    return await this.#apply(op).catch((error: unknown) => ensureError(error).name);
+    return await this.#apply(op).catch((thrown: unknown) => ensureError(thrown).name);
   }
 
   async #apply(op: Op): Promise<unknown> {
@@ -490,6 +577,8 @@ class Caller {
         return await store.signal(ref(op.id), { name: "n", id: op.signal });
       case "cancel":
         return await store.cancel(ref(op.id), { by: "ann" });
+      case "terminate":
+        return await store.terminate(ref(op.id), { by: "ann", reason: "lost" });
       case "release":
         return await store.releaseEnd("w", op.key);
       case "expire":

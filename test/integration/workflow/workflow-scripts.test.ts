@@ -92,6 +92,7 @@ const claim = async (lease: number, owner: string, anew = false) => {
       signals: names.signals("r"),
       signalNames: names.signalNames("r"),
       wakes: names.wakes,
+      fences: names.fences,
     },
     args: { lease, owner, anew, id: "r", runRoot: names.runRoot, statuses: names.statuses },
   })) as string[];
@@ -610,6 +611,7 @@ describe("resume", () => {
         wakes: names.wakes,
         endedRuns: names.ended,
         holder: names.holder("k"),
+        fences: names.fences,
       },
       args: {
         id: "r",

@@ -5,14 +5,11 @@ import { print, printNote } from "../text/output.ts";
 import { runRows, scheduleRows } from "../text/run-text.ts";
 import {
   groupHelp,
-  actionOf,
   runWithClient,
   withClient,
   withIdempotencyKey,
-  withAction,
   withServer,
   type ClientFlags,
-  type ActionFlags,
 } from "../ask/run-with-client.ts";
 import {
   RUN_ID,
@@ -24,6 +21,7 @@ import {
 } from "../ask/show-run.ts";
 import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts";
 import { systemUser } from "../ask/system-user.ts";
+import { addRunControlCommands } from "./run-control.ts";
 import { addRunRetryCommand } from "./run-retry.ts";
 import { addRunWatchCommand } from "./run-watch.ts";
 
@@ -56,19 +54,20 @@ const HELP = `
   konverge run list --status blocked --search web
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
+  konverge run terminate release/default/6f1b --reason "its objects are gone"
   konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"`;
 
 export function addRunCommand(program: Command): void {
   const group = program
     .command("run")
-    .description("Start, inspect, signal, cancel and retry workflow runs")
+    .description("Start, inspect, signal, cancel, terminate and retry workflow runs")
     .addHelpText("after", groupHelp(HELP));
   addStart(group);
   addGet(group);
   addList(group);
   addSchedules(group);
   addSignal(group);
-  addCancel(group);
+  addRunControlCommands(group);
   addRunRetryCommand(group);
   addRunWatchCommand(group);
 }
@@ -210,26 +209,6 @@ function addSignal(group: Command): void {
         RUN_OPTIONS,
       ),
     );
-}
-
-function addCancel(group: Command): void {
-  withAction(
-    withServer(
-      group
-        .command("cancel")
-        .description("Cancel a run and undo its steps")
-        .argument("<run>", RUN_ID),
-    ),
-  ).action((id: string, flags: ActionFlags) =>
-    runWithClient(flags, async ({ client }) => {
-      if (flags.dryRun === true) {
-        showRun(flags, await client.runs.get(id));
-        return printNote("dry run; showing the current state, nothing was cancelled");
-      }
-      const { action, write } = actionOf(flags);
-      showRun(flags, await client.runs.cancel(id, action, write));
-    }),
-  );
 }
 
 /** Parses JSON from the argument, from the file of `@file`, or from standard input for `@-`. @throws KonvergeError `invalid_request` */

@@ -60,6 +60,12 @@ export function runDetails(run: RunDetail): string {
   if (cancel !== undefined) {
     rows.push(["cancelled", `by ${cancel.by ?? "a run"}: ${cancel.reason ?? "no reason given"}`]);
   }
+  const { terminated, undosLeft = [] } = run;
+  if (terminated !== undefined) {
+    const why = terminated.reason ?? "no reason given";
+    rows.push(["terminated", `by ${terminated.by ?? NONE}: ${why}`]);
+    rows.push(["not undone", undosLeft.length === 0 ? "no step" : undosLeft.join(", ")]);
+  }
   for (const { name, by: sender, at } of run.unconsumedSignals ?? []) {
     rows.push(["unconsumed", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
   }

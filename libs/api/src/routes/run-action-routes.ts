@@ -13,7 +13,7 @@ import { findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
 /** A payload of 64 KiB and its envelope. */
 const MAX_BODY_KIB = 72;
 
-/** Signals, cancellation and retries of a run. */
+/** Signals, cancellation, termination and retries of a run. */
 export function runActionRoutes(access: QueueAccess): Route[] {
   return [
     route({
@@ -54,6 +54,26 @@ export function runActionRoutes(access: QueueAccess): Route[] {
         await workflows.cancel(ref, body);
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
         audit({ action: "run.cancel", ...where, reason: body.reason }, body.by);
+        return await readRun(found);
+      },
+    }),
+    route({
+      id: "terminateRun",
+      method: "post",
+      path: "/v1/runs/{id}/terminate",
+      summary:
+        "End a run at once, without compensation; the response lists the steps left as they are",
+      role: "operator",
+      isOperatorAction: true,
+      body: operatorActionSchema,
+      answer: runSchema,
+      problems: ["not_found", "run_ended"],
+      async handle({ params: { id }, body, caller, audit }) {
+        const found = await findRun(access, caller, id);
+        const { workflows, ref, cluster } = found;
+        await workflows.terminate(ref, body);
+        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+        audit({ action: "run.terminate", ...where, reason: body.reason }, body.by);
         return await readRun(found);
       },
     }),

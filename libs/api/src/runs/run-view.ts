@@ -3,6 +3,7 @@ import type { RunDetail, RunList, ScheduleList } from "@konverge/contracts";
 import {
   formatRunId,
   type RefusedSignals,
+  undosLeft,
   type RunCursor,
   type RunSummary,
   type RunView,
@@ -14,7 +15,7 @@ import {
 /** Returns a run in the form of the API: IDs with workflow and cluster, times in ISO 8601. */
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
-  const { createdAtMs, startedAtMs, endedAtMs, warnings, waits } = run;
+  const { terminated, createdAtMs, startedAtMs, endedAtMs, warnings, waits } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
@@ -23,7 +24,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     status,
     ...defined({ error, blockedReason, key }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
-    ...defined({ by, cancel }),
+    ...defined({ by, cancel, terminated }),
     ...(retry === undefined
       ? {}
       : {
@@ -96,6 +97,7 @@ export function runDetail(
         ...defined({ value, error }),
       }),
     ),
+    ...(run.terminated === undefined ? {} : { undosLeft: [...undosLeft(steps)] }),
     ...(unconsumedSignals.length === 0
       ? {}
       : {

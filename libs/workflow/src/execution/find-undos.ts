@@ -1,7 +1,7 @@
 import { undoName } from "../define/undo-name.ts";
 import type { UndoOptions } from "../journal/offered-undos.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { StepRecord } from "../store/run-record.ts";
+import { mayHaveActed } from "../store/undos-left.ts";
 
 /** A recorded step to undo. */
 export interface Undo {
@@ -33,10 +33,6 @@ export function findUndos(journal: RunJournal): FoundUndos {
       return options === undefined ? [] : [{ step, result: value, options }];
     });
   return { kind: "found", undos };
-}
-
-function mayHaveActed({ error, attempts = 0, noEffect = false }: StepRecord): boolean {
-  return error === undefined || (attempts > 0 && !noEffect);
 }
 
 /**

@@ -3,10 +3,16 @@ import type { AttemptEnd, AttemptLease, QueueWorker, WorkQueue } from "@konverge
 import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
+import { wakeFollowers } from "./wake-followers.ts";
 import { runExecution, type ExecutionEnd } from "./run-execution.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { Claimed, Followers, Held, RunJournalStore } from "../store/run-journal-store.ts";
+import {
+  FencedError,
+  type Claimed,
+  type Held,
+  type RunJournalStore,
+} from "../store/run-journal-store.ts";
 import type { KeptEnd, RunQueries } from "../store/run-queries.ts";
 import type { RunWarning } from "../store/run-record.ts";
 
@@ -18,7 +24,7 @@ const SWEEP_EVERY_MS = 5_000;
 const LAST_ROUND_MS = 1_000;
 
 export interface RunWorkerOptions {
-  readonly store: RunJournalStore & Pick<RunQueries, "cancelling" | "overdue">;
+  readonly store: RunJournalStore & Pick<RunQueries, "cancelling" | "fences" | "overdue">;
   readonly queue: WorkQueue;
   readonly workflow: AnyWorkflow;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
@@ -35,6 +41,13 @@ export interface RunWorkerOptions {
   readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
 }
 
+/** An execution of this process. */
+interface ActiveExecution {
+  readonly epoch: number;
+  readonly cancel: AbortController;
+  readonly stop: AbortController;
+}
+
 /** Runs the executions of one workflow. Each is an attempt of the queue, with its lease, slot and record. */
 export function startRunWorker(options: RunWorkerOptions): QueueWorker {
   return new RunWorker(options);
@@ -42,8 +55,8 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
 
 class RunWorker implements QueueWorker {
   readonly #options: RunWorkerOptions;
-  /** By run, for the executions of this process. */
-  readonly #cancels = new Map<string, AbortController>();
+  /** By run. */
+  readonly #active = new Map<string, ActiveExecution>();
   readonly #rounds: readonly (() => Promise<void>)[];
   readonly #worker: QueueWorker;
 
@@ -51,7 +64,7 @@ class RunWorker implements QueueWorker {
     this.#options = options;
     const { queue, workerId, concurrency, onError } = options;
     this.#rounds = [
-      repeat(() => this.#abortCancelled(), CANCEL_EVERY_MS, onError),
+      repeat(() => this.#interrupt(), CANCEL_EVERY_MS, onError),
       repeat(() => this.#wakeOverdue(), SWEEP_EVERY_MS, onError),
     ];
     const handle = (attempt: AttemptLease) => this.#handle(attempt);
@@ -99,17 +112,22 @@ class RunWorker implements QueueWorker {
   async #execute(attempt: AttemptLease): Promise<ExecutionEnd | Claimed["kind"]> {
     const ref = { workflow: this.#options.workflow.name, id: attempt.key.name };
     const claimed = await this.#claim(ref, attempt);
-    if (claimed.kind === "ended") await this.#wakeFollowers(ref, claimed);
+    if (claimed.kind === "ended") await wakeFollowers(this.#options, ref, claimed);
     if (claimed.kind !== "held") return claimed.kind;
-    const cancel = new AbortController();
-    this.#cancels.set(ref.id, cancel);
+    const execution = {
+      epoch: claimed.epoch,
+      cancel: new AbortController(),
+      stop: followAbort(attempt.signal),
+    };
+    this.#active.set(ref.id, execution);
     try {
-      const end = await this.#runHeld(ref, claimed, attempt.signal, cancel.signal);
+      const { stop, cancel } = execution;
+      const end = await this.#runHeld(ref, claimed, stop.signal, cancel.signal);
       // Before the attempt ends: if the worker dies here, the repeated attempt finds the run ended.
-      if (end.kind === "ended") await this.#wakeFollowers(ref, end.followers);
+      if (end.kind === "ended") await wakeFollowers(this.#options, ref, end.followers);
       return end;
     } finally {
-      if (this.#cancels.get(ref.id) === cancel) this.#cancels.delete(ref.id);
+      if (this.#active.get(ref.id) === execution) this.#active.delete(ref.id);
     }
   }
 
@@ -152,17 +170,21 @@ class RunWorker implements QueueWorker {
     return end;
   }
 
-  async #wakeFollowers(ref: RunRef, { parent, next, notify }: Followers): Promise<void> {
-    const { wake } = this.#options;
-    if (parent !== undefined) await wake(parent, "a child has ended");
-    if (next !== undefined) await wake(next, "the run before has ended");
-    if (notify !== undefined) await this.#options.notify(notify, ref);
-  }
-
-  async #abortCancelled(): Promise<void> {
-    if (this.#cancels.size === 0) return;
+  /** Aborts the bodies of cancelled runs, and the executions of terminated ones. */
+  async #interrupt(): Promise<void> {
+    if (this.#active.size === 0) return;
     const { store, workflow } = this.#options;
-    for (const id of await store.cancelling(workflow.name)) this.#cancels.get(id)?.abort();
+    const [cancelling, fences] = await Promise.all([
+      store.cancelling(workflow.name),
+      store.fences(workflow.name),
+    ]);
+    for (const id of cancelling) this.#active.get(id)?.cancel.abort();
+    for (const [id, epoch] of fences) {
+      const execution = this.#active.get(id);
+      if (execution !== undefined && execution.epoch < epoch) {
+        execution.stop.abort(new FencedError(`run ${workflow.name}/${id} was terminated`));
+      }
+    }
   }
 
   async #wakeOverdue(): Promise<void> {
@@ -176,6 +198,15 @@ class RunWorker implements QueueWorker {
     const { store, workflow, isObjectGone } = this.#options;
     if (await isObjectGone(object)) await store.releaseEnd(workflow.name, key);
   }
+}
+
+/** Returns a controller that is aborted with the signal. */
+function followAbort(signal: AbortSignal): AbortController {
+  const controller = new AbortController();
+  const follow = () => controller.abort(signal.reason);
+  if (signal.aborted) follow();
+  else signal.addEventListener("abort", follow, { once: true });
+  return controller;
 }
 
 /** Returns the outcome of the queue's attempt. A run that has ended is gone for the queue, which then removes its key. */

@@ -1,12 +1,23 @@
 import { defined } from "@konverge/core";
 import type { RedisRuns } from "./redis-runs.ts";
-import { MAX_QUEUED, type NewRun, type RunActions, type Started } from "./run-actions.ts";
+import type { RunRef } from "../define/run-ref.ts";
+import { followersOf } from "./followers-of.ts";
+import {
+  MAX_QUEUED,
+  type NewRun,
+  type RunActions,
+  type Started,
+  type Terminated,
+} from "./run-actions.ts";
 import { getRun } from "./redis-run-queries.ts";
 import { endedRun, textOf } from "./run-fields.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES } from "./signal-limits.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { signalScript } from "./scripts/signal.ts";
 import { startScript } from "./scripts/start.ts";
+import { terminateScript } from "./scripts/terminate.ts";
+import { terminationOf, type CancelRequest } from "./run-record.ts";
+import { memberOf } from "./wait-names.ts";
 
 export function createRedisRunActions(runs: RedisRuns): RunActions {
   return {
@@ -40,7 +51,53 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
         args: { id, request: JSON.stringify(request) },
       });
     },
+
+    terminate: (ref, request) => terminate(runs, ref, request),
   };
+}
+
+async function terminate(
+  runs: RedisRuns,
+  { workflow, id }: RunRef,
+  request: CancelRequest,
+): Promise<Terminated> {
+  const { retentionMs } = runs;
+  const { wakes, ended, cancelling, fences, index, waitKinds, rechecks, lastChecks, ...names } =
+    runs.namesOf(workflow);
+  const key = (await runs.call((redis) => redis.hget(names.run(id), "key"))) ?? "";
+  const answer = await runs.evaluate(terminateScript, {
+    keys: {
+      run: names.run(id),
+      steps: names.steps(id),
+      signals: names.signals(id),
+      signalNames: names.signalNames(id),
+      seen: names.seen(id),
+      refusals: names.refusals(id),
+      wakes,
+      endedRuns: ended,
+      cancelling,
+      fences,
+      holder: names.holder(key),
+      index,
+      waitKinds,
+      rechecks,
+      last: names.last(key),
+      lastChecks,
+    },
+    args: {
+      id,
+      request: JSON.stringify(request),
+      error: JSON.stringify(terminationOf(request)),
+      retentionMs,
+      runRoot: names.runRoot,
+      statuses: names.statuses,
+      member: memberOf({ workflow, id }),
+      waitRoot: names.waitRoot,
+    },
+  });
+  return answer.kind === "missing"
+    ? { kind: "missing" }
+    : { kind: answer.kind, ...followersOf(workflow, answer) };
 }
 
 async function start(runs: RedisRuns, created: NewRun): Promise<Started> {

@@ -1,13 +1,11 @@
-import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { markStateOf } from "./mark-state.ts";
 import type { RedisRuns } from "./redis-runs.ts";
-import { parseSignals, readHeld, readSteps, refOf, textOf } from "./run-fields.ts";
+import { parseSignals, readHeld, readSteps, textOf } from "./run-fields.ts";
 import {
   FencedError,
   type Claim,
   type Claimed,
-  type Followers,
   type Held,
   type Leave,
   type MarkState,
@@ -24,7 +22,7 @@ import {
 } from "./run-record.ts";
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
-import type { FollowerNames } from "./scripts/followers.ts";
+import { followersOf } from "./followers-of.ts";
 import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript } from "./scripts/leave.ts";
 import { noteScript } from "./scripts/note.ts";
@@ -79,7 +77,7 @@ async function claim(
   { lease, owner, anew = false }: Claim,
 ): Promise<Claimed> {
   const { workflow, id } = ref;
-  const { wakes, runRoot, statuses, ...names } = runs.namesOf(workflow);
+  const { wakes, fences, runRoot, statuses, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(claimScript, {
     keys: {
       run: names.run(id),
@@ -87,6 +85,7 @@ async function claim(
       signals: names.signals(id),
       signalNames: names.signalNames(id),
       wakes,
+      fences,
     },
     args: { lease, owner, anew, id, runRoot, statuses },
   });
@@ -277,15 +276,6 @@ function hasEnded(status: string | null | undefined): boolean {
 
 function fenced({ workflow, id }: RunRef): FencedError {
   return new FencedError(`another execution holds the run ${workflow}/${id}`);
-}
-
-function followersOf(workflow: string, names: FollowerNames): Followers {
-  const parent = refOf(names.parentWorkflow, names.parent);
-  const next = refOf(workflow, names.next);
-  return {
-    ...defined({ parent, next }),
-    ...(names.notify === "" ? {} : { notify: names.notify }),
-  };
 }
 
 function untilOf(how: Leave): number | "" {

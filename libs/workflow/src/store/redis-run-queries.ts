@@ -85,6 +85,11 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       return { runs: due.runs, ends: endsOf(due.checks) };
     },
 
+    async fences(workflow) {
+      const epochs = await call((redis) => redis.hgetall(runs.namesOf(workflow).fences));
+      return new Map(Object.entries(epochs).map(([id, epoch]) => [id, Number(epoch)]));
+    },
+
     async cancelling(workflow) {
       return new Set(await call((redis) => redis.smembers(runs.namesOf(workflow).cancelling)));
     },

@@ -151,6 +151,7 @@ async function resume(
         wakes: names.wakes,
         endedRuns: names.ended,
         holder: names.holder(key ?? ""),
+        fences: names.fences,
       },
       args: {
         id,

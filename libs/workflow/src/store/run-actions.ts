@@ -1,4 +1,5 @@
 import type { RunRef } from "../define/run-ref.ts";
+import type { Followers } from "./run-journal-store.ts";
 import type {
   BufferedSignal,
   CancelRequest,
@@ -62,6 +63,10 @@ export type Started =
   /** Another run with this key is active or for a newer generation, or this run or a retry of it has ended (`end`). */
   | { readonly kind: "attached" | "rejected"; readonly id: string; readonly end?: EndedRun };
 
+export type Terminated =
+  /** `ended`: the run had ended before. */
+  ({ readonly kind: "terminated" | "ended" } & Followers) | { readonly kind: "missing" };
+
 /** The port for callers that start and control runs. Every call is atomic and may be repeated. */
 export interface RunActions {
   start(run: NewRun): Promise<Started>;
@@ -70,4 +75,6 @@ export interface RunActions {
     signal: Omit<BufferedSignal, "atMs" | "seq">,
   ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
   cancel(ref: RunRef, request: CancelRequest): Promise<"requested" | "ended" | "missing">;
+  /** Ends the run in any status, without its undo. A running execution is fenced. */
+  terminate(ref: RunRef, request: CancelRequest): Promise<Terminated>;
 }

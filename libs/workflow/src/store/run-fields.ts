@@ -35,6 +35,7 @@ const SUMMARY_FIELDS = [
   "parent",
   "by",
   "cancel",
+  "terminated",
   "retry",
   "createdAt",
   "startedAt",
@@ -73,6 +74,7 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
 function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const error = json(fields["error"]) as Failure | undefined;
   const cancel = json(fields["cancel"]) as CancelRequest | undefined;
+  const terminated = json(fields["terminated"]) as CancelRequest | undefined;
   const retry = json(fields["retry"]) as RetryRequest | undefined;
   const parent = refOf(fields["parentWorkflow"], fields["parent"]);
   const startedAtMs = time(fields["startedAt"]);
@@ -92,7 +94,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(fields["key"] ? { key: fields["key"] } : {}),
     ...defined({ parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
-    ...defined({ cancel, retry }),
+    ...defined({ cancel, terminated, retry }),
     createdAtMs: Number(fields["createdAt"]),
     ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, warnings }),
   };

@@ -27,6 +27,8 @@ export interface RunNames {
   readonly statuses: string;
   /** Set of ids with a requested cancellation that was not thrown yet. */
   readonly cancelling: string;
+  /** Hash by id: the epoch below which executions of a terminated run must stop; until the run is claimed. */
+  readonly fences: string;
   /** Sorted set of ids: the next recheck of a run that waits for objects. */
   readonly rechecks: string;
   /** Exists for a moment after a sweep has returned such runs. */
@@ -67,6 +69,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     ended: `${root}/ended/${workflow}`,
     statuses: `${root}/status/${workflow}/`,
     cancelling: `${root}/cancelling/${workflow}`,
+    fences: `${root}/fences/${workflow}`,
     rechecks: `${root}/rechecks/${workflow}`,
     recheckGap: `${root}/recheckGap/${workflow}`,
     waitRoot: `${root}/waits/`,

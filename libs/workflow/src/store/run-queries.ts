@@ -61,6 +61,8 @@ export interface RunQueries {
   counts(workflow: string): Promise<RunCounts>;
   /** Returns the background work that is due. Each item is returned again after a while. */
   overdue(workflow: string): Promise<Overdue>;
+  /** The epochs below which executions of terminated runs must stop. */
+  fences(workflow: string): Promise<ReadonlyMap<string, number>>;
   /** Runs with a requested cancellation that has not been thrown yet. */
   cancelling(workflow: string): Promise<ReadonlySet<string>>;
 }

@@ -129,6 +129,13 @@ export interface CancelRequest {
   readonly reason?: string;
 }
 
+/** Returns the error of a terminated run. */
+export function terminationOf({ by, reason }: CancelRequest): Failure {
+  const author = by === undefined ? "" : ` by ${by}`;
+  const why = reason === undefined ? "" : `: ${reason}`;
+  return { code: "terminated", message: `the run was terminated${author}${why}` };
+}
+
 /** The author and reason of a retry. */
 export interface RetryRequest extends CancelRequest {
   /** Id of the run of the same workflow that this run repeats. Missing if the run itself continues. */
@@ -147,6 +154,8 @@ export interface RunSummary extends RunRef {
   /** Author of the start: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
   readonly by?: string;
   readonly cancel?: CancelRequest;
+  /** Set if an operator ended the run without its undo. */
+  readonly terminated?: CancelRequest;
   /** Set if the run repeats another one, or continued after a failure. */
   readonly retry?: RetryRequest;
   readonly createdAtMs: number;

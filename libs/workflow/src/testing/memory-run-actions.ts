@@ -1,6 +1,15 @@
-import { defined } from "@konverge/core";
-import { MAX_QUEUED, type NewRun, type RunActions, type Started } from "../store/run-actions.ts";
+import { defined, jsonEquals } from "@konverge/core";
+import type { RunRef } from "../define/run-ref.ts";
+import {
+  MAX_QUEUED,
+  type NewRun,
+  type RunActions,
+  type Started,
+  type Terminated,
+} from "../store/run-actions.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES, MOST_SEEN } from "../store/signal-limits.ts";
+import { terminationOf, type CancelRequest } from "../store/run-record.ts";
+import { followersOf } from "./memory-run-journal.ts";
 import {
   hasEnded,
   isNewer,
@@ -38,6 +47,8 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       requestCancel(run, request);
       return "requested";
     },
+
+    terminate: async (ref, request) => terminate(runs, ref, request),
   };
 }
 
@@ -53,6 +64,37 @@ function bytesOfSignals({ signals }: StoredRun): number {
     bytes += size;
   }
   return bytes;
+}
+
+function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Terminated {
+  const run = runs.find(ref);
+  if (run === undefined) return { kind: "missing" };
+  const followers = followersOf(run);
+  if (hasEnded(run)) {
+    const isSame = jsonEquals(run.view.terminated, request);
+    return { kind: isSame ? "terminated" : "ended", ...followers };
+  }
+  const { workflow } = ref;
+  const [before] =
+    run.after === undefined ? [] : lineFrom(runs, runs.find({ workflow, id: run.after }));
+  if (before !== undefined) {
+    const next = run.next === undefined ? undefined : runs.find({ workflow, id: run.next });
+    if (next === undefined) runs.passKey(run, before.view.id);
+    else [next.after, before.next] = [before.view.id, next.view.id];
+  }
+  const { blockedReason: _, waitingUntilMs: __, waits: ___, ...view } = run.view;
+  run.view = {
+    ...view,
+    status: "cancelled",
+    terminated: request,
+    error: terminationOf(request),
+    endedAtMs: runs.now(),
+  };
+  run.epoch += 1;
+  run.watched = new Set();
+  run.waited = [];
+  runs.keepEnd(run);
+  return { kind: "terminated", ...followers };
 }
 
 function start(

@@ -223,7 +223,7 @@ function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
   }
 }
 
-function followersOf(run: StoredRun): Followers {
+export function followersOf(run: StoredRun): Followers {
   const { workflow, parent } = run.view;
   const next = run.next === undefined ? undefined : { workflow, id: run.next };
   return defined({ parent, next, notify: run.notify });

@@ -29,6 +29,10 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     },
     // No wake-up is lost between two calls of one process.
     overdue: async () => ({ runs: [], ends: [] }),
+    async fences(workflow) {
+      const fenced = runs.of(workflow).filter((run) => run.view.terminated !== undefined);
+      return new Map(fenced.map(({ view, epoch }) => [view.id, epoch]));
+    },
     async cancelling(workflow) {
       const cancelled = runs
         .of(workflow)

@@ -93,6 +93,11 @@ export class MemoryRuns {
     return run?.view.key === key ? run : undefined;
   }
 
+  /** Leaves the key of a run to another run. */
+  passKey({ view: { workflow, key } }: StoredRun, id: string): void {
+    this.#holders.set(`${workflow}/${key}`, id);
+  }
+
   /** Keeps the end of a run for an object. */
   keepEnd({ view, origin }: StoredRun): void {
     const { workflow, id, key, status, result, error } = view;

@@ -28,6 +28,7 @@ export function RunActions(props: RunActionsProps) {
           {status === "blocked" ? <RecheckButton {...props} /> : null}
           <SignalButton {...props} />
           {cancel === undefined ? <CancelButton {...props} /> : null}
+          <TerminateButton {...props} />
         </div>
       );
   }
@@ -50,6 +51,28 @@ function CancelButton({ run: { id }, onDone }: RunActionsProps) {
         await call(path, { method: "POST", body: action });
         onDone();
         return `${idOf(id)} is being cancelled`;
+      }}
+    />
+  );
+}
+
+function TerminateButton({ run: { id }, onDone }: RunActionsProps) {
+  return (
+    <ActionButton
+      label="Terminate run"
+      danger
+      explains={
+        <>
+          Ends the run at once, without compensation: recorded steps stay as they are. Use it if the
+          run cannot end by itself; cancel it otherwise.
+          <CliLine line={`konverge run terminate ${quote(id)} --reason WHY`} />
+        </>
+      }
+      run={async (action) => {
+        const path = `v1/runs/${encodeURIComponent(id)}/terminate`;
+        await call(path, { method: "POST", body: action });
+        onDone();
+        return `${idOf(id)} is terminated`;
       }}
     />
   );

@@ -10,7 +10,7 @@ import { authorText } from "./wait-text.tsx";
 
 /** The origin and progress of a run, with its error, warnings and unconsumed signals. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
-  const { key, parent, cancel, retry } = run;
+  const { key, parent, cancel, terminated, retry } = run;
   return (
     <>
       <dl class="facts">
@@ -31,6 +31,11 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
         {cancel === undefined ? null : (
           <Fact title="Cancelled by" note={cancel.reason}>
             {cancel.by ?? "another run"}
+          </Fact>
+        )}
+        {terminated === undefined ? null : (
+          <Fact title="Terminated by" note={terminated.reason}>
+            {terminated.by ?? "another run"}
           </Fact>
         )}
       </dl>
@@ -110,8 +115,14 @@ function RefusedSignals({ refused }: { readonly refused: RunDetail["refusedSigna
 /** The error, warnings, signals to look at and blocked reason of a run. */
 function RunNotes({ run }: { readonly run: RunDetail }) {
   const { status, error, warnings = [], unconsumedSignals = [], blockedReason } = run;
+  const { undosLeft = [] } = run;
   return (
     <>
+      {undosLeft.length === 0 ? null : (
+        <div class="note warn">
+          <span>Steps left without compensation: {undosLeft.join(", ")}</span>
+        </div>
+      )}
       {status !== "failed" || error === undefined ? null : (
         <div class="note bad">
           <code>{error.code}</code> <span>{error.message}</span>

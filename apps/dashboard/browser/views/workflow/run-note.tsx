@@ -1,9 +1,9 @@
 import { Time } from "../../parts/time.tsx";
-import { authorText, waitText, type Run, type Wait } from "./wait-text.tsx";
+import { authorText, endText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
 /** The reason for a run's status, for a table row. */
 export function RunNote({
-  run: { status, waits = [], error, blockedReason, cancel },
+  run: { status, waits = [], error, blockedReason, cancel, terminated },
 }: {
   run: Run;
 }) {
@@ -28,7 +28,7 @@ export function RunNote({
         <span class="dim clip">cancelled {authorText(cancel)}</span>
       );
     case "cancelled":
-      return <span class="dim clip">{authorText(cancel)}</span>;
+      return <span class="dim clip">{endText({ cancel, terminated })}</span>;
   }
 }
 

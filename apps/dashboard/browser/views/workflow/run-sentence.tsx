@@ -1,6 +1,6 @@
 import { formatMs, plural } from "../../parts/format.ts";
 import { now } from "../../parts/time.tsx";
-import { authorText, waitText, type Run, type Wait } from "./wait-text.tsx";
+import { authorText, endText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
 /** The rest of the sentence that begins with a run's status. */
 export function RunSentence({ run }: { readonly run: Run }) {
@@ -30,7 +30,7 @@ export function RunSentence({ run }: { readonly run: Run }) {
     case "cancelled":
       return (
         <>
-          after {took} {authorText(cancel)}
+          after {took} {endText(run)}
         </>
       );
   }

@@ -33,3 +33,14 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
 export function authorText({ by, reason }: NonNullable<Run["cancel"]> = {}): string {
   return `by ${by ?? "another run"}${reason === undefined ? "" : `: ${reason}`}`;
 }
+
+/** Returns the author and reason of the cancellation or termination that ended a run. */
+export function endText({
+  cancel,
+  terminated,
+}: {
+  readonly cancel?: Run["cancel"];
+  readonly terminated?: Run["terminated"];
+}): string {
+  return terminated === undefined ? authorText(cancel) : `terminated ${authorText(terminated)}`;
+}

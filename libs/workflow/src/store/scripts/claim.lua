@@ -1,8 +1,13 @@
 local h = redis.call('HMGET', run, 'status', 'lease', 'owner', 'after', 'parentWorkflow', 'parent', 'next', 'failing',
   'createdAt', 'notify', 'died', 'awaited')
 local status, heldLease, after = h[1], tonumber(h[2]), h[4] or ''
-if not status then return { 'missing' } end
-if ended(status) then return { 'ended', h[5], h[6], h[7] or '', h[10] or '' } end
+if not status or ended(status) then
+  -- A terminated run is noted for its execution and its followers.
+  redis.call('ZREM', wakes, id)
+  redis.call('HDEL', fences, id)
+  if not status then return { 'missing' } end
+  return { 'ended', h[5], h[6], h[7] or '', h[10] or '' }
+end
 local isSame = h[3] == owner
 if not isSame and not anew and tonumber(lease) <= heldLease then return { 'fenced' } end
 redis.call('ZADD', wakes, now + HELD_CHECK_MS, id)

@@ -33,7 +33,7 @@ export type ClaimAnswer =
 
 const signature = {
   name: "workflow-claim",
-  keys: ["run", "steps", "signals", "signalNames", "wakes"],
+  keys: ["run", "steps", "signals", "signalNames", "wakes", "fences"],
   args: {
     /** The epoch of the queue's attempt. */
     lease: "text",

@@ -1,5 +1,5 @@
 local h = redis.call('HMGET', run, 'epoch', 'parentWorkflow', 'parent', 'next', 'wakeSeq', 'failing', 'status', 'createdAt',
-  'watched', 'notify', 'uid', 'generation', 'object', 'key')
+  'watched', 'notify')
 if h[1] ~= epoch then return { 'fenced' } end
 local left = { 'left', h[2], h[3], h[4] or '', h[10] or '' }
 if ended(h[7]) then return left end
@@ -9,15 +9,7 @@ if kind == 'compensating' then
   redis.call('HSET', run, 'status', kind, 'failing', text)
   return left
 end
-if h[9] and h[9] ~= '' then
-  local still = {}
-  for object in string.gmatch(objects, '%S+') do still[object] = true end
-  for object in string.gmatch(h[9], '%S+') do
-    if not still[object] then leaveWait(waitRoot, waitKinds, object, member) end
-  end
-  redis.call('HSET', run, 'watched', objects)
-  if objects == '' then redis.call('ZREM', rechecks, id) else redis.call('ZADD', rechecks, now + RECHECK_MS, id) end
-end
+leaveWaits(waitRoot, waitKinds, rechecks, run, id, h[9], objects, member)
 if kind == 'waiting' or kind == 'blocked' then
   local status = (kind == 'waiting' and h[6]) and 'compensating' or kind
   move(statuses, id, h[7], status, h[8])
@@ -32,17 +24,7 @@ if kind == 'waiting' or kind == 'blocked' then
   end
   return left
 end
-move(statuses, id, h[7], kind, h[8])
-redis.call('HSET', run, 'status', kind, kind == 'done' and 'result' or 'error', text, 'endedAt', int(now), 'reason', '',
-  'waitingUntil', '', 'waits', '')
-redis.call('ZREM', wakes, id)
-redis.call('SREM', cancelling, id)
-redis.call('ZADD', endedRuns, now, id)
-forget(endedRuns, index, statuses, now - retentionMs, 2)
-for _, name in ipairs({ run, steps, signals, signalNames, seen, refusals }) do redis.call('PEXPIRE', name, retentionMs) end
-if h[13] and h[13] ~= '' then
-  keepLast(last, lastChecks, h[14],
-    { id = id, uid = h[11], generation = h[12], object = h[13], status = kind, text = text })
-end
-if redis.call('GET', holder) == id then redis.call('PEXPIRE', holder, retentionMs) end
+endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
+  cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
+  run, id, kind, kind == 'done' and 'result' or 'error', text, retentionMs)
 return left

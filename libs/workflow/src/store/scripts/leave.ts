@@ -7,11 +7,10 @@ import {
   type Script,
 } from "@konverge/redis";
 import { clockPart, GRACE_MS } from "./clock.ts";
+import { endRunPart } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
-import { forgetPart } from "./forget-runs.ts";
-import { lastRunPart } from "./last-run.ts";
 import { movePart } from "./move-run.ts";
-import { RECHECK_MS, waitsPart } from "./waits.ts";
+import { waitsPart } from "./waits.ts";
 
 export type LeaveAnswer =
   | ({ readonly kind: "left" } & FollowerNames)
@@ -67,13 +66,12 @@ const signature = {
 /**
  * Ends an execution: the run is waiting, blocked, about to be compensated, or over.
  *
- * A run that ends removes two expired runs from the index, so that the index never grows faster than it shrinks.
  * What arrived since the claim may still wait for its request, so it stays noted for the sweep.
  */
 export const leaveScript: Script<typeof signature, LeaveAnswer> = defineScript(signature, {
   lua: readLua(new URL("leave.lua", import.meta.url)),
-  include: [clockPart, movePart, forgetPart, waitsPart, lastRunPart],
-  constants: { GRACE_MS, RECHECK_MS },
+  include: [clockPart, movePart, waitsPart, endRunPart],
+  constants: { GRACE_MS },
   answer: decode,
 });
 

@@ -9,11 +9,12 @@ if h[3] ~= '' then
 end
 for _, dropped in ipairs(each) do redis.call('HDEL', steps, dropped.field) end
 for _, name in ipairs({ run, steps, signals, signalNames, seen, refusals }) do redis.call('PERSIST', name) end
-redis.call('HDEL', run, 'result', 'error', 'endedAt', 'cancel', 'cancelledAt', 'failing', 'next')
+redis.call('HDEL', run, 'result', 'error', 'endedAt', 'cancel', 'cancelledAt', 'failing', 'next', 'terminated')
 redis.call('HINCRBY', run, 'epoch', 1)
 redis.call('HINCRBY', run, 'wakeSeq', 1)
 redis.call('HSET', run, 'status', 'queued', 'seq', kept, 'retry', author, 'after', '', 'waits', '', 'awaited', '', 'died', '')
 move(statuses, id, status, 'queued', h[4])
 redis.call('ZREM', endedRuns, id)
+redis.call('HDEL', fences, id)
 redis.call('ZADD', wakes, now + GRACE_MS, id)
 return { 'resumed' }

@@ -28,6 +28,7 @@ const signature = {
     "wakes",
     "endedRuns",
     "holder",
+    "fences",
   ],
   args: {
     id: "text",

@@ -1,4 +1,5 @@
 import { readLua, type LuaPart } from "@konverge/redis";
+import { clockPart } from "./clock.ts";
 
 /** Delay before a waiting run rechecks its objects without an event, in ms. */
 export const RECHECK_MS = 30_000;
@@ -11,5 +12,10 @@ export const RECHECK_GAP_MS = 4_500;
  * that the runs of an object are a range by name; and the set of the kinds. A run's own list is its field `watched`.
  *
  * `enterWait(root, kinds, object, member)` and `leaveWait(...)` add and remove the wait of a run for an object.
+ * `leaveWaits(root, kinds, rechecks, run, id, watched, objects, member)` removes its waits except those for `objects`.
  */
-export const waitsPart: LuaPart = { lua: readLua(new URL("waits.lua", import.meta.url)) };
+export const waitsPart: LuaPart = {
+  lua: readLua(new URL("waits.lua", import.meta.url)),
+  include: [clockPart],
+  constants: { RECHECK_MS },
+};

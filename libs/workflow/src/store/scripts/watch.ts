@@ -1,6 +1,6 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
 import { clockPart } from "./clock.ts";
-import { RECHECK_MS, waitsPart } from "./waits.ts";
+import { waitsPart } from "./waits.ts";
 
 const signature = {
   name: "workflow-watch",
@@ -24,6 +24,5 @@ const signature = {
 export const watchScript: Script<typeof signature, "watched" | "fenced"> = defineScript(signature, {
   lua: readLua(new URL("watch.lua", import.meta.url)),
   include: [clockPart, waitsPart],
-  constants: { RECHECK_MS },
   answer: (reply) => replyWord(reply, ["watched", "fenced"]),
 });

@@ -1,0 +1,19 @@
+import type { RunRef } from "../define/run-ref.ts";
+import type { Followers } from "../store/run-journal-store.ts";
+
+interface Waker {
+  readonly wake: (ref: RunRef, reason: string) => Promise<void>;
+  /** Requests a controller's key because a run has ended. */
+  readonly notify: (key: string, run: RunRef) => Promise<void>;
+}
+
+/** Requests what continues when a run has ended. */
+export async function wakeFollowers(
+  waker: Waker,
+  ref: RunRef,
+  { parent, next, notify }: Followers,
+): Promise<void> {
+  if (parent !== undefined) await waker.wake(parent, "a child has ended");
+  if (next !== undefined) await waker.wake(next, "the run before has ended");
+  if (notify !== undefined) await waker.notify(notify, ref);
+}

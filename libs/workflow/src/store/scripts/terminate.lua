@@ -1,0 +1,28 @@
+local h = redis.call('HMGET', run, 'status', 'epoch', 'parentWorkflow', 'parent', 'next', 'notify', 'watched', 'after',
+  'terminated')
+local status, following = h[1], h[5] or ''
+if not status then return { 'missing' } end
+local followers = { h[3], h[4], following, h[6] or '' }
+-- The same request again, since a lost connection repeats the call.
+if ended(status) then return { h[9] == request and 'terminated' or 'ended', unpack(followers) } end
+leaveWaits(waitRoot, waitKinds, rechecks, run, id, h[7], '', member)
+-- An execution at work has an older epoch.
+local epoch = int(math.max(tonumber(h[2]) + 1, now))
+redis.call('HSET', run, 'epoch', epoch, 'terminated', request)
+-- A run before it still has the key: the run behind, or the key itself, waits for that one now.
+local before = lineFrom(h[8], runRoot, 1)[1]
+if before then
+  if following ~= '' then
+    redis.call('HSET', runRoot .. following, 'after', before)
+    redis.call('HSET', runRoot .. before, 'next', following)
+  elseif redis.call('GET', holder) == id then
+    redis.call('SET', holder, before)
+  end
+end
+endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
+  cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
+  run, id, 'cancelled', 'error', error, retentionMs)
+-- Until a worker claims it: the first aborts its execution, the other wakes its followers if the caller does not.
+redis.call('HSET', fences, id, epoch)
+redis.call('ZADD', wakes, now + GRACE_MS, id)
+return { 'terminated', unpack(followers) }
