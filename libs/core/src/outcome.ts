@@ -24,7 +24,7 @@ export type Outcome =
   /** Cancelled by a shutdown, a lost lease or a user. */
   | {
       readonly kind: "cancelled";
-      readonly cause: "shutdown" | "leaseLost" | "person";
+      readonly cause: "shutdown" | "leaseLost" | "handedBack" | "person";
       readonly error?: Error;
     };
 

@@ -16,10 +16,13 @@ export interface RunMetrics {
     workflow: string,
     step: { readonly kind: string; readonly failed: boolean; readonly durationMs: number },
   ): void;
+  /** A run was handed back, because only the code of another worker fits it. */
+  handedBack(workflow: string): void;
 }
 
 const ENDS = ["done", "failed", "cancelled"];
-const PAUSES = ["waiting", "blocked", "lost", "error"];
+const HANDED_BACK = "handed_back";
+const PAUSES = ["waiting", "blocked", "lost", "error", HANDED_BACK];
 const BODIES = new Set(["step", "undo"]);
 const WAITS = ["signal", "child", "wait"];
 /** From a computation to a wait for a machine, retries included. */
@@ -92,6 +95,9 @@ export function createRunMetrics(registry: Registry): RunMetrics {
     executionEnded(workflow, { result, durationMs }) {
       executions.inc({ workflow, result });
       execution.observe({ workflow }, durationMs / 1_000);
+    },
+    handedBack(workflow) {
+      executions.inc({ workflow, result: HANDED_BACK });
     },
     recorded(workflow, { kind, failed, durationMs }) {
       if (failed) failures.inc({ workflow, kind });

@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ensureError } from "@konverge/core";
+import type { CodeVersion } from "../../../libs/workflow/src/store/code-version.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import {
   FencedError,
@@ -48,7 +49,8 @@ function openRedis(): Side {
     async expire() {
       for await (const names of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
         for (const name of names as string[]) {
-          if ((await redis.pttl(name)) > 0) await redis.unlink(name);
+          const isOver = (await redis.pttl(name)) > 0 || name.includes("/codes/");
+          if (isOver) await redis.unlink(name);
         }
       }
     },
@@ -312,6 +314,59 @@ describe.each([
     expect([await send(1_000), await send(0)]).toEqual(["full", "duplicate"]);
   });
 
+  describe("versions of the code", () => {
+    const v1: CodeVersion = { version: 1, accepts: [] };
+    const v2 = { version: 2, accepts: [1] };
+    const v3 = { version: 3, accepts: [2] };
+    const claimBy = async (code: CodeVersion, lease: number) =>
+      await store.claim(ref("a"), { lease, owner: `o${lease}`, code });
+
+    test("a claim by code that does not fit changes nothing while fitting code is live", async () => {
+      await store.announce("w", "old", v1);
+      await store.start(newRun("a", { version: 2 }));
+      expect(await claimBy(v1, 1)).toMatchObject({ kind: "held" });
+      await store.start(newRun("b", { version: 2 }));
+      await store.announce("w", "new", v2);
+      const before = await store.get(ref("a"));
+      expect(await claimBy(v1, 2)).toEqual({ kind: "unfit", times: 1 });
+      expect(await claimBy(v3, 3)).toMatchObject({ kind: "held" });
+      expect(await claimBy(v1, 4)).toEqual({ kind: "unfit", times: 1 });
+      expect(await claimBy(v1, 5)).toEqual({ kind: "unfit", times: 2 });
+      expect(await store.get(ref("a"))).toEqual(before);
+      await store.retract("w", "new");
+      expect(await store.claim(ref("b"), { lease: 1, owner: "o", code: v1 })).toMatchObject({
+        kind: "held",
+      });
+    });
+
+    test("a run with a step of newer code does not return to older code", async () => {
+      for (const code of [v1, v2]) await store.announce("w", `v${code.version}`, code);
+      await store.start(newRun("a"));
+      const held = await claimBy(v2, 1);
+      if (held.kind !== "held") throw new Error(held.kind);
+      expect(held.code).toBe(2);
+      await store.leave(held, { kind: "waiting" });
+      expect(await claimBy(v1, 2)).toMatchObject({ kind: "held" });
+      const again = await claimBy(v2, 3);
+      if (again.kind !== "held") throw new Error(again.kind);
+      await store.commit(again, "s", { kind: "step" });
+      await store.leave(again, { kind: "waiting" });
+      expect(await claimBy(v1, 4)).toMatchObject({ kind: "unfit" });
+      expect(await claimBy(v2, 5)).toMatchObject({ kind: "held", continuedBy: 2 });
+    });
+
+    test("a worker that starts receives the blocked runs", async () => {
+      expect(await store.announce("w", "one", v1)).toEqual([]);
+      await store.start(newRun("a"));
+      await store.leave(await claim(store, "a"), { kind: "blocked", reason: "why", untilMs: 1 });
+      expect(await store.announce("w", "one", v1)).toEqual([]);
+      expect(await store.announce("w", "two", v1)).toEqual(["a"]);
+      expect(await store.announce("w", "two", v1)).toEqual([]);
+      await store.retract("w", "two");
+      expect(await store.announce("w", "two", v1)).toEqual(["a"]);
+    });
+  });
+
   describe("after the retention of a run for an object", () => {
     const object = "pools/default/nodepools.x/_/web";
     const forWeb = (generation?: number, uid = "u"): Partial<NewRun> => ({
@@ -426,7 +481,15 @@ const leaves: fc.Arbitrary<Leave> = fc.oneof(
 
 type Op =
   | { readonly op: "start"; readonly run: NewRun }
-  | { readonly op: "claim"; readonly id: string; readonly lease: number; readonly anew: boolean }
+  | {
+      readonly op: "claim";
+      readonly id: string;
+      readonly lease: number;
+      readonly anew: boolean;
+      readonly code: CodeVersion | undefined;
+    }
+  | { readonly op: "announce"; readonly code: CodeVersion; readonly worker: string }
+  | { readonly op: "retract"; readonly worker: string }
   | {
       readonly op: "commit";
       readonly id: string;
@@ -464,6 +527,11 @@ type Op =
   | { readonly op: "expire" };
 
 const key = fc.constantFrom("k", "l");
+const code = fc.constantFrom<CodeVersion>(
+  { version: 1, accepts: [] },
+  { version: 2, accepts: [1] },
+  { version: 2, accepts: [] },
+);
 const start = fc
   .record({
     id,
@@ -493,6 +561,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
         id,
         lease: fc.integer({ min: 1, max: 5 }),
         anew: fc.boolean(),
+        code: maybe(code),
       }),
     },
     {
@@ -540,6 +609,15 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
     },
     { weight: 2, arbitrary: fc.record({ op: fc.constantFrom("cancel", "terminate"), id }) },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("release" as const), key }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        op: fc.constant("announce" as const),
+        code,
+        worker: fc.constantFrom("one", "two"),
+      }),
+    },
+    { weight: 1, arbitrary: fc.constant({ op: "retract" as const, worker: "one" }) },
     { weight: 1, arbitrary: fc.constant({ op: "expire" as const }) },
   ),
   { minLength: 10, maxLength: 60 },
@@ -568,11 +646,16 @@ class Caller {
           lease: op.lease,
           owner: `o${op.lease}`,
           anew: op.anew,
+          ...(op.code === undefined ? {} : { code: op.code }),
         });
         if (claimed.kind === "held")
           this.#held.set(op.id, [...(this.#held.get(op.id) ?? []), claimed]);
         return claimed;
       }
+      case "announce":
+        return [...(await store.announce("w", op.worker, op.code))].toSorted();
+      case "retract":
+        return await store.retract("w", op.worker);
       case "signal":
         return await store.signal(ref(op.id), { name: "n", id: op.signal });
       case "cancel":

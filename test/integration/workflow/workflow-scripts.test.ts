@@ -93,8 +93,17 @@ const claim = async (lease: number, owner: string, anew = false) => {
       signalNames: names.signalNames("r"),
       wakes: names.wakes,
       fences: names.fences,
+      codes: names.codes,
     },
-    args: { lease, owner, anew, id: "r", runRoot: names.runRoot, statuses: names.statuses },
+    args: {
+      lease,
+      owner,
+      anew,
+      code: "",
+      id: "r",
+      runRoot: names.runRoot,
+      statuses: names.statuses,
+    },
   })) as string[];
   if (answer[0] === "held") epochs.push(answer[1] ?? "");
   return answer;
@@ -123,6 +132,7 @@ const commit = (
       cancels,
       warnings,
       published: "",
+      code: "",
     },
   }) as Promise<[string, string?]>;
 const note = (nth: number, attempts: number, delayMs: number, keep = false, more = "") =>

@@ -73,6 +73,7 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
           return { ...finish(), counting: "keep", final: true };
         case "shutdown":
         case "leaseLost":
+        case "handedBack":
           return { ...finish(), counting: "uncount", final: false, job: "putBack" };
       }
   }

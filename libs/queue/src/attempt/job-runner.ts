@@ -256,7 +256,7 @@ export class JobRunner {
     // The job leaves with its new priority: with the old one it would overtake all requests since.
     const { job } = taken;
     if (job.priority !== priority) await job.changePriority({ priority });
-    await moveOn(taken, plan, end.outcome);
+    await moveOn(taken, plan, end);
   }
 
   /** Repeats an end that Redis rejected (BUSY, READONLY): the job may be finished, so no other attempt stores it. */

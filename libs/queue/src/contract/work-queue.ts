@@ -115,6 +115,8 @@ export interface AttemptEnd {
    * not release a key that the attempt dead-letters.
    */
   readonly versions?: readonly string[];
+  /** How long the slot takes no other job after it has returned this one to the queue, in ms. Default 0. */
+  readonly restMs?: number;
 }
 
 /** The stored result of an attempt. `fenced`: another epoch had taken over, so nothing was stored. */

@@ -5,6 +5,7 @@ import { compensate } from "./compensate.ts";
 import { createContext } from "./create-context.ts";
 import { findUndos, recordUnknownOutcomes } from "./find-undos.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
+import { findMisfit } from "./find-misfit.ts";
 import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
 import { FencedError, type Followers, type Held, type Leave } from "../store/run-journal-store.ts";
 import type { EndStatus } from "../store/run-record.ts";
@@ -44,7 +45,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
   const journal = new RunJournal(options);
   const leave = async (how: Leave) => await store.leave(held, how, journal.output.take());
   try {
-    const unfit = findMisfit(workflow, held.run.version);
+    const unfit = findMisfit(workflow, held);
     if (unfit !== undefined) return await block(journal, leave, unfit);
     const scope = new ExecutionScope(journal.order);
     if (held.failing !== undefined) scope.stopWork();
@@ -163,16 +164,6 @@ async function rest(journal: RunJournal, scope: ExecutionScope, { kind }: Outcom
 function withoutUndo(steps: readonly string[]): string {
   const names = steps.map((step) => `"${step}"`).join(", ");
   return `the run failed and must undo ${names}, which the code no longer does; restore the step with its undo, then the run resumes`;
-}
-
-/** Returns why this code may not continue a run of that version. */
-function findMisfit({ name, version, accepts }: AnyWorkflow, started: number): string | undefined {
-  if (started === version || accepts.includes(started)) return undefined;
-  const fix =
-    started > version
-      ? "a worker with newer code will continue it; update this worker"
-      : `add ${started} to accepts if the code can finish such runs, or keep a worker with version ${started} until they have ended`;
-  return `the run was started by version ${started} of "${name}", this worker has version ${version}: ${fix}`;
 }
 
 async function block(

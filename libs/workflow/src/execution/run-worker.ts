@@ -5,6 +5,7 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { wakeFollowers } from "./wake-followers.ts";
 import { runExecution, type ExecutionEnd } from "./run-execution.ts";
+import { HandBack } from "./hand-back.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import {
@@ -53,10 +54,19 @@ export function startRunWorker(options: RunWorkerOptions): QueueWorker {
   return new RunWorker(options);
 }
 
+type Executed =
+  | ExecutionEnd
+  | Exclude<Claimed["kind"], "held" | "unfit">
+  | Extract<Claimed, { kind: "unfit" }>;
+
 class RunWorker implements QueueWorker {
   readonly #options: RunWorkerOptions;
   /** By run. */
   readonly #active = new Map<string, ActiveExecution>();
+  readonly #handBack = new HandBack(Math.random);
+  /** Other than the worker's id, which a restarted worker may have again. */
+  readonly #instance = crypto.randomUUID();
+  #isStopping = false;
   readonly #rounds: readonly (() => Promise<void>)[];
   readonly #worker: QueueWorker;
 
@@ -64,10 +74,12 @@ class RunWorker implements QueueWorker {
     this.#options = options;
     const { queue, workerId, concurrency, onError } = options;
     this.#rounds = [
+      repeat(() => this.#announce(), SWEEP_EVERY_MS, onError),
       repeat(() => this.#interrupt(), CANCEL_EVERY_MS, onError),
       repeat(() => this.#wakeOverdue(), SWEEP_EVERY_MS, onError),
     ];
     const handle = (attempt: AttemptLease) => this.#handle(attempt);
+    this.#announce().catch((error: unknown) => onError(ensureError(error)));
     this.#worker = queue.work({ workerId, concurrency, handle, onError });
   }
 
@@ -84,12 +96,12 @@ class RunWorker implements QueueWorker {
   }
 
   async stop(options?: Parameters<QueueWorker["stop"]>[0]): Promise<void> {
-    await this.#worker.stop(options);
+    await Promise.all([this.#retract(), this.#worker.stop(options)]);
     await this.#endRounds();
   }
 
   async kill(): Promise<void> {
-    await this.#worker.kill();
+    await Promise.all([this.#retract(), this.#worker.kill()]);
     await this.#endRounds();
   }
 
@@ -100,6 +112,8 @@ class RunWorker implements QueueWorker {
   async #handle(attempt: AttemptLease): Promise<AttemptEnd> {
     try {
       const end = await this.#execute(attempt);
+      if (typeof end !== "string" && end.kind === "unfit") return this.#handBack.endOf(end.times);
+      this.#handBack.fitted();
       const execution = typeof end === "string" ? end : end.kind;
       return { outcome: outcomeOf(end), record: JSON.stringify({ execution }) };
     } catch (thrown) {
@@ -109,10 +123,15 @@ class RunWorker implements QueueWorker {
     }
   }
 
-  async #execute(attempt: AttemptLease): Promise<ExecutionEnd | Claimed["kind"]> {
-    const ref = { workflow: this.#options.workflow.name, id: attempt.key.name };
+  async #execute(attempt: AttemptLease): Promise<Executed> {
+    const { workflow, observer } = this.#options;
+    const ref = { workflow: workflow.name, id: attempt.key.name };
     const claimed = await this.#claim(ref, attempt);
     if (claimed.kind === "ended") await wakeFollowers(this.#options, ref, claimed);
+    if (claimed.kind === "unfit") {
+      observer?.handedBack(workflow.name);
+      return claimed;
+    }
     if (claimed.kind !== "held") return claimed.kind;
     const execution = {
       epoch: claimed.epoch,
@@ -132,14 +151,16 @@ class RunWorker implements QueueWorker {
   }
 
   async #claim(ref: RunRef, attempt: AttemptLease): Promise<Claimed> {
-    const { store, queue, workerId } = this.#options;
+    const { store, queue, workerId, workflow: code } = this.#options;
     const lease = attempt.epoch;
     const owner = `${workerId}/${attempt.startedAtMs}/${lease}`;
-    const claimed = await store.claim(ref, { lease, owner });
+    const claimed = await store.claim(ref, { lease, owner, code });
     if (claimed.kind !== "fenced") return claimed;
     // The queue's counter is reset by another number of shards or a deleted key. This attempt may still be the latest one.
     const key = await queue.getKey(attempt.key);
-    return key?.epoch === lease ? await store.claim(ref, { lease, owner, anew: true }) : claimed;
+    return key?.epoch === lease
+      ? await store.claim(ref, { lease, owner, code, anew: true })
+      : claimed;
   }
 
   async #runHeld(
@@ -187,6 +208,24 @@ class RunWorker implements QueueWorker {
     }
   }
 
+  async #announce(): Promise<void> {
+    if (this.#isStopping) return;
+    const { store, workflow, wake } = this.#options;
+    const { name } = workflow;
+    const blocked = await store.announce(name, this.#instance, workflow);
+    await Promise.all(blocked.map((id) => wake({ workflow: name, id }, "worker started")));
+  }
+
+  /** Runs that only this worker's code fits are blocked from now on, until another such worker starts. */
+  async #retract(): Promise<void> {
+    if (this.#isStopping) return;
+    this.#isStopping = true;
+    const { store, workflow, onError } = this.#options;
+    const retracted = store.retract(workflow.name, this.#instance);
+    retracted.catch((error: unknown) => onError(ensureError(error)));
+    await Promise.race([retracted.catch(() => undefined), sleepMs(LAST_ROUND_MS)]);
+  }
+
   async #wakeOverdue(): Promise<void> {
     const { store, workflow, wake } = this.#options;
     const { runs, ends } = await store.overdue(workflow.name);
@@ -210,7 +249,7 @@ function followAbort(signal: AbortSignal): AbortController {
 }
 
 /** Returns the outcome of the queue's attempt. A run that has ended is gone for the queue, which then removes its key. */
-function outcomeOf(end: ExecutionEnd | Claimed["kind"]): Outcome {
+function outcomeOf(end: Exclude<Executed, { kind: "unfit" }>): Outcome {
   if (typeof end === "string") {
     switch (end) {
       case "missing":
@@ -218,7 +257,6 @@ function outcomeOf(end: ExecutionEnd | Claimed["kind"]): Outcome {
         return { kind: "gone" };
       case "waiting":
         return { kind: "awaitChange" };
-      case "held":
       case "fenced":
         return { kind: "cancelled", cause: "leaseLost" };
     }

@@ -18,4 +18,6 @@ export interface EndedExecution {
 export interface RunObserver {
   executionEnded(workflow: string, execution: EndedExecution): void;
   recorded(workflow: string, step: RecordedStep): void;
+  /** A run was handed back, because only the code of another live worker fits it. */
+  handedBack(workflow: string): void;
 }

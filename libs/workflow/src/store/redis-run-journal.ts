@@ -1,4 +1,5 @@
 import type { RunRef } from "../define/run-ref.ts";
+import { codeText } from "./code-version.ts";
 import { markStateOf } from "./mark-state.ts";
 import type { RedisRuns } from "./redis-runs.ts";
 import { parseSignals, readHeld, readSteps, textOf } from "./run-fields.ts";
@@ -20,6 +21,7 @@ import {
   type StepProgress,
   type StepRecord,
 } from "./run-record.ts";
+import { announceCodeScript } from "./scripts/announce-code.ts";
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
 import { followersOf } from "./followers-of.ts";
@@ -49,6 +51,11 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
       finding.catch(() => (installation = undefined));
       return await finding;
     },
+    announce: (workflow, worker, code) => announce(runs, workflow, worker, code),
+    async retract(workflow, worker) {
+      const { codes } = runs.namesOf(workflow);
+      await runs.call((redis) => redis.hdel(codes, worker));
+    },
     claim: (ref, claimed) => claim(runs, ref, claimed),
     holds: (held) => holds(runs, held),
     statesOf: async (marks) => await Promise.all(marks.map((mark) => stateOf(runs, mark))),
@@ -71,13 +78,22 @@ async function findInstallation(runs: RedisRuns): Promise<string> {
   return id ?? (await findInstallation(runs));
 }
 
+const announce: Call<"announce"> = async (runs, workflow, worker, code) => {
+  const { codes, statuses } = runs.namesOf(workflow);
+  return await runs.evaluate(announceCodeScript, {
+    keys: { codes, blocked: `${statuses}blocked` },
+    args: { worker, code: codeText(code) },
+  });
+};
+
 async function claim(
   runs: RedisRuns,
   ref: RunRef,
-  { lease, owner, anew = false }: Claim,
+  { lease, owner, anew = false, code }: Claim,
 ): Promise<Claimed> {
   const { workflow, id } = ref;
-  const { wakes, fences, runRoot, statuses, ...names } = runs.namesOf(workflow);
+  const { wakes, codes, fences, runRoot, statuses, ...names } = runs.namesOf(workflow);
+  const text = code === undefined ? "" : codeText(code);
   const answer = await runs.evaluate(claimScript, {
     keys: {
       run: names.run(id),
@@ -86,10 +102,16 @@ async function claim(
       signalNames: names.signalNames(id),
       wakes,
       fences,
+      codes,
     },
-    args: { lease, owner, anew, id, runRoot, statuses },
+    args: { lease, owner, anew, code: text, id, runRoot, statuses },
   });
-  if (answer.kind === "held") return { kind: "held", ...readHeld(ref, answer) };
+  if (answer.kind === "held") {
+    const held = readHeld(ref, answer);
+    const isOther = code !== undefined && code.version !== held.run.version;
+    return { kind: "held", ...held, ...(isOther ? { code: code.version } : {}) };
+  }
+  if (answer.kind === "unfit") return answer;
   if (answer.kind === "ended") return { kind: "ended", ...followersOf(workflow, answer) };
   return { kind: answer.kind };
 }
@@ -150,6 +172,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
       cancels: cancels ? id : "",
       warnings: textOf(warnings),
       published: output?.published ?? "",
+      code: held.code === undefined ? "" : String(held.code),
     },
   });
   // A missing signal was consumed by the execution that holds the run now.

@@ -115,6 +115,7 @@ export function readHeld(
   const failing = json(fields["failing"]) as Failing | undefined;
   const cancelledAt = fields["cancelledAt"];
   const parsedInput = json(fields["parsedInput"]);
+  const continuedBy = time(fields["continuedBy"]);
   return {
     ...ref,
     epoch: answer.epoch,
@@ -125,7 +126,7 @@ export function readHeld(
     awaited: (fields["awaited"] ?? "").split("\n").filter((name) => name !== ""),
     signals: parseSignals(answer.signals),
     waited: waitsOf(fields) ?? [],
-    ...defined({ failing, cancelledAt, parsedInput }),
+    ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
     died: fields["died"] === "1",
     wakeSeq: Number(fields["wakeSeq"]),
     watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),

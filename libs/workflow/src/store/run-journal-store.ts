@@ -1,4 +1,5 @@
 import type { RunRef } from "../define/run-ref.ts";
+import type { CodeVersion } from "./code-version.ts";
 import type {
   BufferedSignal,
   Failing,
@@ -31,6 +32,10 @@ export interface Held extends RunRef {
   readonly failing?: Failing;
   /** The step at which the cancellation was thrown. */
   readonly cancelledAt?: string;
+  /** The version of the code that holds the run, if it is not that of the run. */
+  readonly code?: number;
+  /** The newest version of the code that has recorded a step, if it is not that of the run. */
+  readonly continuedBy?: number;
   /** True if the previous execution has not left the run, so that the steps it began are unknown. */
   readonly died: boolean;
   /** Raised by each signal and cancellation. */
@@ -48,11 +53,15 @@ export interface Claim {
   readonly owner: string;
   /** Claims also with a lease that is not newer, because the counter was reset. */
   readonly anew?: boolean;
+  /** The code of the worker. Default: it fits every run. */
+  readonly code?: CodeVersion;
 }
 
 export type Claimed =
   | ({ readonly kind: "held" } & Held)
   | { readonly kind: "missing" | "fenced" | "waiting" }
+  /** The code does not fit the run, but that of a live worker does. Counts these claims in a row; nothing else was changed. */
+  | { readonly kind: "unfit"; readonly times: number }
   | ({ readonly kind: "ended" } & Followers);
 
 /** The runs and the key that continue when a run ends. */
@@ -132,6 +141,13 @@ export interface RunJournalStore {
   readonly scope: string;
   /** A random id created with the first run, so that marks of another Redis are never mistaken for ours. */
   installation(): Promise<string>;
+  /**
+   * Notes that a worker with this code is live. The first time, returns the ids of blocked runs, at most 1,000, which the code
+   * may continue.
+   */
+  announce(workflow: string, worker: string, code: CodeVersion): Promise<readonly string[]>;
+  /** Notes that the worker takes no more runs. */
+  retract(workflow: string, worker: string): Promise<void>;
   claim(ref: RunRef, claim: Claim): Promise<Claimed>;
   /** True while no other execution has claimed the run, and it has not ended. */
   holds(held: Held): Promise<boolean>;

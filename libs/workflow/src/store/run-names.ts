@@ -36,6 +36,8 @@ export interface RunNames {
   /** For all workflows: prefix of the indexes of waits by kind, and the set of the kinds. */
   readonly waitRoot: string;
   readonly waitKinds: string;
+  /** Hash by worker: the time of its last announcement, and the version of its code. */
+  readonly codes: string;
   /** Random id of this Redis, for all workflows of the cluster. */
   readonly installation: string;
   /** Hash of the cluster's schedules. */
@@ -72,6 +74,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     fences: `${root}/fences/${workflow}`,
     rechecks: `${root}/rechecks/${workflow}`,
     recheckGap: `${root}/recheckGap/${workflow}`,
+    codes: `${root}/codes/${workflow}`,
     waitRoot: `${root}/waits/`,
     waitKinds: `${root}/waitKinds`,
     installation: `${root}/installation`,

@@ -139,6 +139,7 @@ function start(
     owner: "",
     died: false,
     wakeSeq: 0,
+    handedBack: 0,
     watched: new Set(),
     ...defined({ after }),
     steps: new Map(),

@@ -1,6 +1,7 @@
 import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { bytesOf } from "../journal/run-limits.ts";
+import { fitsRun } from "../store/code-version.ts";
 import { markStateOf } from "../store/mark-state.ts";
 import {
   FencedError,
@@ -30,6 +31,12 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
   return {
     scope: installation,
     installation: async () => installation,
+    async announce(workflow, worker, code) {
+      if (!runs.announce(workflow, worker, code)) return [];
+      const blocked = runs.of(workflow).filter(({ view }) => view.status === "blocked");
+      return blocked.map(({ view }) => view.id).toReversed();
+    },
+    retract: async (workflow, worker) => runs.retract(workflow, worker),
     claim: async (ref, how) => claim(runs, ref, how),
     async holds(held) {
       const run = runs.find(held);
@@ -94,12 +101,21 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
   };
 }
 
-function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Claim): Claimed {
+function claim(
+  runs: MemoryRuns,
+  ref: RunRef,
+  { lease, owner, anew = false, code }: Claim,
+): Claimed {
   const run = runs.find(ref);
   if (run === undefined) return { kind: "missing" };
   if (hasEnded(run)) return { kind: "ended", ...followersOf(run) };
   const isSame = run.owner === owner;
   if (!isSame && !anew && lease <= run.lease) return { kind: "fenced" };
+  const started = { version: run.view.version, continuedBy: run.continuedBy };
+  if (code !== undefined && !fitsRun(code, started) && runs.hasFittingCode(run)) {
+    run.handedBack += 1;
+    return { kind: "unfit", times: run.handedBack };
+  }
   if (run.after !== undefined) {
     if (lineFrom(runs, runs.find({ workflow: ref.workflow, id: run.after })).length > 0) {
       return { kind: "waiting" };
@@ -111,6 +127,7 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
   run.died = run.view.status === "running" || (run.view.status === "blocked" && run.died);
   run.lease = lease;
   run.owner = owner;
+  run.handedBack = 0;
   const {
     startedAtMs = runs.now(),
     waits: _waits,
@@ -120,7 +137,7 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
   } = run.view;
   const status = run.failing === undefined ? "running" : "compensating";
   run.view = { ...view, status, startedAtMs };
-  const { epoch, died, wakeSeq, failing, cancelledAt, waited, parsedInput } = run;
+  const { epoch, died, wakeSeq, failing, cancelledAt, waited, parsedInput, continuedBy } = run;
   const awaited = awaitedSignals(waited);
   return {
     kind: "held",
@@ -138,7 +155,8 @@ function claim(runs: MemoryRuns, ref: RunRef, { lease, owner, anew = false }: Cl
     awaited,
     signals: awaited.flatMap((name) => run.signals.find((signal) => signal.name === name) ?? []),
     waited,
-    ...defined({ failing, cancelledAt, parsedInput }),
+    ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
+    ...(code === undefined || code.version === run.view.version ? {} : { code: code.version }),
   };
 }
 
@@ -179,6 +197,7 @@ function commit(
   run.steps.set(step, stored);
   run.progress.delete(step);
   if (cancels) run.cancelledAt = step;
+  if (held.code !== undefined) run.continuedBy = held.code;
   if (warnings !== undefined) run.view = { ...run.view, warnings };
   publish(run, output);
   return stored;

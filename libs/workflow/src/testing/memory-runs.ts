@@ -1,5 +1,6 @@
 import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import { CODE_TTL_MS, fitsRun, type CodeVersion } from "../store/code-version.ts";
 import { FencedError, type Held } from "../store/run-journal-store.ts";
 import { textOf } from "../store/run-fields.ts";
 import { MAX_KEPT_TEXT, type EndedRun, type RunOrigin } from "../store/run-actions.ts";
@@ -28,6 +29,10 @@ export interface StoredRun {
   next?: string;
   failing?: Failing;
   cancelledAt?: string;
+  /** The newest version of the code that has recorded a step, if it is not that of the run. */
+  continuedBy?: number;
+  /** Claims in a row by code that does not fit. */
+  handedBack: number;
   readonly steps: Map<string, StepRecord>;
   readonly progress: Map<string, StepProgress>;
   signals: BufferedSignal[];
@@ -39,6 +44,11 @@ export interface StoredRun {
   readonly origin?: RunOrigin;
   /** Key to request when the run has ended. */
   readonly notify?: string;
+}
+
+interface AnnouncedCode {
+  readonly code: CodeVersion;
+  readonly atMs: number;
 }
 
 /** The end of the last run of a key that was for an object. */
@@ -66,6 +76,8 @@ export class MemoryRuns {
   readonly now: () => number;
   readonly #runs = new Map<string, StoredRun>();
   readonly #holders = new Map<string, string>();
+  /** The code of each worker with the time of its last announcement, by workflow. */
+  readonly #codes = new Map<string, Map<string, AnnouncedCode>>();
   readonly #lastRuns = new Map<string, LastRun>();
   readonly #retentionMs: number;
 
@@ -96,6 +108,26 @@ export class MemoryRuns {
   /** Leaves the key of a run to another run. */
   passKey({ view: { workflow, key } }: StoredRun, id: string): void {
     this.#holders.set(`${workflow}/${key}`, id);
+  }
+
+  /** Notes the code of a worker. Returns true if the worker was not live. */
+  announce(workflow: string, worker: string, code: CodeVersion): boolean {
+    const codes = this.#codes.get(workflow) ?? new Map<string, AnnouncedCode>();
+    this.#codes.set(workflow, codes);
+    const known = codes.get(worker);
+    codes.set(worker, { code, atMs: this.now() });
+    return known === undefined || !this.#isLive(known);
+  }
+
+  retract(workflow: string, worker: string): void {
+    this.#codes.get(workflow)?.delete(worker);
+  }
+
+  /** Returns true if the code of a live worker fits the run. */
+  hasFittingCode({ view, continuedBy }: StoredRun): boolean {
+    const codes = [...(this.#codes.get(view.workflow)?.values() ?? [])];
+    const live = codes.filter((announced) => this.#isLive(announced));
+    return live.some(({ code }) => fitsRun(code, { version: view.version, continuedBy }));
   }
 
   /** Keeps the end of a run for an object. */
@@ -145,6 +177,10 @@ export class MemoryRuns {
   of(workflow: string): readonly StoredRun[] {
     const runs = [...this.#runs.values()].filter((run) => !this.#hasExpired(run));
     return runs.filter(({ view }) => view.workflow === workflow).toReversed();
+  }
+
+  #isLive({ atMs }: AnnouncedCode): boolean {
+    return atMs > this.now() - CODE_TTL_MS;
   }
 
   #hasExpired({ view: { endedAtMs } }: StoredRun): boolean {

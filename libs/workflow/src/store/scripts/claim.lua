@@ -1,5 +1,5 @@
 local h = redis.call('HMGET', run, 'status', 'lease', 'owner', 'after', 'parentWorkflow', 'parent', 'next', 'failing',
-  'createdAt', 'notify', 'died', 'awaited')
+  'createdAt', 'notify', 'died', 'awaited', 'version', 'continuedBy')
 local status, heldLease, after = h[1], tonumber(h[2]), h[4] or ''
 if not status or ended(status) then
   -- A terminated run is noted for its execution and its followers.
@@ -10,6 +10,9 @@ if not status or ended(status) then
 end
 local isSame = h[3] == owner
 if not isSame and not anew and tonumber(lease) <= heldLease then return { 'fenced' } end
+if code ~= '' and not codeFits(code, h[13], h[14]) and liveCodeFits(codes, h[13], h[14]) then
+  return { 'unfit', redis.call('HINCRBY', run, 'handedBack', 1) }
+end
 redis.call('ZADD', wakes, now + HELD_CHECK_MS, id)
 if after ~= '' then
   if #lineFrom(after, runRoot, 1) > 0 then return { 'waiting' } end
@@ -27,7 +30,7 @@ move(statuses, id, status, taken, h[9])
 -- A worker whose code does not fit blocks the run without running a step.
 local died = status == 'running' or (status == 'blocked' and h[11] == '1')
 redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
-  'waitingUntil', '', 'died', died and '1' or '')
+  'waitingUntil', '', 'died', died and '1' or '', 'handedBack', '0')
 local awaited = {}
 for name in string.gmatch(h[12] or '', '[^\n]+') do
   for _, text in ipairs(readSignals(signals, signalNames, name, 1)) do awaited[#awaited + 1] = text end

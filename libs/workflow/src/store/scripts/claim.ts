@@ -9,6 +9,7 @@ import {
   type Script,
 } from "@konverge/redis";
 import { clockPart, HELD_CHECK_MS } from "./clock.ts";
+import { codeFitsPart } from "./code-fits.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { linePart } from "./line.ts";
 import { movePart } from "./move-run.ts";
@@ -17,6 +18,8 @@ import { signalBufferPart } from "./signal-buffer.ts";
 export type ClaimAnswer =
   /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended. */
   | { readonly kind: "missing" | "fenced" | "waiting" }
+  /** The code does not fit the run, but that of a live worker does. Nothing was changed. */
+  | { readonly kind: "unfit"; readonly times: number }
   | ({ readonly kind: "ended" } & FollowerNames)
   | {
       readonly kind: "held";
@@ -33,7 +36,7 @@ export type ClaimAnswer =
 
 const signature = {
   name: "workflow-claim",
-  keys: ["run", "steps", "signals", "signalNames", "wakes", "fences"],
+  keys: ["run", "steps", "signals", "signalNames", "wakes", "codes", "fences"],
   args: {
     /** The epoch of the queue's attempt. */
     lease: "text",
@@ -41,6 +44,8 @@ const signature = {
     owner: "text",
     /** Claims also with a lease that is not newer. */
     anew: "flag",
+    /** The version of the worker's code, and those that it accepts; empty for code that fits every run. */
+    code: "text",
     id: "text",
     /** Prefix of the names of runs. */
     runRoot: "text",
@@ -56,7 +61,7 @@ const signature = {
  */
 export const claimScript: Script<typeof signature, ClaimAnswer> = defineScript(signature, {
   lua: readLua(new URL("claim.lua", import.meta.url)),
-  include: [clockPart, movePart, linePart, signalBufferPart],
+  include: [clockPart, movePart, linePart, signalBufferPart, codeFitsPart],
   constants: { HELD_CHECK_MS },
   answer: decode,
 });
@@ -75,6 +80,7 @@ function decode(reply: Reply): ClaimAnswer {
       signals: replyTexts(signals),
     };
   }
+  if (kind === "unfit") return { kind, times: replyNumber(rest[0]) };
   if (kind === "ended") return { kind, ...decodeFollowers(rest) };
   return { kind: replyWord(kind, ["missing", "fenced", "waiting"]) };
 }

@@ -14,5 +14,6 @@ if cancels ~= '' then
   redis.call('SREM', cancelling, cancels)
 end
 if published ~= '' then redis.call('HSET', run, 'published', published) end
+if code ~= '' then redis.call('HSET', run, 'continuedBy', code) end
 if warnings ~= '' then redis.call('HSET', run, 'warnings', warnings) end
 return { 'committed', text }

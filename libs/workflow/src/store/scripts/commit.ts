@@ -32,6 +32,8 @@ const signature = {
     warnings: "text",
     /** All published values (JSON), or empty to keep them. */
     published: "text",
+    /** The version of the code, if it is not that of the run; else empty. */
+    code: "text",
   },
 } as const;
 
