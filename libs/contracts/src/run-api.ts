@@ -7,8 +7,8 @@ import { waitQuerySchema } from "./reconcile-api.ts";
 const BAD_WORKFLOW = "must be a workflow name of 1 to 63 characters";
 const workflow = z.string(BAD_WORKFLOW).min(1, BAD_WORKFLOW).max(63, BAD_WORKFLOW);
 const cluster = text.default("default");
-const BAD_ID = "must have 1 to 500 characters without spaces";
-const id = z.string(BAD_ID).regex(/^\S{1,500}$/, BAD_ID);
+const BAD_ID = "must have 1 to 500 characters without spaces and control characters";
+const id = z.string(BAD_ID).regex(/^[^\s\x00-\x1f\x7f-\x9f]{1,500}$/, BAD_ID);
 const BAD_SHORT_TEXT = "must have 1 to 200 characters";
 const shortText = z.string(BAD_SHORT_TEXT).min(1, BAD_SHORT_TEXT).max(200, BAD_SHORT_TEXT);
 const BAD_SEEN = "must be the status and number of steps of an earlier response, such as waiting/2";
@@ -55,7 +55,7 @@ export const runQuerySchema = z.strictObject({
   /** `next` of an earlier response. */
   cursor: z
     .string()
-    .max(600, BAD_CURSOR)
+    .max(610, BAD_CURSOR)
     .regex(/^\d{1,15}\/[-a-z0-9]{1,63}\/\S+$/, BAD_CURSOR)
     .optional(),
 });

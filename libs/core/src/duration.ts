@@ -11,7 +11,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Returns milliseconds. @throws KonvergeError `invalid_config` for an invalid, negative or infinite duration */
+/** About 100,000 years. The time of its end is still a date, which is not true of any number. */
+const MAX_DAYS = 36_500_000;
+
+/** Returns milliseconds. @throws KonvergeError `invalid_config` for an invalid, negative, infinite or absurd duration */
 export function toMs(duration: Duration, field: string): number {
   const match =
     typeof duration === "string" ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration) : null;
@@ -23,6 +26,12 @@ export function toMs(duration: Duration, field: string): number {
     throw new KonvergeError(
       "invalid_config",
       `${field} "${duration}" is not a duration; write milliseconds or text such as "30s"`,
+    );
+  }
+  if (ms > MAX_DAYS * 86_400_000) {
+    throw new KonvergeError(
+      "invalid_config",
+      `${field} "${duration}" is too long; write at most "${MAX_DAYS}d"`,
     );
   }
   return ms;

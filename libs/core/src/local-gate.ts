@@ -1,3 +1,4 @@
+import { startLongTimer } from "./long-timer.ts";
 import type { Gate, Permit } from "./gate.ts";
 import { takeToken, type BucketLimits } from "./token-bucket.ts";
 
@@ -32,31 +33,23 @@ export function createLocalGate(options: LocalGateOptions): Gate {
   };
 }
 
-/** setTimeout fires immediately for longer delays. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
 /** Resolves after `ms`. @throws the signal's reason if aborted. */
 export function sleepMs(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const onAbort = () => {
-      clearTimeout(timer);
+      cancel();
       // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- the reason is the caller's own
       reject(signal?.reason);
     };
-    let leftMs = ms;
-    const step = () => {
-      if (leftMs <= 0) {
-        signal?.removeEventListener("abort", onAbort);
-        resolve();
-        return;
-      }
-      const partMs = Math.min(leftMs, MAX_TIMER_MS);
-      leftMs -= partMs;
-      timer = setTimeout(step, partMs);
-    };
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    step();
+    if (ms <= 0) {
+      resolve();
+      return;
+    }
+    const cancel = startLongTimer(ms, () => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    });
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }

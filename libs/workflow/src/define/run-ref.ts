@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { KonvergeError, type ObjectKey } from "@konverge/core";
 
 /** Identifies a run. */
@@ -8,7 +9,14 @@ export interface RunRef {
 
 /** A DNS label (RFC 1123), as for controllers. */
 const WORKFLOW_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** Longest id of a new run. Retries add a suffix. */
 const MAX_ID = 500;
+const MAX_KNOWN_ID = MAX_ID + 10;
+/** Longest id of a child, so that its own children and retries are within the limit. */
+const MAX_CHILD_ID = 400;
+const KEPT_OF_LONG = 200;
+/** Characters that an id cannot have: it is an argument of commands, and a part of lists that are separated by spaces. */
+const UNFIT = /[\s\p{Cc}%]/gu;
 const RUN_ID = /^([^/]*)\/([^/]*)\/([^]+)$/;
 
 /** Returns the queue of a workflow. A controller's name has no dot, so the two never collide. */
@@ -47,7 +55,11 @@ export function parseRunId(text: string): RunRef & { readonly cluster: string } 
   } catch {
     // Rejected below.
   }
-  if (cluster !== "" && findWorkflowNameIssue(workflow) === undefined && isRunId(id)) {
+  if (
+    cluster !== "" &&
+    findWorkflowNameIssue(workflow) === undefined &&
+    isRunId(id, MAX_KNOWN_ID)
+  ) {
     return { workflow, cluster, id };
   }
   throw new KonvergeError(
@@ -62,15 +74,27 @@ export function findWorkflowNameIssue(name: unknown): string | undefined {
   return `name "${String(name)}" must be lower-case letters, digits and hyphens, at most 63`;
 }
 
+/**
+ * Returns the id of a child, made of the parent's and the step's name. What an id cannot have is percent-encoded, and a long
+ * one ends with a hash instead.
+ */
+export function childIdOf(parent: string, step: string): string {
+  const id = `${parent}.${step.replace(UNFIT, encodeURIComponent)}`;
+  if (id.length <= MAX_CHILD_ID && id.isWellFormed()) return id;
+  const hash = createHash("sha256").update(`${parent}\n`).update(Buffer.from(step, "utf16le"));
+  return `${id.slice(0, KEPT_OF_LONG).toWellFormed()}.${hash.digest("hex").slice(0, 32)}`;
+}
+
 /** @throws KonvergeError `invalid_request` */
 export function checkRunId(id: unknown): void {
-  if (isRunId(id)) return;
+  if (isRunId(id, MAX_ID)) return;
   throw new KonvergeError(
     "invalid_request",
-    `id of the run must be a string of 1 to ${MAX_ID} characters without spaces`,
+    `id of the run must be a string of 1 to ${MAX_ID} characters without spaces and control characters`,
   );
 }
 
-function isRunId(id: unknown): boolean {
-  return typeof id === "string" && id.length > 0 && id.length <= MAX_ID && !/\s/.test(id);
+function isRunId(id: unknown, maxLength: number): boolean {
+  if (typeof id !== "string" || id.length === 0 || id.length > maxLength) return false;
+  return !/[\s\p{Cc}]/u.test(id) && id.isWellFormed();
 }

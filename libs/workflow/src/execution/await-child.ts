@@ -1,7 +1,7 @@
 import type { Advance } from "./advance.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { RunRef } from "../define/run-ref.ts";
+import { childIdOf, type RunRef } from "../define/run-ref.ts";
 import type { CancelRequest, RunView } from "../store/run-record.ts";
 import type { NewRun } from "../store/run-actions.ts";
 
@@ -22,7 +22,7 @@ export async function awaitChild(
   { workflow, input, start }: { workflow: AnyWorkflow; input: unknown; start: ChildStarter },
 ): Promise<Advance> {
   const { held } = journal;
-  const ref = { workflow: workflow.name, id: `${held.id}.${key}` };
+  const ref = { workflow: workflow.name, id: childIdOf(held.id, key) };
   journal.assertFits(key, { kind: "child", value: input });
   const child = await start.start({
     ...ref,

@@ -13,6 +13,7 @@ import { readWaitOptions, type WaitForOptions } from "../define/wait-options.ts"
 import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { Advance } from "./advance.ts";
+import { checkStepOptions } from "./check-step-options.ts";
 import { awaitChild, type ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
@@ -38,6 +39,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     stepOptions: StepOptions<never> = {},
   ): Promise<unknown> =>
     await replay.exclusively(name, async (key) => {
+      checkStepOptions(name, stepOptions);
       const { isReplaying: isReplayed } = journal.order;
       journal.undos.offer(key, { kind: "step", options: stepOptions, isReplayed });
       const run = () => runStep(journal, key, "step", body, stepOptions);

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
-import { KonvergeError } from "@konverge/core";
+import { KonvergeError, startLongTimer } from "@konverge/core";
 import type { StepContext } from "../define/define-workflow.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { StepTry } from "./step-try.ts";
@@ -50,10 +50,10 @@ export async function runBody<T>(
     tried.end(() => reason);
     reject(reason);
   };
-  const timer = setTimeout(() => {
+  const cancelTimer = startLongTimer(timeoutMs, () => {
     const message = `step "${step}" took longer than ${timeoutMs} ms; increase its timeout or split the step`;
     end(new KonvergeError("timed_out", message));
-  }, timeoutMs);
+  });
   const stop = () => end(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
@@ -62,7 +62,7 @@ export async function runBody<T>(
     tried.assertVerbsEnded();
     return value;
   } finally {
-    clearTimeout(timer);
+    cancelTimer();
     signal.removeEventListener("abort", stop);
     // An abandoned body must not write during the next attempt.
     tried.end(() => new KonvergeError("attempt_ended", `this attempt of step "${step}" has ended`));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { KonvergeError, TerminalError } from "@konverge/core";
+import { KonvergeError, TerminalError, type Duration } from "@konverge/core";
 import { z } from "zod";
-import { defineWorkflow } from "../define/define-workflow.ts";
+import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
 import { testWorkflow, type TestRun } from "./test-workflow.ts";
 
 const seen: string[] = [];
@@ -295,3 +295,32 @@ test("signals that do not fit are no steps", async () => {
   expect(await t.signal("approve", { by: "ann" })).toMatchObject({ status: "done" });
   expect([...(await t.steps()).keys()]).toEqual(["approve", "finish"]);
 });
+
+test("a timeout of a month does not end a step at once", async () => {
+  const workflow = defineWorkflow("month", { version: 1 }, async (w) => {
+    const body = () => new Promise<string>((resolve) => setImmediate(() => resolve("ok")));
+    return await w.step("slow", body, { timeout: "30d", retry: { attempts: 1 } });
+  });
+  expect(await testWorkflow(workflow, undefined).settle()).toMatchObject({ result: "ok" });
+});
+
+test.each([1e300, NaN, -1, "1e9d"] as Duration[])(
+  "a duration of %s is refused at the call, which names it",
+  async (duration) => {
+    const calls: readonly (readonly [string, (w: WorkflowContext) => Promise<unknown>])[] = [
+      ["the duration of sleep", (w) => w.sleep("a", duration)],
+      ["the timeout of signal", (w) => w.signal("a", { timeout: duration })],
+      ["the timeout of step", (w) => w.step("a", async () => 1, { timeout: duration })],
+    ];
+    for (const [field, call] of calls) {
+      const workflow = defineWorkflow("odd", { version: 1 }, async (w) => {
+        await call(w).catch((error: unknown) => {
+          throw new TerminalError((error as Error).message);
+        });
+      });
+      const run = await testWorkflow(workflow, undefined).settle();
+      expect(run).toMatchObject({ status: "failed", error: { message: expect.any(String) } });
+      expect(run.error?.message).toContain(`${field} "a" "${duration}" is`);
+    }
+  },
+);

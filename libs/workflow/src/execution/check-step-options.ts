@@ -1,0 +1,17 @@
+import { KonvergeError, toMs } from "@konverge/core";
+import type { StepOptions } from "../define/define-workflow.ts";
+
+/**
+ * Checks the options at the call, where the function's author sees the error; the attempts of a step would only repeat it.
+ * @throws KonvergeError `invalid_config` naming the option
+ */
+export function checkStepOptions(name: string, { timeout, retry }: StepOptions<never>): void {
+  if (timeout !== undefined) toMs(timeout, `the timeout of step "${name}"`);
+  const attempts = retry?.attempts;
+  if (attempts === undefined || attempts === Infinity) return;
+  if (Number.isSafeInteger(attempts) && attempts >= 1) return;
+  throw new KonvergeError(
+    "invalid_config",
+    `retry.attempts of step "${name}" is ${attempts}; write an integer >= 1, or Infinity`,
+  );
+}
