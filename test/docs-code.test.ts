@@ -31,6 +31,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
     "queries of an API that is running; api-history tests have the same filters",
   "docs/security.md sh": "generates a token with openssl",
   "docs/tracing.md sh": "sends traces to a collector that does not exist",
+  "docs/workflow-state.md sh":
+    "commands for runs that no worker has; run-cli tests have each of them",
   "docs/workflows.md sh": "commands for a run; run-cli tests have each of them",
 };
 

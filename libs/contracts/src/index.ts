@@ -32,6 +32,7 @@ export type {
   OverviewWorkflow,
 } from "./overview-api.ts";
 export {
+  parseLabels,
   runListSchema,
   retryRunSchema,
   runQuerySchema,

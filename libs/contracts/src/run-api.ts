@@ -1,4 +1,4 @@
-import { RUN_STATUSES } from "@konverge/core";
+import { findLabelIssue, MAX_LABELS, RUN_STATUSES } from "@konverge/core";
 import { z } from "zod";
 import { oneOf, text, wholeNumber } from "./query-fields.ts";
 import { operatorActionSchema } from "./queue-api.ts";
@@ -14,6 +14,38 @@ const shortText = z.string(BAD_SHORT_TEXT).min(1, BAD_SHORT_TEXT).max(200, BAD_S
 const BAD_SEEN = "must be the status and number of steps of an earlier response, such as waiting/2";
 const BAD_CURSOR = "must be the cursor of an earlier response";
 
+const labels = z.record(z.string(), z.string()).superRefine((given, context) => {
+  const entries = Object.entries(given);
+  for (const [name, value] of entries) {
+    const message = findLabelIssue(name, value);
+    if (message !== undefined) context.addIssue({ code: "custom", message, path: [name] });
+  }
+  if (entries.length <= MAX_LABELS) return;
+  context.addIssue({ code: "custom", message: `must have at most ${MAX_LABELS} labels` });
+});
+const BAD_TIME = "must be a time, such as 2026-11-22T08:00:00Z";
+const time = z.iso.datetime({ offset: true, error: BAD_TIME });
+const BAD_LABELS = `must have 1 to ${MAX_LABELS} labels, such as region=eu,tier=gold`;
+/** `name=value`, separated by commas. */
+const labelFilter = z
+  .string(BAD_LABELS)
+  .max(2_000, BAD_LABELS)
+  .refine((filter) => {
+    const wanted = Object.entries(parseLabels(filter));
+    const isValid = wanted.every(([name, value]) => findLabelIssue(name, value) === undefined);
+    return isValid && wanted.length <= MAX_LABELS;
+  }, BAD_LABELS);
+
+/** Parses `region=eu,tier=gold`. */
+export function parseLabels(pairs: string): Record<string, string> {
+  return Object.fromEntries(
+    pairs.split(",").map((pair) => {
+      const [name = "", ...value] = pair.split("=");
+      return [name, value.join("=")];
+    }),
+  );
+}
+
 /** Body of `POST /v1/runs`. */
 export const startRunSchema = z.strictObject({
   workflow,
@@ -24,6 +56,8 @@ export const startRunSchema = z.strictObject({
   id: id.optional(),
   /** At most one run per key is active. */
   key: id.optional(),
+  /** Labels by name, at most 10. Runs are found by them. */
+  labels: labels.optional(),
   /** Author, stored in the run. With a token, the name of the token. */
   by: operatorActionSchema.shape.by.optional(),
   /** If another run has the key: return that run, fail, cancel it and start when it has ended, or start after it. */
@@ -49,6 +83,16 @@ export const runQuerySchema = z.strictObject({
   key: id.optional(),
   /** Author. */
   by: shortText.optional(),
+  /** Labels that the run has, such as `region=eu,tier=gold`. */
+  label: labelFilter.optional(),
+  /** The run was started at this time or later. */
+  since: time.optional(),
+  /** The run was started before this time. */
+  until: time.optional(),
+  /** Version of the workflow code. */
+  version: wholeNumber(Number.MAX_SAFE_INTEGER).optional(),
+  /** Code of the error. */
+  error: shortText.optional(),
   /** Substring of the ID, key or author. */
   search: shortText.optional(),
   limit: wholeNumber(500).default(100),
@@ -89,6 +133,7 @@ const runFields = {
   /** Why the run is blocked, with a suggested fix. */
   blockedReason: z.string().optional(),
   key: z.string().optional(),
+  labels: z.record(z.string(), z.string()).optional(),
   /** ID of the parent run. */
   parent: z.string().optional(),
   /** Author: a token name, `controller <name>/<object>` or `schedule <name>`. */

@@ -86,6 +86,8 @@ export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";
 export { RUN_STATUSES } from "./run-status.ts";
+export { findLabelIssue, MAX_LABELS } from "./run-labels.ts";
+export type { RunLabels } from "./run-labels.ts";
 export type { RunStatus } from "./run-status.ts";
 export { TRIGGER_KINDS } from "./request-trigger.ts";
 export type { Trigger, TriggerKind } from "./request-trigger.ts";

@@ -24,7 +24,7 @@ export function createRunStarter(runs: Pick<Workflows, "start" | "get">): RunSta
         id,
         key: options.key ?? place,
         by: `controller ${place}`,
-        ...defined({ onExisting: options.onExisting }),
+        ...defined({ onExisting: options.onExisting, labels: options.labels }),
         origin: { uid, object: formatKey(key), ...defined({ generation }) },
         ...(options.onEnd === undefined ? {} : { notify: key }),
       });

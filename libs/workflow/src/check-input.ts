@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { findLabelIssue, KonvergeError, MAX_LABELS, type RunLabels } from "@konverge/core";
 import { assertJson } from "./define/json-value.ts";
 import { parseWith } from "./define/parse-with.ts";
 import type { StartedWorkflow } from "./workflows.ts";
@@ -22,4 +22,19 @@ export function checkJson(value: unknown, what: string): void {
     "invalid_request",
     `${what} has ${bytes} bytes, the limit is ${MAX_BYTES}; pass a reference instead of the data`,
   );
+}
+
+/** @throws KonvergeError `invalid_request` with each invalid label */
+export function checkLabels(labels: RunLabels): void {
+  const entries = Object.entries(labels);
+  const issues = entries.flatMap(([name, value]) => {
+    const detail = findLabelIssue(name, value);
+    return detail === undefined ? [] : [{ pointer: `/labels/${name}`, detail }];
+  });
+  if (entries.length > MAX_LABELS) {
+    const detail = `a run has at most ${MAX_LABELS} labels (got ${entries.length})`;
+    issues.push({ pointer: "/labels", detail });
+  }
+  const [first] = issues;
+  if (first !== undefined) throw new KonvergeError("invalid_request", first.detail, { issues });
 }

@@ -8,7 +8,7 @@ import {
   withRedis,
   type RedisClient,
 } from "@konverge/redis";
-import { checkInput, checkJson } from "./check-input.ts";
+import { checkInput, checkJson, checkLabels } from "./check-input.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
 import { wakeFollowers } from "./execution/wake-followers.ts";
@@ -103,18 +103,19 @@ class RedisWorkflows implements Workflows {
     input: NoInfer<I>,
     options: StartOptions = {},
   ): Promise<StartedRun> {
-    const { id = crypto.randomUUID(), key, onExisting, by, origin, notify: ended } = options;
+    const { id = crypto.randomUUID(), key, onExisting, by, origin, labels } = options;
     checkRunId(id);
     if (key !== undefined) checkRunId(key);
     checkInput(workflow, input);
+    if (labels !== undefined) checkLabels(labels);
     const { name, version } = workflow;
-    const notify = ended === undefined ? undefined : formatKey(ended);
+    const notify = options.notify === undefined ? undefined : formatKey(options.notify);
     const started = await startRun(this.#store, this.#queues.wake, {
       workflow: name,
       id,
       version,
       input,
-      ...defined({ key, onExisting, by, origin, notify }),
+      ...defined({ key, onExisting, by, origin, notify, labels }),
     });
     return "status" in started ? { id, created: false, createdAtMs: started.createdAtMs } : started;
   }

@@ -1,4 +1,4 @@
-import type { ObjectKey } from "@konverge/core";
+import type { ObjectKey, RunLabels } from "@konverge/core";
 import type { QueueWorker } from "@konverge/queue";
 import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
@@ -50,6 +50,8 @@ export interface StartOptions {
   readonly id?: string;
   /** At most one run with this key is active at a time, such as `rollout:team-a/web`. */
   readonly key?: string;
+  /** Runs are found by them; at most 10. */
+  readonly labels?: RunLabels;
   /**
    * If another run holds the key: return that run (default), fail, cancel it and start after it has ended, or start after it
    * and all runs that wait for it. @throws KonvergeError `queue_full` if 1,000 runs wait

@@ -96,6 +96,36 @@ test("shows the published values of a run without a worker", async () => {
   expect(published).toEqual({ progress: { done: 1, of: 3 } });
 });
 
+test("lists runs by label, time, version and error", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const gold = { region: "eu", tier: "gold" };
+  const { id, path } = await start(call, { input: { name: "web" }, labels: gold });
+  const failed = await start(call, { input: { name: 7 }, labels: { region: "eu" } });
+  expect((await inStatus(call, path, "waiting")).labels).toEqual(gold);
+  const { createdAt } = await inStatus(call, failed.path, "failed");
+  const list = async (query: string) => {
+    const response = await call(`/v1/runs?${query}`);
+    return runListSchema.parse(await response.json()).items.map((run) => run.id);
+  };
+  expect(await list("label=region%3Deu,tier%3Dgold")).toEqual([id]);
+  expect(await list("label=region%3Deu&error=invalid_request&version=3")).toEqual([failed.id]);
+  expect(await list(`label=region%3Deu&until=${createdAt}`)).not.toContain(failed.id);
+  expect(await list(`since=${createdAt}`)).toContain(failed.id);
+  const bad = await call("/v1/runs?label=region&since=monday&version=x");
+  expect((await problemIn(bad)).errors?.map(({ pointer }) => pointer)).toEqual([
+    "/label",
+    "/since",
+    "/version",
+  ]);
+  const wrong = { workflow: "approved", labels: { "a b": "1", b: "" } };
+  const refused = await call("/v1/runs", { body: wrong });
+  expect((await problemIn(refused)).errors?.map(({ pointer }) => pointer)).toEqual([
+    "/labels/a b",
+    "/labels/b",
+  ]);
+});
+
 test("fails a run with invalid input and names the field", async () => {
   const call = harness.serve();
   await work(approved);

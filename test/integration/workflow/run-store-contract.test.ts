@@ -513,6 +513,12 @@ type Op =
       readonly old: boolean;
       readonly output: RunOutputText;
     }
+  | {
+      readonly op: "relabel";
+      readonly id: string;
+      readonly old: boolean;
+      readonly labels: Record<string, string>;
+    }
   | { readonly op: "watch" | "keepInput" | "refuse"; readonly id: string; readonly old: boolean }
   | {
       readonly op: "leave";
@@ -532,10 +538,12 @@ const code = fc.constantFrom<CodeVersion>(
   { version: 2, accepts: [1] },
   { version: 2, accepts: [] },
 );
+const labels = fc.dictionary(fc.constantFrom("a", "b"), fc.constantFrom("1", "2"));
 const start = fc
   .record({
     id,
     key: maybe(key),
+    labels: maybe(labels),
     onExisting: maybe(fc.constantFrom("attach", "reject", "supersede", "queue")),
     maxQueued: maybe(fc.constantFrom(1, 2)),
     parent: maybe(fc.constant(ref("parent"))),
@@ -584,6 +592,10 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
     {
       weight: 1,
       arbitrary: fc.record({ op: fc.constant("publish" as const), id, old, output }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ op: fc.constant("relabel" as const), id, old, labels }),
     },
     {
       weight: 1,
@@ -674,7 +686,7 @@ class Caller {
   async #write(
     op: Extract<
       Op,
-      { op: "commit" | "note" | "publish" | "watch" | "keepInput" | "refuse" | "leave" }
+      { op: "commit" | "note" | "publish" | "relabel" | "watch" | "keepInput" | "refuse" | "leave" }
     >,
   ): Promise<unknown> {
     const { store } = this.#side;
@@ -693,6 +705,8 @@ class Caller {
       }
       case "note":
         return await store.note(held, op.step, { attempts: 1, delayMs: 5, keep: op.keep });
+      case "relabel":
+        return await store.relabel(held, op.labels);
       case "publish":
         return await store.publish(held, op.output);
       case "refuse": {
@@ -720,7 +734,9 @@ class Caller {
         refused: await store.refusedSignals(ref(run)),
       })),
     );
-    return { runs, cancelling: await store.cancelling("w") };
+    const labelled = await store.list("w", { limit: 10, filter: { labels: { a: "1" } } });
+    const found = labelled.runs.map((run) => run.id).toSorted();
+    return { runs, cancelling: await store.cancelling("w"), found };
   }
 }
 

@@ -79,6 +79,7 @@ const start = (
       generation,
       object,
       notify,
+      labels: "",
     },
   });
 /** The epochs of the claims of a test, in order: `commit(1, ...)` is a call of the first claim. */

@@ -25,6 +25,12 @@ export const RUN_OPTIONS = {
     "/key": "--key",
     "/status": "--status",
     "/search": "--search",
+    "/label": "--label",
+    "/labels": "--label",
+    "/since": "--since",
+    "/until": "--until",
+    "/version": "--code-version",
+    "/error": "--error",
     "/name": "<signal>",
   },
 } as const;

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { defined, ensureError, KonvergeError, RUN_STATUSES, type RunStatus } from "@konverge/core";
+import { parseLabels } from "@konverge/contracts";
+import { defined, ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { print, printNote } from "../text/output.ts";
 import { runRows, scheduleRows } from "../text/run-text.ts";
@@ -19,6 +20,7 @@ import {
   withWait,
   type WaitFlags,
 } from "../ask/show-run.ts";
+import { runFilterOf, withRunFilter, type RunFilterFlags } from "../ask/run-filter.ts";
 import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts";
 import { systemUser } from "../ask/system-user.ts";
 import { addRunControlCommands } from "./run-control.ts";
@@ -29,16 +31,12 @@ interface StartFlags extends WaitFlags {
   readonly input?: string;
   readonly id?: string;
   readonly key?: string;
+  readonly label?: Readonly<Record<string, string>>;
   readonly onExisting: "attach" | "reject" | "supersede" | "queue";
   readonly by?: string;
   readonly idempotencyKey?: string;
 }
-interface ListFlags extends PageFlags {
-  readonly status?: RunStatus;
-  readonly key?: string;
-  readonly by?: string;
-  readonly search?: string;
-}
+type ListFlags = PageFlags & RunFilterFlags;
 interface SignalFlags extends ClientFlags {
   readonly payload?: string;
   readonly by?: string;
@@ -52,6 +50,7 @@ const HELP = `
   konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
   konverge run list release -o name
   konverge run list --status blocked --search web
+  konverge run list --label region=eu --since 2h --error step_failed
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
   konverge run terminate release/default/6f1b --reason "its objects are gone"
@@ -86,6 +85,7 @@ function addStart(group: Command): void {
     .option("--input <json>", "Input as JSON; @file reads a file, @- standard input")
     .option("--id <id>", "Run ID; starting the same ID again returns that run (default: a UUID)")
     .option("--key <key>", "Key; at most one run per key is active")
+    .option("--label <name=value>", "Label, by which runs are found; repeat it for more", addLabel)
     .addOption(
       new Option("--on-existing <what>", "Action if another run has the key")
         .choices(["attach", "reject", "supersede", "queue"])
@@ -104,6 +104,7 @@ function addStart(group: Command): void {
             by,
             ...(input === undefined ? {} : { input: await readJson("--input", input) }),
             ...pick(flags, ["id", "key"]),
+            ...defined({ labels: flags.label }),
           };
           const write = idempotencyKey === undefined ? {} : { idempotencyKey };
           const started = await client.runs.start(body, write);
@@ -114,6 +115,10 @@ function addStart(group: Command): void {
         RUN_OPTIONS,
       ),
     );
+}
+
+function addLabel(text: string, before: Readonly<Record<string, string>> = {}) {
+  return { ...before, ...parseLabels(text) };
 }
 
 function addGet(group: Command): void {
@@ -133,38 +138,35 @@ function addGet(group: Command): void {
 }
 
 function addList(group: Command): void {
-  withPages(
-    withClient(
-      group
-        .command("list")
-        .description("List runs, newest first")
-        .argument("[workflow]", "Workflow name (default: all)"),
-    ),
-  )
-    .addOption(new Option("--status <status>", "Run status").choices(RUN_STATUSES))
-    .option("--key <key>", "Run key")
-    .option("--by <name>", "Author of the run")
-    .option("--search <part>", "Substring of the ID, key or author")
-    .action((workflow: string | undefined, flags: ListFlags) =>
-      runWithClient(
-        flags,
-        ({ client, cluster }) => {
-          const list = client.runs.list({
-            cluster,
-            limit: Number(flags.limit),
-            ...defined({ workflow }),
-            ...pick(flags, ["cursor", "status", "key", "by"]),
-            ...defined({ search: flags.search }),
-          });
-          return showPages(flags, list, {
-            nameOf: ({ id }) => id,
-            table: runRows,
-            empty: "no runs found",
-          });
-        },
-        RUN_OPTIONS,
+  withRunFilter(
+    withPages(
+      withClient(
+        group
+          .command("list")
+          .description("List runs, newest first")
+          .argument("[workflow]", "Workflow name (default: all)"),
       ),
-    );
+    ),
+  ).action((workflow: string | undefined, flags: ListFlags) =>
+    runWithClient(
+      flags,
+      ({ client, cluster }) => {
+        const list = client.runs.list({
+          cluster,
+          limit: Number(flags.limit),
+          ...defined({ workflow }),
+          ...pick(flags, ["cursor"]),
+          ...runFilterOf(flags),
+        });
+        return showPages(flags, list, {
+          nameOf: ({ id }) => id,
+          table: runRows,
+          empty: "no runs found",
+        });
+      },
+      RUN_OPTIONS,
+    ),
+  );
 }
 
 function addSchedules(group: Command): void {

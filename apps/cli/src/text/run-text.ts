@@ -50,6 +50,7 @@ export function runDetails(run: RunDetail): string {
   if (note !== "") rows.push(["why", note]);
   for (const { message } of run.warnings ?? []) rows.push(["warning", message]);
   if (key !== undefined) rows.push(["key", key]);
+  if (run.labels !== undefined) rows.push(["labels", labelText(run.labels)]);
   if (by !== undefined) rows.push(["started by", by]);
   if (parent !== undefined) rows.push(["parent", parent]);
   if (retry !== undefined) {
@@ -84,6 +85,12 @@ export function runDetails(run: RunDetail): string {
   if (run.endedAt !== undefined) rows.push(["ended", `${run.endedAt} (${age(run.endedAt)})`]);
   if (steps.length === 0) return fields(rows);
   return `${fields(rows)}\n\n${stepRows(steps)}`;
+}
+
+function labelText(labels: NonNullable<Run["labels"]>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(", ");
 }
 
 /** Formats a recorded step in one line, with its time in UTC. */

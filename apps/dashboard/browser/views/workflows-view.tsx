@@ -28,7 +28,7 @@ type Run = RunList["items"][number];
 
 /** Workflow runs, newest first. New runs are held back while the mouse or the focus is on the list. */
 export function WorkflowsView() {
-  const filters = filtersOf(["workflow", "status", "search", "by", "key"]);
+  const filters = filtersOf(["workflow", "status", "search", "label", "by", "key", "error"]);
   const cursor = query.value.get("cursor") ?? undefined;
   const path = apiPath("runs", { ...filters, cursor, limit: String(LIMIT) });
   const { data, trouble, loading } = useQuery<RunList>(path, EVERY_MS);
@@ -54,8 +54,10 @@ export function WorkflowsView() {
         <Filter name="search" label="Search" placeholder="run, key or author" />
         <Filter name="workflow" label="Workflow" choices={names} />
         <Filter name="status" label="Status" choices={RUN_STATUSES} />
+        <Filter name="label" label="Labels" placeholder="region=eu,tier=gold" />
         <Filter name="by" label="Started by" />
         <Filter name="key" label="Key" />
+        <Filter name="error" label="Error code" />
       </Filters>
       <TroubleNote trouble={trouble} />
       <div ref={list} aria-busy={loading}>

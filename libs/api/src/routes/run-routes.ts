@@ -45,7 +45,8 @@ export function runRoutes(access: QueueAccess): Route[] {
       id: "listRuns",
       method: "get",
       path: "/v1/runs",
-      summary: "List runs by workflow, status, key, author or substring, newest first",
+      summary:
+        "List runs by workflow, status, label, time, version, error, key, author or substring, newest first",
       role: "viewer",
       query: runQuerySchema,
       answer: runListSchema,
@@ -102,7 +103,7 @@ async function startRun(
     audit,
   }: Pick<RouteInput<string, unknown, unknown>, "caller" | "context" | "headers" | "audit">,
 ): Promise<StartRunResponse> {
-  const { workflow, cluster, input, id, key, by, onExisting } = body;
+  const { workflow, cluster, input, id, key, labels, by, onExisting } = body;
   demand(caller, placeIn(cluster, workflow));
   const { workflows, announced } = await access.runs(cluster);
   const version = announced.get(workflow);
@@ -111,7 +112,7 @@ async function startRun(
     fitting("/input", () =>
       workflows.start({ name: workflow, version }, input, {
         onExisting,
-        ...defined({ id: runId, key, by }),
+        ...defined({ id: runId, key, labels, by }),
       }),
     );
   const once = context.req.header("idempotency-key");

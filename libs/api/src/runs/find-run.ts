@@ -1,4 +1,4 @@
-import type { RunDetail, RunList, RunListQuery } from "@konverge/contracts";
+import { parseLabels, type RunDetail, type RunList, type RunListQuery } from "@konverge/contracts";
 import { defined, isKonvergeError, KonvergeError, NO_NAMESPACE } from "@konverge/core";
 import {
   formatRunId,
@@ -45,7 +45,7 @@ export async function readRun({ cluster, ref, workflows }: FoundRun): Promise<Ru
 export async function listRuns(
   access: QueueAccess,
   caller: Caller,
-  { cluster, workflow, limit, cursor, status, key, by, search }: RunListQuery,
+  { cluster, workflow, limit, cursor, search, label, since, until, ...exact }: RunListQuery,
 ): Promise<RunList> {
   if (workflow === undefined) demandSome(caller, { cluster });
   else demand(caller, placeIn(cluster, workflow));
@@ -60,7 +60,10 @@ export async function listRuns(
   const page = await workflows.list(seen, {
     limit,
     filter: {
-      ...defined({ status, key, by, text: search }),
+      ...defined({ ...exact, text: search }),
+      ...(label === undefined ? {} : { labels: parseLabels(label) }),
+      ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
+      ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
     },
     ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
   });

@@ -15,7 +15,7 @@ import {
 /** Returns a run in the form of the API: IDs with workflow and cluster, times in ISO 8601. */
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
-  const { terminated, createdAtMs, startedAtMs, endedAtMs, warnings, waits } = run;
+  const { terminated, createdAtMs, startedAtMs, endedAtMs, warnings, waits, labels } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
@@ -23,6 +23,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     version,
     status,
     ...defined({ error, blockedReason, key }),
+    ...(labels === undefined ? {} : { labels: { ...labels } }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
     ...defined({ by, cancel, terminated }),
     ...(retry === undefined

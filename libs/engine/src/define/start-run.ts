@@ -1,4 +1,4 @@
-import type { ApiObject, ObjectKey, RunStatus } from "@konverge/core";
+import type { ApiObject, ObjectKey, RunLabels, RunStatus } from "@konverge/core";
 
 /** The part of a workflow that starts a run; every workflow of `defineWorkflow` has it. */
 export interface StartedWorkflow<I, R = unknown> {
@@ -19,6 +19,8 @@ export interface StartRunOptions {
   readonly id?: string;
   /** At most one active run per key. Default: the object. */
   readonly key?: string;
+  /** Runs are found by them; at most 10. Default: none. */
+  readonly labels?: RunLabels;
   /** If another run holds the key: return that run (default), fail, or cancel it and start after it has ended. */
   readonly onExisting?: "attach" | "reject" | "supersede" | "queue";
   /** `reconcile`: reconciles the object again when the run has ended. Default: nothing. */

@@ -113,6 +113,11 @@ export interface WorkflowContext {
    * most 16 KiB in total. It is stored with the next record, or after a second. Call it between steps, not in a body.
    */
   set<T>(name: string, value: T & JsonSerializable<T>): void;
+  /**
+   * Sets a label of the run, by which runs are found; undefined removes it. At most 10 labels. Names have letters, digits and
+   * `-_./`, values also `:@+`. Call it between steps, not in a body.
+   */
+  label(name: string, value: string | undefined): void;
   /** Returns the `idempotencyKey` of a step, such as `charge` or `charge#2`, for use outside its body. */
   idempotencyKey(step: string): string;
   /**

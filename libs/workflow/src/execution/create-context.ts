@@ -67,6 +67,10 @@ export function createContext(options: ContextOptions): WorkflowContext {
       assertOutsideOfBodies(name);
       journal.output.publish(name, value);
     },
+    label(name, value) {
+      assertOutsideOfBodies(name);
+      journal.output.label(name, value);
+    },
     idempotencyKey: (key) => idempotencyKeyOf(held, key),
     child: child as unknown as WorkflowContext["child"],
   };

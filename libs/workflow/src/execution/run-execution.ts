@@ -43,7 +43,12 @@ type Outcome =
 export async function runExecution(options: ExecutionOptions): Promise<ExecutionEnd> {
   const { store, workflow, held } = options;
   const journal = new RunJournal(options);
-  const leave = async (how: Leave) => await store.leave(held, how, journal.output.take());
+  const leave = async (how: Leave) => {
+    // A blocked run may have published less than before: its replay stopped in between.
+    if (how.kind === "blocked") return await store.leave(held, how);
+    await journal.output.storeLabels();
+    return await store.leave(held, how, journal.output.take());
+  };
   try {
     const unfit = findMisfit(workflow, held);
     if (unfit !== undefined) return await block(journal, leave, unfit);

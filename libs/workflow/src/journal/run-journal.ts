@@ -82,7 +82,11 @@ export class RunJournal {
     const { held } = options;
     this.held = held;
     const store = options.store;
-    this.output = new RunOutput({ held, store: (output) => store.publish(held, output) });
+    this.output = new RunOutput({
+      held,
+      store: (output) => store.publish(held, output),
+      storeLabels: (labels) => store.relabel(held, labels),
+    });
     this.clusters = options.clusters;
     this.stopped = options.stopped;
     this.random = options.random;
@@ -172,6 +176,8 @@ export class RunJournal {
     this.#reportsLoss = false;
     const bytes = bytesOf(step, record);
     const fresh = this.#takeWarnings(bytes);
+    const labelled = this.output.storeLabels();
+    if (labelled !== undefined) await labelled;
     const output = this.output.take();
     const options = {
       ...how,

@@ -11,6 +11,7 @@ function open(published?: RunView["published"]) {
   const run = (published === undefined ? {} : { published }) as RunView;
   const output = new RunOutput({
     held: { run },
+    storeLabels: async (labels) => void alone.push(JSON.stringify(labels)),
     store: async ({ published: text }) => {
       if (fails) throw new Error("no connection");
       alone.push(text);

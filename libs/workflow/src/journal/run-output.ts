@@ -1,5 +1,6 @@
-import { KonvergeError } from "@konverge/core";
+import { KonvergeError, type RunLabels } from "@konverge/core";
 import { assertJson } from "../define/json-value.ts";
+import { RunLabelling } from "./run-labelling.ts";
 import type { Held, RunOutputText } from "../store/run-journal-store.ts";
 
 const MAX_NAME = 100;
@@ -13,17 +14,19 @@ export interface RunOutputOptions {
   readonly held: Pick<Held, "run">;
   /** Stores output without a record. */
   readonly store: (output: RunOutputText) => Promise<void>;
+  readonly storeLabels: (labels: RunLabels) => Promise<void>;
 }
 
 /**
- * What an execution shows beside its records: the published values. They are stored with the next record, or when the
- * execution leaves the run.
+ * What an execution shows beside its records: the published values and the labels. They are stored with the next record, or
+ * when the execution leaves the run; labels by a call of their own, because they change indexes.
  *
  * A replay publishes the earlier values again. They are compared only when something is stored, so a replay that ends at the
  * last record stores nothing.
  */
 export class RunOutput {
   readonly #store: RunOutputOptions["store"];
+  readonly #labelling: RunLabelling;
   readonly #published: Map<string, unknown>;
   /** As it is in the store; undefined if that is unknown. */
   #stored: string | undefined;
@@ -31,8 +34,9 @@ export class RunOutput {
   #isClosed = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ held, store }: RunOutputOptions) {
-    const { published = {} } = held.run;
+  constructor({ held, store, storeLabels }: RunOutputOptions) {
+    const { published = {}, labels } = held.run;
+    this.#labelling = new RunLabelling(labels, storeLabels);
     this.#store = store;
     this.#published = new Map(Object.entries(published));
     this.#stored = textOf(this.#published);
@@ -61,8 +65,18 @@ export class RunOutput {
     this.#published.clear();
     for (const [each, last] of published) this.#published.set(each, last);
     this.#isChanged = true;
-    if (!this.#isClosed)
-      this.#timer ??= setTimeout(() => void this.#storeAlone(), STORE_ALONE_MS).unref();
+    this.#storeSoon();
+  }
+
+  /** Sets a label; undefined removes it. @throws KonvergeError `invalid_workflow` */
+  label(name: string, value: string | undefined): void {
+    this.#labelling.set(name, value);
+    this.#storeSoon();
+  }
+
+  /** Stores the labels that the store does not have yet. Returns undefined if there are none. */
+  storeLabels(): Promise<void> | undefined {
+    return this.#labelling.isChanged ? this.#labelling.store() : undefined;
   }
 
   /** Returns what the store does not have yet, which the caller stores; undefined if it has everything. */
@@ -81,12 +95,17 @@ export class RunOutput {
     clearTimeout(this.#timer);
   }
 
+  #storeSoon(): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setTimeout(() => void this.#storeAlone(), STORE_ALONE_MS).unref();
+  }
+
   async #storeAlone(): Promise<void> {
     this.#timer = undefined;
     const output = this.take();
-    if (output === undefined) return;
     try {
-      await this.#store(output);
+      await this.storeLabels();
+      if (output !== undefined) await this.#store(output);
     } catch {
       // The next record stores it, or fails for the same reason.
       this.#stored = undefined;

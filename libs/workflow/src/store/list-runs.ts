@@ -54,10 +54,18 @@ export async function listRuns(
 }
 
 /** Returns true if a run fits the filter. */
-export function fits(run: RunSummary, { status, key, by, text }: RunFilter): boolean {
-  const holds = (wanted: string | undefined, is: string | undefined) =>
-    wanted === undefined || wanted === is;
-  if (!holds(status, run.status) || !holds(key, run.key) || !holds(by, run.by)) return false;
+export function fits(run: RunSummary, filter: RunFilter): boolean {
+  const { text, labels = {}, sinceMs = -Infinity, untilMs = Infinity } = filter;
+  const exact = [
+    [filter.status, run.status],
+    [filter.key, run.key],
+    [filter.by, run.by],
+    [filter.version, run.version],
+    [filter.error, run.error?.code],
+    ...Object.entries(labels).map(([name, value]) => [value, run.labels?.[name]]),
+  ];
+  if (exact.some(([wanted, is]) => wanted !== undefined && wanted !== is)) return false;
+  if (run.createdAtMs < sinceMs || run.createdAtMs >= untilMs) return false;
   if (text === undefined) return true;
   const part = text.toLowerCase();
   return [run.id, run.key, run.by].some((each) => each?.toLowerCase().includes(part) === true);

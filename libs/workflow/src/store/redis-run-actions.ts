@@ -131,6 +131,7 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
       generation: created.origin?.generation ?? "",
       object: created.origin?.object ?? "",
       notify: created.notify ?? "",
+      labels: textOf(created.labels),
     },
   });
   switch (answer.kind) {

@@ -31,6 +31,7 @@ import { noteScript } from "./scripts/note.ts";
 import { publishScript } from "./scripts/publish.ts";
 import { readSignalsScript } from "./scripts/read-signals.ts";
 import { refuseSignalsScript } from "./scripts/refuse-signals.ts";
+import { relabelScript } from "./scripts/relabel.ts";
 import { watchScript } from "./scripts/watch.ts";
 import { READ_AT_ONCE } from "./signal-limits.ts";
 import { memberOf } from "./wait-names.ts";
@@ -62,6 +63,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     keepInput: (held, input) => keepInput(runs, held, input),
     commit: (held, step, record, options) => commit(runs, held, step, record, options),
     publish: (held, output) => publish(runs, held, output),
+    relabel: (held, labels) => relabel(runs, held, labels),
     note: (held, step, progress) => note(runs, held, step, progress),
     readSignals: (ref, name) => readSignals(runs, ref, name),
     refuse: (held, name, refused) => refuse(runs, held, name, refused),
@@ -185,6 +187,16 @@ const publish: Call<"publish"> = async (runs, held, { published }) => {
   const kind = await runs.evaluate(publishScript, {
     keys: { run: runs.namesOf(workflow).run(id) },
     args: { epoch, published },
+  });
+  if (kind === "fenced") throw fenced(held);
+};
+
+const relabel: Call<"relabel"> = async (runs, held, labels) => {
+  const { workflow, id, epoch } = held;
+  const { statuses, ...names } = runs.namesOf(workflow);
+  const kind = await runs.evaluate(relabelScript, {
+    keys: { run: names.run(id) },
+    args: { epoch, id, labels: JSON.stringify(labels), statuses },
   });
   if (kind === "fenced") throw fenced(held);
 };

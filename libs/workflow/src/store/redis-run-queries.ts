@@ -3,7 +3,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { compareIds, fits } from "./list-runs.ts";
 import type { RedisRuns } from "./redis-runs.ts";
 import { overviewOf, readRun, readSteps, readSummary } from "./run-fields.ts";
-import type { KeptEnd, RunCounts, RunPlace, RunQueries } from "./run-queries.ts";
+import type { KeptEnd, RunCounts, RunFilter, RunPlace, RunQueries } from "./run-queries.ts";
 import {
   RUN_STATUSES,
   withoutPayload,
@@ -107,11 +107,9 @@ async function listRuns(
   { limit, from, filter }: Parameters<RunQueries["list"]>[1],
 ): ReturnType<RunQueries["list"]> {
   const names = runs.namesOf(workflow);
-  const { status, key, by, text } = filter;
-  const index = status === undefined ? names.index : `${names.statuses}${status}`;
-  const isSearch = key !== undefined || by !== undefined || text !== undefined;
+  const { index, isExact } = await indexFor(runs, workflow, filter);
   // One more than requested shows whether there are more.
-  const atOnce = isSearch ? READ_AT_ONCE : limit + 1;
+  const atOnce = isExact ? limit + 1 : READ_AT_ONCE;
   const summary = (id: string) =>
     readSummary({ workflow, id }, (fields) =>
       runs.call((redis) => redis.hmget(names.run(id), ...fields)),
@@ -119,7 +117,7 @@ async function listRuns(
   const found: RunSummary[] = [];
   let place = from;
   for (let read = 0; read < MOST_READ; read += atOnce) {
-    const places = await placesIn(runs, index, place, atOnce);
+    const places = await placesIn(runs, index, { from: place, filter, count: atOnce });
     const summaries = await Promise.all(places.map(({ id }) => summary(id)));
     for (const [at, run] of summaries.entries()) {
       place = places[at];
@@ -134,20 +132,52 @@ async function listRuns(
   return { runs: found, ...defined({ next: place }) };
 }
 
+/**
+ * Returns the smallest of the sorted sets that have all matching runs, at the cost of one count per set. `isExact`: it has no
+ * other runs.
+ */
+async function indexFor(
+  runs: RedisRuns,
+  workflow: string,
+  { status, labels = {}, sinceMs = -Infinity, untilMs, ...others }: RunFilter,
+): Promise<{ readonly index: string; readonly isExact: boolean }> {
+  const { index, statuses } = runs.namesOf(workflow);
+  const isExact = Object.values(others).every((wanted) => wanted === undefined);
+  const sets = [
+    ...(status === undefined ? [] : [`${statuses}${status}`]),
+    ...Object.entries(labels).map(([name, value]) => `${statuses}label/${name}=${value}`),
+  ];
+  const [first = index, ...more] = sets;
+  if (more.length === 0) return { index: first, isExact };
+  const until = untilMs === undefined ? "+inf" : `(${untilMs}`;
+  const sized = await Promise.all(
+    sets.map(async (set) => ({
+      set,
+      size: await runs.call((redis) => redis.zcount(set, sinceMs, until)),
+    })),
+  );
+  const [smallest] = sized.toSorted((a, b) => a.size - b.size);
+  return { index: smallest?.set ?? first, isExact: false };
+}
+
 /** Reads at most `count` places after `from` in the sorted set `index`, newest first. */
 async function placesIn(
   { call }: RedisRuns,
   index: string,
-  from: RunPlace | undefined,
-  count: number,
+  {
+    from,
+    filter: { sinceMs = -Infinity, untilMs = Infinity },
+    count,
+  }: { readonly from: RunPlace | undefined; readonly filter: RunFilter; readonly count: number },
 ): Promise<readonly Place[]> {
-  const { createdAtMs = "+inf", id } = from ?? {};
-  const older = from === undefined ? "+inf" : `(${createdAtMs}`;
+  const { createdAtMs = Infinity, id } = from ?? {};
+  const beforeMs = Math.min(createdAtMs, untilMs);
+  const older = beforeMs === Infinity ? "+inf" : `(${beforeMs}`;
   const [same, next] = await Promise.all([
     id === undefined
       ? []
       : call((redis) => redis.zrevrangebyscore(index, createdAtMs, createdAtMs, "WITHSCORES")),
-    call((redis) => redis.zrevrangebyscore(index, older, "-inf", "WITHSCORES", "LIMIT", 0, count)),
+    call((redis) => redis.zrevrangebyscore(index, older, sinceMs, "WITHSCORES", "LIMIT", 0, count)),
   ]);
   const ties = parsePlaces(same).filter((place) => compareIds(place.id, id ?? "") < 0);
   return [...ties, ...parsePlaces(next)].slice(0, count);

@@ -1,3 +1,4 @@
+import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { Followers } from "./run-journal-store.ts";
 import type {
@@ -21,6 +22,7 @@ export interface NewRun extends RunRef {
   readonly version: number;
   readonly input: unknown;
   readonly key?: string;
+  readonly labels?: RunLabels;
   readonly onExisting?: OnExisting;
   /** With `queue`: most runs that may wait for the active run. Default 1,000. */
   readonly maxQueued?: number;

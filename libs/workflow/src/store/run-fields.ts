@@ -1,4 +1,4 @@
-import { defined } from "@konverge/core";
+import { defined, type RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { EndedRun } from "./run-actions.ts";
 import {
@@ -43,6 +43,7 @@ const SUMMARY_FIELDS = [
   "waitingUntil",
   "waits",
   "warnings",
+  "labels",
 ] as const;
 
 /** Reads a run without its input and result, which may be large. Returns undefined if the run has expired. */
@@ -81,6 +82,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const endedAtMs = time(fields["endedAt"]);
   const waitingUntilMs = time(fields["waitingUntil"]);
   const status = fields["status"] as RunStatus;
+  const labels = labelsIn(fields);
   const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
   // Redis keeps them for the next execution, which takes the begin of its waits from them.
   const waits = status === "waiting" ? waitsOf(fields) : undefined;
@@ -92,7 +94,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...defined({ error }),
     ...(fields["reason"] ? { blockedReason: fields["reason"] } : {}),
     ...(fields["key"] ? { key: fields["key"] } : {}),
-    ...defined({ parent }),
+    ...defined({ labels, parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
     ...defined({ cancel, terminated, retry }),
     createdAtMs: Number(fields["createdAt"]),
@@ -193,6 +195,12 @@ function pairs(flat: readonly string[]): Record<string, string> {
     fields[flat[index] ?? ""] = flat[index + 1] ?? "";
   }
   return fields;
+}
+
+/** A run whose labels were removed has none. */
+function labelsIn(fields: Fields): RunLabels | undefined {
+  const labels = json(fields["labels"]) as RunLabels | undefined;
+  return labels === undefined || Object.keys(labels).length === 0 ? undefined : labels;
 }
 
 function waitsOf(fields: Fields): readonly RunWait[] | undefined {

@@ -1,3 +1,4 @@
+import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { CodeVersion } from "./code-version.ts";
 import type {
@@ -166,6 +167,8 @@ export interface RunJournalStore {
   ): Promise<StepRecord>;
   /** Stores output without a record. */
   publish(held: Held, output: RunOutputText): Promise<void>;
+  /** Replaces the labels of the run. */
+  relabel(held: Held, labels: RunLabels): Promise<void>;
   note(held: Held, step: string, progress: ProgressNote): Promise<StepProgress>;
   /** Returns the oldest unconsumed signals of a name, at most 100. */
   readSignals(ref: RunRef, name: string): Promise<readonly BufferedSignal[]>;

@@ -23,7 +23,7 @@ export interface RunNames {
   readonly wakes: string;
   readonly index: string;
   readonly ended: string;
-  /** Prefix of the sets by status, sorted by creation. */
+  /** Prefix of the sets by status (`done`) and by label (`label/region=eu`), sorted by creation, and of the hash `labels`. */
   readonly statuses: string;
   /** Set of ids with a requested cancellation that was not thrown yet. */
   readonly cancelling: string;

@@ -1,3 +1,4 @@
+import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type {
   RefusedSignals,
@@ -18,6 +19,16 @@ export interface RunFilter {
   readonly key?: string;
   /** Author of the start. */
   readonly by?: string;
+  /** The run has each of these labels. */
+  readonly labels?: RunLabels;
+  /** Earliest time of the start, epoch ms. */
+  readonly sinceMs?: number;
+  /** The run was started before this time, epoch ms. */
+  readonly untilMs?: number;
+  /** Version of the code that started it. */
+  readonly version?: number;
+  /** Code of its error. */
+  readonly error?: string;
   /** Part of the id, the key or the author, case-insensitive. */
   readonly text?: string;
 }

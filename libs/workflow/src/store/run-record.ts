@@ -1,4 +1,4 @@
-import { defined, type RunStatus } from "@konverge/core";
+import { defined, type RunLabels, type RunStatus } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 
 export { RUN_STATUSES, type RunStatus } from "@konverge/core";
@@ -150,6 +150,8 @@ export interface RunSummary extends RunRef {
   /** Why the run is blocked, with a suggested fix. */
   readonly blockedReason?: string;
   readonly key?: string;
+  /** Runs are found by them. */
+  readonly labels?: RunLabels;
   readonly parent?: RunRef;
   /** Author of the start: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
   readonly by?: string;

@@ -101,7 +101,19 @@ function start(
   runs: MemoryRuns,
   { onExisting = "attach", maxQueued = MAX_QUEUED, ...created }: NewRun,
 ): Started {
-  const { workflow, id, version, input, key, parent, by, retry, origin, notify } = created;
+  const {
+    workflow,
+    id,
+    version,
+    input,
+    key,
+    labels = {},
+    parent,
+    by,
+    retry,
+    origin,
+    notify,
+  } = created;
   const known = runs.find(created);
   if (known !== undefined) return { kind: "exists", run: known.view };
   const last = key && origin ? runs.findEnd(workflow, key, id, origin) : undefined;
@@ -133,6 +145,7 @@ function start(
       input: jsonCopy(input),
       createdAtMs: runs.now(),
       ...defined({ key, parent, by, retry }),
+      ...(Object.keys(labels).length === 0 ? {} : { labels }),
     },
     epoch: 0,
     lease: 0,

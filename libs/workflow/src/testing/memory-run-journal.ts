@@ -89,6 +89,12 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
 
     publish: async (held, output) => publish(runs.ownActive(held), output),
 
+    async relabel(held, labels) {
+      const run = runs.ownActive(held);
+      const { labels: _labels, ...view } = run.view;
+      run.view = Object.keys(labels).length === 0 ? view : { ...view, labels };
+    },
+
     async leave(held, how, output) {
       const run = runs.own(held);
       if (!hasEnded(run)) {

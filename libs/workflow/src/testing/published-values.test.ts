@@ -78,3 +78,37 @@ test("rejects a call in the body of a step", async () => {
     message: expect.stringContaining('"progress" is called in the body of step "copy"') as string,
   });
 });
+
+test.each([{ replayEveryStep: false }, { replayEveryStep: true }])(
+  "a function sets and removes labels, with %o",
+  async (options) => {
+    const labelling = defineWorkflow("labelling", { version: 1 }, async (w) => {
+      w.label("phase", "copy");
+      await w.step("copy", () => null);
+      w.label("phase", "wait");
+      w.label("size", "large");
+      await w.signal("go");
+      w.label("phase", undefined);
+      return null;
+    });
+    const t = testWorkflow(labelling, undefined, options);
+    expect(await t.settle()).toMatchObject({ labels: { phase: "wait", size: "large" } });
+    expect((await t.signal("go")).labels).toEqual({ size: "large" });
+    await t.replay();
+  },
+);
+
+test.each([
+  { name: "a b", value: "x", message: 'label name "a b" must have' },
+  { name: "a", value: "x y", message: 'the value of label "a" must have' },
+])("rejects the label $name with value $value", async ({ name, value, message }) => {
+  const wrong = defineWorkflow("wrong", { version: 1 }, async (w) => {
+    try {
+      w.label(name, value);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return "accepted";
+  });
+  expect((await testWorkflow(wrong, undefined).settle()).result).toContain(message);
+});

@@ -327,6 +327,7 @@ function readOnly(store: RunStore): RunStore {
     note: async (_, __, { attempts }) => ({ attempts, untilMs: Infinity }),
     keepInput: async (_, input) => input,
     publish: async () => undefined,
+    relabel: async () => undefined,
     watch: async () => undefined,
     leave: async () => ({}),
   };

@@ -10,7 +10,7 @@ import { authorText } from "./wait-text.tsx";
 
 /** The origin and progress of a run, with its error, warnings and unconsumed signals. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
-  const { key, parent, cancel, terminated, retry } = run;
+  const { key, labels, parent, cancel, terminated, retry } = run;
   return (
     <>
       <dl class="facts">
@@ -22,6 +22,7 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
             </a>
           </Fact>
         )}
+        {labels === undefined ? null : <Labels workflow={run.workflow} labels={labels} />}
         {parent === undefined ? null : (
           <Fact title="Parent" note={parent.split("/")[0]}>
             <a href={runHref(parent)}>{idOf(parent)}</a>
@@ -41,6 +42,28 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
       </dl>
       <RunNotes run={run} />
     </>
+  );
+}
+
+/** Each label leads to the runs that have it. */
+function Labels({
+  workflow,
+  labels,
+}: {
+  readonly workflow: string;
+  readonly labels: NonNullable<RunDetail["labels"]>;
+}) {
+  const texts = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  return (
+    <Fact title="Labels">
+      {texts.map((label) => (
+        <div key={label}>
+          <a href={viewHref("/workflows", { workflow, label })}>
+            <code>{label}</code>
+          </a>
+        </div>
+      ))}
+    </Fact>
   );
 }
 

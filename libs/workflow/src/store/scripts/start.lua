@@ -30,6 +30,10 @@ redis.call('HSET', run, 'status', 'queued', 'version', version, 'input', input, 
   'parent', parent, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'object', object, 'notify', notify, 'after', after,
   'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')
 redis.call('ZADD', index, now, id)
+if labels ~= '' then
+  redis.call('HSET', run, 'labels', labels)
+  relabel(statuses, id, labels, now)
+end
 move(statuses, id, nil, 'queued', now)
 redis.call('ZADD', wakes, now + GRACE_MS, id)
 return { 'created', replaces }

@@ -12,6 +12,7 @@ import { MAX_QUEUED } from "../run-actions.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { lastRunPart } from "./last-run.ts";
 import { linePart } from "./line.ts";
+import { labelsPart } from "./labels.ts";
 import { movePart } from "./move-run.ts";
 import { noteCancelPart } from "./note-cancel.ts";
 
@@ -67,6 +68,8 @@ const signature = {
     object: "text",
     /** Key to request when the run ends, or empty. */
     notify: "text",
+    /** A JSON object, or empty. */
+    labels: "text",
   },
 } as const;
 
@@ -79,7 +82,7 @@ const signature = {
  */
 export const startScript: Script<typeof signature, StartAnswer> = defineScript(signature, {
   lua: readLua(new URL("start.lua", import.meta.url)),
-  include: [clockPart, noteCancelPart, movePart, lastRunPart, linePart],
+  include: [clockPart, noteCancelPart, movePart, lastRunPart, linePart, labelsPart],
   constants: { GRACE_MS, MAX_LINE: MAX_QUEUED + 1 },
   answer: decode,
 });
