@@ -77,7 +77,10 @@ export interface SignalOptions<T> {
 export interface WorkflowContext {
   /** Id of the run. */
   readonly runId: string;
-  /** The version of the code that started the run. */
+  /**
+   * The version of the code that started the run, in every execution. A branch on it changes the steps of new runs only, while
+   * `accepts` lets the new code finish the old ones.
+   */
   readonly version: number;
   /**
    * Runs `body` until it succeeds or its attempts are used up, and records the result once. The body runs at least once; every
@@ -143,6 +146,11 @@ export interface WorkflowOptions<I> {
    */
   readonly stallTimeout?: Duration;
   /**
+   * Blocks a run if the code no longer calls recorded steps in the recorded order, before it does anything new. Default false: the
+   * run continues with a warning.
+   */
+  readonly strict?: boolean;
+  /**
    * Kinds that its steps read, write and wait for. `konverge manifests` grants workers get, list, watch, create, patch and delete
    * on them. Default: none.
    */
@@ -156,6 +164,7 @@ export interface AnyWorkflow {
   readonly accepts: readonly number[];
   readonly input?: Schema<unknown>;
   readonly kinds: readonly ResourceType[];
+  readonly strict: boolean;
   readonly stallTimeoutMs?: number;
   readonly run: (w: WorkflowContext, input: never) => Promise<unknown>;
 }
@@ -176,14 +185,14 @@ export function defineWorkflow<I, R>(
 ): Workflow<I, R> {
   const issues = findIssues(name, options, run);
   if (issues.length > 0) throw invalidConfig(issues, `workflow "${name}" is`);
-  const { version, accepts = [], kinds = [], input, stallTimeout } = options;
+  const { version, accepts = [], kinds = [], strict = false, input, stallTimeout } = options;
   const stallTimeoutMs = stallTimeout === undefined ? undefined : toMs(stallTimeout, "");
-  return { name, version, accepts, kinds, ...defined({ input, stallTimeoutMs }), run };
+  return { name, version, accepts, kinds, strict, ...defined({ input, stallTimeoutMs }), run };
 }
 
 function findIssues(
   name: string,
-  { version, accepts = [], input, kinds = [], stallTimeout }: WorkflowOptions<unknown>,
+  { version, accepts = [], input, kinds = [], strict, stallTimeout }: WorkflowOptions<unknown>,
   run: unknown,
 ): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
@@ -207,6 +216,11 @@ function findIssues(
     Array.isArray(kinds) && kinds.every(isResourceType),
     "/kinds",
     "kinds must be a list of results of defineResource or { group, version, kind, resource, scope }",
+  );
+  check(
+    strict === undefined || typeof strict === "boolean",
+    "/strict",
+    `strict must be true or false (got ${String(strict)})`,
   );
   check(
     stallTimeout === undefined || isStallTimeout(stallTimeout),

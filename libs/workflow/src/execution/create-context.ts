@@ -25,13 +25,15 @@ export interface ContextOptions {
   readonly scope: ExecutionScope;
   readonly journal: RunJournal;
   readonly startChild: ChildStarter;
+  /** Blocks the run if the code does not fit the records; otherwise this is a warning. */
+  readonly isStrict: boolean;
 }
 
 /** Creates the context of one execution. */
 export function createContext(options: ContextOptions): WorkflowContext {
   const { scope, journal, startChild } = options;
   const { held } = journal;
-  const replay = new VerbReplay(scope, journal);
+  const replay = new VerbReplay(scope, journal, options.isStrict);
 
   const step = async (
     name: string,
@@ -48,6 +50,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
 
   const child = async (name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown> =>
     await replay.exclusively(name, async (key) => {
+      journal.assertFits(key, { kind: "child", value: input });
       const start = { workflow, input, start: startChild };
       return valueOf(key, await replay.settle(key, "child", () => awaitChild(journal, key, start)));
     });

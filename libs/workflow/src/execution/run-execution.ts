@@ -107,7 +107,7 @@ async function execute(
   scope: ExecutionScope,
 ): Promise<Outcome> {
   const { store, workflow, held, startChild, stopped } = options;
-  const w = createContext({ scope, journal, startChild });
+  const w = createContext({ scope, journal, startChild, isStrict: workflow.strict });
   let endWatch = (): void => undefined;
   const run = async (): Promise<Outcome> => {
     let input: unknown;

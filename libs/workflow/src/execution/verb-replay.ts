@@ -3,6 +3,7 @@ import { never, type ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { RunWait, StepKind, StepRecord } from "../store/run-record.ts";
 import type { Advance } from "./advance.ts";
+import { changeReason, changeWarning } from "./code-change.ts";
 import { assertOutsideOfBodies } from "./run-body.ts";
 import { errorOf } from "./step-failed-error.ts";
 
@@ -19,8 +20,11 @@ export class VerbReplay {
   readonly #scope: ExecutionScope;
   readonly #counts = new Map<string, number>();
   readonly #open = new Set<string>();
+  readonly #isStrict: boolean;
+  #isCompared = false;
 
-  constructor(scope: ExecutionScope, journal: RunJournal) {
+  constructor(scope: ExecutionScope, journal: RunJournal, isStrict: boolean) {
+    this.#isStrict = isStrict;
     this.journal = journal;
     this.#scope = scope;
   }
@@ -79,6 +83,7 @@ export class VerbReplay {
     if (this.#scope.closed) return await never();
     // The function of a failing run only offers its undos.
     if (!this.#scope.mayWork) return await this.#scope.block();
+    if (!this.#isCompared) await this.#compare();
     this.journal.assertRoom();
     const sinceMs = this.journal.begin(wait.step);
     let advanced: Advance;
@@ -95,6 +100,17 @@ export class VerbReplay {
       { ...wait, sinceMs, ...defined({ untilMs, message, child }) },
       objects,
     );
+  }
+
+  /** Reports once, before the first new work, that the code does not fit the records. */
+  async #compare(): Promise<void> {
+    this.#isCompared = true;
+    const misfit = this.journal.order.misfit();
+    if (misfit === undefined) return;
+    if (this.#isStrict) {
+      await this.#scope.interrupt({ kind: "blocked", reason: changeReason(misfit) });
+    }
+    this.journal.warn(changeWarning(misfit));
   }
 }
 

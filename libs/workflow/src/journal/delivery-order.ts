@@ -1,9 +1,7 @@
-import type { StepKind, StepRecord } from "../store/run-record.ts";
+import type { StepRecord } from "../store/run-record.ts";
 
 /** How long a recorded verb that the function has not called yet is waited for, in ms; an `import` of a module ends in it. */
 const PATIENCE_MS = 50;
-/** Separates the name of a verb from that of a record that no verb returns, such as a dropped signal. */
-const SIDE_MARK = "!";
 
 /** A verb whose record is known, and that has not returned it yet. */
 interface Turn {
@@ -54,7 +52,7 @@ export class DeliveryOrder {
     this.#lastExpectedSeq = recorded.reduce((last, { seq }) => Math.max(last, seq), 0);
     this.#knownSeq = this.#lastExpectedSeq;
     this.#expected = recorded
-      .filter(({ key, kind }) => isOfVerb(key, kind))
+      .filter(({ kind }) => kind !== "undo")
       .toSorted((a, b) => a.seq - b.seq);
   }
 
@@ -172,10 +170,6 @@ export class DeliveryOrder {
       this.#nextExpected += 1;
     }
   }
-}
-
-function isOfVerb(key: string, kind: StepKind): boolean {
-  return kind !== "undo" && !key.includes(SIDE_MARK);
 }
 
 /** Calls after all microtasks, those queued by others included. */

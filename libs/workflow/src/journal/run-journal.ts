@@ -74,6 +74,7 @@ export class RunJournal {
   readonly #watched: Set<string>;
   #bytes: number;
   #warnings: readonly RunWarning[];
+  readonly #given: RunWarning[] = [];
   #stoppedOrCancelled: AbortSignal | undefined;
   #reportsLoss: boolean;
   #cancelThrown: boolean;
@@ -268,12 +269,21 @@ export class RunJournal {
     return { kind: "error", error };
   }
 
+  /** Stores a warning with the next record, and reports it; replaces one with the same code. */
+  warn(warning: RunWarning): void {
+    const { code, message } = warning;
+    if (this.#warnings.some((known) => known.code === code && known.message === message)) return;
+    this.#warnings = this.#warnings.filter((known) => known.code !== code);
+    this.#given.push(warning);
+  }
+
   /** Returns new warnings, and adds them before the commit: that of another branch must not warn again. */
   #takeWarnings(bytes: number): readonly RunWarning[] {
     const size = { steps: this.#steps.size + 1, bytes: this.#bytes + bytes };
-    const fresh = findWarnings(size).filter(
+    const limits = findWarnings(size).filter(
       ({ code }) => !this.#warnings.some((known) => known.code === code),
     );
+    const fresh = [...this.#given.splice(0), ...limits];
     if (fresh.length > 0) this.#warnings = [...this.#warnings, ...fresh];
     return fresh;
   }

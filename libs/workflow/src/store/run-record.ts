@@ -117,10 +117,10 @@ export function awaitedSignals(waits: readonly RunWait[] = []): string[] {
   return [...new Set(names)];
 }
 
-/** A warning that a run is near a limit. */
+/** A warning that a run is near a limit, or that its code has changed. */
 export interface RunWarning {
-  readonly code: "many_steps" | "many_bytes";
-  /** The suggested fix, for users. */
+  readonly code: "many_steps" | "many_bytes" | "code_changed";
+  /** What is wrong, with a suggested fix, for users. */
   readonly message: string;
 }
 
@@ -167,7 +167,7 @@ export interface RunSummary extends RunRef {
   readonly waitingUntilMs?: number;
   /** The waits of a waiting run; at most 20. */
   readonly waits?: readonly RunWait[];
-  /** Each is given once, at half of a limit. */
+  /** Each is given once: at half of a limit, and for each change of the code. */
   readonly warnings?: readonly RunWarning[];
 }
 
