@@ -76,6 +76,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       workflow("all"),
       workflow("any"),
       { from: "libs/workflow/src/schedules", name: "ScheduleOptions" },
+      { from: "libs/core/src", name: "ScheduleOverlap" },
     ],
   },
   "testing.md": {

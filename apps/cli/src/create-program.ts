@@ -17,6 +17,7 @@ import { addObjectCommand } from "./commands/object.ts";
 import { addQueueCommand } from "./commands/queue.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRunCommand } from "./commands/run.ts";
+import { addScheduleCommand } from "./commands/schedule.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
 import { exitCodesHelp } from "./process/exit-codes.ts";
@@ -68,6 +69,7 @@ export function createProgram(): Command {
   addAttemptCommand(program);
   addContentionCommand(program);
   addRunCommand(program);
+  addScheduleCommand(program);
   addQueueCommand(program);
   addDeadLetterCommand(program);
   addGuardCommand(program);

@@ -38,6 +38,7 @@ import { reconcileRoutes } from "./routes/reconcile-routes.ts";
 import { route, type Route } from "./http/route.ts";
 import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
+import { scheduleRoutes } from "./routes/schedule-routes.ts";
 import type { Refusal } from "./http/refusal-log.ts";
 import { Scans } from "./http/scans.ts";
 import { Waits } from "./http/waits.ts";
@@ -171,6 +172,7 @@ function routesOf(
     ...deadLetterRoutes(access),
     ...runRoutes(access),
     ...runActionRoutes(access),
+    ...scheduleRoutes(access),
     ...historyRoutes(access),
     ...guardRoutes({ guards, clusters: () => access.clusters() }),
     ...overviewRoutes({ access, guards, home: cluster }),

@@ -35,7 +35,11 @@ import type {
   RunDetail,
   RunList,
   RunListQuery,
+  BackfillResponse,
+  BackfillSchedule,
+  ScheduleDetail,
   ScheduleList,
+  TriggerSchedule,
   SignalRun,
   StartRunResponse,
   StartRun,
@@ -56,6 +60,7 @@ export type Pause = Defaulted<PauseAction, "cluster">;
 export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
 export type RunQuery = Partial<RunListQuery>;
 export type RunRetry = Defaulted<RetryRun, "fromFailed">;
+export type Backfill = Defaulted<BackfillSchedule, "overlap" | "dryRun">;
 export type Run = RunList["items"][number];
 export type Release = Defaulted<ReleaseAction, "cluster" | "dryRun">;
 
@@ -78,6 +83,10 @@ export type Worker = WorkerList["items"][number];
 /** Default: the cluster of the API process. */
 export interface ClusterQuery {
   readonly cluster?: string | undefined;
+}
+
+export interface ScheduleName extends ClusterQuery {
+  readonly name: string;
 }
 
 export interface ReadOptions {
@@ -154,8 +163,34 @@ export interface Client {
      * completed steps. A blocked run is rechecked.
      */
     retry(id: string, action: RunRetry, options?: WriteOptions): Promise<RunDetail>;
-    /** Lists schedules. */
-    schedules(query?: ClusterQuery, options?: ReadOptions): Promise<ScheduleList>;
+  };
+  /** Schedules of the workers. Cluster: `default` if omitted. */
+  readonly schedules: {
+    list(query?: ClusterQuery, options?: ReadOptions): Promise<ScheduleList>;
+    get(schedule: ScheduleName, options?: ReadOptions): Promise<ScheduleDetail>;
+    /** Starts no runs until the schedule is resumed. The times in between are skipped. */
+    pause(
+      schedule: ScheduleName,
+      action: OperatorAction,
+      options?: WriteOptions,
+    ): Promise<ScheduleDetail>;
+    resume(
+      schedule: ScheduleName,
+      action: OperatorAction,
+      options?: WriteOptions,
+    ): Promise<ScheduleDetail>;
+    /** Starts a run now, also while the schedule is paused. */
+    trigger(
+      schedule: ScheduleName,
+      action: TriggerSchedule,
+      options?: WriteOptions,
+    ): Promise<StartRunResponse>;
+    /** Starts the runs of the past times in a range that have none, one after another. */
+    backfill(
+      schedule: ScheduleName,
+      action: Backfill,
+      options?: WriteOptions,
+    ): Promise<BackfillResponse>;
   };
   readonly attempts: {
     list(query?: AttemptQuery, options?: ReadOptions): Pages<AttemptSummary, AttemptPage>;

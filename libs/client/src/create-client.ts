@@ -1,6 +1,6 @@
 import type { AcceptedReconcile, ReconcileState, RunDetail } from "@konverge/contracts";
 import { ApiCalls, type ClientOptions } from "./api-calls.ts";
-import type { Client, ControllerObject } from "./client.ts";
+import type { Client, ControllerObject, ScheduleName } from "./client.ts";
 import { streamEvents } from "./event-stream.ts";
 
 /** Three heartbeats of the event stream. */
@@ -13,6 +13,7 @@ export function createClient(options: ClientOptions): Client {
     reconciles: reconciles(api),
     objects: objects(api),
     runs: runs(api),
+    schedules: schedules(api),
     attempts: { list: api.pages("/v1/attempts") },
     controllers: {
       list: (query, read) => api.get("/v1/controllers", query, read),
@@ -95,7 +96,19 @@ function runs(api: ApiCalls): Client["runs"] {
     cancel: (id, action, write) => api.post(`${at(id)}/cancel`, action, write),
     terminate: (id, action, write) => api.post(`${at(id)}/terminate`, action, write),
     retry: (id, action, write) => api.post(`${at(id)}/retry`, action, write),
-    schedules: (query, read) => api.get("/v1/schedules", query, read),
+  };
+}
+
+function schedules(api: ApiCalls): Client["schedules"] {
+  const at = ({ cluster = "default", name }: ScheduleName) =>
+    `/v1/schedules/${encode(cluster)}/${encode(name)}`;
+  return {
+    list: (query, read) => api.get("/v1/schedules", query, read),
+    get: (schedule, read) => api.get(at(schedule), undefined, read),
+    pause: (schedule, action, write) => api.post(`${at(schedule)}/pause`, action, write),
+    resume: (schedule, action, write) => api.post(`${at(schedule)}/resume`, action, write),
+    trigger: (schedule, action, write) => api.post(`${at(schedule)}/trigger`, action, write),
+    backfill: (schedule, action, write) => api.post(`${at(schedule)}/backfill`, action, write),
   };
 }
 

@@ -1,5 +1,6 @@
 export type {
   AttemptQuery,
+  Backfill,
   Client,
   ClusterQuery,
   Controller,
@@ -14,6 +15,7 @@ export type {
   Run,
   RunQuery,
   RunRetry,
+  ScheduleName,
   WaitOptions,
   Worker,
   WriteOptions,

@@ -16,6 +16,10 @@ export const AUDIT_ACTIONS = [
   "run.cancel",
   "run.terminate",
   "run.retry",
+  "schedule.pause",
+  "schedule.resume",
+  "schedule.trigger",
+  "schedule.backfill",
   "token.create",
   "token.revoke",
 ] as const;

@@ -38,8 +38,6 @@ export {
   runQuerySchema,
   runSchema,
   runWaitQuerySchema,
-  scheduleListSchema,
-  scheduleQuerySchema,
   signalRunSchema,
   startRunResponseSchema,
   startRunSchema,
@@ -49,11 +47,25 @@ export type {
   RunList,
   RetryRun,
   RunListQuery,
-  ScheduleList,
   SignalRun,
   StartRunResponse,
   StartRun,
 } from "./run-api.ts";
+export {
+  backfillResponseSchema,
+  backfillScheduleSchema,
+  scheduleListSchema,
+  scheduleQuerySchema,
+  scheduleSchema,
+  triggerScheduleSchema,
+} from "./schedule-api.ts";
+export type {
+  BackfillResponse,
+  BackfillSchedule,
+  ScheduleDetail,
+  ScheduleList,
+  TriggerSchedule,
+} from "./schedule-api.ts";
 export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
 export {

@@ -150,6 +150,8 @@ const runFields = {
       reason: z.string().optional(),
     })
     .optional(),
+  /** The time of the schedule for which the run was started. */
+  scheduledAt: z.string().optional(),
   createdAt: z.string(),
   startedAt: z.string().optional(),
   endedAt: z.string().optional(),
@@ -235,29 +237,6 @@ export const runSchema = z.object({
     .optional(),
 });
 
-/** Query of `GET /v1/schedules`. */
-export const scheduleQuerySchema = z.strictObject({ cluster });
-
-/** Response of the same: the schedules that workers have announced. */
-export const scheduleListSchema = z.object({
-  items: z.array(
-    z.object({
-      name: z.string(),
-      workflow: z.string(),
-      cluster: z.string(),
-      /** The schedule: `cron 0 3 * * * UTC` or `every 3600000 ms`. */
-      schedule: z.string(),
-      /** False if no worker has the schedule; it then starts no runs. */
-      active: z.boolean(),
-      seenAt: z.string(),
-      /** Set while the schedule is active. */
-      nextAt: z.string().optional(),
-      /** ID of the last run. */
-      run: z.string().optional(),
-    }),
-  ),
-});
-
 /** Body of `POST /v1/runs/{id}/signal`. */
 export const signalRunSchema = z.strictObject({
   name: shortText,
@@ -279,6 +258,5 @@ export type StartRunResponse = z.infer<typeof startRunResponseSchema>;
 export type RunListQuery = z.output<typeof runQuerySchema>;
 export type RunList = z.infer<typeof runListSchema>;
 export type RunDetail = z.infer<typeof runSchema>;
-export type ScheduleList = z.infer<typeof scheduleListSchema>;
 export type RetryRun = z.output<typeof retryRunSchema>;
 export type SignalRun = z.output<typeof signalRunSchema>;

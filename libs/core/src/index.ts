@@ -89,6 +89,8 @@ export { RUN_STATUSES } from "./run-status.ts";
 export { findLabelIssue, MAX_LABELS } from "./run-labels.ts";
 export type { RunLabels } from "./run-labels.ts";
 export type { RunStatus } from "./run-status.ts";
+export { SCHEDULE_OVERLAPS } from "./schedule-overlap.ts";
+export type { ScheduleOverlap } from "./schedule-overlap.ts";
 export { TRIGGER_KINDS } from "./request-trigger.ts";
 export type { Trigger, TriggerKind } from "./request-trigger.ts";
 export { resourceId } from "./resource-name.ts";

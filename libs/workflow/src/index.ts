@@ -29,7 +29,16 @@ export type {
 } from "./workflows.ts";
 export { defineSchedule } from "./schedules/define-schedule.ts";
 export type { Schedule, ScheduleOptions } from "./schedules/define-schedule.ts";
-export type { ScheduleView } from "./schedules/schedule-book.ts";
+export type { SchedulePause, ScheduleSpec, ScheduleView } from "./schedules/schedule-book.ts";
+export type { ScheduleRule } from "./schedules/schedule-times.ts";
+export type {
+  BackfilledTime,
+  BackfillOptions,
+  ScheduleDetail,
+  Schedules,
+  TriggeredRun,
+  TriggerOptions,
+} from "./schedules/schedules.ts";
 export type { Scheduler } from "./schedules/start-scheduler.ts";
 export type { RetryRunOptions } from "./store/retry-run.ts";
 export type { EndedExecution, RecordedStep, RunObserver } from "./journal/run-observer.ts";

@@ -13,7 +13,9 @@ import { checkRunId, type RunRef } from "./define/run-ref.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
 import { wakeFollowers } from "./execution/wake-followers.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
-import { createScheduleBook, type ScheduleView } from "./schedules/schedule-book.ts";
+import { openSchedules, startDueRun } from "./open-schedules.ts";
+import type { Schedules } from "./schedules/schedules.ts";
+import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { createChildStarter, startRun } from "./start-run.ts";
 import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
@@ -62,6 +64,7 @@ export function openWorkflows(options: WorkflowsOptions): Workflows {
 }
 
 class RedisWorkflows implements Workflows {
+  readonly schedules: Schedules;
   readonly #options: WorkflowsOptions;
   readonly #place: { readonly prefix: string; readonly cluster: string };
   readonly #retentionMs: number;
@@ -96,6 +99,7 @@ class RedisWorkflows implements Workflows {
     });
     this.#waits = createWaitIndex(this.#call, this.#place);
     this.#book = createScheduleBook(this.#call, this.#place);
+    this.schedules = openSchedules(this.#book, this.#starts());
   }
 
   async start<I>(
@@ -259,11 +263,8 @@ class RedisWorkflows implements Workflows {
     const started = startScheduler({
       schedules,
       book: this.#book,
-      start: async ({ name, workflow, input, onExisting }, id) => {
-        const key = `schedule/${name}`;
-        const by = `schedule ${name}`;
-        return (await this.start(workflow, input, { id, key, onExisting, by })).id;
-      },
+      start: async (schedule, id, scheduledAtMs) =>
+        await startDueRun(this.#starts(), schedule, { id, scheduledAtMs }),
       onError: this.#onError,
     });
     const scheduler: Scheduler = {
@@ -276,10 +277,6 @@ class RedisWorkflows implements Workflows {
     return scheduler;
   }
 
-  schedules(): Promise<readonly ScheduleView[]> {
-    return this.#book.list();
-  }
-
   async waitedKinds(): Promise<readonly (WaitedKind & { readonly waits: number })[]> {
     const kinds = await this.#waits.kinds();
     const counted = kinds.map(async (kind) => ({
@@ -287,6 +284,10 @@ class RedisWorkflows implements Workflows {
       waits: await this.#waits.count(kind),
     }));
     return (await Promise.all(counted)).toSorted((one, other) => other.waits - one.waits);
+  }
+
+  #starts() {
+    return { store: this.#store, wake: this.#queues.wake };
   }
 
   async close(): Promise<void> {

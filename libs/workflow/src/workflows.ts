@@ -7,7 +7,7 @@ import type { RunCursor, RunPage } from "./store/list-runs.ts";
 import type { RunFilter } from "./store/run-queries.ts";
 import type { RetryRunOptions } from "./store/retry-run.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
-import type { ScheduleView } from "./schedules/schedule-book.ts";
+import type { Schedules } from "./schedules/schedules.ts";
 import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 import type { WaitedKind } from "./store/wait-names.ts";
@@ -151,8 +151,8 @@ export interface Workflows {
   watch(settings: WaitWatcherSettings): WaitWatcher;
   /** Starts the due runs of these schedules. Any number of processes may do so; each time has one run. */
   schedule(schedules: readonly Schedule[]): Scheduler;
-  /** Returns the schedules that a process has checked within a week. */
-  schedules(): Promise<readonly ScheduleView[]>;
+  /** The schedules that workers have announced. */
+  readonly schedules: Schedules;
   /** Returns the number of waits per kind, most first. */
   waitedKinds(): Promise<readonly (WaitedKind & { readonly waits: number })[]>;
   close(): Promise<void>;

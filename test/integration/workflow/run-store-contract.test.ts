@@ -548,6 +548,7 @@ const start = fc
     maxQueued: maybe(fc.constantFrom(1, 2)),
     parent: maybe(fc.constant(ref("parent"))),
     by: maybe(fc.constant("ann")),
+    scheduledAtMs: maybe(fc.constant(7_000)),
     notify: maybe(fc.constant("pools/default/nodepools.x/_/web")),
     origin: maybe(origin),
   })

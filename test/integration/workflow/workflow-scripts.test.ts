@@ -75,6 +75,7 @@ const start = (
       statuses: names.statuses,
       by,
       retry: "",
+      scheduledAt: "",
       uid,
       generation,
       object,

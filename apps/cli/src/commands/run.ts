@@ -3,7 +3,7 @@ import { parseLabels } from "@konverge/contracts";
 import { defined, ensureError, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { print, printNote } from "../text/output.ts";
-import { runRows, scheduleRows } from "../text/run-text.ts";
+import { runRows } from "../text/run-text.ts";
 import {
   groupHelp,
   runWithClient,
@@ -64,7 +64,6 @@ export function addRunCommand(program: Command): void {
   addStart(group);
   addGet(group);
   addList(group);
-  addSchedules(group);
   addSignal(group);
   addRunControlCommands(group);
   addRunRetryCommand(group);
@@ -166,23 +165,6 @@ function addList(group: Command): void {
       },
       RUN_OPTIONS,
     ),
-  );
-}
-
-function addSchedules(group: Command): void {
-  withClient(
-    group.command("schedules").description("List schedules with their next time and last run"),
-  ).action((flags: ClientFlags) =>
-    runWithClient(flags, async ({ client, cluster }) => {
-      const list = await client.runs.schedules({ cluster });
-      print(flags.output, {
-        document: list,
-        items: list.items,
-        names: list.items.map(({ name }) => name),
-        table: () => scheduleRows(list.items),
-        empty: "no schedules found; configure them with defineConfig({ schedules: [...] })",
-      });
-    }),
   );
 }
 

@@ -1,5 +1,5 @@
 import type { Run } from "@konverge/client";
-import type { RunDetail, ScheduleList } from "@konverge/contracts";
+import type { RunDetail } from "@konverge/contracts";
 import { age } from "./age.ts";
 import { columns, fields, type Cell } from "./columns.ts";
 import { plain } from "./plain-text.ts";
@@ -23,20 +23,6 @@ export function runRows(runs: readonly Run[]): string {
   ]);
 }
 
-/** Formats schedules, a line each, by name. */
-export function scheduleRows(schedules: ScheduleList["items"]): string {
-  return columns([
-    ["SCHEDULE", "WORKFLOW", "SCHEDULED", "NEXT", "LAST RUN"],
-    ...schedules.map(({ name, workflow, schedule, nextAt, seenAt, run }): Cell[] => [
-      name,
-      workflow,
-      schedule,
-      nextAt === undefined ? `no worker for ${age(seenAt)}` : `${nextAt} (${age(nextAt)})`,
-      run ?? NONE,
-    ]),
-  ]);
-}
-
 /** Formats one run with its steps. */
 export function runDetails(run: RunDetail): string {
   const { id, status, version, key, parent, by, retry, cancel, input, result, steps } = run;
@@ -46,6 +32,7 @@ export function runDetails(run: RunDetail): string {
     ["version", String(version)],
     ["created", `${run.createdAt} (${age(run.createdAt)})`],
   ];
+  if (run.scheduledAt !== undefined) rows.push(["scheduled", run.scheduledAt]);
   const note = noteOf(run);
   if (note !== "") rows.push(["why", note]);
   for (const { message } of run.warnings ?? []) rows.push(["warning", message]);

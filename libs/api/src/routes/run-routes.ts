@@ -3,8 +3,6 @@ import {
   runQuerySchema,
   runSchema,
   runWaitQuerySchema,
-  scheduleListSchema,
-  scheduleQuerySchema,
   startRunResponseSchema,
   startRunSchema,
   type StartRun,
@@ -12,19 +10,18 @@ import {
 } from "@konverge/contracts";
 import { defined } from "@konverge/core";
 import { formatRunId } from "@konverge/workflow";
-import { covers, demand, demandSome } from "../access/caller.ts";
+import { demand } from "../access/caller.ts";
 import { route, type Route, type RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { findRun, fitting, listRuns, placeIn, readRun, unknownWorkflow } from "../runs/find-run.ts";
-import { scheduleItem } from "../runs/run-view.ts";
 import { startOnce } from "../runs/start-once.ts";
 import { waitForRun } from "../runs/wait-for-run.ts";
 
 /** An input of 64 KiB and its envelope. */
 const MAX_BODY_KIB = 72;
 
-/** Runs of workflows and schedules. */
+/** Runs of workflows. */
 export function runRoutes(access: QueueAccess): Route[] {
   return [
     route({
@@ -52,25 +49,6 @@ export function runRoutes(access: QueueAccess): Route[] {
       answer: runListSchema,
       problems: ["not_found"],
       handle: ({ query, caller }) => listRuns(access, caller, query),
-    }),
-    route({
-      id: "listSchedules",
-      method: "get",
-      path: "/v1/schedules",
-      summary: "List schedules with their next time and last run",
-      role: "viewer",
-      query: scheduleQuerySchema,
-      answer: scheduleListSchema,
-      problems: ["not_found"],
-      async handle({ query: { cluster }, caller }) {
-        demandSome(caller, { cluster });
-        const { workflows } = await access.runs(cluster);
-        const schedules = await workflows.schedules();
-        const visible = schedules.filter(({ workflow }) =>
-          covers(caller.scope, placeIn(cluster, workflow)),
-        );
-        return { items: visible.map((schedule) => scheduleItem(schedule, cluster)) };
-      },
     }),
     route({
       id: "getRun",

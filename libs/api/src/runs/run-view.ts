@@ -1,5 +1,5 @@
 import { defined } from "@konverge/core";
-import type { RunDetail, RunList, ScheduleList } from "@konverge/contracts";
+import type { RunDetail, RunList } from "@konverge/contracts";
 import {
   formatRunId,
   type RefusedSignals,
@@ -7,7 +7,6 @@ import {
   type RunCursor,
   type RunSummary,
   type RunView,
-  type ScheduleView,
   type StepRecord,
   type UnconsumedSignal,
 } from "@konverge/workflow";
@@ -15,7 +14,8 @@ import {
 /** Returns a run in the form of the API: IDs with workflow and cluster, times in ISO 8601. */
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
-  const { terminated, createdAtMs, startedAtMs, endedAtMs, warnings, waits, labels } = run;
+  const { terminated, scheduledAtMs, createdAtMs, startedAtMs, endedAtMs } = run;
+  const { warnings, waits, labels } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
@@ -36,6 +36,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
               : { originalRun: formatRunId({ workflow, id: retry.originalRun }, cluster) }),
           },
         }),
+    ...(scheduledAtMs === undefined ? {} : { scheduledAt: iso(scheduledAtMs) }),
     createdAt: iso(createdAtMs),
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
@@ -115,22 +116,6 @@ export function runDetail(
             last: refusedSignals.last.map(({ atMs, ...signal }) => ({ ...signal, at: iso(atMs) })),
           },
         }),
-  };
-}
-
-export function scheduleItem(
-  { name, workflow, times: schedule, isLive, seenMs, nextMs, run }: ScheduleView,
-  cluster: string,
-): ScheduleList["items"][number] {
-  return {
-    name,
-    workflow,
-    cluster,
-    schedule,
-    active: isLive,
-    seenAt: iso(seenMs),
-    ...(isLive ? { nextAt: iso(nextMs) } : {}),
-    ...(run === undefined ? {} : { run: formatRunId({ workflow, id: run }, cluster) }),
   };
 }
 

@@ -82,6 +82,8 @@ export interface WorkflowContext {
    * `accepts` lets the new code finish the old ones.
    */
   readonly version: number;
+  /** The time of the schedule for which the run was started, epoch ms; undefined for other runs. */
+  readonly scheduledAtMs: number | undefined;
   /**
    * Runs `body` until it succeeds or its attempts are used up, and records the result once. The body runs at least once; every
    * later execution receives the recorded result.

@@ -58,6 +58,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
   return {
     runId: held.id,
     version: held.run.version,
+    scheduledAtMs: held.run.scheduledAtMs,
     step: step as unknown as WorkflowContext["step"],
     sleep: (name, duration) => sleep(replay, name, duration) as Durable<void>,
     signal: ((name, signalOptions) =>

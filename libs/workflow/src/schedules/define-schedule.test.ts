@@ -16,7 +16,9 @@ test("reports all issues together", () => {
       cron: "61 * * * *",
       workflow: backup,
       input: { name: 7 as unknown as string },
-      onExisting: "reject" as "attach",
+      overlap: "attach" as "skip",
+      catchUp: "1s",
+      jitter: "soon" as "1s",
     });
   try {
     define();
@@ -28,7 +30,9 @@ test("reports all issues together", () => {
       "/name",
       "/cron",
       "/input",
-      "/onExisting",
+      "/overlap",
+      "/catchUp",
+      "/jitter",
     ]);
   }
 });

@@ -1,9 +1,21 @@
-import { ensureError, invalidConfig, toMs, type Duration, type ErrorIssue } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  invalidConfig,
+  SCHEDULE_OVERLAPS,
+  toMs,
+  type Duration,
+  type ErrorIssue,
+  type ScheduleOverlap,
+} from "@konverge/core";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
 import { assertJson } from "../define/json-value.ts";
 import { findWorkflowNameIssue } from "../define/run-ref.ts";
 import { schemaRefusal } from "../define/schema-refusal.ts";
 import { cronTimes, everyTimes, type ScheduleTimes } from "./schedule-times.ts";
+
+/** Longer than two rounds of a scheduler, so that a late one misses nothing. */
+const MIN_CATCH_UP_MS = 60_000;
 
 /** The options of {@link defineSchedule}. */
 export interface ScheduleOptions<I> {
@@ -17,8 +29,18 @@ export interface ScheduleOptions<I> {
   readonly workflow: Workflow<I>;
   /** The input of each run. */
   readonly input: NoInfer<I>;
-  /** If an earlier run is still active: skip this time (`attach`, default), or cancel that run and start after it has ended. */
-  readonly onExisting?: "attach" | "supersede";
+  /** What happens to a time at which an earlier run is still active. Default `skip`. */
+  readonly overlap?: ScheduleOverlap;
+  /**
+   * Starts a run for each time of this duration that was missed, oldest first, such as while no worker ran. Default: one run,
+   * for the last missed time, whatever its age. At least 1 min.
+   */
+  readonly catchUp?: Duration;
+  /**
+   * Delays each start by up to this duration, and never past the next time, so that schedules with the same times spread their
+   * load. The delay of a time is the same in all workers. Default 0.
+   */
+  readonly jitter?: Duration;
 }
 
 /** Starts runs of a workflow at given times. */
@@ -27,7 +49,9 @@ export interface Schedule {
   readonly times: ScheduleTimes;
   readonly workflow: AnyWorkflow;
   readonly input: unknown;
-  readonly onExisting: "attach" | "supersede";
+  readonly overlap: ScheduleOverlap;
+  readonly catchUpMs?: number;
+  readonly jitterMs?: number;
 }
 
 /** @throws KonvergeError `invalid_config` with all issues */
@@ -35,18 +59,38 @@ export function defineSchedule<I>(name: string, options: ScheduleOptions<I>): Sc
   const issues: ErrorIssue[] = [];
   const nameIssue = findWorkflowNameIssue(name);
   if (nameIssue !== undefined) issues.push({ pointer: "/name", detail: nameIssue });
-  const times = timesOf(options, issues);
-  const { workflow, input, onExisting = "attach" } = options;
+  const times = readTimes(options, issues);
+  const { workflow, input, overlap = "skip" } = options;
   findInputIssues(workflow, input, issues);
-  if (onExisting !== "attach" && onExisting !== "supersede") {
-    issues.push({ pointer: "/onExisting", detail: "onExisting must be attach or supersede" });
+  if (!SCHEDULE_OVERLAPS.includes(overlap)) {
+    const detail = `overlap must be one of ${SCHEDULE_OVERLAPS.join(", ")}`;
+    issues.push({ pointer: "/overlap", detail });
   }
+  const catchUpMs = durationOf("catchUp", options.catchUp, issues);
+  if (catchUpMs !== undefined && catchUpMs < MIN_CATCH_UP_MS) {
+    issues.push({ pointer: "/catchUp", detail: "catchUp must be at least 1m" });
+  }
+  const jitterMs = durationOf("jitter", options.jitter, issues);
   if (times === undefined || issues.length > 0)
     throw invalidConfig(issues, `schedule "${name}" is`);
-  return { name, times, workflow, input, onExisting };
+  return { name, times, workflow, input, overlap, ...defined({ catchUpMs, jitterMs }) };
 }
 
-function timesOf(
+function durationOf(
+  field: string,
+  duration: Duration | undefined,
+  issues: ErrorIssue[],
+): number | undefined {
+  if (duration === undefined) return undefined;
+  try {
+    return toMs(duration, field);
+  } catch (error) {
+    issues.push({ pointer: `/${field}`, detail: ensureError(error).message });
+    return undefined;
+  }
+}
+
+function readTimes(
   { cron, every, timeZone }: Pick<ScheduleOptions<unknown>, "cron" | "every" | "timeZone">,
   issues: ErrorIssue[],
 ): ScheduleTimes | undefined {

@@ -1,8 +1,14 @@
 import { CronExpressionParser } from "cron-parser";
 import { zoneClock } from "./zone-clock.ts";
 
+/** A cron expression in a time zone, or an interval. */
+export type ScheduleRule =
+  | { readonly cron: string; readonly timeZone: string }
+  | { readonly everyMs: number };
+
 /** The times at which a schedule is due, in epoch ms. */
 export interface ScheduleTimes {
+  readonly rule: ScheduleRule;
   /** For users; unique for the times. */
   readonly text: string;
   /** Returns the last time up to the given one. */
@@ -13,10 +19,16 @@ export interface ScheduleTimes {
 
 const MIN_EVERY_MS = 1_000;
 
+/** @throws as `cronTimes` and `everyTimes` */
+export function timesOf(rule: ScheduleRule): ScheduleTimes {
+  return "cron" in rule ? cronTimes(rule.cron, rule.timeZone) : everyTimes(rule.everyMs);
+}
+
 /** @throws RangeError */
 export function everyTimes(everyMs: number): ScheduleTimes {
   if (!(everyMs >= MIN_EVERY_MS)) throw new RangeError("must be at least 1s");
   return {
+    rule: { everyMs },
     text: `every ${everyMs} ms`,
     last: (atMs) => Math.floor(atMs / everyMs) * everyMs,
     next: (atMs) => Math.floor(atMs / everyMs) * everyMs + everyMs,
@@ -75,5 +87,5 @@ export function cronTimes(cron: string, timeZone: string): ScheduleTimes {
     }
     return last(shiftMs - 1);
   };
-  return { text: `cron ${cron} ${timeZone}`, last, next };
+  return { rule: { cron, timeZone }, text: `cron ${cron} ${timeZone}`, last, next };
 }

@@ -1,12 +1,17 @@
 import { ensureError, sleepMs } from "@konverge/core";
 import type { Schedule } from "./define-schedule.ts";
+import { dueTimes } from "./due-times.ts";
 import type { ScheduleBook } from "./schedule-book.ts";
 
 export interface SchedulerOptions {
   readonly schedules: readonly Schedule[];
   readonly book: ScheduleBook;
-  /** Starts a run with that id if it does not exist. Returns the id of the run for this time. */
-  readonly start: (schedule: Schedule, id: string) => Promise<string>;
+  /** Starts the run for a time, if its id is unknown. Returns the id of the run that covers the time, if there is one. */
+  readonly start: (
+    schedule: Schedule,
+    id: string,
+    scheduledAtMs: number,
+  ) => Promise<string | undefined>;
   readonly onError: (error: Error) => void;
 }
 
@@ -47,8 +52,8 @@ export function startScheduler({ schedules, book, start, onError }: SchedulerOpt
 }
 
 /**
- * Starts the run of each schedule's last time, unless that is handled. Earlier times are skipped: after an outage there is one
- * run, not one per time. Returns when the next one is due.
+ * Starts the runs of each schedule's times that are due and not handled: the last one, or with `catchUp` all of that duration.
+ * Returns when the next one is due.
  */
 export async function startDue(
   options: SchedulerOptions & { readonly nowMs: number },
@@ -56,24 +61,32 @@ export async function startDue(
   const { schedules, nowMs, onError } = options;
   let nextMs = Infinity;
   for (const schedule of schedules) {
-    nextMs = Math.min(nextMs, schedule.times.next(nowMs));
-    // A failing schedule does not delay the others; it is retried in the next round.
-    await startLast(schedule, options).catch((error: unknown) => onError(ensureError(error)));
+    try {
+      nextMs = Math.min(nextMs, await startDueOf(schedule, options));
+    } catch (error) {
+      // A failing schedule does not delay the others.
+      onError(ensureError(error));
+      nextMs = Math.min(nextMs, nowMs + AFTER_ERROR_MS);
+    }
   }
   return nextMs;
 }
 
-async function startLast(
+async function startDueOf(
   schedule: Schedule,
   { book, start, nowMs }: SchedulerOptions & { readonly nowMs: number },
-): Promise<void> {
-  const doneMs = await book.look(schedule, nowMs);
-  const dueMs = schedule.times.last(nowMs);
-  if (dueMs <= doneMs) return;
-  // Marked after the start: if this process dies in between, another one finds the run by its id.
-  await book.pass(schedule, dueMs, await start(schedule, runIdOf(schedule, dueMs)));
+): Promise<number> {
+  const { doneMs, isPaused } = await book.look(schedule, nowMs);
+  if (isPaused) return Infinity;
+  const { due, nextMs } = dueTimes(schedule, { doneMs, nowMs });
+  for (const dueMs of due) {
+    // Marked after the start: if this process dies in between, another one finds the run by its id.
+    await book.pass(schedule, dueMs, await start(schedule, runIdAt(schedule.name, dueMs), dueMs));
+  }
+  return nextMs;
 }
 
-function runIdOf({ name }: Schedule, dueMs: number): string {
+/** Returns the id of the run for a time of a schedule. */
+export function runIdAt(name: string, dueMs: number): string {
   return `${name}.${new Date(dueMs).toISOString().replace(".000Z", "Z")}`;
 }

@@ -127,6 +127,7 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
       statuses,
       by: created.by ?? "",
       retry: textOf(created.retry),
+      scheduledAt: created.scheduledAtMs ?? "",
       uid: created.origin?.uid ?? "",
       generation: created.origin?.generation ?? "",
       object: created.origin?.object ?? "",

@@ -71,7 +71,7 @@ export async function retryRun(
 /** Returns the first retry that has not failed, or starts a new one. */
 async function startAgain(
   retrier: RunRetrier,
-  { workflow, id, input, key, labels, ...run }: RunView,
+  { workflow, id, input, key, labels, scheduledAtMs, ...run }: RunView,
   { version = run.version, by, reason }: RetryRunOptions,
 ): Promise<RunRef> {
   const [, base = id, number = "1"] = RETRY.exec(id) ?? [];
@@ -90,7 +90,7 @@ async function startAgain(
       input,
       onExisting: "reject",
       retry: { originalRun: id, ...authorOf(by, reason) },
-      ...defined({ key, labels, by }),
+      ...defined({ key, labels, by, scheduledAtMs }),
       ...(uid ? { origin: originOf(uid, generation, object) } : {}),
       ...(notify ? { notify } : {}),
     });

@@ -29,6 +29,8 @@ export interface NewRun extends RunRef {
   readonly parent?: RunRef;
   /** Author of the start. */
   readonly by?: string;
+  /** The time of the schedule for which the run is, epoch ms. */
+  readonly scheduledAtMs?: number;
   /** Set if the run repeats another one. */
   readonly retry?: RetryRequest;
   /**

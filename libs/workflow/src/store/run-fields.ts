@@ -37,6 +37,7 @@ const SUMMARY_FIELDS = [
   "cancel",
   "terminated",
   "retry",
+  "scheduledAt",
   "createdAt",
   "startedAt",
   "endedAt",
@@ -78,6 +79,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const terminated = json(fields["terminated"]) as CancelRequest | undefined;
   const retry = json(fields["retry"]) as RetryRequest | undefined;
   const parent = refOf(fields["parentWorkflow"], fields["parent"]);
+  const scheduledAtMs = time(fields["scheduledAt"]);
   const startedAtMs = time(fields["startedAt"]);
   const endedAtMs = time(fields["endedAt"]);
   const waitingUntilMs = time(fields["waitingUntil"]);
@@ -96,7 +98,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(fields["key"] ? { key: fields["key"] } : {}),
     ...defined({ labels, parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
-    ...defined({ cancel, terminated, retry }),
+    ...defined({ cancel, terminated, retry, scheduledAtMs }),
     createdAtMs: Number(fields["createdAt"]),
     ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, warnings }),
   };

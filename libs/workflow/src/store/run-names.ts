@@ -40,8 +40,9 @@ export interface RunNames {
   readonly codes: string;
   /** Random id of this Redis, for all workflows of the cluster. */
   readonly installation: string;
-  /** Hash of the cluster's schedules. */
+  /** Hashes of the cluster's schedules, and of their pauses by name. */
   readonly schedules: string;
+  readonly schedulePauses: string;
 }
 
 /**
@@ -79,5 +80,6 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     waitKinds: `${root}/waitKinds`,
     installation: `${root}/installation`,
     schedules: `${root}/schedules`,
+    schedulePauses: `${root}/schedulePauses`,
   };
 }

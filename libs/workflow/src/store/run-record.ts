@@ -160,6 +160,8 @@ export interface RunSummary extends RunRef {
   readonly terminated?: CancelRequest;
   /** Set if the run repeats another one, or continued after a failure. */
   readonly retry?: RetryRequest;
+  /** The time of the schedule for which the run was started. */
+  readonly scheduledAtMs?: number;
   readonly createdAtMs: number;
   readonly startedAtMs?: number;
   readonly endedAtMs?: number;

@@ -101,19 +101,8 @@ function start(
   runs: MemoryRuns,
   { onExisting = "attach", maxQueued = MAX_QUEUED, ...created }: NewRun,
 ): Started {
-  const {
-    workflow,
-    id,
-    version,
-    input,
-    key,
-    labels = {},
-    parent,
-    by,
-    retry,
-    origin,
-    notify,
-  } = created;
+  const { workflow, id, version, input, key, labels = {}, parent, by, origin, notify } = created;
+  const { retry, scheduledAtMs } = created;
   const known = runs.find(created);
   if (known !== undefined) return { kind: "exists", run: known.view };
   const last = key && origin ? runs.findEnd(workflow, key, id, origin) : undefined;
@@ -144,7 +133,7 @@ function start(
       status: "queued",
       input: jsonCopy(input),
       createdAtMs: runs.now(),
-      ...defined({ key, parent, by, retry }),
+      ...defined({ key, parent, by, retry, scheduledAtMs }),
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
     },
     epoch: 0,

@@ -6,7 +6,7 @@ const signature = {
   args: {
     field: "text",
     dueMs: "number",
-    /** Id of the run that was started for this time. */
+    /** Id of the run that was started for this time, or empty. */
     run: "text",
   },
 } as const;

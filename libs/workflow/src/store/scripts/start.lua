@@ -29,6 +29,7 @@ end
 redis.call('HSET', run, 'status', 'queued', 'version', version, 'input', input, 'key', key, 'parentWorkflow', parentWorkflow,
   'parent', parent, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'object', object, 'notify', notify, 'after', after,
   'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')
+if scheduledAt ~= '' then redis.call('HSET', run, 'scheduledAt', scheduledAt) end
 redis.call('ZADD', index, now, id)
 if labels ~= '' then
   redis.call('HSET', run, 'labels', labels)

@@ -60,6 +60,8 @@ const signature = {
     by: "text",
     /** The run that this one retries, with author and reason (JSON), or empty. */
     retry: "text",
+    /** The time of the schedule, or empty. */
+    scheduledAt: "text",
     /** Of the object that the run is for, or empty. */
     uid: "text",
     /** Of the object, or empty. */

@@ -1,0 +1,15 @@
+/** What a schedule does at a time at which an earlier run is active, by the names of Temporal. */
+export const SCHEDULE_OVERLAPS = [
+  "skip",
+  "buffer-one",
+  "buffer-all",
+  "cancel-other",
+  "allow-all",
+] as const;
+
+/**
+ * What a schedule does at a time at which an earlier run is active: `skip` starts no run; `buffer-one` starts one after the
+ * active run, and skips further times; `buffer-all` starts a run for each time, one after another; `cancel-other` cancels the
+ * active run and starts after its end; `allow-all` starts at once.
+ */
+export type ScheduleOverlap = (typeof SCHEDULE_OVERLAPS)[number];
