@@ -52,7 +52,7 @@ export const startRunSchema = z.strictObject({
   cluster,
   /** Input of the function. The worker validates it; invalid input fails the run. */
   input: z.unknown().optional(),
-  /** Starting the same ID again returns the existing run. Default: a UUID. */
+  /** Starting the same ID again with the same input returns the existing run; another input is rejected. Default: a UUID. */
   id: id.optional(),
   /** At most one run per key is active. */
   key: id.optional(),

@@ -22,6 +22,7 @@ export type ErrorCode =
   | "forbidden"
   | "idempotency_in_flight"
   | "idempotency_mismatch"
+  | "input_mismatch"
   | "internal"
   | "invalid_body"
   | "invalid_config"
@@ -85,6 +86,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   forbidden: entry("The token lacks the required role or scope", 403, 7, true),
   idempotency_in_flight: entry("A request with this key is in progress", 409, 4),
   idempotency_mismatch: entry("The key was used with another request", 422, 2, true),
+  input_mismatch: entry("A run with this ID has another input", 409, 4, true),
   internal: entry("Internal error of Konverge", 500, 1),
   invalid_body: entry("The body is not valid JSON", 400, 2, true),
   invalid_config: entry("The configuration is not valid", 500, 2, true),

@@ -2,8 +2,6 @@ import { createHash } from "node:crypto";
 import {
   defined,
   formatKey,
-  jsonEquals,
-  KonvergeError,
   namespaceSegment,
   type ApiObject,
   type ObjectKey,
@@ -30,7 +28,6 @@ export function createRunStarter(runs: Pick<Workflows, "start" | "get">): RunSta
       });
       const run = await runs.get({ workflow: workflow.name, id: started.id });
       const text = formatRunId({ workflow: workflow.name, id: started.id }, key.cluster);
-      if (started.id === id && !started.created) assertSameInput(text, run, input);
       const { status, result, error, blockedReason } = run ?? withoutRun(started);
       return {
         id: text,
@@ -51,20 +48,6 @@ function withoutRun({ end }: StartedRun): Partial<RunView> & Pick<RunView, "stat
 function defaultId(key: ObjectKey, object: ApiObject, input: unknown): string {
   const { uid = "", generation } = object.metadata;
   return `${key.name}.${hash(uid)}.${generation ?? hash(JSON.stringify(input) ?? "")}`;
-}
-
-/** Otherwise a handler would take the result of other work for its own. */
-function assertSameInput(id: string, run: RunView | undefined, input: unknown): void {
-  if (run === undefined || jsonEquals(run.input, asStored(input))) return;
-  throw new KonvergeError(
-    "invalid_request",
-    `run ${id} was started with a different input; pass startRun an id that changes with the input`,
-  );
-}
-
-/** The input as JSON, without undefined members. */
-function asStored(input: unknown): unknown {
-  return input === undefined ? undefined : (JSON.parse(JSON.stringify(input)) as unknown);
 }
 
 function hash(text: string): string {

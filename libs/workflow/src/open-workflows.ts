@@ -10,6 +10,7 @@ import {
 } from "@konverge/redis";
 import { checkInput, checkJson, checkLabels } from "./check-input.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
+import { assertSameInput } from "./same-input.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
 import { wakeFollowers } from "./execution/wake-followers.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
@@ -121,7 +122,9 @@ class RedisWorkflows implements Workflows {
       input,
       ...defined({ key, onExisting, by, origin, notify, labels }),
     });
-    return "status" in started ? { id, created: false, createdAtMs: started.createdAtMs } : started;
+    if (!("status" in started)) return started;
+    assertSameInput(started, input);
+    return { id, created: false, createdAtMs: started.createdAtMs };
   }
 
   get(ref: RunRef): Promise<RunView | undefined> {

@@ -46,7 +46,7 @@ export interface WorkflowsOptions {
 export type StartedWorkflow<I> = Pick<Workflow<I>, "name" | "version" | "input">;
 
 export interface StartOptions {
-  /** Id of the run; a second start returns the existing run. Default: a UUID. */
+  /** Id of the run; a second start with the same input returns the existing run, and is rejected otherwise. Default: a UUID. */
   readonly id?: string;
   /** At most one run with this key is active at a time, such as `rollout:team-a/web`. */
   readonly key?: string;
@@ -102,7 +102,7 @@ export interface RunWorkerSettings {
 export interface Workflows {
   /**
    * Resolves once Redis has the run and the request for its first execution.
-   * @throws KonvergeError `run_exists`, `invalid_request`, `redis_unavailable`
+   * @throws KonvergeError `run_exists`, `input_mismatch`, `invalid_request`, `redis_unavailable`
    */
   start<I>(
     workflow: StartedWorkflow<I>,

@@ -162,6 +162,26 @@ test("shows unconsumed signals with sender, without payload", async () => {
   expect(unconsumedSignals).toEqual([{ name: "aprove", id: "of-aprove", by: "ann", at }]);
 });
 
+test("a start with a known id needs the same input, also after the end", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path } = await start(call, { id: "a", input: { name: "web" } });
+  const again = async (input: unknown) => {
+    const response = await call("/v1/runs", { body: { workflow: "approved", id: "a", input } });
+    return response.status === 202
+      ? startRunResponseSchema.parse(await response.json()).created
+      : await problemIn(response);
+  };
+  const mismatch = { status: 409, code: "input_mismatch" };
+  expect(await again({ name: "web" })).toBe(false);
+  expect(await again({ name: "db" })).toMatchObject(mismatch);
+  const action = { by: "ann", reason: "over" };
+  expect((await call(`${path}/cancel`, { body: action })).status).toBe(200);
+  await inStatus(call, path, "cancelled");
+  expect(await again({ name: "web" })).toBe(false);
+  expect(await again(undefined)).toMatchObject(mismatch);
+});
+
 test("shows refused signals with sender and reason, without payload", async () => {
   const strict = defineWorkflow(
     "strict",

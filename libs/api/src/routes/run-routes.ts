@@ -35,7 +35,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       maxBodyKiB: MAX_BODY_KIB,
       answer: startRunResponseSchema,
       status: 202,
-      problems: ["not_found", "run_exists", "queue_full"],
+      problems: ["not_found", "run_exists", "input_mismatch", "queue_full"],
       handle: ({ body, ...asked }) => startRun(access, body, asked),
     }),
     route({

@@ -1,0 +1,20 @@
+import { jsonEquals, KonvergeError } from "@konverge/core";
+import type { RunView } from "./store/run-record.ts";
+
+/**
+ * Checks that a repeated start has the input of the existing run. Otherwise a caller would take the result of other work for
+ * its own.
+ * @throws KonvergeError `input_mismatch`
+ */
+export function assertSameInput({ workflow, id, input }: RunView, given: unknown): void {
+  if (jsonEquals(input, asStored(given))) return;
+  throw new KonvergeError(
+    "input_mismatch",
+    `run ${id} of "${workflow}" was started with a different input; pass an id that changes with the input, or the same input`,
+  );
+}
+
+/** Returns the input as JSON, without undefined members. */
+function asStored(input: unknown): unknown {
+  return input === undefined ? undefined : (JSON.parse(JSON.stringify(input)) as unknown);
+}
