@@ -39,6 +39,8 @@ export interface StepContext extends StepVerbs {
 export interface RetryOptions {
   /** Attempts of the body, including the first. Default 5; `Infinity` retries without a limit. */
   readonly attempts?: number;
+  /** The same delay before each further attempt, instead of `policy`. */
+  readonly delay?: Duration;
   /** Delays between attempts. Default: 250 ms, doubled up to 30 s, full jitter. Its `steps` are ignored. */
   readonly policy?: BackoffPolicy;
 }
@@ -97,6 +99,8 @@ export interface WorkflowContext {
   ): Durable<T>;
   /** Waits at least `duration` by Redis's clock. Occupies no worker. */
   sleep(name: string, duration: Duration): Durable<void>;
+  /** Waits until a time, as `sleep` does; a past time ends at once. The time of the first call counts. A number is epoch ms. */
+  sleepUntil(name: string, time: Date | number): Durable<void>;
   /** Returns the next signal of this name in the order of sending, including earlier ones; null after the timeout. */
   signal<T = unknown>(
     name: string,

@@ -1,5 +1,5 @@
 import { KonvergeError, toMs } from "@konverge/core";
-import type { StepOptions } from "../define/define-workflow.ts";
+import type { RetryOptions, StepOptions } from "../define/define-workflow.ts";
 
 /**
  * Checks the options at the call, where the function's author sees the error; the attempts of a step would only repeat it.
@@ -7,6 +7,7 @@ import type { StepOptions } from "../define/define-workflow.ts";
  */
 export function checkStepOptions(name: string, { timeout, retry }: StepOptions<never>): void {
   if (timeout !== undefined) toMs(timeout, `the timeout of step "${name}"`);
+  checkDelay(name, retry);
   const attempts = retry?.attempts;
   if (attempts === undefined || attempts === Infinity) return;
   if (Number.isSafeInteger(attempts) && attempts >= 1) return;
@@ -14,4 +15,14 @@ export function checkStepOptions(name: string, { timeout, retry }: StepOptions<n
     "invalid_config",
     `retry.attempts of step "${name}" is ${attempts}; write an integer >= 1, or Infinity`,
   );
+}
+
+function checkDelay(name: string, { delay, policy }: RetryOptions = {}): void {
+  if (delay === undefined) return;
+  if (policy !== undefined) {
+    const detail = `step "${name}" has both retry.delay and retry.policy; keep one of them`;
+    throw new KonvergeError("invalid_config", detail);
+  }
+  if (toMs(delay, `retry.delay of step "${name}"`) >= 1) return;
+  throw new KonvergeError("invalid_config", `retry.delay of step "${name}" must be at least 1ms`);
 }

@@ -12,12 +12,12 @@ import { asCondition, type WaitCondition } from "../define/wait-condition.ts";
 import { readWaitOptions, type WaitForOptions } from "../define/wait-options.ts";
 import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { Advance } from "./advance.ts";
 import { checkStepOptions } from "./check-step-options.ts";
 import { awaitChild, type ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
 import { runStep } from "./run-step.ts";
+import { sleep, sleepUntil } from "./sleep.ts";
 import { takeSignal } from "./take-signal.ts";
 import { valueOf, VerbReplay } from "./verb-replay.ts";
 
@@ -61,6 +61,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     scheduledAtMs: held.run.scheduledAtMs,
     step: step as unknown as WorkflowContext["step"],
     sleep: (name, duration) => sleep(replay, name, duration) as Durable<void>,
+    sleepUntil: (name, time) => sleepUntil(replay, name, time) as Durable<void>,
     signal: ((name, signalOptions) =>
       signal(replay, name, signalOptions)) as WorkflowContext["signal"],
     waitFor: ((name, condition, waitOptions) =>
@@ -78,25 +79,6 @@ export function createContext(options: ContextOptions): WorkflowContext {
     idempotencyKey: (key) => idempotencyKeyOf(held, key),
     child: child as unknown as WorkflowContext["child"],
   };
-}
-
-async function sleep(replay: VerbReplay, name: string, duration: Duration): Promise<void> {
-  const { journal } = replay;
-  await replay.exclusively(name, async (key) => {
-    const sleepMs = toMs(duration, `the duration of sleep "${name}"`);
-    valueOf(key, await replay.settle(key, "sleep", () => awaitTime(journal, key, sleepMs)));
-  });
-}
-
-/** Records the end of a sleep, so that its place among other records is the same in every execution. */
-async function awaitTime(journal: RunJournal, key: string, sleepMs: number): Promise<Advance> {
-  const cancelled = await journal.throwCancel(key, "sleep");
-  if (cancelled !== undefined) return cancelled;
-  const { untilMs } =
-    journal.progressOf(key) ??
-    (await journal.note(key, { attempts: 0, delayMs: sleepMs, keep: true }));
-  if (untilMs > journal.nowMs()) return { waitUntilMs: untilMs };
-  return await journal.commit(key, { kind: "sleep", untilMs });
 }
 
 async function signal(

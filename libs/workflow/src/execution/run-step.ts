@@ -8,7 +8,7 @@ import {
   type BackoffPolicy,
 } from "@konverge/core";
 import type { Advance } from "./advance.ts";
-import type { StepContext, StepOptions } from "../define/define-workflow.ts";
+import type { RetryOptions, StepContext, StepOptions } from "../define/define-workflow.ts";
 import { runBody } from "./run-body.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { FencedError } from "../store/run-journal-store.ts";
@@ -75,10 +75,9 @@ class StepRun {
     this.#body = body;
     // `unsafe` applies to the body only; an undo is always repeated.
     this.#isUnsafe = kind === "step" && options.unsafe === true;
-    const { attempts = this.#isUnsafe ? 1 : DEFAULT_ATTEMPTS, policy = failureBackoff } =
-      options.retry ?? {};
-    this.#maxAttempts = attempts;
-    this.#policy = policy;
+    const { retry = {} } = options;
+    this.#maxAttempts = retry.attempts ?? (this.#isUnsafe ? 1 : DEFAULT_ATTEMPTS);
+    this.#policy = policyOf(key, retry);
     this.#timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
     // After the cancellation was thrown, the remaining steps clean up.
     this.#signal =
@@ -206,6 +205,13 @@ class StepRun {
 /** Returns true if a Kubernetes verb threw the error. Whether its writes had an effect is known. */
 function isRejected(error: Error): boolean {
   return isRefused(error) || stepFaultOf(error).kind === "uncounted";
+}
+
+function policyOf(key: string, { delay, policy = failureBackoff }: RetryOptions): BackoffPolicy {
+  if (delay === undefined) return policy;
+  const delayMs = toMs(delay, `retry.delay of step "${key}"`);
+  const jitter = { kind: "none" } as const;
+  return { baseMs: delayMs, factor: 1, capMs: delayMs, steps: Infinity, jitter };
 }
 
 function unknownOutcome(step: string, attempts: number): StepRecord {

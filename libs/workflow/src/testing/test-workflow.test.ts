@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { KonvergeError, TerminalError, type Duration } from "@konverge/core";
+import { failureBackoff, KonvergeError, TerminalError, type Duration } from "@konverge/core";
 import { z } from "zod";
 import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
 import { testWorkflow, type TestRun } from "./test-workflow.ts";
@@ -324,3 +324,54 @@ test.each([1e300, NaN, -1, "1e9d"] as Duration[])(
     }
   },
 );
+
+test("a sleep until a time ends at that time, and at once if it is past", async () => {
+  const launch = defineWorkflow("launch", { version: 1 }, async (w, input: { at: number }) => {
+    await w.sleepUntil("past", new Date(0));
+    await w.sleepUntil("launch", input.at);
+    return await w.now();
+  });
+  const t = testWorkflow(launch, { at: 90_000 }, { startMs: 30_000, replayEveryStep: true });
+  expect(await t.settle()).toMatchObject({ status: "waiting", waitingUntilMs: 90_000 });
+  expect(await t.advance("59s")).toMatchObject({ status: "waiting" });
+  expect(await t.advance("1s")).toMatchObject({ status: "done", result: 90_000 });
+  expect((await t.steps()).get("launch")).toMatchObject({ kind: "sleep", untilMs: 90_000 });
+  await t.replay();
+});
+
+test("a sleep until no time fails the run", async () => {
+  const launch = defineWorkflow("launch", { version: 1 }, (w) => w.sleepUntil("launch", NaN));
+  const { status, error } = await testWorkflow(launch, undefined).settle();
+  expect([status, error?.message]).toEqual(["failed", expect.stringContaining("Date or epoch ms")]);
+});
+
+test("retry.delay is the time between any two attempts", async () => {
+  const times: number[] = [];
+  const poll = defineWorkflow("poll", { version: 1 }, async (w) => {
+    await w.step(
+      "ask",
+      async () => {
+        times.push(times.length);
+        if (times.length < 4) throw new Error("not yet");
+      },
+      { retry: { attempts: Infinity, delay: "30s" } },
+    );
+    return await w.now();
+  });
+  const t = testWorkflow(poll, undefined);
+  for (const untilMs of [30_000, 60_000, 90_000]) {
+    expect((await t.settle()).waitingUntilMs).toBe(untilMs);
+    await t.advance("30s");
+  }
+  expect(await t.settle()).toMatchObject({ status: "done", result: 90_000 });
+});
+
+test.each([
+  [{ delay: "0s" }, "at least 1ms"],
+  [{ delay: "soon" as Duration }, "not a duration"],
+  [{ delay: "1s", policy: failureBackoff }, "keep one of them"],
+] as const)("rejects the retry %j of a step", async (retry, message) => {
+  const asks = defineWorkflow("asks", { version: 1 }, (w) => w.step("ask", () => 1, { retry }));
+  const { status, error } = await testWorkflow(asks, undefined).settle();
+  expect([status, error?.message]).toEqual(["failed", expect.stringContaining(message)]);
+});
