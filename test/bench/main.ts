@@ -10,6 +10,7 @@ import { benchQueue } from "./queue.ts";
 import { benchSim } from "./sim.ts";
 import { benchTime } from "./time.ts";
 import { benchWorkflow } from "./workflow.ts";
+import { benchWorkflowPeers } from "./workflow-peers.ts";
 import { benchWritePath } from "./write-path.ts";
 
 const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
@@ -24,6 +25,7 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   sim: benchSim,
   time: benchTime,
   workflow: benchWorkflow,
+  "workflow-peers": benchWorkflowPeers,
 };
 const log = (line: string): void => console.error(`bench: ${line}`);
 
