@@ -26,6 +26,7 @@ import { DEFAULT_CONCURRENCY, startQueueWorker } from "./attempt/queue-worker.ts
 import { createRequester, type Requester } from "./request/requester.ts";
 import { headAgeScript } from "./scripts/head-age.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
+import { waitingRequestsScript } from "./scripts/waiting-requests.ts";
 import { findShardsIssue } from "./keys/shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
 import { QueuePumps } from "./request/queue-pumps.ts";
@@ -172,7 +173,7 @@ function observedRequest(options: WorkQueueOptions, requester: Requester): WorkQ
 
 type QueueReads = Pick<
   WorkQueue,
-  "getRequest" | "getKey" | "listAttempts" | "headAgeMs" | "incarnation"
+  "getRequest" | "getKey" | "waitingRequests" | "listAttempts" | "headAgeMs" | "incarnation"
 >;
 
 function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): QueueReads {
@@ -182,6 +183,11 @@ function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): Queu
     async getKey(key) {
       assertOwnKey(key, owner);
       return await withRedis(redis, () => reader.getKey(formatKey(key)));
+    },
+    async waitingRequests(keys) {
+      for (const key of keys) assertOwnKey(key, owner);
+      const each = keys.map((key) => ({ key: names.keyHash(formatKey(key)) }));
+      return await withRedis(redis, () => runScript(redis, waitingRequestsScript, { each }));
     },
     async listAttempts(key, { limit = DEFAULT_ATTEMPTS_LISTED } = {}) {
       assertOwnKey(key, owner);

@@ -32,6 +32,7 @@ export function createShardedQueue(
     requestAt: async (key, atMs) => await homeOf(key).requestAt(key, atMs),
     getRequest: async (id) => await home(parseRequestId(id).key).getRequest(id),
     getKey: async (key) => await homeOf(key).getKey(key),
+    waitingRequests: (keys) => waitingRequests(shards, keys),
     listAttempts: async (key, options) => await homeOf(key).listAttempts(key, options),
     async *listKeys() {
       for (const shard of shards) yield* shard.listKeys();
@@ -55,6 +56,22 @@ export function createShardedQueue(
       await Promise.all(shards.map((shard) => shard.close()));
     },
   };
+}
+
+async function waitingRequests(
+  shards: readonly WorkQueue[],
+  keys: readonly ObjectKey[],
+): Promise<number[]> {
+  const numbers = Array.from(keys, () => 0);
+  const homes = keys.map((key) => shardOf(formatKey(key), shards.length));
+  const reads = shards.map(async (shard, index) => {
+    const own = [...keys.keys()].filter((at) => homes[at] === index);
+    if (own.length === 0) return;
+    const found = await shard.waitingRequests(own.flatMap((at) => keys[at] ?? []));
+    for (const [place, at] of own.entries()) numbers[at] = found[place] ?? 0;
+  });
+  await Promise.all(reads);
+  return numbers;
 }
 
 /** Starts a worker per shard. Each gets at least one slot; the first ones get the remainder. */

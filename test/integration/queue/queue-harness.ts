@@ -114,6 +114,7 @@ const ASKS: ReadonlySet<string | symbol> = new Set<keyof WorkQueue>([
   "requestAt",
   "getRequest",
   "getKey",
+  "waitingRequests",
   "listAttempts",
   "counts",
   "headAgeMs",

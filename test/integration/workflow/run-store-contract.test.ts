@@ -191,6 +191,28 @@ describe.each([
     await expect(store.refuse(held, "go", refused)).rejects.toMatchObject({ name: "FencedError" });
   });
 
+  test("an execution reads what has arrived since its claim", async () => {
+    for (const run of ["a", "c", "d"]) await store.start(newRun(run));
+    const held = await claim(store, "a");
+    const awaited = { signals: ["go", "stop"], children: [ref("c"), ref("d"), ref("missing")] };
+    const none = { wakeSeq: held.wakeSeq, signalCount: 0, signals: [], ended: [ref("missing")] };
+    expect(await store.news(held, awaited)).toEqual(none);
+    await store.signal(ref("a"), { name: "stop", id: "1", payload: 7 });
+    await store.signal(ref("a"), { name: "stop", id: "2" });
+    await store.signal(ref("a"), { name: "other", id: "3" });
+    await store.cancel(ref("a"), { by: "ann", reason: "why" });
+    await store.leave(await claim(store, "d"), done);
+    expect(await store.news(held, awaited)).toEqual({
+      wakeSeq: held.wakeSeq + 4,
+      cancel: { by: "ann", reason: "why" },
+      signalCount: 3,
+      signals: [expect.objectContaining({ name: "stop", id: "1", payload: 7 })],
+      ended: [ref("d"), ref("missing")],
+    });
+    await claim(store, "a", 2);
+    await expect(store.news(held, awaited)).rejects.toMatchObject({ name: "FencedError" });
+  });
+
   test("keeps the last 10 refusals", async () => {
     await store.start(newRun("a"));
     const held = await claim(store, "a");
@@ -519,7 +541,11 @@ type Op =
       readonly old: boolean;
       readonly labels: Record<string, string>;
     }
-  | { readonly op: "watch" | "keepInput" | "refuse"; readonly id: string; readonly old: boolean }
+  | {
+      readonly op: "watch" | "keepInput" | "refuse" | "news";
+      readonly id: string;
+      readonly old: boolean;
+    }
   | {
       readonly op: "leave";
       readonly id: string;
@@ -600,7 +626,11 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
     },
     {
       weight: 1,
-      arbitrary: fc.record({ op: fc.constantFrom("watch", "keepInput", "refuse"), id, old }),
+      arbitrary: fc.record({
+        op: fc.constantFrom("watch", "keepInput", "refuse", "news"),
+        id,
+        old,
+      }),
     },
     {
       weight: 4,
@@ -687,7 +717,18 @@ class Caller {
   async #write(
     op: Extract<
       Op,
-      { op: "commit" | "note" | "publish" | "relabel" | "watch" | "keepInput" | "refuse" | "leave" }
+      {
+        op:
+          | "commit"
+          | "note"
+          | "publish"
+          | "relabel"
+          | "watch"
+          | "keepInput"
+          | "refuse"
+          | "news"
+          | "leave";
+      }
     >,
   ): Promise<unknown> {
     const { store } = this.#side;
@@ -715,6 +756,8 @@ class Caller {
         const refused = signal === undefined ? [] : [{ signal, message: "no" }];
         return await store.refuse(held, "n", refused);
       }
+      case "news":
+        return await store.news(held, { signals: ["n", "m"], children: IDS.map(ref) });
       case "keepInput":
         return await store.keepInput(held, { by: claims.indexOf(held) });
       case "watch":

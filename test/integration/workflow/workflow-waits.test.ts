@@ -21,6 +21,7 @@ import {
 } from "@konverge/workflow";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
+import { until } from "../../support/until.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
 const GROUP = "waits.test.konverge.dev";
@@ -134,6 +135,29 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
     expect(value).toMatchObject({ ...ref, resourceVersion: expect.any(String) as string });
     // P12: only the ref.
     expect(Object.keys(value as ObjectRef).toSorted()).toEqual(Object.keys(ref).toSorted());
+    await expectNoWaits(workflow);
+  });
+
+  test("ready: the wait ends while a body of another branch is at work", async () => {
+    const ref = await create();
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let begunBodies = 0;
+    let reactions = 0;
+    const workflow = defineWorkflow("beside", { version: 1 }, async (w, target: ObjectRef) => {
+      const copy = w.step("copy", async () => {
+        begunBodies += 1;
+        await released;
+      });
+      await w.waitFor("it", ready(target));
+      await w.step("react", async () => void (reactions += 1));
+      await copy;
+    });
+    const begun = await begin(workflow, ref);
+    await until("the body runs", () => begunBodies > 0);
+    await report(1);
+    await until("the branch continues", () => reactions > 0);
+    release();
+    expect(await ended(begun.runs, workflow, begun.id)).toMatchObject({ status: "done" });
     await expectNoWaits(workflow);
   });
 

@@ -233,6 +233,11 @@ export interface WorkQueue {
   getRequest(id: string): Promise<RequestState>;
   /** Undefined for a key that was never requested. */
   getKey(key: ObjectKey): Promise<KeyState | undefined>;
+  /**
+   * Returns, per key, the number of its last request if no attempt has begun since, else 0: a change during an attempt shows that the
+   * key was requested. One round trip per shard.
+   */
+  waitingRequests(keys: readonly ObjectKey[]): Promise<number[]>;
   /** Newest first. */
   listAttempts(key: ObjectKey, options?: { readonly limit?: number }): Promise<StoredAttempt[]>;
   /** Returns the keys of the queue in pages, without those of deleted objects. @throws KonvergeError `redis_unavailable` */

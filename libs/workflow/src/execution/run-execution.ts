@@ -1,4 +1,4 @@
-import { ensureError, jsonEquals } from "@konverge/core";
+import { defined, ensureError, jsonEquals } from "@konverge/core";
 import { ExecutionScope, BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
@@ -6,6 +6,8 @@ import { createContext } from "./create-context.ts";
 import { findUndos, recordUnknownOutcomes } from "./find-undos.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { findMisfit } from "./find-misfit.ts";
+import { startLiveWaits } from "./live-waits.ts";
+import type { WakeUps } from "./wake-rounds.ts";
 import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
 import { FencedError, type Followers, type Held, type Leave } from "../store/run-journal-store.ts";
 import type { EndStatus } from "../store/run-record.ts";
@@ -29,6 +31,12 @@ export interface ExecutionOptions extends RunJournalOptions {
   readonly startChild: ChildStarter;
   /** Stall timeout of workflows without their own, in ms. Default 10 s. */
   readonly stallTimeoutMs?: number;
+  /** Wake-ups of the run during the execution. Default: none. */
+  readonly wakeUps?: WakeUps;
+  /** Calls once after `ms`, unless the returned function is called. Default: a timer. */
+  readonly after?: (ms: number, call: () => void) => () => void;
+  /** Called at the begin. For tests. Default: none. */
+  readonly onScope?: (scope: ExecutionScope) => void;
 }
 
 type Outcome =
@@ -44,15 +52,17 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
   const { store, workflow, held } = options;
   const journal = new RunJournal(options);
   const leave = async (how: Leave) => {
+    const own = { ...held, wakeSeq: journal.wakeSeq };
     // A blocked run may have published less than before: its replay stopped in between.
-    if (how.kind === "blocked") return await store.leave(held, how);
+    if (how.kind === "blocked") return await store.leave(own, how);
     await journal.output.storeLabels();
-    return await store.leave(held, how, journal.output.take());
+    return await store.leave(own, how, journal.output.take());
   };
   try {
     const unfit = findMisfit(workflow, held);
     if (unfit !== undefined) return await block(journal, leave, unfit);
     const scope = new ExecutionScope(journal.order);
+    options.onScope?.(scope);
     if (held.failing !== undefined) scope.stopWork();
     const outcome = await execute(options, journal, scope);
     // The next holder of the run does not wait for this execution; records of running bodies are rejected.
@@ -108,6 +118,8 @@ async function execute(
 ): Promise<Outcome> {
   const { store, workflow, held, startChild, stopped } = options;
   const w = createContext({ scope, journal, startChild, isStrict: workflow.strict });
+  const { wakeUps, after } = options;
+  const endLiveWaits = startLiveWaits({ scope, journal, ...defined({ wakeUps, after }) });
   let endWatch = (): void => undefined;
   const run = async (): Promise<Outcome> => {
     let input: unknown;
@@ -141,6 +153,7 @@ async function execute(
     return await Promise.race([scope.interrupted, run()]);
   } finally {
     endWatch();
+    endLiveWaits();
     stopped.removeEventListener("abort", stop);
   }
 }

@@ -109,13 +109,18 @@ class StepRun {
     }
   }
 
+  /** True if the cancellation has aborted the body. Another verb may have thrown it first. */
+  get #isCancelled(): boolean {
+    return this.#signal.aborted && !this.#journal.stopped.aborted;
+  }
+
   async #throwCancel(): Promise<StepRecord | undefined> {
     if (this.#kind === "undo") return undefined;
     // A lost execution of this run may have begun the body.
     const counted = this.#attempts + (this.#journal.held.died ? 1 : 0);
     // Uncounted attempts may have acted, too: the step is then undone.
     const attempts = Math.max(counted, this.#mayHaveActed ? 1 : 0);
-    return await this.#journal.throwCancel(this.#key, this.#kind, { attempts });
+    return await this.#journal.throwCancel(this.#key, this.#kind, { attempts }, this.#isCancelled);
   }
 
   /** Runs the body once. Returns the record if that ends the step. */
@@ -135,8 +140,8 @@ class StepRun {
     let value: unknown;
     let verbs: OpenVerbs | undefined;
     try {
-      journal.beforeBody(key);
-      value = await runBody(this.#body, {
+      const hold = journal.beforeBody(key);
+      value = await runBody(hold === undefined ? this.#body : heldBody(this.#body, hold), {
         run: journal.held,
         step: key,
         attempt: this.#attempts,
@@ -164,7 +169,7 @@ class StepRun {
     if (journal.stopped.aborted) throw error;
     const fenced = findCause(error, isFenced);
     if (fenced !== undefined) throw fenced;
-    if (kind === "step" && journal.cancelPending) return undefined;
+    if (kind === "step" && (journal.cancelPending || this.#isCancelled)) return undefined;
     const fault = stepFaultOf(error);
     const failure = failureOf(error, scrub);
     if (fault.kind === "uncounted" && !this.#isUnsafe) {
@@ -212,6 +217,13 @@ function policyOf(key: string, { delay, policy = failureBackoff }: RetryOptions)
   const delayMs = toMs(delay, `retry.delay of step "${key}"`);
   const jitter = { kind: "none" } as const;
   return { baseMs: delayMs, factor: 1, capMs: delayMs, steps: Infinity, jitter };
+}
+
+function heldBody(body: Body, hold: (attempt: AbortSignal) => Promise<void>): Body {
+  return async (step) => {
+    await hold(step.signal);
+    return await body(step);
+  };
 }
 
 function unknownOutcome(step: string, attempts: number): StepRecord {

@@ -7,6 +7,7 @@ import { wakeFollowers } from "./wake-followers.ts";
 import { runExecution, type ExecutionEnd } from "./run-execution.ts";
 import { HandBack } from "./hand-back.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
+import { WakeRounds } from "./wake-rounds.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import {
   FencedError,
@@ -68,6 +69,7 @@ class RunWorker implements QueueWorker {
   readonly #instance = crypto.randomUUID();
   #isStopping = false;
   readonly #rounds: readonly (() => Promise<void>)[];
+  readonly #wakeRounds: WakeRounds;
   readonly #worker: QueueWorker;
 
   constructor(options: RunWorkerOptions) {
@@ -78,6 +80,7 @@ class RunWorker implements QueueWorker {
       repeat(() => this.#interrupt(), CANCEL_EVERY_MS, onError),
       repeat(() => this.#wakeOverdue(), SWEEP_EVERY_MS, onError),
     ];
+    this.#wakeRounds = new WakeRounds({ read: (keys) => queue.waitingRequests(keys), onError });
     const handle = (attempt: AttemptLease) => this.#handle(attempt);
     this.#announce().catch((error: unknown) => onError(ensureError(error)));
     this.#worker = queue.work({ workerId, concurrency, handle, onError });
@@ -106,7 +109,7 @@ class RunWorker implements QueueWorker {
   }
 
   async #endRounds(): Promise<void> {
-    await Promise.all(this.#rounds.map((end) => end()));
+    await Promise.all([...this.#rounds.map((end) => end()), this.#wakeRounds.end()]);
   }
 
   async #handle(attempt: AttemptLease): Promise<AttemptEnd> {
@@ -140,8 +143,7 @@ class RunWorker implements QueueWorker {
     };
     this.#active.set(ref.id, execution);
     try {
-      const { stop, cancel } = execution;
-      const end = await this.#runHeld(ref, claimed, stop.signal, cancel.signal);
+      const end = await this.#runHeld(ref, claimed, attempt, execution);
       // Before the attempt ends: if the worker dies here, the repeated attempt finds the run ended.
       if (end.kind === "ended") await wakeFollowers(this.#options, ref, end.followers);
       return end;
@@ -166,8 +168,8 @@ class RunWorker implements QueueWorker {
   async #runHeld(
     ref: RunRef,
     held: Held,
-    stopped: AbortSignal,
-    cancelRequested: AbortSignal,
+    attempt: AttemptLease,
+    { cancel, stop }: ActiveExecution,
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, clusters, observer, onWarning } = this.#options;
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
@@ -176,8 +178,9 @@ class RunWorker implements QueueWorker {
       store,
       workflow,
       held,
-      stopped,
-      cancelRequested,
+      stopped: stop.signal,
+      cancel,
+      wakeUps: this.#wakeRounds.of(attempt.key),
       startChild,
       clock: () => performance.now(),
       random: Math.random,

@@ -82,24 +82,34 @@ export class VerbReplay {
     await this.journal.order.rest();
     if (this.#scope.closed) return await never();
     // The function of a failing run only offers its undos.
-    if (!this.#scope.mayWork) return await this.#scope.block();
+    if (!this.#scope.mayWork) await this.#scope.park();
     if (!this.#isCompared) await this.#compare();
     this.journal.assertRoom();
     const sinceMs = this.journal.begin(wait.step);
-    let advanced: Advance;
+    while (!this.#scope.closed) {
+      const { resumptions } = this.#scope;
+      const advanced = await this.#attempt(advance);
+      if (!("waitUntilMs" in advanced)) return advanced;
+      // What arrived in between may have ended the wait.
+      if (this.#scope.resumptions !== resumptions && this.#scope.mayWork) continue;
+      const { waitUntilMs: untilMs, message, child, objects } = advanced;
+      // Continues only while another branch is at work; else, a later execution does.
+      await this.#scope.park(
+        { ...wait, sinceMs, ...defined({ untilMs, message, child }) },
+        objects,
+      );
+    }
+    return await never();
+  }
+
+  async #attempt(advance: () => Promise<Advance>): Promise<Advance> {
     try {
-      advanced = await this.#scope.run(advance);
+      return await this.#scope.run(advance);
     } catch (thrown) {
       const error = ensureError(thrown);
       if (isKonvergeError(error) && FUNCTION_FAULTS.has(error.code)) throw error;
       return await this.#scope.interrupt(this.journal.interruptOf(error));
     }
-    if (!("waitUntilMs" in advanced)) return advanced;
-    const { waitUntilMs: untilMs, message, child, objects } = advanced;
-    return await this.#scope.block(
-      { ...wait, sinceMs, ...defined({ untilMs, message, child }) },
-      objects,
-    );
   }
 
   /** Reports once, before the first new work, that the code does not fit the records. */

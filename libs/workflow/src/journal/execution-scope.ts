@@ -30,9 +30,16 @@ export type Interrupt =
   | { readonly kind: "lost" }
   | { readonly kind: "error"; readonly error: Error };
 
+/** A verb that waits. */
+export interface ParkedVerb {
+  /** Missing for a verb that no event continues. */
+  readonly wait?: RunWait;
+  readonly objects: readonly string[];
+}
+
 /**
- * Counts the active and waiting verbs of one execution. A waiting verb returns a promise that never settles, so that no `catch`
- * or `finally` of the function runs when the execution stops.
+ * Counts the active and waiting verbs of one execution. A waiting verb returns a promise that only `resume` settles, so that no
+ * `catch` or `finally` of the function runs when the execution stops.
  */
 export class ExecutionScope {
   readonly interrupted: Promise<Interrupt>;
@@ -42,13 +49,13 @@ export class ExecutionScope {
   latest: string | undefined;
   #active = 0;
   #begun = 0;
-  #blocked = 0;
-  readonly #waits: RunWait[] = [];
-  readonly #objects = new Set<string>();
-  #untilMs: number | undefined;
+  #resumptions = 0;
+  readonly #parked = new Map<ParkedVerb, () => void>();
   #closed = false;
   #mayWork = true;
   #drained: (() => void)[] = [];
+  #onParked: (verb: ParkedVerb) => void = () => undefined;
+  #onActivity: () => void = () => undefined;
 
   constructor(order: DeliveryOrder) {
     this.#order = order;
@@ -60,7 +67,18 @@ export class ExecutionScope {
 
   /** True if the function has not ended, and no verb is active or waits. */
   get isIdle(): boolean {
-    return !this.#closed && this.#active === 0 && this.#blocked === 0 && !this.#order.isBusy;
+    return !this.#closed && this.#active === 0 && this.#parked.size === 0 && !this.#order.isBusy;
+  }
+
+  /** True if verbs wait while another one is active. */
+  get isPartlyWaiting(): boolean {
+    const mayContinue = !this.#closed && this.#mayWork;
+    return mayContinue && this.#active > 0 && this.#parked.size > 0;
+  }
+
+  /** True if at most so many verbs are active, and the function waits for them or others. */
+  restsBut(count: number): boolean {
+    return this.#active <= count && !this.#order.isBusy;
   }
 
   /** Number of times that a verb became active. */
@@ -93,27 +111,65 @@ export class ExecutionScope {
     return never();
   }
 
-  /** Runs work that counts as active until it settles. */
+  /** Runs a part of a verb, which counts as active until it settles. */
   async run<T>(work: () => Promise<T>): Promise<T> {
-    this.#active += 1;
     this.#begun += 1;
+    return await this.visit(work);
+  }
+
+  /** Runs other work that counts as active until it settles. */
+  async visit<T>(work: () => Promise<T>): Promise<T> {
+    this.#active += 1;
+    this.#onActivity();
     try {
       return await work();
     } finally {
       this.#active -= 1;
+      this.#onActivity();
       this.#check();
     }
   }
 
-  /** Registers a wait until one of the objects changes or the deadline has passed. Call it outside `run`. */
-  block(wait?: RunWait, objects: readonly string[] = []): Promise<never> {
-    this.#blocked += 1;
-    const untilMs = wait?.untilMs;
-    for (const object of objects) this.#objects.add(object);
-    if (wait !== undefined && this.#waits.length < MAX_WAITS) this.#waits.push(wait);
-    if (untilMs !== undefined) this.#untilMs = Math.min(this.#untilMs ?? Infinity, untilMs);
+  /** Waits for `resume`, or for the end of the execution, and then never settles. Call it outside `run`. */
+  park(wait?: RunWait, objects: readonly string[] = []): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const verb = { objects, ...defined({ wait }) };
+    this.#parked.set(verb, resolve);
+    this.#onParked(verb);
+    this.#onActivity();
     this.#check();
-    return never();
+    return promise;
+  }
+
+  /** Number of calls of `resume`. A verb that was active during one may have missed its cause. */
+  get resumptions(): number {
+    return this.#resumptions;
+  }
+
+  /** Lets waiting verbs check again whether their wait has ended. */
+  resume(isDue: (verb: ParkedVerb) => boolean): void {
+    if (this.#closed || !this.#mayWork) return;
+    this.#resumptions += 1;
+    for (const [verb, resolve] of this.#parked) {
+      if (verb.wait === undefined || !isDue(verb)) continue;
+      this.#parked.delete(verb);
+      resolve();
+    }
+  }
+
+  /** Returns the current waits. */
+  waits(): RunWait[] {
+    return [...this.#parked.keys()].flatMap(({ wait }) => wait ?? []);
+  }
+
+  /** Sets what is called for each verb that begins to wait. */
+  onParked(call: (verb: ParkedVerb) => void): void {
+    this.#onParked = call;
+  }
+
+  /** Sets what is called when `isPartlyWaiting` may have changed. */
+  onActivity(call: () => void): void {
+    this.#onActivity = call;
   }
 
   /** Resolves when no work is active. */
@@ -130,16 +186,18 @@ export class ExecutionScope {
     setImmediate(() => {
       if (this.#active > 0) return;
       for (const resolve of this.#drained.splice(0)) resolve();
-      if (this.#blocked === 0 || this.#order.isBusy) return;
-      const untilMs = this.#untilMs;
+      if (this.#parked.size === 0 || this.#order.isBusy) return;
       this.#closed = true;
-      const waits = this.#waits;
-      const objects = [...this.#objects];
+      const waits = this.waits();
+      const untilMs = waits.reduce(
+        (first, wait) => Math.min(first, wait.untilMs ?? Infinity),
+        Infinity,
+      );
       this.#interrupt({
         kind: "waiting",
-        waits,
-        objects,
-        ...defined({ untilMs }),
+        waits: waits.slice(0, MAX_WAITS),
+        objects: [...new Set([...this.#parked.keys()].flatMap(({ objects }) => objects))],
+        ...(untilMs === Infinity ? {} : { untilMs }),
       });
     });
   }

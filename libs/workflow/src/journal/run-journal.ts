@@ -7,14 +7,18 @@ import {
   type MarkState,
   type ProgressNote,
   type RunJournalStore,
+  type RunNews,
   type StepMark,
 } from "../store/run-journal-store.ts";
-import type {
-  Failure,
-  RunWarning,
-  StepKind,
-  StepProgress,
-  StepRecord,
+import {
+  awaitedSignals,
+  type CancelRequest,
+  type Failure,
+  type RunWait,
+  type RunWarning,
+  type StepKind,
+  type StepProgress,
+  type StepRecord,
 } from "../store/run-record.ts";
 import { DeliveryOrder } from "./delivery-order.ts";
 import type { Interrupt } from "./execution-scope.ts";
@@ -33,8 +37,8 @@ export interface RunJournalOptions {
   readonly held: Held;
   /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
-  /** Aborted when the cancellation of the run is requested. */
-  readonly cancelRequested: AbortSignal;
+  /** Aborted when the cancellation of the run is requested; also by the journal, once it has read that. */
+  readonly cancel: AbortController;
   /** Monotonic clock, ms. */
   readonly clock: () => number;
   readonly random: () => number;
@@ -46,8 +50,11 @@ export interface RunJournalOptions {
   readonly onWarning?: (warning: RunWarning) => void;
   /** Called with each record that has a duration. Default: none. */
   readonly onRecorded?: (step: RecordedStep) => void;
-  /** Called before each attempt of a body; an error replaces the body. For tests. Default: none. */
-  readonly beforeBody?: (step: string) => void;
+  /**
+   * Called before each attempt of a body; an error replaces the body. A returned function is awaited by the attempt first, with
+   * the attempt's signal. For tests. Default: none.
+   */
+  readonly beforeBody?: (step: string) => ((attempt: AbortSignal) => Promise<void>) | undefined;
 }
 
 /** The journal of a run, as one execution reads and writes it under its epoch. */
@@ -77,6 +84,8 @@ export class RunJournal {
   readonly #given: RunWarning[] = [];
   #stoppedOrCancelled: AbortSignal | undefined;
   #reportsLoss: boolean;
+  #wakeSeq: number;
+  #cancel: CancelRequest | undefined;
   #cancelThrown: boolean;
 
   constructor(options: RunJournalOptions) {
@@ -104,6 +113,8 @@ export class RunJournal {
     this.#bytes = held.bytes;
     this.#warnings = held.run.warnings ?? [];
     this.#reportsLoss = held.died;
+    this.#wakeSeq = held.wakeSeq;
+    this.#cancel = held.run.cancel;
     this.#cancelThrown = held.cancelledAt !== undefined;
   }
 
@@ -115,20 +126,21 @@ export class RunJournal {
     return this.#options.store.installation();
   }
 
+  /** Aborted when the cancellation of the run is requested during this execution. */
+  get cancelRequested(): AbortSignal {
+    return this.#options.cancel.signal;
+  }
+
   /** Aborted when this execution must stop, or when the cancellation of the run is requested. */
   stoppedOrCancelled(): AbortSignal {
     // Created once: such a signal costs more than the rest of a step.
-    return (this.#stoppedOrCancelled ??= AbortSignal.any([
-      this.stopped,
-      this.#options.cancelRequested,
-    ]));
+    return (this.#stoppedOrCancelled ??= AbortSignal.any([this.stopped, this.cancelRequested]));
   }
 
   /** True if the next verb that would start new work must throw the cancellation. */
   get cancelPending(): boolean {
-    const { run, failing } = this.held;
-    const isRequested = run.cancel !== undefined || this.#options.cancelRequested.aborted;
-    return !this.#cancelThrown && failing === undefined && isRequested;
+    const isRequested = this.#cancel !== undefined || this.cancelRequested.aborted;
+    return !this.#cancelThrown && this.held.failing === undefined && isRequested;
   }
 
   /** True once the cancellation was thrown. */
@@ -214,19 +226,39 @@ export class RunJournal {
     for (const object of fresh) this.#watched.add(object);
   }
 
-  /** Records a pending cancellation as the end of this step. */
+  /** Reads what has arrived for these waits. */
+  async refresh(waits: readonly RunWait[]): Promise<RunNews> {
+    const signals = awaitedSignals(waits);
+    const children = waits.flatMap(({ child }) => child ?? []);
+    const news = await this.#options.store.news(this.held, { signals, children });
+    this.#wakeSeq = news.wakeSeq;
+    this.inbox.renew(signals, news);
+    if (news.cancel !== undefined && this.#cancel === undefined) {
+      this.#cancel = news.cancel;
+      this.#options.cancel.abort();
+    }
+    return news;
+  }
+
+  /** The number of the last known wake-up. */
+  get wakeSeq(): number {
+    return this.#wakeSeq;
+  }
+
+  /** Records a pending cancellation as the end of this step, or one that has reached the step already. */
   async throwCancel(
     step: string,
     kind: StepKind,
     known: Pick<StepRecord, "attempts" | "child"> = { attempts: 0 },
+    hasReached = false,
   ): Promise<StepRecord | undefined> {
-    if (!this.cancelPending) return undefined;
+    if (!this.cancelPending && !hasReached) return undefined;
     const record: StepRecord = { kind, error: this.cancelFailure(), ...known };
     return await this.commit(step, record, { cancels: true });
   }
 
   cancelFailure(): Failure {
-    const { by, reason } = this.held.run.cancel ?? {};
+    const { by, reason } = this.#cancel ?? {};
     const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
     return { code: "cancelled", message };
   }

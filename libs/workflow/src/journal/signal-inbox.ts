@@ -1,4 +1,4 @@
-import type { Held, Refusal, RunJournalStore } from "../store/run-journal-store.ts";
+import type { Held, Refusal, RunJournalStore, RunNews } from "../store/run-journal-store.ts";
 import type { BufferedSignal } from "../store/run-record.ts";
 
 /** The unconsumed signals of a run, as one execution reads them: by name, and only those that it asks for. */
@@ -8,21 +8,32 @@ export class SignalInbox {
   /** Signals that were read, by name. An empty list means that the name had none at the claim. */
   readonly #read = new Map<string, BufferedSignal[]>();
 
+  #isEmpty: boolean;
+
   constructor(store: RunJournalStore, held: Held) {
     this.#store = store;
     this.#held = held;
+    this.#isEmpty = held.signalCount === 0;
     for (const name of held.awaited) this.#read.set(name, []);
     for (const signal of held.signals) this.#read.get(signal.name)?.push(signal);
   }
 
   /** Returns the oldest signals of a name; none if it has none. */
   async oldest(name: string): Promise<readonly BufferedSignal[]> {
-    if (this.#held.signalCount === 0) return [];
+    if (this.#isEmpty) return [];
     const known = this.#read.get(name);
     if (known !== undefined) return known;
     const signals = [...(await this.#store.readSignals(this.#held, name))];
     this.#read.set(name, signals);
     return signals;
+  }
+
+  /** Takes over what was read anew for these names; those of other names are unknown. */
+  renew(names: readonly string[], { signalCount, signals }: RunNews): void {
+    this.#isEmpty = signalCount === 0;
+    this.#read.clear();
+    for (const name of names) this.#read.set(name, []);
+    for (const signal of signals) this.#read.get(signal.name)?.push(signal);
   }
 
   /** Removes a consumed signal, in favor of those behind it. */

@@ -17,6 +17,7 @@ import {
   awaitedSignals,
   isEndStatus,
   withoutPayload,
+  type CancelRequest,
   type RunStatus,
   type StepProgress,
   type StepRecord,
@@ -27,6 +28,7 @@ import { commitScript } from "./scripts/commit.ts";
 import { followersOf } from "./followers-of.ts";
 import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript } from "./scripts/leave.ts";
+import { newsScript } from "./scripts/news.ts";
 import { noteScript } from "./scripts/note.ts";
 import { publishScript } from "./scripts/publish.ts";
 import { readSignalsScript } from "./scripts/read-signals.ts";
@@ -67,6 +69,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     note: (held, step, progress) => note(runs, held, step, progress),
     readSignals: (ref, name) => readSignals(runs, ref, name),
     refuse: (held, name, refused) => refuse(runs, held, name, refused),
+    news: (held, awaited) => news(runs, held, awaited),
     watch: (held, objects) => watch(runs, held, objects),
     releaseEnd: (workflow, key) => releaseEnd(runs, workflow, key),
     leave: (held, how, output) => leave(runs, held, how, output),
@@ -226,6 +229,25 @@ const readSignals: Call<"readSignals"> = async (runs, { workflow, id }, name) =>
     args: { name, most: READ_AT_ONCE },
   });
   return parseSignals(texts);
+};
+
+const news: Call<"news"> = async (runs, held, { signals, children }) => {
+  const { workflow, id, epoch } = held;
+  const names = runs.namesOf(workflow);
+  const answer = await runs.evaluate(newsScript, {
+    keys: { run: names.run(id), signals: names.signals(id), signalNames: names.signalNames(id) },
+    args: { epoch, awaited: signals.join("\n") },
+    each: children.map((child) => ({ run: runs.namesOf(child.workflow).run(child.id) })),
+  });
+  if (answer.kind === "fenced") throw fenced(held);
+  const { wakeSeq, cancel, signalCount, ended } = answer;
+  return {
+    wakeSeq,
+    ...(cancel === "" ? {} : { cancel: JSON.parse(cancel) as CancelRequest }),
+    signalCount,
+    signals: parseSignals(answer.signals),
+    ended: ended.flatMap((place) => children[place - 1] ?? []),
+  };
 };
 
 const refuse: Call<"refuse"> = async (runs, held, name, refused) => {

@@ -3,6 +3,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import type { CodeVersion } from "./code-version.ts";
 import type {
   BufferedSignal,
+  CancelRequest,
   Failing,
   Failure,
   RunView,
@@ -128,6 +129,26 @@ export interface StepMark extends RunRef {
  */
 export type MarkState = "live" | "ended" | "settled";
 
+/** What an execution waits for. */
+export interface Awaited {
+  /** Names of signals. */
+  readonly signals: readonly string[];
+  readonly children: readonly RunRef[];
+}
+
+/** What an execution may continue with. */
+export interface RunNews {
+  /** As in {@link Held}. */
+  readonly wakeSeq: number;
+  readonly cancel?: CancelRequest;
+  /** Number of unconsumed signals. */
+  readonly signalCount: number;
+  /** The first signal of each awaited name. */
+  readonly signals: readonly BufferedSignal[];
+  /** The awaited children that have ended. */
+  readonly ended: readonly RunRef[];
+}
+
 /** Thrown when another execution has claimed the run: this one changes nothing any more (P8). */
 export class FencedError extends Error {
   override readonly name = "FencedError";
@@ -174,6 +195,8 @@ export interface RunJournalStore {
   readSignals(ref: RunRef, name: string): Promise<readonly BufferedSignal[]>;
   /** Drops signals of a name whose payload does not fit, counts them, and keeps the last few for users. */
   refuse(held: Held, name: string, refused: readonly Refusal[]): Promise<void>;
+  /** Reads what has arrived, for the waits of an execution that is at work. */
+  news(held: Held, awaited: Awaited): Promise<RunNews>;
   /** Enters the run into the index of waits, under each of the objects. */
   watch(held: Held, objects: readonly string[]): Promise<void>;
   /** Forgets the kept end of a key's last run after the retention, unless a start for its object comes first. */

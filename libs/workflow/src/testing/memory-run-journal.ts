@@ -18,6 +18,7 @@ import {
 import {
   awaitedSignals,
   withoutPayload,
+  type BufferedSignal,
   type RunView,
   type StepProgress,
   type StepRecord,
@@ -77,6 +78,18 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       run.refused = {
         count: run.refused.count + dropped.length,
         last: [...texts.toReversed(), ...run.refused.last].slice(0, MOST_REFUSALS),
+      };
+    },
+
+    async news(held, awaited) {
+      const run = runs.ownActive(held);
+      const { wakeSeq, signals, view } = run;
+      return {
+        wakeSeq,
+        ...defined({ cancel: view.cancel }),
+        signalCount: signals.length,
+        signals: firstOf(signals, awaited.signals),
+        ended: awaited.children.filter((child) => hasEnded(runs.find(child))),
       };
     },
 
@@ -159,11 +172,16 @@ function claim(
     bytes: [...run.steps].reduce((sum, [step, record]) => sum + bytesOf(step, record), 0),
     signalCount: run.signals.length,
     awaited,
-    signals: awaited.flatMap((name) => run.signals.find((signal) => signal.name === name) ?? []),
+    signals: firstOf(run.signals, awaited),
     waited,
     ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
     ...(code === undefined || code.version === run.view.version ? {} : { code: code.version }),
   };
+}
+
+/** Returns the first signal of each name. */
+function firstOf(signals: readonly BufferedSignal[], names: readonly string[]): BufferedSignal[] {
+  return names.flatMap((name) => signals.find((signal) => signal.name === name) ?? []);
 }
 
 function stateOf(runs: MemoryRuns, mark: StepMark): MarkState {

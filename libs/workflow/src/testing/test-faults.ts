@@ -18,6 +18,7 @@ export class TestFaults {
   readonly #failures = new Map<string, Failure>();
   readonly #crashesAfter = new Set<string>();
   readonly #crashesIn = new Set<string>();
+  readonly #holds = new Map<string, PromiseWithResolvers<void>>();
 
   failStep(step: string, error: Error, times: number): void {
     this.#failures.set(step, { error: ensureError(error), left: times, met: times === 0 });
@@ -31,14 +32,29 @@ export class TestFaults {
     this.#crashesIn.add(step);
   }
 
-  readonly beforeBody = (step: string): void => {
+  holdStep(step: string): void {
+    if (!this.#holds.has(step)) this.#holds.set(step, Promise.withResolvers());
+  }
+
+  /** @throws Error if the step is not held */
+  releaseStep(step: string): void {
+    const hold = this.#holds.get(step);
+    if (hold === undefined) throw new Error(`step "${step}" is not held; call holdStep first`);
+    this.#holds.delete(step);
+    hold.resolve();
+  }
+
+  /** Counts the attempt. Returns the release of the step if the test holds it. @throws the error that the test injects */
+  beforeBody(step: string): Promise<void> | undefined {
     this.bodies.push(step);
     const failure = this.#failures.get(step);
-    if (failure === undefined || failure.left === 0) return;
-    failure.left -= 1;
-    failure.met = true;
-    throw failure.error;
-  };
+    if (failure !== undefined && failure.left > 0) {
+      failure.left -= 1;
+      failure.met = true;
+      throw failure.error;
+    }
+    return this.#holds.get(step)?.promise;
+  }
 
   /** Returns a `commit` that crashes where the test wants it. */
   commitOf(store: RunJournalStore, crashesAlways: boolean): RunJournalStore["commit"] {

@@ -9,6 +9,7 @@ import { isEndStatus, type RunView, type StepRecord } from "../store/run-record.
 import type { Held, Leave } from "../store/run-journal-store.ts";
 import type { RunStore } from "../store/run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
+import { TestExecution } from "./test-execution.ts";
 import { CrashError, TestFaults } from "./test-faults.ts";
 
 /** Real time in ms. A test waits for it, and its steps take no time. */
@@ -59,6 +60,13 @@ export interface TestRun {
   /** Makes the execution crash once, after the body of the step and before its record. */
   crashIn(step: string): void;
   /**
+   * Holds the body of a step at its begin, so that signals, `advance` and `cancel` arrive while it is at work. Calls then resolve
+   * when everything else waits.
+   */
+  holdStep(step: string): void;
+  /** Lets a held body continue. @throws Error if the step is not held */
+  releaseStep(step: string): Promise<RunView>;
+  /**
    * Replays the function on the recorded steps.
    * @throws Error naming the new steps if the function is not deterministic
    */
@@ -95,6 +103,8 @@ class MemoryTestRun implements TestRun {
   readonly #woken: RunRef[] = [];
   /** Runs that wait for objects. */
   readonly #watching = new Map<string, RunRef>();
+  /** Executions in which only held bodies are at work. */
+  readonly #running = new Map<string, TestExecution>();
   readonly #dueAtMs = new Map<string, { readonly ref: RunRef; readonly atMs: number }>();
   #parsedInput: unknown;
   #nowMs: number;
@@ -145,6 +155,7 @@ class MemoryTestRun implements TestRun {
     await this.#started;
     // A watch would wake them.
     this.#woken.push(...this.#watching.values());
+    for (const execution of this.#running.values()) execution.wake();
     await this.#executeWoken();
     return await this.#settled();
   }
@@ -153,10 +164,11 @@ class MemoryTestRun implements TestRun {
     await this.settle();
     const untilMs = this.#nowMs + toMs(duration, "duration");
     for (;;) {
-      const [next] = [...this.#dueAtMs.values()].toSorted((a, b) => a.atMs - b.atMs);
-      if (next === undefined || next.atMs > untilMs) break;
-      this.#nowMs = Math.max(this.#nowMs, next.atMs);
-      this.#woken.push(next.ref);
+      const atMs = this.#nextAtMs();
+      if (atMs > untilMs) break;
+      this.#nowMs = Math.max(this.#nowMs, atMs);
+      for (const due of this.#dueAtMs.values()) if (due.atMs <= atMs) this.#woken.push(due.ref);
+      for (const execution of this.#running.values()) execution.fireTimers();
       await this.#executeWoken();
     }
     this.#nowMs = Math.max(this.#nowMs, untilMs);
@@ -187,10 +199,21 @@ class MemoryTestRun implements TestRun {
     this.#faults.crashIn(step);
   }
 
+  holdStep(step: string): void {
+    this.#faults.holdStep(step);
+  }
+
+  async releaseStep(step: string): Promise<RunView> {
+    this.#faults.releaseStep(step);
+    return await this.settle();
+  }
+
   async replay(): Promise<void> {
     const run = await this.settle();
+    if (this.#running.size > 0) throw new Error("a body is held; call releaseStep before replay");
     const before = this.bodies.length;
-    const end = await this.#runOn(readOnly(this.#store), this.#workflow, {
+    const execution = new TestExecution(this.#ref, () => this.#nowMs);
+    const end = await this.#runOn(readOnly(this.#store), this.#workflow, execution, {
       ...this.#ref,
       epoch: 0,
       run,
@@ -238,32 +261,69 @@ class MemoryTestRun implements TestRun {
   }
 
   #noteWatching({ workflow, id }: RunRef, leave: Leave): void {
-    const key = `${workflow}/${id}`;
+    const key = textOfRef({ workflow, id });
     const isWatching = leave.kind === "waiting" && (leave.objects ?? []).length > 0;
     if (isWatching) this.#watching.set(key, { workflow, id });
     else if (leave.kind !== "compensating") this.#watching.delete(key);
   }
 
+  #nextAtMs(): number {
+    const runs = [...this.#dueAtMs.values()].map(({ atMs }) => atMs);
+    const timers = [...this.#running.values()].map(({ dueAtMs }) => dueAtMs);
+    return Math.min(...runs, ...timers);
+  }
+
   async #executeWoken(): Promise<void> {
+    // A held body may have been released, or an event may have reached its execution.
+    for (const execution of this.#running.values()) await this.#rest(execution);
     for (let count = 0; this.#woken.length > 0; count += 1) {
       if (count > MAX_EXECUTIONS) throw new Error("the run does not settle");
       const ref = this.#woken.shift() ?? this.#ref;
-      this.#lease += 1;
-      const lease = this.#lease;
-      const held = await this.#store.claim(ref, { lease, owner: String(lease) });
-      const definition = this.#definitions.get(ref.workflow);
-      if (held.kind !== "held" || definition === undefined) continue;
-      this.#follow(ref, await this.#runOn(this.#faultyStore, definition, held));
+      const running = this.#running.get(textOfRef(ref));
+      running?.wake();
+      const execution = running ?? (await this.#begin(ref));
+      if (execution !== undefined) await this.#rest(execution);
     }
   }
 
-  async #runOn(store: RunStore, workflow: AnyWorkflow, held: Held): Promise<ExecutionEnd> {
+  async #begin(ref: RunRef): Promise<TestExecution | undefined> {
+    this.#lease += 1;
+    const lease = this.#lease;
+    const held = await this.#store.claim(ref, { lease, owner: String(lease) });
+    this.#dueAtMs.delete(textOfRef(ref));
+    const definition = this.#definitions.get(ref.workflow);
+    if (held.kind !== "held" || definition === undefined) return undefined;
+    const execution = new TestExecution(ref, () => this.#nowMs);
+    const store = {
+      ...this.#faultyStore,
+      commit: execution.crashing(async (...args) => await this.#faultyStore.commit(...args)),
+    };
+    execution.start(() => this.#runOn(store, definition, execution, held));
+    this.#running.set(textOfRef(ref), execution);
+    return execution;
+  }
+
+  /** Resolves when the execution has ended or is at rest. */
+  async #rest(execution: TestExecution): Promise<void> {
+    const end = await execution.rest();
+    if (end === undefined) return;
+    this.#running.delete(textOfRef(execution.ref));
+    if (execution.missedWake) this.#woken.push(execution.ref);
+    this.#follow(execution, end);
+  }
+
+  async #runOn(
+    store: RunStore,
+    workflow: AnyWorkflow,
+    execution: TestExecution,
+    held: Held,
+  ): Promise<ExecutionEnd> {
     return await runExecution({
       store,
       workflow,
       held,
-      stopped: new AbortController().signal,
-      cancelRequested: new AbortController().signal,
+      ...execution.hooks,
+      cancel: new AbortController(),
       startChild: this.#children,
       clock: () => this.#nowMs,
       random: () => 0,
@@ -271,7 +331,10 @@ class MemoryTestRun implements TestRun {
       pause: async (ms) => {
         this.#nowMs += Math.ceil(ms);
       },
-      beforeBody: this.#faults.beforeBody,
+      beforeBody: (step) => {
+        const released = this.#faults.beforeBody(step);
+        return released && ((attempt) => execution.hold(released, attempt));
+      },
       ...defined({ clusters: this.#clusters }),
     });
   }
@@ -295,14 +358,12 @@ class MemoryTestRun implements TestRun {
     };
   }
 
-  #follow(ref: RunRef, end: ExecutionEnd): void {
-    const key = `${ref.workflow}/${ref.id}`;
-    this.#dueAtMs.delete(key);
+  #follow({ ref, hasCrashed }: TestExecution, end: ExecutionEnd): void {
     switch (end.kind) {
       case "waiting":
       case "blocked":
         if (end.afterMs === undefined) return;
-        this.#dueAtMs.set(key, { ref, atMs: this.#nowMs + end.afterMs });
+        this.#dueAtMs.set(textOfRef(ref), { ref, atMs: this.#nowMs + end.afterMs });
         return;
       case "ended":
         if (end.followers.parent !== undefined) this.#woken.push(end.followers.parent);
@@ -312,9 +373,14 @@ class MemoryTestRun implements TestRun {
         this.#woken.push(ref);
         return;
       case "lost":
-        throw new Error(`two executions of ${key} overlap in one test`);
+        if (!hasCrashed) throw new Error(`two executions of ${textOfRef(ref)} overlap in one test`);
+        this.#woken.push(ref);
     }
   }
+}
+
+function textOfRef({ workflow, id }: RunRef): string {
+  return `${workflow}/${id}`;
 }
 
 /** A store for a replay, which must not record anything. */

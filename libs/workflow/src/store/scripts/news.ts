@@ -1,0 +1,63 @@
+import {
+  defineScript,
+  readLua,
+  replyList,
+  replyNumber,
+  replyTagged,
+  replyText,
+  replyTexts,
+  replyWord,
+  type Reply,
+  type Script,
+} from "@konverge/redis";
+import { clockPart } from "./clock.ts";
+import { signalBufferPart } from "./signal-buffer.ts";
+
+export type NewsAnswer =
+  | {
+      readonly kind: "news";
+      readonly wakeSeq: number;
+      /** Author and reason (JSON), or empty. */
+      readonly cancel: string;
+      /** Number of unconsumed signals. */
+      readonly signalCount: number;
+      /** The first signal of each awaited name: numbers and JSON texts in turn. */
+      readonly signals: readonly string[];
+      /** Places of ended children in the call, from 1. */
+      readonly ended: readonly number[];
+    }
+  /** Another epoch holds the run, or it has ended. */
+  | { readonly kind: "fenced" };
+
+const signature = {
+  name: "workflow-news",
+  keys: ["run", "signals", "signalNames"],
+  args: {
+    epoch: "text",
+    /** Names of signals, separated by line breaks. */
+    awaited: "text",
+  },
+  /** Awaited children. */
+  each: { keys: ["run"], args: {} },
+} as const;
+
+/** Returns what an execution may continue with during its work: signals, ends of children, and a cancellation. */
+export const newsScript: Script<typeof signature, NewsAnswer> = defineScript(signature, {
+  lua: readLua(new URL("news.lua", import.meta.url)),
+  include: [clockPart, signalBufferPart],
+  answer: decode,
+});
+
+function decode(reply: Reply): NewsAnswer {
+  const [kind, ...rest] = replyTagged(reply);
+  if (kind !== "news") return { kind: replyWord(kind, ["fenced"]) };
+  const [wakeSeq, cancel, signalCount, signals, ended] = rest;
+  return {
+    kind,
+    wakeSeq: replyNumber(wakeSeq),
+    cancel: replyText(cancel),
+    signalCount: replyNumber(signalCount),
+    signals: replyTexts(signals),
+    ended: replyList(ended).map(replyNumber),
+  };
+}
