@@ -90,6 +90,24 @@ export class ApiCalls {
     return lastOf(this.poll<Answer>(path, id, waiting, wait));
   }
 
+  /** Sends the same change until it has an answer. @throws ProblemError `wait_timeout` */
+  async changeUntil<Answer>(
+    path: string,
+    body: unknown,
+    waiting: Waiting<Answer> & { readonly id: string },
+    { timeoutMs = WAIT_MS, signal }: WaitOptions = {},
+  ): Promise<Answer> {
+    const { retry, random, sleep } = this;
+    const ask = async (waitMs: number): Promise<Answer> => {
+      const headers = { prefer: `wait=${Math.ceil(waitMs / 1_000)}` };
+      const call = { method: "POST", path, body, headers, patienceMs: waitMs, signal } as const;
+      return await this.sender.send<Answer>(call);
+    };
+    return await lastOf(
+      longPoll<Answer>({ ...waiting, timeoutMs, signal, retry, random, sleep, ask }),
+    );
+  }
+
   /** Yields each new state of the work at `path`, up to its end. @throws ProblemError `wait_timeout` */
   poll<Answer>(
     path: string,

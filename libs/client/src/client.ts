@@ -38,11 +38,13 @@ import type {
   BackfillResponse,
   BackfillSchedule,
   ScheduleDetail,
+  RunUpdate,
   ScheduleList,
   TriggerSchedule,
   SignalRun,
   StartRunResponse,
   StartRun,
+  UpdateRun,
   Whoami,
   WorkerList,
 } from "@konverge/contracts";
@@ -155,6 +157,11 @@ export interface Client {
     /** Yields the run now and after each change of its status or steps, until it ends. @throws as `wait` */
     watch(id: string, options?: WaitOptions): AsyncIterable<RunDetail>;
     signal(id: string, signal: SignalRun, options?: WriteOptions): Promise<RunDetail>;
+    /**
+     * Sends an update and waits for its answer, by default 60 s. Repeat it with the same `id` to wait longer.
+     * @throws ProblemError `invalid_request` if the run refuses it, `run_ended`, `wait_timeout`
+     */
+    update(id: string, update: UpdateRun, options?: WaitOptions): Promise<RunUpdate>;
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /** Ends the run at once, without compensation. `undosLeft` of the run lists the steps left as they are. */
     terminate(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;

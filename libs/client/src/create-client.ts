@@ -1,7 +1,8 @@
-import type { AcceptedReconcile, ReconcileState, RunDetail } from "@konverge/contracts";
+import type { AcceptedReconcile, ReconcileState, RunDetail, RunUpdate } from "@konverge/contracts";
 import { ApiCalls, type ClientOptions } from "./api-calls.ts";
 import type { Client, ControllerObject, ScheduleName } from "./client.ts";
 import { streamEvents } from "./event-stream.ts";
+import { randomKey } from "./send-request.ts";
 
 /** Three heartbeats of the event stream. */
 const SILENCE_MS = 45_000;
@@ -93,6 +94,15 @@ function runs(api: ApiCalls): Client["runs"] {
     wait: (id, wait) => api.wait(at(id), id, waiting, wait),
     watch: (id, wait) => api.poll(at(id), id, { ...waiting, stateOf }, wait),
     signal: (id, message, write) => api.post(`${at(id)}/signal`, message, write),
+    update(id, { id: given, ...update }, wait) {
+      const updateId = given ?? randomKey();
+      const answering = {
+        id: `update ${updateId}`,
+        hasEnded: ({ status }: RunUpdate) => status === "accepted",
+        phaseOf: ({ status }: RunUpdate) => status,
+      };
+      return api.changeUntil(`${at(id)}/update`, { ...update, id: updateId }, answering, wait);
+    },
     cancel: (id, action, write) => api.post(`${at(id)}/cancel`, action, write),
     terminate: (id, action, write) => api.post(`${at(id)}/terminate`, action, write),
     retry: (id, action, write) => api.post(`${at(id)}/retry`, action, write),

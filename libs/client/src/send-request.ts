@@ -159,7 +159,7 @@ export function delayOf(
 }
 
 /** Not `randomUUID`, which browsers offer only on secure origins. */
-function randomKey(): string {
+export function randomKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
     .join("");

@@ -15,6 +15,7 @@ export const AUDIT_ACTIONS = [
   "run.signal",
   "run.cancel",
   "run.terminate",
+  "run.update",
   "run.retry",
   "schedule.pause",
   "schedule.resume",

@@ -120,7 +120,7 @@ const failure = z.object({
   /** Where it was thrown, as `at function (file:line:column)`; of the error, then of its causes. */
   frames: z.array(z.string()).optional(),
 });
-const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo", "wait"]);
+const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo", "update", "wait"]);
 const runFields = {
   id: z.string(),
   workflow: z.string(),
@@ -247,6 +247,28 @@ export const signalRunSchema = z.strictObject({
   by: operatorActionSchema.shape.by,
 });
 
+/** Body of `POST /v1/runs/{id}/update`. */
+export const updateRunSchema = z.strictObject({
+  name: shortText,
+  /** The run validates it before it accepts the update. */
+  payload: z.unknown().optional(),
+  /** Repeating an ID sends nothing and returns the answer. Default: a UUID. */
+  id: id.optional(),
+  by: operatorActionSchema.shape.by,
+});
+
+/** Response of the same. */
+export const runUpdateSchema = z.object({
+  /** ID of the update. Send it again to wait longer. */
+  id: z.string(),
+  /** `pending`: the run has not handled the update yet. */
+  status: z.enum(["accepted", "pending"]),
+  /** The step that recorded it. */
+  step: z.string().optional(),
+  /** The value that the workflow computed. */
+  answer: z.unknown().optional(),
+});
+
 /** Body of `POST /v1/runs/{id}/retry`. */
 export const retryRunSchema = operatorActionSchema.extend({
   /** Resume the same run after its completed steps instead of starting a new run. */
@@ -259,4 +281,6 @@ export type RunListQuery = z.output<typeof runQuerySchema>;
 export type RunList = z.infer<typeof runListSchema>;
 export type RunDetail = z.infer<typeof runSchema>;
 export type RetryRun = z.output<typeof retryRunSchema>;
+export type UpdateRun = z.output<typeof updateRunSchema>;
+export type RunUpdate = z.infer<typeof runUpdateSchema>;
 export type SignalRun = z.output<typeof signalRunSchema>;

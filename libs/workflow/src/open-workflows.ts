@@ -34,6 +34,7 @@ import type {
   StepRecord,
   UnconsumedSignal,
 } from "./store/run-record.ts";
+import { updateSignal, updateSignalId, type UpdateAnswer } from "./store/run-updates.ts";
 import type { RunStore } from "./store/run-store.ts";
 import { parseKindKey, type WaitedKind } from "./store/wait-names.ts";
 import {
@@ -185,6 +186,22 @@ class RedisWorkflows implements Workflows {
       case "missing":
         throw refusal(ref, stored);
     }
+  }
+
+  async update(
+    ref: RunRef,
+    name: string,
+    { payload, id = crypto.randomUUID(), by }: SignalMessage = {},
+  ): Promise<{ readonly id: string }> {
+    // A repeated request may come after the end of the run.
+    if ((await this.answerTo(ref, id)) !== undefined) return { id };
+    const message = { ...defined({ payload, by }), id: updateSignalId(id) };
+    await this.signal(ref, updateSignal(name), message);
+    return { id };
+  }
+
+  answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined> {
+    return this.#store.answerTo(ref, updateId);
   }
 
   async cancel(ref: RunRef, request: CancelRequest = {}): Promise<void> {

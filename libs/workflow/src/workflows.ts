@@ -23,6 +23,7 @@ import type {
   StepRecord,
   UnconsumedSignal,
 } from "./store/run-record.ts";
+import type { UpdateAnswer } from "./store/run-updates.ts";
 
 export interface WorkflowsOptions {
   readonly redis: RedisTarget;
@@ -127,6 +128,13 @@ export interface Workflows {
   refusedSignals(ref: RunRef): Promise<RefusedSignals>;
   /** Stores a signal for a run that has not ended. @throws KonvergeError `not_found`, `run_ended`, `signals_full` */
   signal(ref: RunRef, name: string, message?: SignalMessage): Promise<void>;
+  /**
+   * Sends an update and returns its id. Repeating an id sends nothing; `answerTo` has the answer.
+   * @throws KonvergeError as `signal`
+   */
+  update(ref: RunRef, name: string, message?: SignalMessage): Promise<{ readonly id: string }>;
+  /** Returns the answer to an update, for 7 days; undefined until the run has handled it. */
+  answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
   /** Requests the cancellation: the current verb throws, and the recorded steps are undone. @throws as `signal` */
   cancel(ref: RunRef, request?: { readonly by?: string; readonly reason?: string }): Promise<void>;
   /**

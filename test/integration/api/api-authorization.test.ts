@@ -120,6 +120,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   signalRun: whole("operator", ofRun),
   cancelRun: whole("operator", ofRun),
   terminateRun: whole("operator", ofRun),
+  updateRun: whole("operator", ofRun),
   retryRun: whole("operator", ofRun),
   listAttempts: part("viewer", ofList),
   getContentionReport: part("viewer", ofCluster),
@@ -270,7 +271,7 @@ function requestOf(
     dryRun: true,
     token: "unknown",
     ...(operation.operationId === "startRun" ? { id: "started" } : {}),
-    ...(operation.operationId === "signalRun" ? { name: "approve" } : {}),
+    ...(["signalRun", "updateRun"].includes(operation.operationId) ? { name: "approve" } : {}),
   };
   const body =
     fields === undefined

@@ -2,6 +2,7 @@ import {
   auditPageSchema,
   runListSchema,
   runSchema,
+  runUpdateSchema,
   startRunResponseSchema,
   type QueueList,
   type RunDetail,
@@ -9,6 +10,7 @@ import {
 import { createControllerRegistry } from "@konverge/queue";
 import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { problemIn, useApi, type Call, type Sent } from "./api-harness.ts";
 import { until } from "../../support/until.ts";
 
@@ -124,6 +126,47 @@ test("lists runs by label, time, version and error", async () => {
     "/labels/a b",
     "/labels/b",
   ]);
+});
+
+test("answers an update, once per ID, or refuses it with the invalid field", async () => {
+  const call = harness.serve();
+  const resized = defineWorkflow("approved", { version: 3 }, async (w) => {
+    const schema = z.object({ size: z.int() });
+    const sizes = await w.handle("resize", schema, ({ size }, { by }) => ({ size, by: by ?? "" }));
+    await w.signal("go");
+    return sizes;
+  });
+  await work(resized);
+  const { path } = await start(call, {});
+  const update = async (body: object) =>
+    await call(`${path}/update`, {
+      body: { name: "resize", by: "ann", ...body },
+      headers: { prefer: "wait=60" },
+    });
+  const refused = await problemIn(await update({ payload: { size: "x" }, id: "u1" }));
+  expect(refused).toMatchObject({ status: 422, errors: [{ pointer: "/payload/size" }] });
+  expect(await problemIn(await update({ payload: { size: "x" }, id: "u1" }))).toMatchObject(
+    refused.errors === undefined ? {} : { errors: refused.errors },
+  );
+  const accepted = { id: "u2", status: "accepted", step: "resize", answer: { size: 3, by: "ann" } };
+  for (let count = 0; count < 2; count += 1) {
+    const response = await update({ payload: { size: 3 }, id: "u2" });
+    expect(runUpdateSchema.parse(await response.json())).toEqual(accepted);
+  }
+  const { steps } = await inStatus(call, path, "waiting");
+  expect(steps).toMatchObject([{ name: "resize", kind: "update", by: "ann" }]);
+  const pending = await call(`${path}/update`, { body: { name: "later", by: "ann", id: "u3" } });
+  expect(runUpdateSchema.parse(await pending.json())).toEqual({ id: "u3", status: "pending" });
+  const late = call(`${path}/update`, {
+    body: { name: "later", by: "ann", id: "u4" },
+    headers: { prefer: "wait=60" },
+  });
+  await until("the update is stored", async () => {
+    const { unconsumedSignals = [] } = await get(call, path);
+    return unconsumedSignals.length === 2;
+  });
+  await call(`${path}/signal`, { body: { name: "go", by: "ann" } });
+  expect(await problemIn(await late)).toMatchObject({ status: 409, code: "run_ended" });
 });
 
 test("fails a run with invalid input and names the field", async () => {

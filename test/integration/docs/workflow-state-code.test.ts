@@ -1,5 +1,7 @@
+import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type WorkflowContext } from "@konverge/workflow";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { testWorkflow } from "../../../apps/cli/src/testing/index.ts";
 import { blockOf, functionOf } from "./load-block.ts";
 
@@ -33,4 +35,19 @@ test("docs/workflow-state.md: a start and its function set labels", async () => 
   });
   const run = await testWorkflow(migrating, undefined).settle();
   expect(run).toMatchObject({ status: "done", labels: { result: "ok" } });
+});
+
+test("docs/workflow-state.md: a run answers an update", async () => {
+  const sizes: number[] = [];
+  const block = blockOf("docs/workflow-state.md ts 4");
+  const body = await functionOf(block, ["w", "z", "TerminalError", "limit", "resize"]);
+  const pool = defineWorkflow("pool", { version: 1 }, async (w: WorkflowContext) => {
+    await body({ w, z, TerminalError, limit: 5, resize: (size: number) => void sizes.push(size) });
+    return null;
+  });
+  const t = testWorkflow(pool, undefined);
+  await expect(t.update("resize", { size: 0 })).rejects.toMatchObject({ code: "invalid_request" });
+  await expect(t.update("resize", { size: 9 })).rejects.toThrow("at most 5 nodes");
+  expect(await t.update("resize", { size: 3 })).toEqual({ size: 3 });
+  expect(sizes).toEqual([3]);
 });

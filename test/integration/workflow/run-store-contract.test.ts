@@ -13,6 +13,7 @@ import {
 import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
+import { updateSignalId } from "../../../libs/workflow/src/store/run-updates.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import { useQueues } from "../queue/queue-harness.ts";
@@ -542,7 +543,7 @@ type Op =
       readonly labels: Record<string, string>;
     }
   | {
-      readonly op: "watch" | "keepInput" | "refuse" | "news";
+      readonly op: "watch" | "keepInput" | "refuse" | "refuseUpdate" | "news";
       readonly id: string;
       readonly old: boolean;
     }
@@ -627,7 +628,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
     {
       weight: 1,
       arbitrary: fc.record({
-        op: fc.constantFrom("watch", "keepInput", "refuse", "news"),
+        op: fc.constantFrom("watch", "keepInput", "refuse", "refuseUpdate", "news"),
         id,
         old,
       }),
@@ -714,23 +715,7 @@ class Caller {
     }
   }
 
-  async #write(
-    op: Extract<
-      Op,
-      {
-        op:
-          | "commit"
-          | "note"
-          | "publish"
-          | "relabel"
-          | "watch"
-          | "keepInput"
-          | "refuse"
-          | "news"
-          | "leave";
-      }
-    >,
-  ): Promise<unknown> {
+  async #write(op: Extract<Op, { readonly old: boolean }>): Promise<unknown> {
     const { store } = this.#side;
     const claims = this.#held.get(op.id) ?? [];
     const held = op.old ? claims[0] : claims.at(-1);
@@ -742,7 +727,7 @@ class Caller {
         return await store.commit(held, op.step, record, {
           cancels: op.cancels && held.run.cancel !== undefined,
           ...(op.output === undefined ? {} : { output: op.output }),
-          ...(taken === undefined ? {} : { taken }),
+          ...(taken === undefined ? {} : { taken, update: `u${taken.id}` }),
         });
       }
       case "note":
@@ -751,6 +736,12 @@ class Caller {
         return await store.relabel(held, op.labels);
       case "publish":
         return await store.publish(held, op.output);
+      case "refuseUpdate": {
+        const [signal] = await store.readSignals(held, "n");
+        if (signal === undefined) return undefined;
+        const update = { ...signal, id: updateSignalId("u") };
+        return await store.refuseUpdate(held, update, { message: "no", issues: [] });
+      }
       case "refuse": {
         const [signal] = await store.readSignals(held, "n");
         const refused = signal === undefined ? [] : [{ signal, message: "no" }];
@@ -776,6 +767,9 @@ class Caller {
         steps: await store.steps(ref(run)),
         signals: await store.unconsumedSignals(ref(run)),
         refused: await store.refusedSignals(ref(run)),
+        answers: await Promise.all(
+          ["u", "u1", "u2", "u3"].map((update) => store.answerTo(ref(run), update)),
+        ),
       })),
     );
     const labelled = await store.list("w", { limit: 10, filter: { labels: { a: "1" } } });

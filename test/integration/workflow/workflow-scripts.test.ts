@@ -124,6 +124,7 @@ const commit = (
       signals: names.signals("r"),
       signalNames: names.signalNames("r"),
       cancelling: names.cancelling,
+      answers: names.answers("r"),
     },
     args: {
       epoch: epochOf(nth),
@@ -134,6 +135,7 @@ const commit = (
       cancels,
       warnings,
       published: "",
+      update: "",
       code: "",
     },
   }) as Promise<[string, string?]>;

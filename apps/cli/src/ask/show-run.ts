@@ -31,7 +31,7 @@ export const RUN_OPTIONS = {
     "/until": "--until",
     "/version": "--code-version",
     "/error": "--error",
-    "/name": "<signal>",
+    "/name": "<signal> or <update>",
   },
 } as const;
 

@@ -1,6 +1,5 @@
-import { readFile } from "node:fs/promises";
 import { parseLabels } from "@konverge/contracts";
-import { defined, ensureError, KonvergeError } from "@konverge/core";
+import { defined } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { print, printNote } from "../text/output.ts";
 import { runRows } from "../text/run-text.ts";
@@ -22,9 +21,11 @@ import {
 } from "../ask/show-run.ts";
 import { runFilterOf, withRunFilter, type RunFilterFlags } from "../ask/run-filter.ts";
 import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts";
+import { readJson } from "../ask/read-json.ts";
 import { systemUser } from "../ask/system-user.ts";
 import { addRunControlCommands } from "./run-control.ts";
 import { addRunRetryCommand } from "./run-retry.ts";
+import { addRunUpdateCommand } from "./run-update.ts";
 import { addRunWatchCommand } from "./run-watch.ts";
 
 interface StartFlags extends WaitFlags {
@@ -48,6 +49,7 @@ const HELP = `
   konverge run start release --input @release.json --wait --timeout 10m
   konverge run get release/default/6f1b
   konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
+  konverge run update release/default/6f1b resize --payload '{"size":3}'
   konverge run list release -o name
   konverge run list --status blocked --search web
   konverge run list --label region=eu --since 2h --error step_failed
@@ -65,6 +67,7 @@ export function addRunCommand(program: Command): void {
   addGet(group);
   addList(group);
   addSignal(group);
+  addRunUpdateCommand(group);
   addRunControlCommands(group);
   addRunRetryCommand(group);
   addRunWatchCommand(group);
@@ -193,24 +196,4 @@ function addSignal(group: Command): void {
         RUN_OPTIONS,
       ),
     );
-}
-
-/** Parses JSON from the argument, from the file of `@file`, or from standard input for `@-`. @throws KonvergeError `invalid_request` */
-async function readJson(option: string, given: string): Promise<unknown> {
-  const text = given.startsWith("@") ? await readText(option, given.slice(1)) : given;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (cause) {
-    const detail = `${option} is not valid JSON: ${ensureError(cause).message}`;
-    throw new KonvergeError("invalid_request", detail, { cause });
-  }
-}
-
-async function readText(option: string, path: string): Promise<string> {
-  try {
-    return await readFile(path === "-" ? "/dev/stdin" : path, "utf8");
-  } catch (cause) {
-    const detail = `${option} cannot be read: ${ensureError(cause).message}`;
-    throw new KonvergeError("invalid_request", detail, { cause });
-  }
 }

@@ -2,12 +2,16 @@ import {
   operatorActionSchema,
   retryRunSchema,
   runSchema,
+  runUpdateSchema,
   signalRunSchema,
+  updateRunSchema,
 } from "@konverge/contracts";
 import { defined } from "@konverge/core";
 import { formatRunId } from "@konverge/workflow";
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
+import { preferredWaitMs } from "../queues/wait-for-end.ts";
+import { updateRun } from "../runs/update-run.ts";
 import { findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
 
 /** A payload of 64 KiB and its envelope. */
@@ -38,6 +42,7 @@ export function runActionRoutes(access: QueueAccess): Route[] {
         return await readRun(found);
       },
     }),
+    updateRoute(access),
     route({
       id: "cancelRun",
       method: "post",
@@ -101,4 +106,28 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       },
     }),
   ];
+}
+
+function updateRoute(access: QueueAccess): Route {
+  return route({
+    id: "updateRun",
+    method: "post",
+    path: "/v1/runs/{id}/update",
+    summary: "Send an update to a run; `Prefer: wait=20` waits for its answer",
+    role: "operator",
+    isOperatorAction: true,
+    body: updateRunSchema,
+    headers: { prefer: "wait=20 waits up to 20 s (maximum 60) for the answer" },
+    maxBodyKiB: MAX_BODY_KIB,
+    answer: runUpdateSchema,
+    problems: ["not_found", "run_ended", "signals_full"],
+    async handle({ params, body, caller, context, openWait, audit }) {
+      const found = await findRun(access, caller, params.id);
+      using wait = openWait(preferredWaitMs(context));
+      const answer = await updateRun(found, body, wait);
+      const where = { ...placeIn(found.cluster, found.ref.workflow), name: found.ref.id };
+      audit({ action: "run.update", ...where, filter: body.name }, body.by);
+      return answer;
+    },
+  });
 }

@@ -71,6 +71,13 @@ export interface SignalOptions<T> {
   readonly schema?: Schema<T>;
 }
 
+/** The sender of an update. */
+export interface UpdateSender {
+  readonly id: string;
+  /** The name of a token, or without a token the value in the request. */
+  readonly by?: string;
+}
+
 /**
  * The context of a workflow function. Results are found by name: a repeated name gets a number (`pull`, `pull#2`). The order
  * may change between versions, names should not. Between the calls the function must only compute, because it runs again from
@@ -107,6 +114,23 @@ export interface WorkflowContext {
     options: SignalOptions<T> & { readonly timeout: Duration },
   ): Durable<T | null>;
   signal<T = unknown>(name: string, options?: SignalOptions<T>): Durable<T>;
+  /**
+   * Waits for an update, which is a signal with an answer. `answer` computes the answer from the payload, once and
+   * synchronously; the caller and the function both receive it. A payload that does not fit the schema and an `answer` that throws
+   * a `TerminalError` refuse the update: the caller gets the reason, nothing is recorded, and the wait continues. Returns null
+   * after the timeout.
+   */
+  handle<T, R>(
+    name: string,
+    schema: Schema<T>,
+    answer: ((payload: T, sender: UpdateSender) => R) & JsonSerializable<R>,
+    options: { readonly timeout: Duration },
+  ): Durable<R | null>;
+  handle<T, R>(
+    name: string,
+    schema: Schema<T>,
+    answer: ((payload: T, sender: UpdateSender) => R) & JsonSerializable<R>,
+  ): Durable<R>;
   /**
    * Waits until Kubernetes objects meet `condition`: `ready(ref)`, `condition(ref, type)`, `field(ref, predicate)`, `gone(ref)`,
    * `complete(job)`, `all(...)`, `any(...)`. Returns the refs of the objects. Occupies no worker; a watch wakes the run.

@@ -8,10 +8,31 @@ export function schemaRefusal(thrown: unknown): string {
   return texts.length === 0 ? error.message : texts.join("; ");
 }
 
+/** Returns a schema's issues with a JSON pointer each; none if the error has no issues. */
+export function schemaIssues(
+  thrown: unknown,
+): readonly { readonly pointer: string; readonly detail: string }[] {
+  const error = ensureError(thrown);
+  const issues = "issues" in error && Array.isArray(error.issues) ? error.issues : [];
+  return issues.flatMap((issue: unknown) => {
+    if (typeof issue !== "object" || issue === null || !("message" in issue)) return [];
+    const pointer = pathOf(issue).map((part) => `/${escaped(part)}`);
+    return [{ pointer: pointer.join(""), detail: String(issue.message) }];
+  });
+}
+
+/** Escapes a part of a JSON pointer (RFC 6901). */
+function escaped(part: string): string {
+  return part.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+function pathOf(issue: object): readonly string[] {
+  return "path" in issue && Array.isArray(issue.path) ? issue.path.map(String) : [];
+}
+
 /** Formats an issue of zod, or of any library that follows Standard Schema. */
 function textOf(issue: unknown): string | undefined {
   if (typeof issue !== "object" || issue === null || !("message" in issue)) return undefined;
-  const path = "path" in issue && Array.isArray(issue.path) ? issue.path : [];
-  const place = path.map(String).join(".");
+  const place = pathOf(issue).join(".");
   return place === "" ? String(issue.message) : `${place}: ${String(issue.message)}`;
 }

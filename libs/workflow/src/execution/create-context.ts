@@ -19,6 +19,7 @@ import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
 import { runStep } from "./run-step.ts";
 import { sleep, sleepUntil } from "./sleep.ts";
 import { takeSignal } from "./take-signal.ts";
+import { takeUpdate, type UpdateHandler } from "./take-update.ts";
 import { valueOf, VerbReplay } from "./verb-replay.ts";
 
 export interface ContextOptions {
@@ -68,6 +69,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
       waitFor(replay, name, condition, waitOptions)) as WorkflowContext["waitFor"],
     now: (name) => now(replay, name) as Durable<number>,
     id: (name) => uuidOf(`${held.workflow}/${held.id}/${replay.nextKey(`id:${name}`)}`),
+    handle: handleOf(replay),
     set: (name: string, value: unknown) => {
       assertOutsideOfBodies(name);
       journal.output.publish(name, value);
@@ -95,6 +97,25 @@ async function signal(
     if (record.error?.code === "wait_timeout") return null;
     return valueOf(key, record);
   });
+}
+
+function handleOf(replay: VerbReplay): WorkflowContext["handle"] {
+  const handle = async (
+    name: string,
+    schema: Schema<unknown>,
+    answer: UpdateHandler["answer"],
+    { timeout }: { readonly timeout?: Duration } = {},
+  ): Promise<unknown> =>
+    await replay.exclusively(name, async (key) => {
+      const timeoutMs =
+        timeout === undefined ? undefined : toMs(timeout, `the timeout of update "${name}"`);
+      const record = await replay.settle(key, "update", () =>
+        takeUpdate(replay.journal, key, name, { schema, answer, timeoutMs }),
+      );
+      if (record.error?.code === "wait_timeout") return null;
+      return valueOf(key, record);
+    });
+  return handle as unknown as WorkflowContext["handle"];
 }
 
 async function waitFor(

@@ -19,6 +19,11 @@ export function assertOutsideOfBodies(name: string): void {
   );
 }
 
+/** Runs code of the user in which no verb may be called. */
+export function runInBody<T>(name: string, work: () => T): T {
+  return bodies.run(name, work);
+}
+
 /** Returns a key that is the same in every attempt of the step, and in no other step. */
 export function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
   return createHash("sha256").update(`${workflow}/${id}/${step}`).digest("hex");

@@ -8,7 +8,7 @@ import { assertOutsideOfBodies } from "./run-body.ts";
 import { errorOf } from "./step-failed-error.ts";
 
 /** Separators of a name from its number, its progress and its notes. */
-const FORBIDDEN = /[#~!\p{Cc}]|^undo:/u;
+const FORBIDDEN = /[#~!\p{Cc}]|^(?:undo|update):/u;
 const MAX_NAME = 200;
 
 /** Errors of the function, which would fail again. */
@@ -35,7 +35,7 @@ export class VerbReplay {
     if (typeof name !== "string" || name === "" || name.length > MAX_NAME || FORBIDDEN.test(name)) {
       throw new KonvergeError(
         "invalid_workflow",
-        `name "${name}" must be 1 to ${MAX_NAME} characters without #, ~, ! and line breaks, and not begin with "undo:"`,
+        `name "${name}" must be 1 to ${MAX_NAME} characters without #, ~, ! and line breaks, and not begin with "undo:" or "update:"`,
       );
     }
     if (this.#open.has(name)) {

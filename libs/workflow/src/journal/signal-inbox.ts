@@ -1,5 +1,6 @@
 import type { Held, Refusal, RunJournalStore, RunNews } from "../store/run-journal-store.ts";
 import type { BufferedSignal } from "../store/run-record.ts";
+import type { UpdateRefusal } from "../store/run-updates.ts";
 
 /** The unconsumed signals of a run, as one execution reads them: by name, and only those that it asks for. */
 export class SignalInbox {
@@ -39,6 +40,12 @@ export class SignalInbox {
   /** Removes a consumed signal, in favor of those behind it. */
   remove({ name }: BufferedSignal): void {
     this.#read.delete(name);
+  }
+
+  /** Removes an update, and keeps the refusal for its caller. */
+  async refuseUpdate(taken: BufferedSignal, refusal: UpdateRefusal): Promise<void> {
+    await this.#store.refuseUpdate(this.#held, taken, refusal);
+    this.#read.delete(taken.name);
   }
 
   async refuse(name: string, refused: readonly Refusal[]): Promise<void> {

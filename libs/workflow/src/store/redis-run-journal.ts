@@ -33,9 +33,11 @@ import { noteScript } from "./scripts/note.ts";
 import { publishScript } from "./scripts/publish.ts";
 import { readSignalsScript } from "./scripts/read-signals.ts";
 import { refuseSignalsScript } from "./scripts/refuse-signals.ts";
+import { refuseUpdateScript } from "./scripts/refuse-update.ts";
 import { relabelScript } from "./scripts/relabel.ts";
 import { watchScript } from "./scripts/watch.ts";
 import { READ_AT_ONCE } from "./signal-limits.ts";
+import { updateIdOf } from "./run-updates.ts";
 import { memberOf } from "./wait-names.ts";
 
 type Call<Name extends keyof RunJournalStore> = RunJournalStore[Name] extends (
@@ -70,6 +72,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     readSignals: (ref, name) => readSignals(runs, ref, name),
     refuse: (held, name, refused) => refuse(runs, held, name, refused),
     news: (held, awaited) => news(runs, held, awaited),
+    refuseUpdate: (held, taken, refusal) => refuseUpdate(runs, held, taken, refusal),
     watch: (held, objects) => watch(runs, held, objects),
     releaseEnd: (workflow, key) => releaseEnd(runs, workflow, key),
     leave: (held, how, output) => leave(runs, held, how, output),
@@ -158,7 +161,7 @@ const keepInput: Call<"keepInput"> = async (runs, held, input) => {
 
 const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {
   const { workflow, id, epoch } = held;
-  const { taken, cancels = false, warnings, output } = options;
+  const { taken, update = "", cancels = false, warnings, output } = options;
   const { cancelling, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(commitScript, {
     keys: {
@@ -167,6 +170,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
       signals: names.signals(id),
       signalNames: names.signalNames(id),
       cancelling,
+      answers: names.answers(id),
     },
     args: {
       epoch,
@@ -174,6 +178,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
       record: JSON.stringify(record),
       taken: taken?.seq ?? "",
       takenName: taken?.name ?? "",
+      update,
       cancels: cancels ? id : "",
       warnings: textOf(warnings),
       published: output?.published ?? "",
@@ -248,6 +253,27 @@ const news: Call<"news"> = async (runs, held, { signals, children }) => {
     signals: parseSignals(answer.signals),
     ended: ended.flatMap((place) => children[place - 1] ?? []),
   };
+};
+
+const refuseUpdate: Call<"refuseUpdate"> = async (
+  runs,
+  held,
+  { id: signalId, name, seq },
+  refusal,
+) => {
+  const { workflow, id, epoch } = held;
+  const names = runs.namesOf(workflow);
+  const kind = await runs.evaluate(refuseUpdateScript, {
+    keys: {
+      run: names.run(id),
+      signals: names.signals(id),
+      signalNames: names.signalNames(id),
+      answers: names.answers(id),
+      refusedIds: names.refusedIds(id),
+    },
+    args: { epoch, name, seq, id: updateIdOf(signalId), refusal: JSON.stringify({ refusal }) },
+  });
+  if (kind === "fenced") throw fenced(held);
 };
 
 const refuse: Call<"refuse"> = async (runs, held, name, refused) => {

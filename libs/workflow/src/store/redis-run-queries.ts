@@ -12,7 +12,9 @@ import {
   type RunStatus,
   type RunSummary,
   type RunView,
+  type StepRecord,
 } from "./run-record.ts";
+import type { UpdateAnswer, UpdateRefusal } from "./run-updates.ts";
 import { sweepScript } from "./scripts/sweep.ts";
 
 /** Most unconsumed signals of a response. */
@@ -65,6 +67,8 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       };
     },
 
+    answerTo: (ref, updateId) => answerTo(runs, ref, updateId),
+
     async counts(workflow) {
       const { statuses } = runs.namesOf(workflow);
       const counted = await Promise.all(
@@ -99,6 +103,26 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
 export async function getRun(runs: RedisRuns, ref: RunRef): Promise<RunView | undefined> {
   const fields = await runs.call((redis) => redis.hgetall(runs.namesOf(ref.workflow).run(ref.id)));
   return fields["status"] === undefined ? undefined : readRun(ref, fields);
+}
+
+async function answerTo(
+  runs: RedisRuns,
+  { workflow, id }: RunRef,
+  updateId: string,
+): Promise<UpdateAnswer | undefined> {
+  const { call } = runs;
+  const { answers, steps } = runs.namesOf(workflow);
+  const text = await call((redis) => redis.hget(answers(id), updateId));
+  if (text === null) return undefined;
+  const { step = "", refusal } = JSON.parse(text) as {
+    readonly step?: string;
+    readonly refusal?: UpdateRefusal;
+  };
+  if (refusal !== undefined) return { kind: "refused", refusal };
+  const record = await call((redis) => redis.hget(steps(id), step));
+  if (record === null) return undefined;
+  const { value } = JSON.parse(record) as StepRecord;
+  return { kind: "accepted", step, ...defined({ value }) };
 }
 
 async function listRuns(

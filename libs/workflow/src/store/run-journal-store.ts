@@ -12,6 +12,7 @@ import type {
   StepProgress,
   StepRecord,
 } from "./run-record.ts";
+import type { UpdateRefusal } from "./run-updates.ts";
 
 /** The right to write to a run. Every claim raises the epoch, and writes with an older one are rejected. */
 export interface Held extends RunRef {
@@ -77,6 +78,8 @@ export interface Followers {
 export interface CommitOptions {
   /** The buffered signal that the record consumes. */
   readonly taken?: BufferedSignal;
+  /** Id of the update that the signal carries; the record answers it. */
+  readonly update?: string;
   /** True if the requested cancellation is thrown at this step. */
   readonly cancels?: boolean;
 }
@@ -197,6 +200,8 @@ export interface RunJournalStore {
   refuse(held: Held, name: string, refused: readonly Refusal[]): Promise<void>;
   /** Reads what has arrived, for the waits of an execution that is at work. */
   news(held: Held, awaited: Awaited): Promise<RunNews>;
+  /** Removes the signal of an update, and keeps the refusal for its caller. */
+  refuseUpdate(held: Held, taken: BufferedSignal, refusal: UpdateRefusal): Promise<void>;
   /** Enters the run into the index of waits, under each of the objects. */
   watch(held: Held, objects: readonly string[]): Promise<void>;
   /** Forgets the kept end of a key's last run after the retention, unless a start for its object comes first. */

@@ -9,6 +9,9 @@ export interface RunNames {
   readonly signalNames: (id: string) => string;
   /** List of the last refused signals. */
   readonly refusals: (id: string) => string;
+  /** Hash of answered updates by id, and list of the ids of refused ones. */
+  readonly answers: (id: string) => string;
+  readonly refusedIds: (id: string) => string;
   /** Sorted set of the ids of the last signals that a run has received. */
   readonly seen: (id: string) => string;
   /** Text: id of the run that holds a key. */
@@ -62,6 +65,8 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     signals: of("signals"),
     signalNames: of("signalNames"),
     refusals: of("refusals"),
+    answers: of("answers"),
+    refusedIds: of("refusedIds"),
     seen: of("seen"),
     holder: of("holder"),
     last: of("last"),

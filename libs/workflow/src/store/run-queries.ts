@@ -9,6 +9,7 @@ import type {
   StepRecord,
   UnconsumedSignal,
 } from "./run-record.ts";
+import type { UpdateAnswer } from "./run-updates.ts";
 
 /** The number of runs per status. Ended runs are counted until their retention is over. */
 export type RunCounts = Readonly<Record<RunStatus, number>>;
@@ -69,6 +70,8 @@ export interface RunQueries {
   /** The oldest signals that the run has not consumed; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   refusedSignals(ref: RunRef): Promise<RefusedSignals>;
+  /** Returns the answer to an update; undefined if it has none, or no longer. */
+  answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
   counts(workflow: string): Promise<RunCounts>;
   /** Returns the background work that is due. Each item is returned again after a while. */
   overdue(workflow: string): Promise<Overdue>;

@@ -1,5 +1,6 @@
 import { defined, type RunLabels, type RunStatus } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import { updateSignal } from "./run-updates.ts";
 
 export { RUN_STATUSES, type RunStatus } from "@konverge/core";
 
@@ -10,7 +11,7 @@ export function isEndStatus(status: string): status is EndStatus {
 }
 
 /** The kind of a journal entry. If the code finds another kind under a recorded name, the code has changed. */
-export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo" | "wait";
+export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo" | "update" | "wait";
 
 /** The stored part of a step's, run's or child's error. */
 export interface Failure {
@@ -111,9 +112,11 @@ const REPEAT = /#\d+$/;
 
 /** Returns the names of the signals among the waits. */
 export function awaitedSignals(waits: readonly RunWait[] = []): string[] {
-  const names = waits.flatMap(({ kind, step }) =>
-    kind === "signal" ? [step.replace(REPEAT, "")] : [],
-  );
+  const names = waits.flatMap(({ kind, step }) => {
+    const name = step.replace(REPEAT, "");
+    if (kind === "update") return [updateSignal(name)];
+    return kind === "signal" ? [name] : [];
+  });
   return [...new Set(names)];
 }
 

@@ -149,6 +149,7 @@ function start(
     signals: [],
     signalSeq: 0,
     refused: { count: 0, last: [] },
+    answers: new Map(),
     waited: [],
     seen: new Set(),
     ...defined({ origin, notify }),

@@ -24,6 +24,7 @@ import {
   type StepRecord,
 } from "../store/run-record.ts";
 import { MOST_REFUSALS, READ_AT_ONCE } from "../store/signal-limits.ts";
+import { updateIdOf } from "../store/run-updates.ts";
 import { hasEnded, jsonCopy, lineFrom, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
 
 export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
@@ -91,6 +92,14 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
         signals: firstOf(signals, awaited.signals),
         ended: awaited.children.filter((child) => hasEnded(runs.find(child))),
       };
+    },
+
+    async refuseUpdate(held, taken, refusal) {
+      const run = runs.ownActive(held);
+      const left = run.signals.filter(({ seq }) => seq !== taken.seq);
+      if (left.length === run.signals.length) return;
+      run.signals = left;
+      run.answers.set(updateIdOf(taken.id), { kind: "refused", refusal });
     },
 
     async watch(held, objects) {
@@ -197,6 +206,7 @@ function commit(
   record: StepRecord,
   {
     taken,
+    update,
     cancels = false,
     warnings,
     output,
@@ -220,6 +230,9 @@ function commit(
   };
   run.steps.set(step, stored);
   run.progress.delete(step);
+  if (update !== undefined) {
+    run.answers.set(update, { kind: "accepted", step, ...defined({ value: stored.value }) });
+  }
   if (cancels) run.cancelledAt = step;
   if (held.code !== undefined) run.continuedBy = held.code;
   if (warnings !== undefined) run.view = { ...run.view, warnings };

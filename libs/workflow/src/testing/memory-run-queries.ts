@@ -18,6 +18,7 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     steps: async (ref) => new Map(runs.find(ref)?.steps),
     unconsumedSignals: async (ref) => (runs.find(ref)?.signals ?? []).map(withoutPayload),
     refusedSignals: async (ref) => runs.find(ref)?.refused ?? { count: 0, last: [] },
+    answerTo: async (ref, updateId) => runs.find(ref)?.answers.get(updateId),
     async counts(workflow) {
       const views = runs.of(workflow).map(({ view }) => view);
       return Object.fromEntries(

@@ -15,6 +15,7 @@ import {
   type StepProgress,
   type StepRecord,
 } from "../store/run-record.ts";
+import type { UpdateAnswer } from "../store/run-updates.ts";
 
 export interface StoredRun {
   view: RunView;
@@ -38,6 +39,8 @@ export interface StoredRun {
   signals: BufferedSignal[];
   signalSeq: number;
   refused: RefusedSignals;
+  /** Of updates, by id. */
+  readonly answers: Map<string, UpdateAnswer>;
   waited: readonly RunWait[];
   readonly seen: Set<string>;
   parsedInput?: unknown;

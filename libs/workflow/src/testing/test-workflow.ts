@@ -7,6 +7,7 @@ import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { isEndStatus, type RunView, type StepRecord } from "../store/run-record.ts";
 import type { Held, Leave } from "../store/run-journal-store.ts";
+import { updateSignal, updateSignalId } from "../store/run-updates.ts";
 import type { RunStore } from "../store/run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { TestExecution } from "./test-execution.ts";
@@ -51,6 +52,8 @@ export interface TestRun {
   advance(duration: Duration): Promise<RunView>;
   /** Sends a signal to the run. */
   signal(name: string, payload?: unknown): Promise<RunView>;
+  /** Sends an update to the run. Returns the answer. @throws Error if the run refuses it or does not handle it now */
+  update(name: string, payload?: unknown): Promise<unknown>;
   /** Requests the cancellation of the run. */
   cancel(): Promise<RunView>;
   /** Makes the next `times` attempts of the step throw `error` instead of running its body. Default 1. */
@@ -180,6 +183,21 @@ class MemoryTestRun implements TestRun {
     this.#signals += 1;
     const signal = { name, id: String(this.#signals), payload };
     return await this.#wake(await this.#store.signal(this.#ref, signal));
+  }
+
+  async update(name: string, payload?: unknown): Promise<unknown> {
+    await this.settle();
+    this.#signals += 1;
+    const id = String(this.#signals);
+    const signal = { name: updateSignal(name), id: updateSignalId(id), payload };
+    await this.#wake(await this.#store.signal(this.#ref, signal));
+    const answer = await this.#store.answerTo(this.#ref, id);
+    if (answer === undefined) throw new Error(`the run does not handle update "${name}" now`);
+    if (answer.kind === "refused") {
+      const { message, issues } = answer.refusal;
+      throw new KonvergeError("invalid_request", message, { issues });
+    }
+    return answer.value;
   }
 
   async cancel(): Promise<RunView> {

@@ -165,6 +165,9 @@ function toneOf({ look, isOpen, kind, step }: TimelineRow): Tone {
   if (step?.error?.code === "cancelled") return "idle";
   if (step?.error?.code === "wait_timeout") return "warn";
   if (look === "failed") return isOpen ? "warn" : "bad";
-  if (isOpen) return kind === "sleep" || kind === "signal" || kind === "child" ? "wait" : "run";
+  if (isOpen)
+    return kind === "sleep" || kind === "signal" || kind === "update" || kind === "child"
+      ? "wait"
+      : "run";
   return "good";
 }

@@ -116,6 +116,7 @@ function lookOf(kind: Step["kind"], code: string | undefined): BarLook {
       return "instant";
     case "sleep":
     case "signal":
+    case "update":
     case "child":
     case "wait":
       return "wait";

@@ -10,6 +10,8 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
   switch (kind) {
     case "signal":
       return <>for signal {name}</>;
+    case "update":
+      return <>for update {name}</>;
     case "sleep":
       return <>for sleep {name}</>;
     case "child":

@@ -9,6 +9,10 @@ local seq = redis.call('HINCRBY', run, 'seq', 1)
 local text = string.sub(record, 1, -2) .. ',"seq":' .. int(seq) .. ',"atMs":' .. int(now) .. '}'
 redis.call('HSET', steps, step, text)
 redis.call('HDEL', steps, step .. '~')
+if update ~= '' then
+  redis.call('HSET', answers, update, cjson.encode({ step = step }))
+  redis.call('PEXPIRE', answers, ANSWERS_KEPT_MS)
+end
 if cancels ~= '' then
   redis.call('HSET', run, 'cancelledAt', step)
   redis.call('SREM', cancelling, cancels)

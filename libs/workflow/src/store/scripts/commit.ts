@@ -7,6 +7,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { ANSWERS_KEPT_MS } from "../run-updates.ts";
 import { clockPart } from "./clock.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
@@ -17,7 +18,7 @@ export type CommitAnswer =
 
 const signature = {
   name: "workflow-commit",
-  keys: ["run", "steps", "signals", "signalNames", "cancelling"],
+  keys: ["run", "steps", "signals", "signalNames", "cancelling", "answers"],
   args: {
     epoch: "text",
     step: "text",
@@ -26,6 +27,8 @@ const signature = {
     /** Number and name of the signal to consume, or empty. */
     taken: "text",
     takenName: "text",
+    /** Id of the update that the record answers, or empty. */
+    update: "text",
     /** The run's id if its cancellation is thrown with this record, else empty. */
     cancels: "text",
     /** All warnings of the run (JSON), or empty to keep them. */
@@ -41,6 +44,7 @@ const signature = {
 export const commitScript: Script<typeof signature, CommitAnswer> = defineScript(signature, {
   lua: readLua(new URL("commit.lua", import.meta.url)),
   include: [clockPart, signalBufferPart],
+  constants: { ANSWERS_KEPT_MS },
   answer: decode,
 });
 
