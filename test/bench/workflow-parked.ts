@@ -1,4 +1,7 @@
+import { readSettings } from "@konverge/contracts";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
+import { openClient } from "../../apps/cli/src/ask/open-client.ts";
+import { checkLiveRuns } from "../../apps/cli/src/config/check-live-runs.ts";
 import { figureOf, type Figure } from "./measure.ts";
 import type { OwnRedis } from "./own-redis.ts";
 import { openRuns, startMany } from "./workflow-sides.ts";
@@ -16,13 +19,14 @@ export async function benchParkedRuns(
     log(`workflow: ${size} parked runs`);
     await own.redis.flushall();
     const emptyBytes = await own.usedMemory();
-    const { workflows, ended, parked } = openRuns(own.url, own.redis, approval);
+    const { workflows, prefix, ended, parked } = openRuns(own.url, own.redis, approval);
     const startedMs = performance.now();
     const worker = workflows.work({ workflows: [approval] });
     await startMany(size, (n) => workflows.start(approval, undefined, { id: `run-${n}` }));
     for (let n = 0; n < size; n++) await parked(`run-${n}`);
     const parkedMs = performance.now();
     const parkedBytes = (await own.usedMemory()) - emptyBytes;
+    const checkedMs = await timeCheck({ redisUrl: own.url, prefix, size });
     const wokenMs = performance.now();
     await startMany(size, (n) =>
       workflows.signal({ workflow: approval.name, id: `run-${n}` }, "approve"),
@@ -39,12 +43,33 @@ export async function benchParkedRuns(
       figure("memory per parked run", "bytes", parkedBytes / size),
       figure("memory per ended run, while kept", "bytes", endedBytes / size),
       figure("from the first start to all parked", "s", (parkedMs - startedMs) / 1_000),
+      figure("deploy check of all", "s", checkedMs / 1_000),
       figure("from the first signal to all ended", "s", (endedMs - wokenMs) / 1_000),
       figure("from the last signal to all ended", "s", (endedMs - signalledMs) / 1_000),
       figure("resumed and ended", "1/s", (size * 1_000) / (endedMs - wokenMs)),
     );
   }
   return figures;
+}
+
+/** The time to replay all live runs with the same code, as `konverge deploy check` does, in ms. */
+async function timeCheck({
+  redisUrl,
+  prefix,
+  size,
+}: {
+  readonly redisUrl: string;
+  readonly prefix: string;
+  readonly size: number;
+}): Promise<number> {
+  const settings = readSettings({ env: { KONVERGE_REDIS_URL: redisUrl, KONVERGE_PREFIX: prefix } });
+  const opened = await openClient(settings);
+  const startedMs = performance.now();
+  const { fit } = await checkLiveRuns(opened.client, "default", [approval]);
+  const ms = performance.now() - startedMs;
+  await opened.close();
+  if (fit !== size) throw new Error(`${fit} of ${size} parked runs fit`);
+  return ms;
 }
 
 const approval: Workflow<undefined, number> = defineWorkflow(

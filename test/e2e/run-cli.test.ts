@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { runSchema, startRunResponseSchema } from "@konverge/contracts";
+import { runHistorySchema, runSchema, startRunResponseSchema } from "@konverge/contracts";
 import { expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
@@ -72,6 +72,19 @@ test("a run started by the command line survives a worker killed in a step and s
   await until("it waits for the approval", async () => (await get()).status === "waiting");
   const shown = await konverge("run", "get", id);
   expect(shown.stdout).toMatch(/^why +waits for signal "approve"$/m);
+
+  const file = join(folder, "run.json");
+  expect(await konverge("run", "export", id, "--out", file)).toMatchObject({ code: 0 });
+  const history = runHistorySchema.parse(JSON.parse(await readFile(file, "utf8")));
+  expect(history).toMatchObject({ id: "r1", input: "1.4.0", steps: [{ name: "draft" }] });
+  const same = await konverge("deploy", "check", "--config", config);
+  expect(same).toEqual({ code: 0, stdout: "1 fit, 0 would block\n", stderr: "" });
+  const changed = "test/e2e/changed-release.config.ts";
+  expect(await konverge("deploy", "check", "--config", changed)).toEqual({
+    code: 1,
+    stdout: `0 fit, 1 would block\n  1 of release would block: step "draft" became a signal (${id})\n`,
+    stderr: "",
+  });
 
   const signalled = await konverge("run", "signal", id, "approve", "--by", "ann", "-o", "name");
   expect(signalled).toEqual({ code: 0, stdout: `${id}\n`, stderr: "" });

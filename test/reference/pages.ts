@@ -88,6 +88,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       testing("TestCluster", "k."),
       testing("Attempt"),
       testing("CallFilter"),
+      { from: "libs/workflow/src/testing", name: "replay" },
       { from: "libs/workflow/src/testing", name: "testWorkflow" },
       { from: "libs/workflow/src/testing", name: "TestWorkflowOptions" },
       { from: "libs/workflow/src/testing", name: "TestRun", prefix: "t." },

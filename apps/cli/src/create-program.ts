@@ -7,6 +7,7 @@ import { addCompletionCommand } from "./commands/completion.ts";
 import { addConfigCommand } from "./commands/config.ts";
 import { addCrdsCommand } from "./commands/crds.ts";
 import { addDeadLetterCommand } from "./commands/dead-letter.ts";
+import { addDeployCommand } from "./commands/deploy.ts";
 import { addDevCommand } from "./commands/dev.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addContentionCommand } from "./commands/contention.ts";
@@ -63,6 +64,7 @@ export function createProgram(): Command {
   addApiserverCommand(program);
   addCrdsCommand(program);
   addManifestsCommand(program);
+  addDeployCommand(program);
   program.commandsGroup("Inspect and control:");
   addReconcileCommand(program);
   addObjectCommand(program);

@@ -33,6 +33,9 @@ import type {
   RetryRun,
   Rollups,
   RunDetail,
+  RunHistoryItem,
+  RunHistoryList,
+  RunHistoryQuery,
   RunList,
   RunListQuery,
   BackfillResponse,
@@ -61,6 +64,7 @@ export type AttemptQuery = Partial<AttemptListQuery>;
 export type Pause = Defaulted<PauseAction, "cluster">;
 export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
 export type RunQuery = Partial<RunListQuery>;
+export type HistoriesQuery = Pick<RunHistoryQuery, "workflow"> & Partial<RunHistoryQuery>;
 export type RunRetry = Defaulted<RetryRun, "fromFailed">;
 export type Backfill = Defaulted<BackfillSchedule, "overlap" | "dryRun">;
 export type Run = RunList["items"][number];
@@ -170,6 +174,10 @@ export interface Client {
      * completed steps. A blocked run is rechecked.
      */
     retry(id: string, action: RunRetry, options?: WriteOptions): Promise<RunDetail>;
+    /** Returns the input and all records of the run, for a replay with other code. */
+    history(id: string, options?: ReadOptions): Promise<RunHistoryItem>;
+    /** Lists the histories of the runs of a workflow, newest first. */
+    histories(query: HistoriesQuery, options?: ReadOptions): Pages<RunHistoryItem, RunHistoryList>;
   };
   /** Schedules of the workers. Cluster: `default` if omitted. */
   readonly schedules: {

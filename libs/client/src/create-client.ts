@@ -106,6 +106,8 @@ function runs(api: ApiCalls): Client["runs"] {
     cancel: (id, action, write) => api.post(`${at(id)}/cancel`, action, write),
     terminate: (id, action, write) => api.post(`${at(id)}/terminate`, action, write),
     retry: (id, action, write) => api.post(`${at(id)}/retry`, action, write),
+    history: (id, read) => api.get(`${at(id)}/history`, undefined, read),
+    histories: api.pages("/v1/run-histories"),
   };
 }
 

@@ -8,6 +8,7 @@ export type {
   NewReconcile,
   NewRun,
   ControllerObject,
+  HistoriesQuery,
   OperatorAction,
   Pause,
   ReadOptions,

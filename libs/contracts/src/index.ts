@@ -33,6 +33,9 @@ export type {
 } from "./overview-api.ts";
 export {
   parseLabels,
+  runHistoryListSchema,
+  runHistoryQuerySchema,
+  runHistorySchema,
   runListSchema,
   retryRunSchema,
   runQuerySchema,
@@ -46,6 +49,9 @@ export {
 } from "./run-api.ts";
 export type {
   RunDetail,
+  RunHistoryItem,
+  RunHistoryList,
+  RunHistoryQuery,
   RunList,
   RetryRun,
   RunListQuery,

@@ -68,6 +68,9 @@ export type {
 } from "./store/run-record.ts";
 export type { OnExisting } from "./store/run-actions.ts";
 export { undosLeft } from "./store/undos-left.ts";
+export type { NamedRecord, RunHistory } from "./store/run-history.ts";
+export { replayHistory } from "./execution/replay-history.ts";
+export type { ReplayResult } from "./execution/replay-history.ts";
 export type { RunCounts } from "./store/run-queries.ts";
 export type {
   StepApplyOptions,

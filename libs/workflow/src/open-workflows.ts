@@ -23,6 +23,7 @@ import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
 import { describeFull } from "./store/signal-limits.ts";
 import { createRedisRunStore } from "./store/redis-run-store.ts";
 import type { RedisRunStoreOptions } from "./store/redis-runs.ts";
+import { inOrder, type NamedRecord, type RunHistory } from "./store/run-history.ts";
 import { retryRun, type RetryRunOptions, type RunRetrier } from "./store/retry-run.ts";
 import { runNames } from "./store/run-names.ts";
 import type { RunCounts } from "./store/run-queries.ts";
@@ -31,7 +32,6 @@ import type {
   RefusedSignals,
   RunOverview,
   RunView,
-  StepRecord,
   UnconsumedSignal,
 } from "./store/run-record.ts";
 import { updateSignal, updateSignalId, type UpdateAnswer } from "./store/run-updates.ts";
@@ -154,10 +154,12 @@ class RedisWorkflows implements Workflows {
     return await listRuns(this.#store, names, { limit, ...page });
   }
 
-  async steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]> {
-    const records = [...(await this.#store.steps(ref))];
-    const steps = records.map(([name, record]) => ({ name, ...record }));
-    return steps.toSorted((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
+  async steps(ref: RunRef): Promise<readonly NamedRecord[]> {
+    return inOrder(await this.#store.steps(ref));
+  }
+
+  history(ref: RunRef): Promise<RunHistory | undefined> {
+    return this.#store.history(ref);
   }
 
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]> {

@@ -4,6 +4,7 @@ import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "./define/define-workflow.ts";
 import type { RunCursor, RunPage } from "./store/list-runs.ts";
+import type { NamedRecord, RunHistory } from "./store/run-history.ts";
 import type { RunFilter } from "./store/run-queries.ts";
 import type { RetryRunOptions } from "./store/retry-run.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
@@ -20,7 +21,6 @@ import type {
   RunOverview,
   RunView,
   RunWarning,
-  StepRecord,
   UnconsumedSignal,
 } from "./store/run-record.ts";
 import type { UpdateAnswer } from "./store/run-updates.ts";
@@ -121,7 +121,9 @@ export interface Workflows {
   /** Returns the number of runs per status. */
   counts(workflow: string): Promise<RunCounts>;
   /** Returns the records of a run, in the order of recording. */
-  steps(ref: RunRef): Promise<readonly (StepRecord & { readonly name: string })[]>;
+  steps(ref: RunRef): Promise<readonly NamedRecord[]>;
+  /** Reads all that an execution of the run would read, for a replay elsewhere. */
+  history(ref: RunRef): Promise<RunHistory | undefined>;
   /** Returns the oldest unconsumed signals: those the run has not reached, or whose name it never waits for; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   /** Returns the signals that the run has dropped because their payload did not fit: the number, and the last 10. */

@@ -117,6 +117,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   listSchedules: part("viewer", ofCluster),
   getRun: whole("viewer", ofRun),
+  getRunHistory: whole("viewer", ofRun),
+  listRunHistories: whole("viewer", ofRun),
   signalRun: whole("operator", ofRun),
   cancelRun: whole("operator", ofRun),
   terminateRun: whole("operator", ofRun),

@@ -7,6 +7,7 @@ import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import {
+  replay,
   startTestCluster,
   testWorkflow,
   type TestCluster,
@@ -238,4 +239,36 @@ test("docs/workflows.md: the example of testWorkflow passes", async () => {
   const names = ["testWorkflow", "rollout", "smokeTest", "expect"];
   const run = await functionOf(blockOf("docs/workflows.md ts 9"), names);
   expect(await run({ testWorkflow, rollout, smokeTest, expect })).toBeUndefined();
+});
+
+test("docs/workflows.md: a test that replays an exported run", async () => {
+  const rollout = defineWorkflow("rollout", { version: 1 }, async (w) => await w.signal("approve"));
+  const renamed = defineWorkflow(
+    "rollout",
+    { version: 1 },
+    async (w) => await w.step("a", () => 1),
+  );
+  const t = testWorkflow(rollout, undefined);
+  await t.signal("approve", "yes");
+  const history = await t.history();
+  const run = await functionOf(blockOf("docs/workflows.md ts 10"), ["test", "replay", "rollout"]);
+  for (const [code, fits] of [
+    [rollout, true],
+    [renamed, false],
+  ] as const) {
+    const tests: (() => Promise<void>)[] = [];
+    await run({
+      test: (_: string, body: () => Promise<void>) => tests.push(body),
+      replay: async (file: string, workflow: AnyWorkflow) => {
+        expect(file).toBe("test/histories/r1.json");
+        await replay(history, workflow);
+      },
+      rollout: code,
+    });
+    const replayed = await tests[0]?.().then(
+      () => true,
+      () => false,
+    );
+    expect(replayed).toBe(fits);
+  }
 });

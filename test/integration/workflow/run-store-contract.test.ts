@@ -765,6 +765,7 @@ class Caller {
         run: await store.get(ref(run)),
         overview: await store.peek(ref(run)),
         steps: await store.steps(ref(run)),
+        history: await store.history(ref(run)),
         signals: await store.unconsumedSignals(ref(run)),
         refused: await store.refusedSignals(ref(run)),
         answers: await Promise.all(

@@ -24,6 +24,7 @@ import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts
 import { readJson } from "../ask/read-json.ts";
 import { systemUser } from "../ask/system-user.ts";
 import { addRunControlCommands } from "./run-control.ts";
+import { addRunExportCommand } from "./run-export.ts";
 import { addRunRetryCommand } from "./run-retry.ts";
 import { addRunUpdateCommand } from "./run-update.ts";
 import { addRunWatchCommand } from "./run-watch.ts";
@@ -56,7 +57,8 @@ const HELP = `
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
   konverge run terminate release/default/6f1b --reason "its objects are gone"
-  konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"`;
+  konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"
+  konverge run export release/default/6f1b --out test/release.json`;
 
 export function addRunCommand(program: Command): void {
   const group = program
@@ -71,6 +73,7 @@ export function addRunCommand(program: Command): void {
   addRunControlCommands(group);
   addRunRetryCommand(group);
   addRunWatchCommand(group);
+  addRunExportCommand(group);
 }
 
 function addStart(group: Command): void {

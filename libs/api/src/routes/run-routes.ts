@@ -1,4 +1,7 @@
 import {
+  runHistoryListSchema,
+  runHistoryQuerySchema,
+  runHistorySchema,
   runListSchema,
   runQuerySchema,
   runSchema,
@@ -15,6 +18,7 @@ import { route, type Route, type RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { findRun, fitting, listRuns, placeIn, readRun, unknownWorkflow } from "../runs/find-run.ts";
+import { listHistories, readHistory } from "../runs/run-histories.ts";
 import { startOnce } from "../runs/start-once.ts";
 import { waitForRun } from "../runs/wait-for-run.ts";
 
@@ -67,6 +71,28 @@ export function runRoutes(access: QueueAccess): Route[] {
         await waitForRun(found.workflows, found.ref, { id: params.id, lastState, wait });
         return await readRun(found);
       },
+    }),
+    route({
+      id: "getRunHistory",
+      method: "get",
+      path: "/v1/runs/{id}/history",
+      summary: "Get the input and all records of a run, to replay it with other code",
+      role: "viewer",
+      answer: runHistorySchema,
+      problems: ["not_found"],
+      handle: async ({ params, caller }) =>
+        await readHistory(await findRun(access, caller, params.id)),
+    }),
+    route({
+      id: "listRunHistories",
+      method: "get",
+      path: "/v1/run-histories",
+      summary: "List the histories of the runs of a workflow, newest first",
+      role: "viewer",
+      query: runHistoryQuerySchema,
+      answer: runHistoryListSchema,
+      problems: ["not_found"],
+      handle: ({ query, caller }) => listHistories(access, caller, query),
     }),
   ];
 }

@@ -162,7 +162,7 @@ async function execute(
  * Parses the input in the first execution, because a start by name has no schema. Later ones get what it stored, since a
  * default or a transform may give another value each time.
  */
-function parseInput({ name, input }: AnyWorkflow, { run, parsedInput }: Held): unknown {
+export function parseInput({ name, input }: AnyWorkflow, { run, parsedInput }: Held): unknown {
   if (parsedInput !== undefined) return parsedInput;
   if (input === undefined) return run.input;
   return parseWith(input, run.input, `the input of "${name}"`);

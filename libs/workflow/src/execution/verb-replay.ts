@@ -67,6 +67,7 @@ export class VerbReplay {
     if (known !== undefined && known.kind !== kind) {
       return await this.#scope.interrupt({
         kind: "blocked",
+        misfit: { step: key, difference: `${known.kind} "${key}" became a ${kind}` },
         reason:
           `the journal has "${key}" as a ${known.kind}, but the code makes it a ${kind}; ` +
           "rename it, or restore the old code; the run resumes when the code fits",
@@ -82,7 +83,7 @@ export class VerbReplay {
     await this.journal.order.rest();
     if (this.#scope.closed) return await never();
     // The function of a failing run only offers its undos.
-    if (!this.#scope.mayWork) await this.#scope.park();
+    if (!this.#scope.mayWork) await this.#scope.park(wait);
     if (!this.#isCompared) await this.#compare();
     this.journal.assertRoom();
     const sinceMs = this.journal.begin(wait.step);

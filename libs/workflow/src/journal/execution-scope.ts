@@ -21,6 +21,8 @@ export type Interrupt =
   | {
       readonly kind: "blocked";
       readonly reason: string;
+      /** The record that does not fit, and the difference in short. */
+      readonly misfit?: { readonly step: string; readonly difference: string };
       /** Delay before the run is rechecked, in ms. Default {@link BLOCKED_CHECK_MS}. */
       readonly afterMs?: number;
     }

@@ -2,7 +2,7 @@ import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { compareIds, fits } from "./list-runs.ts";
 import type { RedisRuns } from "./redis-runs.ts";
-import { overviewOf, readRun, readSteps, readSummary } from "./run-fields.ts";
+import { overviewOf, readHistory, readRun, readSteps, readSummary } from "./run-fields.ts";
 import type { KeptEnd, RunCounts, RunFilter, RunPlace, RunQueries } from "./run-queries.ts";
 import {
   RUN_STATUSES,
@@ -42,6 +42,17 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
     async steps({ workflow, id }) {
       const fields = await call((redis) => redis.hgetall(runs.namesOf(workflow).steps(id)));
       return readSteps(Object.entries(fields).flat()).steps;
+    },
+
+    async history(ref) {
+      const names = runs.namesOf(ref.workflow);
+      // In this order: a run that ends in between has more records than its status shows, not fewer.
+      const [fields, steps] = await Promise.all([
+        call((redis) => redis.hgetall(names.run(ref.id))),
+        call((redis) => redis.hgetall(names.steps(ref.id))),
+      ]);
+      if (fields["status"] === undefined) return undefined;
+      return readHistory(ref, fields, Object.entries(steps).flat());
     },
 
     async unconsumedSignals({ workflow, id }) {

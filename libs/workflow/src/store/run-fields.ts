@@ -1,6 +1,7 @@
 import { defined, type RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { EndedRun } from "./run-actions.ts";
+import { historyOf, type RunHistory } from "./run-history.ts";
 import {
   isEndStatus,
   type BufferedSignal,
@@ -102,6 +103,16 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     createdAtMs: Number(fields["createdAt"]),
     ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, warnings }),
   };
+}
+
+export function readHistory(ref: RunRef, fields: Fields, steps: readonly string[]): RunHistory {
+  const failing = json(fields["failing"]) as Failing | undefined;
+  const parsedInput = json(fields["parsedInput"]);
+  const continuedBy = time(fields["continuedBy"]);
+  return historyOf(readRun(ref, fields), {
+    ...readSteps(steps),
+    ...defined({ failing, parsedInput, continuedBy }),
+  });
 }
 
 export function readHeld(

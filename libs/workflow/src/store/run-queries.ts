@@ -1,5 +1,6 @@
 import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import type { RunHistory } from "./run-history.ts";
 import type {
   RefusedSignals,
   RunOverview,
@@ -67,6 +68,8 @@ export interface RunQueries {
     page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
   ): Promise<{ readonly runs: readonly RunSummary[]; readonly next?: RunPlace }>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
+  /** Reads all that an execution of the run would read. */
+  history(ref: RunRef): Promise<RunHistory | undefined>;
   /** The oldest signals that the run has not consumed; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   refusedSignals(ref: RunRef): Promise<RefusedSignals>;

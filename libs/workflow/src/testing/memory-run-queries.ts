@@ -1,5 +1,6 @@
 import { fits } from "../store/list-runs.ts";
 import { overviewOf } from "../store/run-fields.ts";
+import { historyOf } from "../store/run-history.ts";
 import type { RunCounts, RunQueries } from "../store/run-queries.ts";
 import { RUN_STATUSES, withoutPayload } from "../store/run-record.ts";
 import { hasEnded, type MemoryRuns } from "./memory-runs.ts";
@@ -16,6 +17,10 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
       runs: runs.of(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),
     }),
     steps: async (ref) => new Map(runs.find(ref)?.steps),
+    async history(ref) {
+      const run = runs.find(ref);
+      return run === undefined ? undefined : historyOf(run.view, run);
+    },
     unconsumedSignals: async (ref) => (runs.find(ref)?.signals ?? []).map(withoutPayload),
     refusedSignals: async (ref) => runs.find(ref)?.refused ?? { count: 0, last: [] },
     answerTo: async (ref, updateId) => runs.find(ref)?.answers.get(updateId),

@@ -6,6 +6,7 @@ import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
 import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { isEndStatus, type RunView, type StepRecord } from "../store/run-record.ts";
+import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave } from "../store/run-journal-store.ts";
 import { updateSignal, updateSignalId } from "../store/run-updates.ts";
 import type { RunStore } from "../store/run-store.ts";
@@ -44,6 +45,8 @@ export interface TestRun {
   run(): Promise<RunView>;
   /** Returns the records by name. */
   steps(): Promise<ReadonlyMap<string, StepRecord>>;
+  /** Returns what `konverge run export` writes of a run, for `replay`. */
+  history(): Promise<RunHistory>;
   /** Steps and undos whose body was started, in order. */
   readonly bodies: readonly string[];
   /** Runs until everything waits, and rechecks the awaited objects. The first call of any kind does it too. */
@@ -152,6 +155,13 @@ class MemoryTestRun implements TestRun {
 
   steps(): Promise<ReadonlyMap<string, StepRecord>> {
     return this.#store.steps(this.#ref);
+  }
+
+  async history(): Promise<RunHistory> {
+    await this.#started;
+    const history = await this.#store.history(this.#ref);
+    if (history === undefined) throw new Error("the run does not exist");
+    return history;
   }
 
   async settle(): Promise<RunView> {
