@@ -15,8 +15,8 @@ const unfenced: readonly Change[] = [
   // Before the scripts, the queue aborts an attempt that lost its lease.
   {
     file: "libs/workflow/src/execution/run-worker.ts",
-    from: "this.#runHeld(ref, claimed, attempt.signal,",
-    to: "this.#runHeld(ref, claimed, new AbortController().signal,",
+    from: "stop: followAbort(attempt.signal),",
+    to: "stop: new AbortController(),",
   },
 ];
 
