@@ -214,6 +214,27 @@ describe.each([
     await expect(store.news(held, awaited)).rejects.toMatchObject({ name: "FencedError" });
   });
 
+  test("a parent's progress has its children, active and ended", async () => {
+    const parent = { ...ref("p"), step: "kid" };
+    const noted = async (lease: number) =>
+      (await claim(store, "p", lease)).progress.get("kid")?.childEnded;
+    await store.start(newRun("p"));
+    await store.start(newRun("c", { parent }));
+    expect(await noted(1)).toBe(undefined);
+    expect((await claim(store, "p", 2)).progress.has("kid")).toBe(true);
+    await store.leave(await claim(store, "c"), done);
+    expect(await noted(3)).toBe(true);
+    // A repeated start of an ended child leaves the note.
+    await store.start(newRun("c", { parent }));
+    const held = await claim(store, "p", 4);
+    expect(held.progress.get("kid")?.childEnded).toBe(true);
+    await store.commit(held, "kid", { kind: "child" });
+    expect((await claim(store, "p", 5)).progress.has("kid")).toBe(false);
+    await store.start(newRun("late", { parent: { ...ref("p"), step: "other" } }));
+    await store.terminate(ref("late"), { by: "ann" });
+    expect((await claim(store, "p", 6)).progress.get("other")?.childEnded).toBe(true);
+  });
+
   test("keeps the last 10 refusals", async () => {
     await store.start(newRun("a"));
     const held = await claim(store, "a");
@@ -260,7 +281,7 @@ describe.each([
       },
     ])("ends a run that is $status, and fences its execution", async ({ status, how }) => {
       const notify = "pools/default/x/_/web";
-      await store.start(newRun("a", { key: "k", parent: ref("p"), notify }));
+      await store.start(newRun("a", { key: "k", parent: { ...ref("p"), step: "a" }, notify }));
       const held = status === "queued" ? undefined : await claim(store, "a");
       if (held !== undefined) {
         await store.watch(held, ["x/v1/x/default/o"]);
@@ -573,7 +594,7 @@ const start = fc
     labels: maybe(labels),
     onExisting: maybe(fc.constantFrom("attach", "reject", "supersede", "queue")),
     maxQueued: maybe(fc.constantFrom(1, 2)),
-    parent: maybe(fc.constant(ref("parent"))),
+    parent: maybe(fc.constant({ ...ref("b"), step: "kid" })),
     by: maybe(fc.constant("ann")),
     scheduledAtMs: maybe(fc.constant(7_000)),
     notify: maybe(fc.constant("pools/default/nodepools.x/_/web")),

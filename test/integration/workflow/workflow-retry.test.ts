@@ -141,7 +141,7 @@ test("resumes failed children with their parent, unless they were undone", async
   expect(await ended(runs, fleet, "f")).toMatchObject({ status: "done", result: 2 });
   expect(state.bodies).toEqual(["pull web", "push", "push", "tell", "pull db", "push", "tell"]);
   const [first] = await runs.steps(ref);
-  expect(first?.child).toEqual({ workflow: "deploy", id: "f.deploy web" });
+  expect(first?.child).toEqual({ workflow: "deploy", id: "f.deploy%20web" });
 
   const undoing = makeDeploy({ undo: true });
   const other = harness.openRuns({ cluster: "other" });

@@ -14,7 +14,8 @@ export interface ChildStarter {
 
 /**
  * Starts a child, or reads its result. The child's id is made of the parent's and the step's, so that it starts once. Its end
- * wakes the parent, which then calls this again.
+ * is noted in the parent's journal and wakes the parent, which then calls this again. A child that is noted as active is not
+ * asked for: a parent of many children would ask for all of them at each wake-up.
  */
 export async function awaitChild(
   journal: RunJournal,
@@ -23,12 +24,16 @@ export async function awaitChild(
 ): Promise<Advance> {
   const { held } = journal;
   const ref = { workflow: workflow.name, id: childIdOf(held.id, key) };
-  const child = await start.start({
-    ...ref,
-    version: workflow.version,
-    input,
-    parent: { workflow: held.workflow, id: held.id },
-  });
+  const noted = journal.progressOf(key);
+  const isActive = noted !== undefined && noted.childEnded !== true;
+  const child = isActive
+    ? undefined
+    : await start.start({
+        ...ref,
+        version: workflow.version,
+        input,
+        parent: { workflow: held.workflow, id: held.id, step: key },
+      });
   switch (child?.status) {
     case "done":
       return await journal.commit(key, { kind: "child", value: child.result, child: ref });
@@ -49,9 +54,22 @@ export async function awaitChild(
     case "waiting":
     case "blocked":
     case "compensating":
-      if (journal.cancelPending) {
-        await start.cancel(ref, { reason: `its parent ${held.id} is cancelled` });
+      if (journal.cancelPending && child?.cancel === undefined) {
+        await cancelOnce(journal, key, ref, start);
       }
       return { waitUntilMs: undefined, child: ref };
   }
+}
+
+/** Cancels the child with its parent: once, since a child that has caught its cancellation cleans up. */
+async function cancelOnce(
+  journal: RunJournal,
+  key: string,
+  child: RunRef,
+  start: ChildStarter,
+): Promise<void> {
+  const note = `${key}!cancel`;
+  if (journal.progressOf(note) !== undefined) return;
+  await start.cancel(child, { reason: `its parent ${journal.held.id} is cancelled` });
+  await journal.note(note, { attempts: 0, delayMs: 0 });
 }

@@ -23,6 +23,7 @@ import {
 import { DeliveryOrder } from "./delivery-order.ts";
 import type { Interrupt } from "./execution-scope.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
+import type { RunRef } from "../define/run-ref.ts";
 import { assertJson } from "../define/json-value.ts";
 import { OfferedUndos } from "./offered-undos.ts";
 import type { RecordedStep } from "./run-observer.ts";
@@ -233,6 +234,12 @@ export class RunJournal {
     const news = await this.#options.store.news(this.held, { signals, children });
     this.#wakeSeq = news.wakeSeq;
     this.inbox.renew(signals, news);
+    for (const { step, child } of waits) {
+      const hasEnded = ({ workflow, id }: RunRef) =>
+        workflow === child?.workflow && id === child.id;
+      if (!news.ended.some(hasEnded)) continue;
+      this.#progress.set(step, { attempts: 0, untilMs: 0, childEnded: true });
+    }
     if (news.cancel !== undefined && this.#cancel === undefined) {
       this.#cancel = news.cancel;
       this.#options.cancel.abort();

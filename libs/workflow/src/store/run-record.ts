@@ -74,6 +74,8 @@ export interface StepProgress {
   readonly hasUndo?: boolean;
   /** How the last attempt ended, for users. */
   readonly message?: string;
+  /** For a child: true once it has ended. */
+  readonly childEnded?: boolean;
   /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */
   readonly untilMs: number;
 }

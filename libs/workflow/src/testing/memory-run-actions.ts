@@ -93,6 +93,7 @@ function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Termi
   run.epoch += 1;
   run.watched = new Set();
   run.waited = [];
+  runs.noteChildEnd(run);
   runs.keepEnd(run);
   return { kind: "terminated", ...followers };
 }
@@ -104,6 +105,13 @@ function start(
   const { workflow, id, version, input, key, labels = {}, parent, by, origin, notify } = created;
   const { retry, scheduledAtMs } = created;
   const known = runs.find(created);
+  if (parent !== undefined && (known === undefined || !hasEnded(known))) {
+    const { step, ...ref } = parent;
+    const parentRun = runs.find(ref);
+    if (parentRun !== undefined && !hasEnded(parentRun) && !parentRun.steps.has(step)) {
+      parentRun.progress.set(step, { attempts: 0, untilMs: 0 });
+    }
+  }
   if (known !== undefined) return { kind: "exists", run: known.view };
   const last = key && origin ? runs.findEnd(workflow, key, id, origin) : undefined;
   if (last !== undefined) return { kind: "attached", id: last.id, end: last.end };
@@ -133,7 +141,8 @@ function start(
       status: "queued",
       input: jsonCopy(input),
       createdAtMs: runs.now(),
-      ...defined({ key, parent, by, retry, scheduledAtMs }),
+      ...(parent === undefined ? {} : { parent: { workflow: parent.workflow, id: parent.id } }),
+      ...defined({ key, by, retry, scheduledAtMs }),
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
     },
     epoch: 0,
@@ -152,7 +161,7 @@ function start(
     answers: new Map(),
     waited: [],
     seen: new Set(),
-    ...defined({ origin, notify }),
+    ...defined({ parentStep: parent?.step, origin, notify }),
   });
   return { kind: "created", ...defined({ replaces }) };
 }

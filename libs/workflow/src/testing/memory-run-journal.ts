@@ -122,6 +122,7 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       if (!hasEnded(run)) {
         publish(run, output);
         leave(run, how, runs.now());
+        if (hasEnded(run)) runs.noteChildEnd(run);
       }
       if (hasEnded(run)) runs.keepEnd(run);
       return followersOf(run);

@@ -44,6 +44,8 @@ export interface StoredRun {
   waited: readonly RunWait[];
   readonly seen: Set<string>;
   parsedInput?: unknown;
+  /** The step of the parent. */
+  readonly parentStep?: string;
   readonly origin?: RunOrigin;
   /** Key to request when the run has ended. */
   readonly notify?: string;
@@ -131,6 +133,14 @@ export class MemoryRuns {
     const codes = [...(this.#codes.get(view.workflow)?.values() ?? [])];
     const live = codes.filter((announced) => this.#isLive(announced));
     return live.some(({ code }) => fitsRun(code, { version: view.version, continuedBy }));
+  }
+
+  /** Notes the end of a child for its parent, which then asks for it. */
+  noteChildEnd({ view, parentStep }: StoredRun): void {
+    const parent = view.parent && this.find(view.parent);
+    if (parent === undefined || parentStep === undefined) return;
+    if (!parent.progress.has(parentStep)) return;
+    parent.progress.set(parentStep, { attempts: 0, untilMs: 0, childEnded: true });
   }
 
   /** Keeps the end of a run for an object. */

@@ -24,6 +24,7 @@ if kind == 'waiting' or kind == 'blocked' then
   end
   return left
 end
+noteChildEnd(steps, member, run)
 endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
   cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
   run, id, kind, kind == 'done' and 'result' or 'error', text, retentionMs)

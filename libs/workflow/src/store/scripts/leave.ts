@@ -6,6 +6,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { childNotePart } from "./child-note.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { endRunPart } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
@@ -70,7 +71,7 @@ const signature = {
  */
 export const leaveScript: Script<typeof signature, LeaveAnswer> = defineScript(signature, {
   lua: readLua(new URL("leave.lua", import.meta.url)),
-  include: [clockPart, movePart, waitsPart, endRunPart],
+  include: [childNotePart, clockPart, movePart, waitsPart, endRunPart],
   constants: { GRACE_MS },
   answer: decode,
 });

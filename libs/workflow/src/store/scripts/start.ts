@@ -9,6 +9,7 @@ import {
   type Script,
 } from "@konverge/redis";
 import { MAX_QUEUED } from "../run-actions.ts";
+import { childNotePart } from "./child-note.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { lastRunPart } from "./last-run.ts";
 import { linePart } from "./line.ts";
@@ -49,9 +50,13 @@ const signature = {
     onExisting: "text",
     /** Most runs that wait for the active run with the key. */
     maxQueued: "number",
-    /** Both empty for a run without a parent. */
+    /** All empty for a run without a parent. */
     parentWorkflow: "text",
     parent: "text",
+    parentStep: "text",
+    /** Names of the parent's hashes. */
+    parentRun: "text",
+    parentSteps: "text",
     /** Prefix of the names of runs. */
     runRoot: "text",
     /** Prefix of the index by status. */
@@ -84,7 +89,7 @@ const signature = {
  */
 export const startScript: Script<typeof signature, StartAnswer> = defineScript(signature, {
   lua: readLua(new URL("start.lua", import.meta.url)),
-  include: [clockPart, noteCancelPart, movePart, lastRunPart, linePart, labelsPart],
+  include: [clockPart, childNotePart, noteCancelPart, movePart, lastRunPart, linePart, labelsPart],
   constants: { GRACE_MS, MAX_LINE: MAX_QUEUED + 1 },
   answer: decode,
 });

@@ -19,6 +19,7 @@ if before then
     redis.call('SET', holder, before)
   end
 end
+noteChildEnd(steps, member, run)
 endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
   cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
   run, id, 'cancelled', 'error', error, retentionMs)

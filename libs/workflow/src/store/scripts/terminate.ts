@@ -6,6 +6,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { childNotePart } from "./child-note.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { endRunPart } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
@@ -61,7 +62,7 @@ const signature = {
  */
 export const terminateScript: Script<typeof signature, TerminateAnswer> = defineScript(signature, {
   lua: readLua(new URL("terminate.lua", import.meta.url)),
-  include: [clockPart, waitsPart, linePart, endRunPart],
+  include: [childNotePart, clockPart, waitsPart, linePart, endRunPart],
   constants: { GRACE_MS },
   answer: decode,
 });

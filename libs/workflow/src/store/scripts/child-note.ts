@@ -1,0 +1,13 @@
+import { readLua, type LuaPart } from "@konverge/redis";
+import { clockPart } from "./clock.ts";
+
+/**
+ * The note of a parent about a child, as the progress of its step: a parent asks only for children that are new or have ended.
+ *
+ * `noteChildActive(parentRun, parentSteps, step)` is called at the start, `noteChildEnd(steps, member, run)` at the end of the
+ * child, with its own names.
+ */
+export const childNotePart: LuaPart = {
+  lua: readLua(new URL("child-note.lua", import.meta.url)),
+  include: [clockPart],
+};

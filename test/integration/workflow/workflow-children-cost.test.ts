@@ -1,0 +1,76 @@
+import { expect, test } from "vitest";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
+import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
+import { runExecution } from "../../../libs/workflow/src/execution/run-execution.ts";
+import { createChildStarter } from "../../../libs/workflow/src/start-run.ts";
+import { useWorkflows } from "./workflow-harness.ts";
+
+const harness = useWorkflows();
+const child = defineWorkflow("child", { version: 1 }, async (w) => await w.signal<number>("go"));
+const parent = defineWorkflow("parent", { version: 1 }, async (w, children: number) => {
+  const names = Array.from({ length: children }, (_, n) => `child ${n}`);
+  return (await Promise.all(names.map((name) => w.child(name, child, undefined)))).length;
+});
+
+/** Runs a parent by hand, with a wake-up after the end of each child. Returns its calls of Redis. */
+async function callsFor(children: number): Promise<number> {
+  const { redis, prefix, url } = harness;
+  let calls = 0;
+  const store = createRedisRunStore({
+    call: async (run) => {
+      calls += 1;
+      return await run(redis);
+    },
+    prefix,
+    cluster: "default",
+    retentionMs: 3_600_000,
+  });
+  const starter = createChildStarter(store, async () => undefined);
+  let lease = 0;
+  const execute = async (workflow: typeof parent | typeof child, id: string) => {
+    lease += 1;
+    const ref = { workflow: workflow.name, id };
+    const held = await store.claim(ref, { lease, owner: `o${lease}` });
+    if (held.kind !== "held") throw new Error(`${id} is ${held.kind}`);
+    return await runExecution({
+      store,
+      workflow,
+      held,
+      stopped: new AbortController().signal,
+      cancel: new AbortController(),
+      startChild: starter,
+      clock: () => performance.now(),
+      random: () => 0,
+    });
+  };
+  const runs = openWorkflows({ redis: { url }, prefix });
+  const id = `p${children}`;
+  await runs.start(parent, children, { id });
+  await execute(parent, id);
+  const ids = (await runs.list("child", { limit: 500 })).runs.flatMap((run) =>
+    run.parent?.id === id ? [run.id] : [],
+  );
+  expect(ids).toHaveLength(children);
+  let spent = calls;
+  for (const childId of ids) {
+    await runs.signal({ workflow: "child", id: childId }, "go", { payload: 1 });
+    await execute(child, childId);
+    calls = 0;
+    await execute(parent, id);
+    spent += calls;
+  }
+  await runs.close();
+  expect(await store.get({ workflow: "parent", id })).toMatchObject({
+    status: "done",
+    result: children,
+  });
+  return spent;
+}
+
+test("a parent's calls of Redis grow with its children, not with children times wake-ups", async () => {
+  const perChild = [];
+  for (const children of [10, 100, 200]) perChild.push((await callsFor(children)) / children);
+  const [few = 0, ...more] = perChild;
+  expect(few).toBeLessThan(12);
+  for (const each of more) expect(each).toBeLessThanOrEqual(few);
+});
