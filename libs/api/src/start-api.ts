@@ -38,6 +38,7 @@ export async function startApi(options: {
     redisUrl: settings.redisUrl,
     prefix: settings.prefix,
     maxQueueLength: settings.maxQueueLength,
+    runRetentionMs: settings.runRetention,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
     onAuditEntry: (change) => log.info({ change }, "change made"),
     observe: observeRequests(metrics, tracing),

@@ -33,6 +33,14 @@ test("prefers the environment over the file", () => {
   expect(settings).toMatchObject({ concurrency: 8, shutdownGrace: 5_000 });
 });
 
+test("keeps ended runs for 7 days, or a given time of at least a minute", () => {
+  const read = (KONVERGE_RUN_RETENTION: string) =>
+    readSettings({ env: { KONVERGE_RUN_RETENTION } });
+  expect(readSettings({ env: {} }).runRetention).toBe(7 * 86_400_000);
+  expect(read("36h").runRetention).toBe(36 * 3_600_000);
+  expect(issuesOf(() => read("30s"))).toEqual([expect.stringContaining("must be at least 1m")]);
+});
+
 test("reports all invalid keys together, by name and with a fix", () => {
   const issues = issuesOf(() =>
     readSettings({

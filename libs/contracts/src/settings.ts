@@ -28,6 +28,9 @@ function checkRedisUrl({ value, issues }: z.core.ParsePayload<string>): void {
   }
 }
 
+/** Callers must be able to read the end of a run. */
+const MIN_RETENTION_MS = 60_000;
+
 const port = z.coerce.number().int("must be a whole number").min(0).max(65_535);
 
 /**
@@ -147,6 +150,15 @@ export const settingsSchema = z.strictObject({
       meta(
         "KONVERGE_HISTORY_LIMIT_MIB",
         "Redis memory for history, MiB (default 256). The limit covers attempt records and their search index per cluster. The oldest are deleted first.",
+      ),
+    ),
+  runRetention: duration
+    .refine((ms) => ms >= MIN_RETENTION_MS, "must be at least 1m")
+    .default(604_800_000)
+    .meta(
+      meta(
+        "KONVERGE_RUN_RETENTION",
+        "Time that ended workflow runs are kept (default 7d). The same in all processes. A longer time needs more Redis memory.",
       ),
     ),
   leaseNamespace: z

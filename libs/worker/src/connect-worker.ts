@@ -98,7 +98,11 @@ function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "hist
     onError: (error) => log.debug({ err: error }, "history without Redis"),
   });
   setup.atEnd("the connection of the history", () => history.close());
-  const runner = createWorkflowRunner({ queues: { ...place, shards }, log, release: shutdown });
+  const runner = createWorkflowRunner({
+    queues: { ...place, shards, retentionMs: settings.runRetention },
+    log,
+    release: shutdown,
+  });
   setup.atEnd("connections of the workflows", () => runner.close());
   return { lanes, history, runner };
 }

@@ -33,7 +33,11 @@ export interface ApiHarness {
 export function useApi({
   announces = true,
   ...options
-}: { readonly answerBudgetBytes?: number; readonly announces?: boolean } = {}): ApiHarness {
+}: {
+  readonly answerBudgetBytes?: number;
+  readonly announces?: boolean;
+  readonly runRetentionMs?: number;
+} = {}): ApiHarness {
   const queues = useQueues();
   let access: QueueAccess | undefined;
   let guards: GuardControl | undefined;

@@ -35,7 +35,12 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
       import("@konverge/telemetry"),
     ]);
   // A connection error is reported by the call that needs the connection.
-  const access = openQueueAccess({ redisUrl, prefix, onError: () => undefined });
+  const access = openQueueAccess({
+    redisUrl,
+    prefix,
+    runRetentionMs: settings.runRetention,
+    onError: () => undefined,
+  });
   const guards = openGuardControl({ redis: { url: redisUrl }, prefix });
   const thrown: unknown[] = [];
   const api = createApi({

@@ -70,6 +70,8 @@ export interface QueueAccessOptions {
   readonly onError: (error: Error) => void;
   /** Maximum waiting keys per controller. Default: unlimited. */
   readonly maxQueueLength?: number;
+  /** How long a run is kept after its end, in ms. Default 7 days. The same as for workers. */
+  readonly runRetentionMs?: number;
   /** Maximum Redis memory for stored responses. Default 64 MiB. */
   readonly answerBudgetBytes?: number;
   /** Receives each entry of the audit log before it is written. */
@@ -102,6 +104,7 @@ class RedisQueueAccess implements QueueAccess {
   constructor(options: QueueAccessOptions) {
     const { redisUrl, prefix, onError, observe, maxQueueLength = Infinity } = options;
     const redis = { url: redisUrl };
+    const { runRetentionMs: retentionMs } = options;
     const common = { redis, prefix, onError };
     const bounds = { maxQueueLength, ...defined({ observe }) };
     this.#prefix = prefix;
@@ -120,7 +123,8 @@ class RedisQueueAccess implements QueueAccess {
       (queue) => queue.close(),
     );
     this.#workflows = keyed(
-      (cluster, shards) => openWorkflows({ ...common, cluster, shards }),
+      (cluster, shards) =>
+        openWorkflows({ ...common, ...defined({ retentionMs }), cluster, shards }),
       (workflows) => workflows.close(),
     );
     this.#histories = keyed(
