@@ -93,7 +93,6 @@ async function replaysOf(url: string, redis: OwnRedis["redis"], size: number): P
       workflow,
       held,
       stopped: new AbortController().signal,
-      cancel: new AbortController(),
       startChild: { start: async () => undefined, cancel: async () => undefined },
       clock: () => performance.now(),
       random: Math.random,

@@ -7,6 +7,7 @@ import type {
   AuditPage,
   AuditQuery,
   CancelResponse,
+  CancelRunResponse,
   Contention,
   ControllerList,
   CreateReconcile,
@@ -166,7 +167,8 @@ export interface Client {
      * @throws ProblemError `invalid_request` if the run refuses it, `run_ended`, `wait_timeout`
      */
     update(id: string, update: UpdateRun, options?: WaitOptions): Promise<RunUpdate>;
-    cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
+    /** Cancels the run and undoes its steps. `effect` and `note` show whether the request has an effect. */
+    cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<CancelRunResponse>;
     /** Ends the run at once, without compensation. `undosLeft` of the run lists the steps left as they are. */
     terminate(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /**

@@ -11,6 +11,7 @@ const BAD_ID = "must have 1 to 500 characters without spaces and control charact
 const id = z.string(BAD_ID).regex(/^[^\s\x00-\x1f\x7f-\x9f]{1,500}$/, BAD_ID);
 const BAD_SHORT_TEXT = "must have 1 to 200 characters";
 const shortText = z.string(BAD_SHORT_TEXT).min(1, BAD_SHORT_TEXT).max(200, BAD_SHORT_TEXT);
+const BAD_STEP = "must be the name of a recorded step";
 const BAD_SEEN = "must be the status and number of steps of an earlier response, such as waiting/2";
 const BAD_CURSOR = "must be the cursor of an earlier response";
 
@@ -202,6 +203,8 @@ export const runSchema = z.object({
       /** End of a sleep. */
       until: z.string().optional(),
       attempts: z.number().optional(),
+      /** Author and reason of a skipped compensation. */
+      skipped: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
       /** Sender of the signal. */
       by: z.string().optional(),
       /** Run ID of the child. */
@@ -210,7 +213,7 @@ export const runSchema = z.object({
       error: failure.optional(),
     }),
   ),
-  /** For a terminated run: the steps with a compensation that did not run, the last recorded first. */
+  /** Of a run that is blocked, being compensated or terminated: the steps whose compensation has not run, the last recorded first. */
   undosLeft: z.array(z.string()).optional(),
   /** The first 20 signals that the run has not consumed: no wait has reached them, or no wait has their name. */
   unconsumedSignals: z
@@ -277,6 +280,14 @@ export const runHistoryListSchema = z.object({
   next: z.string().optional(),
 });
 
+/** Response of `POST /v1/runs/{id}/cancel`: the run, and whether the request has an effect. */
+export const cancelRunResponseSchema = runSchema.extend({
+  /** `delayed`: the run is cancelled once it is no longer blocked. `none`: nothing was changed. */
+  effect: z.enum(["requested", "delayed", "none"]),
+  /** Why it has no effect yet, with a suggested fix. */
+  note: z.string().optional(),
+});
+
 /** Body of `POST /v1/runs/{id}/signal`. */
 export const signalRunSchema = z.strictObject({
   name: shortText,
@@ -313,6 +324,8 @@ export const runUpdateSchema = z.object({
 export const retryRunSchema = operatorActionSchema.extend({
   /** Resume the same run after its completed steps instead of starting a new run. */
   fromFailed: z.boolean("must be true or false").default(false),
+  /** A step whose compensation is skipped: a blocked compensation continues without it. */
+  skipUndo: z.string(BAD_STEP).min(1, BAD_STEP).max(300, BAD_STEP).optional(),
 });
 
 export type StartRun = z.output<typeof startRunSchema>;
@@ -323,6 +336,7 @@ export type RunHistoryItem = z.infer<typeof runHistorySchema>;
 export type RunHistoryList = z.infer<typeof runHistoryListSchema>;
 export type RunHistoryQuery = z.output<typeof runHistoryQuerySchema>;
 export type RunDetail = z.infer<typeof runSchema>;
+export type CancelRunResponse = z.infer<typeof cancelRunResponseSchema>;
 export type RetryRun = z.output<typeof retryRunSchema>;
 export type UpdateRun = z.output<typeof updateRunSchema>;
 export type RunUpdate = z.infer<typeof runUpdateSchema>;

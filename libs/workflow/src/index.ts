@@ -67,6 +67,7 @@ export type {
   UnconsumedSignal,
 } from "./store/run-record.ts";
 export type { OnExisting } from "./store/run-actions.ts";
+export type { CancelEffect } from "./cancel-effect.ts";
 export { undosLeft } from "./store/undos-left.ts";
 export type { NamedRecord, RunHistory } from "./store/run-history.ts";
 export { replayHistory } from "./execution/replay-history.ts";

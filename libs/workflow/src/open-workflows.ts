@@ -9,6 +9,7 @@ import {
   type RedisClient,
 } from "@konverge/redis";
 import { checkInput, checkJson, checkLabels } from "./check-input.ts";
+import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
 import { assertSameInput } from "./same-input.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
@@ -206,10 +207,13 @@ class RedisWorkflows implements Workflows {
     return this.#store.answerTo(ref, updateId);
   }
 
-  async cancel(ref: RunRef, request: CancelRequest = {}): Promise<void> {
-    const requested = await this.#store.cancel(ref, request);
-    if (requested !== "requested") throw refusal(ref, requested);
+  async cancel(ref: RunRef, request: CancelRequest = {}): Promise<CancelEffect> {
+    const answer = await this.#store.cancel(ref, request);
+    if (answer === "ended" || answer === "missing") throw refusal(ref, answer);
+    // Read before the run resumes and ends.
+    const run = await this.#store.get(ref);
     await this.#queues.wake(ref, "cancel");
+    return cancelEffectOf(answer, run);
   }
 
   async terminate(ref: RunRef, request: CancelRequest = {}): Promise<void> {

@@ -12,6 +12,7 @@ import type { Schedules } from "./schedules/schedules.ts";
 import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 import type { WaitedKind } from "./store/wait-names.ts";
+import type { CancelEffect } from "./cancel-effect.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
 import type { RunRef } from "./define/run-ref.ts";
 import type { EndedRun, OnExisting, RunOrigin } from "./store/run-actions.ts";
@@ -137,8 +138,14 @@ export interface Workflows {
   update(ref: RunRef, name: string, message?: SignalMessage): Promise<{ readonly id: string }>;
   /** Returns the answer to an update, for 7 days; undefined until the run has handled it. */
   answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
-  /** Requests the cancellation: the current verb throws, and the recorded steps are undone. @throws as `signal` */
-  cancel(ref: RunRef, request?: { readonly by?: string; readonly reason?: string }): Promise<void>;
+  /**
+   * Requests the cancellation: the current verb throws, and the recorded steps are undone. A run that has caught it can be
+   * cancelled again. Returns whether it has an effect. @throws as `signal`
+   */
+  cancel(
+    ref: RunRef,
+    request?: { readonly by?: string; readonly reason?: string },
+  ): Promise<CancelEffect>;
   /**
    * Ends a run in any status at once, without its undo; {@link undosLeft} of its steps returns what was left. A running body is
    * aborted and records nothing. @throws as `signal`

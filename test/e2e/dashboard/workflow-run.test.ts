@@ -28,6 +28,12 @@ const long = defineWorkflow("long", { version: 1 }, async (w) => {
 
 const rowsOf = (page: Page) => page.locator(".line-row .line-name .status").allTextContents();
 
+const spill = defineWorkflow("spill", { version: 1 }, async (w) => {
+  const undo = () => Promise.reject(new Error("no"));
+  await w.step("pour", () => 1, { retry: { attempts: 1 }, undo });
+  throw new TerminalError("spilt");
+});
+
 test("sends a signal, reports invalid JSON, cancels the run, and shows the authors", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness);
@@ -213,6 +219,32 @@ test("shows why a run is blocked, and rechecks it", async (context) => {
   await why.press("Enter");
   await page.getByText("old is retried").waitFor();
   expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(2);
+  await page.getByRole("button", { name: "Cancel run" }).click();
+  const cancel = page.getByRole("dialog", { name: "Cancel run" });
+  const cause = cancel.getByRole("textbox", { name: "Reason" });
+  await cause.fill("too old");
+  await cause.press("Enter");
+  await page.getByText(/^the run is blocked and is cancelled when it resumes/).waitFor();
+  await page.getByRole("button", { name: "Cancel again" }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test("skips a compensation that cannot succeed", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness, { more: [spill] });
+  await runs.start(spill, null, { id: "milk" });
+  await page.goto(`${url}/runs/spill/default/milk`);
+  await page.getByRole("button", { name: "Skip compensation" }).click();
+  const dialog = page.getByRole("dialog", { name: "Skip compensation" });
+  await dialog.getByText("konverge run retry spill/default/milk --skip-undo").waitFor();
+  expect(await dialog.locator("select[name=step]").inputValue()).toBe("pour");
+  expect(await findBarriers(page)).toEqual([]);
+  await dialog.getByLabel("Your name").fill("ann");
+  const why = dialog.getByRole("textbox", { name: "Reason" });
+  await why.fill("it is gone");
+  await why.press("Enter");
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^failed after /);
+  await page.getByText("skipped by ann: it is gone").waitFor();
   expect(troubles).toEqual([]);
 });
 

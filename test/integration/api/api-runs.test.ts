@@ -1,6 +1,7 @@
 import {
   auditPageSchema,
   runListSchema,
+  cancelRunResponseSchema,
   runSchema,
   runUpdateSchema,
   startRunResponseSchema,
@@ -313,6 +314,37 @@ test("retries a failed run as a new run or from the failed step, with an audit e
   expect(items.filter(({ action }) => action === "run.retry")).toMatchObject([
     { ...author, controller: "workflow.approved", name: "r", filter: "the same run" },
     { ...author, controller: "workflow.approved", name: "r", filter: "new run r~2" },
+  ]);
+});
+
+test("reports the effect of a cancellation, and skips an undo, with audit entries", async () => {
+  const call = harness.serve();
+  const deploy = defineWorkflow("approved", { version: 3 }, async (w) => {
+    const undo = () => Promise.reject(new Error("404"));
+    await w.step("pull", () => 1, { retry: { attempts: 1 }, undo });
+    return await w.signal("approve");
+  });
+  await work(deploy);
+  const { path } = await start(call, { id: "r" });
+  await inStatus(call, path, "waiting");
+  const body = { by: "ann", reason: "the server is gone" };
+  const cancel = async () =>
+    cancelRunResponseSchema.parse(await (await call(`${path}/cancel`, { body })).json());
+  expect(await cancel()).toMatchObject({ effect: "requested", cancel: body });
+  expect(await inStatus(call, path, "blocked")).toMatchObject({ undosLeft: ["pull"] });
+  expect(await cancel()).toMatchObject({
+    effect: "none",
+    note: expect.stringContaining("terminate the run") as string,
+  });
+  const skip = (skipUndo: string) => call(`${path}/retry`, { body: { ...body, skipUndo } });
+  const refused = await problemIn(await skip("push"));
+  expect(refused.errors?.map(({ pointer }) => pointer)).toEqual(["/skipUndo"]);
+  expect((await skip("pull")).status).toBe(200);
+  const run = await inStatus(call, path, "cancelled");
+  expect(run.steps.at(-1)).toMatchObject({ name: "undo:pull", skipped: body });
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
+  expect(items.filter(({ action }) => action === "run.retry")).toMatchObject([
+    { ...body, name: "r", filter: 'the same run, without the undo of "pull"' },
   ]);
 });
 

@@ -65,7 +65,6 @@ export function createExecutions(plain: RunStore, clients: Record<string, KubeCl
         workflow,
         held,
         stopped: new AbortController().signal,
-        cancel: new AbortController(),
         startChild: { start: async () => undefined, cancel: async () => undefined },
         clock: () => performance.now(),
         random: () => 0,

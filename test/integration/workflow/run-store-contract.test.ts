@@ -196,7 +196,13 @@ describe.each([
     for (const run of ["a", "c", "d"]) await store.start(newRun(run));
     const held = await claim(store, "a");
     const awaited = { signals: ["go", "stop"], children: [ref("c"), ref("d"), ref("missing")] };
-    const none = { wakeSeq: held.wakeSeq, signalCount: 0, signals: [], ended: [ref("missing")] };
+    const none = {
+      wakeSeq: held.wakeSeq,
+      cancels: 0,
+      signalCount: 0,
+      signals: [],
+      ended: [ref("missing")],
+    };
     expect(await store.news(held, awaited)).toEqual(none);
     await store.signal(ref("a"), { name: "stop", id: "1", payload: 7 });
     await store.signal(ref("a"), { name: "stop", id: "2" });
@@ -206,6 +212,7 @@ describe.each([
     expect(await store.news(held, awaited)).toEqual({
       wakeSeq: held.wakeSeq + 4,
       cancel: { by: "ann", reason: "why" },
+      cancels: 1,
       signalCount: 3,
       signals: [expect.objectContaining({ name: "stop", id: "1", payload: 7 })],
       ended: [ref("d"), ref("missing")],
@@ -263,6 +270,68 @@ describe.each([
     const [taken] = await store.readSignals(ref("a"), "n");
     await store.commit(held, "n", { kind: "signal" }, { taken: taken! });
     expect([await send(10), await send(11)]).toEqual(["stored", "full"]);
+  });
+
+  test("a cancellation that was thrown may be repeated, one that was not stays", async () => {
+    const cancel = (by: string) => store.cancel(ref("a"), { by });
+    const pending = async () => (await store.cancelling("w")).get("a");
+    expect(await cancel("ann")).toBe("missing");
+    await store.start(newRun("a"));
+    expect([await cancel("ann"), await cancel("bob")]).toEqual(["requested", "pending"]);
+    expect(await pending()).toEqual({ number: 1, request: { by: "ann" } });
+    const held = await claim(store, "a");
+    expect(held).toMatchObject({ cancels: 1, run: { cancel: { by: "ann" } } });
+    await store.commit(held, "s", { kind: "step" }, { cancels: 1 });
+    expect(await pending()).toBeUndefined();
+    expect([await cancel("bob"), await cancel("eve")]).toEqual(["requested", "pending"]);
+    expect(await pending()).toEqual({ number: 2, request: { by: "bob" } });
+    const again = await claim(store, "a", 2);
+    expect(again).toMatchObject({ cancels: 2, run: { cancel: { by: "bob" } } });
+    expect(again).not.toHaveProperty("cancelledAt");
+    await store.leave(again, {
+      kind: "compensating",
+      failing: { status: "failed", error: stepFailed },
+    });
+    expect(await cancel("eve")).toBe("compensating");
+    await store.leave(again, { kind: "failed", error: stepFailed });
+    expect(await cancel("eve")).toBe("ended");
+    expect(await pending()).toBeUndefined();
+  });
+
+  test("supersede does not repeat a cancellation that was thrown", async () => {
+    const behind = (id: string) => newRun(id, { key: "k", onExisting: "supersede" });
+    await store.start(newRun("a", { key: "k" }));
+    await store.start(behind("b"));
+    const held = await claim(store, "a");
+    await store.commit(held, "s", { kind: "step" }, { cancels: 1 });
+    await store.start(behind("c"));
+    expect((await store.cancelling("w")).has("a")).toBe(false);
+  });
+
+  test("an undo is skipped only in a run that is being undone, and its own record stays", async () => {
+    const skip = (step: string) => store.skipUndo(ref("a"), step, { by: "ann", reason: "gone" });
+    expect(await skip("s")).toBe("missing");
+    await store.start(newRun("a"));
+    const held = await claim(store, "a");
+    await store.commit(held, "s", { kind: "step", hasUndo: true });
+    expect(await skip("s")).toBe("active");
+    const failing = { status: "failed", error: stepFailed } as const;
+    await store.leave(held, { kind: "compensating", failing });
+    await store.commit(held, "undo:t", { kind: "undo" });
+    expect([await skip("s"), await skip("s"), await skip("t")]).toEqual([
+      "skipped",
+      "skipped",
+      "skipped",
+    ]);
+    // An execution at work on that undo gets the record that came first.
+    expect(await store.commit(held, "undo:s", { kind: "undo", attempts: 1 })).toMatchObject({
+      kind: "undo",
+      seq: 3,
+      skipped: { by: "ann", reason: "gone" },
+    });
+    expect((await store.steps(ref("a"))).get("undo:t")).not.toHaveProperty("skipped");
+    await store.leave(held, { kind: "failed", error: stepFailed });
+    expect(await skip("s")).toBe("ended");
   });
 
   describe("terminate", () => {
@@ -577,6 +646,7 @@ type Op =
     }
   | { readonly op: "signal"; readonly id: string; readonly signal: string }
   | { readonly op: "cancel" | "terminate"; readonly id: string }
+  | { readonly op: "skipUndo"; readonly id: string; readonly step: string }
   | { readonly op: "release"; readonly key: string }
   | { readonly op: "expire" };
 
@@ -673,6 +743,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
       }),
     },
     { weight: 2, arbitrary: fc.record({ op: fc.constantFrom("cancel", "terminate"), id }) },
+    { weight: 1, arbitrary: fc.record({ op: fc.constant("skipUndo" as const), id, step }) },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("release" as const), key }) },
     {
       weight: 1,
@@ -725,6 +796,8 @@ class Caller {
         return await store.signal(ref(op.id), { name: "n", id: op.signal });
       case "cancel":
         return await store.cancel(ref(op.id), { by: "ann" });
+      case "skipUndo":
+        return await store.skipUndo(ref(op.id), op.step, { by: "ann" });
       case "terminate":
         return await store.terminate(ref(op.id), { by: "ann", reason: "lost" });
       case "release":
@@ -746,7 +819,7 @@ class Caller {
         const record: StepRecord = { kind: "step", value: op.value };
         const [taken] = op.takes ? await store.readSignals(held, "n") : [];
         return await store.commit(held, op.step, record, {
-          cancels: op.cancels && held.run.cancel !== undefined,
+          ...(op.cancels && held.run.cancel !== undefined ? { cancels: held.cancels } : {}),
           ...(op.output === undefined ? {} : { output: op.output }),
           ...(taken === undefined ? {} : { taken, update: `u${taken.id}` }),
         });

@@ -94,7 +94,6 @@ async function activateAlone(
     workflow,
     held,
     stopped: new AbortController().signal,
-    cancel: new AbortController(),
     startChild: {
       async start(run) {
         const started = await store.start(run);

@@ -136,6 +136,7 @@ const commit = (
       taken,
       takenName: "n",
       cancels,
+      cancelNumber: cancels === "" ? "" : "1",
       warnings,
       published: "",
       update: "",
@@ -237,7 +238,7 @@ describe("start", () => {
     const isSuperseded = policy === "supersede";
     const isBehind = holder === "b";
     expect((await run("a"))["next"]).toBe(isBehind ? "b" : undefined);
-    expect(await harness.redis.smembers(names.cancelling)).toEqual(isSuperseded ? ["a"] : []);
+    expect(await harness.redis.hkeys(names.cancelling)).toEqual(isSuperseded ? ["a"] : []);
     expect((await run("b"))["after"]).toBe(isBehind ? "a" : undefined);
   });
 
@@ -423,9 +424,9 @@ describe("commit", () => {
 
   test("a thrown cancellation is no longer pending", async () => {
     await cancel();
-    expect(await harness.redis.smembers(names.cancelling)).toEqual(["r"]);
+    expect(await harness.redis.hkeys(names.cancelling)).toEqual(["r"]);
     await commit(1, "s", '{"kind":"step"}', { cancels: "r" });
-    expect(await harness.redis.smembers(names.cancelling)).toEqual([]);
+    expect(await harness.redis.hkeys(names.cancelling)).toEqual([]);
     expect((await run())["cancelledAt"]).toBe("s");
   });
 });
@@ -494,7 +495,7 @@ describe("leave", () => {
         expect(await harness.redis.pttl(name)).toBeGreaterThan(RETENTION_MS / 2);
       }
       expect(await wakeIn()).toBe(undefined);
-      expect(await harness.redis.smembers(names.cancelling)).toEqual([]);
+      expect(await harness.redis.hkeys(names.cancelling)).toEqual([]);
       expect(await signal("late")).toBe("ended");
       expect(await cancel()).toBe("ended");
     },

@@ -230,7 +230,6 @@ test("a crash at any call of the store changes no result and leaves nothing in t
         workflow,
         held: claimed,
         stopped: new AbortController().signal,
-        cancel: new AbortController(),
         startChild: { start: async () => undefined, cancel: async () => undefined },
         clock: () => performance.now(),
         random: () => 1,

@@ -32,6 +32,7 @@ export const RUN_OPTIONS = {
     "/version": "--code-version",
     "/error": "--error",
     "/name": "<signal> or <update>",
+    "/skipUndo": "--skip-undo",
   },
 } as const;
 

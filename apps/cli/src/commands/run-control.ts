@@ -1,4 +1,5 @@
 import type { Client } from "@konverge/client";
+import type { RunDetail } from "@konverge/contracts";
 import type { Command } from "commander";
 import { printNote } from "../text/output.ts";
 import {
@@ -41,7 +42,13 @@ function addControl(group: Command, { name, description, done }: Control): void 
         return printNote(`dry run; showing the current state, nothing was ${done}`);
       }
       const { action, write } = actionOf(flags);
-      showRun(flags, await client.runs[name](id, action, write));
+      const run: RunDetail & { readonly note?: string } = await client.runs[name](
+        id,
+        action,
+        write,
+      );
+      showRun(flags, run);
+      if (run.note !== undefined) printNote(run.note);
     }),
   );
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { pick } from "../ask/show-pages.ts";
 import { printNote } from "../text/output.ts";
 import {
   actionOf,
@@ -11,6 +12,7 @@ import { RUN_ID, showRun, showWhenEnded, withWait, type WaitFlags } from "../ask
 
 interface RetryFlags extends ActionFlags, WaitFlags {
   readonly fromFailedStep?: boolean;
+  readonly skipUndo?: string;
 }
 
 export function addRunRetryCommand(group: Command): void {
@@ -28,6 +30,7 @@ export function addRunRetryCommand(group: Command): void {
       "--from-failed-step",
       "Resume the same run after its completed steps; not if steps were undone",
     )
+    .option("--skip-undo <step>", "Continue a blocked compensation without the undo of this step")
     .action((id: string, flags: RetryFlags) =>
       runWithClient(flags, async ({ client }) => {
         if (flags.dryRun === true) {
@@ -36,7 +39,11 @@ export function addRunRetryCommand(group: Command): void {
         }
         const { action, write } = actionOf(flags);
         const { fromFailedStep: fromFailed = false, wait } = flags;
-        const run = await client.runs.retry(id, { ...action, fromFailed }, write);
+        const run = await client.runs.retry(
+          id,
+          { ...action, fromFailed, ...pick(flags, ["skipUndo"]) },
+          write,
+        );
         if (wait === true) return await showWhenEnded(client, run.id, flags);
         showRun(flags, run);
       }),

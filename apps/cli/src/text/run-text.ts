@@ -110,7 +110,10 @@ function stepRows(steps: RunDetail["steps"]): string {
   ]);
 }
 
-function resultOf({ value, error, until }: RunDetail["steps"][number]): string {
+function resultOf({ value, error, until, skipped }: RunDetail["steps"][number]): string {
+  if (skipped !== undefined) {
+    return `skipped by ${plain(skipped.by ?? NONE)}: ${plain(skipped.reason ?? "no reason given")}`;
+  }
   if (error !== undefined) return `${error.code}: ${plain(error.message)}`;
   return until === undefined ? (JSON.stringify(value) ?? "") : `until ${until}`;
 }

@@ -1,4 +1,5 @@
 import {
+  cancelRunResponseSchema,
   operatorActionSchema,
   retryRunSchema,
   runSchema,
@@ -51,15 +52,15 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       role: "operator",
       isOperatorAction: true,
       body: operatorActionSchema,
-      answer: runSchema,
+      answer: cancelRunResponseSchema,
       problems: ["not_found", "run_ended"],
       async handle({ params: { id }, body, caller, audit }) {
         const found = await findRun(access, caller, id);
         const { workflows, ref, cluster } = found;
-        await workflows.cancel(ref, body);
+        const effect = await workflows.cancel(ref, body);
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
         audit({ action: "run.cancel", ...where, reason: body.reason }, body.by);
-        return await readRun(found);
+        return { ...(await readRun(found)), ...effect };
       },
     }),
     route({
@@ -97,9 +98,14 @@ export function runActionRoutes(access: QueueAccess): Route[] {
         const found = await findRun(access, caller, id);
         const { workflows, ref, cluster, announced } = found;
         const version = announced.get(ref.workflow);
-        const next = await workflows.retry(ref, { ...body, ...defined({ version }) });
+        const { skipUndo, ...retry } = body;
+        const next = await workflows.retry(ref, { ...retry, ...defined({ version, skipUndo }) });
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
-        const filter = next.id === ref.id ? "the same run" : `new run ${next.id}`;
+        const kept =
+          skipUndo === undefined
+            ? "the same run"
+            : `the same run, without the undo of "${skipUndo}"`;
+        const filter = next.id === ref.id ? kept : `new run ${next.id}`;
         audit({ action: "run.retry", ...where, filter, reason: body.reason }, body.by);
         headers["location"] = `/v1/runs/${encodeURIComponent(formatRunId(next, cluster))}`;
         return await readRun({ ...found, ref: next });

@@ -56,6 +56,10 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
   };
 }
 
+function mayLeaveUndos({ status, terminated }: RunView): boolean {
+  return status === "blocked" || status === "compensating" || terminated !== undefined;
+}
+
 export function runDetail(
   run: RunView,
   cluster: string,
@@ -83,6 +87,7 @@ export function runDetail(
         atMs = 0,
         untilMs,
         attempts,
+        skipped,
         by,
         child,
         value,
@@ -94,12 +99,12 @@ export function runDetail(
         ...defined({ workerLost }),
         at: iso(atMs),
         ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-        ...defined({ attempts, by }),
+        ...defined({ attempts, skipped, by }),
         ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
         ...defined({ value, error }),
       }),
     ),
-    ...(run.terminated === undefined ? {} : { undosLeft: [...undosLeft(steps)] }),
+    ...(mayLeaveUndos(run) ? { undosLeft: [...undosLeft(steps)] } : {}),
     ...(unconsumedSignals.length === 0
       ? {}
       : {

@@ -79,9 +79,7 @@ class StepRun {
     this.#maxAttempts = retry.attempts ?? (this.#isUnsafe ? 1 : DEFAULT_ATTEMPTS);
     this.#policy = policyOf(key, retry);
     this.#timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
-    // After the cancellation was thrown, the remaining steps clean up.
-    this.#signal =
-      kind === "undo" || journal.cancelThrown ? journal.stopped : journal.stoppedOrCancelled();
+    this.#signal = kind === "undo" ? journal.stopped : journal.stoppedOrCancelled();
     const noted = journal.progressOf(key);
     this.#attempts = noted?.attempts ?? 0;
     this.#uncounted = noted?.uncounted ?? 0;

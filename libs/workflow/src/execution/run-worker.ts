@@ -6,6 +6,7 @@ import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { wakeFollowers } from "./wake-followers.ts";
 import { runExecution, type ExecutionEnd } from "./run-execution.ts";
 import { HandBack } from "./hand-back.ts";
+import { CancelRequests } from "../journal/cancel-requests.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import { WakeRounds } from "./wake-rounds.ts";
 import type { RunRef } from "../define/run-ref.ts";
@@ -46,7 +47,7 @@ export interface RunWorkerOptions {
 /** An execution of this process. */
 interface ActiveExecution {
   readonly epoch: number;
-  readonly cancel: AbortController;
+  readonly cancels: CancelRequests;
   readonly stop: AbortController;
 }
 
@@ -138,7 +139,7 @@ class RunWorker implements QueueWorker {
     if (claimed.kind !== "held") return claimed.kind;
     const execution = {
       epoch: claimed.epoch,
-      cancel: new AbortController(),
+      cancels: new CancelRequests(),
       stop: followAbort(attempt.signal),
     };
     this.#active.set(ref.id, execution);
@@ -169,7 +170,7 @@ class RunWorker implements QueueWorker {
     ref: RunRef,
     held: Held,
     attempt: AttemptLease,
-    { cancel, stop }: ActiveExecution,
+    { stop, cancels }: ActiveExecution,
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, clusters, observer, onWarning } = this.#options;
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
@@ -179,7 +180,7 @@ class RunWorker implements QueueWorker {
       workflow,
       held,
       stopped: stop.signal,
-      cancel,
+      cancels,
       wakeUps: this.#wakeRounds.of(attempt.key),
       startChild,
       clock: () => performance.now(),
@@ -202,7 +203,7 @@ class RunWorker implements QueueWorker {
       store.cancelling(workflow.name),
       store.fences(workflow.name),
     ]);
-    for (const id of cancelling) this.#active.get(id)?.cancel.abort();
+    for (const [id, cancel] of cancelling) this.#active.get(id)?.cancels.note(cancel);
     for (const [id, epoch] of fences) {
       const execution = this.#active.get(id);
       if (execution !== undefined && execution.epoch < epoch) {

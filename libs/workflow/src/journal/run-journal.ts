@@ -12,7 +12,6 @@ import {
 } from "../store/run-journal-store.ts";
 import {
   awaitedSignals,
-  type CancelRequest,
   type Failure,
   type RunWait,
   type RunWarning,
@@ -22,6 +21,7 @@ import {
 } from "../store/run-record.ts";
 import { DeliveryOrder } from "./delivery-order.ts";
 import type { Interrupt } from "./execution-scope.ts";
+import { CancelRequests } from "./cancel-requests.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { assertJson } from "../define/json-value.ts";
@@ -38,8 +38,8 @@ export interface RunJournalOptions {
   readonly held: Held;
   /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
-  /** Aborted when the cancellation of the run is requested; also by the journal, once it has read that. */
-  readonly cancel: AbortController;
+  /** Cancellations of the run since the claim. Default: none. */
+  readonly cancels?: CancelRequests;
   /** Monotonic clock, ms. */
   readonly clock: () => number;
   readonly random: () => number;
@@ -83,11 +83,12 @@ export class RunJournal {
   #bytes: number;
   #warnings: readonly RunWarning[];
   readonly #given: RunWarning[] = [];
-  #stoppedOrCancelled: AbortSignal | undefined;
+  readonly #cancels: CancelRequests;
+  #stoppedOrCancelled: { readonly number: number; readonly signal: AbortSignal } | undefined;
   #reportsLoss: boolean;
   #wakeSeq: number;
-  #cancel: CancelRequest | undefined;
-  #cancelThrown: boolean;
+  /** How many of the cancellations were thrown. */
+  #thrown: number;
 
   constructor(options: RunJournalOptions) {
     const { held } = options;
@@ -115,8 +116,8 @@ export class RunJournal {
     this.#warnings = held.run.warnings ?? [];
     this.#reportsLoss = held.died;
     this.#wakeSeq = held.wakeSeq;
-    this.#cancel = held.run.cancel;
-    this.#cancelThrown = held.cancelledAt !== undefined;
+    this.#cancels = options.cancels ?? new CancelRequests();
+    this.#thrown = held.cancelledAt === undefined ? Math.max(0, held.cancels - 1) : held.cancels;
   }
 
   get scope(): string {
@@ -127,26 +128,35 @@ export class RunJournal {
     return this.#options.store.installation();
   }
 
-  /** Aborted when the cancellation of the run is requested during this execution. */
+  /** Aborted when a cancellation of the run that was not thrown yet is requested during this execution. */
   get cancelRequested(): AbortSignal {
-    return this.#options.cancel.signal;
+    return this.#cancels.signalOf(this.#thrown + 1);
   }
 
-  /** Aborted when this execution must stop, or when the cancellation of the run is requested. */
+  /** Aborted when this execution must stop, or when a cancellation of the run is requested that was not thrown yet. */
   stoppedOrCancelled(): AbortSignal {
+    const number = this.#thrown + 1;
     // Created once: such a signal costs more than the rest of a step.
-    return (this.#stoppedOrCancelled ??= AbortSignal.any([this.stopped, this.cancelRequested]));
+    if (this.#stoppedOrCancelled?.number !== number) {
+      const signal = AbortSignal.any([this.stopped, this.cancelRequested]);
+      this.#stoppedOrCancelled = { number, signal };
+    }
+    return this.#stoppedOrCancelled.signal;
   }
 
   /** True if the next verb that would start new work must throw the cancellation. */
   get cancelPending(): boolean {
-    const isRequested = this.#cancel !== undefined || this.cancelRequested.aborted;
-    return !this.#cancelThrown && this.held.failing === undefined && isRequested;
+    return this.#requested > this.#thrown && this.held.failing === undefined;
   }
 
-  /** True once the cancellation was thrown. */
+  /** How many cancellations were requested. */
+  get #requested(): number {
+    return Math.max(this.held.cancels, this.#cancels.latest?.number ?? 0);
+  }
+
+  /** True once a cancellation was thrown. */
   get cancelThrown(): boolean {
-    return this.#cancelThrown;
+    return this.#thrown > 0;
   }
 
   /** The store's clock, or slightly before it, epoch ms. */
@@ -206,7 +216,7 @@ export class RunJournal {
     this.#progress.delete(step);
     this.#bytes += bytes;
     if (how.taken !== undefined) this.inbox.remove(how.taken);
-    if (stored.error?.code === "cancelled" && how.cancels === true) this.#cancelThrown = true;
+    if (stored.error?.code === "cancelled") this.#thrown = how.cancels ?? this.#thrown;
     return stored;
   }
 
@@ -240,10 +250,8 @@ export class RunJournal {
       if (!news.ended.some(hasEnded)) continue;
       this.#progress.set(step, { attempts: 0, untilMs: 0, childEnded: true });
     }
-    if (news.cancel !== undefined && this.#cancel === undefined) {
-      this.#cancel = news.cancel;
-      this.#options.cancel.abort();
-    }
+    const { cancel, cancels } = news;
+    if (cancel !== undefined) this.#cancels.note({ number: cancels, request: cancel });
     return news;
   }
 
@@ -259,13 +267,14 @@ export class RunJournal {
     known: Pick<StepRecord, "attempts" | "child"> = { attempts: 0 },
     hasReached = false,
   ): Promise<StepRecord | undefined> {
-    if (!this.cancelPending && !hasReached) return undefined;
+    const { cancelPending } = this;
+    if (!cancelPending && !hasReached) return undefined;
     const record: StepRecord = { kind, error: this.cancelFailure(), ...known };
-    return await this.commit(step, record, { cancels: true });
+    return await this.commit(step, record, cancelPending ? { cancels: this.#requested } : {});
   }
 
   cancelFailure(): Failure {
-    const { by, reason } = this.#cancel ?? {};
+    const { by, reason } = this.#cancels.latest?.request ?? this.held.run.cancel ?? {};
     const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
     return { code: "cancelled", message };
   }

@@ -1,6 +1,7 @@
 import { defined } from "@konverge/core";
 import type { RedisRuns } from "./redis-runs.ts";
 import type { RunRef } from "../define/run-ref.ts";
+import { undoName } from "../define/undo-name.ts";
 import { followersOf } from "./followers-of.ts";
 import {
   MAX_QUEUED,
@@ -14,9 +15,10 @@ import { endedRun, textOf } from "./run-fields.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES } from "./signal-limits.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { signalScript } from "./scripts/signal.ts";
+import { skipUndoScript } from "./scripts/skip-undo.ts";
 import { startScript } from "./scripts/start.ts";
 import { terminateScript } from "./scripts/terminate.ts";
-import { terminationOf, type CancelRequest } from "./run-record.ts";
+import { skippedUndo, terminationOf, type CancelRequest } from "./run-record.ts";
 import { memberOf } from "./wait-names.ts";
 
 export function createRedisRunActions(runs: RedisRuns): RunActions {
@@ -49,6 +51,14 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
       return await runs.evaluate(cancelScript, {
         keys: { run: names.run(id), wakes, cancelling },
         args: { id, request: JSON.stringify(request) },
+      });
+    },
+
+    async skipUndo({ workflow, id }, step, request) {
+      const { wakes, ...names } = runs.namesOf(workflow);
+      return await runs.evaluate(skipUndoScript, {
+        keys: { run: names.run(id), steps: names.steps(id), wakes },
+        args: { id, undo: undoName(step), record: JSON.stringify(skippedUndo(request)) },
       });
     },
 

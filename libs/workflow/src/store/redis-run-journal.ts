@@ -161,7 +161,7 @@ const keepInput: Call<"keepInput"> = async (runs, held, input) => {
 
 const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {
   const { workflow, id, epoch } = held;
-  const { taken, update = "", cancels = false, warnings, output } = options;
+  const { taken, update = "", cancels, warnings, output } = options;
   const { cancelling, ...names } = runs.namesOf(workflow);
   const answer = await runs.evaluate(commitScript, {
     keys: {
@@ -179,7 +179,8 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
       taken: taken?.seq ?? "",
       takenName: taken?.name ?? "",
       update,
-      cancels: cancels ? id : "",
+      cancels: cancels === undefined ? "" : id,
+      cancelNumber: cancels ?? "",
       warnings: textOf(warnings),
       published: output?.published ?? "",
       code: held.code === undefined ? "" : String(held.code),
@@ -245,9 +246,10 @@ const news: Call<"news"> = async (runs, held, { signals, children }) => {
     each: children.map((child) => ({ run: runs.namesOf(child.workflow).run(child.id) })),
   });
   if (answer.kind === "fenced") throw fenced(held);
-  const { wakeSeq, cancel, signalCount, ended } = answer;
+  const { wakeSeq, cancel, cancels, signalCount, ended } = answer;
   return {
     wakeSeq,
+    cancels,
     ...(cancel === "" ? {} : { cancel: JSON.parse(cancel) as CancelRequest }),
     signalCount,
     signals: parseSignals(answer.signals),

@@ -7,6 +7,7 @@ import type { KeptEnd, RunCounts, RunFilter, RunPlace, RunQueries } from "./run-
 import {
   RUN_STATUSES,
   withoutPayload,
+  type NumberedCancel,
   type BufferedSignal,
   type RefusedSignal,
   type RunStatus,
@@ -106,7 +107,10 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
     },
 
     async cancelling(workflow) {
-      return new Set(await call((redis) => redis.smembers(runs.namesOf(workflow).cancelling)));
+      const texts = await call((redis) => redis.hgetall(runs.namesOf(workflow).cancelling));
+      return new Map(
+        Object.entries(texts).map(([id, text]) => [id, JSON.parse(text) as NumberedCancel]),
+      );
     },
   };
 }

@@ -3,7 +3,9 @@ import { runScript, type RedisClient } from "@konverge/redis";
 import { planResume } from "./plan-resume.ts";
 import type { RunNames } from "./run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { NewRun, RunOrigin } from "./run-actions.ts";
+import { undoName } from "../define/undo-name.ts";
+import { undosLeft } from "./undos-left.ts";
+import type { NewRun, RunActions, RunOrigin } from "./run-actions.ts";
 import type { RetryRequest, RunView } from "./run-record.ts";
 import type { RunQueries } from "./run-queries.ts";
 import { resumeScript } from "./scripts/resume.ts";
@@ -13,12 +15,14 @@ export interface RetryRunOptions {
   readonly fromFailed?: boolean;
   /** Version of the new run. Default: that of the old one. */
   readonly version?: number;
+  /** A step whose undo is skipped: a blocked compensation continues without it. */
+  readonly skipUndo?: string;
   readonly by?: string;
   readonly reason?: string;
 }
 
 export interface RunRetrier {
-  readonly store: RunQueries;
+  readonly store: RunQueries & Pick<RunActions, "skipUndo">;
   readonly call: <T>(run: (redis: RedisClient) => Promise<T>) => Promise<T>;
   readonly namesOf: (workflow: string) => RunNames;
   /** Creates a run, unless it exists. */
@@ -41,6 +45,10 @@ export async function retryRun(
   ref: RunRef,
   options: RetryRunOptions,
 ): Promise<RunRef> {
+  if (options.skipUndo !== undefined) {
+    await skipUndo(retrier, ref, { ...options, step: options.skipUndo });
+    return await recheck(retrier, ref);
+  }
   const run = await retrier.store.get(ref);
   switch (run?.status) {
     case undefined:
@@ -65,6 +73,40 @@ export async function retryRun(
       return options.fromFailed === true
         ? await resume(retrier, run, options)
         : await startAgain(retrier, run, options);
+  }
+}
+
+/** @throws KonvergeError `not_found`, `invalid_request`, `run_active`, `run_ended` */
+async function skipUndo(
+  { store }: RunRetrier,
+  ref: RunRef,
+  { step, by, reason }: RetryRunOptions & { readonly step: string },
+): Promise<void> {
+  const run = `run ${ref.id} of "${ref.workflow}"`;
+  const steps = [...(await store.steps(ref))].map(([name, record]) => ({ ...record, name }));
+  const left = undosLeft(steps);
+  const isRecorded = steps.some(({ name }) => name === undoName(step));
+  const answer =
+    left.includes(step) || isRecorded
+      ? await store.skipUndo(ref, step, { ...defined({ by, reason }) })
+      : (await store.peek(ref)) === undefined
+        ? "missing"
+        : "unknown";
+  switch (answer) {
+    case "skipped":
+      return;
+    case "unknown": {
+      const names = left.map((name) => `"${name}"`).join(", ");
+      const detail = `${run} has no step "${step}" that is to be undone; left to undo: ${names === "" ? "none" : names}`;
+      const issues = [{ pointer: "/skipUndo", detail }];
+      throw new KonvergeError("invalid_request", detail, { issues });
+    }
+    case "active":
+      throw new KonvergeError("run_active", `${run} is not being undone; cancel it first`);
+    case "ended":
+      throw new KonvergeError("run_ended", `${run} has ended`);
+    case "missing":
+      throw new KonvergeError("not_found", `${run} does not exist`);
   }
 }
 

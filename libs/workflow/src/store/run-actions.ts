@@ -78,7 +78,17 @@ export interface RunActions {
     ref: RunRef,
     signal: Omit<BufferedSignal, "atMs" | "seq">,
   ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
-  cancel(ref: RunRef, request: CancelRequest): Promise<"requested" | "ended" | "missing">;
+  /** `pending`: an earlier cancellation was not thrown yet. Only `requested` means a change. */
+  cancel(
+    ref: RunRef,
+    request: CancelRequest,
+  ): Promise<"requested" | "pending" | "compensating" | "ended" | "missing">;
+  /** Records that the undo of a step is skipped, unless it has a record. `active`: the run is not being undone. */
+  skipUndo(
+    ref: RunRef,
+    step: string,
+    request: CancelRequest,
+  ): Promise<"skipped" | "active" | "ended" | "missing">;
   /** Ends the run in any status, without its undo. A running execution is fenced. */
   terminate(ref: RunRef, request: CancelRequest): Promise<Terminated>;
 }

@@ -142,6 +142,7 @@ export function readHeld(
     signals: parseSignals(answer.signals),
     waited: waitsOf(fields) ?? [],
     ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
+    cancels: Number(fields["cancels"] ?? 0),
     died: fields["died"] === "1",
     wakeSeq: Number(fields["wakeSeq"]),
     watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),

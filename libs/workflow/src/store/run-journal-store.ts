@@ -35,6 +35,8 @@ export interface Held extends RunRef {
   readonly failing?: Failing;
   /** The step at which the cancellation was thrown. */
   readonly cancelledAt?: string;
+  /** How often the run was cancelled: the latest may not have been thrown yet. */
+  readonly cancels: number;
   /** The version of the code that holds the run, if it is not that of the run. */
   readonly code?: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
@@ -80,8 +82,8 @@ export interface CommitOptions {
   readonly taken?: BufferedSignal;
   /** Id of the update that the signal carries; the record answers it. */
   readonly update?: string;
-  /** True if the requested cancellation is thrown at this step. */
-  readonly cancels?: boolean;
+  /** The number of the cancellation that is thrown at this step. */
+  readonly cancels?: number;
 }
 
 /** What an execution shows beside its records. */
@@ -144,6 +146,8 @@ export interface RunNews {
   /** As in {@link Held}. */
   readonly wakeSeq: number;
   readonly cancel?: CancelRequest;
+  /** As in {@link Held}. */
+  readonly cancels: number;
   /** Number of unconsumed signals. */
   readonly signalCount: number;
   /** The first signal of each awaited name. */

@@ -28,7 +28,7 @@ export interface RunNames {
   readonly ended: string;
   /** Prefix of the sets by status (`done`) and by label (`label/region=eu`), sorted by creation, and of the hash `labels`. */
   readonly statuses: string;
-  /** Set of ids with a requested cancellation that was not thrown yet. */
+  /** Hash by id: the requested cancellation (JSON) that was not thrown yet. */
   readonly cancelling: string;
   /** Hash by id: the epoch below which executions of a terminated run must stop; until the run is claimed. */
   readonly fences: string;
@@ -76,7 +76,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     index: `${root}/index/${workflow}`,
     ended: `${root}/ended/${workflow}`,
     statuses: `${root}/status/${workflow}/`,
-    cancelling: `${root}/cancelling/${workflow}`,
+    cancelling: `${root}/cancels/${workflow}`,
     fences: `${root}/fences/${workflow}`,
     rechecks: `${root}/rechecks/${workflow}`,
     recheckGap: `${root}/recheckGap/${workflow}`,

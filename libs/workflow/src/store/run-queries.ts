@@ -2,6 +2,7 @@ import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { RunHistory } from "./run-history.ts";
 import type {
+  NumberedCancel,
   RefusedSignals,
   RunOverview,
   RunStatus,
@@ -80,6 +81,6 @@ export interface RunQueries {
   overdue(workflow: string): Promise<Overdue>;
   /** The epochs below which executions of terminated runs must stop. */
   fences(workflow: string): Promise<ReadonlyMap<string, number>>;
-  /** Runs with a requested cancellation that has not been thrown yet. */
-  cancelling(workflow: string): Promise<ReadonlySet<string>>;
+  /** The requested cancellations that have not been thrown yet, by run. */
+  cancelling(workflow: string): Promise<ReadonlyMap<string, NumberedCancel>>;
 }

@@ -34,6 +34,8 @@ export interface StepRecord {
   readonly noEffect?: boolean;
   /** True if the code has an undo for it. */
   readonly hasUndo?: boolean;
+  /** Set for an undo that did not run because an operator skipped it. */
+  readonly skipped?: CancelRequest;
   /** The sender of a signal. */
   readonly by?: string;
   /** The run of an ended child. */
@@ -132,6 +134,18 @@ export interface RunWarning {
 export interface CancelRequest {
   readonly by?: string;
   readonly reason?: string;
+}
+
+/** The latest cancellation of a run. A run that has caught one may be cancelled again. */
+export interface NumberedCancel {
+  /** From 1. */
+  readonly number: number;
+  readonly request: CancelRequest;
+}
+
+/** Returns the record of an undo that an operator skipped. */
+export function skippedUndo(skipped: CancelRequest): StepRecord {
+  return { kind: "undo", skipped };
 }
 
 /** Returns the error of a terminated run. */

@@ -1,5 +1,6 @@
 import { defined, jsonEquals } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import { undoName } from "../define/undo-name.ts";
 import {
   MAX_QUEUED,
   type NewRun,
@@ -8,7 +9,7 @@ import {
   type Terminated,
 } from "../store/run-actions.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES, MOST_SEEN } from "../store/signal-limits.ts";
-import { terminationOf, type CancelRequest } from "../store/run-record.ts";
+import { skippedUndo, terminationOf, type CancelRequest } from "../store/run-record.ts";
 import { followersOf } from "./memory-run-journal.ts";
 import {
   hasEnded,
@@ -44,8 +45,21 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       const run = runs.find(ref);
       if (run === undefined) return "missing";
       if (hasEnded(run)) return "ended";
-      requestCancel(run, request);
-      return "requested";
+      return requestCancel(run, request, { again: true });
+    },
+
+    async skipUndo(ref, step, request) {
+      const run = runs.find(ref);
+      if (run === undefined) return "missing";
+      if (hasEnded(run)) return "ended";
+      if (run.failing === undefined) return "active";
+      const undo = undoName(step);
+      if (run.steps.has(undo)) return "skipped";
+      const place = { seq: run.steps.size + 1, atMs: runs.now() };
+      run.steps.set(undo, { ...jsonCopy(skippedUndo(request)), ...place });
+      run.progress.delete(undo);
+      run.wakeSeq += 1;
+      return "skipped";
     },
 
     terminate: async (ref, request) => terminate(runs, ref, request),
@@ -149,6 +163,7 @@ function start(
     lease: 0,
     owner: "",
     died: false,
+    cancels: 0,
     wakeSeq: 0,
     handedBack: 0,
     watched: new Set(),

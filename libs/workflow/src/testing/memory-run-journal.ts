@@ -88,6 +88,7 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       return {
         wakeSeq,
         ...defined({ cancel: view.cancel }),
+        cancels: run.cancels,
         signalCount: signals.length,
         signals: firstOf(signals, awaited.signals),
         ended: awaited.children.filter((child) => hasEnded(runs.find(child))),
@@ -166,13 +167,15 @@ function claim(
   } = run.view;
   const status = run.failing === undefined ? "running" : "compensating";
   run.view = { ...view, status, startedAtMs };
-  const { epoch, died, wakeSeq, failing, cancelledAt, waited, parsedInput, continuedBy } = run;
+  const { epoch, died, wakeSeq, failing, cancelledAt, cancels, waited, parsedInput, continuedBy } =
+    run;
   const awaited = awaitedSignals(waited);
   return {
     kind: "held",
     ...ref,
     epoch,
     died,
+    cancels,
     wakeSeq,
     watched: new Set(run.watched),
     nowMs: runs.now(),
@@ -208,7 +211,7 @@ function commit(
   {
     taken,
     update,
-    cancels = false,
+    cancels,
     warnings,
     output,
   }: NonNullable<Parameters<RunJournalStore["commit"]>[3]> = {},
@@ -234,7 +237,7 @@ function commit(
   if (update !== undefined) {
     run.answers.set(update, { kind: "accepted", step, ...defined({ value: stored.value }) });
   }
-  if (cancels) run.cancelledAt = step;
+  if (cancels === run.cancels) run.cancelledAt = step;
   if (held.code !== undefined) run.continuedBy = held.code;
   if (warnings !== undefined) run.view = { ...run.view, warnings };
   publish(run, output);

@@ -45,7 +45,12 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
         .filter(
           (run) => run.view.cancel !== undefined && run.cancelledAt === undefined && !hasEnded(run),
         );
-      return new Set(cancelled.map(({ view }) => view.id));
+      return new Map(
+        cancelled.map(({ view, cancels: number }) => [
+          view.id,
+          { number, request: view.cancel ?? {} },
+        ]),
+      );
     },
   };
 }

@@ -30,6 +30,7 @@ export interface StoredRun {
   next?: string;
   failing?: Failing;
   cancelledAt?: string;
+  cancels: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
   continuedBy?: number;
   /** Claims in a row by code that does not fit. */
@@ -224,11 +225,20 @@ export function lineFrom(runs: MemoryRuns, last: StoredRun | undefined): readonl
   return [...seen].filter((run) => !hasEnded(run));
 }
 
-/** Stores a cancellation; the first one counts. */
-export function requestCancel(run: StoredRun, cancel: CancelRequest): void {
-  if (run.view.cancel !== undefined) return;
+/** Stores a cancellation. A later one counts only if it may be given `again` and the one before was thrown. */
+export function requestCancel(
+  run: StoredRun,
+  cancel: CancelRequest,
+  { again = false }: { readonly again?: boolean } = {},
+): "requested" | "pending" | "compensating" {
+  if (run.failing !== undefined) return "compensating";
+  const mayRepeat = again && run.cancelledAt !== undefined;
+  if (run.view.cancel !== undefined && !mayRepeat) return "pending";
   run.view = { ...run.view, cancel };
+  delete run.cancelledAt;
+  run.cancels += 1;
   run.wakeSeq += 1;
+  return "requested";
 }
 
 /** Copies a value as a round trip to Redis does. */

@@ -1,6 +1,7 @@
-import type { RunDetail } from "@konverge/contracts";
+import type { CancelRunResponse, RunDetail } from "@konverge/contracts";
 import { call } from "../../api/call.ts";
 import { go, runHref } from "../../state/router.ts";
+import { textOf } from "../../parts/form-fields.ts";
 import { mayOperate } from "../../state/session.ts";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { ActionButton } from "../../parts/action-dialog.tsx";
@@ -11,7 +12,7 @@ import { SignalButton } from "./signal-button.tsx";
 /** Operator actions on a run. The server checks permissions. */
 export function RunActions(props: RunActionsProps) {
   if (!mayOperate) return null;
-  const { status, cancel } = props.run;
+  const { status, undosLeft = [] } = props.run;
   switch (status) {
     case "done":
       return null;
@@ -26,18 +27,19 @@ export function RunActions(props: RunActionsProps) {
       return (
         <div class="buttons">
           {status === "blocked" ? <RecheckButton {...props} /> : null}
+          {status === "blocked" && undosLeft.length > 0 ? <SkipUndoButton {...props} /> : null}
           <SignalButton {...props} />
-          {cancel === undefined ? <CancelButton {...props} /> : null}
+          {status === "compensating" ? null : <CancelButton {...props} />}
           <TerminateButton {...props} />
         </div>
       );
   }
 }
 
-function CancelButton({ run: { id }, onDone }: RunActionsProps) {
+function CancelButton({ run: { id, cancel }, onDone }: RunActionsProps) {
   return (
     <ActionButton
-      label="Cancel run"
+      label={cancel === undefined ? "Cancel run" : "Cancel again"}
       danger
       explains={
         <>
@@ -48,9 +50,9 @@ function CancelButton({ run: { id }, onDone }: RunActionsProps) {
       }
       run={async (action) => {
         const path = `v1/runs/${encodeURIComponent(id)}/cancel`;
-        await call(path, { method: "POST", body: action });
+        const { note } = await call<CancelRunResponse>(path, { method: "POST", body: action });
         onDone();
-        return `${idOf(id)} is being cancelled`;
+        return note ?? `${idOf(id)} is being cancelled`;
       }}
     />
   );
@@ -101,6 +103,36 @@ function RecheckButton(props: RunActionsProps) {
         </>
       }
       run={(action) => retry(props, action)}
+    />
+  );
+}
+
+function SkipUndoButton(props: RunActionsProps) {
+  const { id, undosLeft = [] } = props.run;
+  return (
+    <ActionButton
+      label="Skip compensation"
+      danger
+      explains={
+        <>
+          The compensation continues without that of this step, which stays as it is. The run
+          records who skipped it.
+          <CliLine line={`konverge run retry ${quote(id)} --skip-undo STEP --reason WHY`} />
+        </>
+      }
+      fields={
+        <label>
+          Step
+          <select name="step">
+            {undosLeft.map((step) => (
+              <option key={step} value={step}>
+                {step}
+              </option>
+            ))}
+          </select>
+        </label>
+      }
+      run={(action, fields) => retry(props, { ...action, skipUndo: textOf(fields, "step") })}
     />
   );
 }

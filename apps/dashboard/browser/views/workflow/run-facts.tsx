@@ -138,7 +138,7 @@ function RefusedSignals({ refused }: { readonly refused: RunDetail["refusedSigna
 /** The error, warnings, signals to look at and blocked reason of a run. */
 function RunNotes({ run }: { readonly run: RunDetail }) {
   const { status, error, warnings = [], unconsumedSignals = [], blockedReason } = run;
-  const { undosLeft = [] } = run;
+  const undosLeft = run.terminated === undefined ? [] : (run.undosLeft ?? []);
   return (
     <>
       {undosLeft.length === 0 ? null : (

@@ -5,6 +5,7 @@ import { Frames } from "../../parts/frames.tsx";
 import { Json } from "../../parts/json.tsx";
 import { Status, type Tone } from "../../parts/status.tsx";
 import { Clock, Time } from "../../parts/time.tsx";
+import { authorText } from "./wait-text.tsx";
 import type { BarLook, Timeline, TimelineRow } from "./timeline-rows.ts";
 
 export const barTexts: Readonly<Record<BarLook | "lost", string>> = {
@@ -99,6 +100,9 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
       )}
       {attempts < 2 ? null : <span class="warn">{plural(attempts, "attempt")}</span>}
       {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
+      {step?.skipped === undefined ? null : (
+        <span class="warn">skipped {authorText(step.skipped)}</span>
+      )}
       {rejected.length === 0 ? null : (
         <span class="warn">{plural(rejected.length, "signal")} rejected</span>
       )}

@@ -1,5 +1,4 @@
 local status = redis.call('HGET', run, 'status')
 if not status then return 'missing' end
 if ended(status) then return 'ended' end
-noteCancel(run, wakes, cancelling, id, request)
-return 'requested'
+return noteCancel(run, wakes, cancelling, id, request, true)

@@ -11,10 +11,17 @@ const signature = {
   },
 } as const;
 
-/** Requests the cancellation of a run. Returns `requested` also if it was requested before. */
-export const cancelScript: Script<typeof signature, "requested" | "ended" | "missing"> =
-  defineScript(signature, {
-    lua: readLua(new URL("cancel.lua", import.meta.url)),
-    include: [noteCancelPart],
-    answer: (reply) => replyWord(reply, ["requested", "ended", "missing"]),
-  });
+export type CancelAnswer =
+  | "requested"
+  /** Nothing was changed: an earlier cancellation was not thrown yet, the run is being undone, or it has ended. */
+  | "pending"
+  | "compensating"
+  | "ended"
+  | "missing";
+
+/** Requests the cancellation of a run, also again after the run has caught the one before. */
+export const cancelScript: Script<typeof signature, CancelAnswer> = defineScript(signature, {
+  lua: readLua(new URL("cancel.lua", import.meta.url)),
+  include: [noteCancelPart],
+  answer: (reply) => replyWord(reply, ["requested", "pending", "compensating", "ended", "missing"]),
+});

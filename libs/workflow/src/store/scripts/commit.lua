@@ -13,9 +13,9 @@ if update ~= '' then
   redis.call('HSET', answers, update, cjson.encode({ step = step }))
   redis.call('PEXPIRE', answers, ANSWERS_KEPT_MS)
 end
-if cancels ~= '' then
+if cancels ~= '' and (redis.call('HGET', run, 'cancels') or '0') == cancelNumber then
   redis.call('HSET', run, 'cancelledAt', step)
-  redis.call('SREM', cancelling, cancels)
+  redis.call('HDEL', cancelling, cancels)
 end
 if published ~= '' then redis.call('HSET', run, 'published', published) end
 if code ~= '' then redis.call('HSET', run, 'continuedBy', code) end

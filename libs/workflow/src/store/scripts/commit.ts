@@ -31,6 +31,8 @@ const signature = {
     update: "text",
     /** The run's id if its cancellation is thrown with this record, else empty. */
     cancels: "text",
+    /** Of the cancellation. A later one stays requested. */
+    cancelNumber: "text",
     /** All warnings of the run (JSON), or empty to keep them. */
     warnings: "text",
     /** All published values (JSON), or empty to keep them. */

@@ -3,7 +3,7 @@ local function endRun(at, run, id, status, field, text, retentionMs)
   move(at.statuses, id, h[1], status, h[2])
   redis.call('HSET', run, 'status', status, field, text, 'endedAt', int(now), 'reason', '', 'waitingUntil', '', 'waits', '')
   redis.call('ZREM', at.wakes, id)
-  redis.call('SREM', at.cancelling, id)
+  redis.call('HDEL', at.cancelling, id)
   redis.call('ZADD', at.endedRuns, now, id)
   forget(at.endedRuns, at.index, at.statuses, now - retentionMs, 2)
   for _, name in ipairs(at.data) do redis.call('PEXPIRE', name, retentionMs) end

@@ -19,6 +19,8 @@ export type NewsAnswer =
       readonly wakeSeq: number;
       /** Author and reason (JSON), or empty. */
       readonly cancel: string;
+      /** How often the run was cancelled. */
+      readonly cancels: number;
       /** Number of unconsumed signals. */
       readonly signalCount: number;
       /** The first signal of each awaited name: numbers and JSON texts in turn. */
@@ -51,11 +53,12 @@ export const newsScript: Script<typeof signature, NewsAnswer> = defineScript(sig
 function decode(reply: Reply): NewsAnswer {
   const [kind, ...rest] = replyTagged(reply);
   if (kind !== "news") return { kind: replyWord(kind, ["fenced"]) };
-  const [wakeSeq, cancel, signalCount, signals, ended] = rest;
+  const [wakeSeq, cancel, cancels, signalCount, signals, ended] = rest;
   return {
     kind,
     wakeSeq: replyNumber(wakeSeq),
     cancel: replyText(cancel),
+    cancels: replyNumber(cancels),
     signalCount: replyNumber(signalCount),
     signals: replyTexts(signals),
     ended: replyList(ended).map(replyNumber),

@@ -1,6 +1,12 @@
-local function noteCancel(run, wakes, cancelling, id, request)
-  if redis.call('HSETNX', run, 'cancel', request) == 0 then return end
+local function noteCancel(run, wakes, cancelling, id, request, again)
+  local h = redis.call('HMGET', run, 'cancel', 'cancelledAt', 'failing')
+  if h[3] then return 'compensating' end
+  if h[1] and not (again and h[2]) then return 'pending' end
+  local number = redis.call('HINCRBY', run, 'cancels', 1)
+  redis.call('HSET', run, 'cancel', request)
+  redis.call('HDEL', run, 'cancelledAt')
   redis.call('HINCRBY', run, 'wakeSeq', 1)
-  redis.call('SADD', cancelling, id)
+  redis.call('HSET', cancelling, id, '{"number":' .. int(number) .. ',"request":' .. request .. '}')
   redis.call('ZADD', wakes, 'LT', now + GRACE_MS, id)
+  return 'requested'
 end
