@@ -41,7 +41,7 @@ export function makeVerbInterpreter(
     { version, accepts },
     async (w, program: VerbProgram) => {
       const sum = await runOps(w, program.ops);
-      if (program.fails) throw new Error(`as planned: ${sum}`);
+      if (program.fails) throw new TerminalError(`as planned: ${sum}`);
       return sum;
     },
   );

@@ -1,5 +1,10 @@
 import type { Redis } from "ioredis";
-import { defineWorkflow, type Workflow, type WorkflowContext } from "@konverge/workflow";
+import {
+  defineWorkflow,
+  TerminalError,
+  type Workflow,
+  type WorkflowContext,
+} from "@konverge/workflow";
 
 /** A random workflow, as the input of a run. Names are unique in it, except those of signals. */
 export interface Program {
@@ -133,7 +138,7 @@ export function makeInterpreter(
     { version: 1 },
     async (w, program: Program) => {
       const sum = await runOps(w, program.ops);
-      if (program.fails) throw new Error(`as planned: ${sum}`);
+      if (program.fails) throw new TerminalError(`as planned: ${sum}`);
       return sum;
     },
   );

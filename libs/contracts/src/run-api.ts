@@ -133,6 +133,8 @@ const runFields = {
   error: failure.optional(),
   /** Why the run is blocked, with a suggested fix. */
   blockedReason: z.string().optional(),
+  /** The error of the function that blocks the run. */
+  blockedError: failure.optional(),
   key: z.string().optional(),
   labels: z.record(z.string(), z.string()).optional(),
   /** ID of the parent run. */

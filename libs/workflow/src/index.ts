@@ -83,6 +83,7 @@ export type {
   ReadonlyObject,
   StepVerbs,
 } from "./define/step-verbs.ts";
+export { TerminalError } from "@konverge/core";
 export { StepFailedError } from "./execution/step-failed-error.ts";
 export type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 export { complete, condition, field, gone, ready } from "./define/object-conditions.ts";

@@ -12,7 +12,7 @@ function openWarned() {
   return { runs, warned };
 }
 
-test("warns once at half of the step limit, and fails and undoes the run at the limit", async () => {
+test("warns once at half of the step limit, and blocks the run at the limit until it is cancelled", async () => {
   const undone: string[] = [];
   const workflow = defineWorkflow("steps", { version: 1 }, async (w) => {
     await w.step("first", async () => 1, { undo: () => void undone.push("first") });
@@ -28,27 +28,26 @@ test("warns once at half of the step limit, and fails and undoes the run at the 
   const warning = {
     code: "many_steps",
     message:
-      "the run has 500 recorded steps and fails at 1000; move parts of the work to child workflows",
+      "the run has 500 recorded steps and is blocked at 1000; move parts of the work to child workflows",
   };
   expect(waitingRun.warnings).toEqual([warning]);
   await runs.signal(ref, "go");
-  const run = await ended(runs, workflow, id);
+  const run = await inStatus(runs, workflow, id, "blocked");
   expect(run).toMatchObject({
-    status: "failed",
-    error: {
-      code: "invalid_workflow",
-      message:
-        "the run has 1000 recorded steps, the limit is 1000; move parts of the work to child workflows",
-    },
+    blockedReason:
+      "the run has 1000 recorded steps, the limit is 1000; move parts of the work to child workflows",
     warnings: [warning],
   });
   expect(warned).toEqual([{ id, ...warning }]);
+  expect(undone).toEqual([]);
+  await runs.cancel(ref);
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "cancelled" });
   expect(undone).toEqual(["first"]);
   const { runs: listed } = await runs.list("steps");
   expect(listed.map(({ warnings }) => warnings)).toEqual([[warning]]);
 });
 
-test("warns and fails at the limit of record bytes", async () => {
+test("warns and blocks at the limit of record bytes", async () => {
   const workflow = defineWorkflow("bytes", { version: 1 }, async (w) => {
     await Promise.all([w.step("left", async () => 1), w.step("right", async () => 2)]);
     for (let n = 0; n < 100; n += 1) await w.step(`s${n}`, async () => "x".repeat(60_000));
@@ -56,20 +55,14 @@ test("warns and fails at the limit of record bytes", async () => {
   const { runs, warned } = openWarned();
   runs.work({ workflows: [workflow], workerId: "test" });
   const { id } = await runs.start(workflow, undefined);
-  const run = await ended(runs, workflow, id);
-  expect(run).toMatchObject({
-    status: "failed",
-    error: {
-      code: "invalid_workflow",
-      message: expect.stringMatching(
-        /^the run has 10[5-9]\d{4} bytes of records, the limit is 1048576/,
-      ),
-    },
-  });
+  const run = await inStatus(runs, workflow, id, "blocked");
+  expect(run.blockedReason).toMatch(
+    /^the run has 10[5-9]\d{4} bytes of records, the limit is 1048576/,
+  );
   // 1 MiB in records of 60,000 bytes, and the two before.
   expect(await runs.steps({ workflow: "bytes", id })).toHaveLength(18 + 2);
   expect(warned).toEqual([
-    { id, code: "many_bytes", message: expect.stringContaining("fails at") },
+    { id, code: "many_bytes", message: expect.stringContaining("is blocked at") },
   ]);
   expect(run.warnings).toEqual([{ code: "many_bytes", message: warned[0]?.message }]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
+import { defineWorkflow, TerminalError, type AnyWorkflow } from "@konverge/workflow";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
@@ -168,7 +168,7 @@ test("rechecks a blocked run immediately, also one with a waiting undo", async (
         if (state.broken) throw new Error("still in use");
       },
     });
-    throw new Error("no");
+    throw new TerminalError("no");
   });
   const runs = work(workflow);
   const ref = { workflow: "undoing", id: "r" };

@@ -176,6 +176,7 @@ const leave = (
       kind,
       untilMs: wakeAt,
       text,
+      blockedError: "",
       id: "r",
       wakeSeq,
       retentionMs: RETENTION_MS,

@@ -336,7 +336,7 @@ describe("testWorkflow", () => {
   test("rejects a wait without a kube, with a suggested fix", async () => {
     const workflow = waiting(() => gone({ apiVersion: "v1", kind: "Pod", name: "a" }));
     const run = await testWorkflow(workflow, {} as never).settle();
-    expect(run).toMatchObject({ status: "failed", error: { code: "invalid_workflow" } });
-    expect(run.error?.message).toContain("in testWorkflow as kube");
+    expect(run).toMatchObject({ status: "blocked", blockedError: { code: "invalid_workflow" } });
+    expect(run.blockedReason).toContain("in testWorkflow as kube");
   });
 });

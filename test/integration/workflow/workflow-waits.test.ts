@@ -353,14 +353,14 @@ test.each<{ readonly what: () => WaitCondition; readonly words: string }>([
   { what: () => gone({ apiVersion: "v1", kind: "Pod" } as never), words: "an object without name" },
   { what: () => all(), words: "all(...) has no condition" },
   { what: () => any("x" as never), words: "any got string as a condition" },
-])("an invalid condition fails the run: $words", async ({ what, words }) => {
+])("an invalid condition blocks the run: $words", async ({ what, words }) => {
   const workflow = defineWorkflow("odd", { version: 1 }, async (w) => {
     await w.waitFor("it", what());
   });
   const runs = harness.openRuns();
   runs.work({ workflows: [workflow], workerId: "test" });
   const { id } = await runs.start(workflow, undefined);
-  const run = await ended(runs, workflow, id);
-  expect(run).toMatchObject({ status: "failed", error: { code: "invalid_workflow" } });
-  expect(run.error?.message).toContain(words);
+  const run = await inStatus(runs, workflow, id, "blocked");
+  expect(run.blockedError).toMatchObject({ code: "invalid_workflow" });
+  expect(run.blockedReason).toContain(words);
 });

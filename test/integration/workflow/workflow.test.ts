@@ -297,7 +297,7 @@ test("a cancellation aborts the running body, lets the function clean up, and un
 test("passes a child's result and failure to the parent, and the parent's cancellation to the child", async () => {
   const child = defineWorkflow("child", { version: 1 }, async (w, input: { how: string }) => {
     await w.sleep("a little", 10);
-    if (input.how === "fail") throw new Error("no luck");
+    if (input.how === "fail") throw new TerminalError("no luck");
     if (input.how === "wait") await w.signal("never");
     return { how: input.how };
   });

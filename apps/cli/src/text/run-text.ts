@@ -66,7 +66,7 @@ export function runDetails(run: RunDetail): string {
     rows.push(["refused", text]);
   }
   if (count > last.length) rows.push(["refused", `and ${count - last.length} earlier signals`]);
-  for (const frame of run.error?.frames ?? []) rows.push(["", frame]);
+  for (const frame of (run.error ?? run.blockedError)?.frames ?? []) rows.push(["", frame]);
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
   if (result !== undefined) rows.push(["result", JSON.stringify(result)]);
   if (run.endedAt !== undefined) rows.push(["ended", `${run.endedAt} (${age(run.endedAt)})`]);

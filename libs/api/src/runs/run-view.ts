@@ -15,14 +15,14 @@ import {
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
   const { terminated, scheduledAtMs, createdAtMs, startedAtMs, endedAtMs } = run;
-  const { warnings, waits, labels } = run;
+  const { warnings, waits, labels, blockedError } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
     cluster,
     version,
     status,
-    ...defined({ error, blockedReason, key }),
+    ...defined({ error, blockedReason, blockedError, key }),
     ...(labels === undefined ? {} : { labels: { ...labels } }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
     ...defined({ by, cancel, terminated }),

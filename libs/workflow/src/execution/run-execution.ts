@@ -5,12 +5,13 @@ import { compensate } from "./compensate.ts";
 import { createContext } from "./create-context.ts";
 import { findUndos, recordUnknownOutcomes } from "./find-undos.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
+import { failsRun, faultReason } from "./fails-run.ts";
 import { findMisfit } from "./find-misfit.ts";
 import { startLiveWaits } from "./live-waits.ts";
 import type { WakeUps } from "./wake-rounds.ts";
 import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
 import { FencedError, type Followers, type Held, type Leave } from "../store/run-journal-store.ts";
-import type { EndStatus } from "../store/run-record.ts";
+import type { EndStatus, Failure } from "../store/run-record.ts";
 import { parseWith } from "../define/parse-with.ts";
 import { failureOf } from "./step-failed-error.ts";
 import { DEFAULT_STALL_TIMEOUT_MS, watchStalls } from "./watch-stalls.ts";
@@ -42,7 +43,9 @@ export interface ExecutionOptions extends RunJournalOptions {
 type Outcome =
   | Interrupt
   | { readonly kind: "returned"; readonly result: unknown }
-  | { readonly kind: "threw"; readonly error: Error };
+  | { readonly kind: "threw"; readonly error: Error }
+  /** The error is a fault of the code, and the cancellation was requested. */
+  | { readonly kind: "threwCancelled" };
 
 /**
  * Executes a workflow function from its start: replays recorded steps, then runs new ones until the function ends or all
@@ -70,7 +73,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     await rest(journal, scope, outcome);
     if (outcome.kind === "error") return outcome;
     if (outcome.kind === "blocked") {
-      return await block(journal, leave, outcome.reason, outcome.afterMs);
+      return await block(journal, leave, outcome.reason, outcome);
     }
     let { failing } = held;
     if (failing === undefined) {
@@ -79,7 +82,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
         return ended("done", await leave({ kind: "done", result: outcome.result }));
       }
       failing =
-        outcome.kind === "cancelled"
+        outcome.kind === "cancelled" || outcome.kind === "threwCancelled"
           ? { status: "cancelled", error: journal.cancelFailure() }
           : {
               status: journal.cancelThrown ? "cancelled" : "failed",
@@ -142,8 +145,8 @@ async function execute(
       const result = await workflow.run(w, input as never);
       journal.assertFits("the run", { kind: "step", value: result });
       return { kind: "returned", result };
-    } catch (error) {
-      return { kind: "threw", error: ensureError(error) };
+    } catch (thrown) {
+      return outcomeOf(ensureError(thrown), journal);
     }
   };
   const stop = () => void scope.interrupt({ kind: "lost" });
@@ -158,6 +161,14 @@ async function execute(
   }
 }
 
+/** Returns the effect of an error of the function. Only failures fail the run: a bug must not undo what was done. */
+function outcomeOf(error: Error, { held, cancelPending }: RunJournal): Outcome {
+  if (held.failing !== undefined || failsRun(error)) return { kind: "threw", error };
+  if (cancelPending) return { kind: "threwCancelled" };
+  const failure = failureOf(error);
+  return { kind: "blocked", reason: faultReason(failure), error: failure };
+}
+
 /**
  * Parses the input in the first execution, because a start by name has no schema. Later ones get what it stored, since a
  * default or a transform may give another value each time.
@@ -170,7 +181,7 @@ export function parseInput({ name, input }: AnyWorkflow, { run, parsedInput }: H
 
 /** Ends the work of verbs. The branches of a function that failed first receive all records, because they offer undos. */
 async function rest(journal: RunJournal, scope: ExecutionScope, { kind }: Outcome): Promise<void> {
-  if (kind === "threw" || journal.held.failing !== undefined) {
+  if (kind === "threw" || kind === "threwCancelled" || journal.held.failing !== undefined) {
     scope.stopWork();
     await scope.drained();
     await journal.order.rest();
@@ -188,9 +199,13 @@ async function block(
   journal: RunJournal,
   leave: (how: Leave) => Promise<Followers>,
   reason: string,
-  afterMs = BLOCKED_CHECK_MS,
+  {
+    error,
+    afterMs = BLOCKED_CHECK_MS,
+  }: { readonly error?: Failure; readonly afterMs?: number } = {},
 ): Promise<ExecutionEnd> {
-  await leave({ kind: "blocked", reason, untilMs: journal.nowMs() + afterMs });
+  const untilMs = journal.nowMs() + afterMs;
+  await leave({ kind: "blocked", reason, ...defined({ error }), untilMs });
   return { kind: "blocked", reason, afterMs };
 }
 

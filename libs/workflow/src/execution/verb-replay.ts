@@ -85,7 +85,8 @@ export class VerbReplay {
     // The function of a failing run only offers its undos.
     if (!this.#scope.mayWork) await this.#scope.park(wait);
     if (!this.#isCompared) await this.#compare();
-    this.journal.assertRoom();
+    const full = this.journal.findFull();
+    if (full !== undefined) return await this.#scope.interrupt({ kind: "blocked", reason: full });
     const sinceMs = this.journal.begin(wait.step);
     while (!this.#scope.closed) {
       const { resumptions } = this.#scope;

@@ -1,5 +1,5 @@
 import { defined } from "@konverge/core";
-import type { RunWait } from "../store/run-record.ts";
+import type { Failure, RunWait } from "../store/run-record.ts";
 import type { DeliveryOrder } from "./delivery-order.ts";
 
 /** Interval in which a blocked run is rechecked, in ms; by then a worker may have fitting code. */
@@ -17,12 +17,13 @@ export type Interrupt =
       readonly waits?: readonly RunWait[];
       readonly objects?: readonly string[];
     }
-  /** The code does not fit the journal. */
+  /** The code does not fit the journal, or threw an error that does not fail a run. */
   | {
       readonly kind: "blocked";
       readonly reason: string;
       /** The record that does not fit, and the difference in short. */
       readonly misfit?: { readonly step: string; readonly difference: string };
+      readonly error?: Failure;
       /** Delay before the run is rechecked, in ms. Default {@link BLOCKED_CHECK_MS}. */
       readonly afterMs?: number;
     }

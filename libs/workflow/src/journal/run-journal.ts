@@ -31,6 +31,8 @@ import { RunOutput } from "./run-output.ts";
 import { SignalInbox } from "./signal-inbox.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
 
+/** Steps beyond the limit that a cancelled run may record. */
+const CLEANUP_STEPS = 100;
 const MAX_RECORD_BYTES = 64 * 1_024;
 
 export interface RunJournalOptions {
@@ -290,10 +292,10 @@ export class RunJournal {
     );
   }
 
-  /** @throws KonvergeError `invalid_workflow` if the run is at a limit */
-  assertRoom(): void {
-    const full = findFull({ steps: this.#steps.size, bytes: this.#bytes });
-    if (full !== undefined) throw new KonvergeError("invalid_workflow", full);
+  /** Returns why the run may have no further step; undefined if it may. A cancellation has room for the function's cleanup. */
+  findFull(): string | undefined {
+    const kept = this.cancelPending || this.cancelThrown ? CLEANUP_STEPS : 0;
+    return findFull({ steps: this.#steps.size - kept, bytes: this.#bytes });
   }
 
   /** Reads from the store. @throws FencedError once another execution has the run */

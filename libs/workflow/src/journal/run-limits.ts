@@ -30,11 +30,11 @@ export function findFull({ steps, bytes }: RunSize): string | undefined {
 export function findWarnings({ steps, bytes }: RunSize): readonly RunWarning[] {
   const warnings: RunWarning[] = [];
   if (steps >= MAX_STEPS * WARN_AT) {
-    const message = `the run has ${steps} recorded steps and fails at ${MAX_STEPS}; ${FIX_OF_STEPS}`;
+    const message = `the run has ${steps} recorded steps and is blocked at ${MAX_STEPS}; ${FIX_OF_STEPS}`;
     warnings.push({ code: "many_steps", message });
   }
   if (bytes >= MAX_BYTES * WARN_AT) {
-    const message = `the run has ${bytes} bytes of records and fails at ${MAX_BYTES}; ${FIX_OF_BYTES}`;
+    const message = `the run has ${bytes} bytes of records and is blocked at ${MAX_BYTES}; ${FIX_OF_BYTES}`;
     warnings.push({ code: "many_bytes", message });
   }
   return warnings;

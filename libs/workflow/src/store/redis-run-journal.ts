@@ -333,6 +333,7 @@ const leave: Call<"leave"> = async (runs, held, how, output) => {
       kind: how.kind,
       untilMs: untilOf(how),
       text: detailOf(how),
+      blockedError: how.kind === "blocked" ? textOf(how.error) : "",
       id,
       wakeSeq,
       retentionMs: runs.retentionMs,

@@ -31,6 +31,7 @@ const SUMMARY_FIELDS = [
   "version",
   "error",
   "reason",
+  "blockedError",
   "key",
   "parentWorkflow",
   "parent",
@@ -86,6 +87,8 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const waitingUntilMs = time(fields["waitingUntil"]);
   const status = fields["status"] as RunStatus;
   const labels = labelsIn(fields);
+  const blockedError =
+    status === "blocked" ? (json(fields["blockedError"]) as Failure | undefined) : undefined;
   const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
   // Redis keeps them for the next execution, which takes the begin of its waits from them.
   const waits = status === "waiting" ? waitsOf(fields) : undefined;
@@ -96,6 +99,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     status,
     ...defined({ error }),
     ...(fields["reason"] ? { blockedReason: fields["reason"] } : {}),
+    ...defined({ blockedError }),
     ...(fields["key"] ? { key: fields["key"] } : {}),
     ...defined({ labels, parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),

@@ -113,7 +113,13 @@ export type Leave =
       /** The registered objects to keep. All others are removed; every other kind removes all. */
       readonly objects?: readonly string[];
     }
-  | { readonly kind: "blocked"; readonly reason: string; readonly untilMs: number }
+  | {
+      readonly kind: "blocked";
+      readonly reason: string;
+      /** The error of the function, if it is the reason. */
+      readonly error?: Failure;
+      readonly untilMs: number;
+    }
   | { readonly kind: "compensating"; readonly failing: Failing }
   | { readonly kind: "done"; readonly result: unknown }
   | { readonly kind: "failed" | "cancelled"; readonly error: Failure };

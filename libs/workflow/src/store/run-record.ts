@@ -168,6 +168,8 @@ export interface RunSummary extends RunRef {
   readonly error?: Failure;
   /** Why the run is blocked, with a suggested fix. */
   readonly blockedReason?: string;
+  /** The error of the function that blocks the run. */
+  readonly blockedError?: Failure;
   readonly key?: string;
   /** Runs are found by them. */
   readonly labels?: RunLabels;

@@ -96,7 +96,13 @@ function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Termi
     if (next === undefined) runs.passKey(run, before.view.id);
     else [next.after, before.next] = [before.view.id, next.view.id];
   }
-  const { blockedReason: _, waitingUntilMs: __, waits: ___, ...view } = run.view;
+  const {
+    blockedReason: _,
+    blockedError: ____,
+    waitingUntilMs: __,
+    waits: ___,
+    ...view
+  } = run.view;
   run.view = {
     ...view,
     status: "cancelled",

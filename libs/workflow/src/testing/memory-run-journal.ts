@@ -162,6 +162,7 @@ function claim(
     startedAtMs = runs.now(),
     waits: _waits,
     blockedReason: _blockedReason,
+    blockedError: _blockedError,
     waitingUntilMs: _waitingUntilMs,
     ...view
   } = run.view;
@@ -256,7 +257,12 @@ function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
     const kept = how.kind === "waiting" ? (how.objects ?? []) : [];
     run.watched = new Set(kept.filter((object) => run.watched.has(object)));
     run.waited = [];
-    const { blockedReason: _reason, waitingUntilMs: _until, ...view } = run.view;
+    const {
+      blockedReason: _reason,
+      blockedError: _error,
+      waitingUntilMs: _until,
+      ...view
+    } = run.view;
     run.view = view;
   }
   const { waits: _waits, ...unwaiting } = run.view;
@@ -274,7 +280,12 @@ function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
       return set({ status: "waiting", ...defined({ waitingUntilMs, waits }) });
     }
     case "blocked":
-      return set({ status: "blocked", blockedReason: how.reason, waitingUntilMs: how.untilMs });
+      return set({
+        status: "blocked",
+        blockedReason: how.reason,
+        ...defined({ blockedError: how.error }),
+        waitingUntilMs: how.untilMs,
+      });
     case "done":
       return set({ status: "done", endedAtMs, result: jsonCopy(how.result) });
     case "failed":

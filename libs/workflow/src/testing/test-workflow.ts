@@ -262,6 +262,7 @@ class MemoryTestRun implements TestRun {
     const again = this.bodies.slice(before);
     if (again.length > 0) throw new Error(`the replay executed ${again.join(", ")} again`);
     if (end.kind === "error") throw end.error;
+    if (end.kind === "blocked" && run.status !== "blocked") throw new Error(end.reason);
   }
 
   async #start(input: unknown): Promise<void> {

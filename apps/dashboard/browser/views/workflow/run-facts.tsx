@@ -169,6 +169,7 @@ function RunNotes({ run }: { readonly run: RunDetail }) {
       {blockedReason === undefined ? null : (
         <div class="note bad">
           <span>{blockedReason}</span>
+          <Frames of={run.blockedError?.frames} />
         </div>
       )}
     </>

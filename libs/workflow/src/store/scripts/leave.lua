@@ -14,7 +14,7 @@ if kind == 'waiting' or kind == 'blocked' then
   local status = (kind == 'waiting' and h[6]) and 'compensating' or kind
   move(statuses, id, h[7], status, h[8])
   redis.call('HSET', run, 'status', status, 'reason', kind == 'blocked' and text or '', 'waitingUntil', untilMs,
-    'waits', kind == 'waiting' and text or '', 'awaited', awaited)
+    'blockedError', blockedError, 'waits', kind == 'waiting' and text or '', 'awaited', awaited)
   if h[5] ~= wakeSeq then
     redis.call('ZADD', wakes, now, id)
   elseif untilMs ~= '' then

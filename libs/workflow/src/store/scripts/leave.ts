@@ -45,6 +45,8 @@ const signature = {
     untilMs: "text",
     /** The waits (JSON) or empty, why it is blocked, how it fails (JSON), its result or error (JSON). */
     text: "text",
+    /** The error that blocks the run (JSON), or empty. */
+    blockedError: "text",
     id: "text",
     /** As it was when the run was claimed. */
     wakeSeq: "text",
