@@ -3,11 +3,13 @@ import fs from "node:fs";
 import { registerHooks, syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
 import { PATCHES, type Change } from "./patches.ts";
+import { REPLAY_PATCHES } from "./replay-patches.ts";
 import { VERB_PATCHES } from "./verb-patches.ts";
 import { WORKFLOW_PATCHES } from "./workflow-patches.ts";
 
 const patches: Readonly<Record<string, readonly Change[]>> = {
   ...PATCHES,
+  ...REPLAY_PATCHES,
   ...VERB_PATCHES,
   ...WORKFLOW_PATCHES,
 };

@@ -71,6 +71,8 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     // The next holder of the run does not wait for this execution; records of running bodies are rejected.
     if (outcome.kind === "lost") return outcome;
     await rest(journal, scope, outcome);
+    // After a failed call of the store this execution does not know what to undo.
+    if (scope.failure !== undefined && outcome.kind !== "returned") return scope.failure;
     if (outcome.kind === "error") return outcome;
     if (outcome.kind === "blocked") {
       return await block(journal, leave, outcome.reason, outcome);

@@ -43,6 +43,8 @@ export class DeliveryOrder {
   #isReplaying = true;
   readonly #laterSeqs = new Set<number>();
   #commits = 0;
+  /** True after the error of a commit, whose record may be stored all the same. Nothing is delivered after it. */
+  #hasFailed = false;
   #isRunning = false;
   #patience: "unused" | "waiting" | "over" = "unused";
   #early: string | undefined;
@@ -78,18 +80,24 @@ export class DeliveryOrder {
       const record = await write();
       this.#learn(record.seq);
       return record;
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#turns.length = 0;
+      throw error;
     } finally {
       this.#commits -= 1;
-      if (this.#turns.length > 0) this.#start();
+      if (this.isBusy) this.#start();
     }
   }
 
-  /** Resolves when the record is the next one for the function. */
+  /** Resolves when the record is the next one for the function; never after a failure. */
   async turn(key: string, seq: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const at = this.#turns.findLastIndex((turn) => turn.seq <= seq) + 1;
-    this.#turns.splice(at, 0, { key, seq, deliver: resolve });
-    this.#start();
+    if (!this.#hasFailed) {
+      const at = this.#turns.findLastIndex((turn) => turn.seq <= seq) + 1;
+      this.#turns.splice(at, 0, { key, seq, deliver: resolve });
+      this.#start();
+    }
     await promise;
   }
 
@@ -147,7 +155,7 @@ export class DeliveryOrder {
   /** Returns true if the function may still call the verb of an earlier record. It is asked once per execution. */
   #isPatient(turn: Turn | undefined): boolean {
     const expected = this.#expected[this.#nextExpected];
-    if (expected === undefined || expected.key === turn?.key) return false;
+    if (this.#hasFailed || expected === undefined || expected.key === turn?.key) return false;
     if (turn === undefined && this.#atRest.length === 0) return false;
     if (this.#patience === "over") {
       this.#early ??= turn?.key;

@@ -33,6 +33,8 @@ export type Interrupt =
   | { readonly kind: "lost" }
   | { readonly kind: "error"; readonly error: Error };
 
+type Failed = Extract<Interrupt, { readonly kind: "lost" | "error" }>;
+
 /** A verb that waits. */
 export interface ParkedVerb {
   /** Missing for a verb that no event continues. */
@@ -55,6 +57,7 @@ export class ExecutionScope {
   #resumptions = 0;
   readonly #parked = new Map<ParkedVerb, () => void>();
   #closed = false;
+  #failure: Failed | undefined;
   #mayWork = true;
   #drained: (() => void)[] = [];
   #onParked: (verb: ParkedVerb) => void = () => undefined;
@@ -66,6 +69,11 @@ export class ExecutionScope {
     const { promise, resolve } = Promise.withResolvers<Interrupt>();
     this.interrupted = promise;
     this.#interrupt = resolve;
+  }
+
+  /** The first failure of a verb's work, also after the end of the function. */
+  get failure(): Failed | undefined {
+    return this.#failure;
   }
 
   /** True if the function has not ended, and no verb is active or waits. */
@@ -110,6 +118,7 @@ export class ExecutionScope {
 
   interrupt(interrupt: Interrupt): Promise<never> {
     this.#closed = true;
+    if (interrupt.kind === "error" || interrupt.kind === "lost") this.#failure ??= interrupt;
     this.#interrupt(interrupt);
     return never();
   }

@@ -132,6 +132,27 @@ test("undoes a step whose worker died when the replay fails before it begins aga
   expect([done, undone]).toEqual([["create"], ["create"]]);
 });
 
+test("undoes a step whose record failed after the function had failed", async () => {
+  const { done, undone, step } = recorder();
+  const program = defineWorkflow("late", { version: 1 }, async (w) => {
+    const failed = Promise.withResolvers<void>();
+    const fail = async () => {
+      try {
+        await w.step("check", async () => {
+          throw new TerminalError("unhealthy");
+        });
+      } finally {
+        failed.resolve();
+      }
+    };
+    await Promise.all([fail(), step(w, "create", async () => await failed.promise)]);
+  });
+  const t = testWorkflow(program, undefined as never);
+  t.crashIn("create");
+  expect(await t.settle()).toMatchObject({ status: "failed" });
+  expect([done, undone]).toEqual([["create"], ["create"]]);
+});
+
 /** A run of old code that waits for `go`, continued by new code. */
 async function deploy(
   before: (w: WorkflowContext) => Promise<unknown>,

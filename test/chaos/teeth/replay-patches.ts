@@ -1,0 +1,47 @@
+import type { Change } from "./patches.ts";
+
+const FIND_UNDOS = "libs/workflow/src/execution/find-undos.ts";
+const RUN_EXECUTION = "libs/workflow/src/execution/run-execution.ts";
+
+type Name = "record-order" | "sleep-record" | "undo-journal" | "unknown-outcome" | "code-change";
+
+/** As `PATCHES`, for replays of workflows. */
+export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
+  /** Delivers each record at once, as soon as the function calls its verb. */
+  "record-order": [
+    {
+      file: "libs/workflow/src/journal/delivery-order.ts",
+      from: "this.#turns.splice(at, 0, { key, seq, deliver: resolve });",
+      to: "void at; this.#delivered.add(key); this.#skipDelivered(); resolve();",
+    },
+  ],
+  /** Ends a sleep by the clock. */
+  "sleep-record": [
+    {
+      file: "libs/workflow/src/execution/sleep.ts",
+      from: 'return await journal.commit(key, { kind: "sleep", untilMs });',
+      to: 'return { kind: "sleep", untilMs };',
+    },
+  ],
+  /** Undoes what the replay has met when the function ends. */
+  "undo-journal": [
+    { file: RUN_EXECUTION, from: "    await journal.order.rest();\n", to: "" },
+    {
+      file: FIND_UNDOS,
+      from: "(record.hasUndo === true || journal.undos.has(step)) &&",
+      to: "journal.undos.has(step) &&",
+    },
+  ],
+  /** Forgets steps that have begun without a record. */
+  "unknown-outcome": [
+    { file: RUN_EXECUTION, from: "await recordUnknownOutcomes(journal);", to: "" },
+  ],
+  /** Ignores recorded steps that the code no longer calls. */
+  "code-change": [
+    {
+      file: "libs/workflow/src/execution/verb-replay.ts",
+      from: "if (!this.#isCompared) await this.#compare();",
+      to: "",
+    },
+  ],
+};

@@ -1,0 +1,28 @@
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { REPLAY_PATCHES } from "../chaos/teeth/replay-patches.ts";
+import { Child } from "../support/child.ts";
+
+/** Proves that `replay.test.ts` can fail: without one of the protections, it finds a program that breaks a promise. */
+
+const MAIN = fileURLToPath(new URL("replay/play-main.ts", import.meta.url));
+const PRELOAD = new URL("../chaos/teeth/load-patched.ts", import.meta.url).href;
+/** A fixed seed, since each protection must be missed within these programs. */
+const SEED = 1;
+const PROGRAMS = 1_000;
+
+test.each(Object.keys(REPLAY_PATCHES))(
+  "random programs find that %s is missing",
+  { timeout: 600_000 },
+  async (patch) => {
+    const child = new Child([`--import=${PRELOAD}`, MAIN, String(SEED), String(PROGRAMS)], {
+      env: { FLEET_PATCH: patch },
+    });
+    await child.exited;
+    const [message] = child.messages;
+    expect(message).toMatchObject({
+      patch,
+      findings: expect.arrayContaining([expect.any(String)]),
+    });
+  },
+);

@@ -1,0 +1,375 @@
+import { ensureError } from "@konverge/core";
+import {
+  runExecution,
+  type ExecutionEnd,
+} from "../../../libs/workflow/src/execution/run-execution.ts";
+import type { StepContext } from "../../../libs/workflow/src/define/define-workflow.ts";
+import { undoName, undoneStep } from "../../../libs/workflow/src/define/undo-name.ts";
+import { FencedError } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import type { RunView, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
+import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
+import {
+  makeProgram,
+  opsOf,
+  rename,
+  workflowOf,
+  type Program,
+  type StepOp,
+} from "./replay-program.ts";
+
+const REF = { workflow: "program", id: "r" };
+/** Executions after which a run counts as endless. */
+const MAX_EXECUTIONS = 500;
+const MAX_CRASHES = 8;
+/** Chance of an error of the store before, and of one after the effect of a call. */
+const FAILS_AT = 0.015;
+/** Message of a failed call of the store, which may have had its effect. */
+const UNAVAILABLE = "the store is unavailable";
+/** Chance of a crash at each call of the store and each turn of a body. */
+const CRASH_AT = 1 / 60;
+
+/** Returns a generator of numbers in [0, 1), equal for equal seeds (mulberry32). */
+export function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * Plays the random program of a seed with crashes, signals, a cancellation and, for some, a change of the code. Returns what
+ * breaks a promise: each execution must see the answers of the first, every step that acted is undone if the run fails, the
+ * last recorded first, and code that no longer fits is reported.
+ */
+export async function playSeed(seed: number): Promise<readonly string[]> {
+  const random = randomOf(seed);
+  const world = new World(makeProgram(random), random);
+  await world.play();
+  return world.findings;
+}
+
+class World {
+  readonly findings: string[] = [];
+  readonly #program: Program;
+  readonly #random: () => number;
+  readonly #store: RunStore;
+  readonly #isStrict: boolean;
+  readonly #signals: string[];
+  readonly #childEnds = new Map<string, { readonly atMs: number; readonly fails: boolean }>();
+  /** Steps whose body had its effect. */
+  readonly #acted = new Set<string>();
+  readonly #undoFailures = new Map<string, number>();
+  /** The answers of the execution that has seen most. */
+  #answers: readonly string[] = [];
+  #crashes = 0;
+  #serial = 0;
+  #nowMs = 0;
+  #isWoken = false;
+  #cancel: AbortController | undefined;
+  /** Tells the execution that something has happened. */
+  #refresh = (): void => undefined;
+  readonly #timers = new Set<{ readonly atMs: number; readonly call: () => void }>();
+
+  constructor(program: Program, random: () => number) {
+    this.#program = program;
+    this.#random = random;
+    this.#isStrict = random() < 0.5;
+    this.#store = createMemoryRunStore({ now: () => this.#nowMs });
+    this.#signals = opsOf(program).flatMap((op) => (op.kind === "signal" ? [op.name] : []));
+  }
+
+  async play(): Promise<void> {
+    await this.#store.start({ ...REF, version: 1, input: null });
+    const renamesAt = this.#random() < 0.2 ? 1 + Math.floor(this.#random() * 5) : Infinity;
+    for (let count = 0; count < MAX_EXECUTIONS; count += 1) {
+      if (count >= renamesAt && (await this.#playRenamed())) return;
+      const end = await this.#execute(this.#program, { crashes: true });
+      if (this.findings.length > 0) return;
+      if (end === undefined) return await this.#checkEnd();
+      await this.#continue(end);
+    }
+    this.findings.push(`the run has not ended after ${MAX_EXECUTIONS} executions`);
+  }
+
+  /** Runs one execution. Returns undefined when the run has ended. */
+  async #execute(
+    program: Program,
+    { crashes }: { readonly crashes: boolean },
+  ): Promise<ExecutionEnd | undefined> {
+    const lease = (this.#serial += 1);
+    const held = await this.#store.claim(REF, { lease, owner: String(lease) });
+    if (held.kind === "ended") return undefined;
+    if (held.kind !== "held") throw new Error(`claim: ${held.kind}`);
+    const execution = new Execution(() => crashes && this.#crashesNow(), this.#random);
+    const answers: string[] = [];
+    const workflow = workflowOf(program, this.#playerOf(execution, answers), this.#isStrict);
+    this.#isWoken = false;
+    this.#cancel = new AbortController();
+    const end = await runExecution({
+      store: execution.storeOf(this.#store),
+      workflow,
+      held,
+      stopped: execution.stopped,
+      cancel: this.#cancel,
+      wakeUps: {
+        start: (refresh) => void (this.#refresh = refresh),
+        stop: () => void (this.#refresh = () => undefined),
+      },
+      after: (ms, call) => this.#setTimer(ms, call),
+      startChild: { start: (run) => this.#child(run.id), cancel: async () => undefined },
+      clock: () => this.#nowMs,
+      random: this.#random,
+      pause: async (ms) => void (this.#nowMs += Math.ceil(ms)),
+    });
+    execution.end();
+    this.#timers.clear();
+    if (program === this.#program) this.#compare(answers);
+    if (end.kind === "error" && end.error.message !== UNAVAILABLE) {
+      this.findings.push(`error: ${String(end.error.stack)}`);
+    }
+    return end.kind === "ended" ? undefined : end;
+  }
+
+  #crashesNow(): boolean {
+    if (this.#crashes >= MAX_CRASHES || this.#random() >= CRASH_AT) return false;
+    this.#crashes += 1;
+    return true;
+  }
+
+  #playerOf(execution: Execution, answers: string[]) {
+    return {
+      answers,
+      answered: (answer: string) => void answers.push(answer),
+      body: async (op: StepOp, k: StepContext) => await this.#body(execution, op, k),
+      undo: async (op: StepOp) => await this.#undo(execution, op),
+    };
+  }
+
+  async #body(execution: Execution, op: StepOp, { attempt, signal }: StepContext): Promise<string> {
+    for (let turn = 0; turn < op.turns; turn += 1) {
+      await execution.turn();
+      if (this.#random() < 0.05) await this.#disturb();
+      if (this.#random() < 0.05) this.#fireTimer();
+      if (signal.aborted) throw ensureError(signal.reason);
+    }
+    const { name } = op;
+    if ((await this.#store.steps(REF)).has(name)) {
+      this.findings.push(`the body of ${name} runs again behind its record`);
+    }
+    // A try may fail before or behind its effect.
+    if (attempt > op.failures || this.#random() < 0.5) this.#acted.add(name);
+    await execution.turn();
+    if (attempt <= op.failures) throw new Error(`${name} fails as planned`);
+    return `${name}/${(this.#serial += 1)}`;
+  }
+
+  async #undo(execution: Execution, { name, undoFailures }: StepOp): Promise<void> {
+    await execution.turn();
+    const failures = this.#undoFailures.get(name) ?? 0;
+    if (failures < undoFailures) {
+      this.#undoFailures.set(name, failures + 1);
+      throw new Error(`the undo of ${name} fails as planned`);
+    }
+    await execution.turn();
+  }
+
+  async #child(id: string): Promise<RunView> {
+    const op = opsOf(this.#program).find(
+      ({ kind, ...rest }) => kind === "child" && "name" in rest && id.endsWith(rest.name),
+    );
+    if (op?.kind !== "child") throw new Error(`child ${id} is not in the program`);
+    const known = this.#childEnds.get(id) ?? { atMs: this.#nowMs + op.takesMs, fails: op.fails };
+    this.#childEnds.set(id, known);
+    const base = { workflow: "child", id, version: 1, input: null, createdAtMs: 0 };
+    if (this.#nowMs < known.atMs) return { ...base, status: "running" };
+    if (!known.fails) return { ...base, status: "done", result: id };
+    return { ...base, status: "failed", error: { code: "internal", message: "as planned" } };
+  }
+
+  /** Something happens outside of the run. */
+  async #disturb(): Promise<void> {
+    const draw = this.#random();
+    if (draw < 0.08) {
+      await this.#store.cancel(REF, { reason: "as planned" });
+      this.#cancel?.abort();
+    } else {
+      const [name] = this.#signals.splice(Math.floor(this.#random() * this.#signals.length), 1);
+      if (name === undefined) return;
+      const sent = await this.#store.signal(REF, { name, id: name, payload: name });
+      if (sent !== "stored") return;
+    }
+    this.#isWoken = true;
+    this.#refresh();
+  }
+
+  #setTimer(ms: number, call: () => void): () => void {
+    const timer = { atMs: this.#nowMs + Math.ceil(ms), call };
+    this.#timers.add(timer);
+    return () => void this.#timers.delete(timer);
+  }
+
+  /** Advances the clock to the next timer of the execution. */
+  #fireTimer(): void {
+    const [timer] = [...this.#timers].toSorted((a, b) => a.atMs - b.atMs);
+    if (timer === undefined) return;
+    this.#timers.delete(timer);
+    this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+    timer.call();
+  }
+
+  /** Lets something happen after which the run continues. */
+  async #continue(end: ExecutionEnd): Promise<void> {
+    if (end.kind === "blocked" && !end.reason.includes("could not be undone")) {
+      this.findings.push(`blocked: ${end.reason}`);
+    }
+    if (this.#isWoken || end.kind === "lost" || end.kind === "error") return;
+    if (this.#signals.length > 0 && this.#random() < 0.5) return await this.#disturb();
+    const childEnds = [...this.#childEnds.values()].flatMap(({ atMs }) =>
+      atMs > this.#nowMs ? [atMs - this.#nowMs] : [],
+    );
+    const afterMs = "afterMs" in end && end.afterMs !== undefined ? [end.afterMs] : [];
+    const waits = [...childEnds, ...afterMs];
+    if (waits.length > 0) this.#nowMs += Math.ceil(Math.min(...waits));
+    else await this.#disturb();
+  }
+
+  #compare(answers: readonly string[]): void {
+    const [longer, shorter] =
+      answers.length > this.#answers.length ? [answers, this.#answers] : [this.#answers, answers];
+    const at = shorter.findIndex((answer, index) => longer[index] !== answer);
+    if (at !== -1) {
+      this.findings.push(`answer ${at} was ${this.#answers[at]}, then ${answers[at]}`);
+    }
+    this.#answers = longer;
+  }
+
+  async #checkEnd(): Promise<void> {
+    const run = await this.#store.get(REF);
+    const steps = await this.#store.steps(REF);
+    if (run?.warnings !== undefined) {
+      this.findings.push(`warnings: ${JSON.stringify(run.warnings)}`);
+    }
+    this.#checkUndone(run?.status === "done", steps);
+  }
+
+  #checkUndone(isDone: boolean, steps: ReadonlyMap<string, StepRecord>): void {
+    const seqOf = (name: string) => steps.get(name)?.seq ?? 0;
+    const undone = [...steps.keys()].flatMap((name) => undoneStep(name) ?? []);
+    if (isDone) {
+      if (undone.length > 0) this.findings.push(`done, but undid ${undone.join()}`);
+      return;
+    }
+    for (const op of opsOf(this.#program)) {
+      if (op.kind !== "step" || !op.undo || !this.#acted.has(op.name)) continue;
+      if (!steps.has(undoName(op.name))) this.findings.push(`${op.name} acted and was not undone`);
+    }
+    const inOrder = undone.toSorted((a, b) => seqOf(undoName(a)) - seqOf(undoName(b)));
+    const expected = undone.toSorted((a, b) => seqOf(b) - seqOf(a));
+    if (inOrder.join() !== expected.join()) {
+      this.findings.push(`undone as ${inOrder.join()}, not ${expected.join()}`);
+    }
+  }
+
+  /** Runs one execution of code with a renamed step. Returns false if no step could be renamed. */
+  async #playRenamed(): Promise<boolean> {
+    const before = await this.#store.steps(REF);
+    const recorded = opsOf(this.#program).filter(
+      (op): op is StepOp => op.kind === "step" && before.has(op.name),
+    );
+    const op = recorded[Math.floor(this.#random() * recorded.length)];
+    if (op === undefined) return false;
+    const end = await this.#execute(rename(this.#program, op.name), { crashes: false });
+    // The record that carries the warning may have failed; the next execution gives it again.
+    if (end?.kind === "error") return true;
+    const run = await this.#store.get(REF);
+    const steps = await this.#store.steps(REF);
+    const isNew = ([name, { kind, error }]: [string, StepRecord]) =>
+      !before.has(name) && kind !== "undo" && error?.code !== "outcome_unknown";
+    const fresh = [...steps].filter(isNew).map(([name]) => name);
+    if (fresh.length > 0 && this.#isStrict) {
+      this.findings.push(`strict, but recorded ${fresh.join()} without ${op.name}`);
+    }
+    const isReported = run?.warnings?.some(({ code }) => code === "code_changed");
+    if (fresh.length > 0 && isReported !== true && !this.#isStrict) {
+      this.findings.push(`recorded ${fresh.join()} without ${op.name} and without a warning`);
+    }
+    const isLost = op.undo && this.#acted.has(op.name) && !steps.has(undoName(op.name));
+    if (isLost && (run?.status === "failed" || run?.status === "cancelled")) {
+      this.findings.push(`${run.status} without the undo of ${op.name}, which the code lost`);
+    }
+    return true;
+  }
+}
+
+/** A worker's execution, which may die at each of its awaits. */
+class Execution {
+  readonly #stop = new AbortController();
+  readonly #crashesNow: () => boolean;
+  readonly #random: () => number;
+  #isOver = false;
+
+  constructor(crashesNow: () => boolean, random: () => number) {
+    this.#crashesNow = crashesNow;
+    this.#random = random;
+  }
+
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /** Passes a turn of the event loop, in which the worker may die. @throws FencedError in a dead worker */
+  async turn(): Promise<void> {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    if (!this.#isOver && this.#crashesNow()) {
+      this.#isOver = true;
+      this.#stop.abort(new FencedError("the worker died"));
+    }
+    if (this.#isOver) throw new FencedError("the worker is dead");
+  }
+
+  #unreliable<Args extends readonly unknown[], R>(
+    call: (...args: Args) => Promise<R>,
+  ): (...args: Args) => Promise<R> {
+    return async (...args) => {
+      const draw = this.#random();
+      if (draw < FAILS_AT) throw new Error(UNAVAILABLE);
+      const result = await call(...args);
+      if (draw > 1 - FAILS_AT) throw new Error(UNAVAILABLE);
+      return result;
+    };
+  }
+
+  /** A store whose calls take a while before and after their effect. */
+  storeOf(store: RunStore): RunStore {
+    const slow =
+      <Args extends readonly unknown[], R>(call: (...args: Args) => Promise<R>) =>
+      async (...args: Args): Promise<R> => {
+        await this.turn();
+        const result = await call(...args);
+        for (let turns = Math.floor(this.#random() * 3); turns >= 0; turns -= 1) await this.turn();
+        return result;
+      };
+    return {
+      ...store,
+      commit: slow(
+        this.#unreliable(
+          async (...args: Parameters<RunStore["commit"]>) => await store.commit(...args),
+        ),
+      ),
+      note: slow(
+        this.#unreliable(
+          async (...args: Parameters<RunStore["note"]>) => await store.note(...args),
+        ),
+      ),
+      leave: slow(async (...args: Parameters<RunStore["leave"]>) => await store.leave(...args)),
+    };
+  }
+}
