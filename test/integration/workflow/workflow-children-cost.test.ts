@@ -37,7 +37,6 @@ async function callsFor(children: number): Promise<number> {
       workflow,
       held,
       stopped: new AbortController().signal,
-      cancel: new AbortController(),
       startChild: starter,
       clock: () => performance.now(),
       random: () => 0,
