@@ -1,4 +1,5 @@
 import { readSettings } from "@konverge/contracts";
+import { createControllerRegistry } from "@konverge/queue";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { openClient } from "../../apps/cli/src/ask/open-client.ts";
 import { checkLiveRuns } from "../../apps/cli/src/config/check-live-runs.ts";
@@ -64,10 +65,17 @@ async function timeCheck({
 }): Promise<number> {
   const settings = readSettings({ env: { KONVERGE_REDIS_URL: redisUrl, KONVERGE_PREFIX: prefix } });
   const opened = await openClient(settings);
+  // As a worker does, so that the API has the workflow.
+  const registry = createControllerRegistry({
+    redis: { url: redisUrl },
+    prefix,
+    cluster: "default",
+  });
+  await registry.announce([], [approval]);
   const startedMs = performance.now();
   const { fit } = await checkLiveRuns(opened.client, "default", [approval]);
   const ms = performance.now() - startedMs;
-  await opened.close();
+  await Promise.all([opened.close(), registry.close()]);
   if (fit !== size) throw new Error(`${fit} of ${size} parked runs fit`);
   return ms;
 }

@@ -92,6 +92,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       { from: "libs/workflow/src/testing", name: "testWorkflow" },
       { from: "libs/workflow/src/testing", name: "TestWorkflowOptions" },
       { from: "libs/workflow/src/testing", name: "TestRun", prefix: "t." },
+      { from: "libs/workflow/src/testing", name: "TestChild" },
     ],
   },
 };

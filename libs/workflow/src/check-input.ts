@@ -1,27 +1,13 @@
 import { findLabelIssue, KonvergeError, MAX_LABELS, type RunLabels } from "@konverge/core";
-import { assertJson } from "./define/json-value.ts";
+import { checkJson } from "./define/check-json.ts";
 import { parseWith } from "./define/parse-with.ts";
 import type { StartedWorkflow } from "./workflows.ts";
-
-/** Limit of an input, and of a signal's payload. */
-const MAX_BYTES = 64 * 1_024;
 
 /** @throws KonvergeError `invalid_request`, `invalid_result` */
 export function checkInput(workflow: StartedWorkflow<unknown>, input: unknown): void {
   const what = `the input of "${workflow.name}"`;
   checkJson(input, what);
   if (workflow.input !== undefined) parseWith(workflow.input, input, what);
-}
-
-/** Checks that a value is plain JSON within the limit. @throws KonvergeError `invalid_result`, `invalid_request` */
-export function checkJson(value: unknown, what: string): void {
-  assertJson(value, what);
-  const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
-  if (bytes <= MAX_BYTES) return;
-  throw new KonvergeError(
-    "invalid_request",
-    `${what} has ${bytes} bytes, the limit is ${MAX_BYTES}; pass a reference instead of the data`,
-  );
 }
 
 /** @throws KonvergeError `invalid_request` with each invalid label */

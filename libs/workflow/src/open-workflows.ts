@@ -8,7 +8,7 @@ import {
   withRedis,
   type RedisClient,
 } from "@konverge/redis";
-import { checkInput, checkJson, checkLabels } from "./check-input.ts";
+import { checkInput, checkLabels } from "./check-input.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
 import { assertSameInput } from "./same-input.ts";
@@ -21,7 +21,8 @@ import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { createChildStarter, startRun } from "./start-run.ts";
 import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
-import { describeFull } from "./store/signal-limits.ts";
+import { refusal } from "./store/run-refusal.ts";
+import { sendSignal } from "./store/send-signal.ts";
 import { createRedisRunStore } from "./store/redis-run-store.ts";
 import type { RedisRunStoreOptions } from "./store/redis-runs.ts";
 import { inOrder, type NamedRecord, type RunHistory } from "./store/run-history.ts";
@@ -176,19 +177,7 @@ class RedisWorkflows implements Workflows {
     name: string,
     { payload, id = crypto.randomUUID(), by }: SignalMessage = {},
   ): Promise<void> {
-    checkJson(payload, `the payload of signal "${name}"`);
-    const stored = await this.#store.signal(ref, { name, id, ...defined({ payload, by }) });
-    switch (stored) {
-      // The sender of a duplicate may have died before it requested the execution.
-      case "stored":
-      case "duplicate":
-        return await this.#queues.wake(ref, "signal");
-      case "full":
-        throw new KonvergeError("signals_full", describeFull(ref));
-      case "ended":
-      case "missing":
-        throw refusal(ref, stored);
-    }
+    await sendSignal(this.#store, this.#queues.wake, ref, { name, id, payload, by });
   }
 
   async update(
@@ -322,15 +311,6 @@ class RedisWorkflows implements Workflows {
     await this.#queues.close();
     await closeRedis(this.#producer);
   }
-}
-
-function refusal({ workflow, id }: RunRef, why: "ended" | "missing"): KonvergeError {
-  return why === "ended"
-    ? new KonvergeError("run_ended", `run ${id} of "${workflow}" has ended`)
-    : new KonvergeError(
-        "not_found",
-        `run ${id} of "${workflow}" does not exist; ended runs expire after their retention`,
-      );
 }
 
 function defaultWorkerId(): string {

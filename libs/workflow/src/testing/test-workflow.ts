@@ -4,11 +4,14 @@ import type { ChildStarter } from "../execution/await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
 import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
-import type { RunRef } from "../define/run-ref.ts";
+import { checkJson } from "../define/check-json.ts";
+import { childIdOf, type RunRef } from "../define/run-ref.ts";
 import { isEndStatus, type RunView, type StepRecord } from "../store/run-record.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave } from "../store/run-journal-store.ts";
 import { updateSignal, updateSignalId } from "../store/run-updates.ts";
+import { refusal } from "../store/run-refusal.ts";
+import { sendSignal } from "../store/send-signal.ts";
 import type { RunStore } from "../store/run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { TestExecution } from "./test-execution.ts";
@@ -36,6 +39,20 @@ export interface TestWorkflowOptions {
   readonly clusters?: ClusterAccess;
 }
 
+/** A child of a run in memory. Every call finds the child by its step, after everything has settled. @throws Error without a child */
+export interface TestChild {
+  /** Returns the run of the child. */
+  run(): Promise<RunView>;
+  /** Returns its records by name. */
+  steps(): Promise<ReadonlyMap<string, StepRecord>>;
+  /** Sends a signal to the child. Returns its run. */
+  signal(name: string, payload?: unknown): Promise<RunView>;
+  /** Requests the cancellation of the child. Returns its run. */
+  cancel(): Promise<RunView>;
+  /** Returns a child of the child, by the name of its step. */
+  child(step: string): TestChild;
+}
+
 /**
  * A run in memory with a manual clock. Every call resolves when the run and its children wait or have ended. It rejects if the
  * run has ended without reaching a step named by `failStep`, `crashAfter` or `crashIn`.
@@ -59,6 +76,14 @@ export interface TestRun {
   update(name: string, payload?: unknown): Promise<unknown>;
   /** Requests the cancellation of the run. */
   cancel(): Promise<RunView>;
+  /** Returns a child of the run, by the name of its step. */
+  child(step: string): TestChild;
+  /**
+   * Replaces the code of the run or of a child. Later executions use it, on the same records. A blocked run is rechecked after a
+   * minute, as in production.
+   * @throws Error for a workflow with another name
+   */
+  deploy(workflow: AnyWorkflow): void;
   /** Makes the next `times` attempts of the step throw `error` instead of running its body. Default 1. */
   failStep(step: string, error: Error, options?: { readonly times?: number }): void;
   /** Makes the execution crash once, right after the record of the step. */
@@ -98,9 +123,9 @@ export function testWorkflow<I>(
 }
 
 class MemoryTestRun implements TestRun {
-  readonly #workflow: AnyWorkflow;
+  #workflow: AnyWorkflow;
   readonly #ref: RunRef;
-  readonly #definitions: ReadonlyMap<string, AnyWorkflow>;
+  readonly #definitions: Map<string, AnyWorkflow>;
   readonly #clusters: ClusterAccess | undefined;
   readonly #faults = new TestFaults();
   readonly #store: RunStore;
@@ -142,6 +167,8 @@ class MemoryTestRun implements TestRun {
       },
     };
     this.#started = this.#start(input);
+    // Each call of the test throws it.
+    this.#started.catch(() => undefined);
   }
 
   get bodies(): readonly string[] {
@@ -191,8 +218,7 @@ class MemoryTestRun implements TestRun {
   async signal(name: string, payload?: unknown): Promise<RunView> {
     await this.settle();
     this.#signals += 1;
-    const signal = { name, id: String(this.#signals), payload };
-    return await this.#wake(await this.#store.signal(this.#ref, signal));
+    return await this.#signal(this.#ref, { name, id: String(this.#signals), payload });
   }
 
   async update(name: string, payload?: unknown): Promise<unknown> {
@@ -200,7 +226,7 @@ class MemoryTestRun implements TestRun {
     this.#signals += 1;
     const id = String(this.#signals);
     const signal = { name: updateSignal(name), id: updateSignalId(id), payload };
-    await this.#wake(await this.#store.signal(this.#ref, signal));
+    await this.#signal(this.#ref, signal);
     const answer = await this.#store.answerTo(this.#ref, id);
     if (answer === undefined) throw new Error(`the run does not handle update "${name}" now`);
     if (answer.kind === "refused") {
@@ -213,6 +239,20 @@ class MemoryTestRun implements TestRun {
   async cancel(): Promise<RunView> {
     await this.settle();
     return await this.#wake(await this.#store.cancel(this.#ref, {}));
+  }
+
+  child(step: string): TestChild {
+    return this.#childOf(async () => this.#ref, step);
+  }
+
+  deploy(workflow: AnyWorkflow): void {
+    const { name } = workflow;
+    if (!this.#definitions.has(name)) {
+      const known = [...this.#definitions.keys()].join(", ");
+      throw new Error(`workflow "${name}" is not part of this test; its workflows: ${known}`);
+    }
+    this.#definitions.set(name, workflow);
+    if (name === this.#workflow.name) this.#workflow = workflow;
   }
 
   failStep(step: string, error: Error, { times = 1 }: { readonly times?: number } = {}): void {
@@ -266,15 +306,59 @@ class MemoryTestRun implements TestRun {
   }
 
   async #start(input: unknown): Promise<void> {
-    const { version } = this.#workflow;
+    const { name, version } = this.#workflow;
+    checkJson(input, `the input of "${name}"`);
     const json = JSON.parse(JSON.stringify(input ?? null)) as unknown;
     await this.#store.start({ ...this.#ref, version, input: json });
     this.#woken.push(this.#ref);
   }
 
-  async #wake(result: string): Promise<RunView> {
-    if (result === "ended") throw new KonvergeError("run_ended", "the run has ended");
-    this.#woken.push(this.#ref);
+  #childOf(parent: () => Promise<RunRef>, step: string): TestChild {
+    const find = async () => {
+      await this.settle();
+      return await this.#findChild(await parent(), step);
+    };
+    const viewOf = async (ref: RunRef) => {
+      const run = await this.#store.get(ref);
+      if (run === undefined) throw new Error(`run ${ref.id} does not exist`);
+      return run;
+    };
+    return {
+      run: async () => await viewOf(await find()),
+      steps: async () => await this.#store.steps(await find()),
+      signal: async (name, payload) => {
+        const ref = await find();
+        this.#signals += 1;
+        await this.#signal(ref, { name, id: String(this.#signals), payload });
+        return await viewOf(ref);
+      },
+      cancel: async () => {
+        const ref = await find();
+        await this.#wake(await this.#store.cancel(ref, {}), ref);
+        return await viewOf(ref);
+      },
+      child: (inner) => this.#childOf(find, inner),
+    };
+  }
+
+  async #findChild(parent: RunRef, step: string): Promise<RunRef> {
+    const id = childIdOf(parent.id, step);
+    for (const workflow of this.#definitions.keys()) {
+      if ((await this.#store.get({ workflow, id })) !== undefined) return { workflow, id };
+    }
+    throw new Error(`run ${parent.id} of "${parent.workflow}" has not started a child "${step}"`);
+  }
+
+  /** By the rules of production. */
+  async #signal(ref: RunRef, signal: Parameters<typeof sendSignal>[3]): Promise<RunView> {
+    const wake = async () => void this.#woken.push(ref);
+    await sendSignal(this.#store, wake, ref, signal);
+    return await this.settle();
+  }
+
+  async #wake(result: string, ref = this.#ref): Promise<RunView> {
+    if (result === "ended" || result === "missing") throw refusal(ref, result);
+    this.#woken.push(ref);
     return await this.settle();
   }
 
