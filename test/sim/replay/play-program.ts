@@ -5,6 +5,7 @@ import {
 } from "../../../libs/workflow/src/execution/run-execution.ts";
 import type { StepContext } from "../../../libs/workflow/src/define/define-workflow.ts";
 import { undoName, undoneStep } from "../../../libs/workflow/src/define/undo-name.ts";
+import { CancelRequests } from "../../../libs/workflow/src/journal/cancel-requests.ts";
 import { FencedError } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunView, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
@@ -30,7 +31,7 @@ const UNAVAILABLE = "the store is unavailable";
 const CRASH_AT = 1 / 60;
 
 /** Returns a generator of numbers in [0, 1), equal for equal seeds (mulberry32). */
-export function randomOf(seed: number): () => number {
+function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -69,7 +70,7 @@ class World {
   #serial = 0;
   #nowMs = 0;
   #isWoken = false;
-  #cancel: AbortController | undefined;
+  #cancels = new CancelRequests();
   /** Tells the execution that something has happened. */
   #refresh = (): void => undefined;
   readonly #timers = new Set<{ readonly atMs: number; readonly call: () => void }>();
@@ -108,13 +109,13 @@ class World {
     const answers: string[] = [];
     const workflow = workflowOf(program, this.#playerOf(execution, answers), this.#isStrict);
     this.#isWoken = false;
-    this.#cancel = new AbortController();
+    this.#cancels = new CancelRequests();
     const end = await runExecution({
       store: execution.storeOf(this.#store),
       workflow,
       held,
       stopped: execution.stopped,
-      cancel: this.#cancel,
+      cancels: this.#cancels,
       wakeUps: {
         start: (refresh) => void (this.#refresh = refresh),
         stop: () => void (this.#refresh = () => undefined),
@@ -195,7 +196,8 @@ class World {
     const draw = this.#random();
     if (draw < 0.08) {
       await this.#store.cancel(REF, { reason: "as planned" });
-      this.#cancel?.abort();
+      const cancel = (await this.#store.cancelling(REF.workflow)).get(REF.id);
+      if (cancel !== undefined) this.#cancels.note(cancel);
     } else {
       const [name] = this.#signals.splice(Math.floor(this.#random() * this.#signals.length), 1);
       if (name === undefined) return;

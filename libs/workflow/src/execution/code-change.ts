@@ -5,7 +5,7 @@ import type { RunWarning } from "../store/run-record.ts";
 const MAX_NAMES = 5;
 
 /** Returns what has changed in the code since it recorded the steps of a run, for users. */
-export function describeChange({ missing, early }: Misfit): string {
+function describeChange({ missing, early }: Misfit): string {
   const names = missing.slice(0, MAX_NAMES).map((step) => `"${step}"`);
   const more = missing.length - names.length;
   const list = `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
