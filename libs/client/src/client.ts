@@ -42,6 +42,7 @@ import type {
   BackfillResponse,
   BackfillSchedule,
   ScheduleDetail,
+  RunLog,
   RunUpdate,
   ScheduleList,
   TriggerSchedule,
@@ -157,6 +158,8 @@ export interface Client {
     list(query?: RunQuery, options?: ReadOptions): Pages<Run, RunList>;
     /** Returns the state of the run and its steps. */
     get(id: string, options?: ReadOptions): Promise<RunDetail>;
+    /** Returns the last log lines of the run, oldest first. */
+    logs(id: string, options?: ReadOptions): Promise<RunLog>;
     /** Waits until the run is done, failed or cancelled. @throws ProblemError `wait_timeout` */
     wait(id: string, options?: WaitOptions): Promise<RunDetail>;
     /** Yields the run now and after each change of its status or steps, until it ends. @throws as `wait` */

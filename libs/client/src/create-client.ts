@@ -91,6 +91,7 @@ function runs(api: ApiCalls): Client["runs"] {
     start: (body, write) => api.post("/v1/runs", body, write),
     list: api.pages("/v1/runs"),
     get: (id, read) => api.get(at(id), undefined, read),
+    logs: (id, read) => api.get(`${at(id)}/logs`, undefined, read),
     wait: (id, wait) => api.wait(at(id), id, waiting, wait),
     watch: (id, wait) => api.poll(at(id), id, { ...waiting, stateOf }, wait),
     signal: (id, message, write) => api.post(`${at(id)}/signal`, message, write),

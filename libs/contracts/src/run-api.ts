@@ -300,6 +300,21 @@ export const signalRunSchema = z.strictObject({
   by: operatorActionSchema.shape.by,
 });
 
+/** Response of `GET /v1/runs/{id}/logs`: the last 200 lines, oldest first. */
+export const runLogSchema = z.object({
+  items: z.array(
+    z.object({
+      at: z.string(),
+      level: z.enum(["debug", "info", "warn", "error"]),
+      message: z.string(),
+      /** The step whose body has logged it; missing for the function. */
+      step: z.string().optional(),
+      attempt: z.number().optional(),
+      fields: z.record(z.string(), z.unknown()).optional(),
+    }),
+  ),
+});
+
 /** Body of `POST /v1/runs/{id}/update`. */
 export const updateRunSchema = z.strictObject({
   name: shortText,
@@ -340,6 +355,7 @@ export type RunHistoryQuery = z.output<typeof runHistoryQuerySchema>;
 export type RunDetail = z.infer<typeof runSchema>;
 export type CancelRunResponse = z.infer<typeof cancelRunResponseSchema>;
 export type RetryRun = z.output<typeof retryRunSchema>;
+export type RunLog = z.infer<typeof runLogSchema>;
 export type UpdateRun = z.output<typeof updateRunSchema>;
 export type RunUpdate = z.infer<typeof runUpdateSchema>;
 export type SignalRun = z.output<typeof signalRunSchema>;

@@ -24,7 +24,7 @@ const ENDS = ["done", "failed", "cancelled"];
 const HANDED_BACK = "handed_back";
 const PAUSES = ["waiting", "blocked", "lost", "error", HANDED_BACK];
 const BODIES = new Set(["step", "undo"]);
-const WAITS = ["signal", "child", "wait"];
+const WAITS = ["signal", "update", "child", "wait"];
 /** From a computation to a wait for a machine, retries included. */
 const STEP_SECONDS = [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600];
 /** From a signal that had already arrived to an approval that takes days. */

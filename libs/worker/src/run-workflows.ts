@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Log, Shutdown } from "@konverge/engine";
 import {
   openWorkflows,
@@ -10,7 +11,7 @@ import {
 } from "@konverge/workflow";
 
 export interface WorkflowRunnerOptions {
-  readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning">;
+  readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning" | "onLog">;
   readonly log: Log;
   readonly release: Shutdown;
 }
@@ -46,6 +47,10 @@ export function createWorkflowRunner({
     (opened ??= openWorkflows({
       ...queues,
       onError: (error) => log.warn({ err: error }, "workflow error"),
+      onLog({ workflow, id }, { level, message, step, attempt, fields }) {
+        const target = log.child({ workflow, run: id, ...defined({ step, attempt }) });
+        target[level](fields ?? {}, message);
+      },
       onWarning: ({ workflow, id }, { code, message: detail }) =>
         log.warn({ workflow, run: id, code, detail }, "workflow run near a limit"),
     }));

@@ -56,6 +56,7 @@ export type {
   RefusedSignal,
   RefusedSignals,
   RetryRequest,
+  LogLine,
   RunOverview,
   RunStatus,
   RunSummary,

@@ -32,6 +32,7 @@ import type { RunCounts } from "./store/run-queries.ts";
 import type {
   CancelRequest,
   RefusedSignals,
+  LogLine,
   RunOverview,
   RunView,
   UnconsumedSignal,
@@ -192,6 +193,10 @@ class RedisWorkflows implements Workflows {
     return { id };
   }
 
+  logs(ref: RunRef): Promise<readonly LogLine[]> {
+    return this.#store.logs(ref);
+  }
+
   answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined> {
     return this.#store.answerTo(ref, updateId);
   }
@@ -249,7 +254,8 @@ class RedisWorkflows implements Workflows {
         workerId,
         concurrency,
         onError: this.#onError,
-        ...defined({ clusters, observer, onWarning: this.#options.onWarning }),
+        ...defined({ clusters, observer }),
+        ...defined({ onWarning: this.#options.onWarning, onLog: this.#options.onLog }),
       }),
     );
     const worker = joinWorkers(started, async () => {

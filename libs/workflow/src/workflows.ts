@@ -19,6 +19,7 @@ import type { EndedRun, OnExisting, RunOrigin } from "./store/run-actions.ts";
 import type { RunCounts } from "./store/run-queries.ts";
 import type {
   RefusedSignals,
+  LogLine,
   RunOverview,
   RunView,
   RunWarning,
@@ -42,6 +43,8 @@ export interface WorkflowsOptions {
   readonly onError?: (error: Error) => void;
   /** Called when a run has reached half of a limit: once per run and limit. Default: none. */
   readonly onWarning?: (run: RunRef, warning: RunWarning) => void;
+  /** Called with each line that a run logs in this process. Default: none. */
+  readonly onLog?: (run: RunRef, line: LogLine) => void;
 }
 
 /** The part of a workflow that starts a run. Without the schema, only the worker checks the input. */
@@ -136,6 +139,8 @@ export interface Workflows {
    * @throws KonvergeError as `signal`
    */
   update(ref: RunRef, name: string, message?: SignalMessage): Promise<{ readonly id: string }>;
+  /** Returns the last log lines of a run, oldest first; at most 200. */
+  logs(ref: RunRef): Promise<readonly LogLine[]>;
   /** Returns the answer to an update, for 7 days; undefined until the run has handled it. */
   answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
   /**

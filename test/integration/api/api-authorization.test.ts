@@ -117,6 +117,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   },
   listSchedules: part("viewer", ofCluster),
   getRun: whole("viewer", ofRun),
+  getRunLogs: whole("viewer", ofRun),
   getRunHistory: whole("viewer", ofRun),
   listRunHistories: whole("viewer", ofRun),
   signalRun: whole("operator", ofRun),

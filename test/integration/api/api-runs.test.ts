@@ -3,6 +3,7 @@ import {
   runListSchema,
   cancelRunResponseSchema,
   runSchema,
+  runLogSchema,
   runUpdateSchema,
   startRunResponseSchema,
   type QueueList,
@@ -168,6 +169,24 @@ test("answers an update, once per ID, or refuses it with the invalid field", asy
   });
   await call(`${path}/signal`, { body: { name: "go", by: "ann" } });
   expect(await problemIn(await late)).toMatchObject({ status: 409, code: "run_ended" });
+});
+
+test("returns the log of a run", async () => {
+  const call = harness.serve();
+  const logging = defineWorkflow("approved", { version: 3 }, async (w) => {
+    w.log.info({ files: 2 }, "begin");
+    await w.step("copy", ({ log }) => log.warn({}, "slow disk"));
+    return null;
+  });
+  await work(logging);
+  const { path } = await start(call, {});
+  await inStatus(call, path, "done");
+  const { items } = runLogSchema.parse(await (await call(`${path}/logs`)).json());
+  const at = expect.stringMatching(/Z$/) as string;
+  expect(items).toEqual([
+    { at, level: "info", message: "begin", fields: { files: 2 } },
+    { at, level: "warn", message: "slow disk", step: "copy", attempt: 1 },
+  ]);
 });
 
 test("fails a run with invalid input and names the field", async () => {

@@ -51,3 +51,18 @@ test("docs/workflow-state.md: a run answers an update", async () => {
   expect(await t.update("resize", { size: 3 })).toEqual({ size: 3 });
   expect(sizes).toEqual([3]);
 });
+
+test("docs/workflow-state.md: a run keeps its log", async () => {
+  const block = blockOf("docs/workflow-state.md ts 5");
+  const body = await functionOf(block, ["w", "files", "target", "copyAll"]);
+  const backup = defineWorkflow("backup", { version: 1 }, async (w: WorkflowContext) => {
+    await body({ w, files: ["a"], target: "s3", copyAll: async () => undefined });
+    return null;
+  });
+  const t = testWorkflow(backup, undefined);
+  await t.settle();
+  expect(await t.logs()).toMatchObject([
+    { message: "copy begins", fields: { files: 1 } },
+    { message: "connecting", step: "copy", fields: { target: "s3" } },
+  ]);
+});

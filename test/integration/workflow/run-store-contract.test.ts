@@ -633,7 +633,7 @@ type Op =
       readonly labels: Record<string, string>;
     }
   | {
-      readonly op: "watch" | "keepInput" | "refuse" | "refuseUpdate" | "news";
+      readonly op: "watch" | "keepInput" | "refuse" | "refuseUpdate" | "news" | "appendLog";
       readonly id: string;
       readonly old: boolean;
     }
@@ -719,7 +719,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
     {
       weight: 1,
       arbitrary: fc.record({
-        op: fc.constantFrom("watch", "keepInput", "refuse", "refuseUpdate", "news"),
+        op: fc.constantFrom("watch", "keepInput", "refuse", "refuseUpdate", "news", "appendLog"),
         id,
         old,
       }),
@@ -830,6 +830,8 @@ class Caller {
         return await store.relabel(held, op.labels);
       case "publish":
         return await store.publish(held, op.output);
+      case "appendLog":
+        return await store.appendLog(held, [{ atMs: 1, level: "info", message: "m" }], 1);
       case "refuseUpdate": {
         const [signal] = await store.readSignals(held, "n");
         if (signal === undefined) return undefined;
@@ -862,6 +864,7 @@ class Caller {
         history: await store.history(ref(run)),
         signals: await store.unconsumedSignals(ref(run)),
         refused: await store.refusedSignals(ref(run)),
+        logs: await store.logs(ref(run)),
         answers: await Promise.all(
           ["u", "u1", "u2", "u3"].map((update) => store.answerTo(ref(run), update)),
         ),

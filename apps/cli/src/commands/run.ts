@@ -26,6 +26,7 @@ import { systemUser } from "../ask/system-user.ts";
 import { addRunControlCommands } from "./run-control.ts";
 import { addRunExportCommand } from "./run-export.ts";
 import { addRunRetryCommand } from "./run-retry.ts";
+import { addRunLogsCommand } from "./run-logs.ts";
 import { addRunUpdateCommand } from "./run-update.ts";
 import { addRunWatchCommand } from "./run-watch.ts";
 
@@ -70,6 +71,7 @@ export function addRunCommand(program: Command): void {
   addList(group);
   addSignal(group);
   addRunUpdateCommand(group);
+  addRunLogsCommand(group);
   addRunControlCommands(group);
   addRunRetryCommand(group);
   addRunWatchCommand(group);

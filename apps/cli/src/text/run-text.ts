@@ -1,5 +1,5 @@
 import type { Run } from "@konverge/client";
-import type { RunDetail } from "@konverge/contracts";
+import type { RunDetail, RunLog } from "@konverge/contracts";
 import { age } from "./age.ts";
 import { columns, fields, type Cell } from "./columns.ts";
 import { plain } from "./plain-text.ts";
@@ -78,6 +78,19 @@ function labelText(labels: NonNullable<Run["labels"]>): string {
   return Object.entries(labels)
     .map(([name, value]) => `${name}=${value}`)
     .join(", ");
+}
+
+/** Formats the log of a run, a line each, oldest first. */
+export function logRows(lines: RunLog["items"]): string {
+  return columns([
+    ["TIME", "LEVEL", "STEP", "MESSAGE"],
+    ...lines.map(({ at, level, step, attempt = 1, message, fields: more }): Cell[] => [
+      at,
+      level,
+      step === undefined ? NONE : attempt > 1 ? `${step} (try ${attempt})` : step,
+      more === undefined ? message : `${message} ${JSON.stringify(more)}`,
+    ]),
+  ]);
 }
 
 /** Formats a recorded step in one line, with its time in UTC. */

@@ -6,6 +6,7 @@ import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Json } from "../parts/json.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { RunStatus } from "../parts/status.tsx";
+import { RunLogLines } from "./workflow/run-log-lines.tsx";
 import { RunFacts } from "./workflow/run-facts.tsx";
 import { idOf } from "../api/run-id.ts";
 import { RunActions } from "./workflow/run-actions.tsx";
@@ -54,6 +55,7 @@ export function WorkflowRunView({ id }: { readonly id: string }) {
       <RunFacts run={run} />
       <RunTimeline run={run} />
       <Values run={run} />
+      <RunLogLines id={run.id} isActive={run.endedAt === undefined} />
       <CliLine line={line} />
       {run.cluster === defaultCluster ? (
         <p class="dim small links">

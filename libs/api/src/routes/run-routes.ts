@@ -3,6 +3,7 @@ import {
   runHistoryQuerySchema,
   runHistorySchema,
   runListSchema,
+  runLogSchema,
   runQuerySchema,
   runSchema,
   runWaitQuerySchema,
@@ -19,6 +20,7 @@ import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { findRun, fitting, listRuns, placeIn, readRun, unknownWorkflow } from "../runs/find-run.ts";
 import { listHistories, readHistory } from "../runs/run-histories.ts";
+import { logLine } from "../runs/run-view.ts";
 import { startOnce } from "../runs/start-once.ts";
 import { waitForRun } from "../runs/wait-for-run.ts";
 
@@ -93,6 +95,20 @@ export function runRoutes(access: QueueAccess): Route[] {
       answer: runHistoryListSchema,
       problems: ["not_found"],
       handle: ({ query, caller }) => listHistories(access, caller, query),
+    }),
+    route({
+      id: "getRunLogs",
+      method: "get",
+      path: "/v1/runs/{id}/logs",
+      summary: "Get the last log lines of a run, oldest first",
+      role: "viewer",
+      answer: runLogSchema,
+      problems: ["not_found"],
+      async handle({ params, caller }) {
+        const { workflows, ref } = await findRun(access, caller, params.id);
+        const lines = await workflows.logs(ref);
+        return { items: lines.map(logLine) };
+      },
     }),
   ];
 }

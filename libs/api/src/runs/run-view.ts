@@ -1,7 +1,8 @@
 import { defined } from "@konverge/core";
-import type { RunDetail, RunList } from "@konverge/contracts";
+import type { RunDetail, RunList, RunLog } from "@konverge/contracts";
 import {
   formatRunId,
+  type LogLine,
   type RefusedSignals,
   undosLeft,
   type RunCursor,
@@ -122,6 +123,10 @@ export function runDetail(
           },
         }),
   };
+}
+
+export function logLine({ atMs, fields, ...line }: LogLine): RunLog["items"][number] {
+  return { at: iso(atMs), ...line, ...(fields === undefined ? {} : { fields: { ...fields } }) };
 }
 
 /** Formats the last run of a page as `<created>/<workflow>/<id>`. */

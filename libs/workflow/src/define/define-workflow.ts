@@ -8,6 +8,7 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import type { JsonSerializable } from "./json-value.ts";
+import type { Log } from "./log.ts";
 import { findWorkflowNameIssue } from "./run-ref.ts";
 import type { StepVerbs } from "./step-verbs.ts";
 import type { WaitCondition } from "./wait-condition.ts";
@@ -29,6 +30,8 @@ export interface Schema<T> {
 export interface StepContext extends StepVerbs {
   /** Aborted on a timeout, a cancellation of the run, a stop of the worker, or a takeover by another worker. */
   readonly signal: AbortSignal;
+  /** Logs with the step; the last lines are kept with the run, and go to the log of the worker. */
+  readonly log: Log;
   /** Number of the attempt, from 1. An attempt whose worker died may not be counted. */
   readonly attempt: number;
   /** The same in every attempt of this step, and in no other step; for external APIs that accept such a key. */
@@ -146,6 +149,8 @@ export interface WorkflowContext {
    * most 16 KiB in total. It is stored with the next record, or after a second. Call it between steps, not in a body.
    */
   set<T>(name: string, value: T & JsonSerializable<T>): void;
+  /** Logs a line once, not again in each replay. The last lines are kept with the run, and go to the log of the worker. */
+  readonly log: Log;
   /**
    * Sets a label of the run, by which runs are found; undefined removes it. At most 10 labels. Names have letters, digits and
    * `-_./`, values also `:@+`. Call it between steps, not in a body.

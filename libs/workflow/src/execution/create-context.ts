@@ -15,7 +15,7 @@ import type { RunJournal } from "../journal/run-journal.ts";
 import { checkStepOptions } from "./check-step-options.ts";
 import { awaitChild, type ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
-import { assertOutsideOfBodies, idempotencyKeyOf } from "./run-body.ts";
+import { assertOutsideOfBodies, idempotencyKeyOf, runningBody } from "./run-body.ts";
 import { runStep } from "./run-step.ts";
 import { sleep, sleepUntil } from "./sleep.ts";
 import { takeSignal } from "./take-signal.ts";
@@ -74,6 +74,10 @@ export function createContext(options: ContextOptions): WorkflowContext {
       assertOutsideOfBodies(name);
       journal.output.publish(name, value);
     },
+    log: journal.log.logger(() => {
+      const body = runningBody();
+      return body === undefined ? undefined : { step: body };
+    }),
     label(name, value) {
       assertOutsideOfBodies(name);
       journal.output.label(name, value);

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { KonvergeError, startLongTimer } from "@konverge/core";
 import type { StepContext } from "../define/define-workflow.ts";
 import type { RunRef } from "../define/run-ref.ts";
+import type { RunLog } from "../journal/run-log.ts";
 import { StepTry } from "./step-try.ts";
 import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
 
@@ -17,6 +18,11 @@ export function assertOutsideOfBodies(name: string): void {
     "invalid_workflow",
     `"${name}" is called in the body of step "${outer}"; call it after the step, or do the work in the step body`,
   );
+}
+
+/** Returns the name of the step whose body is running. */
+export function runningBody(): string | undefined {
+  return bodies.getStore();
 }
 
 /** Runs code of the user in which no verb may be called. */
@@ -38,6 +44,7 @@ export interface BodyOptions {
   readonly signal: AbortSignal;
   /** Creates the verbs of this attempt; they end with the signal. */
   readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
+  readonly log: RunLog;
 }
 
 /**
@@ -48,8 +55,9 @@ export async function runBody<T>(
   body: (step: StepContext) => T | Promise<T>,
   options: BodyOptions,
 ): Promise<T> {
-  const { run, step, attempt, timeoutMs, signal, openVerbs } = options;
-  const tried = new StepTry({ attempt, makeKey: () => idempotencyKeyOf(run, step), openVerbs });
+  const { run, step, attempt, timeoutMs, signal, openVerbs, log } = options;
+  const makeKey = () => idempotencyKeyOf(run, step);
+  const tried = new StepTry({ step, attempt, makeKey, openVerbs, log });
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const end = (reason: Error) => {
     tried.end(() => reason);

@@ -55,6 +55,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
   const { store, workflow, held } = options;
   const journal = new RunJournal(options);
   const leave = async (how: Leave) => {
+    await journal.log.store();
     const own = { ...held, wakeSeq: journal.wakeSeq };
     // A blocked run may have published less than before: its replay stopped in between.
     if (how.kind === "blocked") return await store.leave(own, how);
@@ -113,6 +114,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     return error instanceof FencedError ? { kind: "lost" } : { kind: "error", error };
   } finally {
     journal.output.close();
+    journal.log.close();
   }
 }
 

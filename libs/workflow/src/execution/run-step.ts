@@ -145,6 +145,7 @@ class StepRun {
         attempt: this.#attempts,
         timeoutMs: this.#timeoutMs,
         signal: this.#signal,
+        log: journal.log,
         openVerbs(over) {
           verbs = createStepVerbs(journal, { step: key, signal: over, effects });
           return verbs;

@@ -17,7 +17,7 @@ import {
   type RunJournalStore,
 } from "../store/run-journal-store.ts";
 import type { KeptEnd, RunQueries } from "../store/run-queries.ts";
-import type { RunWarning } from "../store/run-record.ts";
+import type { LogLine, RunWarning } from "../store/run-record.ts";
 
 /** Interval in which the signals of cancelled runs are aborted, in ms. */
 const CANCEL_EVERY_MS = 1_000;
@@ -42,6 +42,7 @@ export interface RunWorkerOptions {
   readonly onError: (error: Error) => void;
   readonly observer?: RunObserver;
   readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
+  readonly onLog?: (ref: RunRef, line: LogLine) => void;
 }
 
 /** An execution of this process. */
@@ -172,7 +173,7 @@ class RunWorker implements QueueWorker {
     attempt: AttemptLease,
     { stop, cancels }: ActiveExecution,
   ): Promise<ExecutionEnd> {
-    const { store, workflow, startChild, clusters, observer, onWarning } = this.#options;
+    const { store, workflow, startChild, clusters, observer, onWarning, onLog } = this.#options;
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
     const beganMs = performance.now();
     const end = await runExecution({
@@ -186,6 +187,7 @@ class RunWorker implements QueueWorker {
       clock: () => performance.now(),
       random: Math.random,
       onWarning: (warning) => onWarning?.(ref, warning),
+      onLog: (line) => onLog?.(ref, line),
       ...defined({ onRecorded, clusters }),
     });
     observer?.executionEnded(workflow.name, {

@@ -5,7 +5,9 @@ import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
 function open() {
   const signals: AbortSignal[] = [];
   const tried = new StepTry({
+    step: "s",
     attempt: 2,
+    log: undefined as never,
     makeKey: () => "key",
     openVerbs(signal) {
       signals.push(signal);

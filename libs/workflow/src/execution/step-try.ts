@@ -1,13 +1,17 @@
 /* oxlint-disable typescript/unbound-method -- verbs are closures, and may be taken out of the context */
 import type { StepContext } from "../define/define-workflow.ts";
+import type { Log } from "../define/log.ts";
+import type { RunLog } from "../journal/run-log.ts";
 import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
 import type { StepVerbs } from "../define/step-verbs.ts";
 
 export interface StepTryOptions {
+  readonly step: string;
   readonly attempt: number;
   readonly makeKey: () => string;
   /** Creates the verbs of this attempt; they end with the signal. */
   readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
+  readonly log: RunLog;
 }
 
 /**
@@ -44,6 +48,12 @@ export class StepTry implements StepContext {
       if (this.#whyOver !== undefined) this.#over.abort(this.#whyOver());
     }
     return this.#over.signal;
+  }
+
+  get log(): Log {
+    const { step, log } = this.#options;
+    const scrub = (text: string) => this.#open?.scrub(text) ?? text;
+    return log.logger(() => ({ step, attempt: this.attempt, scrub }));
   }
 
   get idempotencyKey(): string {

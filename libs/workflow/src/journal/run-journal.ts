@@ -14,6 +14,7 @@ import {
   awaitedSignals,
   type Failure,
   type RunWait,
+  type LogLine,
   type RunWarning,
   type StepKind,
   type StepProgress,
@@ -27,6 +28,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { assertJson } from "../define/json-value.ts";
 import { OfferedUndos } from "./offered-undos.ts";
 import type { RecordedStep } from "./run-observer.ts";
+import { RunLog } from "./run-log.ts";
 import { RunOutput } from "./run-output.ts";
 import { SignalInbox } from "./signal-inbox.ts";
 import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
@@ -51,6 +53,8 @@ export interface RunJournalOptions {
   readonly clusters?: ClusterAccess;
   /** Called with each warning, once per run. Default: none. */
   readonly onWarning?: (warning: RunWarning) => void;
+  /** Called with each new line of the run's log. Default: none. */
+  readonly onLog?: (line: LogLine) => void;
   /** Called with each record that has a duration. Default: none. */
   readonly onRecorded?: (step: RecordedStep) => void;
   /**
@@ -64,6 +68,7 @@ export interface RunJournalOptions {
 export class RunJournal {
   readonly held: Held;
   readonly output: RunOutput;
+  readonly log: RunLog;
   /** Clusters of the Kubernetes verbs. */
   readonly clusters: ClusterAccess | undefined;
   /** Aborted when this execution must stop, with the reason. */
@@ -100,6 +105,12 @@ export class RunJournal {
       held,
       store: (output) => store.publish(held, output),
       storeLabels: (labels) => store.relabel(held, labels),
+    });
+    this.log = new RunLog({
+      logged: held.logged ?? 0,
+      nowMs: () => this.nowMs(),
+      append: (lines, logged) => store.appendLog(held, lines, logged),
+      onLine: (line) => options.onLog?.(line),
     });
     this.clusters = options.clusters;
     this.stopped = options.stopped;

@@ -23,6 +23,7 @@ import {
   type StepRecord,
 } from "./run-record.ts";
 import { announceCodeScript } from "./scripts/announce-code.ts";
+import { appendLogScript } from "./scripts/append-log.ts";
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
 import { followersOf } from "./followers-of.ts";
@@ -71,6 +72,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     note: (held, step, progress) => note(runs, held, step, progress),
     readSignals: (ref, name) => readSignals(runs, ref, name),
     refuse: (held, name, refused) => refuse(runs, held, name, refused),
+    appendLog: (held, lines, logged) => appendLog(runs, held, lines, logged),
     news: (held, awaited) => news(runs, held, awaited),
     refuseUpdate: (held, taken, refusal) => refuseUpdate(runs, held, taken, refusal),
     watch: (held, objects) => watch(runs, held, objects),
@@ -274,6 +276,17 @@ const refuseUpdate: Call<"refuseUpdate"> = async (
       refusedIds: names.refusedIds(id),
     },
     args: { epoch, name, seq, id: updateIdOf(signalId), refusal: JSON.stringify({ refusal }) },
+  });
+  if (kind === "fenced") throw fenced(held);
+};
+
+const appendLog: Call<"appendLog"> = async (runs, held, lines, logged) => {
+  const { workflow, id, epoch } = held;
+  const names = runs.namesOf(workflow);
+  const kind = await runs.evaluate(appendLogScript, {
+    keys: { run: names.run(id), logs: names.logs(id) },
+    args: { epoch, logged },
+    each: lines.map((line) => ({ text: JSON.stringify(line) })),
   });
   if (kind === "fenced") throw fenced(held);
 };

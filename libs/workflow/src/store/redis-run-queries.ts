@@ -9,6 +9,7 @@ import {
   withoutPayload,
   type NumberedCancel,
   type BufferedSignal,
+  type LogLine,
   type RefusedSignal,
   type RunStatus,
   type RunSummary,
@@ -77,6 +78,11 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
         count: Number(count ?? 0),
         last: last.map((text) => JSON.parse(text) as RefusedSignal),
       };
+    },
+
+    async logs({ workflow, id }) {
+      const texts = await call((redis) => redis.lrange(runs.namesOf(workflow).logs(id), 0, -1));
+      return texts.map((text) => JSON.parse(text) as LogLine);
     },
 
     answerTo: (ref, updateId) => answerTo(runs, ref, updateId),

@@ -148,6 +148,7 @@ export function readHeld(
     ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
     cancels: Number(fields["cancels"] ?? 0),
     died: fields["died"] === "1",
+    logged: Number(fields["logged"] ?? 0),
     wakeSeq: Number(fields["wakeSeq"]),
     watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),
   };

@@ -6,6 +6,7 @@ import type {
   CancelRequest,
   Failing,
   Failure,
+  LogLine,
   RunView,
   RunWait,
   RunWarning,
@@ -43,6 +44,8 @@ export interface Held extends RunRef {
   readonly continuedBy?: number;
   /** True if the previous execution has not left the run, so that the steps it began are unknown. */
   readonly died: boolean;
+  /** Number of lines that the function has logged. Default 0. */
+  readonly logged?: number;
   /** Raised by each signal and cancellation. */
   readonly wakeSeq: number;
   /** Objects under which the run is in the index of waits. */
@@ -208,6 +211,8 @@ export interface RunJournalStore {
   readSignals(ref: RunRef, name: string): Promise<readonly BufferedSignal[]>;
   /** Drops signals of a name whose payload does not fit, counts them, and keeps the last few for users. */
   refuse(held: Held, name: string, refused: readonly Refusal[]): Promise<void>;
+  /** Appends lines to the log of the run. `logged` is the number of lines of the function so far. */
+  appendLog(held: Held, lines: readonly LogLine[], logged: number): Promise<void>;
   /** Reads what has arrived, for the waits of an execution that is at work. */
   news(held: Held, awaited: Awaited): Promise<RunNews>;
   /** Removes the signal of an update, and keeps the refusal for its caller. */

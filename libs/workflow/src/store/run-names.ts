@@ -12,6 +12,8 @@ export interface RunNames {
   /** Hash of answered updates by id, and list of the ids of refused ones. */
   readonly answers: (id: string) => string;
   readonly refusedIds: (id: string) => string;
+  /** List of the last log lines. */
+  readonly logs: (id: string) => string;
   /** Sorted set of the ids of the last signals that a run has received. */
   readonly seen: (id: string) => string;
   /** Text: id of the run that holds a key. */
@@ -67,6 +69,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     refusals: of("refusals"),
     answers: of("answers"),
     refusedIds: of("refusedIds"),
+    logs: of("logs"),
     seen: of("seen"),
     holder: of("holder"),
     last: of("last"),

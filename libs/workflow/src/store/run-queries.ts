@@ -2,6 +2,7 @@ import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { RunHistory } from "./run-history.ts";
 import type {
+  LogLine,
   NumberedCancel,
   RefusedSignals,
   RunOverview,
@@ -74,6 +75,8 @@ export interface RunQueries {
   /** The oldest signals that the run has not consumed; at most 20. */
   unconsumedSignals(ref: RunRef): Promise<readonly UnconsumedSignal[]>;
   refusedSignals(ref: RunRef): Promise<RefusedSignals>;
+  /** Returns the last log lines, oldest first. */
+  logs(ref: RunRef): Promise<readonly LogLine[]>;
   /** Returns the answer to an update; undefined if it has none, or no longer. */
   answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
   counts(workflow: string): Promise<RunCounts>;

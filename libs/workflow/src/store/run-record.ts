@@ -124,6 +124,17 @@ export function awaitedSignals(waits: readonly RunWait[] = []): string[] {
   return [...new Set(names)];
 }
 
+/** A line of a run's log. */
+export interface LogLine {
+  readonly atMs: number;
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly message: string;
+  /** The step whose body has logged it; missing for the function. */
+  readonly step?: string;
+  readonly attempt?: number;
+  readonly fields?: Readonly<Record<string, unknown>>;
+}
+
 /** A warning that a run is near a limit, or that its code has changed. */
 export interface RunWarning {
   readonly code: "many_steps" | "many_bytes" | "code_changed";

@@ -180,6 +180,8 @@ function start(
     signalSeq: 0,
     refused: { count: 0, last: [] },
     answers: new Map(),
+    logs: [],
+    logged: 0,
     waited: [],
     seen: new Set(),
     ...defined({ parentStep: parent?.step, origin, notify }),

@@ -24,6 +24,7 @@ import {
   type StepRecord,
 } from "../store/run-record.ts";
 import { MOST_REFUSALS, READ_AT_ONCE } from "../store/signal-limits.ts";
+import { MOST_LINES } from "../store/log-limits.ts";
 import { updateIdOf } from "../store/run-updates.ts";
 import { hasEnded, jsonCopy, lineFrom, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
 
@@ -103,6 +104,12 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       run.answers.set(updateIdOf(taken.id), { kind: "refused", refusal });
     },
 
+    async appendLog(held, lines, logged) {
+      const run = runs.ownActive(held);
+      run.logs = [...run.logs, ...jsonCopy(lines)].slice(-MOST_LINES);
+      run.logged = logged;
+    },
+
     async watch(held, objects) {
       const run = runs.ownActive(held);
       for (const object of objects) run.watched.add(object);
@@ -173,6 +180,7 @@ function claim(
   const awaited = awaitedSignals(waited);
   return {
     kind: "held",
+    logged: run.logged,
     ...ref,
     epoch,
     died,

@@ -23,6 +23,7 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     },
     unconsumedSignals: async (ref) => (runs.find(ref)?.signals ?? []).map(withoutPayload),
     refusedSignals: async (ref) => runs.find(ref)?.refused ?? { count: 0, last: [] },
+    logs: async (ref) => runs.find(ref)?.logs ?? [],
     answerTo: async (ref, updateId) => runs.find(ref)?.answers.get(updateId),
     async counts(workflow) {
       const views = runs.of(workflow).map(({ view }) => view);

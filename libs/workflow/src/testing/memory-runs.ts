@@ -7,6 +7,7 @@ import { MAX_KEPT_TEXT, type EndedRun, type RunOrigin } from "../store/run-actio
 import {
   isEndStatus,
   type BufferedSignal,
+  type LogLine,
   type CancelRequest,
   type Failing,
   type RefusedSignals,
@@ -40,6 +41,8 @@ export interface StoredRun {
   signals: BufferedSignal[];
   signalSeq: number;
   refused: RefusedSignals;
+  logs: readonly LogLine[];
+  logged: number;
   /** Of updates, by id. */
   readonly answers: Map<string, UpdateAnswer>;
   waited: readonly RunWait[];

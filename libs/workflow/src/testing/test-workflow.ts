@@ -6,7 +6,7 @@ import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
 import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
 import { checkJson } from "../define/check-json.ts";
 import { childIdOf, type RunRef } from "../define/run-ref.ts";
-import { isEndStatus, type RunView, type StepRecord } from "../store/run-record.ts";
+import { isEndStatus, type LogLine, type RunView, type StepRecord } from "../store/run-record.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave } from "../store/run-journal-store.ts";
 import { updateSignal, updateSignalId } from "../store/run-updates.ts";
@@ -72,6 +72,8 @@ export interface TestRun {
   advance(duration: Duration): Promise<RunView>;
   /** Sends a signal to the run. */
   signal(name: string, payload?: unknown): Promise<RunView>;
+  /** Returns the log of the run. */
+  logs(): Promise<readonly LogLine[]>;
   /** Sends an update to the run. Returns the answer. @throws Error if the run refuses it or does not handle it now */
   update(name: string, payload?: unknown): Promise<unknown>;
   /** Requests the cancellation of the run. */
@@ -219,6 +221,10 @@ class MemoryTestRun implements TestRun {
     await this.settle();
     this.#signals += 1;
     return await this.#signal(this.#ref, { name, id: String(this.#signals), payload });
+  }
+
+  logs(): Promise<readonly LogLine[]> {
+    return this.#store.logs(this.#ref);
   }
 
   async update(name: string, payload?: unknown): Promise<unknown> {
@@ -507,6 +513,7 @@ function readOnly(store: RunStore): RunStore {
     keepInput: async (_, input) => input,
     publish: async () => undefined,
     relabel: async () => undefined,
+    appendLog: async () => undefined,
     watch: async () => undefined,
     leave: async () => ({}),
   };

@@ -1,0 +1,26 @@
+import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { LOGS_KEPT_MS, MOST_LINES } from "../log-limits.ts";
+import { clockPart } from "./clock.ts";
+
+const signature = {
+  name: "workflow-append-log",
+  keys: ["run", "logs"],
+  args: {
+    epoch: "text",
+    /** Number of lines of the function so far, which a replay logs again. */
+    logged: "number",
+  },
+  /** Lines (JSON). */
+  each: { args: { text: "text" } },
+} as const;
+
+/** Appends lines to the log of a run, and drops the oldest. `fenced`: another epoch holds the run, or it has ended. */
+export const appendLogScript: Script<typeof signature, "appended" | "fenced"> = defineScript(
+  signature,
+  {
+    lua: readLua(new URL("append-log.lua", import.meta.url)),
+    include: [clockPart],
+    constants: { MOST_LINES, LOGS_KEPT_MS },
+    answer: (reply) => replyWord(reply, ["appended", "fenced"]),
+  },
+);
