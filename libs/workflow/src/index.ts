@@ -4,6 +4,7 @@ export { defineWorkflow } from "./define/define-workflow.ts";
 export type {
   AnyWorkflow,
   Durable,
+  MapOptions,
   RetryOptions,
   Schema,
   SignalOptions,

@@ -68,6 +68,14 @@ export interface StepOptions<T> {
   readonly undo?: (result: T | undefined, step: StepContext) => Promise<void> | void;
 }
 
+/** The options of `w.map`. */
+export interface MapOptions {
+  /** Most calls at once. Default 10. Too high starts many bodies in one process; too low takes longer. */
+  readonly concurrency?: number;
+  /** Failed steps, children and `TerminalError`s after which it still continues. Default 0. */
+  readonly toleratedFailures?: number;
+}
+
 /** The options of `w.signal`. */
 export interface SignalOptions<T> {
   /** Signals that do not fit are dropped and shown with the run, and the wait continues. */
@@ -163,6 +171,16 @@ export interface WorkflowContext {
    * @throws StepFailedError if the child failed or was cancelled
    */
   child<I, R>(name: string, workflow: Workflow<I, R>, input: I): Durable<R>;
+  /**
+   * Calls `call` for each item, with a limit, and returns the outcomes in the order of the items. Put the item into the names of its
+   * steps.
+   * @throws the first failure that is not tolerated, when all calls that had begun have ended; no further one begins
+   */
+  map<T, R>(
+    items: readonly T[],
+    call: (item: T, index: number) => Promise<R>,
+    options?: MapOptions,
+  ): Durable<PromiseSettledResult<R>[]>;
 }
 
 export type WorkflowFunction<I, R> = (w: WorkflowContext, input: I) => Promise<R>;

@@ -16,6 +16,7 @@ import { checkStepOptions } from "./check-step-options.ts";
 import { awaitChild, type ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf, runningBody } from "./run-body.ts";
+import { mapItems } from "./map-items.ts";
 import { runStep } from "./run-step.ts";
 import { sleep, sleepUntil } from "./sleep.ts";
 import { takeSignal } from "./take-signal.ts";
@@ -84,6 +85,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     },
     idempotencyKey: (key) => idempotencyKeyOf(held, key),
     child: child as unknown as WorkflowContext["child"],
+    map: ((items, call, mapOptions) => mapItems(items, call, mapOptions)) as WorkflowContext["map"],
   };
 }
 
