@@ -56,11 +56,9 @@ test("warns and blocks at the limit of record bytes", async () => {
   runs.work({ workflows: [workflow], workerId: "test" });
   const { id } = await runs.start(workflow, undefined);
   const run = await inStatus(runs, workflow, id, "blocked");
-  expect(run.blockedReason).toMatch(
-    /^the run has 10[5-9]\d{4} bytes of records, the limit is 1048576/,
-  );
-  // 1 MiB in records of 60,000 bytes, and the two before.
-  expect(await runs.steps({ workflow: "bytes", id })).toHaveLength(18 + 2);
+  expect(run.blockedReason).toMatch(/^the run has 42\d{5} bytes of records, the limit is 4194304/);
+  // 4 MiB in records of 60,000 bytes, and the two before.
+  expect(await runs.steps({ workflow: "bytes", id })).toHaveLength(70 + 2);
   expect(warned).toEqual([
     { id, code: "many_bytes", message: expect.stringContaining("is blocked at") },
   ]);
@@ -77,4 +75,27 @@ test("limits a signal's payload like an input", async () => {
     message:
       'the payload of signal "go" has 70002 bytes, the limit is 65536; pass a reference instead of the data',
   });
+});
+
+test("a large value is compressed in Redis, and the same in every execution", async () => {
+  const seen = new Set<number>();
+  const workflow = defineWorkflow("large", { version: 1 }, async (w) => {
+    const lines = await w.step("lines", async () =>
+      Array.from({ length: 20_000 }, (_, n) => `object team-a/web-${n}`),
+    );
+    seen.add(lines.length);
+    await w.signal("go");
+    return lines.at(-1);
+  });
+  const runs = harness.openRuns();
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const { id } = await runs.start(workflow, undefined);
+  await inStatus(runs, workflow, id, "waiting");
+  const [name = ""] = await harness.redis.keys(`${harness.prefix}:*/steps/large/${id}`);
+  expect(await harness.redis.hstrlen(name, "lines")).toBeLessThan(200_000);
+  await runs.signal({ workflow: "large", id }, "go");
+  expect(await ended(runs, workflow, id)).toMatchObject({ result: "object team-a/web-19999" });
+  expect([...seen]).toEqual([20_000]);
+  const [record] = await runs.steps({ workflow: "large", id });
+  expect(record?.value).toHaveLength(20_000);
 });

@@ -35,7 +35,7 @@ import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
 
 /** Steps beyond the limit that a cancelled run may record. */
 const CLEANUP_STEPS = 100;
-const MAX_RECORD_BYTES = 64 * 1_024;
+const MAX_RECORD_BYTES = 1_024 * 1_024;
 
 export interface RunJournalOptions {
   readonly store: RunJournalStore;

@@ -8,7 +8,7 @@ export interface RunSize {
 }
 
 const MAX_STEPS = 1_000;
-const MAX_BYTES = 1_024 * 1_024;
+const MAX_BYTES = 4 * 1_024 * 1_024;
 /** Share of a limit at which a warning is given. */
 const WARN_AT = 0.5;
 

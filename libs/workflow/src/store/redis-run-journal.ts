@@ -2,6 +2,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { codeText } from "./code-version.ts";
 import { markStateOf } from "./mark-state.ts";
 import type { RedisRuns } from "./redis-runs.ts";
+import { packRecord, unpackRecord } from "./packed-record.ts";
 import { parseSignals, readHeld, readSteps, textOf } from "./run-fields.ts";
 import {
   FencedError,
@@ -177,7 +178,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
     args: {
       epoch,
       step,
-      record: JSON.stringify(record),
+      record: packRecord(record),
       taken: taken?.seq ?? "",
       takenName: taken?.name ?? "",
       update,
@@ -190,7 +191,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
   });
   // A missing signal was consumed by the execution that holds the run now.
   if (!("record" in answer)) throw fenced(held);
-  return JSON.parse(answer.record) as StepRecord;
+  return unpackRecord(JSON.parse(answer.record) as StepRecord).record;
 };
 
 const publish: Call<"publish"> = async (runs, held, { published }) => {

@@ -2,6 +2,7 @@ import { defined, type RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { EndedRun } from "./run-actions.ts";
 import { historyOf, type RunHistory } from "./run-history.ts";
+import { unpackRecord } from "./packed-record.ts";
 import {
   isEndStatus,
   type BufferedSignal,
@@ -182,8 +183,13 @@ export function readSteps(flat: readonly string[]): {
     }
   }
   // Each execution parses all records; many small texts take more than twice as long as one.
-  const records = JSON.parse(`[${texts.join(",")}]`) as readonly StepRecord[];
-  const bytes = Buffer.byteLength(names.join("")) + Buffer.byteLength(texts.join(""));
+  const stored = JSON.parse(`[${texts.join(",")}]`) as readonly StepRecord[];
+  let bytes = Buffer.byteLength(names.join("")) + Buffer.byteLength(texts.join(""));
+  const records = stored.map((each) => {
+    const { record, savedBytes } = unpackRecord(each);
+    bytes += savedBytes;
+    return record;
+  });
   return {
     steps: new Map(records.map((record, at) => [names[at] ?? "", record])),
     progress,

@@ -160,11 +160,11 @@ test("replay() detects nondeterministic code", async () => {
 
 test("fails the run with a suggested fix if a result cannot be stored", async () => {
   const wide = defineWorkflow("wide", { version: 1 }, async (w) => {
-    await w.step("big", async () => "x".repeat(70_000));
+    await w.step("big", async () => "x".repeat(1_100_000));
   });
   expect(await testWorkflow(wide, undefined).settle()).toMatchObject({
     status: "failed",
-    error: { message: expect.stringContaining("the limit is 65536") as string },
+    error: { message: expect.stringContaining("the limit is 1048576") as string },
   });
 });
 
