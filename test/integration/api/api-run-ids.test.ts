@@ -67,7 +67,8 @@ test(`every id that the API returns can be used in it (KONVERGE_TEST_SEED=${seed
   );
   const started = new Set<string>();
   let expected = 0;
-  for (const { id, names } of samples) {
+  // A repeated id would need the same input.
+  for (const [id, names] of new Map(samples.map((sample) => [sample.id, sample.names]))) {
     const response = await call("/v1/runs", { body: { workflow: "nested", id, input: names } });
     expect(response.status, id).toBe(202);
     const answer = startRunResponseSchema.parse(await response.json());
