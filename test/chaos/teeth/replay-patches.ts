@@ -1,9 +1,17 @@
 import type { Change } from "./patches.ts";
 
 const FIND_UNDOS = "libs/workflow/src/execution/find-undos.ts";
+const LIVE_WAITS = "libs/workflow/src/execution/live-waits.ts";
 const RUN_EXECUTION = "libs/workflow/src/execution/run-execution.ts";
 
-type Name = "record-order" | "sleep-record" | "undo-journal" | "unknown-outcome" | "code-change";
+type Name =
+  | "record-order"
+  | "sleep-record"
+  | "undo-journal"
+  | "unknown-outcome"
+  | "code-change"
+  | "live-events"
+  | "live-timers";
 
 /** As `PATCHES`, for replays of workflows. */
 export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
@@ -42,6 +50,22 @@ export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
       file: "libs/workflow/src/execution/verb-replay.ts",
       from: "if (!this.#isCompared) await this.#compare();",
       to: "",
+    },
+  ],
+  /** Leaves waiting branches alone when an event comes while a body is at work. */
+  "live-events": [
+    {
+      file: LIVE_WAITS,
+      from: "this.#scope.resume((verb) => mayContinue(verb, news));",
+      to: "void mayContinue(this.#scope, news);",
+    },
+  ],
+  /** Leaves sleeps and timeouts alone that end while a body is at work. */
+  "live-timers": [
+    {
+      file: LIVE_WAITS,
+      from: "this.#cancelTimer = after(ms, () => this.#onTimer());",
+      to: "void [after, ms, () => this.#onTimer()];",
     },
   ],
 };

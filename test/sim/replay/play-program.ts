@@ -17,6 +17,7 @@ import {
   workflowOf,
   type Program,
   type StepOp,
+  type Verb,
 } from "./replay-program.ts";
 
 const REF = { workflow: "program", id: "r" };
@@ -27,6 +28,15 @@ const MAX_CRASHES = 8;
 const FAILS_AT = 0.015;
 /** Message of a failed call of the store, which may have had its effect. */
 const UNAVAILABLE = "the store is unavailable";
+/** Chance of a body that looks on while an event reaches the other branches. */
+const LOOKS_ON_AT = 0.1;
+/** Turns and ms of real time within which it must. */
+const MOST_TURNS = 2_000;
+const MOST_MS = 2_000;
+/** Turns in which a verb begins its wait. */
+const PARKING_TURNS = 30;
+/** More than the longest sleep, in ms. */
+const LONG_MS = 600_000;
 /** Chance of a crash at each call of the store and each turn of a body. */
 const CRASH_AT = 1 / 60;
 
@@ -44,7 +54,7 @@ function randomOf(seed: number): () => number {
 /**
  * Plays the random program of a seed with crashes, signals, a cancellation and, for some, a change of the code. Returns what
  * breaks a promise: each execution must see the answers of the first, every step that acted is undone if the run fails, the
- * last recorded first, and code that no longer fits is reported.
+ * last recorded first, code that no longer fits is reported, and events reach the branches that wait for them beside a body.
  */
 export async function playSeed(seed: number): Promise<readonly string[]> {
   const random = randomOf(seed);
@@ -59,7 +69,7 @@ class World {
   readonly #random: () => number;
   readonly #store: RunStore;
   readonly #isStrict: boolean;
-  readonly #signals: string[];
+  #signals: readonly string[];
   readonly #childEnds = new Map<string, { readonly atMs: number; readonly fails: boolean }>();
   /** Steps whose body had its effect. */
   readonly #acted = new Set<string>();
@@ -144,7 +154,12 @@ class World {
   #playerOf(execution: Execution, answers: string[]) {
     return {
       answers,
-      answered: (answer: string) => void answers.push(answer),
+      asked: (op: Verb) => void execution.open.set(op.name, op),
+      answered(name: string, answer: string) {
+        execution.open.delete(name);
+        answers.push(answer);
+      },
+      ended: () => execution.functionEnded(),
       body: async (op: StepOp, k: StepContext) => await this.#body(execution, op, k),
       undo: async (op: StepOp) => await this.#undo(execution, op),
     };
@@ -157,6 +172,7 @@ class World {
       if (this.#random() < 0.05) this.#fireTimer();
       if (signal.aborted) throw ensureError(signal.reason);
     }
+    if (this.#random() < LOOKS_ON_AT) await this.#lookOn(execution, op);
     const { name } = op;
     if ((await this.#store.steps(REF)).has(name)) {
       this.findings.push(`the body of ${name} runs again behind its record`);
@@ -166,6 +182,32 @@ class World {
     await execution.turn();
     if (attempt <= op.failures) throw new Error(`${name} fails as planned`);
     return `${name}/${(this.#serial += 1)}`;
+  }
+
+  /** Sends a signal or lets time pass, and waits for the branches that this continues. */
+  async #lookOn(execution: Execution, { name: body }: StepOp): Promise<void> {
+    for (let turn = 0; turn < PARKING_TURNS; turn += 1) await execution.turn();
+    const signal = this.#signals.find((name) => execution.open.has(name));
+    const isSignal = signal !== undefined && this.#random() < 0.5;
+    const expected = isSignal ? [signal] : execution.timed();
+    if (isSignal) await this.#send(signal);
+    else this.#passTime(LONG_MS);
+    const beganMs = performance.now();
+    for (let turn = 0; execution.isLive; turn += 1) {
+      const late = expected.filter((name) => execution.open.has(name));
+      if (late.length === 0) return;
+      if (turn > MOST_TURNS && performance.now() - beganMs > MOST_MS) {
+        this.findings.push(`${late.join()} waited for the body of ${body}`);
+        return;
+      }
+      await execution.turn();
+    }
+  }
+
+  #passTime(ms: number): void {
+    this.#nowMs += ms;
+    const due = [...this.#timers].filter(({ atMs }) => atMs <= this.#nowMs);
+    for (const timer of due) if (this.#timers.delete(timer)) timer.call();
   }
 
   async #undo(execution: Execution, { name, undoFailures }: StepOp): Promise<void> {
@@ -199,11 +241,20 @@ class World {
       const cancel = (await this.#store.cancelling(REF.workflow)).get(REF.id);
       if (cancel !== undefined) this.#cancels.note(cancel);
     } else {
-      const [name] = this.#signals.splice(Math.floor(this.#random() * this.#signals.length), 1);
+      const name = this.#signals[Math.floor(this.#random() * this.#signals.length)];
       if (name === undefined) return;
-      const sent = await this.#store.signal(REF, { name, id: name, payload: name });
-      if (sent !== "stored") return;
+      return await this.#send(name);
     }
+    this.#wake();
+  }
+
+  async #send(name: string): Promise<void> {
+    this.#signals = this.#signals.filter((each) => each !== name);
+    const sent = await this.#store.signal(REF, { name, id: name, payload: name });
+    if (sent === "stored") this.#wake();
+  }
+
+  #wake(): void {
     this.#isWoken = true;
     this.#refresh();
   }
@@ -313,6 +364,9 @@ class Execution {
   readonly #crashesNow: () => boolean;
   readonly #random: () => number;
   #isOver = false;
+  #isLive = true;
+  /** Verbs that the function has called and that have not answered. */
+  readonly open = new Map<string, Verb>();
 
   constructor(crashesNow: () => boolean, random: () => number) {
     this.#crashesNow = crashesNow;
@@ -321,6 +375,22 @@ class Execution {
 
   get stopped(): AbortSignal {
     return this.#stop.signal;
+  }
+
+  /** False once the function has ended, a call of the store has failed, or the worker has died. */
+  get isLive(): boolean {
+    return this.#isLive && !this.#isOver;
+  }
+
+  /** Names of the open verbs that end by time. */
+  timed(): string[] {
+    return [...this.open.values()].flatMap((op) =>
+      op.kind === "sleep" || (op.kind === "signal" && op.timeoutMs !== undefined) ? [op.name] : [],
+    );
+  }
+
+  functionEnded(): void {
+    this.#isLive = false;
   }
 
   end(): void {
@@ -342,9 +412,11 @@ class Execution {
   ): (...args: Args) => Promise<R> {
     return async (...args) => {
       const draw = this.#random();
+      const isAcknowledged = draw >= FAILS_AT && draw <= 1 - FAILS_AT;
+      if (!isAcknowledged) this.#isLive = false;
       if (draw < FAILS_AT) throw new Error(UNAVAILABLE);
       const result = await call(...args);
-      if (draw > 1 - FAILS_AT) throw new Error(UNAVAILABLE);
+      if (!isAcknowledged) throw new Error(UNAVAILABLE);
       return result;
     };
   }
@@ -371,6 +443,7 @@ class Execution {
           async (...args: Parameters<RunStore["note"]>) => await store.note(...args),
         ),
       ),
+      news: slow(async (...args: Parameters<RunStore["news"]>) => await store.news(...args)),
       leave: slow(async (...args: Parameters<RunStore["leave"]>) => await store.leave(...args)),
     };
   }

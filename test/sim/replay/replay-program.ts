@@ -43,6 +43,9 @@ export type Op =
       readonly branches: readonly (readonly Op[])[];
     };
 
+/** A call of the function on its context. */
+export type Verb = Extract<Op, { readonly kind: "step" | "sleep" | "signal" | "now" | "child" }>;
+
 export type Program = readonly Op[];
 
 const COMBINATORS = ["all", "race", "any", "allSettled"] as const;
@@ -106,8 +109,12 @@ export function rename(program: Program, name: string): Program {
 export interface Player {
   body(op: StepOp, context: StepContext): Promise<unknown>;
   undo(op: StepOp, context: StepContext): Promise<void>;
+  /** Called with each verb, before it is called. */
+  asked(op: Verb): void;
   /** Called with each answer, in the order in which the function receives them. */
-  answered(answer: string): void;
+  answered(name: string, answer: string): void;
+  /** Called when the function returns or throws. */
+  ended(): void;
   readonly answers: readonly string[];
 }
 
@@ -116,7 +123,11 @@ const CHILD = defineWorkflow<unknown, null>("child", { version: 1 }, async () =>
 /** Makes the workflow that plays a program. */
 export function workflowOf(program: Program, player: Player, strict: boolean): Workflow {
   return defineWorkflow<unknown, string>("program", { version: 1, strict }, async (w) => {
-    await playOps(w, program, player);
+    try {
+      await playOps(w, program, player);
+    } finally {
+      player.ended();
+    }
     return player.answers.join();
   });
 }
@@ -148,6 +159,7 @@ async function playOp(w: WorkflowContext, op: Op, player: Player): Promise<void>
     case "signal":
     case "now":
     case "child":
+      player.asked(op);
       return await answer(player, op.name, callVerb(w, op, player));
   }
 }
@@ -172,11 +184,7 @@ async function combine(
   }
 }
 
-async function callVerb(
-  w: WorkflowContext,
-  op: Extract<Op, { readonly kind: "step" | "sleep" | "signal" | "now" | "child" }>,
-  player: Player,
-): Promise<unknown> {
+async function callVerb(w: WorkflowContext, op: Verb, player: Player): Promise<unknown> {
   switch (op.kind) {
     case "step": {
       const { delayMs: capMs, attempts } = op;
@@ -205,9 +213,10 @@ async function callVerb(
 
 async function answer(player: Player, name: string, asked: Promise<unknown>): Promise<void> {
   try {
-    player.answered(`${name}=${JSON.stringify(await asked) ?? "void"}`);
+    const value = JSON.stringify(await asked) ?? "void";
+    player.answered(name, `${name}=${value}`);
   } catch (error) {
-    player.answered(`${name}!${codeOf(error)}`);
+    player.answered(name, `${name}!${codeOf(error)}`);
     throw error;
   }
 }

@@ -95,6 +95,7 @@ class LiveWaits {
 
   #onTimer(): void {
     this.#dueAtMs = Infinity;
+    if (!this.#scope.mayWork || this.#scope.closed) return;
     const nowMs = this.#journal.nowMs();
     this.#scope.resume(({ wait }) => (wait?.untilMs ?? Infinity) <= nowMs);
     for (const { untilMs = Infinity } of this.#scope.waits()) this.#setTimer(untilMs);
