@@ -19,7 +19,7 @@ import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-
 import { useQueues } from "../queue/queue-harness.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 2_000 : 60;
+const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 2_000 : 30;
 const RETENTION_MS = 3_600_000;
 const harness = useQueues();
 
