@@ -111,7 +111,7 @@ export const runWaitQuerySchema = z.strictObject({
   /** With `wait`: also return once `<status>/<number of steps>` differs from this value. */
   lastState: z
     .string(BAD_SEEN)
-    .regex(/^[a-z]{1,20}\/\d{1,4}$/, BAD_SEEN)
+    .regex(/^[a-z]{1,20}\/\d{1,6}$/, BAD_SEEN)
     .optional(),
 });
 

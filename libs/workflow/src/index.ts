@@ -6,6 +6,7 @@ export type {
   Durable,
   MapOptions,
   RetryOptions,
+  RunLimits,
   Schema,
   SignalOptions,
   StepContext,

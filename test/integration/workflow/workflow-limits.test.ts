@@ -28,14 +28,14 @@ test("warns once at half of the step limit, and blocks the run at the limit unti
   const warning = {
     code: "many_steps",
     message:
-      "the run has 500 recorded steps and is blocked at 1000; move parts of the work to child workflows",
+      "the run has 500 recorded steps and is blocked at 1000; increase limits.steps of the workflow, or move parts to child workflows",
   };
   expect(waitingRun.warnings).toEqual([warning]);
   await runs.signal(ref, "go");
   const run = await inStatus(runs, workflow, id, "blocked");
   expect(run).toMatchObject({
     blockedReason:
-      "the run has 1000 recorded steps, the limit is 1000; move parts of the work to child workflows",
+      "the run has 1000 recorded steps, the limit is 1000; increase limits.steps of the workflow, or move parts to child workflows",
     warnings: [warning],
   });
   expect(warned).toEqual([{ id, ...warning }]);

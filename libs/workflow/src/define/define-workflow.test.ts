@@ -10,11 +10,11 @@ test("reports all issues of a definition together", () => {
   const define = () =>
     defineWorkflow(
       "Not a name",
-      { version: 0, accepts: [3], kinds: ["Pod"] as never },
+      { version: 0, accepts: [3], kinds: ["Pod"] as never, limits: { steps: 0 } },
       undefined as unknown as () => Promise<void>,
     );
   expect(define).toThrow(
-    /name "Not a name".*version must be an integer >= 1 \(got 0\).*accepts.*kinds.*third argument/s,
+    /name "Not a name".*version must be an integer >= 1 \(got 0\).*accepts.*kinds.*limits\.steps must be an integer from 1 to 100000 \(got 0\).*third argument/s,
   );
 });
 

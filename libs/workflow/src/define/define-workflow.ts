@@ -198,6 +198,8 @@ export interface WorkflowOptions<I> {
    * blocks runs on a busy worker; during the time, a stalled run occupies a worker.
    */
   readonly stallTimeout?: Duration;
+  /** The limits at which a run is blocked. A higher limit continues it. Each execution reads all records. */
+  readonly limits?: RunLimits;
   /**
    * Blocks a run if the code no longer calls recorded steps in the recorded order, before it does anything new. Default false: the
    * run continues with a warning.
@@ -210,6 +212,16 @@ export interface WorkflowOptions<I> {
   readonly kinds?: readonly ResourceType[];
 }
 
+/** The limits of a run's records. */
+export interface RunLimits {
+  /** Recorded steps, up to 100,000. Default 1,000. */
+  readonly steps?: number;
+  /** Records and their names as JSON, up to 64 MiB. Default 4 MiB. */
+  readonly bytes?: number;
+}
+
+const MAX_LIMITS = { steps: 100_000, bytes: 64 * 1_024 * 1_024 };
+
 /** A workflow with any input and result. */
 export interface AnyWorkflow {
   readonly name: string;
@@ -219,6 +231,7 @@ export interface AnyWorkflow {
   readonly kinds: readonly ResourceType[];
   readonly strict: boolean;
   readonly stallTimeoutMs?: number;
+  readonly limits?: RunLimits;
   readonly run: (w: WorkflowContext, input: never) => Promise<unknown>;
 }
 
@@ -238,14 +251,38 @@ export function defineWorkflow<I, R>(
 ): Workflow<I, R> {
   const issues = findIssues(name, options, run);
   if (issues.length > 0) throw invalidConfig(issues, `workflow "${name}" is`);
-  const { version, accepts = [], kinds = [], strict = false, input, stallTimeout } = options;
+  const {
+    version,
+    accepts = [],
+    kinds = [],
+    strict = false,
+    input,
+    stallTimeout,
+    limits,
+  } = options;
   const stallTimeoutMs = stallTimeout === undefined ? undefined : toMs(stallTimeout, "");
-  return { name, version, accepts, kinds, strict, ...defined({ input, stallTimeoutMs }), run };
+  return {
+    name,
+    version,
+    accepts,
+    kinds,
+    strict,
+    ...defined({ input, stallTimeoutMs, limits }),
+    run,
+  };
 }
 
 function findIssues(
   name: string,
-  { version, accepts = [], input, kinds = [], strict, stallTimeout }: WorkflowOptions<unknown>,
+  {
+    version,
+    accepts = [],
+    input,
+    kinds = [],
+    strict,
+    stallTimeout,
+    limits,
+  }: WorkflowOptions<unknown>,
   run: unknown,
 ): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
@@ -275,6 +312,14 @@ function findIssues(
     "/strict",
     `strict must be true or false (got ${String(strict)})`,
   );
+  for (const what of ["steps", "bytes"] as const) {
+    const { [what]: limit = 1 } = limits ?? {};
+    check(
+      Number.isSafeInteger(limit) && limit >= 1 && limit <= MAX_LIMITS[what],
+      `/limits/${what}`,
+      `limits.${what} must be an integer from 1 to ${MAX_LIMITS[what]} (got ${limit})`,
+    );
+  }
   check(
     stallTimeout === undefined || isStallTimeout(stallTimeout),
     "/stallTimeout",

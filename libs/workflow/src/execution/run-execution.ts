@@ -53,7 +53,7 @@ type Outcome =
  */
 export async function runExecution(options: ExecutionOptions): Promise<ExecutionEnd> {
   const { store, workflow, held } = options;
-  const journal = new RunJournal(options);
+  const journal = new RunJournal({ ...options, ...defined({ limits: workflow.limits }) });
   const leave = async (how: Leave) => {
     await journal.log.store();
     const own = { ...held, wakeSeq: journal.wakeSeq };

@@ -31,7 +31,7 @@ import type { RecordedStep } from "./run-observer.ts";
 import { RunLog } from "./run-log.ts";
 import { RunOutput } from "./run-output.ts";
 import { SignalInbox } from "./signal-inbox.ts";
-import { bytesOf, findFull, findWarnings } from "./run-limits.ts";
+import { bytesOf, DEFAULT_LIMITS, findFull, findWarnings, type RunSize } from "./run-limits.ts";
 
 /** Steps beyond the limit that a cancelled run may record. */
 const CLEANUP_STEPS = 100;
@@ -44,6 +44,8 @@ export interface RunJournalOptions {
   readonly stopped: AbortSignal;
   /** Cancellations of the run since the claim. Default: none. */
   readonly cancels?: CancelRequests;
+  /** At which the run is blocked. Default: 1,000 steps and 4 MiB. */
+  readonly limits?: Partial<RunSize>;
   /** Monotonic clock, ms. */
   readonly clock: () => number;
   readonly random: () => number;
@@ -90,6 +92,7 @@ export class RunJournal {
   #bytes: number;
   #warnings: readonly RunWarning[];
   readonly #given: RunWarning[] = [];
+  readonly #limits: RunSize;
   readonly #cancels: CancelRequests;
   #stoppedOrCancelled: { readonly number: number; readonly signal: AbortSignal } | undefined;
   #reportsLoss: boolean;
@@ -129,6 +132,7 @@ export class RunJournal {
     this.#warnings = held.run.warnings ?? [];
     this.#reportsLoss = held.died;
     this.#wakeSeq = held.wakeSeq;
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#cancels = options.cancels ?? new CancelRequests();
     this.#thrown = held.cancelledAt === undefined ? Math.max(0, held.cancels - 1) : held.cancels;
   }
@@ -306,7 +310,7 @@ export class RunJournal {
   /** Returns why the run may have no further step; undefined if it may. A cancellation has room for the function's cleanup. */
   findFull(): string | undefined {
     const kept = this.cancelPending || this.cancelThrown ? CLEANUP_STEPS : 0;
-    return findFull({ steps: this.#steps.size - kept, bytes: this.#bytes });
+    return findFull({ steps: this.#steps.size - kept, bytes: this.#bytes }, this.#limits);
   }
 
   /** Reads from the store. @throws FencedError once another execution has the run */
@@ -341,7 +345,7 @@ export class RunJournal {
   /** Returns new warnings, and adds them before the commit: that of another branch must not warn again. */
   #takeWarnings(bytes: number): readonly RunWarning[] {
     const size = { steps: this.#steps.size + 1, bytes: this.#bytes + bytes };
-    const limits = findWarnings(size).filter(
+    const limits = findWarnings(size, this.#limits).filter(
       ({ code }) => !this.#warnings.some((known) => known.code === code),
     );
     const fresh = [...this.#given.splice(0), ...limits];

@@ -81,3 +81,19 @@ test("a stricter schema does not parse a recorded signal again", async () => {
   code.schema = strict;
   expect(await t.signal("go")).toMatchObject({ status: "done", result: { by: "ann" } });
 });
+
+test("a run at the limit of steps is blocked, undoes nothing, and continues with a higher limit", async () => {
+  const limits = { steps: 3 };
+  const undone: string[] = [];
+  const workflow = defineWorkflow("many", { version: 1, limits }, async (w) => {
+    await w.step("first", async () => 0, { undo: () => void undone.push("first") });
+    for (let n = 0; n < 5; n += 1) await w.step(`s${n}`, async () => n);
+  });
+  const t = testWorkflow(workflow, undefined);
+  const run = await t.settle();
+  expect(run).toMatchObject({ status: "blocked" });
+  expect(run.blockedReason).toContain("the run has 3 recorded steps, the limit is 3; increase");
+  expect(undone).toEqual([]);
+  limits.steps = 6;
+  expect(await t.advance("1m")).toMatchObject({ status: "done" });
+});
