@@ -4,6 +4,7 @@ import { runExecution } from "../../libs/workflow/src/execution/run-execution.ts
 import { figureOf, percentile, type Figure } from "./measure.ts";
 import type { OwnRedis } from "./own-redis.ts";
 import { openRuns } from "./workflow-sides.ts";
+import { noChildren } from "../support/no-children.ts";
 
 const SIZES = [50, 500];
 const REPLAYS = 100;
@@ -93,7 +94,7 @@ async function replaysOf(url: string, redis: OwnRedis["redis"], size: number): P
       workflow,
       held,
       stopped: new AbortController().signal,
-      startChild: { start: async () => undefined, cancel: async () => undefined },
+      startChild: noChildren,
       clock: () => performance.now(),
       random: Math.random,
     });

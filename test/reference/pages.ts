@@ -64,6 +64,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       workflow("WorkflowContext", "w."),
       workflow("StepOptions"),
       workflow("RetryOptions"),
+      workflow("ChildOptions"),
       workflow("SignalOptions"),
       workflow("WaitForOptions"),
       workflow("StepContext", "k."),

@@ -3,6 +3,7 @@ export type { ObjectRef } from "./define/object-ref.ts";
 export { defineWorkflow } from "./define/define-workflow.ts";
 export type {
   AnyWorkflow,
+  ChildOptions,
   Durable,
   MapOptions,
   RetryOptions,

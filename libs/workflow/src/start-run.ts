@@ -3,6 +3,7 @@ import type { RunRef } from "./define/run-ref.ts";
 import type { ChildStarter } from "./execution/await-child.ts";
 import type { NewRun, RunActions } from "./store/run-actions.ts";
 import type { RunView } from "./store/run-record.ts";
+import type { RunStore } from "./store/run-store.ts";
 import type { StartedRun } from "./workflows.ts";
 
 type Wake = (ref: RunRef, reason: string) => Promise<void>;
@@ -40,7 +41,7 @@ export async function startRun(
   }
 }
 
-export function createChildStarter(store: RunActions, wake: Wake): ChildStarter {
+export function createChildStarter(store: RunStore, wake: Wake): ChildStarter {
   return {
     async start(run) {
       const started = await startRun(store, wake, run);
@@ -48,6 +49,13 @@ export function createChildStarter(store: RunActions, wake: Wake): ChildStarter 
     },
     async cancel(ref, request) {
       if ((await store.cancel(ref, request)) === "requested") await wake(ref, "cancel");
+    },
+    get: (ref) => store.get(ref),
+    async signal(ref, signal) {
+      const stored = await store.signal(ref, signal);
+      // The sender of a duplicate may have died before it requested the execution.
+      if (stored === "stored" || stored === "duplicate") await wake(ref, "signal");
+      return stored;
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { ApiObject } from "@konverge/core";
+import { TerminalError, type ApiObject } from "@konverge/core";
 import { defineController, defineResource, type Controller } from "@konverge/engine";
 import { Deployment, Job, Namespace, Service } from "@konverge/kube/kinds";
 import { defineConfig, type Config } from "@konverge/worker";
@@ -124,6 +124,35 @@ test("docs/workflows.md: a schedule of a workflow", async () => {
   expect(schedules).toMatchObject([{ name: "nightly", input: { target: "s3://backups" } }]);
 });
 
+test("docs/workflows.md: a run copies in a child, starts a scan, and undoes the copy when it fails", async () => {
+  const deleted: unknown[] = [];
+  const copyBucket = defineWorkflow("copy-bucket", { version: 1 }, async (w, from: string) =>
+    w.step("copy", () => ({ name: `${from}-copy` })),
+  );
+  const scanBucket = defineWorkflow(
+    "scan-bucket",
+    { version: 1 },
+    async (w, { bucket, reportTo }: { bucket: string; reportTo: string }) => {
+      const { depth } = await w.signal<{ depth: number }>("begin");
+      const mover = { workflow: "mover", id: reportTo };
+      await w.signalRun("report", mover, "report", `${bucket} to ${depth}`);
+    },
+  );
+  const names = ["w", "copyBucket", "scanBucket", "deleteBucket", "spec"];
+  const body = await functionOf(blockOf("docs/workflows.md ts 6"), names, "report");
+  const deleteBucket = (made: unknown) => void deleted.push(made);
+  const mover = defineWorkflow("mover", { version: 1 }, async (w) => {
+    const report = await body({ w, copyBucket, scanBucket, deleteBucket, spec: "photos" });
+    throw new TerminalError(String(report));
+  });
+  const t = testWorkflow(mover, undefined, { children: [copyBucket, scanBucket] });
+  expect(await t.settle()).toMatchObject({
+    status: "failed",
+    error: { message: "photos-copy to 2" },
+  });
+  expect(deleted).toEqual([{ name: "photos-copy" }]);
+});
+
 test("docs/workflows.md: verbs of a step are undone, and a mutate counts once", async () => {
   const Quota = defineResource({
     ...GROUP,
@@ -132,7 +161,7 @@ test("docs/workflows.md: verbs of a step are undone, and a mutate counts once", 
   });
   await using k = await startTestCluster({ resources: [Quota] });
   const made = await k.apply(Quota, { metadata: { name: "q" }, spec: { hard: { pods: 1 } } });
-  const body = await functionOf(blockOf("docs/workflows.md ts 6"), [
+  const body = await functionOf(blockOf("docs/workflows.md ts 7"), [
     "w",
     "namespace",
     "spec",
@@ -192,7 +221,7 @@ test("docs/workflows.md: waits for objects end when the conditions hold", async 
     svcRef: refOf(svc, "svc"),
   };
   const body = await functionOf(
-    blockOf("docs/workflows.md ts 7"),
+    blockOf("docs/workflows.md ts 8"),
     ["w", ...Object.keys(refs)],
     "{ index }",
   );
@@ -224,7 +253,7 @@ test("docs/workflows.md: waits for objects end when the conditions hold", async 
 
 test("docs/workflows.md: a workflow names the kinds of its steps", async () => {
   const Widget = defineResource({ ...GROUP, kind: "Widget", spec: z.object({}) });
-  const block = blockOf("docs/workflows.md ts 8");
+  const block = blockOf("docs/workflows.md ts 9");
   const run = await functionOf<AnyWorkflow>(
     { ...block, text: `const defined = ${block.text}` },
     ["defineWorkflow", "Deployment", "Widget", "run"],
@@ -237,7 +266,7 @@ test("docs/workflows.md: a workflow names the kinds of its steps", async () => {
 test("docs/workflows.md: the example of testWorkflow passes", async () => {
   const { rollout } = await loadRollout();
   const names = ["testWorkflow", "rollout", "smokeTest", "expect"];
-  const run = await functionOf(blockOf("docs/workflows.md ts 9"), names);
+  const run = await functionOf(blockOf("docs/workflows.md ts 10"), names);
   expect(await run({ testWorkflow, rollout, smokeTest, expect })).toBeUndefined();
 });
 
@@ -251,7 +280,7 @@ test("docs/workflows.md: a test that replays an exported run", async () => {
   const t = testWorkflow(rollout, undefined);
   await t.signal("approve", "yes");
   const history = await t.history();
-  const run = await functionOf(blockOf("docs/workflows.md ts 10"), ["test", "replay", "rollout"]);
+  const run = await functionOf(blockOf("docs/workflows.md ts 11"), ["test", "replay", "rollout"]);
   for (const [code, fits] of [
     [rollout, true],
     [renamed, false],

@@ -7,6 +7,7 @@ import {
 } from "../../../libs/workflow/src/execution/run-execution.ts";
 import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import { noChildren } from "../../support/no-children.ts";
 
 /** Thrown by the store instead of ending the process. */
 class Died extends Error {}
@@ -65,7 +66,7 @@ export function createExecutions(plain: RunStore, clients: Record<string, KubeCl
         workflow,
         held,
         stopped: new AbortController().signal,
-        startChild: { start: async () => undefined, cancel: async () => undefined },
+        startChild: noChildren,
         clock: () => performance.now(),
         random: () => 0,
         clusters,

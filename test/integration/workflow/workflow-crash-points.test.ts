@@ -11,6 +11,7 @@ import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { noChildren } from "../../support/no-children.ts";
 
 const harness = useQueues();
 let redis: Redis;
@@ -95,11 +96,11 @@ async function activateAlone(
     held,
     stopped: new AbortController().signal,
     startChild: {
+      ...noChildren,
       async start(run) {
         const started = await store.start(run);
         return started.kind === "exists" ? started.run : undefined;
       },
-      cancel: async () => undefined,
     },
     clock: () => performance.now(),
     random: () => 1,

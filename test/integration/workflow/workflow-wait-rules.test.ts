@@ -20,6 +20,7 @@ import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { installWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 import { until } from "../../support/until.ts";
+import { noChildren } from "../../support/no-children.ts";
 
 const GROUP = "wait-rules.test.konverge.dev";
 const NAMESPACE = "default";
@@ -230,7 +231,7 @@ test("a crash at any call of the store changes no result and leaves nothing in t
         workflow,
         held: claimed,
         stopped: new AbortController().signal,
-        startChild: { start: async () => undefined, cancel: async () => undefined },
+        startChild: noChildren,
         clock: () => performance.now(),
         random: () => 1,
         clusters,

@@ -348,6 +348,29 @@ test("queued runs with a key run one after another, in the order of their starts
   );
 });
 
+test("a child that is done when its parent fails beside it is undone", async () => {
+  const seen: string[] = [];
+  const copy = defineWorkflow("copy", { version: 1 }, async (w) => {
+    await w.step("copy", () => void seen.push("copied"));
+  });
+  const parent = defineWorkflow("parent", { version: 1 }, async (w) => {
+    const fail = async (): Promise<void> => {
+      await until("the child is done", async () => {
+        return (await runs.get({ workflow: "copy", id: "p.copy" }))?.status === "done";
+      });
+      throw new TerminalError("no");
+    };
+    await Promise.all([
+      w.child("copy", copy, undefined, { undo: () => void seen.push("copy deleted") }),
+      w.step("fail", fail, { timeout: "5m" }),
+    ]);
+  });
+  const runs = work(parent, copy);
+  await runs.start(parent, undefined, { id: "p" });
+  expect(await ended(runs, parent, "p")).toMatchObject({ status: "failed" });
+  expect(seen).toContain("copy deleted");
+});
+
 test("one run per key: attach returns it, reject fails, supersede cancels it and starts after its end", async () => {
   const order: string[] = [];
   const workflow = defineWorkflow("keyed", { version: 1 }, async (w, input: { name: string }) => {

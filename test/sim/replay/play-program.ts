@@ -19,6 +19,7 @@ import {
   type StepOp,
   type Verb,
 } from "./replay-program.ts";
+import { noChildren } from "../../support/no-children.ts";
 
 const REF = { workflow: "program", id: "r" };
 /** Executions after which a run counts as endless. */
@@ -131,7 +132,7 @@ class World {
         stop: () => void (this.#refresh = () => undefined),
       },
       after: (ms, call) => this.#setTimer(ms, call),
-      startChild: { start: (run) => this.#child(run.id), cancel: async () => undefined },
+      startChild: { ...noChildren, start: (run) => this.#child(run.id) },
       clock: () => this.#nowMs,
       random: this.#random,
       pause: async (ms) => void (this.#nowMs += Math.ceil(ms)),

@@ -9,7 +9,7 @@ import {
 } from "@konverge/core";
 import type { JsonSerializable } from "./json-value.ts";
 import type { Log } from "./log.ts";
-import { findWorkflowNameIssue } from "./run-ref.ts";
+import { findWorkflowNameIssue, type RunRef } from "./run-ref.ts";
 import type { StepVerbs } from "./step-verbs.ts";
 import type { WaitCondition } from "./wait-condition.ts";
 import type { WaitForOptions } from "./wait-options.ts";
@@ -89,6 +89,20 @@ export interface UpdateSender {
   readonly by?: string;
 }
 
+/** The options of `w.child`. */
+export interface ChildOptions<R> {
+  /**
+   * Undoes a child that is done if this run later fails or is cancelled, in order with the undos of steps and with their default
+   * attempts. A child that failed or was cancelled has undone its own steps, so its `undo` does not run.
+   */
+  readonly undo?: (result: R | undefined, step: StepContext) => Promise<void> | void;
+  /**
+   * What happens to the child when this run is cancelled, fails, or ends without waiting for it. `cancel`, the default, cancels
+   * it; if this run failed or was cancelled, the undos begin after its end. `abandon` leaves it running.
+   */
+  readonly onParentClose?: "cancel" | "abandon";
+}
+
 /**
  * The context of a workflow function. Results are found by name: a repeated name gets a number (`pull`, `pull#2`). The order
  * may change between versions, names should not. Between the calls the function must only compute, because it runs again from
@@ -166,11 +180,25 @@ export interface WorkflowContext {
   label(name: string, value: string | undefined): void;
   /** Returns the `idempotencyKey` of a step, such as `charge` or `charge#2`, for use outside its body. */
   idempotencyKey(step: string): string;
+  /** The run that started this one with `w.child`. */
+  readonly parent: RunRef | undefined;
   /**
    * Runs another workflow and waits for its result. A cancellation of this run cancels the child and waits for its end.
    * @throws StepFailedError if the child failed or was cancelled
    */
-  child<I, R>(name: string, workflow: Workflow<I, R>, input: I): Durable<R>;
+  child<I, R>(
+    name: string,
+    workflow: Workflow<I, R>,
+    input: NoInfer<I>,
+    options?: ChildOptions<NoInfer<R>>,
+  ): Durable<R>;
+  /** Starts another run that is independent of this one. Does not wait for it. Returns its name for `w.signalRun`. */
+  start<I>(name: string, workflow: Workflow<I>, input: NoInfer<I>): Durable<RunRef>;
+  /**
+   * Sends a signal to another run, once.
+   * @throws StepFailedError with `run_ended`, `not_found` or `queue_full`
+   */
+  signalRun(name: string, run: RunRef, signal: string, payload?: unknown): Durable<void>;
   /**
    * Calls `call` for each item, with a limit, and returns the outcomes in the order of the items. Put the item into the names of its
    * steps.

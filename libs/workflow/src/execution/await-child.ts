@@ -1,15 +1,26 @@
 import type { Advance } from "./advance.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import { childIdOf, type RunRef } from "../define/run-ref.ts";
+import type { RunRef } from "../define/run-ref.ts";
 import type { CancelRequest, RunView } from "../store/run-record.ts";
-import type { NewRun } from "../store/run-actions.ts";
+import type { NewRun, RunActions } from "../store/run-actions.ts";
 
-/** Starts and cancels other runs for an execution, and wakes them. */
+/** Starts, signals and cancels other runs for an execution, and wakes them. */
 export interface ChildStarter {
   /** Starts the run. Returns the existing run if there is one. */
   start(run: NewRun): Promise<RunView | undefined>;
   cancel(ref: RunRef, request: CancelRequest): Promise<void>;
+  get(ref: RunRef): Promise<RunView | undefined>;
+  signal: RunActions["signal"];
+}
+
+export interface AwaitedChild {
+  readonly ref: RunRef;
+  readonly workflow: AnyWorkflow;
+  readonly input: unknown;
+  readonly start: ChildStarter;
+  /** True if the child is left running when the parent is cancelled. */
+  readonly isAbandoned: boolean;
 }
 
 /**
@@ -20,10 +31,13 @@ export interface ChildStarter {
 export async function awaitChild(
   journal: RunJournal,
   key: string,
-  { workflow, input, start }: { workflow: AnyWorkflow; input: unknown; start: ChildStarter },
+  { ref, workflow, input, start, isAbandoned }: AwaitedChild,
 ): Promise<Advance> {
   const { held } = journal;
-  const ref = { workflow: workflow.name, id: childIdOf(held.id, key) };
+  if (isAbandoned) {
+    const cancelled = await journal.throwCancel(key, "child");
+    if (cancelled !== undefined) return cancelled;
+  }
   const noted = journal.progressOf(key);
   const isActive = noted !== undefined && noted.childEnded !== true;
   const child = isActive
@@ -55,21 +69,27 @@ export async function awaitChild(
     case "blocked":
     case "compensating":
       if (journal.cancelPending && child?.cancel === undefined) {
-        await cancelOnce(journal, key, ref, start);
+        await cancelOnce(journal, key, { child: ref, start, reason: "is cancelled" });
       }
       return { waitUntilMs: undefined, child: ref };
   }
 }
 
 /** Cancels the child with its parent: once, since a child that has caught its cancellation cleans up. */
-async function cancelOnce(
+export async function cancelOnce(
   journal: RunJournal,
   key: string,
-  child: RunRef,
-  start: ChildStarter,
+  { child, start, reason }: { child: RunRef; start: ChildStarter; reason: string },
 ): Promise<void> {
-  const note = `${key}!cancel`;
-  if (journal.progressOf(note) !== undefined) return;
-  await start.cancel(child, { reason: `its parent ${journal.held.id} is cancelled` });
-  await journal.note(note, { attempts: 0, delayMs: 0 });
+  if (isCancelNoted(journal, key)) return;
+  await start.cancel(child, { reason: `its parent ${journal.held.id} ${reason}` });
+  await journal.note(noteOf(key), { attempts: 0, delayMs: 0 });
+}
+
+export function isCancelNoted(journal: RunJournal, key: string): boolean {
+  return journal.progressOf(noteOf(key)) !== undefined;
+}
+
+function noteOf(key: string): string {
+  return `${key}!cancel`;
 }

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { toMs, type Duration } from "@konverge/core";
 import type {
-  AnyWorkflow,
   Durable,
   Schema,
   StepContext,
@@ -13,10 +12,12 @@ import { readWaitOptions, type WaitForOptions } from "../define/wait-options.ts"
 import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { checkStepOptions } from "./check-step-options.ts";
-import { awaitChild, type ChildStarter } from "./await-child.ts";
+import type { ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf, runningBody } from "./run-body.ts";
 import { mapItems } from "./map-items.ts";
+import type { OpenChildren } from "./open-children.ts";
+import { createRunVerbs } from "./run-verbs.ts";
 import { runStep } from "./run-step.ts";
 import { sleep, sleepUntil } from "./sleep.ts";
 import { takeSignal } from "./take-signal.ts";
@@ -27,6 +28,7 @@ export interface ContextOptions {
   readonly scope: ExecutionScope;
   readonly journal: RunJournal;
   readonly startChild: ChildStarter;
+  readonly children: OpenChildren;
   /** Blocks the run if the code does not fit the records; otherwise this is a warning. */
   readonly isStrict: boolean;
 }
@@ -50,17 +52,13 @@ export function createContext(options: ContextOptions): WorkflowContext {
       return valueOf(key, await replay.settle(key, "step", run));
     });
 
-  const child = async (name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown> =>
-    await replay.exclusively(name, async (key) => {
-      journal.assertFits(key, { kind: "child", value: input });
-      const start = { workflow, input, start: startChild };
-      return valueOf(key, await replay.settle(key, "child", () => awaitChild(journal, key, start)));
-    });
+  const runs = createRunVerbs(replay, startChild, options.children);
 
   return {
     runId: held.id,
     version: held.run.version,
     scheduledAtMs: held.run.scheduledAtMs,
+    parent: held.run.parent,
     step: step as unknown as WorkflowContext["step"],
     sleep: (name, duration) => sleep(replay, name, duration) as Durable<void>,
     sleepUntil: (name, time) => sleepUntil(replay, name, time) as Durable<void>,
@@ -84,8 +82,8 @@ export function createContext(options: ContextOptions): WorkflowContext {
       journal.output.label(name, value);
     },
     idempotencyKey: (key) => idempotencyKeyOf(held, key),
-    child: child as unknown as WorkflowContext["child"],
     map: ((items, call, mapOptions) => mapItems(items, call, mapOptions)) as WorkflowContext["map"],
+    ...(runs as unknown as Pick<WorkflowContext, "child" | "start" | "signalRun">),
   };
 }
 

@@ -7,6 +7,7 @@ import type { RunHistory } from "../store/run-history.ts";
 import type { Held, RunJournalStore } from "../store/run-journal-store.ts";
 import type { RunView } from "../store/run-record.ts";
 import { createContext } from "./create-context.ts";
+import { OpenChildren } from "./open-children.ts";
 import { findMisfit } from "./find-misfit.ts";
 import { findUndos } from "./find-undos.ts";
 import { parseInput } from "./run-execution.ts";
@@ -88,7 +89,8 @@ async function play({
   readonly input: unknown;
   readonly stallTimeoutMs: number;
 }): Promise<Outcome> {
-  const w = createContext({ scope, journal, startChild: NO_CHILDREN, isStrict: false });
+  const children = new OpenChildren(journal, NO_CHILDREN);
+  const w = createContext({ scope, journal, startChild: NO_CHILDREN, children, isStrict: false });
   const timeoutMs = Math.min(workflow.stallTimeoutMs ?? Infinity, stallTimeoutMs);
   const endWatch = watchStalls({ scope, journal, timeoutMs });
   const run = async (): Promise<Outcome> => {
@@ -201,7 +203,7 @@ async function refuse(): Promise<never> {
   throw new KonvergeError("invalid_request", "a replay has no store");
 }
 
-const NO_CHILDREN = { start: refuse, cancel: refuse };
+const NO_CHILDREN = { start: refuse, cancel: refuse, get: refuse, signal: refuse };
 /** For the check that a worker has clusters at all. */
 const NO_CLUSTERS: ClusterAccess = { home: "default", client: refuse };
 /** Published values are not stored, and no other call is reached: every verb without a record waits. */

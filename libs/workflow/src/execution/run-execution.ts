@@ -3,6 +3,7 @@ import { ExecutionScope, BLOCKED_CHECK_MS, type Interrupt } from "../journal/exe
 import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
 import { createContext } from "./create-context.ts";
+import { OpenChildren } from "./open-children.ts";
 import { findUndos, recordUnknownOutcomes } from "./find-undos.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { failsRun, faultReason } from "./fails-run.ts";
@@ -68,7 +69,8 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     const scope = new ExecutionScope(journal.order);
     options.onScope?.(scope);
     if (held.failing !== undefined) scope.stopWork();
-    const outcome = await execute(options, journal, scope);
+    const children = new OpenChildren(journal, options.startChild);
+    const outcome = await execute(options, { journal, scope, children });
     // The next holder of the run does not wait for this execution; records of running bodies are rejected.
     if (outcome.kind === "lost") return outcome;
     await rest(journal, scope, outcome);
@@ -82,6 +84,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     if (failing === undefined) {
       if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
       if (outcome.kind === "returned") {
+        await children.cancel();
         return ended("done", await leave({ kind: "done", result: outcome.result }));
       }
       failing =
@@ -93,9 +96,14 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
             };
       await recordUnknownOutcomes(journal);
     }
+    if (held.failing === undefined && (children.areOpen || hasUndos(journal))) {
+      await leave({ kind: "compensating", failing });
+    }
+    // Their steps are undone before those of this run, which they may use.
+    const open = await children.cancel();
+    if (open.length > 0) return await suspend(journal, leave, { kind: "waiting", waits: open });
+    await children.recordDone();
     const found = findUndos(journal);
-    const hasUndos = found.kind === "missing" || found.undos.length > 0;
-    if (held.failing === undefined && hasUndos) await leave({ kind: "compensating", failing });
     if (found.kind === "missing") return await block(journal, leave, withoutUndo(found.steps));
     const waiting = await compensate(journal, found.undos);
     switch (waiting?.kind) {
@@ -120,11 +128,14 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
 
 async function execute(
   options: ExecutionOptions,
-  journal: RunJournal,
-  scope: ExecutionScope,
+  {
+    journal,
+    scope,
+    children,
+  }: { journal: RunJournal; scope: ExecutionScope; children: OpenChildren },
 ): Promise<Outcome> {
   const { store, workflow, held, startChild, stopped } = options;
-  const w = createContext({ scope, journal, startChild, isStrict: workflow.strict });
+  const w = createContext({ scope, journal, startChild, children, isStrict: workflow.strict });
   const { wakeUps, after } = options;
   const endLiveWaits = startLiveWaits({ scope, journal, ...defined({ wakeUps, after }) });
   let endWatch = (): void => undefined;
@@ -192,6 +203,11 @@ async function rest(journal: RunJournal, scope: ExecutionScope, { kind }: Outcom
   }
   scope.close();
   await scope.drained();
+}
+
+function hasUndos(journal: RunJournal): boolean {
+  const found = findUndos(journal);
+  return found.kind === "missing" || found.undos.length > 0;
 }
 
 function withoutUndo(steps: readonly string[]): string {

@@ -474,6 +474,12 @@ class MemoryTestRun implements TestRun {
       cancel: async (child, request) => {
         if ((await this.#store.cancel(child, request)) === "requested") this.#woken.push(child);
       },
+      get: (child) => this.#store.get(child),
+      signal: async (run, signal) => {
+        const stored = await this.#store.signal(run, signal);
+        if (stored === "stored" || stored === "duplicate") this.#woken.push(run);
+        return stored;
+      },
     };
   }
 
@@ -515,6 +521,7 @@ function readOnly(store: RunStore): RunStore {
     relabel: async () => undefined,
     appendLog: async () => undefined,
     watch: async () => undefined,
+    holds: async () => true,
     leave: async () => ({}),
   };
 }

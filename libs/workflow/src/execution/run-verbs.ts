@@ -1,0 +1,116 @@
+import { defined } from "@konverge/core";
+import type { AnyWorkflow, ChildOptions } from "../define/define-workflow.ts";
+import { childIdOf, type RunRef } from "../define/run-ref.ts";
+import type { RunJournal } from "../journal/run-journal.ts";
+import type { Failure } from "../store/run-record.ts";
+import type { Advance } from "./advance.ts";
+import { awaitChild, type ChildStarter } from "./await-child.ts";
+import type { OpenChildren } from "./open-children.ts";
+import { valueOf, type VerbReplay } from "./verb-replay.ts";
+
+interface RunVerbs {
+  child(
+    name: string,
+    workflow: AnyWorkflow,
+    input: unknown,
+    options?: ChildOptions<never>,
+  ): Promise<unknown>;
+  start(name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown>;
+  signalRun(name: string, run: RunRef, signal: string, payload?: unknown): Promise<unknown>;
+}
+
+/** Creates the verbs that start and signal other runs. */
+export function createRunVerbs(
+  replay: VerbReplay,
+  starter: ChildStarter,
+  children: OpenChildren,
+): RunVerbs {
+  const { journal } = replay;
+  const refOf = (workflow: AnyWorkflow, key: string) => ({
+    workflow: workflow.name,
+    id: childIdOf(journal.held.id, key),
+  });
+  return {
+    async child(name, workflow, input, { undo, onParentClose = "cancel" } = {}) {
+      return await replay.exclusively(name, async (key) => {
+        journal.assertFits(key, { kind: "child", value: input });
+        const { isReplaying: isReplayed } = journal.order;
+        journal.undos.offer(key, { kind: "child", options: defined({ undo }), isReplayed });
+        const ref = refOf(workflow, key);
+        const isAbandoned = onParentClose === "abandon";
+        if (!isAbandoned) children.add(key, ref);
+        const how = { ref, workflow, input, start: starter, isAbandoned };
+        return valueOf(key, await replay.settle(key, "child", () => awaitChild(journal, key, how)));
+      });
+    },
+
+    async start(name, workflow, input) {
+      return await replay.exclusively(name, async (key) => {
+        journal.assertFits(key, { kind: "child", value: input });
+        const ref = refOf(workflow, key);
+        const begin = () => startRun(journal, key, { ref, workflow, input, starter });
+        return valueOf(key, await replay.settle(key, "child", begin));
+      });
+    },
+
+    async signalRun(name, run, signal, payload) {
+      return await replay.exclusively(name, async (key) => {
+        journal.assertFits(key, { kind: "step", value: payload });
+        const send = () => sendSignal(journal, key, { run, signal, payload, starter });
+        return valueOf(key, await replay.settle(key, "step", send));
+      });
+    },
+  };
+}
+
+async function startRun(
+  journal: RunJournal,
+  key: string,
+  {
+    ref,
+    workflow: { version },
+    input,
+    starter,
+  }: { ref: RunRef; workflow: AnyWorkflow; input: unknown; starter: ChildStarter },
+): Promise<Advance> {
+  const cancelled = await journal.throwCancel(key, "child");
+  if (cancelled !== undefined) return cancelled;
+  const { workflow, id } = journal.held;
+  await starter.start({ ...ref, version, input, by: `run ${workflow}/${id}` });
+  return await journal.commit(key, { kind: "child", value: ref, child: ref });
+}
+
+async function sendSignal(
+  journal: RunJournal,
+  key: string,
+  sent: { run: RunRef; signal: string; payload: unknown; starter: ChildStarter },
+): Promise<Advance> {
+  const cancelled = await journal.throwCancel(key, "step");
+  if (cancelled !== undefined) return cancelled;
+  const { run, signal: name, payload, starter } = sent;
+  const sender = `${journal.held.workflow}/${journal.held.id}`;
+  // A repeated call is the same signal.
+  const id = `${sender}/${key}`;
+  const by = `run ${sender}`;
+  const stored = await starter.signal(run, { name, id, by, ...defined({ payload }) });
+  const error = refusalOf(run, stored);
+  return await journal.commit(key, { kind: "step", ...defined({ error }) });
+}
+
+function refusalOf(
+  { workflow, id }: RunRef,
+  stored: Awaited<ReturnType<ChildStarter["signal"]>>,
+): Failure | undefined {
+  const run = `run ${id} of "${workflow}"`;
+  switch (stored) {
+    case "stored":
+    case "duplicate":
+      return undefined;
+    case "ended":
+      return { code: "run_ended", message: `${run} has ended` };
+    case "missing":
+      return { code: "not_found", message: `${run} does not exist` };
+    case "full":
+      return { code: "queue_full", message: `${run} has too many unconsumed signals` };
+  }
+}
