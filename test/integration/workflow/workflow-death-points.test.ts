@@ -98,7 +98,7 @@ const POINTS: readonly Point[] = [
 
 const BODIES = ["a", "double", "b", "end", "undo b", "undo a"];
 const STEPS = ["a", "pause", "go", "child", "b", "end", "undo:b", "undo:a"];
-const LEASE_MS = 500;
+const LEASE_MS = 1_500;
 const CHILD = fileURLToPath(new URL("workflow-points-child.ts", import.meta.url));
 const PRELOAD = new URL("die-at-call.ts", import.meta.url).href;
 

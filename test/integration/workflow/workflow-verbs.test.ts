@@ -283,7 +283,7 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
         })
         .catch(() => undefined);
       await w.step("behind", increment);
-      if (isBroken) throw new Error("as planned");
+      if (isBroken) throw new TerminalError("as planned");
     });
     const other = defineWorkflow("other", { version: 1 }, async (w) => {
       await w.step("act", increment);
