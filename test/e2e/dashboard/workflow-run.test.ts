@@ -62,14 +62,14 @@ test("sends a signal, reports invalid JSON, cancels the run, and shows the autho
   await payload.fill('{"by": 7}');
   await dialog.getByLabel("Your name").press("Enter");
   await dialog.waitFor({ state: "detached" });
-  await page.getByText("1 signal rejected").waitFor();
+  await page.getByText(/^Refused signal approve, sent by ann/).waitFor();
 
   await page.getByRole("button", { name: "Send signal" }).click();
   await payload.fill('{"by": "ann"}');
   await dialog.getByLabel("Your name").press("Enter");
   await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^done in /);
   expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve", "publish"]);
-  await page.getByText("by ann").waitFor();
+  await page.getByText("by ann", { exact: true }).waitFor();
   expect(await page.getByRole("button", { name: /Send signal|Cancel run/ }).count()).toBe(0);
   await page.locator(".values").getByText('"by": "ann"').waitFor();
 
@@ -200,7 +200,7 @@ test("warns once about a run that nears a limit", async (context) => {
   const { url, runs } = await stageRuns(harness, { more: [long] });
   await runs.start(long, null, { id: "chain" });
   await page.goto(`${url}/runs/long/default/chain`);
-  await page.locator(".note.warn").filter({ hasText: "fails at 1000" }).first().waitFor();
+  await page.locator(".note.warn").filter({ hasText: "is blocked at 1000" }).first().waitFor();
   expect(await page.locator(".note.warn").count()).toBe(1);
   expect(troubles).toEqual([]);
 });

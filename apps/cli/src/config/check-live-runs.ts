@@ -17,7 +17,7 @@ const MOST_NAMED = 3;
 const STALL_TIMEOUT_MS = 2_000;
 
 /** Runs that the code does not fit, by the difference. */
-export interface Misfit {
+interface Misfit {
   readonly workflow: string;
   readonly reason: string;
   /** False if the runs would continue with a warning. */

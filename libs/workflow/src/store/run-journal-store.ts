@@ -144,7 +144,7 @@ export interface StepMark extends RunRef {
 export type MarkState = "live" | "ended" | "settled";
 
 /** What an execution waits for. */
-export interface Awaited {
+interface Awaited {
   /** Names of signals. */
   readonly signals: readonly string[];
   readonly children: readonly RunRef[];

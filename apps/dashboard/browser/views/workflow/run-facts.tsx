@@ -74,7 +74,6 @@ function Duration({
 }) {
   const createdMs = Date.parse(createdAt);
   const endMs = endedAt === undefined ? now.value : Date.parse(endedAt);
-  const recorded = steps.filter(({ name }) => !name.includes("!")).length;
   const started = (
     <>
       {by === undefined ? null : <div>by {by}</div>}
@@ -92,7 +91,7 @@ function Duration({
       </Fact>
       <Fact
         title={endedAt === undefined ? "Elapsed" : "Duration"}
-        note={plural(recorded, "recorded step")}
+        note={plural(steps.length, "recorded step")}
       >
         <span class="num">{formatMs(Math.max(0, endMs - createdMs))}</span>
       </Fact>

@@ -88,7 +88,7 @@ function Track({ row, line }: { readonly row: TimelineRow; readonly line: Timeli
 
 /** The notes of a collapsed row. */
 function RowNotes({ row }: { readonly row: TimelineRow }) {
-  const { message, lostMs, fromMs, step, rejected } = row;
+  const { message, lostMs, fromMs, step } = row;
   const attempts = step?.attempts ?? 1;
   return (
     <span class="line-note">
@@ -103,9 +103,6 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
       {step?.skipped === undefined ? null : (
         <span class="warn">skipped {authorText(step.skipped)}</span>
       )}
-      {rejected.length === 0 ? null : (
-        <span class="warn">{plural(rejected.length, "signal")} rejected</span>
-      )}
       {step?.error === undefined ? null : <span class={toneOf(row)}>{step.error.message}</span>}
     </span>
   );
@@ -113,7 +110,7 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
 
 /** The record of an expanded row. */
 function RowDetails({ row }: { readonly row: TimelineRow }) {
-  const { kind, fromMs, isOpen, step, until, rejected } = row;
+  const { kind, fromMs, isOpen, step, until } = row;
   const error = step?.error;
   return (
     <dl class="details">
@@ -136,11 +133,6 @@ function RowDetails({ row }: { readonly row: TimelineRow }) {
           <Frames of={error.frames} />
         </Detail>
       )}
-      {rejected.map((rejection, index) => (
-        <Detail key={index} title="Rejected">
-          {rejection}
-        </Detail>
-      ))}
       {step?.value === undefined ? null : (
         <Detail title={kind === "signal" ? "Payload" : "Result"}>
           <Json value={step.value} />

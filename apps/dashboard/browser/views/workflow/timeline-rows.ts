@@ -25,8 +25,6 @@ export interface TimelineRow {
   readonly message?: string;
   /** The timeout of an open wait. */
   readonly until?: string;
-  /** Reasons for signals rejected during this wait. */
-  readonly rejected: readonly string[];
 }
 
 export interface Timeline {
@@ -39,22 +37,14 @@ export interface Timeline {
   readonly executingSinceMs?: number;
 }
 
-/** The name of a wait and the suffix of a rejected signal. */
-const MARK = /^(.*)![^!]*$/s;
-
 /** Puts the records and open waits of a run on one scale. Open rows end at `nowMs`. */
 export function timelineOf(run: RunDetail, nowMs: number): Timeline {
   const fromMs = Date.parse(run.startedAt ?? run.createdAt);
-  const marks = run.steps.flatMap((step) => {
-    const [, of = ""] = MARK.exec(step.name) ?? [];
-    return of === "" ? [] : [{ of, step }];
-  });
-  const recorded = run.steps.filter(({ name }) => !MARK.test(name));
-  const lastMs = Math.max(fromMs, ...recorded.map(({ at }) => Date.parse(at)));
+  const lastMs = Math.max(fromMs, ...run.steps.map(({ at }) => Date.parse(at)));
   const toMs = run.endedAt === undefined ? Math.max(nowMs, lastMs) : Date.parse(run.endedAt);
 
   let beforeMs = fromMs;
-  const rows = recorded.map((step): TimelineRow => {
+  const rows = run.steps.map((step): TimelineRow => {
     const { name, kind, at, startedAt, error } = step;
     const atMs = Date.parse(at);
     const began = kind === "now" ? at : startedAt;
@@ -69,7 +59,6 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       isGuessed: began === undefined,
       step,
       ...(step.child === undefined ? {} : { child: step.child }),
-      rejected: marks.filter(({ of }) => of === name).map((each) => each.step.error?.message ?? ""),
     };
     beforeMs = atMs;
     return row;
@@ -88,7 +77,6 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       ...(child === undefined ? {} : { child }),
       ...(message === undefined ? {} : { message }),
       ...(until === undefined ? {} : { until }),
-      rejected: marks.filter(({ of }) => of === name).map(({ step }) => step.error?.message ?? ""),
     }));
   const all = [...rows, ...open].toSorted((one, other) => one.fromMs - other.fromMs);
   return {
