@@ -172,7 +172,7 @@ export interface Client {
     update(id: string, update: UpdateRun, options?: WaitOptions): Promise<RunUpdate>;
     /** Cancels the run and undoes its steps. `effect` and `note` show whether the request has an effect. */
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<CancelRunResponse>;
-    /** Ends the run at once, without compensation. `undosLeft` of the run lists the steps left as they are. */
+    /** Ends the run at once, without compensation. `undosLeft` of the run lists the recorded steps that were not undone. */
     terminate(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /**
      * Retries a failed or cancelled run as a new run, which is returned. With `fromFailed`, the same run resumes after its

@@ -215,7 +215,7 @@ export const runSchema = z.object({
       error: failure.optional(),
     }),
   ),
-  /** Of a run that is blocked, being compensated or terminated: the steps whose compensation has not run, the last recorded first. */
+  /** Of a run that is blocked, being compensated or terminated: the recorded steps whose compensation has not run, the last recorded first. */
   undosLeft: z.array(z.string()).optional(),
   /** The first 20 signals that the run has not consumed: no wait has reached them, or no wait has their name. */
   unconsumedSignals: z

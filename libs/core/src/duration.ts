@@ -11,10 +11,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** About 100,000 years. The time of its end is still a date, which is not true of any number. */
+/** About 100,000 years. A duration of this length still ends at a valid Date. */
 const MAX_DAYS = 36_500_000;
 
-/** Returns milliseconds. @throws KonvergeError `invalid_config` for an invalid, negative, infinite or absurd duration */
+/** Returns milliseconds. @throws KonvergeError `invalid_config` for an invalid, negative, infinite or too long duration */
 export function toMs(duration: Duration, field: string): number {
   const match =
     typeof duration === "string" ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration) : null;

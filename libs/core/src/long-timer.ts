@@ -1,7 +1,7 @@
 /** setTimeout fires immediately for longer delays. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Calls `fire` after `ms`, which may be more than a timer of Node can wait. Returns a function that cancels it. */
+/** Calls `fire` after `ms`, which may exceed the longest timer of Node. Returns a function that cancels it. */
 export function startLongTimer(ms: number, fire: () => void): () => void {
   let leftMs = ms;
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -7,7 +7,7 @@ export const MAX_LABELS = 10;
 const NAME = /^[A-Za-z0-9](?:[-\w./]{0,61}[A-Za-z0-9])?$/;
 const VALUE = /^[-\w./:@+]{1,100}$/;
 
-/** Returns what is wrong with a label; undefined if nothing is. */
+/** Returns the error text for an invalid label; undefined for a valid one. */
 export function findLabelIssue(name: string, value: unknown): string | undefined {
   if (!NAME.test(name)) {
     return `label name "${name}" must have 1 to 63 letters, digits, -, _, . or /, and begin and end with a letter or digit`;

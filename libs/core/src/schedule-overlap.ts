@@ -1,4 +1,4 @@
-/** What a schedule does at a time at which an earlier run is active, by the names of Temporal. */
+/** The overlap policies of a schedule, with the names that Temporal uses. */
 export const SCHEDULE_OVERLAPS = [
   "skip",
   "buffer-one",
@@ -8,7 +8,7 @@ export const SCHEDULE_OVERLAPS = [
 ] as const;
 
 /**
- * What a schedule does at a time at which an earlier run is active: `skip` starts no run; `buffer-one` starts one after the
+ * The action of a schedule at a time at which an earlier run is active: `skip` starts no run; `buffer-one` starts one after the
  * active run, and skips further times; `buffer-all` starts a run for each time, one after another; `cancel-other` cancels the
  * active run and starts after its end; `allow-all` starts at once.
  */

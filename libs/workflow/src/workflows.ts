@@ -152,7 +152,7 @@ export interface Workflows {
     request?: { readonly by?: string; readonly reason?: string },
   ): Promise<CancelEffect>;
   /**
-   * Ends a run in any status at once, without its undo; {@link undosLeft} of its steps returns what was left. A running body is
+   * Ends a run in any status at once, without its undo; {@link undosLeft} of its steps returns the recorded steps left. A running body is
    * aborted and records nothing. @throws as `signal`
    */
   terminate(

@@ -13,7 +13,7 @@ const LIVE = ["waiting", "queued", "blocked", "compensating", "running"] as cons
 const PAGE = 100;
 /** Runs that are named for each reason. */
 const MOST_NAMED = 3;
-/** Code that awaits something other than a verb is given up after this time. */
+/** Time after which a replay stops if the code awaits something other than a verb. */
 const STALL_TIMEOUT_MS = 2_000;
 
 /** Runs that the code does not fit, by the difference. */
@@ -30,13 +30,13 @@ interface Misfit {
 export interface DeployCheck {
   /** Runs that the code continues. */
   readonly fit: number;
-  /** Those that would block first, then by their number. */
+  /** Reasons that would block come first, then those with more runs. */
   readonly misfits: readonly Misfit[];
 }
 
 /**
  * Replays the live runs of a cluster with other code, page by page, without executing a body. A run that changes its status meanwhile is
- * counted once, or not at all if it was not read in either.
+ * counted once, or not at all if it was read in neither status.
  */
 export async function checkLiveRuns(
   client: Pick<Client, "overview" | "runs">,

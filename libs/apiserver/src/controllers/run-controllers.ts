@@ -58,7 +58,7 @@ function* worksOf(
   else if (type === "DELETED" && namespace !== "") yield () => endNamespace(state, namespace);
 }
 
-/** A rejected write of a controller is not repeated; the next change of the object is another occasion. */
+/** A rejected write of a controller is not retried; the next change of the object starts another one. */
 function ignoreRejection(work: () => void): void {
   try {
     work();

@@ -167,14 +167,14 @@ export interface WorkflowContext {
   /** Returns a UUID that is the same in every execution of this run. */
   id(name: string): string;
   /**
-   * Publishes a value that everybody who may see the run can read at any time, without a worker: the last value of each name, at
+   * Publishes a value that users with access to the run can read at any time, without a worker: the last value of each name, at
    * most 16 KiB in total. It is stored with the next record, or after a second. Call it between steps, not in a body.
    */
   set<T>(name: string, value: T & JsonSerializable<T>): void;
   /** Logs a line once, not again in each replay. The last lines are kept with the run, and go to the log of the worker. */
   readonly log: Log;
   /**
-   * Sets a label of the run, by which runs are found; undefined removes it. At most 10 labels. Names have letters, digits and
+   * Sets a label of the run, by which runs can be listed; undefined removes it. At most 10 labels. Names have letters, digits and
    * `-_./`, values also `:@+`. Call it between steps, not in a body.
    */
   label(name: string, value: string | undefined): void;

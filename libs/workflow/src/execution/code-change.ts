@@ -4,7 +4,7 @@ import type { RunWarning } from "../store/run-record.ts";
 /** Most names in a message. */
 const MAX_NAMES = 5;
 
-/** Returns what has changed in the code since it recorded the steps of a run, for users. */
+/** Describes for users how the code has changed since it recorded the steps of a run. */
 function describeChange({ missing, early }: Misfit): string {
   const names = missing.slice(0, MAX_NAMES).map((step) => `"${step}"`);
   const more = missing.length - names.length;

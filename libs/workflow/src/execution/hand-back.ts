@@ -1,6 +1,6 @@
 import type { AttemptEnd } from "@konverge/queue";
 
-/** Times in a row that a run returns at once: chance alone gives it so often to a worker of the wrong half of a fleet. */
+/** Times in a row that a run returns at once. If half of a fleet has fitting code, more times are unlikely by chance. */
 const AT_ONCE = 8;
 /** Longest delay of a run that is handed back again and again, in ms: the workers with fitting code are busy. */
 const MAX_DELAY_MS = 1_000;

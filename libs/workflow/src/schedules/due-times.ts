@@ -16,7 +16,7 @@ const MAX_DUE = 100;
 
 /**
  * Returns the times to start now, oldest first, and when to look again.
- * @param doneMs up to when the times are handled
+ * @param doneMs all times up to this one are handled
  */
 export function dueTimes(
   { name, times, catchUpMs, jitterMs = 0 }: DueOptions,

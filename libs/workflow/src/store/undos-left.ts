@@ -6,7 +6,10 @@ export function mayHaveActed({ error, attempts = 0, noEffect = false }: StepReco
   return error === undefined || (attempts > 0 && !noEffect);
 }
 
-/** Returns the steps that have an undo which has not run, in the order in which it would run. */
+/**
+ * Returns the recorded steps that have an undo which has not run, in the order in which it would run. A step whose body is
+ * running, or that waits for its next try, has no record and is missing.
+ */
 export function undosLeft(
   steps: readonly (StepRecord & { readonly name: string })[],
 ): readonly string[] {

@@ -18,7 +18,7 @@ import { signalBufferPart } from "./signal-buffer.ts";
 export type ClaimAnswer =
   /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended. */
   | { readonly kind: "missing" | "fenced" | "waiting" }
-  /** The code does not fit the run, but that of a live worker does. Nothing was changed. */
+  /** The code does not fit the run, but that of a live worker does. Only the count of such claims was changed. */
   | { readonly kind: "unfit"; readonly times: number }
   | ({ readonly kind: "ended" } & FollowerNames)
   | {
