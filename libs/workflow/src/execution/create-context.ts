@@ -48,7 +48,8 @@ export function createContext(options: ContextOptions): WorkflowContext {
       checkStepOptions(name, stepOptions);
       const { isReplaying: isReplayed } = journal.order;
       journal.undos.offer(key, { kind: "step", options: stepOptions, isReplayed });
-      const run = () => runStep(journal, key, "step", body, stepOptions);
+      const isOver = () => scope.closed || !scope.mayWork;
+      const run = () => runStep(journal, key, "step", body, { ...stepOptions, isOver });
       return valueOf(key, await replay.settle(key, "step", run));
     });
 

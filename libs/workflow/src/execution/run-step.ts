@@ -29,7 +29,11 @@ export class UndoFailedError extends Error {
 }
 
 type Body = (step: StepContext) => unknown;
-type Options = Pick<StepOptions<never>, "retry" | "timeout" | "unsafe">;
+
+interface Options extends Pick<StepOptions<never>, "retry" | "timeout" | "unsafe"> {
+  /** True once the function has ended: no further attempt begins. Default: never. */
+  readonly isOver?: () => boolean;
+}
 
 /**
  * Runs a step's body until it has a result or its attempts are used up; failed attempts are counted in the store. An undo
@@ -56,6 +60,7 @@ class StepRun {
   readonly #policy: BackoffPolicy;
   readonly #timeoutMs: number;
   readonly #signal: AbortSignal;
+  readonly #isOver: () => boolean;
   #attempts: number;
   #uncounted: number;
   #waitUntilMs: number;
@@ -80,6 +85,7 @@ class StepRun {
     this.#policy = policyOf(key, retry);
     this.#timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
     this.#signal = kind === "undo" ? journal.stopped : journal.stoppedOrCancelled();
+    this.#isOver = options.isOver ?? (() => false);
     const noted = journal.progressOf(key);
     this.#attempts = noted?.attempts ?? 0;
     this.#uncounted = noted?.uncounted ?? 0;
@@ -95,7 +101,7 @@ class StepRun {
       if (cancelled !== undefined) return cancelled;
       const waitUntilMs = this.#waitUntilMs;
       const leftMs = waitUntilMs - journal.nowMs();
-      if (leftMs > MAX_WAIT_IN_PLACE_MS) {
+      if (leftMs > MAX_WAIT_IN_PLACE_MS || this.#isOver()) {
         const { message } = journal.progressOf(this.#key) ?? {};
         return { waitUntilMs, ...defined({ message }) };
       }
