@@ -22,7 +22,7 @@ const CONTROLS: readonly Control[] = [
   { name: "cancel", description: "Cancel a run and undo its steps", done: "cancelled" },
   {
     name: "terminate",
-    description: "End a run at once, without undo; list the steps left as they are",
+    description: "End a run at once, without undo; list the recorded steps not undone",
     done: "terminated",
   },
 ];

@@ -57,7 +57,7 @@ const HELP = `
   konverge run list --label region=eu --since 2h --error step_failed
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
-  konverge run terminate release/default/6f1b --reason "its objects are gone"
+  konverge run terminate release/default/6f1b --reason "its objects were deleted"
   konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"
   konverge run export release/default/6f1b --out test/release.json`;
 

@@ -61,7 +61,7 @@ function failedStatus(message: string): JsonObject {
   };
 }
 
-/** A status that is ready by the rules of kstatus. */
+/** Returns a status that is ready by the rules of kstatus. */
 function readyStatus(object: ApiObject): JsonObject {
   const { generation: observedGeneration = 1 } = object.metadata;
   const spec = (object as { readonly spec?: JsonObject }).spec ?? {};

@@ -68,7 +68,7 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       method: "post",
       path: "/v1/runs/{id}/terminate",
       summary:
-        "End a run at once, without compensation; the response lists the steps left as they are",
+        "End a run at once, without compensation; the response lists the recorded steps not undone",
       role: "operator",
       isOperatorAction: true,
       body: operatorActionSchema,

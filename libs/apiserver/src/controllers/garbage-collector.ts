@@ -25,7 +25,7 @@ interface Place {
 type Owner = "solid" | "waiting" | "absent" | "unknown";
 
 /**
- * Deletes objects whose owners are gone, and ends foreground deletions and orphaning, by the rules of the garbage collector of
+ * Deletes objects whose owners are deleted, and ends foreground deletions and orphaning, by the rules of the garbage collector of
  * Kubernetes.
  */
 export class GarbageCollector {
@@ -89,7 +89,7 @@ export class GarbageCollector {
     });
   }
 
-  /** Ends the deletion of an owner, if nothing holds it any more. */
+  /** Ends the deletion of an owner that nothing holds. */
   #finish(known: KnownObject): void {
     const { object } = known.stored;
     const finalizers = finalizersOf(object);

@@ -15,7 +15,7 @@ export interface KnownObject {
   readonly stored: StoredObject;
 }
 
-/** Returns the kind under which the objects of a table are served; undefined if their definition is gone. */
+/** Returns the kind under which the objects of a table are served; undefined if their definition was deleted. */
 export function kindOfTable(state: ServerState, table: string): ResourceKind | undefined {
   return state.kinds.all().find((kind) => resourceId(kind.storedAs ?? kind) === table);
 }

@@ -35,7 +35,7 @@ export interface ApiServerOptions {
   /** How long a read waits for a version that does not exist yet, in ms. Default 3,000, as in the real server. */
   readonly freshnessLimitMs?: number;
   /**
-   * Deletes dependents whose owners are gone, removes deleted Pods, and keeps the status of PodDisruptionBudgets. Default
+   * Deletes dependents whose owners are deleted, removes deleted Pods, and keeps the status of PodDisruptionBudgets. Default
    * false: as kube-apiserver without its controller manager.
    */
   readonly controllers?: boolean;

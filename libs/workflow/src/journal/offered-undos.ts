@@ -18,7 +18,7 @@ export class OfferedUndos {
     return this.#offered.entries();
   }
 
-  /** Call it before the verb begins, so that its record says that it has an undo. */
+  /** Call it before the verb begins, so that its record states that it has an undo. */
   offer(step: string, undo: OfferedUndo): void {
     if (undo.options.undo !== undefined) this.#offered.set(step, undo);
   }

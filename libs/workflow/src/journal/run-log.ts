@@ -64,7 +64,7 @@ export class RunLog {
     await this.#options.append(lines, logged).catch(() => undefined);
   }
 
-  /** Stores nothing any more. */
+  /** Stops storing lines. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

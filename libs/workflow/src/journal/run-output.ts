@@ -18,7 +18,7 @@ export interface RunOutputOptions {
 }
 
 /**
- * What an execution shows beside its records: the published values and the labels. They are stored with the next record, or
+ * The output of an execution in addition to its records: the published values and the labels. They are stored with the next record, or
  * when the execution leaves the run; labels by a call of their own, because they change indexes.
  *
  * A replay publishes the earlier values again. They are compared only when something is stored, so a replay that ends at the
@@ -89,7 +89,7 @@ export class RunOutput {
     return { published: text };
   }
 
-  /** Stores nothing alone any more. */
+  /** Stops storing values without a record. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);

@@ -29,7 +29,7 @@ export class SignalInbox {
     return signals;
   }
 
-  /** Takes over what was read anew for these names; those of other names are unknown. */
+  /** Replaces the known signals by those just read for these names; those of other names are unknown. */
   renew(names: readonly string[], { signalCount, signals }: RunNews): void {
     this.#isEmpty = signalCount === 0;
     this.#read.clear();

@@ -11,7 +11,7 @@ const STARTS: Readonly<Record<ScheduleOverlap, Omit<Start, "key"> | undefined>> 
   "allow-all": undefined,
 };
 
-/** Returns how a run of a schedule starts beside others. */
+/** Returns how a run of a schedule starts while others are active. */
 export function startOf(schedule: string, overlap: ScheduleOverlap): Start {
   const start = STARTS[overlap];
   return start === undefined ? {} : { key: `schedule/${schedule}`, ...defined(start) };

@@ -89,7 +89,7 @@ export interface CommitOptions {
   readonly cancels?: number;
 }
 
-/** What an execution shows beside its records. */
+/** The output of an execution in addition to its records. */
 export interface RunOutputText {
   /** All published values by name (JSON). */
   readonly published: string;

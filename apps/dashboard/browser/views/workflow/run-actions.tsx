@@ -65,8 +65,8 @@ function TerminateButton({ run: { id }, onDone }: RunActionsProps) {
       danger
       explains={
         <>
-          Ends the run at once, without compensation: recorded steps stay as they are. Use it if the
-          run cannot end by itself; cancel it otherwise.
+          Ends the run at once, without compensation: no step is undone. Use it only if the run
+          cannot end by itself; cancel it otherwise.
           <CliLine line={`konverge run terminate ${quote(id)} --reason WHY`} />
         </>
       }
@@ -115,8 +115,8 @@ function SkipUndoButton(props: RunActionsProps) {
       danger
       explains={
         <>
-          The compensation continues without that of this step, which stays as it is. The run
-          records who skipped it.
+          The compensation continues, but this step is not undone. The run records the author and
+          reason.
           <CliLine line={`konverge run retry ${quote(id)} --skip-undo STEP --reason WHY`} />
         </>
       }

@@ -9,7 +9,7 @@ leaveWaits(waitRoot, waitKinds, rechecks, run, id, h[7], '', member)
 -- An execution at work has an older epoch.
 local epoch = int(math.max(tonumber(h[2]) + 1, now))
 redis.call('HSET', run, 'epoch', epoch, 'terminated', request)
--- A run before it still has the key: the run behind, or the key itself, waits for that one now.
+-- The run after it now waits for the run before it. If there is none after it, the run before it holds the key.
 local before = lineFrom(h[8], runRoot, 1)[1]
 if before then
   if following ~= '' then
@@ -23,7 +23,7 @@ noteChildEnd(steps, member, run)
 endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
   cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
   run, id, 'cancelled', 'error', error, retentionMs)
--- Until a worker claims it: the first aborts its execution, the other wakes its followers if the caller does not.
+-- Until a worker claims it: `fences` aborts its execution, `wakes` wakes its followers if the caller does not.
 redis.call('HSET', fences, id, epoch)
 redis.call('ZADD', wakes, now + GRACE_MS, id)
 return { 'terminated', unpack(followers) }

@@ -56,7 +56,7 @@ const signature = {
 } as const;
 
 /**
- * Ends a run in any status, without its undo. The epoch grows, so that an execution at work records nothing any more.
+ * Ends a run in any status, without its undo. The epoch grows, so that an execution at work records nothing after it.
  *
  * A run that waits for the end of another one with its key leaves the key to that one.
  */
