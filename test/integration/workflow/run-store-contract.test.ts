@@ -416,6 +416,20 @@ describe.each([
       expect(await store.leave(held, done)).toEqual({ next: ref("d") });
       expect(await store.claim(ref("d"), waits)).toMatchObject({ kind: "held" });
     });
+
+    test("successors terminated from the last one on leave the key to the active run", async () => {
+      const behind = (id: string) => newRun(id, { key: "k", onExisting: "queue" });
+      await store.start(newRun("a", { key: "k" }));
+      const held = await claim(store, "a");
+      await store.start(behind("b"));
+      await store.start(behind("c"));
+      await terminate("c");
+      await terminate("b");
+      const attached = { ...behind("d"), onExisting: "attach" } as const;
+      expect(await store.start(attached)).toEqual({ kind: "attached", id: "a" });
+      await store.start(behind("d"));
+      expect(await store.leave(held, done)).toEqual({ next: ref("d") });
+    });
   });
 
   test("buffers 1,000 signals, and rejects the next", async () => {

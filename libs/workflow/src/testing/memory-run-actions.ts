@@ -93,7 +93,7 @@ function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Termi
     run.after === undefined ? [] : lineFrom(runs, runs.find({ workflow, id: run.after }));
   if (before !== undefined) {
     const next = run.next === undefined ? undefined : runs.find({ workflow, id: run.next });
-    if (next === undefined) runs.passKey(run, before.view.id);
+    if (next === undefined || hasEnded(next)) runs.passKey(run, before.view.id);
     else [next.after, before.next] = [before.view.id, next.view.id];
   }
   const {

@@ -12,7 +12,8 @@ redis.call('HSET', run, 'epoch', epoch, 'terminated', request)
 -- The run after it now waits for the run before it. If there is none after it, the run before it holds the key.
 local before = lineFrom(h[8], runRoot, 1)[1]
 if before then
-  if following ~= '' then
+  local behind = following ~= '' and redis.call('HGET', runRoot .. following, 'status')
+  if behind and not ended(behind) then
     redis.call('HSET', runRoot .. following, 'after', before)
     redis.call('HSET', runRoot .. before, 'next', following)
   elseif redis.call('GET', holder) == id then
