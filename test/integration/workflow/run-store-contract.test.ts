@@ -50,7 +50,8 @@ function openRedis(): Side {
     async expire() {
       for await (const names of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {
         for (const name of names as string[]) {
-          const isOver = (await redis.pttl(name)) > 0 || name.includes("/codes/");
+          const leftMs = await redis.pttl(name);
+          const isOver = (leftMs > 0 && leftMs <= RETENTION_MS) || name.includes("/codes/");
           if (isOver) await redis.unlink(name);
         }
       }
