@@ -78,6 +78,7 @@ test("backs off after the second crash of a handler", async () => {
   expect(state.failures).toBe(2);
   expect(Date.parse(state.nextAt ?? "")).toBeGreaterThan(Date.now() + 3_000_000);
   expect(worker.started).toHaveLength(0);
+  await until("the loss is reported", () => lost.length > 0);
   expect(lost).toEqual([[formatKey(keyOf("poison")), 2]]);
   await queue.request(keyOf("poison"), http, { class: "interactive" });
   await until("a person's request", () => worker.closed.length === 1);
@@ -102,6 +103,8 @@ test("dead-letters a key whose handler crashes its worker each time", async () =
     const found = await queue.getKey(keyOf("poison"));
     return found?.phase === "deadLettered" && found;
   });
+  // Reported after the script that dead-letters the key has answered.
+  await until("the loss is reported", () => lost.length > 0);
   expect([worker.started.length, lost]).toEqual([0, [3]]);
   expect(state.deadLetter?.error?.message).toContain("3 attempts in a row never ended");
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", error: { code: "lost" } });
