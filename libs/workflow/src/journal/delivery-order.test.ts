@@ -86,3 +86,22 @@ test("waits for a recorded verb that the function calls late, once and not for e
   expect(late.seen).toEqual(["b", "new"]);
   expect(changed.misfit()).toEqual({ missing: ["gone", "a", "c"], early: "b" });
 });
+
+test("a blocked event loop does not end the wait for a verb behind other work", async () => {
+  vi.useRealTimers();
+  const order = new DeliveryOrder(journal("a", "b"));
+  const { seen, turn } = open(order);
+  const later = settle()
+    .then(settle)
+    .then(() => turn("a", 1));
+  turn("b", 2);
+  await Promise.resolve();
+  // Starts the wait.
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  const endMs = performance.now() + 200;
+  while (performance.now() < endMs);
+  await later;
+  await vi.waitFor(() => expect(seen).toHaveLength(2));
+  expect(seen).toEqual(["a", "b"]);
+  expect(order.misfit()).toBeUndefined();
+});

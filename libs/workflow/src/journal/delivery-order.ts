@@ -1,7 +1,11 @@
 import type { StepRecord } from "../store/run-record.ts";
 
-/** How long a recorded verb that the function has not called yet is waited for, in ms; an `import` of a module ends in it. */
-const PATIENCE_MS = 50;
+/**
+ * How often a recorded verb that the function has not called yet is looked for; an `import` of a module ends within it. A blocked
+ * event loop counts as one check.
+ */
+const CHECKS = 10;
+const CHECK_EVERY_MS = 5;
 
 /** A verb whose record is known, and that has not returned it yet. */
 interface Turn {
@@ -163,12 +167,17 @@ export class DeliveryOrder {
     }
     if (this.#patience === "unused") {
       this.#patience = "waiting";
-      setTimeout(() => {
-        this.#patience = "over";
-        this.#start();
-      }, PATIENCE_MS);
+      this.#wait(CHECKS);
     }
     return true;
+  }
+
+  #wait(checks: number): void {
+    setTimeout(() => {
+      if (checks > 1) return this.#wait(checks - 1);
+      this.#patience = "over";
+      this.#start();
+    }, CHECK_EVERY_MS);
   }
 
   #skipDelivered(): void {
