@@ -68,7 +68,10 @@ async function runAgain(
 ): Promise<readonly Verdict[]> {
   console.log(`running again: ${specifications.map(({ moduleId }) => moduleId).join(", ")}`);
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-  return unhandledErrors.length > 0 ? [] : testModules.flatMap(verdictsOf);
+  // Vitest also returns the modules of the first run.
+  const ran = new Set(specifications.map(({ moduleId }) => moduleId));
+  const again = testModules.filter(({ moduleId }) => ran.has(moduleId));
+  return unhandledErrors.length > 0 ? [] : again.flatMap(verdictsOf);
 }
 
 function hasFailed(verdicts: readonly Verdict[]): boolean {
