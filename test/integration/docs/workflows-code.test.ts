@@ -23,7 +23,7 @@ const smokeTest = defineWorkflow("smoke-test", { version: 1 }, async (w) => {
 async function loadRollout() {
   const log: string[] = [];
   const run = await functionOf<Workflow<{ name: string }>>(
-    blockOf("docs/workflows.md ts 1"),
+    blockOf("docs/workflow-steps.md ts 1"),
     ["RolloutSpec", "Approval", "createPool", "deletePool", "smokeTest"],
     "rollout",
   );
@@ -37,7 +37,7 @@ async function loadRollout() {
   return { rollout, log };
 }
 
-test("docs/workflows.md: the rollout waits, is approved, and is undone without an approval", async () => {
+test("docs/workflow-steps.md: the rollout waits, is approved, and is undone without an approval", async () => {
   const { rollout, log } = await loadRollout();
   const approved = testWorkflow(rollout, spec, { children: [smokeTest] });
   expect(await approved.advance("29m")).toMatchObject({ status: "waiting" });
@@ -50,15 +50,19 @@ test("docs/workflows.md: the rollout waits, is approved, and is undone without a
   expect(log).toEqual(["delete web"]);
 });
 
-test("docs/workflows.md: a configuration with workflows only", async () => {
+test("docs/workflow-operations.md: a configuration with workflows only", async () => {
   const { rollout } = await loadRollout();
   const names = ["defineConfig", "rollout", "smokeTest"];
-  const run = await functionOf<Config>(blockOf("docs/workflows.md ts 2"), names, "exported");
+  const run = await functionOf<Config>(
+    blockOf("docs/workflow-operations.md ts 1"),
+    names,
+    "exported",
+  );
   const { workflows } = await run({ defineConfig, rollout, smokeTest });
   expect(workflows).toEqual([rollout, smokeTest]);
 });
 
-test("docs/workflows.md: code starts a run and sends it a signal", async () => {
+test("docs/workflow-operations.md: code starts a run and sends it a signal", async () => {
   const { rollout } = await loadRollout();
   // A database of its own, because the block has no prefix.
   const url = new URL(process.env["REDIS_URL"] ?? "");
@@ -69,7 +73,7 @@ test("docs/workflows.md: code starts a run and sends it a signal", async () => {
     redis.disconnect();
   });
   const run = await functionOf<{ id: string; workflows: import("@konverge/workflow").Workflows }>(
-    blockOf("docs/workflows.md ts 3"),
+    blockOf("docs/workflow-operations.md ts 2"),
     ["url", "log", "rollout", "spec"],
     "{ id, workflows }",
   );
@@ -81,7 +85,7 @@ test("docs/workflows.md: code starts a run and sends it a signal", async () => {
   expect(signal).toMatchObject({ name: "approve", by: "ann" });
 });
 
-test("docs/workflows.md: a controller starts one run per generation, also without Redis's memory of it", async () => {
+test("docs/workflow-kubernetes.md: a controller starts one run per generation, also without Redis's memory of it", async () => {
   const NodePool = defineResource({
     ...GROUP,
     kind: "RolloutPool",
@@ -97,7 +101,7 @@ test("docs/workflows.md: a controller starts one run per generation, also withou
     },
   );
   const run = await functionOf<Controller>(
-    blockOf("docs/workflows.md ts 4"),
+    blockOf("docs/workflow-kubernetes.md ts 4"),
     ["defineController", "NodePool", "rollout"],
     "pools",
   );
@@ -115,16 +119,20 @@ test("docs/workflows.md: a controller starts one run per generation, also withou
   expect(sizes).toEqual([1, 2]);
 });
 
-test("docs/workflows.md: a schedule of a workflow", async () => {
+test("docs/workflow-operations.md: a schedule of a workflow", async () => {
   const backup = defineWorkflow("backup", { version: 1 }, async (_, input: { target: string }) => {
     return input.target;
   });
-  const run = await functionOf<Config>(blockOf("docs/workflows.md ts 5"), ["backup"], "exported");
+  const run = await functionOf<Config>(
+    blockOf("docs/workflow-operations.md ts 3"),
+    ["backup"],
+    "exported",
+  );
   const { schedules } = await run({ backup });
   expect(schedules).toMatchObject([{ name: "nightly", input: { target: "s3://backups" } }]);
 });
 
-test("docs/workflows.md: a run copies in a child, starts a scan, and undoes the copy when it fails", async () => {
+test("docs/workflow-steps.md: a run copies in a child, starts a scan, and undoes the copy when it fails", async () => {
   const deleted: unknown[] = [];
   const copyBucket = defineWorkflow("copy-bucket", { version: 1 }, async (w, from: string) =>
     w.step("copy", () => ({ name: `${from}-copy` })),
@@ -139,7 +147,7 @@ test("docs/workflows.md: a run copies in a child, starts a scan, and undoes the 
     },
   );
   const names = ["w", "copyBucket", "scanBucket", "deleteBucket", "spec"];
-  const body = await functionOf(blockOf("docs/workflows.md ts 6"), names, "report");
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 2"), names, "report");
   const deleteBucket = (made: unknown) => void deleted.push(made);
   const mover = defineWorkflow("mover", { version: 1 }, async (w) => {
     const report = await body({ w, copyBucket, scanBucket, deleteBucket, spec: "photos" });
@@ -153,7 +161,7 @@ test("docs/workflows.md: a run copies in a child, starts a scan, and undoes the 
   expect(deleted).toEqual([{ name: "photos-copy" }]);
 });
 
-test("docs/workflows.md: verbs of a step are undone, and a mutate counts once", async () => {
+test("docs/workflow-kubernetes.md: verbs of a step are undone, and a mutate counts once", async () => {
   const Quota = defineResource({
     ...GROUP,
     kind: "Quota",
@@ -161,7 +169,7 @@ test("docs/workflows.md: verbs of a step are undone, and a mutate counts once", 
   });
   await using k = await startTestCluster({ resources: [Quota] });
   const made = await k.apply(Quota, { metadata: { name: "q" }, spec: { hard: { pods: 1 } } });
-  const body = await functionOf(blockOf("docs/workflows.md ts 7"), [
+  const body = await functionOf(blockOf("docs/workflow-kubernetes.md ts 1"), [
     "w",
     "namespace",
     "spec",
@@ -194,7 +202,7 @@ async function setStatus(k: TestCluster, object: ApiObject, status: object): Pro
   await k.kube.mutateStatus(object, (draft) => void Object.assign(draft.status, status));
 }
 
-test("docs/workflows.md: waits for objects end when the conditions hold", async () => {
+test("docs/workflow-kubernetes.md: waits for objects end when the conditions hold", async () => {
   await using k = await startTestCluster({});
   const selector = { matchLabels: labels };
   const make = (name: string) =>
@@ -221,7 +229,7 @@ test("docs/workflows.md: waits for objects end when the conditions hold", async 
     svcRef: refOf(svc, "svc"),
   };
   const body = await functionOf(
-    blockOf("docs/workflows.md ts 8"),
+    blockOf("docs/workflow-kubernetes.md ts 2"),
     ["w", ...Object.keys(refs)],
     "{ index }",
   );
@@ -251,9 +259,9 @@ test("docs/workflows.md: waits for objects end when the conditions hold", async 
   expect(await t.settle()).toMatchObject({ status: "done", result: { index: 1 } });
 });
 
-test("docs/workflows.md: a workflow names the kinds of its steps", async () => {
+test("docs/workflow-kubernetes.md: a workflow names the kinds of its steps", async () => {
   const Widget = defineResource({ ...GROUP, kind: "Widget", spec: z.object({}) });
-  const block = blockOf("docs/workflows.md ts 9");
+  const block = blockOf("docs/workflow-kubernetes.md ts 3");
   const run = await functionOf<AnyWorkflow>(
     { ...block, text: `const defined = ${block.text}` },
     ["defineWorkflow", "Deployment", "Widget", "run"],
@@ -263,14 +271,14 @@ test("docs/workflows.md: a workflow names the kinds of its steps", async () => {
   expect(defined.kinds).toEqual([Deployment, Widget]);
 });
 
-test("docs/workflows.md: the example of testWorkflow passes", async () => {
+test("docs/workflow-testing.md: the example of testWorkflow passes", async () => {
   const { rollout } = await loadRollout();
   const names = ["testWorkflow", "rollout", "smokeTest", "expect"];
-  const run = await functionOf(blockOf("docs/workflows.md ts 10"), names);
+  const run = await functionOf(blockOf("docs/workflow-testing.md ts 1"), names);
   expect(await run({ testWorkflow, rollout, smokeTest, expect })).toBeUndefined();
 });
 
-test("docs/workflows.md: a test that replays an exported run", async () => {
+test("docs/workflow-testing.md: a test that replays an exported run", async () => {
   const rollout = defineWorkflow("rollout", { version: 1 }, async (w) => await w.signal("approve"));
   const renamed = defineWorkflow(
     "rollout",
@@ -280,7 +288,11 @@ test("docs/workflows.md: a test that replays an exported run", async () => {
   const t = testWorkflow(rollout, undefined);
   await t.signal("approve", "yes");
   const history = await t.history();
-  const run = await functionOf(blockOf("docs/workflows.md ts 11"), ["test", "replay", "rollout"]);
+  const run = await functionOf(blockOf("docs/workflow-testing.md ts 2"), [
+    "test",
+    "replay",
+    "rollout",
+  ]);
   for (const [code, fits] of [
     [rollout, true],
     [renamed, false],
