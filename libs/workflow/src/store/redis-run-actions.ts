@@ -12,6 +12,7 @@ import {
 } from "./run-actions.ts";
 import { getRun } from "./redis-run-queries.ts";
 import { endedRun, textOf } from "./run-fields.ts";
+import { endingKeys } from "./run-names.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES } from "./signal-limits.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { signalScript } from "./scripts/signal.ts";
@@ -72,28 +73,10 @@ async function terminate(
   request: CancelRequest,
 ): Promise<Terminated> {
   const { retentionMs } = runs;
-  const { wakes, ended, cancelling, fences, index, waitKinds, rechecks, lastChecks, ...names } =
-    runs.namesOf(workflow);
-  const key = (await runs.call((redis) => redis.hget(names.run(id), "key"))) ?? "";
+  const names = runs.namesOf(workflow);
+  const key = await runs.call((redis) => redis.hget(names.run(id), "key"));
   const answer = await runs.evaluate(terminateScript, {
-    keys: {
-      run: names.run(id),
-      steps: names.steps(id),
-      signals: names.signals(id),
-      signalNames: names.signalNames(id),
-      seen: names.seen(id),
-      refusals: names.refusals(id),
-      wakes,
-      endedRuns: ended,
-      cancelling,
-      fences,
-      holder: names.holder(key),
-      index,
-      waitKinds,
-      rechecks,
-      last: names.last(key),
-      lastChecks,
-    },
+    keys: { ...endingKeys(names, id, key ?? ""), fences: names.fences },
     args: {
       id,
       request: JSON.stringify(request),

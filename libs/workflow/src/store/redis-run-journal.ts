@@ -2,6 +2,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { codeText } from "./code-version.ts";
 import { markStateOf } from "./mark-state.ts";
 import type { RedisRuns } from "./redis-runs.ts";
+import { endingKeys } from "./run-names.ts";
 import { packRecord, unpackRecord } from "./packed-record.ts";
 import { parseSignals, readHeld, readSteps, textOf } from "./run-fields.ts";
 import {
@@ -323,25 +324,9 @@ const watch: Call<"watch"> = async (runs, held, objects) => {
 
 const leave: Call<"leave"> = async (runs, held, how, output) => {
   const { workflow, id, epoch, wakeSeq, run: view } = held;
-  const { wakes, ended, cancelling, index, waitKinds, rechecks, ...names } = runs.namesOf(workflow);
+  const names = runs.namesOf(workflow);
   const answer = await runs.evaluate(leaveScript, {
-    keys: {
-      run: names.run(id),
-      steps: names.steps(id),
-      signals: names.signals(id),
-      signalNames: names.signalNames(id),
-      seen: names.seen(id),
-      refusals: names.refusals(id),
-      wakes,
-      endedRuns: ended,
-      cancelling,
-      holder: names.holder(view.key ?? ""),
-      index,
-      waitKinds,
-      rechecks,
-      last: names.last(view.key ?? ""),
-      lastChecks: names.lastChecks,
-    },
+    keys: endingKeys(names, id, view.key),
     args: {
       epoch,
       kind: how.kind,

@@ -1,3 +1,5 @@
+import type { EndingKey } from "./scripts/end-run.ts";
+
 /** Redis names of one workflow's runs. All workflows of a cluster share one hash tag, so a script may access several runs. */
 export interface RunNames {
   /** Prefix of the names of runs. */
@@ -89,5 +91,30 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     installation: `${root}/installation`,
     schedules: `${root}/schedules`,
     schedulePauses: `${root}/schedulePauses`,
+  };
+}
+
+/** Returns the names that a script needs to end a run. */
+export function endingKeys(
+  names: RunNames,
+  id: string,
+  key = "",
+): Readonly<Record<EndingKey, string>> {
+  return {
+    run: names.run(id),
+    steps: names.steps(id),
+    signals: names.signals(id),
+    signalNames: names.signalNames(id),
+    seen: names.seen(id),
+    refusals: names.refusals(id),
+    wakes: names.wakes,
+    endedRuns: names.ended,
+    cancelling: names.cancelling,
+    holder: names.holder(key),
+    index: names.index,
+    waitKinds: names.waitKinds,
+    rechecks: names.rechecks,
+    last: names.last(key),
+    lastChecks: names.lastChecks,
   };
 }

@@ -13,3 +13,24 @@ export const endRunPart: LuaPart = {
   lua: readLua(new URL("end-run.lua", import.meta.url)),
   include: [clockPart, movePart, forgetPart, lastRunPart],
 };
+
+/** Keys of a script that ends a run; their names are those of `endingKeys`. */
+export const ENDING_KEYS = [
+  "run",
+  "steps",
+  "signals",
+  "signalNames",
+  "seen",
+  "refusals",
+  "wakes",
+  "endedRuns",
+  "cancelling",
+  "holder",
+  "index",
+  "waitKinds",
+  "rechecks",
+  "last",
+  "lastChecks",
+] as const;
+
+export type EndingKey = (typeof ENDING_KEYS)[number];

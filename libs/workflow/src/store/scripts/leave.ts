@@ -8,7 +8,7 @@ import {
 } from "@konverge/redis";
 import { childNotePart } from "./child-note.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
-import { endRunPart } from "./end-run.ts";
+import { ENDING_KEYS, endRunPart, type EndingKey } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { movePart } from "./move-run.ts";
 import { waitsPart } from "./waits.ts";
@@ -20,23 +20,7 @@ export type LeaveAnswer =
 
 const signature = {
   name: "workflow-leave",
-  keys: [
-    "run",
-    "steps",
-    "signals",
-    "signalNames",
-    "seen",
-    "refusals",
-    "wakes",
-    "endedRuns",
-    "cancelling",
-    "holder",
-    "index",
-    "waitKinds",
-    "rechecks",
-    "last",
-    "lastChecks",
-  ],
+  keys: ENDING_KEYS as readonly EndingKey[],
   args: {
     epoch: "text",
     /** waiting, blocked, compensating, done, failed or cancelled. */

@@ -8,7 +8,7 @@ import {
 } from "@konverge/redis";
 import { childNotePart } from "./child-note.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
-import { endRunPart } from "./end-run.ts";
+import { ENDING_KEYS, endRunPart, type EndingKey } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { linePart } from "./line.ts";
 import { waitsPart } from "./waits.ts";
@@ -19,24 +19,7 @@ export type TerminateAnswer =
 
 const signature = {
   name: "workflow-terminate",
-  keys: [
-    "run",
-    "steps",
-    "signals",
-    "signalNames",
-    "seen",
-    "refusals",
-    "wakes",
-    "endedRuns",
-    "cancelling",
-    "fences",
-    "holder",
-    "index",
-    "waitKinds",
-    "rechecks",
-    "last",
-    "lastChecks",
-  ],
+  keys: [...ENDING_KEYS, "fences"] as readonly (EndingKey | "fences")[],
   args: {
     id: "text",
     /** Author and reason (JSON). */
