@@ -45,7 +45,7 @@ test("changing commands have --dry-run, printing commands have every format", ()
   const changing = tree.filter(({ path }) =>
     /enqueue|cancel|pause$|resume|release|isolate|reset|set-rate/.test(path),
   );
-  expect(changing).toHaveLength(11);
+  expect(changing).toHaveLength(13);
   for (const { path } of changing) expect(long(path)).toContain("--dry-run");
   for (const { path, options } of tree) {
     const output = options.find((option) => option.long === "--output");

@@ -8,6 +8,7 @@ import type {
   AuditQuery,
   CancelResponse,
   CancelRunResponse,
+  PauseRunResponse,
   Contention,
   ControllerList,
   CreateReconcile,
@@ -172,6 +173,10 @@ export interface Client {
     update(id: string, update: UpdateRun, options?: WaitOptions): Promise<RunUpdate>;
     /** Cancels the run and undoes its steps. `effect` and `note` show whether the request has an effect. */
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<CancelRunResponse>;
+    /** Pauses the run. While a worker still executes it, `effect` is `pausing`. */
+    pause(id: string, action: OperatorAction, options?: WriteOptions): Promise<PauseRunResponse>;
+    /** Ends the pause of the run, which continues at once. */
+    resume(id: string, action: OperatorAction, options?: WriteOptions): Promise<PauseRunResponse>;
     /** Ends the run at once, without compensation. `undosLeft` of the run lists the recorded steps that were not undone. */
     terminate(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /**

@@ -14,6 +14,8 @@ export const AUDIT_ACTIONS = [
   "run.start",
   "run.signal",
   "run.cancel",
+  "run.pause",
+  "run.resume",
   "run.terminate",
   "run.update",
   "run.retry",

@@ -143,6 +143,10 @@ const runFields = {
   by: z.string().optional(),
   /** Author and reason of the cancellation. */
   cancel: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
+  /** Author, reason and time of the pause, while the run is paused or about to be. */
+  pause: z
+    .object({ by: z.string().optional(), reason: z.string().optional(), at: z.string() })
+    .optional(),
   /** Author and reason of the termination: the run ended without compensation. */
   terminated: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
   /** Set for a retry: the original run, unless the same run resumed, with author and reason. */
@@ -290,6 +294,14 @@ export const cancelRunResponseSchema = runSchema.extend({
   note: z.string().optional(),
 });
 
+/** Response of `POST /v1/runs/{id}/pause` and `/resume`: the run, and whether the request has an effect. */
+export const pauseRunResponseSchema = runSchema.extend({
+  /** `pausing`: a worker still executes the run. `none`: nothing was changed. */
+  effect: z.enum(["paused", "pausing", "resumed", "none"]),
+  /** Why it has no effect yet, with a suggested fix. */
+  note: z.string().optional(),
+});
+
 /** Body of `POST /v1/runs/{id}/signal`. */
 export const signalRunSchema = z.strictObject({
   name: shortText,
@@ -354,6 +366,7 @@ export type RunHistoryList = z.infer<typeof runHistoryListSchema>;
 export type RunHistoryQuery = z.output<typeof runHistoryQuerySchema>;
 export type RunDetail = z.infer<typeof runSchema>;
 export type CancelRunResponse = z.infer<typeof cancelRunResponseSchema>;
+export type PauseRunResponse = z.infer<typeof pauseRunResponseSchema>;
 export type RetryRun = z.output<typeof retryRunSchema>;
 export type RunLog = z.infer<typeof runLogSchema>;
 export type UpdateRun = z.output<typeof updateRunSchema>;

@@ -4,6 +4,8 @@ export const RUN_STATUSES = [
   "running",
   "waiting",
   "blocked",
+  "pausing",
+  "paused",
   "compensating",
   "done",
   "failed",

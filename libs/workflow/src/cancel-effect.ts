@@ -13,9 +13,12 @@ const FIX = "terminate the run to end it now, without undo";
 /** Returns the effect of a request that was stored, or of one that changed nothing. */
 export function cancelEffectOf(
   answer: "requested" | "pending" | "compensating",
-  run: Pick<RunView, "status" | "cancel" | "blockedReason"> | undefined,
+  run: Pick<RunView, "status" | "cancel" | "pause" | "blockedReason"> | undefined,
 ): CancelEffect {
   if (answer === "compensating") {
+    if (run?.pause !== undefined) {
+      return { effect: "none", note: "the run is paused while it undoes its steps; resume it" };
+    }
     return { effect: "none", note: `the run already undoes its steps; ${FIX}` };
   }
   if (run?.status === "blocked") {

@@ -61,6 +61,7 @@ export type {
   RetryRequest,
   LogLine,
   RunOverview,
+  RunPause,
   RunStatus,
   RunSummary,
   RunView,
@@ -72,6 +73,7 @@ export type {
 } from "./store/run-record.ts";
 export type { OnExisting } from "./store/run-actions.ts";
 export type { CancelEffect } from "./cancel-effect.ts";
+export type { PauseEffect } from "./pause-effect.ts";
 export { undosLeft } from "./store/undos-left.ts";
 export type { NamedRecord, RunHistory } from "./store/run-history.ts";
 export { replayHistory } from "./execution/replay-history.ts";

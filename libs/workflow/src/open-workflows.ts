@@ -12,6 +12,7 @@ import { checkInput, checkLabels } from "./check-input.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
 import { assertSameInput } from "./same-input.ts";
+import { pauseEffectOf, type PauseEffect } from "./pause-effect.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
 import { wakeFollowers } from "./execution/wake-followers.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
@@ -202,12 +203,28 @@ class RedisWorkflows implements Workflows {
   }
 
   async cancel(ref: RunRef, request: CancelRequest = {}): Promise<CancelEffect> {
-    const answer = await this.#store.cancel(ref, request);
+    const answer = await this.#store.cancel(ref, request, { resumes: true });
     if (answer === "ended" || answer === "missing") throw refusal(ref, answer);
     // Read before the run resumes and ends.
     const run = await this.#store.get(ref);
     await this.#queues.wake(ref, "cancel");
     return cancelEffectOf(answer, run);
+  }
+
+  async pause(ref: RunRef, request: CancelRequest = {}): Promise<PauseEffect> {
+    const [answer = "missing"] = await this.#store.pause(ref.workflow, [ref.id], { request });
+    if (answer === "ended" || answer === "missing") throw refusal(ref, answer);
+    // If the worker of its execution is lost, the next claim ends `pausing`.
+    if (answer === "pausing") await this.#queues.wake(ref, "pause");
+    return pauseEffectOf("pause", answer);
+  }
+
+  async resume(ref: RunRef): Promise<PauseEffect> {
+    const [answer = "missing"] = await this.#store.resume(ref.workflow, [ref.id]);
+    if (answer === "ended" || answer === "missing") throw refusal(ref, answer);
+    // Also if the run was resumed before: that caller may have died before it requested the execution.
+    await this.#queues.wake(ref, "resume");
+    return pauseEffectOf("resume", answer);
   }
 
   async terminate(ref: RunRef, request: CancelRequest = {}): Promise<void> {

@@ -13,6 +13,7 @@ import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 import type { WaitedKind } from "./store/wait-names.ts";
 import type { CancelEffect } from "./cancel-effect.ts";
+import type { PauseEffect } from "./pause-effect.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
 import type { RunRef } from "./define/run-ref.ts";
 import type { EndedRun, OnExisting, RunOrigin } from "./store/run-actions.ts";
@@ -145,12 +146,22 @@ export interface Workflows {
   answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
   /**
    * Requests the cancellation: the current verb throws, and the recorded steps are undone. A run that has caught it can be
-   * cancelled again. Returns whether it has an effect. @throws as `signal`
+   * cancelled again. A paused run is resumed for its undo. Returns whether it has an effect. @throws as `signal`
    */
   cancel(
     ref: RunRef,
     request?: { readonly by?: string; readonly reason?: string },
   ): Promise<CancelEffect>;
+  /**
+   * Pauses a run: no body begins and nothing is consumed until it is resumed. Running bodies end first, and the run is `pausing`
+   * until then. Signals are kept, and what comes due continues on resume. Children continue. @throws as `signal`
+   */
+  pause(
+    ref: RunRef,
+    request?: { readonly by?: string; readonly reason?: string },
+  ): Promise<PauseEffect>;
+  /** Ends the pause of a run, which continues at once. @throws as `signal` */
+  resume(ref: RunRef): Promise<PauseEffect>;
   /**
    * Ends a run in any status at once, without its undo; {@link undosLeft} of its steps returns the recorded steps left. A running body is
    * aborted and records nothing. @throws as `signal`

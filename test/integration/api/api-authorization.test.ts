@@ -127,6 +127,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   listRunHistories: whole("viewer", ofRun),
   signalRun: whole("operator", ofRun),
   cancelRun: whole("operator", ofRun),
+  pauseRun: whole("operator", ofRun),
+  resumeRun: whole("operator", ofRun),
   terminateRun: whole("operator", ofRun),
   updateRun: whole("operator", ofRun),
   retryRun: whole("operator", ofRun),

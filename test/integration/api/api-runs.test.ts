@@ -2,6 +2,7 @@ import {
   auditPageSchema,
   runListSchema,
   cancelRunResponseSchema,
+  pauseRunResponseSchema,
   runSchema,
   runLogSchema,
   runUpdateSchema,
@@ -397,6 +398,38 @@ test("terminates a run without undo and lists what was left, with an audit entry
   const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
   expect(items.filter(({ action }) => action === "run.terminate")).toMatchObject([
     { ...author, controller: "workflow.approved", name: "r" },
+  ]);
+});
+
+test("pauses and resumes a run, with audit entries", async () => {
+  const call = harness.serve();
+  await work(approved);
+  const { path, id } = await start(call, { id: "r", input: { name: "web" } });
+  await inStatus(call, path, "waiting");
+  const body = { by: "ann", reason: "freeze" };
+  const act = async (action: "pause" | "resume", by = "ann") => {
+    const response = await call(`${path}/${action}`, { body: { ...body, by } });
+    return pauseRunResponseSchema.parse(await response.json());
+  };
+  const pause = { ...body, at: expect.any(String) as string };
+  const waits = [{ step: "approve" }];
+  expect(await act("pause")).toMatchObject({ effect: "paused", status: "paused", pause, waits });
+  const again = { effect: "none", note: "the run is already paused", pause };
+  expect(await act("pause", "bob")).toMatchObject(again);
+  const list = runListSchema.parse(await (await call("/v1/runs?status=paused")).json());
+  expect(list.items).toMatchObject([{ id, pause, waits }]);
+  expect(await act("resume")).toMatchObject({ effect: "resumed" });
+  const late = { effect: "none", note: "the run is not paused" };
+  expect(await act("resume", "bob")).toMatchObject(late);
+  const run = await inStatus(call, path, "waiting");
+  expect(run).not.toHaveProperty("pause");
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
+  expect(items.map(({ action, by, name }) => [action, by, name])).toEqual([
+    ["run.resume", "bob", "r"],
+    ["run.resume", "ann", "r"],
+    ["run.pause", "bob", "r"],
+    ["run.pause", "ann", "r"],
+    ["run.start", "local", "r"],
   ]);
 });
 

@@ -309,6 +309,146 @@ describe.each([
     expect((await store.cancelling("w")).has("a")).toBe(false);
   });
 
+  describe("pauses", () => {
+    const request = { by: "ann", reason: "freeze" };
+    const pause = async (id = "a") => (await store.pause("w", [id], { request }))[0];
+    const resume = async (id = "a") => (await store.resume("w", [id]))[0];
+    const failing = { status: "failed", error: stepFailed } as const;
+    const take = (lease: number) => store.claim(ref("a"), { lease, owner: `o${lease}` });
+    const blocked = { kind: "blocked", reason: "why", error: stepFailed, untilMs: 5_000 } as const;
+    const waits = [{ step: "go", kind: "signal" }] as const;
+
+    test.each([
+      { status: "queued", leaves: [], shown: {} },
+      { status: "waiting", leaves: [{ kind: "waiting", waits }], shown: { waits } },
+      {
+        status: "blocked",
+        leaves: [blocked],
+        shown: { blockedReason: "why", blockedError: stepFailed },
+      },
+      {
+        status: "compensating",
+        leaves: [{ kind: "compensating", failing }, { kind: "waiting" }],
+        shown: {},
+      },
+    ] satisfies readonly { status: string; leaves: Leave[]; shown: object }[])(
+      "a $status run is paused at once, is not claimed, and gets its status back",
+      async ({ status, leaves, shown }) => {
+        await store.start(newRun("a"));
+        if (leaves.length > 0) {
+          const held = await claim(store, "a");
+          for (const how of leaves) await store.leave(held, how);
+        }
+        const before = await store.get(ref("a"));
+        expect([await pause(), await store.pausing("w")]).toEqual(["paused", new Set()]);
+        const paused = await store.get(ref("a"));
+        expect(paused).toMatchObject({ status: "paused", pause: request, ...shown });
+        expect(await take(7)).toEqual({ kind: "paused" });
+        expect(await store.list("w", { limit: 9, filter: { status: "paused" } })).toMatchObject({
+          runs: [{ id: "a", pause: request }],
+        });
+        expect([await resume(), await resume()]).toEqual(["resumed", "unchanged"]);
+        expect(await store.get(ref("a"))).toEqual(before);
+        expect(before?.status).toBe(status);
+        expect(await take(7)).toMatchObject({ kind: "held", died: false });
+      },
+    );
+
+    test("a run with an execution is pausing until that has left it", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      expect([await pause(), await store.pausing("w")]).toEqual(["pausing", new Set(["a"])]);
+      await store.commit(held, "s", { kind: "step", value: 1 });
+      expect(await store.leave(held, { kind: "compensating", failing })).toEqual({});
+      expect((await store.get(ref("a")))?.status).toBe("pausing");
+      await store.leave(held, { kind: "waiting" });
+      expect(await store.get(ref("a"))).toMatchObject({ status: "paused", pause: request });
+      expect([await resume(), (await store.get(ref("a")))?.status]).toEqual([
+        "resumed",
+        "compensating",
+      ]);
+      expect(await take(2)).toMatchObject({ kind: "held", failing });
+    });
+
+    test("a pausing run that is resumed continues in its execution", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      await pause();
+      expect([await resume(), (await store.get(ref("a")))?.status]).toEqual(["resumed", "running"]);
+      await store.leave(held, { kind: "waiting" });
+      const run = await store.get(ref("a"));
+      expect(run).toMatchObject({ status: "waiting" });
+      expect(run).not.toHaveProperty("pause");
+    });
+
+    test("the next claim ends the pausing of a lost execution, and fences it", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      await pause();
+      expect(await take(1)).toEqual({ kind: "paused" });
+      await resume();
+      const lost = await claim(store, "a", 2);
+      expect(lost.died).toBe(true);
+      await pause();
+      expect(await take(1)).toEqual({ kind: "fenced" });
+      expect(await take(3)).toEqual({ kind: "paused" });
+      for (const old of [held, lost]) {
+        await expect(store.commit(old, "s", { kind: "step" })).rejects.toThrow(FencedError);
+      }
+      expect((await store.get(ref("a")))?.status).toBe("paused");
+      await resume();
+      // What the lost execution has begun is unknown.
+      expect(await take(4)).toMatchObject({ kind: "held", died: true });
+    });
+
+    test("signals are kept, and only an operator's cancellation ends the pause", async () => {
+      await store.start(newRun("a"));
+      await store.leave(await claim(store, "a"), { kind: "waiting", waits });
+      await pause();
+      expect(await store.signal(ref("a"), { name: "go", id: "1" })).toBe("stored");
+      expect(await store.cancel(ref("a"), { reason: "superseded" })).toBe("requested");
+      expect(await take(2)).toEqual({ kind: "paused" });
+      expect(await store.cancel(ref("a"), { by: "bob" }, { resumes: true })).toBe("requested");
+      expect(await take(3)).toMatchObject({ kind: "held", cancels: 1, signals: [{ id: "1" }] });
+    });
+
+    test("an end in the last body, and a termination, forget the pause", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      await pause();
+      await store.leave(held, done);
+      await store.start(newRun("b"));
+      await pause("b");
+      expect(await store.terminate(ref("b"), request)).toMatchObject({ kind: "terminated" });
+      for (const [id, status] of Object.entries({ a: "done", b: "cancelled" })) {
+        const run = await store.get(ref(id));
+        expect(run).toMatchObject({ status });
+        expect(run).not.toHaveProperty("pause");
+        expect([await pause(id), await resume(id)]).toEqual(["ended", "ended"]);
+      }
+      expect([await pause("c"), await resume("c")]).toEqual(["missing", "missing"]);
+    });
+
+    test("many runs are paused and resumed at once, except those in another status", async () => {
+      for (const id of ["a", "b", "c"]) await store.start(newRun(id));
+      await claim(store, "b");
+      const ids = ["a", "b", "c", "d"];
+      const all = (by: string, wanted: "queued" | "running") =>
+        store.pause("w", ids, { request: { by }, wanted });
+      expect(await all("ann", "queued")).toEqual(["paused", "changed", "paused", "missing"]);
+      // A repeated call gives the same answers, another caller finds them paused.
+      expect(await all("ann", "queued")).toEqual(["paused", "changed", "paused", "missing"]);
+      expect(await all("bob", "running")).toEqual(["unchanged", "pausing", "unchanged", "missing"]);
+      expect((await store.counts("w")).paused).toBe(2);
+      expect(await store.resume("w", ids, { wanted: "paused" })).toEqual([
+        "resumed",
+        "changed",
+        "resumed",
+        "missing",
+      ]);
+    });
+  });
+
   test("an undo is skipped only in a run that is being undone, and its own record stays", async () => {
     const skip = (step: string) => store.skipUndo(ref("a"), step, { by: "ann", reason: "gone" });
     expect(await skip("s")).toBe("missing");
@@ -660,7 +800,11 @@ type Op =
       readonly output: RunOutputText | undefined;
     }
   | { readonly op: "signal"; readonly id: string; readonly signal: string }
-  | { readonly op: "cancel" | "terminate"; readonly id: string }
+  | {
+      readonly op: "cancel" | "terminate" | "pause" | "resume";
+      readonly id: string;
+      readonly also: boolean;
+    }
   | { readonly op: "skipUndo"; readonly id: string; readonly step: string }
   | { readonly op: "release"; readonly key: string }
   | { readonly op: "expire" };
@@ -757,7 +901,14 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
         signal: fc.constantFrom("1", "2", "3"),
       }),
     },
-    { weight: 2, arbitrary: fc.record({ op: fc.constantFrom("cancel", "terminate"), id }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        op: fc.constantFrom("cancel", "terminate", "pause", "resume"),
+        id,
+        also: fc.boolean(),
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("skipUndo" as const), id, step }) },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("release" as const), key }) },
     {
@@ -810,7 +961,14 @@ class Caller {
       case "signal":
         return await store.signal(ref(op.id), { name: "n", id: op.signal });
       case "cancel":
-        return await store.cancel(ref(op.id), { by: "ann" });
+        return await store.cancel(ref(op.id), { by: "ann" }, { resumes: op.also });
+      case "pause":
+        return await store.pause("w", [op.id, "missing"], {
+          request: { by: "ann" },
+          ...(op.also ? { wanted: "waiting" } : {}),
+        });
+      case "resume":
+        return await store.resume("w", [op.id], op.also ? { wanted: "paused" } : {});
       case "skipUndo":
         return await store.skipUndo(ref(op.id), op.step, { by: "ann" });
       case "terminate":
@@ -887,7 +1045,13 @@ class Caller {
     );
     const labelled = await store.list("w", { limit: 10, filter: { labels: { a: "1" } } });
     const found = labelled.runs.map((run) => run.id).toSorted();
-    return { runs, cancelling: await store.cancelling("w"), found };
+    const pausing = [...(await store.pausing("w"))].toSorted();
+    return {
+      runs,
+      cancelling: await store.cancelling("w"),
+      pausing,
+      found,
+    };
   }
 }
 

@@ -209,7 +209,7 @@ const signal = (id: string, most = 10) =>
 const cancel = () =>
   runRaw(harness.redis, cancelScript, {
     keys: { run: names.run("r"), wakes: names.wakes, cancelling: names.cancelling },
-    args: { id: "r", request: '{"by":"a"}' },
+    args: { id: "r", resumes: false, statuses: names.statuses, request: '{"by":"a"}' },
   });
 
 describe("start", () => {

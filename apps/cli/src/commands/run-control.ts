@@ -12,7 +12,7 @@ import {
 import { RUN_ID, showRun } from "../ask/show-run.ts";
 
 interface Control {
-  readonly name: Extract<keyof Client["runs"], "cancel" | "terminate">;
+  readonly name: Extract<keyof Client["runs"], "cancel" | "pause" | "resume" | "terminate">;
   readonly description: string;
   /** Past participle, for the note of a dry run. */
   readonly done: string;
@@ -20,6 +20,12 @@ interface Control {
 
 const CONTROLS: readonly Control[] = [
   { name: "cancel", description: "Cancel a run and undo its steps", done: "cancelled" },
+  {
+    name: "pause",
+    description: "Pause a run: running bodies end, and nothing begins until it is resumed",
+    done: "paused",
+  },
+  { name: "resume", description: "Resume a paused run", done: "resumed" },
   {
     name: "terminate",
     description: "End a run at once, without undo; list the recorded steps not undone",

@@ -57,6 +57,8 @@ const HELP = `
   konverge run list --label region=eu --since 2h --error step_failed
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
+  konverge run pause release/default/6f1b --reason "freeze"
+  konverge run resume release/default/6f1b
   konverge run terminate release/default/6f1b --reason "its objects were deleted"
   konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"
   konverge run export release/default/6f1b --out test/release.json`;
@@ -64,7 +66,7 @@ const HELP = `
 export function addRunCommand(program: Command): void {
   const group = program
     .command("run")
-    .description("Start, inspect, signal, cancel, terminate and retry workflow runs")
+    .description("Start, inspect, signal, pause, cancel, terminate and retry workflow runs")
     .addHelpText("after", groupHelp(HELP));
   addStart(group);
   addGet(group);

@@ -9,7 +9,15 @@ import {
 } from "@konverge/workflow";
 
 /** Statuses of runs that have not ended. Most runs wait, so that few change their status while they are read. */
-const LIVE = ["waiting", "queued", "blocked", "compensating", "running"] as const;
+const LIVE = [
+  "waiting",
+  "queued",
+  "blocked",
+  "paused",
+  "pausing",
+  "compensating",
+  "running",
+] as const;
 const PAGE = 100;
 /** Runs that are named for each reason. */
 const MOST_NAMED = 3;

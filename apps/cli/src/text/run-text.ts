@@ -48,7 +48,11 @@ export function runDetails(run: RunDetail): string {
   if (cancel !== undefined) {
     rows.push(["cancelled", `by ${cancel.by ?? "a run"}: ${cancel.reason ?? "no reason given"}`]);
   }
-  const { terminated, undosLeft = [] } = run;
+  const { pause, terminated, undosLeft = [] } = run;
+  if (pause !== undefined) {
+    const why = pause.reason ?? "no reason given";
+    rows.push(["paused", `by ${pause.by ?? NONE} ${age(pause.at)} ago: ${why}`]);
+  }
   if (terminated !== undefined) {
     const why = terminated.reason ?? "no reason given";
     rows.push(["terminated", `by ${terminated.by ?? NONE}: ${why}`]);

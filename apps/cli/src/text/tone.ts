@@ -20,6 +20,7 @@ const UNEASY: readonly string[] = [
   "warning",
   "blocked",
   "compensating",
+  "pausing",
 ];
 const GOOD: readonly string[] = ["done", "closed", "ok"];
 

@@ -77,6 +77,8 @@ const RUN_TONES: Readonly<Record<WorkflowStatus, Tone>> = {
   running: "run",
   waiting: "wait",
   blocked: "bad",
+  pausing: "warn",
+  paused: "warn",
   compensating: "warn",
   done: "good",
   failed: "bad",

@@ -1,6 +1,7 @@
 import {
   cancelRunResponseSchema,
   operatorActionSchema,
+  pauseRunResponseSchema,
   retryRunSchema,
   runSchema,
   runUpdateSchema,
@@ -18,7 +19,37 @@ import { findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
 /** A payload of 64 KiB and its envelope. */
 const MAX_BODY_KIB = 72;
 
-/** Signals, cancellation, termination and retries of a run. */
+/** A change of one run by its author and reason. */
+interface Control {
+  readonly name: "cancel" | "pause" | "resume" | "terminate";
+  readonly summary: string;
+  readonly answer:
+    | typeof runSchema
+    | typeof cancelRunResponseSchema
+    | typeof pauseRunResponseSchema;
+}
+
+const CONTROLS: readonly Control[] = [
+  { name: "cancel", summary: "Cancel a run and undo its steps", answer: cancelRunResponseSchema },
+  {
+    name: "pause",
+    summary: "Pause a run: running bodies end, and nothing begins until it is resumed",
+    answer: pauseRunResponseSchema,
+  },
+  {
+    name: "resume",
+    summary: "Resume a paused run, which continues with all that came due",
+    answer: pauseRunResponseSchema,
+  },
+  {
+    name: "terminate",
+    summary:
+      "End a run at once, without compensation; the response lists the recorded steps not undone",
+    answer: runSchema,
+  },
+];
+
+/** Signals, controls and retries of a run. */
 export function runActionRoutes(access: QueueAccess): Route[] {
   return [
     route({
@@ -44,45 +75,7 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       },
     }),
     updateRoute(access),
-    route({
-      id: "cancelRun",
-      method: "post",
-      path: "/v1/runs/{id}/cancel",
-      summary: "Cancel a run and undo its steps",
-      role: "operator",
-      isOperatorAction: true,
-      body: operatorActionSchema,
-      answer: cancelRunResponseSchema,
-      problems: ["not_found", "run_ended"],
-      async handle({ params: { id }, body, caller, audit }) {
-        const found = await findRun(access, caller, id);
-        const { workflows, ref, cluster } = found;
-        const effect = await workflows.cancel(ref, body);
-        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
-        audit({ action: "run.cancel", ...where, reason: body.reason }, body.by);
-        return { ...(await readRun(found)), ...effect };
-      },
-    }),
-    route({
-      id: "terminateRun",
-      method: "post",
-      path: "/v1/runs/{id}/terminate",
-      summary:
-        "End a run at once, without compensation; the response lists the recorded steps not undone",
-      role: "operator",
-      isOperatorAction: true,
-      body: operatorActionSchema,
-      answer: runSchema,
-      problems: ["not_found", "run_ended"],
-      async handle({ params: { id }, body, caller, audit }) {
-        const found = await findRun(access, caller, id);
-        const { workflows, ref, cluster } = found;
-        await workflows.terminate(ref, body);
-        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
-        audit({ action: "run.terminate", ...where, reason: body.reason }, body.by);
-        return await readRun(found);
-      },
-    }),
+    ...CONTROLS.map((control) => controlRoute(access, control)),
     route({
       id: "retryRun",
       method: "post",
@@ -134,6 +127,28 @@ function updateRoute(access: QueueAccess): Route {
       const where = { ...placeIn(found.cluster, found.ref.workflow), name: found.ref.id };
       audit({ action: "run.update", ...where, filter: body.name }, body.by);
       return answer;
+    },
+  });
+}
+
+function controlRoute(access: QueueAccess, { name, summary, answer }: Control): Route {
+  return route({
+    id: `${name}Run`,
+    method: "post",
+    path: `/v1/runs/{id}/${name}`,
+    summary,
+    role: "operator",
+    isOperatorAction: true,
+    body: operatorActionSchema,
+    answer,
+    problems: ["not_found", "run_ended"],
+    async handle({ params: { id }, body, caller, audit }) {
+      const found = await findRun(access, caller, id);
+      const { workflows, ref, cluster } = found;
+      const effect = await workflows[name](ref, body);
+      const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+      audit({ action: `run.${name}`, ...where, reason: body.reason }, body.by);
+      return { ...(await readRun(found)), ...effect };
     },
   });
 }

@@ -6,6 +6,7 @@ import {
   type RefusedSignals,
   undosLeft,
   type RunCursor,
+  type RunPause,
   type RunSummary,
   type RunView,
   type StepRecord,
@@ -16,7 +17,7 @@ import {
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
   const { terminated, scheduledAtMs, createdAtMs, startedAtMs, endedAtMs } = run;
-  const { warnings, waits, labels, blockedError } = run;
+  const { warnings, waits, labels, blockedError, pause } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
@@ -27,6 +28,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     ...(labels === undefined ? {} : { labels: { ...labels } }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
     ...defined({ by, cancel, terminated }),
+    ...(pause === undefined ? {} : { pause: pauseItem(pause) }),
     ...(retry === undefined
       ? {}
       : {
@@ -55,6 +57,10 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
           })),
         }),
   };
+}
+
+function pauseItem({ atMs, ...pause }: RunPause): NonNullable<RunDetail["pause"]> {
+  return { ...pause, at: iso(atMs) };
 }
 
 function mayLeaveUndos({ status, terminated }: RunView): boolean {

@@ -40,7 +40,8 @@ export function findRunProblems({
 }
 
 function ofWorkflow({ name, workers, runs }: OverviewWorkflow): OverviewProblem[] {
-  const open = runs.queued + runs.running + runs.waiting + runs.blocked + runs.compensating;
+  const { queued, running, waiting, blocked, pausing, compensating } = runs;
+  const open = queued + running + waiting + blocked + pausing + compensating;
   if (workers > 0 || open === 0) return [];
   const what = open === 1 ? "1 run has not ended" : `${open} runs have not ended`;
   const message = `${name}: ${what} and no worker runs the workflow`;

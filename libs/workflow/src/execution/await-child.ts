@@ -67,6 +67,8 @@ export async function awaitChild(
     case "running":
     case "waiting":
     case "blocked":
+    case "pausing":
+    case "paused":
     case "compensating":
       if (journal.cancelPending && child?.cancel === undefined) {
         await cancelOnce(journal, key, { child: ref, start, reason: "is cancelled" });

@@ -99,6 +99,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     if (held.failing === undefined && (children.areOpen || hasUndos(journal))) {
       await leave({ kind: "compensating", failing });
     }
+    if (journal.isPausing) return await suspend(journal, leave, { kind: "waiting" });
     // Their steps are undone before those of this run, which they may use.
     const open = await children.cancel();
     if (open.length > 0) return await suspend(journal, leave, { kind: "waiting", waits: open });
@@ -234,8 +235,9 @@ async function suspend(
   leave: (how: Leave) => Promise<Followers>,
   waiting: Extract<Leave, { kind: "waiting" }>,
 ): Promise<ExecutionEnd> {
-  const { untilMs } = waiting;
-  await leave(waiting);
+  // If the run was resumed meanwhile, it continues at once.
+  const untilMs = journal.isPausing ? journal.nowMs() : waiting.untilMs;
+  await leave({ ...waiting, ...defined({ untilMs }) });
   if (untilMs === undefined) return { kind: "waiting" };
   return { kind: "waiting", afterMs: Math.max(0, untilMs - journal.nowMs()) };
 }

@@ -101,7 +101,7 @@ class StepRun {
       if (cancelled !== undefined) return cancelled;
       const waitUntilMs = this.#waitUntilMs;
       const leftMs = waitUntilMs - journal.nowMs();
-      if (leftMs > MAX_WAIT_IN_PLACE_MS || this.#isOver()) {
+      if (leftMs > MAX_WAIT_IN_PLACE_MS || this.#isOver() || journal.isPausing) {
         const { message } = journal.progressOf(this.#key) ?? {};
         return { waitUntilMs, ...defined({ message }) };
       }

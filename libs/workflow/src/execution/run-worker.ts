@@ -27,7 +27,8 @@ const SWEEP_EVERY_MS = 5_000;
 const LAST_ROUND_MS = 1_000;
 
 export interface RunWorkerOptions {
-  readonly store: RunJournalStore & Pick<RunQueries, "cancelling" | "fences" | "overdue">;
+  readonly store: RunJournalStore &
+    Pick<RunQueries, "cancelling" | "fences" | "overdue" | "pausing">;
   readonly queue: WorkQueue;
   readonly workflow: AnyWorkflow;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
@@ -49,6 +50,7 @@ export interface RunWorkerOptions {
 interface ActiveExecution {
   readonly epoch: number;
   readonly cancels: CancelRequests;
+  readonly pause: AbortController;
   readonly stop: AbortController;
 }
 
@@ -141,6 +143,7 @@ class RunWorker implements QueueWorker {
     const execution = {
       epoch: claimed.epoch,
       cancels: new CancelRequests(),
+      pause: new AbortController(),
       stop: followAbort(attempt.signal),
     };
     this.#active.set(ref.id, execution);
@@ -171,7 +174,7 @@ class RunWorker implements QueueWorker {
     ref: RunRef,
     held: Held,
     attempt: AttemptLease,
-    { stop, cancels }: ActiveExecution,
+    { stop, pause, cancels }: ActiveExecution,
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, clusters, observer, onWarning, onLog } = this.#options;
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
@@ -181,6 +184,7 @@ class RunWorker implements QueueWorker {
       workflow,
       held,
       stopped: stop.signal,
+      pausing: pause.signal,
       cancels,
       wakeUps: this.#wakeRounds.of(attempt.key),
       startChild,
@@ -197,14 +201,16 @@ class RunWorker implements QueueWorker {
     return end;
   }
 
-  /** Aborts the bodies of cancelled runs, and the executions of terminated ones. */
+  /** Aborts the bodies of cancelled runs and the executions of terminated ones, and suspends paused ones. */
   async #interrupt(): Promise<void> {
     if (this.#active.size === 0) return;
     const { store, workflow } = this.#options;
-    const [cancelling, fences] = await Promise.all([
+    const [cancelling, fences, pausing] = await Promise.all([
       store.cancelling(workflow.name),
       store.fences(workflow.name),
+      store.pausing(workflow.name),
     ]);
+    for (const id of pausing) this.#active.get(id)?.pause.abort();
     for (const [id, cancel] of cancelling) this.#active.get(id)?.cancels.note(cancel);
     for (const [id, epoch] of fences) {
       const execution = this.#active.get(id);
@@ -262,6 +268,7 @@ function outcomeOf(end: Exclude<Executed, { kind: "unfit" }>): Outcome {
       case "ended":
         return { kind: "gone" };
       case "waiting":
+      case "paused":
         return { kind: "awaitChange" };
       case "fenced":
         return { kind: "cancelled", cause: "leaseLost" };

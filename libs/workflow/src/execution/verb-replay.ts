@@ -89,6 +89,10 @@ export class VerbReplay {
     if (full !== undefined) return await this.#scope.interrupt({ kind: "blocked", reason: full });
     const sinceMs = this.journal.begin(wait.step);
     while (!this.#scope.closed) {
+      if (this.journal.isPausing) {
+        await this.#scope.park({ ...wait, sinceMs });
+        continue;
+      }
       const { resumptions } = this.#scope;
       const advanced = await this.#attempt(advance);
       if (!("waitUntilMs" in advanced)) return advanced;

@@ -42,6 +42,8 @@ export interface RunJournalOptions {
   readonly held: Held;
   /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
+  /** Aborted when the run is to be paused: no further verb begins. Default: never. */
+  readonly pausing?: AbortSignal;
   /** Cancellations of the run since the claim. Default: none. */
   readonly cancels?: CancelRequests;
   /** At which the run is blocked. Default: 1,000 steps and 4 MiB. */
@@ -96,6 +98,7 @@ export class RunJournal {
   readonly #cancels: CancelRequests;
   #stoppedOrCancelled: { readonly number: number; readonly signal: AbortSignal } | undefined;
   #reportsLoss: boolean;
+  #isPausing = false;
   #wakeSeq: number;
   /** How many of the cancellations were thrown. */
   #thrown: number;
@@ -166,6 +169,11 @@ export class RunJournal {
     return this.#requested > this.#thrown && this.held.failing === undefined;
   }
 
+  /** True if the run is to be paused, so that no verb may begin or end a wait. */
+  get isPausing(): boolean {
+    return this.#isPausing || this.#options.pausing?.aborted === true;
+  }
+
   /** How many cancellations were requested. */
   get #requested(): number {
     return Math.max(this.held.cancels, this.#cancels.latest?.number ?? 0);
@@ -223,6 +231,7 @@ export class RunJournal {
     const options = {
       ...how,
       ...defined({ output }),
+      onPausing: () => void (this.#isPausing = true),
       ...(fresh.length === 0 ? {} : { warnings: this.#warnings }),
     };
     const { store } = this.#options;

@@ -15,6 +15,8 @@ import { endedRun, textOf } from "./run-fields.ts";
 import { endingKeys } from "./run-names.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES } from "./signal-limits.ts";
 import { cancelScript } from "./scripts/cancel.ts";
+import { pauseRunsScript } from "./scripts/pause-runs.ts";
+import { resumeRunsScript } from "./scripts/resume-runs.ts";
 import { signalScript } from "./scripts/signal.ts";
 import { skipUndoScript } from "./scripts/skip-undo.ts";
 import { startScript } from "./scripts/start.ts";
@@ -47,11 +49,29 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
       });
     },
 
-    async cancel({ workflow, id }, request) {
-      const { wakes, cancelling, ...names } = runs.namesOf(workflow);
+    async cancel({ workflow, id }, request, { resumes = false } = {}) {
+      const { wakes, cancelling, statuses, ...names } = runs.namesOf(workflow);
       return await runs.evaluate(cancelScript, {
         keys: { run: names.run(id), wakes, cancelling },
-        args: { id, request: JSON.stringify(request) },
+        args: { id, request: JSON.stringify(request), statuses, resumes },
+      });
+    },
+
+    async pause(workflow, ids, { request, wanted = "" }) {
+      const { wakes, rechecks, runRoot, statuses } = runs.namesOf(workflow);
+      return await runs.evaluate(pauseRunsScript, {
+        keys: { wakes, rechecks },
+        args: { request: JSON.stringify(request), wanted, runRoot, statuses },
+        each: ids.map((id) => ({ id })),
+      });
+    },
+
+    async resume(workflow, ids, { wanted = "" } = {}) {
+      const { wakes, runRoot, statuses } = runs.namesOf(workflow);
+      return await runs.evaluate(resumeRunsScript, {
+        keys: { wakes },
+        args: { wanted, runRoot, statuses },
+        each: ids.map((id) => ({ id })),
       });
     },
 

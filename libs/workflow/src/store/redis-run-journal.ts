@@ -192,6 +192,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
   });
   // A missing signal was consumed by the execution that holds the run now.
   if (!("record" in answer)) throw fenced(held);
+  if (answer.isPausing) options.onPausing?.();
   return unpackRecord(JSON.parse(answer.record) as StepRecord).record;
 };
 

@@ -112,6 +112,11 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       return new Map(Object.entries(epochs).map(([id, epoch]) => [id, Number(epoch)]));
     },
 
+    async pausing(workflow) {
+      const { statuses } = runs.namesOf(workflow);
+      return new Set(await call((redis) => redis.zrange(`${statuses}pausing`, "0", "-1")));
+    },
+
     async cancelling(workflow) {
       const texts = await call((redis) => redis.hgetall(runs.namesOf(workflow).cancelling));
       return new Map(

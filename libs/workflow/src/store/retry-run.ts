@@ -66,6 +66,12 @@ export async function retryRun(
         "run_ended",
         `run ${ref.id} of "${ref.workflow}" succeeded and cannot be retried; start a new run`,
       );
+    case "pausing":
+    case "paused":
+      throw new KonvergeError(
+        "run_active",
+        `run ${ref.id} of "${ref.workflow}" is ${run.status}; resume it first`,
+      );
     case "blocked":
       return await recheck(retrier, ref);
     case "failed":

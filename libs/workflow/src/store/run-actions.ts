@@ -6,8 +6,11 @@ import type {
   CancelRequest,
   EndStatus,
   RetryRequest,
+  RunStatus,
   RunView,
 } from "./run-record.ts";
+import type { PauseAnswer } from "./scripts/pause-runs.ts";
+import type { ResumeAnswer } from "./scripts/resume-runs.ts";
 
 /** Longest result or error that is kept of the last run of a key, in bytes. */
 export const MAX_KEPT_TEXT = 4_096;
@@ -78,10 +81,14 @@ export interface RunActions {
     ref: RunRef,
     signal: Omit<BufferedSignal, "atMs" | "seq">,
   ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
-  /** `pending`: an earlier cancellation was not thrown yet. Only `requested` means a change. */
+  /**
+   * `pending`: an earlier cancellation was not thrown yet. Only `requested` means a change. With `resumes`, a paused run is
+   * resumed for its undo.
+   */
   cancel(
     ref: RunRef,
     request: CancelRequest,
+    options?: { readonly resumes?: boolean },
   ): Promise<"requested" | "pending" | "compensating" | "ended" | "missing">;
   /** Records that the undo of a step is skipped, unless it has a record. `active`: the run is not being undone. */
   skipUndo(
@@ -89,6 +96,18 @@ export interface RunActions {
     step: string,
     request: CancelRequest,
   ): Promise<"skipped" | "active" | "ended" | "missing">;
+  /** Pauses runs; one without an execution at once. Returns an answer per id. `wanted`: skips runs in another status. */
+  pause(
+    workflow: string,
+    ids: readonly string[],
+    how: { readonly request: CancelRequest; readonly wanted?: RunStatus },
+  ): Promise<readonly PauseAnswer[]>;
+  /** Ends the pauses of runs. Returns an answer per id. */
+  resume(
+    workflow: string,
+    ids: readonly string[],
+    how?: { readonly wanted?: RunStatus },
+  ): Promise<readonly ResumeAnswer[]>;
   /** Ends the run in any status, without its undo. A running execution is fenced. */
   terminate(ref: RunRef, request: CancelRequest): Promise<Terminated>;
 }

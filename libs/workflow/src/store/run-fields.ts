@@ -13,6 +13,7 @@ import {
   type StepProgress,
   type RetryRequest,
   type RunOverview,
+  type RunPause,
   type RunStatus,
   type RunSummary,
   type RunWait,
@@ -38,6 +39,9 @@ const SUMMARY_FIELDS = [
   "parent",
   "by",
   "cancel",
+  "pause",
+  "pausedAt",
+  "pausedFrom",
   "terminated",
   "retry",
   "scheduledAt",
@@ -79,6 +83,7 @@ export function readRun(ref: RunRef, fields: Fields): RunView {
 function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const error = json(fields["error"]) as Failure | undefined;
   const cancel = json(fields["cancel"]) as CancelRequest | undefined;
+  const pause = pauseOf(fields);
   const terminated = json(fields["terminated"]) as CancelRequest | undefined;
   const retry = json(fields["retry"]) as RetryRequest | undefined;
   const parent = refOf(fields["parentWorkflow"], fields["parent"]);
@@ -88,11 +93,12 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const waitingUntilMs = time(fields["waitingUntil"]);
   const status = fields["status"] as RunStatus;
   const labels = labelsIn(fields);
+  const before = status === "paused" ? fields["pausedFrom"] : status;
   const blockedError =
-    status === "blocked" ? (json(fields["blockedError"]) as Failure | undefined) : undefined;
+    before === "blocked" ? (json(fields["blockedError"]) as Failure | undefined) : undefined;
   const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
   // Redis keeps them for the next execution, which takes the begin of its waits from them.
-  const waits = status === "waiting" ? waitsOf(fields) : undefined;
+  const waits = before === "waiting" ? waitsOf(fields) : undefined;
   return {
     workflow: ref.workflow,
     id: ref.id,
@@ -104,7 +110,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(fields["key"] ? { key: fields["key"] } : {}),
     ...defined({ labels, parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
-    ...defined({ cancel, terminated, retry, scheduledAtMs }),
+    ...defined({ cancel, pause, terminated, retry, scheduledAtMs }),
     createdAtMs: Number(fields["createdAt"]),
     ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, warnings }),
   };
@@ -226,6 +232,11 @@ function pairs(flat: readonly string[]): Record<string, string> {
 function labelsIn(fields: Fields): RunLabels | undefined {
   const labels = json(fields["labels"]) as RunLabels | undefined;
   return labels === undefined || Object.keys(labels).length === 0 ? undefined : labels;
+}
+
+function pauseOf(fields: Fields): RunPause | undefined {
+  const pause = json(fields["pause"]) as CancelRequest | undefined;
+  return pause && { ...pause, atMs: Number(fields["pausedAt"]) };
 }
 
 function waitsOf(fields: Fields): readonly RunWait[] | undefined {

@@ -67,7 +67,7 @@ export interface Claim {
 
 export type Claimed =
   | ({ readonly kind: "held" } & Held)
-  | { readonly kind: "missing" | "fenced" | "waiting" }
+  | { readonly kind: "missing" | "fenced" | "waiting" | "paused" }
   /** The code does not fit the run, but that of a live worker does. Counts these claims in a row; nothing else was changed. */
   | { readonly kind: "unfit"; readonly times: number }
   | ({ readonly kind: "ended" } & Followers);
@@ -200,6 +200,8 @@ export interface RunJournalStore {
     options?: CommitOptions & {
       readonly warnings?: readonly RunWarning[];
       readonly output?: RunOutputText;
+      /** Called if the run is to be paused. */
+      readonly onPausing?: () => void;
     },
   ): Promise<StepRecord>;
   /** Stores output without a record. */

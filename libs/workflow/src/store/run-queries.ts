@@ -84,6 +84,8 @@ export interface RunQueries {
   overdue(workflow: string): Promise<Overdue>;
   /** The epochs below which executions of terminated runs must stop. */
   fences(workflow: string): Promise<ReadonlyMap<string, number>>;
+  /** The ids of runs that are pausing: their executions may begin no further body. */
+  pausing(workflow: string): Promise<ReadonlySet<string>>;
   /** The requested cancellations that have not been thrown yet, by run. */
   cancelling(workflow: string): Promise<ReadonlyMap<string, NumberedCancel>>;
 }

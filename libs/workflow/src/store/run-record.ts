@@ -147,6 +147,12 @@ export interface CancelRequest {
   readonly reason?: string;
 }
 
+/** The pause of a run. */
+export interface RunPause extends CancelRequest {
+  /** Epoch ms. */
+  readonly atMs: number;
+}
+
 /** The latest cancellation of a run. A run that has caught one may be cancelled again. */
 export interface NumberedCancel {
   /** From 1. */
@@ -188,6 +194,8 @@ export interface RunSummary extends RunRef {
   /** Author of the start: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
   readonly by?: string;
   readonly cancel?: CancelRequest;
+  /** Set while the run is paused, or about to be. */
+  readonly pause?: RunPause;
   /** Set if an operator ended the run without its undo. */
   readonly terminated?: CancelRequest;
   /** Set if the run repeats another one, or continued after a failure. */
@@ -199,7 +207,7 @@ export interface RunSummary extends RunRef {
   readonly endedAtMs?: number;
   /** When a waiting run continues without an event. */
   readonly waitingUntilMs?: number;
-  /** The waits of a waiting run; at most 20. */
+  /** The waits of a run that waits, or that waited when it was paused; at most 20. */
   readonly waits?: readonly RunWait[];
   /** Each is given once: at half of a limit, and for each change of the code. */
   readonly warnings?: readonly RunWarning[];

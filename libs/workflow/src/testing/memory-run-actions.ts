@@ -9,11 +9,21 @@ import {
   type Terminated,
 } from "../store/run-actions.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES, MOST_SEEN } from "../store/signal-limits.ts";
-import { skippedUndo, terminationOf, type CancelRequest } from "../store/run-record.ts";
+import {
+  skippedUndo,
+  terminationOf,
+  type CancelRequest,
+  type RunStatus,
+} from "../store/run-record.ts";
+import type { PauseAnswer } from "../store/scripts/pause-runs.ts";
+import type { ResumeAnswer } from "../store/scripts/resume-runs.ts";
 import { followersOf } from "./memory-run-journal.ts";
 import {
+  endPause,
+  forgetPause,
   hasEnded,
   isNewer,
+  isPaused,
   jsonCopy,
   lineFrom,
   requestCancel,
@@ -41,12 +51,19 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       return "stored";
     },
 
-    async cancel(ref, request) {
+    async cancel(ref, request, { resumes = false } = {}) {
       const run = runs.find(ref);
       if (run === undefined) return "missing";
       if (hasEnded(run)) return "ended";
-      return requestCancel(run, request, { again: true });
+      const answer = requestCancel(run, request, { again: true });
+      if (!resumes || !isPaused(run) || answer === "compensating") return answer;
+      endPause(run);
+      return "requested";
     },
+
+    pause: async (workflow, ids, how) =>
+      ids.map((id) => pause(runs.find({ workflow, id }), { ...how, nowMs: runs.now() })),
+    resume: async (workflow, ids, how) => ids.map((id) => resume(runs.find({ workflow, id }), how)),
 
     async skipUndo(ref, step, request) {
       const run = runs.find(ref);
@@ -80,6 +97,41 @@ function bytesOfSignals({ signals }: StoredRun): number {
   return bytes;
 }
 
+function pause(
+  run: StoredRun | undefined,
+  {
+    request,
+    wanted,
+    nowMs,
+  }: { readonly request: CancelRequest; readonly wanted?: RunStatus; readonly nowMs: number },
+): PauseAnswer {
+  if (run === undefined) return "missing";
+  const { status } = run.view;
+  if (hasEnded(run)) return "ended";
+  if (status === "paused" || status === "pausing") {
+    const { atMs: _atMs, ...known } = run.view.pause ?? { atMs: 0 };
+    return jsonEquals(known, request) ? status : "unchanged";
+  }
+  if (wanted !== undefined && wanted !== status) return "changed";
+  const isActive = status === "running" || (status === "compensating" && run.isExecuted);
+  const paused = isActive ? "pausing" : "paused";
+  run.pausedFrom = status;
+  run.view = { ...run.view, status: paused, pause: { ...request, atMs: nowMs } };
+  return paused;
+}
+
+function resume(
+  run: StoredRun | undefined,
+  { wanted }: { readonly wanted?: RunStatus } = {},
+): ResumeAnswer {
+  if (run === undefined) return "missing";
+  if (hasEnded(run)) return "ended";
+  if (!isPaused(run)) return "unchanged";
+  if (wanted !== undefined && wanted !== run.view.status) return "changed";
+  endPause(run);
+  return "resumed";
+}
+
 function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Terminated {
   const run = runs.find(ref);
   if (run === undefined) return { kind: "missing" };
@@ -110,6 +162,7 @@ function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Termi
     error: terminationOf(request),
     endedAtMs: runs.now(),
   };
+  forgetPause(run);
   run.epoch += 1;
   run.watched = new Set();
   run.waited = [];
@@ -169,6 +222,7 @@ function start(
     lease: 0,
     owner: "",
     died: false,
+    isExecuted: false,
     cancels: 0,
     wakeSeq: 0,
     handedBack: 0,

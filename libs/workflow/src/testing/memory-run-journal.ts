@@ -17,8 +17,10 @@ import {
 } from "../store/run-journal-store.ts";
 import {
   awaitedSignals,
+  isEndStatus,
   withoutPayload,
   type BufferedSignal,
+  type RunStatus,
   type RunView,
   type StepProgress,
   type StepRecord,
@@ -26,7 +28,15 @@ import {
 import { MOST_REFUSALS, READ_AT_ONCE } from "../store/signal-limits.ts";
 import { MOST_LINES } from "../store/log-limits.ts";
 import { updateIdOf } from "../store/run-updates.ts";
-import { hasEnded, jsonCopy, lineFrom, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
+import {
+  forgetPause,
+  hasEnded,
+  isPaused,
+  jsonCopy,
+  lineFrom,
+  type MemoryRuns,
+  type StoredRun,
+} from "./memory-runs.ts";
 
 export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
   /** Random, so that marks in a test's objects never match those of an earlier test on the same server. */
@@ -146,8 +156,14 @@ function claim(
   const run = runs.find(ref);
   if (run === undefined) return { kind: "missing" };
   if (hasEnded(run)) return { kind: "ended", ...followersOf(run) };
+  if (run.view.status === "paused") return { kind: "paused" };
   const isSame = run.owner === owner;
   if (!isSame && !anew && lease <= run.lease) return { kind: "fenced" };
+  if (run.view.status === "pausing") {
+    run.epoch += 1;
+    run.view = { ...run.view, status: "paused" };
+    return { kind: "paused" };
+  }
   const started = { version: run.view.version, continuedBy: run.continuedBy };
   if (code !== undefined && !fitsRun(code, started) && runs.hasFittingCode(run)) {
     run.handedBack += 1;
@@ -165,6 +181,7 @@ function claim(
   run.lease = lease;
   run.owner = owner;
   run.handedBack = 0;
+  run.isExecuted = true;
   const {
     startedAtMs = runs.now(),
     waits: _waits,
@@ -223,6 +240,7 @@ function commit(
     cancels,
     warnings,
     output,
+    onPausing,
   }: NonNullable<Parameters<RunJournalStore["commit"]>[3]> = {},
 ): StepRecord {
   const run = runs.own(held);
@@ -250,6 +268,7 @@ function commit(
   if (held.code !== undefined) run.continuedBy = held.code;
   if (warnings !== undefined) run.view = { ...run.view, warnings };
   publish(run, output);
+  if (run.view.status === "pausing") onPausing?.();
   return stored;
 }
 
@@ -261,6 +280,15 @@ function publish(run: StoredRun, output: RunOutputText | undefined): void {
 
 function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
   const set = (fields: Partial<RunView>) => void (run.view = { ...run.view, ...fields });
+  // A paused run gets the status when it is resumed.
+  const become = (status: RunStatus, fields: Partial<RunView> = {}) => {
+    set(fields);
+    if (!isPaused(run)) return set({ status });
+    run.pausedFrom = status;
+    if (!run.isExecuted) set({ status: "paused" });
+  };
+  if (how.kind === "waiting" || how.kind === "blocked") run.isExecuted = false;
+  if (isEndStatus(how.kind)) forgetPause(run);
   if (how.kind !== "compensating") {
     const kept = how.kind === "waiting" ? (how.objects ?? []) : [];
     run.watched = new Set(kept.filter((object) => run.watched.has(object)));
@@ -278,18 +306,17 @@ function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
   switch (how.kind) {
     case "compensating":
       run.failing = how.failing;
-      return set({ status: "compensating" });
+      return become("compensating");
     case "waiting": {
       const { untilMs: waitingUntilMs, waits } = how;
       run.waited = waits ?? [];
       if (run.failing !== undefined) {
-        return set({ status: "compensating", ...defined({ waitingUntilMs }) });
+        return become("compensating", defined({ waitingUntilMs }));
       }
-      return set({ status: "waiting", ...defined({ waitingUntilMs, waits }) });
+      return become("waiting", defined({ waitingUntilMs, waits }));
     }
     case "blocked":
-      return set({
-        status: "blocked",
+      return become("blocked", {
         blockedReason: how.reason,
         ...defined({ blockedError: how.error }),
         waitingUntilMs: how.untilMs,

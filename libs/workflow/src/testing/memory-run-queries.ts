@@ -40,6 +40,10 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
       const fenced = runs.of(workflow).filter((run) => run.view.terminated !== undefined);
       return new Map(fenced.map(({ view, epoch }) => [view.id, epoch]));
     },
+    async pausing(workflow) {
+      const pausing = runs.of(workflow).filter(({ view }) => view.status === "pausing");
+      return new Set(pausing.map(({ view }) => view.id));
+    },
     async cancelling(workflow) {
       const cancelled = runs
         .of(workflow)

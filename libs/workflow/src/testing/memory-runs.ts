@@ -11,6 +11,7 @@ import {
   type CancelRequest,
   type Failing,
   type RefusedSignals,
+  type RunStatus,
   type RunView,
   type RunWait,
   type StepProgress,
@@ -31,6 +32,10 @@ export interface StoredRun {
   next?: string;
   failing?: Failing;
   cancelledAt?: string;
+  /** The status that a paused run gets back. */
+  pausedFrom?: RunStatus;
+  /** True from the claim until the execution has left the run, or for ever if it is lost. */
+  isExecuted: boolean;
   cancels: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
   continuedBy?: number;
@@ -242,6 +247,24 @@ export function requestCancel(
   run.cancels += 1;
   run.wakeSeq += 1;
   return "requested";
+}
+
+/** True for a run that is paused, or about to be. */
+export function isPaused({ view }: StoredRun): boolean {
+  return view.pause !== undefined;
+}
+
+/** Ends the pause of a run, which gets its status back. */
+export function endPause(run: StoredRun): void {
+  run.view = { ...run.view, status: run.pausedFrom ?? run.view.status };
+  forgetPause(run);
+  run.wakeSeq += 1;
+}
+
+export function forgetPause(run: StoredRun): void {
+  const { pause: _pause, ...view } = run.view;
+  run.view = view;
+  delete run.pausedFrom;
 }
 
 /** Copies a value as a round trip to Redis does. */

@@ -76,8 +76,12 @@ export interface TestRun {
   logs(): Promise<readonly LogLine[]>;
   /** Sends an update to the run. Returns the answer. @throws Error if the run refuses it or does not handle it now */
   update(name: string, payload?: unknown): Promise<unknown>;
-  /** Requests the cancellation of the run. */
+  /** Requests the cancellation of the run. A paused run is resumed for its undo. */
   cancel(): Promise<RunView>;
+  /** Pauses the run. While a body is held, it is `pausing`. */
+  pause(): Promise<RunView>;
+  /** Ends the pause of the run. */
+  resume(): Promise<RunView>;
   /** Returns a child of the run, by the name of its step. */
   child(step: string): TestChild;
   /**
@@ -244,7 +248,21 @@ class MemoryTestRun implements TestRun {
 
   async cancel(): Promise<RunView> {
     await this.settle();
-    return await this.#wake(await this.#store.cancel(this.#ref, {}));
+    return await this.#wake(await this.#store.cancel(this.#ref, {}, { resumes: true }));
+  }
+
+  async pause(): Promise<RunView> {
+    await this.settle();
+    const { workflow, id } = this.#ref;
+    const [answer = "missing"] = await this.#store.pause(workflow, [id], { request: {} });
+    return await this.#wake(answer);
+  }
+
+  async resume(): Promise<RunView> {
+    await this.settle();
+    const { workflow, id } = this.#ref;
+    const [answer = "missing"] = await this.#store.resume(workflow, [id]);
+    return await this.#wake(answer);
   }
 
   child(step: string): TestChild {

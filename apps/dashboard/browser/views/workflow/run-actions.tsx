@@ -1,4 +1,4 @@
-import type { CancelRunResponse, RunDetail } from "@konverge/contracts";
+import type { CancelRunResponse, PauseRunResponse, RunDetail } from "@konverge/contracts";
 import { call } from "../../api/call.ts";
 import { go, runHref } from "../../state/router.ts";
 import { textOf } from "../../parts/form-fields.ts";
@@ -23,12 +23,15 @@ export function RunActions(props: RunActionsProps) {
     case "running":
     case "waiting":
     case "blocked":
+    case "pausing":
+    case "paused":
     case "compensating":
       return (
         <div class="buttons">
           {status === "blocked" ? <RecheckButton {...props} /> : null}
           {status === "blocked" && undosLeft.length > 0 ? <SkipUndoButton {...props} /> : null}
           <SignalButton {...props} />
+          {props.run.pause === undefined ? <PauseButton {...props} /> : <ResumeButton {...props} />}
           {status === "compensating" ? null : <CancelButton {...props} />}
           <TerminateButton {...props} />
         </div>
@@ -53,6 +56,47 @@ function CancelButton({ run: { id, cancel }, onDone }: RunActionsProps) {
         const { note } = await call<CancelRunResponse>(path, { method: "POST", body: action });
         onDone();
         return note ?? `${idOf(id)} is being cancelled`;
+      }}
+    />
+  );
+}
+
+function PauseButton({ run: { id }, onDone }: RunActionsProps) {
+  return (
+    <ActionButton
+      label="Pause run"
+      explains={
+        <>
+          Running bodies end and are recorded. Then no step begins, and no signal or timer takes
+          effect, until the run is resumed.
+          <CliLine line={`konverge run pause ${quote(id)} --reason WHY`} />
+        </>
+      }
+      run={async (action) => {
+        const path = `v1/runs/${encodeURIComponent(id)}/pause`;
+        const { note } = await call<PauseRunResponse>(path, { method: "POST", body: action });
+        onDone();
+        return note ?? `${idOf(id)} is paused`;
+      }}
+    />
+  );
+}
+
+function ResumeButton({ run: { id }, onDone }: RunActionsProps) {
+  return (
+    <ActionButton
+      label="Resume run"
+      explains={
+        <>
+          The run continues at once, with the signals and timers that came due during the pause.
+          <CliLine line={`konverge run resume ${quote(id)} --reason WHY`} />
+        </>
+      }
+      run={async (action) => {
+        const path = `v1/runs/${encodeURIComponent(id)}/resume`;
+        const { note } = await call<PauseRunResponse>(path, { method: "POST", body: action });
+        onDone();
+        return note ?? `${idOf(id)} is resumed`;
       }}
     />
   );

@@ -3,7 +3,7 @@ import { authorText, endText, waitText, type Run, type Wait } from "./wait-text.
 
 /** The reason for a run's status, for a table row. */
 export function RunNote({
-  run: { status, waits = [], error, blockedReason, cancel, terminated },
+  run: { status, waits = [], error, blockedReason, cancel, pause, terminated },
 }: {
   run: Run;
 }) {
@@ -12,6 +12,9 @@ export function RunNote({
       return <WaitNote waits={waits} />;
     case "blocked":
       return <span class="clip">{blockedReason}</span>;
+    case "pausing":
+    case "paused":
+      return <span class="dim clip">{authorText(pause ?? {})}</span>;
     case "failed":
       return (
         <span class="clip">

@@ -4,7 +4,7 @@ import { authorText, endText, waitText, type Run, type Wait } from "./wait-text.
 
 /** The rest of the sentence that begins with a run's status. */
 export function RunSentence({ run }: { readonly run: Run }) {
-  const { status, waits = [], cancel, createdAt, startedAt, endedAt } = run;
+  const { status, waits = [], cancel, pause, createdAt, startedAt, endedAt } = run;
   const took = formatMs(Date.parse(endedAt ?? createdAt) - Date.parse(createdAt));
   const action = cancel === undefined ? "" : `, cancelled ${authorText(cancel)}`;
   switch (status) {
@@ -21,6 +21,15 @@ export function RunSentence({ run }: { readonly run: Run }) {
       return <WaitSentence waits={waits} />;
     case "blocked":
       return <>until the cause is fixed; rechecked every minute</>;
+    case "pausing":
+      return <>{authorText(pause ?? {})}; running bodies end first</>;
+    case "paused":
+      return (
+        <>
+          {authorText(pause ?? {})}
+          {pause === undefined ? "" : `, for ${since(pause.at)}`}
+        </>
+      );
     case "compensating":
       return <>recorded steps{action}</>;
     case "done":

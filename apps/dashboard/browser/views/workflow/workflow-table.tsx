@@ -15,6 +15,7 @@ const STATUSES: readonly {
   { title: "Running", status: "running" },
   { title: "Waiting", status: "waiting" },
   { title: "Compensating", status: "compensating", tone: "warn" },
+  { title: "Paused", status: "paused", tone: "warn" },
   { title: "Blocked", status: "blocked", tone: "bad" },
   { title: "Failed", status: "failed", tone: "bad" },
   { title: "Done", status: "done" },

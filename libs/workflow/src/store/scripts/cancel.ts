@@ -1,5 +1,6 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
 import { noteCancelPart } from "./note-cancel.ts";
+import { pausesPart } from "./pauses.ts";
 
 const signature = {
   name: "workflow-cancel",
@@ -8,6 +9,10 @@ const signature = {
     id: "text",
     /** Author and reason (JSON). */
     request: "text",
+    /** Prefix of the index by status. */
+    statuses: "text",
+    /** Also ends a pause, so that the steps are undone. */
+    resumes: "flag",
   },
 } as const;
 
@@ -22,6 +27,6 @@ export type CancelAnswer =
 /** Requests the cancellation of a run, also again after the run has caught the one before. */
 export const cancelScript: Script<typeof signature, CancelAnswer> = defineScript(signature, {
   lua: readLua(new URL("cancel.lua", import.meta.url)),
-  include: [noteCancelPart],
+  include: [noteCancelPart, pausesPart],
   answer: (reply) => replyWord(reply, ["requested", "pending", "compensating", "ended", "missing"]),
 });

@@ -8,8 +8,19 @@ if not status or ended(status) then
   if not status then return { 'missing' } end
   return { 'ended', h[5], h[6], h[7] or '', h[10] or '' }
 end
+if status == 'paused' then
+  redis.call('ZREM', wakes, id)
+  return { 'paused' }
+end
 local isSame = h[3] == owner
 if not isSame and not anew and tonumber(lease) <= heldLease then return { 'fenced' } end
+if status == 'pausing' then
+  -- The execution before this one was lost. A larger epoch keeps it from recording anything after the pause.
+  redis.call('HSET', run, 'epoch', int(math.max(tonumber(redis.call('HGET', run, 'epoch')) + 1, now)))
+  acknowledgePause(run, id, statuses, h[9])
+  redis.call('ZREM', wakes, id)
+  return { 'paused' }
+end
 if code ~= '' and not codeFits(code, h[13], h[14]) and liveCodeFits(codes, h[13], h[14]) then
   return { 'unfit', redis.call('HINCRBY', run, 'handedBack', 1) }
 end
@@ -30,7 +41,7 @@ move(statuses, id, status, taken, h[9])
 -- A worker whose code does not fit blocks the run without running a step.
 local died = status == 'running' or (status == 'blocked' and h[11] == '1')
 redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
-  'waitingUntil', '', 'died', died and '1' or '', 'handedBack', '0')
+  'waitingUntil', '', 'died', died and '1' or '', 'handedBack', '0', 'isExecuted', '1')
 local awaited = {}
 for name in string.gmatch(h[12] or '', '[^\n]+') do
   for _, text in ipairs(readSignals(signals, signalNames, name, 1)) do awaited[#awaited + 1] = text end

@@ -13,11 +13,12 @@ import { codeFitsPart } from "./code-fits.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { linePart } from "./line.ts";
 import { movePart } from "./move-run.ts";
+import { pausesPart } from "./pauses.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 export type ClaimAnswer =
-  /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended. */
-  | { readonly kind: "missing" | "fenced" | "waiting" }
+  /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended. `paused`: until it is resumed. */
+  | { readonly kind: "missing" | "fenced" | "waiting" | "paused" }
   /** The code does not fit the run, but that of a live worker does. Only the count of such claims was changed. */
   | { readonly kind: "unfit"; readonly times: number }
   | ({ readonly kind: "ended" } & FollowerNames)
@@ -61,7 +62,7 @@ const signature = {
  */
 export const claimScript: Script<typeof signature, ClaimAnswer> = defineScript(signature, {
   lua: readLua(new URL("claim.lua", import.meta.url)),
-  include: [clockPart, movePart, linePart, signalBufferPart, codeFitsPart],
+  include: [clockPart, movePart, linePart, signalBufferPart, codeFitsPart, pausesPart],
   constants: { HELD_CHECK_MS },
   answer: decode,
 });
@@ -82,5 +83,5 @@ function decode(reply: Reply): ClaimAnswer {
   }
   if (kind === "unfit") return { kind, times: replyNumber(rest[0]) };
   if (kind === "ended") return { kind, ...decodeFollowers(rest) };
-  return { kind: replyWord(kind, ["missing", "fenced", "waiting"]) };
+  return { kind: replyWord(kind, ["missing", "fenced", "waiting", "paused"]) };
 }

@@ -20,4 +20,4 @@ end
 if published ~= '' then redis.call('HSET', run, 'published', published) end
 if code ~= '' then redis.call('HSET', run, 'continuedBy', code) end
 if warnings ~= '' then redis.call('HSET', run, 'warnings', warnings) end
-return { 'committed', text }
+return { 'committed', text, h[2] == 'pausing' and h[2] or nil }

@@ -12,7 +12,12 @@ import { clockPart } from "./clock.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 export type CommitAnswer =
-  | { readonly kind: "committed" | "exists"; readonly record: string }
+  | {
+      readonly kind: "committed" | "exists";
+      readonly record: string;
+      /** True for a new record of a run that is to be paused. */
+      readonly isPausing: boolean;
+    }
   /** Nothing was changed. `fenced`: another epoch holds the run, or it has ended. `taken`: the signal is gone. */
   | { readonly kind: "fenced" | "taken" };
 
@@ -51,7 +56,9 @@ export const commitScript: Script<typeof signature, CommitAnswer> = defineScript
 });
 
 function decode(reply: Reply): CommitAnswer {
-  const [kind, record] = replyTagged(reply);
-  if (kind === "committed" || kind === "exists") return { kind, record: replyText(record) };
+  const [kind, record, pausing] = replyTagged(reply);
+  if (kind === "committed" || kind === "exists") {
+    return { kind, record: replyText(record), isPausing: pausing !== undefined };
+  }
   return { kind: replyWord(kind, ["fenced", "taken"]) };
 }

@@ -11,6 +11,7 @@ import { clockPart, GRACE_MS } from "./clock.ts";
 import { ENDING_KEYS, endRunPart, type EndingKey } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { movePart } from "./move-run.ts";
+import { pausesPart } from "./pauses.ts";
 import { waitsPart } from "./waits.ts";
 
 export type LeaveAnswer =
@@ -57,7 +58,7 @@ const signature = {
  */
 export const leaveScript: Script<typeof signature, LeaveAnswer> = defineScript(signature, {
   lua: readLua(new URL("leave.lua", import.meta.url)),
-  include: [childNotePart, clockPart, movePart, waitsPart, endRunPart],
+  include: [childNotePart, clockPart, movePart, pausesPart, waitsPart, endRunPart],
   constants: { GRACE_MS },
   answer: decode,
 });

@@ -1,0 +1,26 @@
+local answers = {}
+for i, one in ipairs(each) do
+  local run = runRoot .. one.id
+  local h = redis.call('HMGET', run, 'status', 'createdAt', 'isExecuted', 'pause')
+  local status = h[1]
+  if not status then
+    answers[i] = 'missing'
+  elseif ended(status) then
+    answers[i] = 'ended'
+  elseif isPaused(status) then
+    -- The same request again, since a lost connection repeats the call.
+    answers[i] = h[4] == request and status or 'unchanged'
+  elseif wanted ~= '' and wanted ~= status then
+    answers[i] = 'changed'
+  else
+    local isActive = status == 'running' or (status == 'compensating' and h[3] ~= '')
+    answers[i] = isActive and 'pausing' or 'paused'
+    move(statuses, one.id, status, answers[i], h[2])
+    redis.call('HSET', run, 'status', answers[i], 'pause', request, 'pausedAt', int(now), 'pausedFrom', status)
+    if not isActive then
+      redis.call('ZREM', wakes, one.id)
+      redis.call('ZREM', rechecks, one.id)
+    end
+  end
+end
+return answers
