@@ -11,6 +11,7 @@ import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
 import { Redis } from "ioredis";
 import { load, loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { loggedRecord } from "../integration/queue/logged-record.ts";
 import { workOn, type TestWorker } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
 import { until } from "../support/until.ts";
@@ -111,7 +112,10 @@ async function breakSomething(): Promise<void> {
   ]);
   await registry.close();
   fragile = createWorkQueue({ ...common, controller: "fragile" });
-  fragileWorker = workOn(fragile, () => ({ kind: "terminal", error: new Error("it broke") }));
+  fragileWorker = workOn(fragile, ({ epoch }) => ({
+    outcome: { kind: "terminal", error: new Error("it broke") },
+    record: loggedRecord(epoch, ["opening the box"]),
+  }));
   const target = { controller: "fragile", namespace: "demo", name: "vase" };
   await client.reconciles.create(target);
   await until("it broke", () => fragileWorker.closed.length > 0);
@@ -149,6 +153,11 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["object", "history", ...BLUE], /^ATTEMPT +STARTED.*\n\d+ +\d+m?s +\w+/, /blue#\d+/],
   [["object", "history", ...BLUE, "--attempt", "1"], /^attempt +node-pool.*#1\n/, /blue#1$/m],
   [["object", "diff", ...BLUE, "--attempt", "1"], /^attempt 1, .*\n(create|patch) /, /machines/],
+  [
+    ["object", "logs", "fragile", "vase", "-n", "demo"],
+    /^TIME +ATTEMPT +LEVEL +MESSAGE\n2026\S+ +1 +info +opening the box/,
+    /^opening the box$/m,
+  ],
   [["object", "blame", ...BLUE], /^FIELD +MANAGER.*\n.*konverge\/node-pool/s, /^spec.replicas$/m],
   [["attempt", "list"], /^STARTED +CONTROLLER.*\n.*node-pool +default\/blue/s, /blue#\d+/],
   [["contention", "list"], /^$|^TYPE/, /^$|./],
@@ -249,6 +258,7 @@ const BAD: readonly (readonly [args: readonly string[], code: number, why: RegEx
   ],
   [["reconcile", "enqueue", "nobody", "blue", "-n", "demo"], 3, /no controller "nobody"; known: /],
   [["object", "get", "node-pool", "never", "-n", "demo"], 3, /no requests found for/],
+  [["object", "logs", ...BLUE, "--attempt", "999"], 3, /attempt 999 not found/],
   [["object", "history", ...BLUE, "--attempt", "999"], 3, /no attempt 999; available: 1 to|to 1/],
   [["guard", "show", "nobody"], 3, /run `konverge guard list` for the names/],
   [["queue", "resume", "fragile", ...WHY], 3, /not paused/],

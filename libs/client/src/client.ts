@@ -22,6 +22,7 @@ import type {
   KeyListQuery,
   ObjectAttempts,
   ObjectHistory,
+  ObjectLog,
   OperatorActionList,
   Overview,
   PauseList,
@@ -134,6 +135,12 @@ export interface Client {
     attempts(object: ControllerObject, options?: ReadOptions): Promise<ObjectAttempts>;
     /** Returns an attempt by its number. */
     attempt(object: ControllerObject, epoch: number, options?: ReadOptions): Promise<AttemptRecord>;
+    /** Returns the kept log lines of all attempts, or of one, oldest first. */
+    logs(
+      object: ControllerObject,
+      query?: { readonly attempt?: number },
+      options?: ReadOptions,
+    ): Promise<ObjectLog>;
     /** Returns the contention over the object. */
     contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;
     reconcile(

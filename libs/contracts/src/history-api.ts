@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   ATTEMPT_OUTCOMES,
+  attemptLogSchema,
   attemptRecordSchema,
   HINT_CODES,
   loopStateSchema,
@@ -71,6 +72,23 @@ export const objectHistorySchema = z.object({
   ...keyFields,
   /** Newest first. */
   attempts: z.array(attemptRecordSchema),
+});
+
+/** Query of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/logs`. */
+export const objectLogQuerySchema = z.strictObject({
+  /** Attempt number. Default: all kept attempts. */
+  attempt: wholeNumber(Number.MAX_SAFE_INTEGER).optional(),
+});
+
+/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/logs`, oldest first. */
+export const objectLogSchema = z.object({
+  items: z.array(
+    z.object({
+      /** Number of the attempt. */
+      attempt: z.number(),
+      ...attemptLogSchema.element.shape,
+    }),
+  ),
 });
 
 /** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/contention`. */
@@ -149,4 +167,5 @@ export type Contention = z.infer<typeof contentionSchema>;
 export type ContentionReport = z.infer<typeof contentionReportSchema>;
 export type Rollups = z.infer<typeof rollupsSchema>;
 export type ObjectAttempts = z.infer<typeof objectAttemptsSchema>;
+export type ObjectLog = z.infer<typeof objectLogSchema>;
 export type ObjectHistory = z.infer<typeof objectHistorySchema>;

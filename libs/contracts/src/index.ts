@@ -11,6 +11,8 @@ export {
   contentionReportSchema,
   objectAttemptsSchema,
   objectHistorySchema,
+  objectLogQuerySchema,
+  objectLogSchema,
   rollupsQuerySchema,
   rollupsSchema,
 } from "./history-api.ts";
@@ -22,6 +24,7 @@ export type {
   ContentionReport,
   ObjectAttempts,
   ObjectHistory,
+  ObjectLog,
   Rollups,
 } from "./history-api.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";

@@ -48,6 +48,8 @@ export type {
 export { KEY_PHASES } from "./key-phase.ts";
 export type { KeyPhase } from "./key-phase.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
+export { LOG_LEVELS, logFieldsText, parseLogFields } from "./log-line.ts";
+export type { LogLevel } from "./log-line.ts";
 export { startLongTimer } from "./long-timer.ts";
 export type { LocalGateOptions } from "./local-gate.ts";
 export { FLOORS, LARGEST_FLOOR, MAX_LEASE, ORDER, TOKEN_RANK } from "./guard/admit-call.ts";

@@ -23,6 +23,7 @@ import {
 } from "@konverge/redis";
 import { queueNames, type QueueNames } from "./keys/queue-names.ts";
 import { DEFAULT_CONCURRENCY, startQueueWorker } from "./attempt/queue-worker.ts";
+import { decodeLog } from "./attempt/running-log.ts";
 import { createRequester, type Requester } from "./request/requester.ts";
 import { headAgeScript } from "./scripts/head-age.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
@@ -173,7 +174,13 @@ function observedRequest(options: WorkQueueOptions, requester: Requester): WorkQ
 
 type QueueReads = Pick<
   WorkQueue,
-  "getRequest" | "getKey" | "waitingRequests" | "listAttempts" | "headAgeMs" | "incarnation"
+  | "getRequest"
+  | "getKey"
+  | "waitingRequests"
+  | "listAttempts"
+  | "runningLog"
+  | "headAgeMs"
+  | "incarnation"
 >;
 
 function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): QueueReads {
@@ -195,6 +202,11 @@ function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): Queu
         throw new KonvergeError("invalid_request", `limit must be an integer > 0 (got ${limit})`);
       }
       return await withRedis(redis, () => reader.listAttempts(formatKey(key), limit));
+    },
+    async runningLog(key) {
+      assertOwnKey(key, owner);
+      const text = await withRedis(redis, () => redis.get(names.log(formatKey(key))));
+      return text === null ? undefined : decodeLog(text);
     },
     headAgeMs: () =>
       withRedis(redis, () =>

@@ -34,6 +34,7 @@ export function createShardedQueue(
     getKey: async (key) => await homeOf(key).getKey(key),
     waitingRequests: (keys) => waitingRequests(shards, keys),
     listAttempts: async (key, options) => await homeOf(key).listAttempts(key, options),
+    runningLog: async (key) => await homeOf(key).runningLog(key),
     async *listKeys() {
       for (const shard of shards) yield* shard.listKeys();
     },

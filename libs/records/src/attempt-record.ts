@@ -1,4 +1,4 @@
-import { OUTCOME_KINDS, TRIGGER_KINDS } from "@konverge/core";
+import { LOG_LEVELS, OUTCOME_KINDS, TRIGGER_KINDS } from "@konverge/core";
 import { z } from "zod";
 import { HINTS, type HintCode } from "./hint.ts";
 
@@ -59,6 +59,16 @@ const trigger = z.object({
   version: z.string().optional(),
   traceparent: z.string().optional(),
 });
+
+const logLine = z.object({
+  at: z.string(),
+  level: z.enum(LOG_LEVELS),
+  message: z.string(),
+  fields: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** Lines that a handler has logged, oldest first. */
+export const attemptLogSchema = z.array(logLine);
 
 /** The stored record of one attempt, which explains it later. Times are ISO 8601, durations ms. */
 export const attemptRecordSchema = z.object({
@@ -121,6 +131,10 @@ export const attemptRecordSchema = z.object({
   /** Time that the event loop of the worker was blocked during the attempt, in ms; missing if it was not. */
   eventLoopBlockedMs: z.number().optional(),
   hints: z.array(hint).optional(),
+  /** The last lines of the handler's log. */
+  log: attemptLogSchema.optional(),
+  /** Number of earlier lines that were not kept. */
+  logOmitted: z.number().optional(),
   /** W3C trace id, if tracing is enabled. */
   traceId: z.string().optional(),
 });
@@ -133,6 +147,8 @@ export const lostRecordSchema = z.object({
   /** Unix ms. */
   requestedAtMs: z.number(),
   triggers: z.array(trigger),
+  /** What its worker had stored: all lines but those of the last second. */
+  log: attemptLogSchema.optional(),
 });
 
 export type AttemptRecord = z.infer<typeof attemptRecordSchema>;

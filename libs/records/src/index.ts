@@ -1,5 +1,6 @@
 export {
   ATTEMPT_OUTCOMES,
+  attemptLogSchema,
   attemptRecordSchema,
   HINT_CODES,
   lostRecordSchema,

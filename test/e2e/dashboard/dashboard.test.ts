@@ -7,6 +7,7 @@ import { createGuard } from "@konverge/guard";
 import { createHistoryWriter } from "@konverge/queue";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
+import { loggedRecord } from "../../integration/queue/logged-record.ts";
 import { keyOf, useQueues, workOn } from "../../integration/queue/queue-harness.ts";
 import { createProgram } from "../../../apps/cli/src/create-program.ts";
 import { findBarriers, useChromium } from "./chromium.ts";
@@ -125,6 +126,7 @@ test("renders values from users and clusters as text on all views", async (conte
       conflicts: [],
       calls: { count: 1, durationMs: 1 },
       hints: [{ code: "own_spec_written", message: canary }],
+      log: [{ at, level: "warn", message: canary, fields: { [canary]: canary } }],
     };
     return {
       outcome: { kind: "terminal", error: new Error(canary) },
@@ -152,7 +154,7 @@ test("renders values from users and clusters as text on all views", async (conte
     await page.goto(new URL(view, url).href);
     await page.locator("main h1").waitFor();
     await page.locator(".skeleton").waitFor({ state: "detached" });
-    if (view === path) await page.locator("details.attempt summary").click();
+    if (view === path) await page.locator("details.attempt > summary").click();
     expect(await page.evaluate("window.hacked"), view).toBeUndefined();
     expect(await page.locator("main img, main script, main [onload]").count(), view).toBe(0);
   }
@@ -160,6 +162,24 @@ test("renders values from users and clusters as text on all views", async (conte
   expect(troubles, "no policy violations either").toEqual([]);
   await worker.stop();
   expect(await access.controllers("default")).toHaveLength(1);
+});
+
+test("shows the log of an attempt", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, queue } = await startOwnApi(harness);
+  const worker = workOn(queue, ({ epoch }) => ({
+    outcome: { kind: "done" },
+    record: loggedRecord(epoch, ["comparing", "resizing"]),
+  }));
+  await queue.request(keyOf("blue"), BY_TEST);
+  await until("it ran", () => worker.closed.length === 1);
+  await page.goto(new URL("/objects/default/node-pool/demo/blue", url).href);
+  await page.locator("details.attempt > summary").click();
+  await page.getByText("info resizing").waitFor();
+  await page.getByText("2 earlier lines not kept").waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  expect(troubles).toEqual([]);
+  await worker.stop();
 });
 
 test("works below a base path that a proxy strips", async (context) => {

@@ -94,6 +94,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   getContention: whole("viewer", ofObject),
   listObjectAttempts: whole("viewer", ofObject),
   getAttempt: whole("viewer", ofObject),
+  getObjectLogs: whole("viewer", ofObject),
   reconcileObject: whole("operator", ofObject),
   pauseObject: whole("operator", ofObject),
   resumeObject: whole("operator", ofObject),

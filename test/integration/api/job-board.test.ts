@@ -3,9 +3,10 @@ import { problemSchema } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { announce, NODE_POOL } from "../queue/announce.ts";
-import { keyOf, useQueues } from "../queue/queue-harness.ts";
+import { hold, keyOf, useQueues, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
 const harness = useQueues();
@@ -184,4 +185,65 @@ test("what the board does not have is a problem as everywhere", async () => {
   const unknown = await call("/jobs/api/queues/nobody/some-id");
   expect(unknown.status).toBe(404);
   expect(problemSchema.parse(await unknown.json()).code).toBe("not_found");
+});
+
+const logsOf = async (call: Call, queue: string, id: string): Promise<string[]> => {
+  const response = await call(`/jobs/api/queues/${queue}/${encodeURIComponent(id)}/logs`);
+  expect(response.status).toBe(200);
+  return (await response.json()) as string[];
+};
+
+test("the Logs tab of a job shows the lines of its object's attempts", async () => {
+  const call = await callAs("viewer");
+  const id = await waitingJob();
+  expect(await logsOf(call, "node-pool", id)).toEqual([]);
+  const never = hold();
+  const line = { at: "2026-01-01T00:00:00.000Z", level: "warn", message: "slow", fields: { n: 1 } };
+  workOn(harness.open(), async ({ keepLog }) => {
+    await keepLog(JSON.stringify([line]));
+    await never.wait();
+    return { kind: "done" };
+  });
+  const lines = await until("the attempt has logged", async () => {
+    const found = await logsOf(call, "node-pool", id);
+    return found.length > 0 && found;
+  });
+  expect(lines).toEqual(['2026-01-01T00:00:00.000Z warn [attempt 1] slow {"n":1}']);
+  expect(await logsOf(call, "node-pool", "no-such-job")).toEqual([]);
+  never.release();
+});
+
+test("the Logs tab of a job shows the lines of its run", async () => {
+  const redis = { url: harness.url };
+  const { prefix } = harness;
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  await registry.announce([], [{ name: "release", version: 1 }]);
+  await registry.close();
+  const never = hold();
+  const release = defineWorkflow("release", { version: 1 }, async (w) => {
+    w.log.info({}, "begin");
+    await w.step("copy", async ({ log }) => {
+      log.warn({ disk: 3 }, "slow");
+      await never.wait();
+    });
+  });
+  const workflows = openWorkflows({ redis, prefix });
+  workflows.work({ workflows: [release] });
+  onTestFinished(() => workflows.close());
+  await workflows.start(release, null, { id: "team-a/web" });
+  const call = await callAs("viewer");
+  const [raw] = await access.rawQueues({ cluster: "default", name: "workflow.release" });
+  const job = await until("the run is executed", async () => {
+    const [active] = (await raw?.queue.getJobs(["active"])) ?? [];
+    return active?.id;
+  });
+  const lines = await until("its log is stored", async () => {
+    const found = await logsOf(call, "workflow.release", job);
+    return found.length === 2 && found;
+  });
+  expect(lines.map((line) => line.replace(/^\S+ /, ""))).toEqual([
+    "info begin",
+    'warn [copy] slow {"disk":3}',
+  ]);
+  never.release();
 });

@@ -1,7 +1,7 @@
 import type { AttemptRecord } from "@konverge/records";
 import type { ObjectHistory } from "@konverge/contracts";
 import { defined, createLocalGate, KonvergeError, parseKey, resourceId } from "@konverge/core";
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
 import {
   attemptDetails,
   historyRows,
@@ -15,23 +15,18 @@ import { findController } from "../ask/find-controller.ts";
 import { KEY_OPTIONS, keyQueryOf, withKeyFilters, type KeyFlags } from "../ask/key-filters.ts";
 import { print } from "../text/output.ts";
 import { keyRows } from "../text/queue-text.ts";
+import { groupHelp, runWithClient, withClient, type Asking } from "../ask/run-with-client.ts";
 import {
-  groupHelp,
-  runWithClient,
-  withClient,
-  type Asking,
-  type ClientFlags,
-} from "../ask/run-with-client.ts";
-import { targetsOf } from "../ask/targets-of.ts";
+  objectOf,
+  withAttempt,
+  withObject,
+  type AttemptFlags,
+  type ObjectFlags,
+} from "../ask/object-target.ts";
 import { showPages, withPages } from "../ask/show-pages.ts";
 import { readVersion } from "../process/version.ts";
+import { addObjectLogsCommand } from "./object-logs.ts";
 
-interface ObjectFlags extends ClientFlags {
-  readonly namespace?: string;
-}
-interface AttemptFlags extends ObjectFlags {
-  readonly attempt?: number;
-}
 interface BlameFlags extends ObjectFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -42,6 +37,7 @@ const HELP = `
   konverge object get node-pool blue -n demo
   konverge object history node-pool blue -n demo
   konverge object history node-pool blue -n demo --attempt 17
+  konverge object logs node-pool blue -n demo --follow
   konverge object diff node-pool blue -n demo
   konverge object blame node-pool blue -n demo`;
 
@@ -53,6 +49,7 @@ export function addObjectCommand(program: Command): void {
   addList(object);
   addGet(object);
   addHistory(object);
+  addObjectLogsCommand(object);
   addDiff(object);
   addBlame(object);
 }
@@ -170,35 +167,13 @@ function addBlame(object: Command): void {
     );
 }
 
-function withObject(command: Command): Command {
-  return withClient(command)
-    .argument("<controller>", "Controller name or full key")
-    .argument("[name]", "Object name")
-    .option("-n, --namespace <name>", "Namespace; omit for cluster-scoped objects");
-}
-
-function withAttempt(command: Command, description: string): Command {
-  return command.option("--attempt <number>", description, parseNumber);
-}
-
-function parseNumber(text: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number > 0) return number;
-  throw new InvalidArgumentError("Use a whole number from 1.");
-}
-
 function read(
   { client, cluster }: Asking,
   controller: string,
   name: string | undefined,
   { namespace }: ObjectFlags,
 ): Promise<ObjectHistory> {
-  const words = name === undefined ? [] : [name];
-  const [target, ...more] = targetsOf([controller, ...words], { cluster, namespace });
-  if (target === undefined || more.length > 0) {
-    throw new KonvergeError("invalid_request", "<name>: exactly one object is required");
-  }
-  return client.objects.get(target);
+  return client.objects.get(objectOf({ controller, name, namespace, cluster }));
 }
 
 function attemptOf({ key, attempts }: ObjectHistory, number: number): AttemptRecord {

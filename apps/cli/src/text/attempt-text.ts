@@ -1,5 +1,5 @@
 import type { AttemptRecord } from "@konverge/records";
-import type { ObjectHistory } from "@konverge/contracts";
+import type { ObjectHistory, ObjectLog } from "@konverge/contracts";
 import { age, span } from "./age.ts";
 import { columns, fields, type Cell } from "./columns.ts";
 import { changesOf } from "./patch-changes.ts";
@@ -71,6 +71,25 @@ export function historyRows(attempts: readonly AttemptRecord[]): string {
   ]);
 }
 
+type LogLine = NonNullable<AttemptRecord["log"]>[number];
+
+/** Formats log lines of attempts, oldest first. */
+export function attemptLogRows(lines: ObjectLog["items"]): string {
+  return columns([
+    ["TIME", "ATTEMPT", "LEVEL", "MESSAGE"],
+    ...lines.map((line): Cell[] => [line.at, String(line.attempt), line.level, logText(line)]),
+  ]);
+}
+
+/** Formats one log line. */
+export function attemptLogLine(line: ObjectLog["items"][number]): string {
+  return plain(`${line.at}  ${line.attempt}  ${line.level}  ${logText(line)}`);
+}
+
+function logText({ message, fields: more }: Pick<LogLine, "message" | "fields">): string {
+  return more === undefined ? message : `${message} ${JSON.stringify(more)}`;
+}
+
 /** Formats one attempt in detail. */
 export function attemptDetails(attempt: AttemptRecord): string {
   const { waits, triggers, error, cause, hints = [], calls } = attempt;
@@ -105,6 +124,9 @@ export function attemptDetails(attempt: AttemptRecord): string {
     lines.push(plain(`conflict: ${conflict.resource} ${conflict.name}: ${conflictText(conflict)}`));
   }
   for (const { code, message } of hints) lines.push(plain(`hint: ${code}: ${message}`));
+  const { log = [], logOmitted } = attempt;
+  if (logOmitted !== undefined) lines.push(`log: ${logOmitted} earlier lines omitted`);
+  for (const line of log) lines.push(plain(`log: ${line.at} ${line.level} ${logText(line)}`));
   return lines.join("\n");
 }
 

@@ -11,6 +11,7 @@ import { allows } from "../access/caller.ts";
 import { answerProblem, PROBLEM } from "../http/problem.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
+import { readObjectLog } from "../views/object-log.ts";
 
 const PATH = "/jobs";
 /** Jobs per page of a queue. */
@@ -55,8 +56,15 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
           prefix,
           externalJobUrl: ({ data }: { readonly data?: unknown }) => objectLink(data),
         };
-        boards.looking.add(new BullMQAdapter(queue, { ...options, readOnlyMode: true }));
-        boards.operating.add(new BullMQAdapter(queue, options));
+        for (const [board, readOnlyMode] of [
+          [boards.looking, true],
+          [boards.operating, false],
+        ] as const) {
+          const adapter = new BullMQAdapter(queue, { ...options, readOnlyMode });
+          adapter.getJobLogs = async (id) =>
+            await readJobLog(access, cluster, (await queue.getJob(id))?.data);
+          board.add(adapter);
+        }
       }
     }
   };
@@ -167,6 +175,45 @@ async function requestAgain(
   const trigger = { kind: "http", by: via === "local" ? "http" : by, reason } as const;
   await queue.request(key, trigger, { class: "interactive" });
   access.audit.gather({ action: "reconcile", ...placeOf(key), cluster, count: 1, by });
+}
+
+/**
+ * Returns the log of the object or run of a job as lines of text. BullMQ's own log of jobs stays empty: it would cost each
+ * line a command, and end with the job.
+ */
+async function readJobLog(access: QueueAccess, cluster: string, data: unknown): Promise<string[]> {
+  const text = keyTextOf(data);
+  if (text === undefined) return [];
+  const key = parseKey(text);
+  const workflow = workflowOfQueue(key.controller);
+  if (workflow !== undefined) {
+    const { workflows } = await access.runs(cluster);
+    const lines = await workflows.logs({ workflow, id: key.name });
+    return lines.map(({ atMs, step, ...line }) =>
+      lineText({ ...line, at: new Date(atMs).toISOString(), origin: step }),
+    );
+  }
+  const { queue } = await access.find(cluster, key.controller);
+  const lines = await readObjectLog(queue, key);
+  return lines.map(({ attempt, ...line }) => lineText({ ...line, origin: `attempt ${attempt}` }));
+}
+
+function lineText({
+  at,
+  level,
+  origin,
+  message,
+  fields,
+}: {
+  readonly at: string;
+  readonly level: string;
+  readonly origin: string | undefined;
+  readonly message: string;
+  readonly fields?: object | undefined;
+}): string {
+  const place = origin === undefined ? "" : `[${origin}] `;
+  const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
+  return `${at} ${level} ${place}${message}${more}`;
 }
 
 /** Returns the link to the object or run of a job, relative to the board. */

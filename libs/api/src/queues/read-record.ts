@@ -37,5 +37,6 @@ export function readRecord(key: string, controller: string, stored: StoredAttemp
     writes: [],
     conflicts: [],
     calls: { count: 0, durationMs: 0 },
+    ...defined({ log: lost?.log }),
   };
 }

@@ -1,10 +1,17 @@
-import { contentionSchema, objectAttemptsSchema, objectHistorySchema } from "@konverge/contracts";
+import {
+  contentionSchema,
+  objectAttemptsSchema,
+  objectHistorySchema,
+  objectLogQuerySchema,
+  objectLogSchema,
+} from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import { attemptRecordSchema } from "@konverge/records";
 import { demand } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readContention } from "../views/history-view.ts";
+import { readObjectLog } from "../views/object-log.ts";
 import { findKey, MAX_ATTEMPTS, readAttempts, readHistory } from "../views/object-view.ts";
 
 const PATH = "/v1/objects/{cluster}/{controller}/{namespace}/{name}";
@@ -68,6 +75,21 @@ export function objectRoutes(access: QueueAccess): Route[] {
         if (found !== undefined) return found;
         const detail = `attempt "${epoch}" not found; the last ${MAX_ATTEMPTS} attempts are kept`;
         throw new KonvergeError("not_found", detail);
+      },
+    }),
+    route({
+      id: "getObjectLogs",
+      method: "get",
+      path: `${PATH}/logs`,
+      summary: "Get the last log lines of an object's attempts, oldest first",
+      role: "viewer",
+      query: objectLogQuerySchema,
+      answer: objectLogSchema,
+      problems: ["unknown_controller", "not_found", "invalid_request"],
+      async handle({ params, query: { attempt }, caller }) {
+        demand(caller, params);
+        const { queue, key } = await findKey(access, params);
+        return { items: await readObjectLog(queue, key, attempt) };
       },
     }),
   ];

@@ -7,6 +7,7 @@ import {
   type NamespacedName,
 } from "@konverge/kube";
 import type { AttemptSpan } from "@konverge/telemetry";
+import { AttemptLog } from "./attempt-log.ts";
 
 /** A write that changed an object. */
 export interface WriteTrace {
@@ -36,6 +37,8 @@ export interface AttemptTrace {
   readonly deferred: KonvergeError | undefined;
   /** Values that it read in sensitive objects. */
   readonly secrets: AttemptSecrets;
+  /** The lines of the handler's log. */
+  readonly log: AttemptLog;
   readonly noteLane: (waitedMs: number) => void;
   readonly noteCall: (call: CallRecord) => void;
   readonly noteConflict: (conflict: ConflictRecord) => void;
@@ -50,7 +53,12 @@ export interface AttemptTrace {
 const MAX_KEPT = 100;
 const MAX_RUNS = 10;
 
-export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
+/** @param keepLog stores the log of a running attempt */
+export function createAttemptTrace(
+  span?: AttemptSpan,
+  keepLog?: (lines: string) => Promise<void>,
+): AttemptTrace {
+  const secrets = createAttemptSecrets();
   const calls = { count: 0, durationMs: 0, rateLimitMs: 0 };
   const writes: WriteTrace[] = [];
   const conflicts: ConflictRecord[] = [];
@@ -68,7 +76,8 @@ export function createAttemptTrace(span?: AttemptSpan): AttemptTrace {
     },
     writes,
     conflicts,
-    secrets: createAttemptSecrets(),
+    secrets,
+    log: new AttemptLog({ secrets, keep: keepLog }),
     get deferred() {
       return deferred;
     },

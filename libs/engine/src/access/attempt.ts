@@ -68,7 +68,7 @@ export class Attempt {
     this.lease = lease;
     this.runtime = runtime;
     this.log = log;
-    this.trace = createAttemptTrace(span);
+    this.trace = createAttemptTrace(span, lease.keepLog);
     this.signal = AbortSignal.any([lease.signal, this.#abort.signal]);
     this.#client = this.#bindClient(span);
   }

@@ -163,5 +163,7 @@ function fitRecord(record: AttemptRecord): string {
     writes = writes.slice(Math.ceil(writes.length / 2));
     text = JSON.stringify({ ...record, writes, conflicts: record.conflicts.slice(0, 5) });
   }
-  return text;
+  if (Buffer.byteLength(text) <= MAX_RECORD_BYTES) return text;
+  const { log: _dropped, ...rest } = record;
+  return JSON.stringify({ ...rest, writes, conflicts: [] });
 }

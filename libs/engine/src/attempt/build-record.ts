@@ -1,5 +1,6 @@
 import {
   defined,
+  endedWell,
   findCause,
   isKonvergeError,
   typeOfError,
@@ -66,6 +67,7 @@ export function buildRecord(
     ...(trace.runs.length === 0 ? {} : { runs: [...trace.runs] }),
     calls: { count: trace.calls.count, durationMs: Math.round(trace.calls.durationMs) },
     ...(hints.length === 0 ? {} : { hints: [...hints] }),
+    ...trace.log.end(!endedWell(outcome.kind)),
     ...defined({ eventLoopBlockedMs, traceId }),
   };
 }

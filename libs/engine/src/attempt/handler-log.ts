@@ -1,18 +1,24 @@
+import type { LogLevel } from "@konverge/core";
 import type { AttemptSecrets } from "@konverge/kube";
+import type { AttemptTrace } from "../access/attempt-trace.ts";
 import type { Log } from "../define/log.ts";
 
 const MAX_DEPTH = 10;
 
 /**
- * The logger of a handler. After the attempt has read a sensitive object, the values of that object are removed from every text
- * (P12). Before that it costs nothing.
+ * The logger of a handler: writes to the log of the worker and keeps the last lines for the record. After the attempt has read a
+ * sensitive object, the values of that object are removed from every text (P12). Before that it costs nothing.
  */
-export function createHandlerLog(sink: Log, secrets: AttemptSecrets): Log {
-  const write =
-    (level: "debug" | "info" | "warn" | "error") => (fields: object, message: string) => {
-      if (secrets.isEmpty) sink[level](fields, message);
-      else sink[level](scrubValue(fields, secrets, 0) as object, secrets.scrub(String(message)));
-    };
+export function createHandlerLog(
+  sink: Log,
+  { secrets, log }: Pick<AttemptTrace, "secrets" | "log">,
+  bound: Readonly<Record<string, unknown>> = {},
+): Log {
+  const write = (level: LogLevel) => (fields: object, message: string) => {
+    log.note(level, { ...bound, ...fields }, message);
+    if (secrets.isEmpty) sink[level](fields, message);
+    else sink[level](scrubValue(fields, secrets, 0) as object, secrets.scrub(String(message)));
+  };
   return {
     debug: write("debug"),
     info: write("info"),
@@ -21,7 +27,8 @@ export function createHandlerLog(sink: Log, secrets: AttemptSecrets): Log {
     child: (bindings) =>
       createHandlerLog(
         sink.child(scrubValue(bindings, secrets, 0) as Record<string, unknown>),
-        secrets,
+        { secrets, log },
+        { ...bound, ...bindings },
       ),
   };
 }

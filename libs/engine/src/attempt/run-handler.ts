@@ -61,7 +61,7 @@ function contextOf(
     object,
     kube,
     startRun: bindStartRun(attempt, object),
-    log: createHandlerLog(attempt.log, attempt.trace.secrets),
+    log: createHandlerLog(attempt.log, attempt.trace),
     signal: attempt.signal,
     attempt: number,
     requeueAfter: (after) => ({ kind: "requeueAfter", afterMs: toMs(after, "requeueAfter") }),

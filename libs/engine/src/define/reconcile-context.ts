@@ -25,7 +25,10 @@ export interface ReconcileContext<T extends ApiObject = ApiObject> {
    * With `onExisting: "supersede"`, a new generation replaces the run of the previous one.
    */
   readonly startRun: StartRun;
-  /** Writes to the log of the worker, with the fields of the key. Values of read Secrets are removed. */
+  /**
+   * Writes to the log of the worker, with the fields of the key; the last lines are kept with the attempt. Values of read Secrets
+   * are removed.
+   */
   readonly log: Log;
   /** Aborted when the attempt must end: shutdown, timeout, lost lease. */
   readonly signal: AbortSignal;

@@ -13,6 +13,7 @@ import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payl
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { delayJob, moveOn, putBack, type TakenJob } from "./move-job.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
+import { keepLog } from "./running-log.ts";
 import { ProcessQuarantine } from "./process-quarantine.ts";
 import type { Quarantine } from "../contract/quarantine.ts";
 import { RetrySignal } from "./retry-signal.ts";
@@ -209,7 +210,15 @@ export class JobRunner {
       start.askedAtMs,
     );
     this.#options.onBegan();
-    const lease = leaseOf(start, held.controller.signal, () => keeper.check(held));
+    const { signal } = held.controller;
+    const { redis, names } = this.#options;
+    const lease = leaseOf(start, {
+      signal,
+      checkExpiry: () => keeper.check(held),
+      // A lost attempt must not replace the lines of the next one.
+      keepLog: async (lines) =>
+        signal.aborted ? undefined : await keepLog(redis, names, { id, epoch: begun.epoch, lines }),
+    });
     const end = await this.#handle(lease, begun.lostInARow >= SUSPECT_FROM);
     keeper.release(held);
 
@@ -334,8 +343,7 @@ export class JobRunner {
 
 function leaseOf(
   { key, id, begun }: StartedAttempt,
-  signal: AbortSignal,
-  checkExpiry: () => void,
+  held: Pick<AttemptLease, "signal" | "checkExpiry" | "keepLog">,
 ): AttemptLease {
   const {
     kind: _,
@@ -351,7 +359,6 @@ function leaseOf(
     id,
     ...fields,
     ...defined({ floor: floor === "" ? undefined : floor, traceparent }),
-    signal,
-    checkExpiry,
+    ...held,
   };
 }

@@ -101,6 +101,17 @@ export interface AttemptLease {
    * handler may continue before the timer that aborts the signal.
    */
   readonly checkExpiry: () => void;
+  /**
+   * Stores log lines of the running attempt (a JSON array, at most 8 KiB), in place of earlier ones. They are part of the record
+   * if the attempt is lost.
+   */
+  readonly keepLog: (lines: string) => Promise<void>;
+}
+
+/** The log lines that a running attempt has stored, as a JSON array. */
+export interface RunningLog {
+  readonly epoch: number;
+  readonly lines: string;
 }
 
 /**
@@ -240,6 +251,8 @@ export interface WorkQueue {
   waitingRequests(keys: readonly ObjectKey[]): Promise<number[]>;
   /** Newest first. */
   listAttempts(key: ObjectKey, options?: { readonly limit?: number }): Promise<StoredAttempt[]>;
+  /** Returns the last lines that an attempt has stored while it ran; it may have ended since. */
+  runningLog(key: ObjectKey): Promise<RunningLog | undefined>;
   /** Returns the keys of the queue in pages, without those of deleted objects. @throws KonvergeError `redis_unavailable` */
   listKeys(): AsyncIterable<readonly ObjectKey[]>;
   /** Jobs by state, for metrics: `waiting`, `active`, `delayed`. */

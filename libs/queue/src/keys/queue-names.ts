@@ -38,6 +38,8 @@ export interface QueueNames {
   readonly incarnation: string;
   readonly keyHash: (id: string) => string;
   readonly attempts: (id: string) => string;
+  /** The log of the running attempt. */
+  readonly log: (id: string) => string;
 }
 
 /** The set of all clusters of an installation; it belongs to no cluster. */
@@ -88,5 +90,6 @@ export function queueNames(
     incarnation: `${root}/incarnation/${encoded}`,
     keyHash: (id) => `${root}/key/${id}`,
     attempts: (id) => `${root}/attempts/${id}`,
+    log: (id) => `${root}/log/${id}`,
   };
 }

@@ -39,9 +39,11 @@ local function recordLost(key, epoch, covered, code, message)
   local list = root .. 'attempts/' .. id
   local run = readRun(redis.call('HGET', key, 'run'))
   local by = cjson.encode(run.worker)
+  local log = string.match(redis.call('GET', root .. 'log/' .. id) or '', '^' .. epoch .. '\n(.+)$')
   local record = '{"outcome":"lost","epoch":' .. epoch .. ',"worker":' .. by .. ',"attempt":' ..
     (redis.call('HGET', key, 'attempts') or '1') .. ',"requestedAtMs":' .. run.since .. ',"startedAtMs":' .. run.startedAt ..
-    ',"triggers":[' .. string.gsub(run.triggers, '\n', ',') .. ']}'
+    ',"triggers":[' .. string.gsub(run.triggers, '\n', ',') .. ']' ..
+    (log and ',"log":' .. log or '') .. '}'
   local meta = '[' .. epoch .. ',' .. covered .. ',' .. run.startedAt .. ',"lost",' .. by .. ',"' .. code .. '","' .. message ..
     '"]'
   redis.call('LPUSH', list, nowText .. '\n' .. meta .. '\n' .. record)

@@ -1,4 +1,4 @@
-import { ensureError } from "@konverge/core";
+import { ensureError, LOG_LEVELS, logFieldsText, parseLogFields } from "@konverge/core";
 import { assertJson } from "../define/json-value.ts";
 import type { Log } from "../define/log.ts";
 import type { LogLine } from "../store/run-record.ts";
@@ -10,7 +10,6 @@ const MAX_FIELDS = 500;
 const STORE_AFTER_MS = 1_000;
 /** Most lines that wait; the oldest are dropped. */
 const MAX_WAITING = 200;
-const LEVELS = ["debug", "info", "warn", "error"] as const;
 
 export interface RunLogOptions {
   /** Lines of the function, not of bodies, that earlier executions have stored. A replay logs them again. */
@@ -44,7 +43,7 @@ export class RunLog {
 
   /** Returns a logger. `originOf` is asked for each line; without an origin, the line is of the function. */
   logger(originOf: () => LogOrigin | undefined, bindings: object = {}): Log {
-    const [debug, info, warn, error] = LEVELS.map(
+    const [debug, info, warn, error] = LOG_LEVELS.map(
       (level) => (fields: object, message: string) =>
         this.#log({ level, fields: { ...bindings, ...fields }, message, origin: originOf() }),
     ) as [Log["debug"], Log["info"], Log["warn"], Log["error"]];
@@ -113,9 +112,8 @@ function fieldsOf(
   const plain = Object.fromEntries(entries) as Record<string, unknown>;
   try {
     assertJson(plain, "the fields");
-    const text = scrub(JSON.stringify(plain));
-    if (text.length > MAX_FIELDS) return { fields: { omitted: `${text.length} characters` } };
-    return { fields: JSON.parse(text) as Record<string, unknown> };
+    const text = logFieldsText(plain);
+    return text === undefined ? {} : { fields: parseLogFields(scrub(text), MAX_FIELDS) };
   } catch (error) {
     return { fields: { omitted: ensureError(error).message.slice(0, MAX_FIELDS) } };
   }

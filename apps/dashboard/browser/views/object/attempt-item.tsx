@@ -1,6 +1,7 @@
 import type { AttemptRecord } from "@konverge/records";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Frames } from "../../parts/frames.tsx";
+import { LogLines } from "../../parts/log-lines.tsx";
 import { Outcome, Status } from "../../parts/status.tsx";
 import { Clock } from "../../parts/time.tsx";
 import { AttemptBar, spanOf, timesOf } from "./attempt-bar.tsx";
@@ -70,6 +71,7 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
             {lostWritesOf(record).map((lost, index) => (
               <LostWriteCard key={index} lost={lost} record={record} all={all} />
             ))}
+            <AttemptLog record={record} />
             {writes.length === 0 && record.conflicts.length === 0 && error === undefined ? (
               <p class="dim">No changes</p>
             ) : null}
@@ -77,6 +79,20 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
         </div>
       </details>
     </li>
+  );
+}
+
+/** The last log lines of the handler. */
+function AttemptLog({ record: { log, logOmitted } }: { readonly record: AttemptRecord }) {
+  if (log === undefined) return null;
+  return (
+    <details open>
+      <summary>Log</summary>
+      {logOmitted === undefined ? null : (
+        <p class="dim">{plural(logOmitted, "earlier line")} not kept</p>
+      )}
+      <LogLines lines={log} />
+    </details>
   );
 }
 

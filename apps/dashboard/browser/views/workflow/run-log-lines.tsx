@@ -1,6 +1,6 @@
 import type { RunLog } from "@konverge/contracts";
 import { useQuery } from "../../api/use-query.ts";
-import { Time } from "../../parts/time.tsx";
+import { LogLines } from "../../parts/log-lines.tsx";
 
 const EVERY_MS = 5_000;
 const ENDED_EVERY_MS = 60_000;
@@ -13,14 +13,7 @@ export function RunLogLines({ id, isActive }: { readonly id: string; readonly is
   return (
     <details open>
       <summary data-row>Log</summary>
-      <pre class="json" tabIndex={0}>
-        {data.items.map(({ at, level, step, message, fields }, index) => (
-          <div key={`${at}/${index}`}>
-            <Time at={at} /> {level} {step === undefined ? "" : `[${step}] `}
-            {message} {fields === undefined ? "" : JSON.stringify(fields)}
-          </div>
-        ))}
-      </pre>
+      <LogLines lines={data.items} />
     </details>
   );
 }
