@@ -17,6 +17,8 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/first-controller.md sh": "test/e2e/packages.test.ts",
   "docs/production.md yaml": "test/e2e/chart.test.ts",
   "docs/testing.md ts 1": "test/e2e/packages.test.ts",
+  "docs/workflows.md ts": "test/e2e/packages.test.ts",
+  "docs/workflows.md sh": "test/e2e/packages.test.ts",
 };
 /** Blocks that no test runs, with the reason. */
 const NOT_RUN: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
@@ -19,14 +19,20 @@ const redisUrl = process.env["REDIS_URL"] ?? "";
 /** Variables of the workspace and the runner to remove. Those of the registry stay. */
 const OURS = /^(npm_(?!config_(registry|cache|cafile))|NODE_(OPTIONS|ENV|PATH)$|KONVERGE_|VITEST)/;
 
-/** The environment of a user's shell: only Node is shared with the workspace. */
-const env = {
+/** Returns the environment of a user's shell: only Node is shared with the workspace. */
+const usersEnv = () => ({
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name))),
   PATH: [resolve(process.execPath, ".."), process.env["PATH"]].join(delimiter),
   NO_COLOR: "1",
-};
+});
+const env = usersEnv();
+
+/** The step of docs/workflows.md that the reader changes. */
+const PUBLISH = /^ *await w\.step\("publish".*\n/m;
 
 let folder = "";
+/** A folder in which nothing but the packages is installed. */
+let empty = "";
 let packed: readonly { readonly name: string; readonly file: string }[] = [];
 
 interface Ended {
@@ -75,6 +81,9 @@ beforeAll(async () => {
     name,
     file,
   }));
+  empty = join(folder, "empty");
+  mkdirSync(empty);
+  await install(empty);
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -99,9 +108,6 @@ test("packages have resolvable exports, exact versions of siblings and no worksp
 
 test("installs in an empty folder, creates a project, checks and tests it, and reconciles an object", async () => {
   await using cleanup = new AsyncDisposableStack();
-  const empty = join(folder, "empty");
-  mkdirSync(empty);
-  await install(empty);
   const konverge = join(empty, "node_modules/.bin/konverge");
   await run(empty, "sh", "-c", init.replace("../my-operator", "my-operator"));
   const project = join(empty, "my-operator");
@@ -148,6 +154,10 @@ test("installs in an empty folder, creates a project, checks and tests it, and r
     writeFileSync(join(own, `src/page-${index}.ts`), block);
     await run(own, "node", `src/page-${index}.ts`);
   }
+  const [release = "", releaseConfig = "", changedStep = ""] = blocksOf("workflows.md", "ts");
+  writeFileSync(join(own, "src/release.ts"), release);
+  writeFileSync(join(own, "src/changed-release.ts"), release.replace(PUBLISH, changedStep));
+  writeFileSync(join(own, "src/release.config.ts"), releaseConfig);
   await run(own, "npm", "run", "check");
 
   const server = await createApiServer();
@@ -200,4 +210,102 @@ test("installs in an empty folder, creates a project, checks and tests it, and r
   });
   worker.kill("SIGTERM");
   expect(await ended, said).toBe(0);
+});
+
+/** Replaces what differs between two executions of the same commands. */
+function withoutVariables(text: string): string {
+  const pids = new Map<string, number>();
+  return text
+    .replaceAll(/\d{4}-\S+Z/g, "TIME")
+    .replaceAll(/(?<="pid":)\d+/g, (pid) => {
+      if (!pids.has(pid)) pids.set(pid, pids.size + 1);
+      return String(pids.get(pid));
+    })
+    .replaceAll(/\b\d+(?:ms|s|m)\b/g, "AGO")
+    .replaceAll(/ +/g, " ");
+}
+
+test("docs/workflows.md: a run survives the kill of its worker, and continues with changed code", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const [
+    create = "",
+    dev = "",
+    start = "",
+    kill = "",
+    touch = "",
+    logs = "",
+    get = "",
+    approve = "",
+  ] = blocksOf("workflows.md", "sh");
+  const [release = "", config = "", changedStep = ""] = blocksOf("workflows.md", "ts");
+  const [begun = "", continued = "", ended = ""] = blocksOf("workflows.md", "text");
+
+  const [packAgain, makeFolder = "", initialize = "", installMore] = create.split("\n");
+  expect([packAgain, installMore]).toEqual([pack, `${installPackages} zod`]);
+  await run(empty, "sh", "-ec", `${makeFolder}\n${initialize}`);
+  const project = join(folder, "first-workflow");
+  symlinkSync(join(empty, "node_modules"), join(project, "node_modules"));
+  // The test decides when the long step ends, so the worker is always killed in it.
+  const gate = join(folder, "tested");
+  const file = join(project, "release.ts");
+  const waitForGate = `while (!existsSync(${JSON.stringify(gate)})) await setTimeout(50);`;
+  writeFileSync(
+    file,
+    `import { existsSync } from "node:fs";\n${release.replace("await setTimeout(30_000);", waitForGate)}`,
+  );
+  writeFileSync(join(project, "konverge.config.ts"), config);
+
+  const stack = spawn("sh", ["-c", dev], {
+    cwd: project,
+    env: { ...usersEnv(), KONVERGE_API_PORT: "0" },
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const closed = new Promise((done) => stack.once("close", done));
+  cleanup.defer(async () => {
+    if (stack.exitCode === null) process.kill(-(stack.pid ?? 0), "SIGTERM");
+    await closed;
+  });
+  let printed = "";
+  for (const stream of [stack.stdout, stack.stderr]) {
+    stream.on("data", (chunk: Buffer) => (printed += chunk.toString()));
+  }
+  const prints = (pattern: RegExp) =>
+    until(`the stack prints ${String(pattern)}`, () => {
+      if (stack.exitCode !== null) throw new Error(printed);
+      return pattern.exec(printed) ?? undefined;
+    });
+  const [exported] = await prints(/export KUBECONFIG=\S+ KONVERGE_SERVER=\S+/);
+  await prints(/worker ready/);
+  const type = (script: string) => run(project, "sh", "-ec", `${exported}\n${script}`);
+  const logsUntil = (what: string, lines: number) =>
+    until(what, async () => {
+      const text = await type(logs);
+      return text.trim().split("\n").length === lines && text;
+    });
+
+  expect(await type(start)).toMatch(/^release\/default\/r1$/m);
+  const first = await logsUntil("the second step is at work", 3);
+  expect(withoutVariables(first)).toBe(withoutVariables(begun));
+  const [, pid = ""] = /testing .*"pid":(\d+)/.exec(first) ?? [];
+  await type(kill.replace("4777", pid));
+  await prints(/worker ended with SIGKILL; save a file to start it again/);
+  await type(touch);
+  const second = await logsUntil("another worker continues", 4);
+  expect(withoutVariables(second)).toBe(withoutVariables(continued));
+
+  writeFileSync(gate, "");
+  await until("the run waits", async () =>
+    (await type(get)).includes('waits for signal "approve"'),
+  );
+  printed = "";
+  const code = readFileSync(file, "utf8");
+  writeFileSync(file, code.replace(PUBLISH, changedStep));
+  await prints(/release\.ts changed[\s\S]*worker ready/);
+  const shown = withoutVariables(await type(approve)).split("\n");
+  const { username } = userInfo();
+  for (const line of withoutVariables(ended).replaceAll("root", username).split("\n")) {
+    expect(shown).toContain(line);
+  }
+  expect(await type(logs)).toContain('publishing web:1.4.0 {"by":"ann"}');
 });
