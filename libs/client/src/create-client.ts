@@ -87,7 +87,8 @@ function runs(api: ApiCalls): Client["runs"] {
     hasEnded: ({ endedAt }: RunDetail) => endedAt !== undefined,
     phaseOf: ({ status }: RunDetail) => status,
   };
-  const stateOf = ({ status, steps }: RunDetail) => `${status}/${steps.length}`;
+  const stateOf = ({ status, steps, round }: RunDetail) =>
+    `${status}/${steps.length}${round === undefined ? "" : `/${round}`}`;
   return {
     start: (body, write) => api.post("/v1/runs", body, write),
     list: api.pages("/v1/runs"),

@@ -108,10 +108,10 @@ export const runQuerySchema = z.strictObject({
 /** Query of `GET /v1/runs/{id}`. */
 export const runWaitQuerySchema = z.strictObject({
   ...waitQuerySchema.shape,
-  /** With `wait`: also return once `<status>/<number of steps>` differs from this value. */
+  /** With `wait`: also return once `<status>/<number of steps>`, from round 2 on with `/<round>`, differs from this value. */
   lastState: z
     .string(BAD_SEEN)
-    .regex(/^[a-z]{1,20}\/\d{1,6}$/, BAD_SEEN)
+    .regex(/^[a-z]{1,20}\/\d{1,6}(\/\d{1,15})?$/, BAD_SEEN)
     .optional(),
 });
 
@@ -159,6 +159,9 @@ const runFields = {
     .optional(),
   /** The time of the schedule for which the run was started. */
   scheduledAt: z.string().optional(),
+  /** The round, from 2, of a run that has continued with another input. The records of earlier rounds are dropped. */
+  round: z.number().optional(),
+  roundStartedAt: z.string().optional(),
   createdAt: z.string(),
   startedAt: z.string().optional(),
   endedAt: z.string().optional(),

@@ -22,7 +22,7 @@ export interface RunMetrics {
 
 const ENDS = ["done", "failed", "cancelled"];
 const HANDED_BACK = "handed_back";
-const PAUSES = ["waiting", "blocked", "lost", "error", HANDED_BACK];
+const PAUSES = ["waiting", "continued", "blocked", "lost", "error", HANDED_BACK];
 const BODIES = new Set(["step", "undo"]);
 const WAITS = ["signal", "update", "child", "wait"];
 /** From a computation to a wait for a machine, retries included. */

@@ -2,11 +2,13 @@ import { jsonEquals, KonvergeError } from "@konverge/core";
 import type { RunView } from "./store/run-record.ts";
 
 /**
- * Checks that a repeated start has the input of the existing run. Otherwise a caller would take the result of other work for
+ * Checks that a repeated start has the first input of the existing run. Otherwise a caller would take the result of other work for
  * its own.
  * @throws KonvergeError `input_mismatch`
  */
-export function assertSameInput({ workflow, id, input }: RunView, given: unknown): void {
+export function assertSameInput(run: RunView, given: unknown): void {
+  const { workflow, id, round, firstInput } = run;
+  const input = round === undefined ? run.input : firstInput;
   if (jsonEquals(input, asStored(given))) return;
   throw new KonvergeError(
     "input_mismatch",

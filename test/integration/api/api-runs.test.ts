@@ -292,6 +292,36 @@ test("waits for the end of a run or for a change", async () => {
   ]);
 });
 
+test("shows the round of a run, and returns from a wait when it changes", async () => {
+  const call = harness.serve();
+  const rounds = defineWorkflow(
+    "approved",
+    { version: 3 },
+    async (w, n: number): Promise<number> => {
+      await w.signal("go");
+      return n === 3 ? n : await w.continueWith(n + 1);
+    },
+  );
+  await work(rounds);
+  const { path } = await start(call, { input: 1 });
+  expect((await inStatus(call, path, "waiting")).round).toBeUndefined();
+  for (const round of [2, 3]) {
+    const before = round === 2 ? "waiting/0" : `waiting/0/${round - 1}`;
+    const change = until(`round ${round}`, async () => {
+      const run = await get(call, `${path}?wait=30s&lastState=${before}`);
+      return run.round === round && run;
+    });
+    expect((await call(`${path}/signal`, { body: { name: "go", by: "ann" } })).status).toBe(200);
+    expect(await change).toMatchObject({
+      input: round,
+      roundStartedAt: expect.stringMatching(/Z$/),
+    });
+  }
+  await inStatus(call, path, "waiting");
+  expect((await call(`${path}/signal`, { body: { name: "go", by: "ann" } })).status).toBe(200);
+  expect(await inStatus(call, path, "done")).toMatchObject({ result: 3, round: 3, steps: [{}] });
+});
+
 test("retries a failed run as a new run or from the failed step, with an audit entry", async () => {
   const call = harness.serve();
   const state = { broken: true };

@@ -256,3 +256,20 @@ test("docs/workflow-patterns.md: nodes restart one after another, each with a ne
   expect(log).toEqual(["drain a", "restart a", "drain b", "restart b"]);
   expect(await t.advance("15m")).toMatchObject({ status: "failed" });
 });
+
+test("docs/workflow-patterns.md: runs forever in rounds, and looks at once after a signal", async () => {
+  let found = 0;
+  const inspect = () => (found += 1);
+  const env = { defineWorkflow, inspect };
+  const patrol = (await (
+    await functionOf(blockOf("docs/workflow-patterns.md ts 9"), Object.keys(env), "patrol")
+  )(env)) as Workflow<{ found: number }>;
+  const t = testWorkflow(patrol, { found: 0 });
+  for (let round = 1; round <= 3_000; round += 1) await t.advance("1h");
+  expect(await t.signal("look now")).toMatchObject({
+    status: "waiting",
+    round: 3_002,
+    published: { found: (3_002 * 3_003) / 2 },
+  });
+  expect((await t.steps()).size).toBe(1);
+});

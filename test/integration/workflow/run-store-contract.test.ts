@@ -98,6 +98,158 @@ describe.each([
     });
   });
 
+  describe("a run that continues with another input", () => {
+    const next = (input: unknown): Leave => ({ kind: "continued", input });
+
+    test("keeps its id, key, labels, author, values and signals, and loses its records", async () => {
+      const kept = { key: "k", labels: { a: "1" }, by: "ann", scheduledAtMs: 7_000 };
+      await store.start(newRun("a", kept));
+      await store.signal(ref("a"), { name: "n", id: "1" });
+      const held = await claim(store, "a");
+      await store.keepInput(held, { a: 2 });
+      await store.watch(held, ["x/v1/x/default/o"]);
+      await store.commit(
+        held,
+        "s",
+        { kind: "step" },
+        { warnings: [{ code: "many_steps", message: "m" }] },
+      );
+      await store.note(held, "t", { attempts: 1, delayMs: 5 });
+      await store.appendLog(held, [{ atMs: 1, level: "info", message: "m" }], 1);
+      expect(await store.leave(held, next({ a: 3 }), { published: '{"p":1}' })).toEqual({});
+      expect(await store.get(ref("a"))).toMatchObject({
+        ...kept,
+        status: "queued",
+        round: 2,
+        input: { a: 3 },
+        firstInput: { a: 1 },
+        published: { p: 1 },
+      });
+      expect(await store.peek(ref("a"))).toMatchObject({ status: "queued", round: 2, steps: 0 });
+      expect(await store.start(newRun("b", { key: "k" }))).toMatchObject({ kind: "attached" });
+      expect((await store.logs(ref("a"))).map(({ message }) => message)).toEqual(["m"]);
+      const again = await claim(store, "a", 2);
+      expect(again.run.warnings).toBeUndefined();
+      expect(again).toMatchObject({ signalCount: 1, logged: 0, died: false, bytes: 0 });
+      expect([...again.steps.keys(), ...again.progress.keys(), ...again.watched]).toEqual([]);
+      expect(again.parsedInput).toBeUndefined();
+      const record = await store.commit(again, "s", { kind: "step", value: 2 });
+      expect(record).toMatchObject({ seq: 1, value: 2 });
+      await store.leave(again, next({ a: 4 }));
+      expect(await store.get(ref("a"))).toMatchObject({ round: 3, firstInput: { a: 1 } });
+    });
+
+    test("rejects the execution of the earlier round, whose repeated call has no effect", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      await store.leave(held, next(2));
+      await store.leave(held, next(2));
+      expect(await store.get(ref("a"))).toMatchObject({ round: 2, input: 2 });
+      await claim(store, "a", 2);
+      await store.leave(held, next(2));
+      expect(await store.get(ref("a"))).toMatchObject({ round: 2, status: "running" });
+      const record: StepRecord = { kind: "step" };
+      await expect(store.commit(held, "s", record)).rejects.toThrow(FencedError);
+      await expect(store.note(held, "s", { attempts: 1, delayMs: 1 })).rejects.toThrow(FencedError);
+      await expect(store.leave(held, done)).rejects.toThrow(FencedError);
+      expect(await store.holds(held)).toBe(false);
+    });
+
+    test("takes the newest version that a live worker has", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      await store.announce("w", "old", { version: 2, accepts: [] });
+      await store.announce("w", "new", { version: 10, accepts: [] });
+      await store.leave(held, next(2));
+      expect(await store.get(ref("a"))).toMatchObject({ version: 10 });
+      const claimed = await store.claim(ref("a"), {
+        lease: 2,
+        owner: "o2",
+        code: { version: 2, accepts: [1] },
+      });
+      expect(claimed).toMatchObject({ kind: "unfit" });
+    });
+
+    test("keeps the answers to its updates", async () => {
+      await store.start(newRun("a"));
+      for (const id of ["1", "2"]) await store.signal(ref("a"), { name: "n", id });
+      const held = await claim(store, "a");
+      const value = "x".repeat(20_000);
+      const [taken] = await store.readSignals(held, "n");
+      await store.commit(held, "s", { kind: "update", value }, { taken: taken!, update: "u" });
+      const answer = { kind: "accepted", step: "s", value };
+      expect(await store.answerTo(ref("a"), "u")).toEqual(answer);
+      await store.leave(held, next(2));
+      expect(await store.answerTo(ref("a"), "u")).toEqual(answer);
+      const again = await claim(store, "a", 2);
+      await store.commit(again, "s", { kind: "step" });
+      expect(await store.answerTo(ref("a"), "u")).toEqual(answer);
+      expect(await store.readSignals(again, "n")).toMatchObject([{ id: "2" }]);
+    });
+
+    test("throws a pending cancellation in the next round, and forgets one that was thrown", async () => {
+      await store.start(newRun("a"));
+      const first = await claim(store, "a");
+      await store.cancel(ref("a"), { reason: "r" });
+      await store.leave(first, next(2));
+      const second = await claim(store, "a", 2);
+      expect(second).toMatchObject({ cancels: 1, run: { cancel: { reason: "r" } } });
+      expect(second.cancelledAt).toBeUndefined();
+      await store.commit(second, "s", { kind: "step", error: stepFailed }, { cancels: 1 });
+      await store.leave(second, next(3));
+      const third = await claim(store, "a", 3);
+      expect(third.cancels).toBe(0);
+      expect(third.run.cancel).toBeUndefined();
+      expect(third.cancelledAt).toBeUndefined();
+      expect(await store.cancel(ref("a"), {})).toBe("requested");
+    });
+
+    test("is paused between two rounds if a pause was requested", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      await store.pause("w", ["a"], { request: { by: "ann" } });
+      await store.leave(held, next(2));
+      expect(await store.get(ref("a"))).toMatchObject({ status: "paused", round: 2, input: 2 });
+      expect(await store.claim(ref("a"), { lease: 2, owner: "o2" })).toEqual({ kind: "paused" });
+      await store.resume("w", ["a"]);
+      expect((await claim(store, "a", 3)).run).toMatchObject({ status: "running", round: 2 });
+    });
+
+    test("needs no mark of an earlier round any more", async () => {
+      await store.start(newRun("a"));
+      const held = await claim(store, "a");
+      const { createdAtMs } = held.run;
+      const mark = { ...ref("a"), installation: "i", createdAtMs, step: "s", created: true };
+      expect(await store.statesOf([mark])).toEqual(["live"]);
+      await store.leave(held, next(2));
+      const again = await claim(store, "a", 2);
+      expect(await store.statesOf([mark, { ...mark, round: 2 }])).toEqual(["settled", "live"]);
+      await store.leave(again, { kind: "failed", error: stepFailed });
+      expect(await store.statesOf([mark, { ...mark, round: 2, created: false }])).toEqual([
+        "settled",
+        "ended",
+      ]);
+    });
+
+    test("is told of the end of a child only in the round that started it", async () => {
+      const parent = { ...ref("p"), step: "kid" };
+      await store.start(newRun("p"));
+      await store.start(newRun("a", { parent }));
+      await store.leave(await claim(store, "p"), next(2));
+      // By a worker that has lost the run.
+      await store.start(newRun("b", { parent }));
+      const second = await claim(store, "p", 2);
+      expect([...second.progress]).toEqual([]);
+      await store.start(newRun("c", { parent: { ...parent, round: 2 } }));
+      await store.leave(await claim(store, "a"), done);
+      expect([...(await claim(store, "p", 3)).progress]).toMatchObject([["kid", { attempts: 0 }]]);
+      expect((await claim(store, "p", 4)).progress.get("kid")?.childEnded).toBeUndefined();
+      const followers = await store.leave(await claim(store, "c"), done);
+      expect(followers).toMatchObject({ parent: ref("p") });
+      expect((await claim(store, "p", 5)).progress.get("kid")?.childEnded).toBe(true);
+    });
+  });
+
   test("a start for an older generation returns the newer run, active or ended", async () => {
     const at = (generation: number) => ({ key: "k", origin: { uid: "u", generation } });
     await store.start(newRun("b", at(2)));
@@ -704,6 +856,28 @@ describe.each([
   });
 });
 
+test("the run store in Redis keeps no record of an earlier round, and the last answers", async () => {
+  const { store } = openRedis();
+  const names = runNames(`${harness.prefix}:${serial - 1}`, "c", "w");
+  await store.start(newRun("a"));
+  const answerIn = async (round: number) => {
+    const update = `${round}`;
+    await store.signal(ref("a"), { name: "n", id: update });
+    const held = await claim(store, "a", round);
+    const [taken] = await store.readSignals(held, "n");
+    if (taken === undefined) throw new Error("the signal is missing");
+    await store.commit(held, "s", { kind: "update", value: round }, { taken, update });
+    await store.leave(held, { kind: "continued", input: round });
+  };
+  for (let round = 1; round <= 1_005; round += 1) await answerIn(round);
+  expect(await harness.redis.exists(names.steps("a"))).toBe(0);
+  expect(await harness.redis.hlen(names.answers("a"))).toBe(1_000);
+  expect(await harness.redis.llen(names.answeredIds("a"))).toBe(1_000);
+  expect(await store.answerTo(ref("a"), "5")).toBeUndefined();
+  expect(await store.answerTo(ref("a"), "6")).toMatchObject({ value: 6 });
+  expect(await store.get(ref("a"))).toMatchObject({ round: 1_006, input: 1_005 });
+});
+
 test("the sweep returns each kept end once per interval, for its object to be checked", async () => {
   const { store } = openRedis();
   const prefix = `${harness.prefix}:${serial - 1}`;
@@ -742,6 +916,7 @@ const leaves: fc.Arbitrary<Leave> = fc.oneof(
   fc.constant<Leave>({ kind: "blocked", reason: "why", untilMs: 5_000 }),
   failure.map((error): Leave => ({ kind: "compensating", failing: { status: "failed", error } })),
   small.map((result): Leave => ({ kind: "done", result })),
+  small.map((input): Leave => ({ kind: "continued", input })),
   fc
     .record({ kind: fc.constantFrom("failed", "cancelled"), error: failure })
     .map((leave): Leave => leave),
@@ -823,7 +998,11 @@ const start = fc
     labels: maybe(labels),
     onExisting: maybe(fc.constantFrom("attach", "reject", "supersede", "queue")),
     maxQueued: maybe(fc.constantFrom(1, 2)),
-    parent: maybe(fc.constant({ ...ref("b"), step: "kid" })),
+    parent: maybe(
+      fc
+        .record({ round: maybe(fc.constantFrom(2, 3)) })
+        .map((round) => ({ ...ref("b"), step: "kid", ...round })),
+    ),
     by: maybe(fc.constant("ann")),
     scheduledAtMs: maybe(fc.constant(7_000)),
     notify: maybe(fc.constant("pools/default/nodepools.x/_/web")),

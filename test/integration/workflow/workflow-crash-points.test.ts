@@ -107,12 +107,35 @@ async function activateAlone(
   });
 }
 
-async function play(plain: RunStore, point?: CrashPoint) {
+/** Two rounds, each with a signal and a child, which has two rounds as well. */
+function makeRounds(bodies: string[]) {
+  const child = defineWorkflow("child", { version: 1 }, async (w, n: number): Promise<number> => {
+    const doubled = await w.step("double", async () => {
+      bodies.push(`double ${n}`);
+      return 2 * n;
+    });
+    return w.round === 1 ? await w.continueWith(doubled) : doubled;
+  });
+  const tour = defineWorkflow("tour", { version: 1 }, async (w, sum: number): Promise<number> => {
+    await w.step("begin", async () => void bodies.push(`begin ${w.round}`));
+    const next = (sum ?? 0) + (await w.child("child", child, await w.signal<number>("go")));
+    return w.round === 2 ? next : await w.continueWith(next);
+  });
+  return { tour, child };
+}
+
+type Programs = typeof makeTour | typeof makeRounds;
+
+async function play(plain: RunStore, point?: CrashPoint, make: Programs = makeTour) {
   const bodies: string[] = [];
-  const { tour, child } = makeTour(bodies);
+  const { tour, child } = make(bodies);
   const store = fragile(plain, point);
-  const definitions = { tour, child };
-  const refs = { tour: { workflow: "tour", id: "r" }, child: { workflow: "child", id: "r.child" } };
+  const definitions = { tour, child, next: child };
+  const refs = {
+    tour: { workflow: "tour", id: "r" },
+    child: { workflow: "child", id: "r.child" },
+    next: { workflow: "child", id: "r@2.child" },
+  };
   const lost: Held[] = [];
   await plain.start({ ...refs.tour, version: 1, input: undefined });
   for (const n of [1, 2]) await plain.signal(refs.tour, { name: "go", id: String(n), payload: n });
@@ -127,7 +150,7 @@ async function play(plain: RunStore, point?: CrashPoint) {
     return await activateAlone(store, definitions[which], claimed);
   };
   for (let lease = 1; lease < 200; lease += 1) {
-    for (const which of ["tour", "child"] as const) {
+    for (const which of ["tour", "child", "next"] as const) {
       try {
         const end = await execute(which, lease);
         if (end?.kind === "error" && !(end.error instanceof Died)) throw end.error;
@@ -211,6 +234,26 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
         (name, index) => name.startsWith("undo") && bodies.indexOf(name) === index,
       );
       expect(undone, what).toEqual(["undo b2", "undo a"]);
+    }
+  });
+
+  test("a crash before or after any call of the store, or a repeated call, changes no result of a run of several rounds", async () => {
+    const whole = await play(open(), undefined, makeRounds);
+    const expected = ["begin 1", "double 1", "double 2", "begin 2", "double 2", "double 4"];
+    expect(whole.bodies).toEqual(expected);
+    const points = whole.calls.flatMap((call, at) =>
+      (["before", "after", "again"] as const).map((when) => ({ at, when, call })),
+    );
+    for (const point of points) {
+      const { bodies, run, steps, lost } = await play(open(), point, makeRounds);
+      const what = `${point.when} ${point.call} (${point.at})`;
+      expect(run, what).toMatchObject({ status: "done", result: 12, round: 2, input: 4 });
+      expect([...steps.keys()], what).toEqual(expect.arrayContaining(["begin", "go", "child"]));
+      expect(steps.size, what).toBe(3);
+      expect([...new Set(bodies)].toSorted(), what).toEqual([...new Set(expected)].toSorted());
+      expect(bodies.length - expected.length, what).toBeLessThanOrEqual(1);
+      if (point.when !== "before") expect(bodies, what).toEqual(expected);
+      expect(lost.length, what).toBeGreaterThan(3);
     }
   });
 

@@ -76,3 +76,52 @@ export function makeTour(
   });
   return { tour, child };
 }
+
+/** The keys of the rounds whose step ran. */
+export const countedSet = (prefix: string) => `${prefix}:counted`;
+
+/** Counts its rounds up to `to`, with a step in each. */
+export function makeCounter(
+  redis: Redis,
+  prefix: string,
+): Workflow<{ readonly n: number; readonly to: number }, number> {
+  return defineWorkflow(
+    "counter",
+    { version: 1 },
+    async (w, { n, to }: { readonly n: number; readonly to: number }): Promise<number> => {
+      const next = await w.step("add", async ({ idempotencyKey }) => {
+        await redis.sadd(countedSet(prefix), idempotencyKey);
+        return n + 1;
+      });
+      w.set("n", next);
+      return next === to ? next : await w.continueWith({ n: next, to });
+    },
+  );
+}
+
+/** Three rounds with a step, a signal and a child each. Bodies log their start. */
+export function makeRounds(
+  redis: Redis,
+  prefix: string,
+): { readonly rounds: Workflow<number, number>; readonly child: Workflow<number, number> } {
+  const begin = (name: string) => redis.rpush(begunList(prefix), name);
+  const child: Workflow<number, number> = defineWorkflow(
+    "double-round",
+    { version: 1 },
+    async (w, n: number) =>
+      await w.step("double", async () => {
+        await begin(`double ${n}`);
+        return 2 * n;
+      }),
+  );
+  const rounds: Workflow<number, number> = defineWorkflow(
+    "rounds",
+    { version: 1 },
+    async (w, sum: number): Promise<number> => {
+      await w.step("begin", async () => await begin(`begin ${w.round}`));
+      const next = sum + (await w.child("child", child, await w.signal<number>("go")));
+      return w.round === 3 ? next : await w.continueWith(next);
+    },
+  );
+  return { rounds, child };
+}

@@ -74,6 +74,7 @@ const start = (
       parentStep: parent === "" ? "" : "s",
       parentRun: names.run(parent),
       parentSteps: names.steps(parent),
+      parentRound: "",
       runRoot: names.runRoot,
       statuses: names.statuses,
       by,

@@ -25,8 +25,11 @@ export function addRunWatchCommand(group: Command): void {
           printNote(`watching ${id}; Ctrl-C stops watching, the run continues`);
         let shown = 0;
         let status = "";
+        let round: number | undefined;
         try {
           for await (const run of client.runs.watch(id, { timeoutMs: flags.timeout })) {
+            if (run.round !== round) shown = 0;
+            round = run.round;
             // The list is shorter after a retry from the failed step.
             for (const step of run.steps.slice(Math.min(shown, run.steps.length))) {
               const line = () => stepLine(step);

@@ -33,6 +33,7 @@ export function runDetails(run: RunDetail): string {
     ["created", `${run.createdAt} (${age(run.createdAt)})`],
   ];
   if (run.scheduledAt !== undefined) rows.push(["scheduled", run.scheduledAt]);
+  if (run.round !== undefined) rows.push(["round", roundText(run)]);
   const note = noteOf(run);
   if (note !== "") rows.push(["why", note]);
   for (const { message } of run.warnings ?? []) rows.push(["warning", message]);
@@ -76,6 +77,10 @@ export function runDetails(run: RunDetail): string {
   if (run.endedAt !== undefined) rows.push(["ended", `${run.endedAt} (${age(run.endedAt)})`]);
   if (steps.length === 0) return fields(rows);
   return `${fields(rows)}\n\n${stepRows(steps)}`;
+}
+
+function roundText({ round, roundStartedAt = "" }: Run): string {
+  return `${round}, since ${roundStartedAt} (${age(roundStartedAt)}); steps of earlier rounds are dropped`;
 }
 
 function labelText(labels: NonNullable<Run["labels"]>): string {

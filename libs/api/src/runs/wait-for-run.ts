@@ -1,8 +1,8 @@
-import type { RunRef, Workflows } from "@konverge/workflow";
+import type { RunOverview, RunRef, Workflows } from "@konverge/workflow";
 import type { Wait } from "../http/waits.ts";
 
 /**
- * Returns when the run has ended, when its `<status>/<number of steps>` differs from `lastState`, or when the wait ends. Each
+ * Returns when the run has ended, when its `<status>/<number of steps>[/<round>]` differs from `lastState`, or when the wait ends. Each
  * poll reads two fields.
  */
 export async function waitForRun(
@@ -20,6 +20,10 @@ export async function waitForRun(
     isEnd: (state) =>
       state === undefined ||
       state.hasEnded ||
-      (lastState !== undefined && lastState !== `${state.status}/${state.steps}`),
+      (lastState !== undefined && lastState !== textOf(state)),
   });
+}
+
+function textOf({ status, steps, round }: RunOverview): string {
+  return `${status}/${steps}${round === undefined ? "" : `/${round}`}`;
 }

@@ -108,11 +108,13 @@ export interface ChildOptions<R> {
  * may change between versions, names should not. Between the calls the function must only compute, because it runs again from
  * the start after every wait.
  */
-export interface WorkflowContext {
+export interface WorkflowContext<I = unknown> {
   /** Id of the run. */
   readonly runId: string;
+  /** The round of the run, from 1; each `continueWith` begins the next. */
+  readonly round: number;
   /**
-   * The version of the code that started the run, in every execution. A branch on it changes the steps of new runs only, while
+   * The version of the code that started this round of the run, in every execution. A branch on it changes the steps of new runs only, while
    * `accepts` lets the new code finish the old ones.
    */
   readonly version: number;
@@ -180,6 +182,17 @@ export interface WorkflowContext {
   label(name: string, value: string | undefined): void;
   /** Returns the `idempotencyKey` of a step, such as `charge` or `charge#2`, for use outside its body. */
   idempotencyKey(step: string): string;
+  /**
+   * Ends this round of the run and starts the function again with another input, without the records so far, in the newest version
+   * that a live worker has. The call never returns. For endless and polling workflows, whose records would reach the limits.
+   *
+   * The run keeps its id, key, labels, author, parent, published values and unconsumed signals. As at a return, running bodies end
+   * first, other waits are dropped, children are cancelled unless they are abandoned, and no step is undone any more. A
+   * cancellation that was requested before is thrown instead.
+   *
+   * @param input of the next round, at most 64 KiB
+   */
+  continueWith(input: I): Durable<never>;
   /** The run that started this one with `w.child`. */
   readonly parent: RunRef | undefined;
   /**
@@ -211,7 +224,7 @@ export interface WorkflowContext {
   ): Durable<PromiseSettledResult<R>[]>;
 }
 
-export type WorkflowFunction<I, R> = (w: WorkflowContext, input: I) => Promise<R>;
+export type WorkflowFunction<I, R> = (w: WorkflowContext<NoInfer<I>>, input: I) => Promise<R>;
 
 /** The options of {@link defineWorkflow}. */
 export interface WorkflowOptions<I> {

@@ -105,3 +105,8 @@ function findProblem(value: unknown, path: string, depth: number): string | unde
   }
   return undefined;
 }
+
+/** Copies a value as a round trip to Redis does. */
+export function jsonCopy<T>(value: T): T {
+  return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as T);
+}

@@ -74,6 +74,17 @@ export function findWorkflowNameIssue(name: unknown): string | undefined {
   return `name "${String(name)}" must be lower-case letters, digits and hyphens, at most 63`;
 }
 
+/** Returns the id of a run in its round: what must differ between rounds is made of it. */
+export function roundIdOf({
+  id,
+  round = 1,
+}: {
+  readonly id: string;
+  readonly round?: number;
+}): string {
+  return round === 1 ? id : `${id}@${round}`;
+}
+
 /**
  * Returns the id of a child, made of the parent's and the step's name. What an id cannot have is percent-encoded, and a long
  * one ends with a hash instead.

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Advance } from "./advance.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
@@ -46,7 +47,12 @@ export async function awaitChild(
         ...ref,
         version: workflow.version,
         input,
-        parent: { workflow: held.workflow, id: held.id, step: key },
+        parent: {
+          workflow: held.workflow,
+          id: held.id,
+          step: key,
+          ...defined({ round: held.run.round }),
+        },
       });
   switch (child?.status) {
     case "done":

@@ -9,7 +9,7 @@ import { runStep, UndoFailedError } from "./run-step.ts";
 export async function compensate(
   journal: RunJournal,
   undos: readonly Undo[],
-): Promise<Exclude<Interrupt, { kind: "cancelled" }> | undefined> {
+): Promise<Exclude<Interrupt, { kind: "cancelled" | "continued" }> | undefined> {
   for (const { step, result, options } of undos) {
     const key = undoName(step);
     journal.begin(key);

@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
 import { toMs, type Duration } from "@konverge/core";
 import type {
+  AnyWorkflow,
   Durable,
   Schema,
   StepContext,
   StepOptions,
   WorkflowContext,
 } from "../define/define-workflow.ts";
+import { roundIdOf } from "../define/run-ref.ts";
 import { asCondition, type WaitCondition } from "../define/wait-condition.ts";
 import { readWaitOptions, type WaitForOptions } from "../define/wait-options.ts";
 import type { ExecutionScope } from "../journal/execution-scope.ts";
@@ -17,6 +19,7 @@ import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf, runningBody } from "./run-body.ts";
 import { mapItems } from "./map-items.ts";
 import type { OpenChildren } from "./open-children.ts";
+import { continueWith } from "./continue-with.ts";
 import { createRunVerbs } from "./run-verbs.ts";
 import { runStep } from "./run-step.ts";
 import { sleep, sleepUntil } from "./sleep.ts";
@@ -25,6 +28,7 @@ import { takeUpdate, type UpdateHandler } from "./take-update.ts";
 import { valueOf, VerbReplay } from "./verb-replay.ts";
 
 export interface ContextOptions {
+  readonly workflow: Pick<AnyWorkflow, "name" | "input">;
   readonly scope: ExecutionScope;
   readonly journal: RunJournal;
   readonly startChild: ChildStarter;
@@ -57,6 +61,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
 
   return {
     runId: held.id,
+    round: held.run.round ?? 1,
     version: held.run.version,
     scheduledAtMs: held.run.scheduledAtMs,
     parent: held.run.parent,
@@ -68,7 +73,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     waitFor: ((name, condition, waitOptions) =>
       waitFor(replay, name, condition, waitOptions)) as WorkflowContext["waitFor"],
     now: (name) => now(replay, name) as Durable<number>,
-    id: (name) => uuidOf(`${held.workflow}/${held.id}/${replay.nextKey(`id:${name}`)}`),
+    id: (name) => uuidOf(`${held.workflow}/${roundIdOf(held.run)}/${replay.nextKey(`id:${name}`)}`),
     handle: handleOf(replay),
     set: (name: string, value: unknown) => {
       assertOutsideOfBodies(name);
@@ -82,8 +87,10 @@ export function createContext(options: ContextOptions): WorkflowContext {
       assertOutsideOfBodies(name);
       journal.output.label(name, value);
     },
-    idempotencyKey: (key) => idempotencyKeyOf(held, key),
+    idempotencyKey: (key) => idempotencyKeyOf(held.run, key),
     map: ((items, call, mapOptions) => mapItems(items, call, mapOptions)) as WorkflowContext["map"],
+    continueWith: (input: unknown) =>
+      continueWith(replay, options.workflow, input) as Durable<never>,
     ...(runs as unknown as Pick<WorkflowContext, "child" | "start" | "signalRun">),
   };
 }

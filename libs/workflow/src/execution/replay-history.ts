@@ -90,7 +90,8 @@ async function play({
   readonly stallTimeoutMs: number;
 }): Promise<Outcome> {
   const children = new OpenChildren(journal, NO_CHILDREN);
-  const w = createContext({ scope, journal, startChild: NO_CHILDREN, children, isStrict: false });
+  const startChild = NO_CHILDREN;
+  const w = createContext({ workflow, scope, journal, startChild, children, isStrict: false });
   const timeoutMs = Math.min(workflow.stallTimeoutMs ?? Infinity, stallTimeoutMs);
   const endWatch = watchStalls({ scope, journal, timeoutMs });
   const run = async (): Promise<Outcome> => {
@@ -175,9 +176,9 @@ function isAwaited(outcome: Outcome, name: string): boolean {
   return waits.some(({ step }) => step === name) || waits.length >= MAX_KNOWN_WAITS;
 }
 function heldOf(history: RunHistory): Held {
-  const { workflow, id, version, status, createdAtMs, input, parsedInput, failing, continuedBy } =
-    history;
-  const run: RunView = { workflow, id, version, status, createdAtMs, input };
+  const { workflow, id, version, status, round, createdAtMs, input } = history;
+  const { parsedInput, failing, continuedBy } = history;
+  const run: RunView = { workflow, id, version, status, createdAtMs, input, ...defined({ round }) };
   return {
     workflow,
     id,

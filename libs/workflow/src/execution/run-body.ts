@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { KonvergeError, startLongTimer } from "@konverge/core";
 import type { StepContext } from "../define/define-workflow.ts";
-import type { RunRef } from "../define/run-ref.ts";
+import { roundIdOf } from "../define/run-ref.ts";
+import type { RunView } from "../store/run-record.ts";
 import type { RunLog } from "../journal/run-log.ts";
 import { StepTry } from "./step-try.ts";
 import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
@@ -30,15 +31,17 @@ export function runInBody<T>(name: string, work: () => T): T {
   return bodies.run(name, work);
 }
 
-/** Returns a key that is the same in every attempt of the step, and in no other step. */
-export function idempotencyKeyOf({ workflow, id }: RunRef, step: string): string {
-  return createHash("sha256").update(`${workflow}/${id}/${step}`).digest("hex");
+/** Returns a key that is the same in every attempt of the step, and in no other step or round. */
+export function idempotencyKeyOf(run: RunView, step: string): string {
+  return createHash("sha256")
+    .update(`${run.workflow}/${roundIdOf(run)}/${step}`)
+    .digest("hex");
 }
 
 export interface BodyOptions {
   readonly step: string;
   readonly attempt: number;
-  readonly run: RunRef;
+  readonly run: RunView;
   readonly timeoutMs: number;
   /** Aborts the wait for the body. */
   readonly signal: AbortSignal;

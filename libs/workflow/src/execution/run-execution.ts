@@ -22,6 +22,8 @@ export type ExecutionEnd =
   /** The run continues in `afterMs`, or when it is woken. */
   | { readonly kind: "waiting"; readonly afterMs?: number }
   | { readonly kind: "blocked"; readonly reason: string; readonly afterMs: number }
+  /** The next execution begins the next round of the run. */
+  | { readonly kind: "continued" }
   | { readonly kind: "ended"; readonly status: EndStatus; readonly followers: Followers }
   /** Another execution holds the run, or will; nothing was changed since. */
   | { readonly kind: "lost" }
@@ -83,6 +85,11 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     let { failing } = held;
     if (failing === undefined) {
       if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
+      if (outcome.kind === "continued") {
+        await children.cancel();
+        await leave(outcome);
+        return { kind: "continued" };
+      }
       if (outcome.kind === "returned") {
         await children.cancel();
         return ended("done", await leave({ kind: "done", result: outcome.result }));
@@ -136,7 +143,8 @@ async function execute(
   }: { journal: RunJournal; scope: ExecutionScope; children: OpenChildren },
 ): Promise<Outcome> {
   const { store, workflow, held, startChild, stopped } = options;
-  const w = createContext({ scope, journal, startChild, children, isStrict: workflow.strict });
+  const isStrict = workflow.strict;
+  const w = createContext({ workflow, scope, journal, startChild, children, isStrict });
   const { wakeUps, after } = options;
   const endLiveWaits = startLiveWaits({ scope, journal, ...defined({ wakeUps, after }) });
   let endWatch = (): void => undefined;
@@ -146,9 +154,11 @@ async function execute(
       input = parseInput(workflow, held);
     } catch (thrown) {
       const error = ensureError(thrown);
-      if (held.steps.size === 0) return { kind: "threw", error };
-      // A failure here would undo nothing, because only the function shows which steps have an undo.
-      const reason = `${error.message}; earlier code accepted it and has recorded steps; change the schema to accept it, then the run resumes`;
+      const isNew = held.run.round === undefined && held.steps.size === 0;
+      if (isNew) return { kind: "threw", error };
+      // A failure here would undo nothing, because only the function shows which steps have an undo. An input that the run has
+      // given itself is no mistake of a caller.
+      const reason = `${error.message}; earlier code accepted it; change the schema to accept it, then the run resumes`;
       return { kind: "blocked", reason };
     }
     const isKnown = held.parsedInput !== undefined || input === undefined;

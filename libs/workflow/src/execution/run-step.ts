@@ -146,7 +146,7 @@ class StepRun {
     try {
       const hold = journal.beforeBody(key);
       value = await runBody(hold === undefined ? this.#body : heldBody(this.#body, hold), {
-        run: journal.held,
+        run: journal.held.run,
         step: key,
         attempt: this.#attempts,
         timeoutMs: this.#timeoutMs,

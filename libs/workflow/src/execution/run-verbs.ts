@@ -1,6 +1,6 @@
 import { defined } from "@konverge/core";
 import type { AnyWorkflow, ChildOptions } from "../define/define-workflow.ts";
-import { childIdOf, type RunRef } from "../define/run-ref.ts";
+import { childIdOf, roundIdOf, type RunRef } from "../define/run-ref.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { Failure } from "../store/run-record.ts";
 import type { Advance } from "./advance.ts";
@@ -28,7 +28,7 @@ export function createRunVerbs(
   const { journal } = replay;
   const refOf = (workflow: AnyWorkflow, key: string) => ({
     workflow: workflow.name,
-    id: childIdOf(journal.held.id, key),
+    id: childIdOf(roundIdOf(journal.held.run), key),
   });
   return {
     async child(name, workflow, input, { undo, onParentClose = "cancel" } = {}) {
@@ -90,7 +90,7 @@ async function sendSignal(
   const { run, signal: name, payload, starter } = sent;
   const sender = `${journal.held.workflow}/${journal.held.id}`;
   // A repeated call is the same signal.
-  const id = `${sender}/${key}`;
+  const id = `${journal.held.workflow}/${roundIdOf(journal.held.run)}/${key}`;
   const by = `run ${sender}`;
   const stored = await starter.signal(run, { name, id, by, ...defined({ payload }) });
   const error = refusalOf(run, stored);

@@ -281,6 +281,8 @@ function outcomeOf(end: Exclude<Executed, { kind: "unfit" }>): Outcome {
         : { kind: "requeueAfter", afterMs: end.afterMs };
     case "blocked":
       return { kind: "requeueAfter", afterMs: end.afterMs };
+    case "continued":
+      return { kind: "requeueAfter", afterMs: 0 };
     case "ended":
       return { kind: "gone" };
     case "lost":

@@ -1,5 +1,5 @@
 import { defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
-import { never, type ExecutionScope } from "../journal/execution-scope.ts";
+import { never, type ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { RunWait, StepKind, StepRecord } from "../store/run-record.ts";
 import type { Advance } from "./advance.ts";
@@ -61,7 +61,12 @@ export class VerbReplay {
   }
 
   /** Returns the record of a step, made by `advance` if it is missing. Never settles if the run waits or is interrupted. */
-  async settle(key: string, kind: StepKind, advance: () => Promise<Advance>): Promise<StepRecord> {
+  async settle(
+    key: string,
+    kind: StepKind,
+    advance: () => Promise<Advance>,
+    { needsRoom = true }: { readonly needsRoom?: boolean } = {},
+  ): Promise<StepRecord> {
     if (this.#scope.closed) return await never();
     const known = this.journal.get(key);
     if (known !== undefined && known.kind !== kind) {
@@ -73,19 +78,28 @@ export class VerbReplay {
           "rename it, or restore the old code; the run resumes when the code fits",
       });
     }
-    const record = known ?? (await this.#advance({ step: key, kind }, advance));
+    const record = known ?? (await this.#advance({ step: key, kind }, advance, needsRoom));
     await this.journal.order.turn(key, record.seq ?? 0);
     this.#scope.latest = key;
     return record;
   }
 
-  async #advance(wait: RunWait, advance: () => Promise<Advance>): Promise<StepRecord> {
+  /** Ends the execution. */
+  async interrupt(interrupt: Interrupt): Promise<never> {
+    return await this.#scope.interrupt(interrupt);
+  }
+
+  async #advance(
+    wait: RunWait,
+    advance: () => Promise<Advance>,
+    needsRoom: boolean,
+  ): Promise<StepRecord> {
     await this.journal.order.rest();
     if (this.#scope.closed) return await never();
     // The function of a failing run only offers its undos.
     if (!this.#scope.mayWork) await this.#scope.park(wait);
     if (!this.#isCompared) await this.#compare();
-    const full = this.journal.findFull();
+    const full = needsRoom ? this.journal.findFull() : undefined;
     if (full !== undefined) return await this.#scope.interrupt({ kind: "blocked", reason: full });
     const sinceMs = this.journal.begin(wait.step);
     while (!this.#scope.closed) {

@@ -27,6 +27,8 @@ export type Interrupt =
       /** Delay before the run is rechecked, in ms. Default {@link BLOCKED_CHECK_MS}. */
       readonly afterMs?: number;
     }
+  /** The run continues with this input in its next round. */
+  | { readonly kind: "continued"; readonly input: unknown }
   /** The cancellation ends the run, because the function reaches no verb that could throw it. */
   | { readonly kind: "cancelled" }
   /** Another execution holds the run, or may do so soon. */

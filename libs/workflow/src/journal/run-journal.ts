@@ -1,5 +1,5 @@
 import { defined, KonvergeError } from "@konverge/core";
-import { markStateOf } from "../store/mark-state.ts";
+import { isOfRound, markStateOf } from "../store/mark-state.ts";
 import {
   FencedError,
   type CommitOptions,
@@ -331,7 +331,7 @@ export class RunJournal {
   async statesOf(marks: readonly StepMark[]): Promise<MarkState[]> {
     const { workflow, id, run } = this.held;
     const isOwn = (mark: StepMark) =>
-      mark.workflow === workflow && mark.id === id && mark.createdAtMs === run.createdAtMs;
+      mark.workflow === workflow && mark.id === id && isOfRound(mark, run);
     const others = marks.filter((mark) => !isOwn(mark));
     const states = others.length === 0 ? [] : await this.#options.store.statesOf(others);
     const known = new Map(others.map((mark, index) => [mark, states[index] ?? "live"]));

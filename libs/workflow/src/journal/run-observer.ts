@@ -10,7 +10,7 @@ export interface RecordedStep {
 
 /** An execution that has claimed its run. */
 export interface EndedExecution {
-  readonly result: "waiting" | "blocked" | "lost" | "error" | EndStatus;
+  readonly result: "waiting" | "continued" | "blocked" | "lost" | "error" | EndStatus;
   readonly durationMs: number;
 }
 

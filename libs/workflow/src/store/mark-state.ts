@@ -1,7 +1,15 @@
 import type { MarkState, StepMark } from "./run-journal-store.ts";
-import type { RunStatus, StepRecord } from "./run-record.ts";
+import type { RunStatus, RunView, StepRecord } from "./run-record.ts";
 
 const ENDED: ReadonlySet<RunStatus> = new Set<RunStatus>(["failed", "cancelled"]);
+
+/** Returns true if the mark is of this run, not of an earlier round or of another run with its id. */
+export function isOfRound(
+  mark: Pick<StepMark, "createdAtMs" | "round">,
+  run: Pick<RunView, "createdAtMs" | "round">,
+): boolean {
+  return mark.createdAtMs === run.createdAtMs && mark.round === run.round;
+}
 
 /**
  * Returns whether a step may still read its mark. The undo of a step reads the mark of a creation until the run ends. A retry from the failed step drops the first failure and all later records,

@@ -137,6 +137,7 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
       parentWorkflow: parent?.workflow ?? "",
       parent: parent?.id ?? "",
       parentStep: parent?.step ?? "",
+      parentRound: parent?.round === undefined ? "" : String(parent.round),
       parentRun: parent === undefined ? "" : runs.namesOf(parent.workflow).run(parent.id),
       parentSteps: parent === undefined ? "" : runs.namesOf(parent.workflow).steps(parent.id),
       runRoot,

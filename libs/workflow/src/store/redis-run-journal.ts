@@ -1,6 +1,6 @@
 import type { RunRef } from "../define/run-ref.ts";
 import { codeText } from "./code-version.ts";
-import { markStateOf } from "./mark-state.ts";
+import { isOfRound, markStateOf } from "./mark-state.ts";
 import type { RedisRuns } from "./redis-runs.ts";
 import { endingKeys } from "./run-names.ts";
 import { packRecord, unpackRecord } from "./packed-record.ts";
@@ -9,10 +9,12 @@ import {
   FencedError,
   type Claim,
   type Claimed,
+  type Followers,
   type Held,
   type Leave,
   type MarkState,
   type RunJournalStore,
+  type RunOutputText,
   type StepMark,
 } from "./run-journal-store.ts";
 import {
@@ -28,6 +30,7 @@ import { announceCodeScript } from "./scripts/announce-code.ts";
 import { appendLogScript } from "./scripts/append-log.ts";
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
+import { continueScript } from "./scripts/continue.ts";
 import { followersOf } from "./followers-of.ts";
 import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript } from "./scripts/leave.ts";
@@ -138,14 +141,15 @@ async function holds(runs: RedisRuns, { workflow, id, epoch, run }: Held): Promi
 }
 
 async function stateOf(runs: RedisRuns, mark: StepMark): Promise<MarkState> {
-  const { workflow, id, createdAtMs, step, created } = mark;
+  const { workflow, id, step, created } = mark;
   const names = runs.namesOf(workflow);
-  const [[createdAt, status], isRecorded] = await Promise.all([
-    runs.call((redis) => redis.hmget(names.run(id), "createdAt", "status")),
+  const [[createdAt, round, status], isRecorded] = await Promise.all([
+    runs.call((redis) => redis.hmget(names.run(id), "createdAt", "round", "status")),
     runs.call((redis) => redis.hexists(names.steps(id), step)),
   ]);
   // Another run may have the id by now.
-  const known = Number(createdAt) === createdAtMs ? (status as RunStatus) : undefined;
+  const run = { createdAtMs: Number(createdAt), ...(round ? { round: Number(round) } : {}) };
+  const known = isOfRound(mark, run) ? (status as RunStatus) : undefined;
   const isActive = known !== undefined && !hasEnded(known);
   if (isActive && (isRecorded === 0 || created)) return "live";
   if (known === undefined || known === "done") return "settled";
@@ -276,7 +280,7 @@ const refuseUpdate: Call<"refuseUpdate"> = async (
       signals: names.signals(id),
       signalNames: names.signalNames(id),
       answers: names.answers(id),
-      refusedIds: names.refusedIds(id),
+      answeredIds: names.answeredIds(id),
     },
     args: { epoch, name, seq, id: updateIdOf(signalId), refusal: JSON.stringify({ refusal }) },
   });
@@ -323,7 +327,43 @@ const watch: Call<"watch"> = async (runs, held, objects) => {
   if (kind === "fenced") throw fenced(held);
 };
 
+async function continueRun(
+  runs: RedisRuns,
+  held: Held,
+  input: unknown,
+  output: RunOutputText | undefined,
+): Promise<Followers> {
+  const { workflow, id, epoch, run } = held;
+  const { wakes, codes, statuses, waitKinds, rechecks, waitRoot, ...names } =
+    runs.namesOf(workflow);
+  const kind = await runs.evaluate(continueScript, {
+    keys: {
+      run: names.run(id),
+      steps: names.steps(id),
+      answers: names.answers(id),
+      answeredIds: names.answeredIds(id),
+      wakes,
+      codes,
+      waitKinds,
+      rechecks,
+    },
+    args: {
+      epoch,
+      id,
+      version: held.code ?? run.version,
+      input: textOf(input),
+      statuses,
+      member: memberOf(held),
+      waitRoot,
+      published: output?.published ?? "",
+    },
+  });
+  if (kind === "fenced") throw fenced(held);
+  return {};
+}
+
 const leave: Call<"leave"> = async (runs, held, how, output) => {
+  if (how.kind === "continued") return await continueRun(runs, held, how.input, output);
   const { workflow, id, epoch, wakeSeq, run: view } = held;
   const names = runs.namesOf(workflow);
   const answer = await runs.evaluate(leaveScript, {
@@ -364,12 +404,14 @@ function fenced({ workflow, id }: RunRef): FencedError {
   return new FencedError(`another execution holds the run ${workflow}/${id}`);
 }
 
-function untilOf(how: Leave): number | "" {
+type Left = Exclude<Leave, { readonly kind: "continued" }>;
+
+function untilOf(how: Left): number | "" {
   const untilMs = "untilMs" in how ? how.untilMs : undefined;
   return untilMs === undefined ? "" : Math.ceil(untilMs);
 }
 
-function detailOf(how: Leave): string {
+function detailOf(how: Left): string {
   switch (how.kind) {
     case "waiting":
       return textOf(how.waits);

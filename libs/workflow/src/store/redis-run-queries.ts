@@ -2,6 +2,7 @@ import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { compareIds, fits } from "./list-runs.ts";
 import type { RedisRuns } from "./redis-runs.ts";
+import { unpackRecord } from "./packed-record.ts";
 import { overviewOf, readHistory, readRun, readSteps, readSummary } from "./run-fields.ts";
 import type { KeptEnd, RunCounts, RunFilter, RunPlace, RunQueries } from "./run-queries.ts";
 import {
@@ -35,8 +36,11 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
 
     async peek({ workflow, id }) {
       const run = runs.namesOf(workflow).run(id);
-      const [status, seq] = await call((redis) => redis.hmget(run, "status", "seq"));
-      return status == null ? undefined : overviewOf(status as RunStatus, Number(seq));
+      const [status, seq, round] = await call((redis) =>
+        redis.hmget(run, "status", "seq", "round"),
+      );
+      if (status == null) return undefined;
+      return overviewOf(status as RunStatus, Number(seq), round ? Number(round) : undefined);
     },
 
     list: (workflow, page) => listRuns(runs, workflow, page),
@@ -140,14 +144,17 @@ async function answerTo(
   const { answers, steps } = runs.namesOf(workflow);
   const text = await call((redis) => redis.hget(answers(id), updateId));
   if (text === null) return undefined;
-  const { step = "", refusal } = JSON.parse(text) as {
+  const answer = JSON.parse(text) as {
     readonly step?: string;
+    readonly record?: string;
     readonly refusal?: UpdateRefusal;
   };
+  const { step = "", refusal } = answer;
   if (refusal !== undefined) return { kind: "refused", refusal };
-  const record = await call((redis) => redis.hget(steps(id), step));
+  // The record of an earlier round is kept with the answer.
+  const record = answer.record ?? (await call((redis) => redis.hget(steps(id), step)));
   if (record === null) return undefined;
-  const { value } = JSON.parse(record) as StepRecord;
+  const { value } = unpackRecord(JSON.parse(record) as StepRecord).record;
   return { kind: "accepted", step, ...defined({ value }) };
 }
 

@@ -29,7 +29,11 @@ export interface NewRun extends RunRef {
   readonly onExisting?: OnExisting;
   /** With `queue`: most runs that may wait for the active run. Default 1,000. */
   readonly maxQueued?: number;
-  readonly parent?: RunRef & { readonly step: string };
+  readonly parent?: RunRef & {
+    readonly step: string;
+    /** Missing in the first round. */
+    readonly round?: number;
+  };
   /** Author of the start. */
   readonly by?: string;
   /** The time of the schedule for which the run is, epoch ms. */

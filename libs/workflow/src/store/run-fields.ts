@@ -52,6 +52,8 @@ const SUMMARY_FIELDS = [
   "waits",
   "warnings",
   "labels",
+  "round",
+  "roundAt",
 ] as const;
 
 /** Reads a run without its input and result, which may be large. Returns undefined if the run has expired. */
@@ -65,18 +67,19 @@ export async function readSummary(
   return fields["status"] === undefined ? undefined : summaryOf(ref, fields);
 }
 
-export function overviewOf(status: RunStatus, steps: number): RunOverview {
-  return { status, steps, hasEnded: isEndStatus(status) };
+export function overviewOf(status: RunStatus, steps: number, round?: number): RunOverview {
+  return { status, ...defined({ round }), steps, hasEnded: isEndStatus(status) };
 }
 
 /** Parses a run; Redis stores empty text for missing values. */
 export function readRun(ref: RunRef, fields: Fields): RunView {
   const result = json(fields["result"]);
   const published = json(fields["published"]) as RunView["published"];
+  const firstInput = json(fields["firstInput"]);
   return {
     ...summaryOf(ref, fields),
     input: json(fields["input"]),
-    ...defined({ result, published }),
+    ...defined({ firstInput, result, published }),
   };
 }
 
@@ -91,6 +94,8 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const startedAtMs = time(fields["startedAt"]);
   const endedAtMs = time(fields["endedAt"]);
   const waitingUntilMs = time(fields["waitingUntil"]);
+  const round = time(fields["round"]);
+  const roundStartedAtMs = time(fields["roundAt"]);
   const status = fields["status"] as RunStatus;
   const labels = labelsIn(fields);
   const before = status === "paused" ? fields["pausedFrom"] : status;
@@ -104,6 +109,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     id: ref.id,
     version: Number(fields["version"]),
     status,
+    ...defined({ round, roundStartedAtMs }),
     ...defined({ error }),
     ...(fields["reason"] ? { blockedReason: fields["reason"] } : {}),
     ...defined({ blockedError }),

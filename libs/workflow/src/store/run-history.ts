@@ -24,6 +24,9 @@ export interface RunHistory {
   readonly continuedBy?: number;
   readonly status: RunStatus;
   readonly createdAtMs: number;
+  /** From 2; missing in the first round. The export has the records of this round. */
+  readonly round?: number;
+  /** Of this round. */
   readonly input?: unknown;
   /** The input as its schema parsed it, if that differs. */
   readonly parsedInput?: unknown;
@@ -49,7 +52,7 @@ export function historyOf(
     continuedBy,
   }: Pick<Held, "steps" | "progress" | "parsedInput" | "failing" | "continuedBy">,
 ): RunHistory {
-  const { workflow, id, version, status, createdAtMs, input, result, error } = run;
+  const { workflow, id, version, status, round, createdAtMs, input, result, error } = run;
   return {
     format: HISTORY_FORMAT,
     workflow,
@@ -57,7 +60,7 @@ export function historyOf(
     version,
     status,
     createdAtMs,
-    ...defined({ input, parsedInput, result, error, failing, continuedBy }),
+    ...defined({ round, input, parsedInput, result, error, failing, continuedBy }),
     steps: inOrder(steps),
     progress: [...progress]
       .map(([name, each]) => ({ name, ...each }))

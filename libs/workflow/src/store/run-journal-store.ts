@@ -124,6 +124,8 @@ export type Leave =
       readonly untilMs: number;
     }
   | { readonly kind: "compensating"; readonly failing: Failing }
+  /** The run starts again with this input, without its records, in the newest version that a live worker has. */
+  | { readonly kind: "continued"; readonly input: unknown }
   | { readonly kind: "done"; readonly result: unknown }
   | { readonly kind: "failed" | "cancelled"; readonly error: Failure };
 
@@ -132,6 +134,8 @@ export interface StepMark extends RunRef {
   /** Id of the Redis that has the run. */
   readonly installation: string;
   readonly createdAtMs: number;
+  /** Of the run; missing in the first round. */
+  readonly round?: number;
   readonly step: string;
   /** True if the step has created the object: its undo may delete it by name. */
   readonly created: boolean;
@@ -223,6 +227,6 @@ export interface RunJournalStore {
   watch(held: Held, objects: readonly string[]): Promise<void>;
   /** Forgets the kept end of a key's last run after the retention, unless a start for its object comes first. */
   releaseEnd(workflow: string, key: string): Promise<void>;
-  /** Releases the run, or ends it. `compensating` keeps it. */
+  /** Releases the run, lets it continue with another input, or ends it. `compensating` keeps it. */
   leave(held: Held, leave: Leave, output?: RunOutputText): Promise<Followers>;
 }

@@ -11,9 +11,9 @@ export interface RunNames {
   readonly signalNames: (id: string) => string;
   /** List of the last refused signals. */
   readonly refusals: (id: string) => string;
-  /** Hash of answered updates by id, and list of the ids of refused ones. */
+  /** Hash of answered updates by id, and list of the ids of those that were refused or are of an earlier round. */
   readonly answers: (id: string) => string;
-  readonly refusedIds: (id: string) => string;
+  readonly answeredIds: (id: string) => string;
   /** List of the last log lines. */
   readonly logs: (id: string) => string;
   /** Sorted set of the ids of the last signals that a run has received. */
@@ -70,7 +70,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     signalNames: of("signalNames"),
     refusals: of("refusals"),
     answers: of("answers"),
-    refusedIds: of("refusedIds"),
+    answeredIds: of("answeredIds"),
     logs: of("logs"),
     seen: of("seen"),
     holder: of("holder"),

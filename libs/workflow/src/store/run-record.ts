@@ -178,8 +178,16 @@ export interface RetryRequest extends CancelRequest {
   readonly originalRun?: string;
 }
 
+/** The round of a run that has continued with another input. */
+interface RunRound {
+  /** From 2; missing in the first round. */
+  readonly round?: number;
+  /** Epoch ms. */
+  readonly roundStartedAtMs?: number;
+}
+
 /** A run without its input and result. Times are epoch ms by Redis's clock. */
-export interface RunSummary extends RunRef {
+export interface RunSummary extends RunRef, RunRound {
   readonly version: number;
   readonly status: RunStatus;
   readonly error?: Failure;
@@ -215,6 +223,8 @@ export interface RunSummary extends RunRef {
 
 export interface RunView extends RunSummary {
   readonly input: unknown;
+  /** The input of the first round, in a later one. */
+  readonly firstInput?: unknown;
   readonly result?: unknown;
   /** The values that the function has published, by name. */
   readonly published?: Readonly<Record<string, unknown>>;
@@ -223,6 +233,8 @@ export interface RunView extends RunSummary {
 /** The part of a run that shows whether anything has happened. */
 export interface RunOverview {
   readonly status: RunStatus;
+  /** From 2; missing in the first round. */
+  readonly round?: number;
   /** Number of recorded steps. */
   readonly steps: number;
   readonly hasEnded: boolean;

@@ -13,8 +13,11 @@ export interface UpdateRefusal {
 /** How long the answers of a run are kept after the last one, in ms. */
 export const ANSWERS_KEPT_MS = 604_800_000;
 
-/** How many refusals of a run are kept. */
+/** How many answers of a run are kept that are refusals or of an earlier round. */
 export const MOST_ANSWERED = 1_000;
+
+/** Longest record of an answer that is kept after its round, in bytes. */
+export const MAX_KEPT_ANSWER = 65_536;
 
 /** Updates wait among the signals of a run, under a name that no signal has. */
 const PREFIX = "update:";

@@ -1,5 +1,6 @@
 import { defined, jsonEquals } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import { jsonCopy } from "../define/json-value.ts";
 import { undoName } from "../define/undo-name.ts";
 import {
   MAX_QUEUED,
@@ -24,7 +25,6 @@ import {
   hasEnded,
   isNewer,
   isPaused,
-  jsonCopy,
   lineFrom,
   requestCancel,
   type MemoryRuns,
@@ -179,9 +179,10 @@ function start(
   const { retry, scheduledAtMs } = created;
   const known = runs.find(created);
   if (parent !== undefined && (known === undefined || !hasEnded(known))) {
-    const { step, ...ref } = parent;
+    const { step, round, ...ref } = parent;
     const parentRun = runs.find(ref);
-    if (parentRun !== undefined && !hasEnded(parentRun) && !parentRun.steps.has(step)) {
+    const isActive = !hasEnded(parentRun) && parentRun?.view.round === round;
+    if (isActive && parentRun?.steps.has(step) === false) {
       parentRun.progress.set(step, { attempts: 0, untilMs: 0 });
     }
   }
@@ -238,7 +239,7 @@ function start(
     logged: 0,
     waited: [],
     seen: new Set(),
-    ...defined({ parentStep: parent?.step, origin, notify }),
+    ...defined({ parentStep: parent?.step, parentRound: parent?.round, origin, notify }),
   });
   return { kind: "created", ...defined({ replaces }) };
 }

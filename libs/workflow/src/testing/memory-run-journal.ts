@@ -1,8 +1,9 @@
 import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import { jsonCopy } from "../define/json-value.ts";
 import { bytesOf } from "../journal/run-limits.ts";
 import { fitsRun } from "../store/code-version.ts";
-import { markStateOf } from "../store/mark-state.ts";
+import { isOfRound, markStateOf } from "../store/mark-state.ts";
 import {
   FencedError,
   type Claim,
@@ -32,7 +33,6 @@ import {
   forgetPause,
   hasEnded,
   isPaused,
-  jsonCopy,
   lineFrom,
   type MemoryRuns,
   type StoredRun,
@@ -135,16 +135,7 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       run.view = Object.keys(labels).length === 0 ? view : { ...view, labels };
     },
 
-    async leave(held, how, output) {
-      const run = runs.own(held);
-      if (!hasEnded(run)) {
-        publish(run, output);
-        leave(run, how, runs.now());
-        if (hasEnded(run)) runs.noteChildEnd(run);
-      }
-      if (hasEnded(run)) runs.keepEnd(run);
-      return followersOf(run);
-    },
+    leave: async (held, how, output) => leaveRun(runs, held, how, output),
   };
 }
 
@@ -225,8 +216,8 @@ function firstOf(signals: readonly BufferedSignal[], names: readonly string[]): 
 
 function stateOf(runs: MemoryRuns, mark: StepMark): MarkState {
   const run = runs.find(mark);
-  const isSame = run?.view.createdAtMs === mark.createdAtMs;
-  return markStateOf(isSame ? run?.view.status : undefined, run?.steps ?? new Map(), mark);
+  const isSame = run !== undefined && isOfRound(mark, run.view);
+  return markStateOf(isSame ? run.view.status : undefined, run?.steps ?? new Map(), mark);
 }
 
 function commit(
@@ -278,7 +269,79 @@ function publish(run: StoredRun, output: RunOutputText | undefined): void {
   run.view = { ...run.view, published };
 }
 
-function leave(run: StoredRun, how: Leave, endedAtMs: number): void {
+function leaveRun(
+  runs: MemoryRuns,
+  held: Held,
+  how: Leave,
+  output: RunOutputText | undefined,
+): Followers {
+  if (how.kind === "continued") {
+    // A repeated call.
+    if (runs.find(held)?.continuedFrom === held.epoch) return {};
+    const run = runs.ownActive(held);
+    publish(run, output);
+    continueRun(runs, run, { input: how.input, by: held });
+    return {};
+  }
+  const run = runs.own(held);
+  if (!hasEnded(run)) {
+    publish(run, output);
+    leave(run, how, runs.now());
+    if (hasEnded(run)) runs.noteChildEnd(run);
+  }
+  if (hasEnded(run)) runs.keepEnd(run);
+  return followersOf(run);
+}
+
+function continueRun(
+  runs: MemoryRuns,
+  run: StoredRun,
+  { input, by }: { readonly input: unknown; readonly by: Held },
+): void {
+  const {
+    warnings: _warnings,
+    waits: _waits,
+    waitingUntilMs: _waitingUntilMs,
+    blockedReason: _blockedReason,
+    blockedError: _blockedError,
+    ...view
+  } = run.view;
+  const { round = 1, firstInput = view.input } = view;
+  if (isPaused(run)) run.pausedFrom = "queued";
+  run.view = {
+    ...view,
+    status: isPaused(run) ? "paused" : "queued",
+    version: Math.max(by.code ?? view.version, ...runs.liveVersions(view.workflow)),
+    input: jsonCopy(input),
+    firstInput,
+    round: round + 1,
+    roundStartedAtMs: runs.now(),
+  };
+  if (run.cancelledAt !== undefined) {
+    const { cancel: _cancel, ...uncancelled } = run.view;
+    run.view = uncancelled;
+    run.cancels = 0;
+    delete run.cancelledAt;
+  }
+  run.continuedFrom = by.epoch;
+  run.epoch += 1;
+  run.isExecuted = false;
+  run.died = false;
+  run.handedBack = 0;
+  run.steps.clear();
+  run.progress.clear();
+  run.watched = new Set();
+  run.waited = [];
+  run.logged = 0;
+  delete run.parsedInput;
+  delete run.continuedBy;
+}
+
+function leave(
+  run: StoredRun,
+  how: Exclude<Leave, { readonly kind: "continued" }>,
+  endedAtMs: number,
+): void {
   const set = (fields: Partial<RunView>) => void (run.view = { ...run.view, ...fields });
   // A paused run gets the status when it is resumed.
   const become = (status: RunStatus, fields: Partial<RunView> = {}) => {

@@ -10,7 +10,9 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     get: async (ref) => runs.find(ref)?.view,
     async peek(ref) {
       const run = runs.find(ref);
-      return run === undefined ? undefined : overviewOf(run.view.status, run.steps.size);
+      return run === undefined
+        ? undefined
+        : overviewOf(run.view.status, run.steps.size, run.view.round);
     },
     // One page has all runs.
     list: async (workflow, { filter }) => ({

@@ -39,6 +39,8 @@ export interface StoredRun {
   cancels: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
   continuedBy?: number;
+  /** The epoch of the execution that has begun the round. */
+  continuedFrom?: number;
   /** Claims in a row by code that does not fit. */
   handedBack: number;
   readonly steps: Map<string, StepRecord>;
@@ -55,6 +57,7 @@ export interface StoredRun {
   parsedInput?: unknown;
   /** The step of the parent. */
   readonly parentStep?: string;
+  readonly parentRound?: number;
   readonly origin?: RunOrigin;
   /** Key to request when the run has ended. */
   readonly notify?: string;
@@ -138,16 +141,25 @@ export class MemoryRuns {
   }
 
   /** Returns true if the code of a live worker fits the run. */
-  hasFittingCode({ view, continuedBy }: StoredRun): boolean {
-    const codes = [...(this.#codes.get(view.workflow)?.values() ?? [])];
-    const live = codes.filter((announced) => this.#isLive(announced));
-    return live.some(({ code }) => fitsRun(code, { version: view.version, continuedBy }));
+  hasFittingCode({ view: { workflow, version }, continuedBy }: StoredRun): boolean {
+    return this.#liveCodes(workflow).some((code) => fitsRun(code, { version, continuedBy }));
+  }
+
+  /** Returns the versions that live workers have. */
+  liveVersions(workflow: string): readonly number[] {
+    return this.#liveCodes(workflow).map(({ version }) => version);
+  }
+
+  #liveCodes(workflow: string): readonly CodeVersion[] {
+    const codes = [...(this.#codes.get(workflow)?.values() ?? [])];
+    return codes.filter((announced) => this.#isLive(announced)).map(({ code }) => code);
   }
 
   /** Notes the end of a child for its parent, which then asks for it. */
-  noteChildEnd({ view, parentStep }: StoredRun): void {
+  noteChildEnd({ view, parentStep, parentRound }: StoredRun): void {
     const parent = view.parent && this.find(view.parent);
     if (parent === undefined || parentStep === undefined) return;
+    if (parent.view.round !== parentRound) return;
     if (!parent.progress.has(parentStep)) return;
     parent.progress.set(parentStep, { attempts: 0, untilMs: 0, childEnded: true });
   }
@@ -265,9 +277,4 @@ export function forgetPause(run: StoredRun): void {
   const { pause: _pause, ...view } = run.view;
   run.view = view;
   delete run.pausedFrom;
-}
-
-/** Copies a value as a round trip to Redis does. */
-export function jsonCopy<T>(value: T): T {
-  return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as T);
 }

@@ -5,7 +5,7 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
 import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
 import { checkJson } from "../define/check-json.ts";
-import { childIdOf, type RunRef } from "../define/run-ref.ts";
+import { childIdOf, roundIdOf, type RunRef } from "../define/run-ref.ts";
 import { isEndStatus, type LogLine, type RunView, type StepRecord } from "../store/run-record.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave } from "../store/run-journal-store.ts";
@@ -366,7 +366,8 @@ class MemoryTestRun implements TestRun {
   }
 
   async #findChild(parent: RunRef, step: string): Promise<RunRef> {
-    const id = childIdOf(parent.id, step);
+    const { round } = (await this.#store.get(parent)) ?? {};
+    const id = childIdOf(roundIdOf({ id: parent.id, ...defined({ round }) }), step);
     for (const workflow of this.#definitions.keys()) {
       if ((await this.#store.get({ workflow, id })) !== undefined) return { workflow, id };
     }
@@ -427,9 +428,10 @@ class MemoryTestRun implements TestRun {
   async #begin(ref: RunRef): Promise<TestExecution | undefined> {
     this.#lease += 1;
     const lease = this.#lease;
-    const held = await this.#store.claim(ref, { lease, owner: String(lease) });
-    this.#dueAtMs.delete(textOfRef(ref));
     const definition = this.#definitions.get(ref.workflow);
+    const owner = String(lease);
+    const held = await this.#store.claim(ref, { lease, owner, ...defined({ code: definition }) });
+    this.#dueAtMs.delete(textOfRef(ref));
     if (held.kind !== "held" || definition === undefined) return undefined;
     const execution = new TestExecution(ref, () => this.#nowMs);
     const store = {
@@ -507,6 +509,9 @@ class MemoryTestRun implements TestRun {
       case "blocked":
         if (end.afterMs === undefined) return;
         this.#dueAtMs.set(textOfRef(ref), { ref, atMs: this.#nowMs + end.afterMs });
+        return;
+      case "continued":
+        this.#woken.push(ref);
         return;
       case "ended":
         if (end.followers.parent !== undefined) this.#woken.push(end.followers.parent);

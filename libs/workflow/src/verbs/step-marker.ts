@@ -1,3 +1,4 @@
+import { isOfRound } from "../store/mark-state.ts";
 import type { StepMark } from "../store/run-journal-store.ts";
 import type { VerbScope } from "./verb-scope.ts";
 
@@ -16,8 +17,8 @@ export async function markOf(
 ): Promise<string> {
   const { workflow, id, run } = journal.held;
   const installation = await journal.installation();
-  const { createdAtMs } = run;
-  return JSON.stringify({ installation, workflow, run: id, createdAtMs, step, created });
+  const { createdAtMs, round } = run;
+  return JSON.stringify({ installation, workflow, run: id, createdAtMs, round, step, created });
 }
 
 export interface CreationMark {
@@ -42,7 +43,7 @@ export async function creationMarksIn(
       mark?.installation === installation &&
       mark.workflow === workflow &&
       mark.id === id &&
-      mark.createdAtMs === run.createdAtMs;
+      isOfRound(mark, run);
     return isOwn ? [{ name, text, step: mark.step }] : [];
   });
 }
@@ -67,13 +68,18 @@ function parseMark(text: string): StepMark | undefined {
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;
-  const { installation, workflow, run, createdAtMs, step, created } = value as Record<
-    string,
-    unknown
-  >;
+  const fields = value as Record<string, unknown>;
+  const { installation, workflow, run, createdAtMs, round, step, created } = fields;
   if (typeof installation !== "string" || typeof workflow !== "string") return undefined;
   if (typeof run !== "string" || typeof step !== "string") return undefined;
-  return typeof createdAtMs === "number"
-    ? { installation, workflow, id: run, createdAtMs, step, created: created === true }
-    : undefined;
+  if (typeof createdAtMs !== "number") return undefined;
+  return {
+    installation,
+    workflow,
+    id: run,
+    createdAtMs,
+    ...(typeof round === "number" ? { round } : {}),
+    step,
+    created: created === true,
+  };
 }

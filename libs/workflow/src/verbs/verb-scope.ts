@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { defined, KonvergeError, type ResourceType } from "@konverge/core";
 import type { AttemptSecrets, KubeClient, NamespacedName } from "@konverge/kube";
 import type { RunJournal } from "../journal/run-journal.ts";
+import { roundIdOf } from "../define/run-ref.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
 import type { EffectWatch } from "./effect-watch.ts";
 import type { NamedTarget, ObjectManifest, ObjectTarget } from "../define/step-verbs.ts";
@@ -121,9 +122,10 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
       const call = [verb, cluster, apiVersion, kind, namespace, name, generateName];
       const count = (counts.get(JSON.stringify(call)) ?? 0) + 1;
       counts.set(JSON.stringify(call), count);
-      const { workflow, id, run } = held;
+      const { workflow, run } = held;
       // Includes the creation time, because an id may be reused after its run has expired.
-      const whole = [journal.scope, workflow, id, run.createdAtMs, step, ...call, count];
+      const runId = roundIdOf(run);
+      const whole = [journal.scope, workflow, runId, run.createdAtMs, step, ...call, count];
       return createHash("sha256").update(JSON.stringify(whole)).digest("hex");
     },
     noteSeen({ client, type }, object) {

@@ -15,6 +15,7 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
     <>
       <dl class="facts">
         <Duration run={run} />
+        <Round run={run} />
         {key === undefined ? null : (
           <Fact title="Key" note="one run at a time">
             <a href={viewHref("/workflows", { workflow: run.workflow, key })}>
@@ -42,6 +43,16 @@ export function RunFacts({ run }: { readonly run: RunDetail }) {
       </dl>
       <RunNotes run={run} />
     </>
+  );
+}
+
+/** The steps of earlier rounds are dropped. */
+function Round({ run: { round, roundStartedAt } }: { readonly run: RunDetail }) {
+  if (round === undefined || roundStartedAt === undefined) return null;
+  return (
+    <Fact title="Round" note={<Time at={roundStartedAt} />}>
+      <span class="num">{round}</span>
+    </Fact>
   );
 }
 

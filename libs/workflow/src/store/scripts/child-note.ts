@@ -4,7 +4,7 @@ import { clockPart } from "./clock.ts";
 /**
  * The note of a parent about a child, as the progress of its step: a parent asks only for children that are new or have ended.
  *
- * `noteChildActive(parentRun, parentSteps, step)` is called at the start, `noteChildEnd(steps, member, run)` at the end of the
+ * `noteChildActive(parentRun, round, parentSteps, step)` is called at the start, `noteChildEnd(steps, member, run)` at the end of the
  * child, with its own names.
  */
 export const childNotePart: LuaPart = {

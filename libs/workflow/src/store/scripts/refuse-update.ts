@@ -5,7 +5,7 @@ import { signalBufferPart } from "./signal-buffer.ts";
 
 const signature = {
   name: "workflow-refuse-update",
-  keys: ["run", "signals", "signalNames", "answers", "refusedIds"],
+  keys: ["run", "signals", "signalNames", "answers", "answeredIds"],
   args: {
     epoch: "text",
     /** Of the signal that carries it. */

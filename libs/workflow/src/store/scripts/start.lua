@@ -1,5 +1,5 @@
 local existing = redis.call('HGET', run, 'status')
-if parentStep ~= '' and not (existing and ended(existing)) then noteChildActive(parentRun, parentSteps, parentStep) end
+if parentStep ~= '' and not (existing and ended(existing)) then noteChildActive(parentRun, parentRound, parentSteps, parentStep) end
 if existing then return { 'exists' } end
 local after, replaces = '', ''
 if key ~= '' then
@@ -29,7 +29,7 @@ if key ~= '' then
   redis.call('SET', holder, id)
 end
 redis.call('HSET', run, 'status', 'queued', 'version', version, 'input', input, 'key', key, 'parentWorkflow', parentWorkflow,
-  'parent', parent, 'parentStep', parentStep, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'object', object, 'notify', notify, 'after', after,
+  'parent', parent, 'parentStep', parentStep, 'parentRound', parentRound, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'object', object, 'notify', notify, 'after', after,
   'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')
 if scheduledAt ~= '' then redis.call('HSET', run, 'scheduledAt', scheduledAt) end
 redis.call('ZADD', index, now, id)

@@ -54,6 +54,8 @@ const signature = {
     parentWorkflow: "text",
     parent: "text",
     parentStep: "text",
+    /** Round of the parent; empty for the first. */
+    parentRound: "text",
     /** Names of the parent's hashes. */
     parentRun: "text",
     parentSteps: "text",
