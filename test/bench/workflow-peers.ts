@@ -203,5 +203,6 @@ function startProgram(
 async function installPeers(log: (line: string) => void): Promise<void> {
   if (existsSync(`${PEERS}/node_modules`)) return;
   log("installing Restate, DBOS and Temporal's SDK outside the lock file");
-  await execute("npm", ["ci", "--no-audit", "--no-fund"], { cwd: PEERS });
+  // Not `npm ci`: it refuses a lock file that lacks packages of other platforms.
+  await execute("npm", ["install", "--no-save", "--no-audit", "--no-fund"], { cwd: PEERS });
 }
