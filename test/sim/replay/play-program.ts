@@ -174,6 +174,7 @@ class World {
       if (signal.aborted) throw ensureError(signal.reason);
     }
     if (this.#random() < LOOKS_ON_AT) await this.#lookOn(execution, op);
+    if (signal.aborted) throw ensureError(signal.reason);
     const { name } = op;
     if ((await this.#store.steps(REF)).has(name)) {
       this.findings.push(`the body of ${name} runs again behind its record`);
@@ -201,6 +202,8 @@ class World {
         this.findings.push(`${late.join()} waited for the body of ${body}`);
         return;
       }
+      // A verb that was slow to begin its wait counts from then on.
+      if (!isSignal && turn % PARKING_TURNS === 0) this.#passTime(LONG_MS);
       await execution.turn();
     }
   }
