@@ -11,6 +11,7 @@ import { obtainChromium } from "./runner/obtain-chromium.ts";
 import { startRealApiServer, type RealApiServer } from "./runner/real-api-server.ts";
 import { runChecks, STATIC_CHECKS } from "./runner/static-checks.ts";
 import { closingLine, tally } from "./runner/tally.ts";
+import { runSeed } from "./runner/run-seed.ts";
 import { runVitest } from "./runner/vitest-run.ts";
 
 const USAGE = `npm test [-- [--changed [REF]] [--project NAME]... [-t PATTERN] [--long] [FILE]...]
@@ -59,6 +60,7 @@ async function main(): Promise<number> {
   const isNarrowed = values.testNamePattern !== undefined || values.changed !== undefined;
   const isWhole = positionals.length + values.project.length === 0 && !isNarrowed;
   if (values.long) process.env["KONVERGE_TEST_LONG"] = "1";
+  process.env["KONVERGE_TEST_SEED"] = runSeed(root, process.env);
   const files =
     values.changed === undefined ? positionals : touchedFiles(values.changed, positionals);
   if (files === undefined) {

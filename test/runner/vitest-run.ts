@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { createVitest, type TestModule, type TestSpecification, type Vitest } from "vitest/node";
 import { judge, type Verdict } from "./tally.ts";
@@ -35,7 +34,6 @@ export async function runVitest(
     const specifications = await vitest.globTestSpecifications([...files]);
     if (specifications.length === 0) return [];
     await prepare(new Set(specifications.map(({ project }) => project.name)));
-    process.env["KONVERGE_TEST_SEED"] ??= String(randomInt(2 ** 31));
     // The plain `start` would collect again, but it also sets up the reporters.
     const { testModules, unhandledErrors } = await vitest.start([...files]);
     const verdicts = new Map<string, readonly Verdict[]>(
@@ -53,7 +51,7 @@ export async function runVitest(
     return [
       ...[...verdicts.values()].flat(),
       ...unhandledErrors.map((error) => ({
-        name: `error outside of any test: ${String(error)}`,
+        name: `error outside of any test: ${textOf(error)}`,
         state: "failed" as const,
       })),
     ];
@@ -72,6 +70,12 @@ async function runAgain(
   const ran = new Set(specifications.map(({ moduleId }) => moduleId));
   const again = testModules.filter(({ moduleId }) => ran.has(moduleId));
   return unhandledErrors.length > 0 ? [] : again.flatMap(verdictsOf);
+}
+
+/** Vitest passes errors of its workers as plain objects, some without a prototype. */
+function textOf(error: unknown): string {
+  const { stack, message } = (error ?? {}) as Partial<Error>;
+  return stack ?? message ?? JSON.stringify(error);
 }
 
 function hasFailed(verdicts: readonly Verdict[]): boolean {

@@ -97,6 +97,7 @@ test("a page has at most 50 jobs, whatever is asked", async () => {
   for (const path of [
     "/jobs/api/queues?activeQueue=%25E0%25A4%25A",
     "/jobs/api/queues?activeQueue=%E0%A4%A",
+    "/jobs/api/queues?activeQueue=node-pool&status=%00",
   ]) {
     expect((await call(path)).status).toBe(200);
   }

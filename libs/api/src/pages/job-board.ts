@@ -17,6 +17,18 @@ const PATH = "/jobs";
 /** Jobs per page of a queue. */
 const MOST_JOBS = 50;
 const MOST_PAGES = 10_000;
+/** States of jobs that the board lists. */
+const STATUSES: ReadonlySet<string> = new Set([
+  "latest",
+  "active",
+  "waiting",
+  "waiting-children",
+  "prioritized",
+  "completed",
+  "failed",
+  "delayed",
+  "paused",
+]);
 const LOOKING: readonly string[] = ["GET", "HEAD"];
 /** The board uses inline styles. Its requests for foreign fonts are blocked. */
 const POLICY =
@@ -114,6 +126,7 @@ function withSmallPage(request: Request): Request {
   bound("page", MOST_PAGES, 1);
   bound("jobsPerPage", MOST_JOBS, 10);
   if (decoded(query.get("activeQueue") ?? "") === undefined) query.delete("activeQueue");
+  if (!STATUSES.has(query.get("status") ?? "")) query.delete("status");
   return new Request(url, request);
 }
 
