@@ -29,6 +29,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/configuration.md sh": "addresses of Redis servers that do not exist",
   "docs/enqueue.md yaml": "a receiver of Alertmanager; its webhook is an example with a test",
   "docs/examples.md sh": "changes objects of a demo that is running",
+  "docs/from-temporal.md typescript": "code for Temporal's SDK, which is not a dependency",
   "docs/history.md sh":
     "queries of an API that is running; api-history tests have the same filters",
   "docs/security.md sh": "generates a token with openssl",
