@@ -73,7 +73,7 @@ async function timeCheck({
   });
   await registry.announce([], [approval]);
   const startedMs = performance.now();
-  const { fit } = await checkLiveRuns(opened.client, "default", [approval]);
+  const { fit } = await checkLiveRuns(opened.client, "default", { workflows: [approval] });
   const ms = performance.now() - startedMs;
   await Promise.all([opened.close(), registry.close()]);
   if (fit !== size) throw new Error(`${fit} of ${size} parked runs fit`);

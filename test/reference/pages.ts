@@ -57,7 +57,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
   "workflows.md": {
     title: "Reference: workflows",
     intro:
-      "Look up the options of `defineWorkflow` and `defineSchedule`, the verbs of `w` and of a step, and the conditions of `w.waitFor`.",
+      "Look up the options of `defineWorkflow` and `defineSchedule`, the verbs of `w` and of a step, the conditions of `w.waitFor`, and codecs.",
     of: [
       workflow("defineWorkflow"),
       workflow("WorkflowOptions"),
@@ -78,6 +78,15 @@ export const PAGES: Readonly<Record<string, Page>> = {
       workflow("any"),
       { from: "libs/workflow/src/schedules", name: "ScheduleOptions" },
       { from: "libs/core/src", name: "ScheduleOverlap" },
+      { from: "libs/core/src", name: "PayloadCodec" },
+      { from: "libs/core/src", name: "CodecContext" },
+      { from: "libs/core/src", name: "CodecValueKind" },
+      { from: "libs/workflow/src/codec", name: "aesGcmCodec" },
+      { from: "libs/workflow/src/codec", name: "AesGcmCodecOptions" },
+      { from: "libs/workflow/src/codec", name: "externalCodec" },
+      { from: "libs/workflow/src/codec", name: "ExternalCodecOptions" },
+      { from: "libs/workflow/src/codec", name: "encodeValue" },
+      { from: "libs/workflow/src/codec", name: "decodeValue" },
     ],
   },
   "testing.md": {

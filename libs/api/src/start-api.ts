@@ -1,6 +1,6 @@
 import { serve } from "@hono/node-server";
 import type { Settings } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
+import { KonvergeError, type PayloadCodec } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api } from "./create-api.ts";
@@ -26,6 +26,8 @@ const REQUEST_TIMEOUT_MS = 30_000;
 export async function startApi(options: {
   readonly settings: Settings;
   readonly version: string;
+  /** Codec of the workflows. Default: none; values of workflows with a codec stay encoded. */
+  readonly codec?: PayloadCodec | undefined;
   /** Longest time to receive a request, in ms. Default 30,000. */
   readonly requestTimeoutMs?: number;
 }): Promise<RunningApi> {
@@ -39,6 +41,7 @@ export async function startApi(options: {
     prefix: settings.prefix,
     maxQueueLength: settings.maxQueueLength,
     runRetentionMs: settings.runRetention,
+    codec: options.codec,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
     onAuditEntry: (change) => log.info({ change }, "change made"),
     observe: observeRequests(metrics, tracing),

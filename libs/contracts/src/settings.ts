@@ -161,6 +161,16 @@ export const settingsSchema = z.strictObject({
         "Time that ended workflow runs are kept (default 7d). The same in all processes. A longer time needs more Redis memory.",
       ),
     ),
+  codec: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_CODEC",
+        "Module with the codec of the workflows, for the HTTP API and the CLI (default: none). Its default export is the codec, or a configuration with one. Workers use the codec of their configuration.",
+      ),
+    ),
   leaseNamespace: z
     .string()
     .min(1)

@@ -15,6 +15,8 @@ export type ErrorCode =
   | "body_too_large"
   | "cancelled"
   | "cluster_mismatch"
+  | "codec_failed"
+  | "codec_missing"
   | "crd_mismatch"
   | "deferred"
   | "demo_failed"
@@ -79,6 +81,8 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   body_too_large: entry("The request body is too large", 413, 2, true),
   cancelled: entry("Cancelled", 499, 1),
   cluster_mismatch: entry("The name belongs to another cluster in this Redis", 409, 2, true),
+  codec_failed: entry("The codec of the workflows failed", 503, 6),
+  codec_missing: entry("A value needs a codec that this process does not have", 422, 2),
   crd_mismatch: entry("The cluster does not serve the resource as defined", 409, 2, true),
   deferred: entry("Deferred to protect the API server", 503, 6),
   demo_failed: entry("The demo failed", 500, 1, true),

@@ -84,6 +84,16 @@ export { formatKey, parseKey } from "./object-key.ts";
 export type { ObjectKey } from "./object-key.ts";
 export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
+export {
+  codecName,
+  describeEncoded,
+  findCodecIssue,
+  formatEncoded,
+  isEncoded,
+  parseEncoded,
+  showEncoded,
+} from "./payload-codec.ts";
+export type { CodecContext, CodecValueKind, EncodedValue, PayloadCodec } from "./payload-codec.ts";
 export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";

@@ -2,9 +2,11 @@ import {
   bindCluster,
   createControllerRegistry,
   createHistoryWriter,
+  type AnnouncedWorkflow,
   type ControllerRegistry,
   type HistoryWriter,
 } from "@konverge/queue";
+import { codecName, defined } from "@konverge/core";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { checkRedis } from "@konverge/redis";
 import { connectCluster, readClusterUid, type ClusterConnection } from "./connect-cluster.ts";
@@ -71,7 +73,7 @@ export async function connectWorker(
   });
   setup.atEnd("the entry in the list of workers", () => registry.close());
   await onceAnswered(
-    () => registry.announce(announcedControllers(setup), config.workflows),
+    () => registry.announce(announcedControllers(setup), announcedWorkflows(setup)),
     reportLate(setup),
   );
   return { home, clusters, registry, ...openStores(setup) };
@@ -83,7 +85,7 @@ function reportLate({ options }: WorkerSetup): (error: Error) => void {
 
 /** In the order in which they open; they close in reverse. */
 function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "history" | "runner"> {
-  const { place, shards, workerId, shutdown, options } = setup;
+  const { config, place, shards, workerId, shutdown, options } = setup;
   const { log, settings } = options;
   const lanes = createObjectLanes({
     ...place,
@@ -99,7 +101,12 @@ function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "hist
   });
   setup.atEnd("the connection of the history", () => history.close());
   const runner = createWorkflowRunner({
-    queues: { ...place, shards, retentionMs: settings.runRetention },
+    queues: {
+      ...place,
+      shards,
+      retentionMs: settings.runRetention,
+      ...defined({ codec: config.codec }),
+    },
     log,
     release: shutdown,
   });
@@ -110,6 +117,11 @@ function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "hist
 function connectorOf({ options, workerId }: WorkerSetup) {
   const { settings, version, log, metrics, env } = options;
   return { settings, version, workerId, log, metrics, env };
+}
+
+function announcedWorkflows({ config }: WorkerSetup): readonly AnnouncedWorkflow[] {
+  const codec = config.codec && codecName(config.codec);
+  return config.workflows.map(({ name, version }) => ({ name, version, ...defined({ codec }) }));
 }
 
 function announcedControllers({ config, place }: WorkerSetup) {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import {
   defined,
   formatKey,
+  KonvergeError,
   namespaceSegment,
   type ApiObject,
   type ObjectKey,
@@ -11,13 +12,16 @@ import { formatRunId, type RunView, type StartedRun, type Workflows } from "@kon
 
 const HASH_CHARS = 12;
 
-/** Starts the runs that handlers request, one per object and generation. */
-export function createRunStarter(runs: Pick<Workflows, "start" | "get">): RunStarter {
+/** Starts the runs that handlers request, one per object and generation. `isCoded`: the input must not show in the id. */
+export function createRunStarter(
+  runs: Pick<Workflows, "start" | "get">,
+  { isCoded = false }: { readonly isCoded?: boolean } = {},
+): RunStarter {
   return {
     async startFor({ workflow, input, options, key, object }) {
       const { uid = "", generation } = object.metadata;
       const place = `${key.controller}/${namespaceSegment(key.namespace)}/${key.name}`;
-      const id = options.id ?? defaultId(key, object, input);
+      const id = options.id ?? defaultId(key, object, { input, isCoded });
       const started = await runs.start(workflow, input, {
         id,
         key: options.key ?? place,
@@ -45,8 +49,18 @@ function withoutRun({ end }: StartedRun): Partial<RunView> & Pick<RunView, "stat
 }
 
 /** The same for all attempts of one generation. Kinds without a generation use the input instead. */
-function defaultId(key: ObjectKey, object: ApiObject, input: unknown): string {
+function defaultId(
+  key: ObjectKey,
+  object: ApiObject,
+  { input, isCoded }: { readonly input: unknown; readonly isCoded: boolean },
+): string {
   const { uid = "", generation } = object.metadata;
+  if (generation === undefined && isCoded) {
+    throw new KonvergeError(
+      "invalid_request",
+      `startRun needs an id: ${object.kind ?? "the kind"} has no generation, and an id that is derived from the input would disclose it`,
+    );
+  }
   return `${key.name}.${hash(uid)}.${generation ?? hash(JSON.stringify(input) ?? "")}`;
 }
 

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
+import { codecName, defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
 import { createWorkQueue, QueuePumps } from "@konverge/queue";
 import { observeRequests } from "@konverge/telemetry";
@@ -33,7 +33,7 @@ function announceWorker(
   onOnlyOurs: (controller: string) => void,
 ): void {
   const { settings, version, log } = options;
-  const { controllers, workflows } = config;
+  const { controllers, workflows, codec } = config;
   const definitions = Object.fromEntries(
     controllers.map((controller) => [controller.name, defineVersion(controller, settings.buildId)]),
   );
@@ -43,6 +43,7 @@ function announceWorker(
       controllers: controllers.map(({ name }) => name),
       definitions,
       workflows: Object.fromEntries(workflows.map(({ name, version: of }) => [name, of])),
+      ...defined({ codec: codec && codecName(codec) }),
       role: settings.role,
       version,
       startedAt: new Date().toISOString(),
@@ -65,7 +66,7 @@ function engineOptions(
     client: home.client,
     lanes,
     history,
-    runs: () => createRunStarter(runner.runs()),
+    runs: () => createRunStarter(runner.runs(), { isCoded: config.codec !== undefined }),
     queueFor: ({ name }) =>
       createWorkQueue({
         ...place,

@@ -1,4 +1,10 @@
-import { findLabelIssue, KonvergeError, MAX_LABELS, type RunLabels } from "@konverge/core";
+import {
+  findLabelIssue,
+  isEncoded,
+  KonvergeError,
+  MAX_LABELS,
+  type RunLabels,
+} from "@konverge/core";
 import { checkJson } from "./define/check-json.ts";
 import { parseWith } from "./define/parse-with.ts";
 import type { StartedWorkflow } from "./workflows.ts";
@@ -7,7 +13,7 @@ import type { StartedWorkflow } from "./workflows.ts";
 export function checkInput(workflow: StartedWorkflow<unknown>, input: unknown): void {
   const what = `the input of "${workflow.name}"`;
   checkJson(input, what);
-  if (workflow.input !== undefined) parseWith(workflow.input, input, what);
+  if (workflow.input !== undefined && !isEncoded(input)) parseWith(workflow.input, input, what);
 }
 
 /** @throws KonvergeError `invalid_request` with each invalid label */

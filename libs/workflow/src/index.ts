@@ -1,4 +1,9 @@
 export type { ClusterAccess } from "./define/cluster-access.ts";
+export { aesGcmCodec } from "./codec/aes-gcm-codec.ts";
+export type { AesGcmCodecOptions } from "./codec/aes-gcm-codec.ts";
+export { decodeValue, encodeValue } from "./codec/value-codec.ts";
+export { externalCodec } from "./codec/external-codec.ts";
+export type { ExternalCodecOptions, ExternalStore } from "./codec/external-codec.ts";
 export type { ObjectRef } from "./define/object-ref.ts";
 export { defineWorkflow } from "./define/define-workflow.ts";
 export type {

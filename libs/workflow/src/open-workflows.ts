@@ -18,12 +18,14 @@ import { wakeFollowers } from "./execution/wake-followers.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
 import { openSchedules, startDueRun } from "./open-schedules.ts";
 import type { Schedules } from "./schedules/schedules.ts";
+import { codedScheduleBook } from "./schedules/coded-schedule-book.ts";
 import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { createChildStarter, startRun } from "./start-run.ts";
 import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
 import { refusal } from "./store/run-refusal.ts";
 import { sendSignal } from "./store/send-signal.ts";
+import { withCodec } from "./codec/coded-run-store.ts";
 import { createRedisRunStore } from "./store/redis-run-store.ts";
 import type { RedisRunStoreOptions } from "./store/redis-runs.ts";
 import { inOrder, type NamedRecord, type RunHistory } from "./store/run-history.ts";
@@ -96,7 +98,7 @@ class RedisWorkflows implements Workflows {
     producer.on("error", onError);
     this.#producer = producer;
     this.#call = (run) => withRedis(producer, () => run(producer));
-    this.#store = createRedisRunStore({ call: this.#call, ...this.#place, retentionMs });
+    this.#store = this.#openStore(this.#call, { executes: false });
     this.#queues = new WorkflowQueues({
       redis,
       ...this.#place,
@@ -104,7 +106,7 @@ class RedisWorkflows implements Workflows {
       onError,
     });
     this.#waits = createWaitIndex(this.#call, this.#place);
-    this.#book = createScheduleBook(this.#call, this.#place);
+    this.#book = codedScheduleBook(createScheduleBook(this.#call, this.#place), options.codec);
     this.schedules = openSchedules(this.#book, this.#starts());
   }
 
@@ -256,8 +258,7 @@ class RedisWorkflows implements Workflows {
     redis.on("error", this.#onError);
     // Waits for Redis without a limit: a body that has run must have its record.
     const call: RedisRunStoreOptions["call"] = (run) => run(redis);
-    const retentionMs = this.#retentionMs;
-    const store = createRedisRunStore({ call, ...this.#place, retentionMs });
+    const store = this.#openStore(call, { executes: true });
     const { wake, notify, isObjectGone } = this.#queues;
     const started = workflows.map((workflow) =>
       startRunWorker({
@@ -322,6 +323,11 @@ class RedisWorkflows implements Workflows {
       waits: await this.#waits.count(kind),
     }));
     return (await Promise.all(counted)).toSorted((one, other) => other.waits - one.waits);
+  }
+
+  #openStore(call: RedisRunStoreOptions["call"], { executes }: { executes: boolean }): RunStore {
+    const store = createRedisRunStore({ call, ...this.#place, retentionMs: this.#retentionMs });
+    return withCodec(store, { codec: this.#options.codec, executes });
   }
 
   #starts() {

@@ -1,15 +1,15 @@
-import { jsonEquals, KonvergeError } from "@konverge/core";
+import { isEncoded, jsonEquals, KonvergeError } from "@konverge/core";
 import type { RunView } from "./store/run-record.ts";
 
 /**
  * Checks that a repeated start has the first input of the existing run. Otherwise a caller would take the result of other work for
- * its own.
+ * its own. An encoded input can only be compared by its sender, because a codec may encode the same value in several ways.
  * @throws KonvergeError `input_mismatch`
  */
 export function assertSameInput(run: RunView, given: unknown): void {
   const { workflow, id, round, firstInput } = run;
   const input = round === undefined ? run.input : firstInput;
-  if (jsonEquals(input, asStored(given))) return;
+  if (isEncoded(given) || jsonEquals(input, asStored(given))) return;
   throw new KonvergeError(
     "input_mismatch",
     `run ${id} of "${workflow}" was started with a different input; pass an id that changes with the input, or the same input`,

@@ -1,4 +1,4 @@
-import type { ObjectKey, RunLabels } from "@konverge/core";
+import type { ObjectKey, PayloadCodec, RunLabels } from "@konverge/core";
 import type { QueueWorker } from "@konverge/queue";
 import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
@@ -40,6 +40,11 @@ export interface WorkflowsOptions {
   readonly leaseMs?: number;
   /** How long a run is kept after its end, in ms. Default 7 days. The same in all processes. */
   readonly retentionMs?: number;
+  /**
+   * Encodes the values of runs in Redis. A process that executes runs needs the codec of their values. In one that only starts and
+   * reads runs, values that cannot be decoded stay encoded. Default: none.
+   */
+  readonly codec?: PayloadCodec;
   /** Called with background errors, such as a lost connection. Default: none. */
   readonly onError?: (error: Error) => void;
   /** Called when a run has reached half of a limit: once per run and limit. Default: none. */

@@ -126,9 +126,9 @@ test("counts the live runs that new code fits, and those that would block, by di
     await w.signal("approve");
     await w.step("announce", () => void bodies.push(kind));
   });
-  const same = await checkLiveRuns(client, "default", [rollout, gone]);
+  const same = await checkLiveRuns(client, "default", { workflows: [rollout, gone] });
   expect(same).toEqual({ fit: 14, misfits: [] });
-  const { fit, misfits } = await checkLiveRuns(client, "default", [next]);
+  const { fit, misfits } = await checkLiveRuns(client, "default", { workflows: [next] });
   expect(fit).toBe(7);
   expect(misfits).toMatchObject([
     { reason: 'step "create" became a signal', blocks: true, runs: 5 },

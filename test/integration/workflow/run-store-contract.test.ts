@@ -12,10 +12,12 @@ import {
 } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
-import type { StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
+import type { Failure, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
 import { updateSignalId } from "../../../libs/workflow/src/store/run-updates.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
+import { scrambleCodec } from "../../support/scramble-codec.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
@@ -59,6 +61,12 @@ function openRedis(): Side {
   };
 }
 
+/** As a worker with a codec sees the store. */
+function coded(side: Side): Side {
+  const store = withCodec(side.store, { codec: scrambleCodec(), executes: true });
+  return { store, expire: () => side.expire() };
+}
+
 const ref = (id: string) => ({ workflow: "w", id });
 const newRun = (id: string, more: Partial<NewRun> = {}): NewRun => ({
   ...ref(id),
@@ -80,8 +88,9 @@ async function complete(store: RunStore, run: NewRun, how: Leave = done) {
 
 describe.each([
   { name: "memory", open: openMemory },
+  { name: "memory, with a codec", open: () => coded(openMemory()), isCoded: true },
   { name: "Redis", open: openRedis },
-])("the run store in $name", ({ open }) => {
+])("the run store in $name", ({ open, isCoded = false }) => {
   let side: Side;
   let store: RunStore;
   beforeEach(() => {
@@ -412,7 +421,8 @@ describe.each([
     ]);
   });
 
-  test("buffers 1 MiB of signals, and accepts more once some were consumed", async () => {
+  test("buffers 1 MiB of signals, and accepts more once some were consumed", async (ctx) => {
+    if (isCoded) ctx.skip("the limit counts encoded bytes");
     await store.start(newRun("a"));
     const payload = "x".repeat(100_000);
     const send = (id: number) => store.signal(ref("a"), { name: "n", id: String(id), payload });
@@ -901,7 +911,10 @@ const small = fc.constantFrom<unknown>(1, "x", null, { b: [1] });
 const output = fc
   .record({ published: fc.dictionary(fc.constantFrom("a", "b"), small) })
   .map(({ published }): RunOutputText => ({ published: JSON.stringify(published) }));
-const failure = fc.constantFrom({ code: "x", message: "y" });
+const failure = fc.constantFrom<Failure>(
+  { code: "x", message: "y" },
+  { code: "x", message: "y", frames: ["at f (a.ts:1:2)", "at g (b.ts:3:4)"] },
+);
 const origin = fc.record(
   {
     uid: fc.constantFrom("u", "v"),
@@ -914,6 +927,7 @@ const leaves: fc.Arbitrary<Leave> = fc.oneof(
   fc.constant<Leave>({ kind: "waiting", waits: [{ step: "n#2", kind: "signal" }] }),
   fc.constant<Leave>({ kind: "waiting", objects: ["x/v1/x/default/o"] }),
   fc.constant<Leave>({ kind: "blocked", reason: "why", untilMs: 5_000 }),
+  failure.map((error): Leave => ({ kind: "blocked", reason: "why", error, untilMs: 5_000 })),
   failure.map((error): Leave => ({ kind: "compensating", failing: { status: "failed", error } })),
   small.map((result): Leave => ({ kind: "done", result })),
   small.map((input): Leave => ({ kind: "continued", input })),
@@ -1247,8 +1261,9 @@ function comparable(value: unknown): unknown {
 }
 
 test(`both stores give the same answers to random calls (KONVERGE_TEST_SEED=${seed})`, async () => {
-  const property = fc.asyncProperty(ops, async (calls) => {
-    const [memory, redis] = [new Caller(openMemory()), new Caller(openRedis())];
+  const property = fc.asyncProperty(ops, fc.boolean(), async (calls, isCoded) => {
+    const redisSide = isCoded ? coded(openRedis()) : openRedis();
+    const [memory, redis] = [new Caller(openMemory()), new Caller(redisSide)];
     for (const [at, op] of calls.entries()) {
       const label = `call ${at} ${JSON.stringify(op)}`;
       const answers = [await memory.apply(op), await redis.apply(op)];

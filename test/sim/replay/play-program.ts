@@ -9,6 +9,7 @@ import { CancelRequests } from "../../../libs/workflow/src/journal/cancel-reques
 import { FencedError } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunView, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
+import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import {
   makeProgram,
@@ -19,6 +20,7 @@ import {
   type StepOp,
   type Verb,
 } from "./replay-program.ts";
+import { scrambleCodec } from "../../support/scramble-codec.ts";
 import { noChildren } from "../../support/no-children.ts";
 
 const REF = { workflow: "program", id: "r" };
@@ -90,7 +92,9 @@ class World {
     this.#program = program;
     this.#random = random;
     this.#isStrict = random() < 0.5;
-    this.#store = createMemoryRunStore({ now: () => this.#nowMs });
+    const codec = random() < 0.2 ? scrambleCodec() : undefined;
+    const memory = createMemoryRunStore({ now: () => this.#nowMs });
+    this.#store = withCodec(memory, { codec, executes: true });
     this.#signals = opsOf(program).flatMap((op) => (op.kind === "signal" ? [op.name] : []));
   }
 

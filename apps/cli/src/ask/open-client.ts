@@ -1,6 +1,7 @@
 import { createClient, type Client } from "@konverge/client";
 import type { Settings } from "@konverge/contracts";
 import { userInfo } from "node:os";
+import { loadCodec } from "../process/load-codec.ts";
 import { readVersion } from "../process/version.ts";
 
 export interface OpenClient {
@@ -39,6 +40,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
     redisUrl,
     prefix,
     runRetentionMs: settings.runRetention,
+    codec: await loadCodec(settings.codec),
     onError: () => undefined,
   });
   const guards = openGuardControl({ redis: { url: redisUrl }, prefix });

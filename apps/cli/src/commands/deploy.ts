@@ -29,9 +29,9 @@ export function addDeployCommand(program: Command): void {
     )
     .action((flags: CheckFlags) =>
       runWithClient(flags, async ({ client, cluster }) => {
-        const { workflows } = await loadConfig(flags.config);
+        const config = await loadConfig(flags.config);
         const { checkLiveRuns } = await import("../config/check-live-runs.ts");
-        const check = await checkLiveRuns(client, cluster, workflows);
+        const check = await checkLiveRuns(client, cluster, config);
         const wouldBlock = runsOf(check, true);
         const wouldWarn = runsOf(check, false);
         print(flags.output, {

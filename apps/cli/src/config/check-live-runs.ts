@@ -1,5 +1,6 @@
 import type { Client } from "@konverge/client";
-import type { RunStatus } from "@konverge/core";
+import type { PayloadCodec, RunStatus } from "@konverge/core";
+import type { Config } from "@konverge/worker";
 import {
   formatRunId,
   replayHistory,
@@ -23,6 +24,11 @@ const PAGE = 100;
 const MOST_NAMED = 3;
 /** Time after which a replay stops if the code awaits something other than a verb. */
 const STALL_TIMEOUT_MS = 2_000;
+
+interface Replayed {
+  readonly workflow: AnyWorkflow;
+  readonly codec: PayloadCodec | undefined;
+}
 
 /** Runs that the code does not fit, by the difference. */
 interface Misfit {
@@ -49,7 +55,7 @@ export interface DeployCheck {
 export async function checkLiveRuns(
   client: Pick<Client, "overview" | "runs">,
   cluster: string,
-  workflows: readonly AnyWorkflow[],
+  { workflows, codec }: Pick<Config, "workflows"> & { readonly codec?: PayloadCodec },
 ): Promise<DeployCheck> {
   const found = new Map<string, Misfit>();
   let fit = 0;
@@ -72,7 +78,7 @@ export async function checkLiveRuns(
   }
   for (const workflow of workflows) {
     const { name } = workflow;
-    for await (const [id, result] of replayLive(client, cluster, workflow)) {
+    for await (const [id, result] of replayLive(client, cluster, { workflow, codec })) {
       if (result.fits) fit += 1;
       else {
         const { reason, blocks } = result;
@@ -89,7 +95,7 @@ export async function checkLiveRuns(
 async function* replayLive(
   client: Pick<Client, "runs">,
   cluster: string,
-  workflow: AnyWorkflow,
+  { workflow, codec }: Replayed,
 ): AsyncGenerator<readonly [string, ReplayResult]> {
   const seen = new Set<string>();
   for (const status of LIVE) {
@@ -110,7 +116,7 @@ async function* replayLive(
       yield* await Promise.all(
         fresh.map(async (item) => {
           const history = item as unknown as RunHistory;
-          return [item.id, await replayTwice(workflow, history)] as const;
+          return [item.id, await replayTwice({ workflow, codec }, history)] as const;
         }),
       );
     } while (next !== undefined);
@@ -118,8 +124,11 @@ async function* replayLive(
 }
 
 /** Replays again before a run is reported: the first replay may have loaded modules of the code. */
-async function replayTwice(workflow: AnyWorkflow, history: RunHistory): Promise<ReplayResult> {
-  const options = { stallTimeoutMs: STALL_TIMEOUT_MS };
+async function replayTwice(
+  { workflow, codec }: Replayed,
+  history: RunHistory,
+): Promise<ReplayResult> {
+  const options = { stallTimeoutMs: STALL_TIMEOUT_MS, codec };
   const first = await replayHistory(workflow, history, options);
   return first.fits ? first : await replayHistory(workflow, history, options);
 }

@@ -1,9 +1,11 @@
+import { showEncoded } from "@konverge/core";
+
 /** Control characters and marks that change the direction of text. */
 const STEERING = /[\p{Cc}\u202A-\u202E\u2066-\u2069]/gu;
 
-/** Replaces characters that could control the terminal or disguise foreign text. */
+/** Replaces characters that could control the terminal or disguise foreign text, and encoded values by their description. */
 export function plain(text: string): string {
-  return text.replaceAll(STEERING, "?");
+  return showEncoded(text).replaceAll(STEERING, "?");
 }
 
 /** True if the text has control characters other than line breaks. */

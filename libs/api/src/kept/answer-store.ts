@@ -1,6 +1,12 @@
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
-import { KonvergeError } from "@konverge/core";
+import {
+  codecName,
+  defined,
+  KonvergeError,
+  type CodecContext,
+  type PayloadCodec,
+} from "@konverge/core";
 import { runScript, withRedis, type RedisClient } from "@konverge/redis";
 import { digest } from "../access/digest.ts";
 import { keepAnswerScript } from "./keep-answer.ts";
@@ -28,6 +34,14 @@ export interface AnswerStore {
   forget(callerId: string, key: string): Promise<void>;
 }
 
+/** The line before a stored body. */
+interface KeptHead extends Omit<KeptAnswer, "body"> {
+  readonly packed: boolean;
+  /** Name of the codec that has encoded the body. */
+  readonly codec?: string;
+}
+
+const RESPONSE: CodecContext = { workflow: "", kind: "response" };
 const KEPT_MS: number = 24 * 3_600_000;
 /** Longer than the longest request, a wait of 60 s. */
 const IN_FLIGHT_MS = 90_000;
@@ -44,7 +58,10 @@ const unpack = promisify(gunzip);
 export function createAnswerStore(
   redis: RedisClient,
   prefix: string,
-  budgetBytes: number = BUDGET_BYTES,
+  {
+    budgetBytes = BUDGET_BYTES,
+    codec,
+  }: { readonly budgetBytes?: number | undefined; readonly codec?: PayloadCodec | undefined } = {},
 ): AnswerStore {
   // One slot of a Redis Cluster, so that a script can access all keys.
   const home = `${prefix}:{answers}`;
@@ -54,32 +71,32 @@ export function createAnswerStore(
     async begin(callerId, key, request) {
       const name = nameOf(callerId, key);
       const mine = await withRedis(redis, () =>
-        redis.set(`${root}${name}`, hash(request), "PX", IN_FLIGHT_MS, "NX"),
+        redis.set(`${root}${name}`, digestOf(key, request), "PX", IN_FLIGHT_MS, "NX"),
       );
       if (mine === "OK") return undefined;
       const stored = await withRedis(redis, () => redis.get(`${root}${name}`));
       // The key expired between the two calls.
       if (stored === null) throw inFlight();
       const [before, head, body] = stored.split("\n");
-      if (before !== hash(request)) {
+      if (before !== digestOf(key, request)) {
         throw new KonvergeError(
           "idempotency_mismatch",
           "Idempotency-Key was used for a different request; use a new key per request",
         );
       }
       if (head === undefined || body === undefined) throw inFlight();
-      const { packed, ...rest } = JSON.parse(head) as Omit<KeptAnswer, "body"> & {
-        packed: boolean;
-      };
-      const bytes = Buffer.from(body, "base64");
-      return { ...rest, body: (packed ? await unpack(bytes) : bytes).toString() };
+      const { packed, codec: encodedBy, ...rest } = JSON.parse(head) as KeptHead;
+      const bytes = await decode(Buffer.from(body, "base64"), { encodedBy, codec });
+      return { ...rest, body: Buffer.from(packed ? await unpack(bytes) : bytes).toString() };
     },
     async keep(callerId, key, request, { body, ...rest }) {
       const bytes = Buffer.from(body);
       const packed = bytes.length >= PACKED_FROM_BYTES;
-      const head = JSON.stringify({ ...rest, packed });
-      const text = (packed ? await pack(bytes) : bytes).toString("base64");
-      const value = `${hash(request)}\n${head}\n${text}`;
+      const head: KeptHead = { ...rest, packed, ...defined({ codec: codec && codecName(codec) }) };
+      const plain = packed ? await pack(bytes) : bytes;
+      const encoded = codec === undefined ? plain : await codec.encode(plain, RESPONSE);
+      const text = Buffer.from(encoded).toString("base64");
+      const value = `${digestOf(key, request)}\n${JSON.stringify(head)}\n${text}`;
       const name = nameOf(callerId, key);
       await withRedis(redis, () =>
         runScript(redis, keepAnswerScript, {
@@ -99,6 +116,27 @@ export function createAnswerStore(
       await withRedis(redis, () => redis.del(`${root}${nameOf(callerId, key)}`));
     },
   };
+}
+
+/** Not of the request alone, whose content could be guessed from it: keys should be random. */
+function digestOf(key: string, request: string): string {
+  return hash(JSON.stringify([key, request]));
+}
+
+async function decode(
+  bytes: Buffer,
+  {
+    encodedBy,
+    codec,
+  }: { readonly encodedBy: string | undefined; readonly codec: PayloadCodec | undefined },
+): Promise<Uint8Array> {
+  if (encodedBy === undefined) return bytes;
+  if (codec !== undefined && codecName(codec) === encodedBy)
+    return await codec.decode(bytes, RESPONSE);
+  throw new KonvergeError(
+    "codec_missing",
+    `the stored response was encoded by codec "${encodedBy}"; set KONVERGE_CODEC for this process`,
+  );
 }
 
 function inFlight(): KonvergeError {

@@ -1,4 +1,10 @@
-import { defined, KonvergeError, type ObjectKey } from "@konverge/core";
+import {
+  codecName,
+  defined,
+  KonvergeError,
+  type ObjectKey,
+  type PayloadCodec,
+} from "@konverge/core";
 import {
   createHistoryReader,
   createWorkQueue,
@@ -32,6 +38,8 @@ export interface QueueAccess {
   sessions(salt: string): SessionStore;
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
+  /** Name of the codec of this process. */
+  readonly codec: string | undefined;
   /** @throws KonvergeError `unknown_controller` or `redis_unavailable` */
   find(cluster: string, controller: string): Promise<FoundQueue>;
   /**
@@ -54,6 +62,8 @@ export interface QueueAccess {
   runs(cluster: string): Promise<{
     readonly workflows: Workflows;
     readonly announced: ReadonlyMap<string, number>;
+    /** The name of the codec, by workflow. */
+    readonly codecs: ReadonlyMap<string, string>;
   }>;
   /** The attempt history of a cluster. @throws KonvergeError `not_found` for a cluster that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
@@ -72,6 +82,8 @@ export interface QueueAccessOptions {
   readonly maxQueueLength?: number;
   /** How long a run is kept after its end, in ms. Default 7 days. The same as for workers. */
   readonly runRetentionMs?: number;
+  /** Codec of the workflows. Default: none; values of workflows with a codec stay encoded. */
+  readonly codec?: PayloadCodec | undefined;
   /** Maximum Redis memory for stored responses. Default 64 MiB. */
   readonly answerBudgetBytes?: number;
   /** Receives each entry of the audit log before it is written. */
@@ -88,6 +100,7 @@ class RedisQueueAccess implements QueueAccess {
   readonly tokens: TokenStore;
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
+  readonly codec: string | undefined;
   readonly #redis: RedisClient;
   readonly #prefix: string;
   readonly #announcements: Announcements;
@@ -104,7 +117,8 @@ class RedisQueueAccess implements QueueAccess {
   constructor(options: QueueAccessOptions) {
     const { redisUrl, prefix, onError, observe, maxQueueLength = Infinity } = options;
     const redis = { url: redisUrl };
-    const { runRetentionMs: retentionMs } = options;
+    const { runRetentionMs: retentionMs, codec, answerBudgetBytes: budgetBytes } = options;
+    this.codec = codec && codecName(codec);
     const common = { redis, prefix, onError };
     const bounds = { maxQueueLength, ...defined({ observe }) };
     this.#prefix = prefix;
@@ -115,7 +129,7 @@ class RedisQueueAccess implements QueueAccess {
       onEntry: options.onAuditEntry,
     });
     this.tokens = createTokenStore(this.#redis, prefix);
-    this.answers = createAnswerStore(this.#redis, prefix, options.answerBudgetBytes);
+    this.answers = createAnswerStore(this.#redis, prefix, { budgetBytes, codec });
     this.#announcements = new Announcements(common);
     this.#queues = keyed(
       (cluster, controller, shards) =>
@@ -124,7 +138,7 @@ class RedisQueueAccess implements QueueAccess {
     );
     this.#workflows = keyed(
       (cluster, shards) =>
-        openWorkflows({ ...common, ...defined({ retentionMs }), cluster, shards }),
+        openWorkflows({ ...common, ...defined({ retentionMs, codec }), cluster, shards }),
       (workflows) => workflows.close(),
     );
     this.#histories = keyed(
@@ -203,6 +217,7 @@ class RedisQueueAccess implements QueueAccess {
     return {
       workflows: this.#workflows.of(cluster, shards),
       announced: new Map(announced.map(({ name, version }) => [name, version])),
+      codecs: new Map(announced.flatMap(({ name, codec }) => (codec ? [[name, codec]] : []))),
     };
   }
 

@@ -14,7 +14,7 @@ import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { updateRun } from "../runs/update-run.ts";
-import { findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
+import { checkEncodable, findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
 
 /** A payload of 64 KiB and its envelope. */
 const MAX_BODY_KIB = 72;
@@ -63,10 +63,12 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       body: signalRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
       answer: runSchema,
-      problems: ["not_found", "run_ended", "signals_full"],
+      problems: ["not_found", "run_ended", "signals_full", "codec_missing"],
       async handle({ params, body: { name, payload, id, by }, caller, audit }) {
         const found = await findRun(access, caller, params.id);
-        const { workflows, ref, cluster } = found;
+        const { workflows, ref, cluster, codecs } = found;
+        const { workflow } = ref;
+        checkEncodable(access, codecs, { workflow, value: payload, pointer: "/payload" });
         const message = { payload, by, ...defined({ id }) };
         await fitting("/payload", () => workflows.signal(ref, name, message));
         const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
@@ -119,9 +121,12 @@ function updateRoute(access: QueueAccess): Route {
     headers: { prefer: "wait=20 waits up to 20 s (maximum 60) for the answer" },
     maxBodyKiB: MAX_BODY_KIB,
     answer: runUpdateSchema,
-    problems: ["not_found", "run_ended", "signals_full"],
+    problems: ["not_found", "run_ended", "signals_full", "codec_missing"],
     async handle({ params, body, caller, context, openWait, audit }) {
       const found = await findRun(access, caller, params.id);
+      const { workflow } = found.ref;
+      const { payload: value } = body;
+      checkEncodable(access, found.codecs, { workflow, value, pointer: "/payload" });
       using wait = openWait(preferredWaitMs(context));
       const answer = await updateRun(found, body, wait);
       const where = { ...placeIn(found.cluster, found.ref.workflow), name: found.ref.id };

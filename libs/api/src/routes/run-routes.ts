@@ -18,7 +18,15 @@ import { demand } from "../access/caller.ts";
 import { route, type Route, type RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
-import { findRun, fitting, listRuns, placeIn, readRun, unknownWorkflow } from "../runs/find-run.ts";
+import {
+  checkEncodable,
+  findRun,
+  fitting,
+  listRuns,
+  placeIn,
+  readRun,
+  unknownWorkflow,
+} from "../runs/find-run.ts";
 import { listHistories, readHistory } from "../runs/run-histories.ts";
 import { logLine } from "../runs/run-view.ts";
 import { startOnce } from "../runs/start-once.ts";
@@ -41,7 +49,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       maxBodyKiB: MAX_BODY_KIB,
       answer: startRunResponseSchema,
       status: 202,
-      problems: ["not_found", "run_exists", "input_mismatch", "queue_full"],
+      problems: ["not_found", "run_exists", "input_mismatch", "queue_full", "codec_missing"],
       handle: ({ body, ...asked }) => startRun(access, body, asked),
     }),
     route({
@@ -125,9 +133,10 @@ async function startRun(
 ): Promise<StartRunResponse> {
   const { workflow, cluster, input, id, key, labels, by, onExisting } = body;
   demand(caller, placeIn(cluster, workflow));
-  const { workflows, announced } = await access.runs(cluster);
+  const { workflows, announced, codecs } = await access.runs(cluster);
   const version = announced.get(workflow);
   if (version === undefined) throw unknownWorkflow(caller, { cluster, workflow, announced });
+  checkEncodable(access, codecs, { workflow, value: input, pointer: "/input" });
   const start = (runId: string | undefined) =>
     fitting("/input", () =>
       workflows.start({ name: workflow, version }, input, {

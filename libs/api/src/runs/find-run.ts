@@ -1,5 +1,12 @@
 import { parseLabels, type RunDetail, type RunList, type RunListQuery } from "@konverge/contracts";
-import { defined, isKonvergeError, KonvergeError, NO_NAMESPACE } from "@konverge/core";
+import {
+  defined,
+  isEncoded,
+  isKonvergeError,
+  KonvergeError,
+  NO_NAMESPACE,
+  parseEncoded,
+} from "@konverge/core";
 import {
   formatRunId,
   parseRunId,
@@ -18,6 +25,35 @@ export interface FoundRun {
   readonly workflows: Workflows;
   /** The version of new runs, by workflow. */
   readonly announced: ReadonlyMap<string, number>;
+  /** The name of the codec, by workflow. */
+  readonly codecs: ReadonlyMap<string, string>;
+}
+
+/**
+ * Checks that a value reaches Redis encoded if the workflow has a codec, and that a workflow without one gets no encoded value.
+ * @throws KonvergeError `codec_missing`, `invalid_request`
+ */
+export function checkEncodable(
+  { codec }: Pick<QueueAccess, "codec">,
+  codecs: ReadonlyMap<string, string>,
+  {
+    workflow,
+    value,
+    pointer,
+  }: { readonly workflow: string; readonly value: unknown; readonly pointer: string },
+): void {
+  const needed = codecs.get(workflow);
+  const encoded = isEncoded(value) ? (parseEncoded(value)?.codec ?? "unknown") : undefined;
+  if (value === undefined || needed === encoded || (encoded === undefined && needed === codec))
+    return;
+  if (encoded !== undefined) {
+    const has = needed === undefined ? "has no codec" : `has codec "${needed}"`;
+    const detail = `the value was encoded by codec "${encoded}", but workflow "${workflow}" ${has}`;
+    throw new KonvergeError("invalid_request", detail, { issues: [{ pointer, detail }] });
+  }
+  if (needed === undefined) return;
+  const detail = `workflow "${workflow}" encodes its values with codec "${needed}", which this API process does not have; set KONVERGE_CODEC for it, or send an encoded value`;
+  throw new KonvergeError("codec_missing", detail, { issues: [{ pointer, detail }] });
 }
 
 /** Finds a run by its ID. @throws KonvergeError `not_found` or `forbidden` */

@@ -1,5 +1,5 @@
 import type { RunUpdate, UpdateRun } from "@konverge/contracts";
-import { defined, KonvergeError } from "@konverge/core";
+import { defined, KonvergeError, showEncoded } from "@konverge/core";
 import { formatRunId } from "@konverge/workflow";
 import type { Wait } from "../http/waits.ts";
 import { fitting, type FoundRun } from "./find-run.ts";
@@ -9,7 +9,7 @@ import { fitting, type FoundRun } from "./find-run.ts";
  * @throws KonvergeError `invalid_request` if the run refuses it, with the invalid fields; `run_ended` if it ended without an answer
  */
 export async function updateRun(
-  { workflows, ref, cluster }: FoundRun,
+  { workflows, ref, cluster }: Pick<FoundRun, "workflows" | "ref" | "cluster">,
   { name, payload, id: given, by }: UpdateRun,
   wait: Wait,
 ): Promise<RunUpdate> {
@@ -33,9 +33,13 @@ export async function updateRun(
   }
   if (answer.kind === "refused") {
     const { message: detail, issues } = answer.refusal;
-    throw new KonvergeError("invalid_request", `update "${name}" was refused: ${detail}`, {
-      issues,
-    });
+    throw new KonvergeError(
+      "invalid_request",
+      `update "${name}" was refused: ${showEncoded(detail)}`,
+      {
+        issues,
+      },
+    );
   }
   const { step, value } = answer;
   return { id, status: "accepted", step, ...defined({ answer: value }) };

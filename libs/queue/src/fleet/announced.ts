@@ -17,6 +17,8 @@ export interface AnnouncedWorkflow {
   readonly name: string;
   /** Version of the workflow's code. */
   readonly version: number;
+  /** Name of the codec that encodes the values of its runs. */
+  readonly codec?: string;
 }
 
 /** The version of a controller that a worker runs. */
@@ -34,6 +36,8 @@ export interface AnnouncedWorker {
   readonly definitions: Readonly<Record<string, AnnouncedDefinition>>;
   /** Versions of the worker's workflows, by name; absent for workers of older versions. */
   readonly workflows?: Readonly<Record<string, number>>;
+  /** Name of the codec of its workflows. */
+  readonly codec?: string;
   /** Whether the worker makes requests, runs handlers, or both. */
   readonly role: WorkerRole;
   /** Version of Konverge. */

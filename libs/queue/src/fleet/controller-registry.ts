@@ -1,4 +1,4 @@
-import { ensureError, KonvergeError } from "@konverge/core";
+import { defined, ensureError, KonvergeError } from "@konverge/core";
 import { claimBinding, readShards } from "./cluster-binding.ts";
 import {
   clusterRoot,
@@ -78,7 +78,7 @@ class RedisRegistry implements ControllerRegistry {
   readonly #workflowsKey: string;
   readonly #workersKey: string;
   readonly #controllers = new Map<string, AnnouncedController>();
-  readonly #workflows = new Map<string, number>();
+  readonly #workflows = new Map<string, string>();
   readonly #heartbeats = new Set<StopHeartbeat>();
 
   constructor(options: ControllerRegistryOptions) {
@@ -107,7 +107,7 @@ class RedisRegistry implements ControllerRegistry {
       );
     }
     for (const controller of controllers) this.#controllers.set(controller.name, controller);
-    for (const { name, version } of workflows) this.#workflows.set(name, version);
+    for (const workflow of workflows) this.#workflows.set(workflow.name, textOf(workflow));
     await withRedis(this.#redis, () => this.#store());
   }
 
@@ -163,8 +163,11 @@ class RedisRegistry implements ControllerRegistry {
     ]);
     return Object.entries(stored)
       .map(([name, last]) => {
-        const live = workers.flatMap(({ workflows }) => workflows?.[name] ?? []);
-        return { name, version: live.length > 0 ? Math.max(...live) : Number(last) };
+        const live = workers.filter(({ workflows }) => workflows?.[name] !== undefined);
+        if (live.length === 0) return parseWorkflow(name, last);
+        const version = Math.max(...live.map(({ workflows }) => workflows?.[name] ?? 0));
+        // During a rollout, values for workers with the codec are encoded.
+        return { name, version, ...defined({ codec: live.find(({ codec }) => codec)?.codec }) };
       })
       .toSorted(byName);
   }
@@ -216,6 +219,16 @@ class RedisRegistry implements ControllerRegistry {
       this.#onError(new KonvergeError("redis_unavailable", `${remains}: ${message}`, { cause }));
     }
   }
+}
+
+/** The version, then the name of the codec, if there is one. */
+function textOf({ version, codec }: AnnouncedWorkflow): string {
+  return codec === undefined ? String(version) : `${version} ${codec}`;
+}
+
+function parseWorkflow(name: string, text: string): AnnouncedWorkflow {
+  const [version, codec] = text.split(" ");
+  return { name, version: Number(version), ...defined({ codec }) };
 }
 
 function byName(left: { readonly name: string }, right: { readonly name: string }): number {

@@ -44,6 +44,18 @@ test("accepts schedules of defineSchedule with unique names", () => {
   ]);
 });
 
+test("accepts a codec with encode and decode, and a name for stored values", () => {
+  const workflows = [defineWorkflow("report", { version: 1 }, async () => null)];
+  const codec = { encode: (bytes: Uint8Array) => bytes, decode: (bytes: Uint8Array) => bytes };
+  expect(defineConfig({ workflows, codec }).codec).toBe(codec);
+  const wrong = [{ ...codec, name: "My codec" }, { encode: codec.encode }, "aes"];
+  expect(wrong.flatMap((each) => detailsOf({ workflows, codec: each }))).toEqual([
+    'codec: name must be 1 to 63 lower-case letters, digits, dots and dashes (got "My codec")',
+    "codec: decode must be a function (bytes, context) => bytes",
+    "codec: must be an object with encode and decode",
+  ]);
+});
+
 test("reports all problems together, by key", () => {
   const config = {
     controllers: [controller, controller],
@@ -52,7 +64,7 @@ test("reports all problems together, by key", () => {
     cluster: {},
   };
   expect(detailsOf(config)).toEqual([
-    "cluster: is unknown; valid options: controllers, workflows, schedules, clusters, settings, use",
+    "cluster: is unknown; valid options: controllers, workflows, schedules, codec, clusters, settings, use",
     'controllers: duplicate name "a"; use unique names',
     "clusters.a.rate: must be 0.001 to 100000 calls per second (got -1)",
     expect.stringMatching(/^settings\.logLevel: /),

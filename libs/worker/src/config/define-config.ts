@@ -1,5 +1,11 @@
 import { findSettingsIssues, type SettingsInput } from "@konverge/contracts";
-import { invalidConfig, type ErrorIssue } from "@konverge/core";
+import {
+  defined,
+  findCodecIssue,
+  invalidConfig,
+  type ErrorIssue,
+  type PayloadCodec,
+} from "@konverge/core";
 import type { AnyWorkflow, Schedule } from "@konverge/workflow";
 import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
 import type { Controller, Middleware } from "@konverge/engine";
@@ -9,6 +15,8 @@ export interface Config {
   readonly workflows: readonly AnyWorkflow[];
   readonly schedules: readonly Schedule[];
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
+  /** Encodes the values of workflow runs in Redis. */
+  readonly codec?: PayloadCodec;
   /** Settings of the process; environment variables override them. */
   readonly settings: SettingsInput;
   /** Runs around every handler of every controller, the first one outermost. */
@@ -23,6 +31,8 @@ export interface ConfigInput {
   readonly workflows?: readonly AnyWorkflow[];
   /** Schedules that start runs. Default: none. */
   readonly schedules?: readonly Schedule[];
+  /** Encodes the values of workflow runs before they are stored in Redis, for example to encrypt them. Default: none. */
+  readonly codec?: PayloadCodec;
   /** Default: one named `default`. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
   /** Settings; environment variables take precedence. */
@@ -36,6 +46,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   controllers: true,
   workflows: true,
   schedules: true,
+  codec: true,
   clusters: true,
   settings: true,
   use: true,
@@ -54,6 +65,7 @@ export function defineConfig(config: ConfigInput): Config {
     ...findControllerIssues(controllers, workflows),
     ...findWorkflowIssues(workflows),
     ...findScheduleIssues(schedules),
+    ...findCodecIssues(config.codec),
     ...(config.clusters === undefined ? [] : findClusterIssues(config.clusters)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
@@ -63,10 +75,16 @@ export function defineConfig(config: ConfigInput): Config {
     controllers,
     workflows,
     schedules,
+    ...defined({ codec: config.codec }),
     clusters: config.clusters ?? { default: {} },
     settings: config.settings ?? {},
     use: config.use ?? [],
   };
+}
+
+function findCodecIssues(codec: unknown): ErrorIssue[] {
+  const issue = codec === undefined ? undefined : findCodecIssue(codec);
+  return issue === undefined ? [] : [{ pointer: "/codec", detail: `codec: ${issue}` }];
 }
 
 function findUseIssues(use: unknown = []): ErrorIssue[] {

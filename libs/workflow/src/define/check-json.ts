@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { isEncoded, KonvergeError } from "@konverge/core";
 import { assertJson } from "./json-value.ts";
 
 /** Limit of an input, and of a signal's payload. */
@@ -6,7 +6,8 @@ const MAX_BYTES = 64 * 1_024;
 
 /** Checks that a value is plain JSON within the limit. @throws KonvergeError `invalid_result`, `invalid_request` */
 export function checkJson(value: unknown, what: string): void {
-  assertJson(value, what);
+  // A caller may have encoded it.
+  if (!isEncoded(value)) assertJson(value, what);
   const bytes = Buffer.byteLength(JSON.stringify(value) ?? "");
   if (bytes <= MAX_BYTES) return;
   throw new KonvergeError(

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { isEncoded, KonvergeError } from "@konverge/core";
 import { isSecret } from "./seen-secrets.ts";
 
 /**
@@ -52,6 +52,10 @@ const MAX_DEPTH = 100;
  * @throws KonvergeError `invalid_result`, with the path of the invalid part; never with its value
  */
 export function assertJson(value: unknown, what: string): void {
+  if (isEncoded(value)) {
+    const detail = `${what} begins with "konverge.dev/codec:", which is reserved for encoded values`;
+    throw new KonvergeError("invalid_result", detail);
+  }
   const problem = findProblem(value, "", 0);
   if (problem === undefined) return;
   throw new KonvergeError(

@@ -29,6 +29,7 @@ export async function compensate(
       return {
         kind: "blocked",
         reason: `step "${step}" could not be undone: ${error.message}; retried every minute`,
+        quotesError: true,
       };
     }
   }

@@ -1,4 +1,6 @@
-import { defined, ensureError, jsonEquals, KonvergeError } from "@konverge/core";
+import { defined, ensureError, jsonEquals, KonvergeError, type PayloadCodec } from "@konverge/core";
+import { decodeHistory } from "../codec/run-values.ts";
+import { isCodecError } from "../codec/value-codec.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
@@ -15,6 +17,12 @@ import { DEFAULT_STALL_TIMEOUT_MS, watchStalls } from "./watch-stalls.ts";
 
 /** The waits of an execution that are known. */
 const MAX_KNOWN_WAITS = 20;
+
+export interface ReplayHistoryOptions {
+  readonly stallTimeoutMs?: number;
+  /** Decodes the values of the history. Default: none. */
+  readonly codec?: PayloadCodec | undefined;
+}
 
 /** Whether the code of a workflow fits a run. */
 export type ReplayResult =
@@ -40,9 +48,16 @@ type Outcome =
  */
 export async function replayHistory(
   workflow: AnyWorkflow,
-  history: RunHistory,
-  { stallTimeoutMs = DEFAULT_STALL_TIMEOUT_MS }: { readonly stallTimeoutMs?: number } = {},
+  stored: RunHistory,
+  { stallTimeoutMs = DEFAULT_STALL_TIMEOUT_MS, codec }: ReplayHistoryOptions = {},
 ): Promise<ReplayResult> {
+  let history: RunHistory;
+  try {
+    history = await decodeHistory(stored, codec);
+  } catch (error) {
+    if (isCodecError(error)) return blocks(error.message);
+    throw error;
+  }
   if (history.workflow !== workflow.name) {
     return blocks(`the run is of "${history.workflow}", not of "${workflow.name}"`);
   }

@@ -12,7 +12,8 @@ import { startLiveWaits } from "./live-waits.ts";
 import type { WakeUps } from "./wake-rounds.ts";
 import { RunJournal, type RunJournalOptions } from "../journal/run-journal.ts";
 import { FencedError, type Followers, type Held, type Leave } from "../store/run-journal-store.ts";
-import type { EndStatus, Failure } from "../store/run-record.ts";
+import type { EndStatus } from "../store/run-record.ts";
+import { codecReason, isCodecError } from "../codec/value-codec.ts";
 import { parseWith } from "../define/parse-with.ts";
 import { failureOf } from "./step-failed-error.ts";
 import { DEFAULT_STALL_TIMEOUT_MS, watchStalls } from "./watch-stalls.ts";
@@ -66,71 +67,85 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     return await store.leave(own, how, journal.output.take());
   };
   try {
-    const unfit = findMisfit(workflow, held);
-    if (unfit !== undefined) return await block(journal, leave, unfit);
-    const scope = new ExecutionScope(journal.order);
-    options.onScope?.(scope);
-    if (held.failing !== undefined) scope.stopWork();
-    const children = new OpenChildren(journal, options.startChild);
-    const outcome = await execute(options, { journal, scope, children });
-    // The next holder of the run does not wait for this execution; records of running bodies are rejected.
-    if (outcome.kind === "lost") return outcome;
-    await rest(journal, scope, outcome);
-    // After a failed call of the store this execution does not know what to undo.
-    if (scope.failure !== undefined && outcome.kind !== "returned") return scope.failure;
-    if (outcome.kind === "error") return outcome;
-    if (outcome.kind === "blocked") {
-      return await block(journal, leave, outcome.reason, outcome);
-    }
-    let { failing } = held;
-    if (failing === undefined) {
-      if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
-      if (outcome.kind === "continued") {
-        await children.cancel();
-        await leave(outcome);
-        return { kind: "continued" };
-      }
-      if (outcome.kind === "returned") {
-        await children.cancel();
-        return ended("done", await leave({ kind: "done", result: outcome.result }));
-      }
-      failing =
-        outcome.kind === "cancelled" || outcome.kind === "threwCancelled"
-          ? { status: "cancelled", error: journal.cancelFailure() }
-          : {
-              status: journal.cancelThrown ? "cancelled" : "failed",
-              error: failureOf(outcome.error),
-            };
-      await recordUnknownOutcomes(journal);
-    }
-    if (held.failing === undefined && (children.areOpen || hasUndos(journal))) {
-      await leave({ kind: "compensating", failing });
-    }
-    if (journal.isPausing) return await suspend(journal, leave, { kind: "waiting" });
-    // Their steps are undone before those of this run, which they may use.
-    const open = await children.cancel();
-    if (open.length > 0) return await suspend(journal, leave, { kind: "waiting", waits: open });
-    await children.recordDone();
-    const found = findUndos(journal);
-    if (found.kind === "missing") return await block(journal, leave, withoutUndo(found.steps));
-    const waiting = await compensate(journal, found.undos);
-    switch (waiting?.kind) {
-      case "waiting":
-        return await suspend(journal, leave, waiting);
-      case "blocked":
-        return await block(journal, leave, waiting.reason);
-      case "lost":
-      case "error":
-        return waiting;
-      case undefined:
-        return ended(failing.status, await leave({ kind: failing.status, error: failing.error }));
-    }
-  } catch (thrown) {
-    const error = ensureError(thrown);
-    return error instanceof FencedError ? { kind: "lost" } : { kind: "error", error };
+    const end = await advance(options, journal, leave).catch(endOfError);
+    if (end.kind !== "error" || !isCodecError(end.error)) return end;
+    // The run continues from its last record once the codec works.
+    return await block(journal, leave, codecReason(end.error)).catch(endOfError);
   } finally {
     journal.output.close();
     journal.log.close();
+  }
+}
+
+function endOfError(thrown: unknown): ExecutionEnd {
+  const error = ensureError(thrown);
+  return error instanceof FencedError ? { kind: "lost" } : { kind: "error", error };
+}
+
+async function advance(
+  options: ExecutionOptions,
+  journal: RunJournal,
+  leave: (how: Leave) => Promise<Followers>,
+): Promise<ExecutionEnd> {
+  const { workflow, held } = options;
+  const unfit = held.unreadable ?? findMisfit(workflow, held);
+  if (unfit !== undefined) return await block(journal, leave, unfit);
+  const scope = new ExecutionScope(journal.order);
+  options.onScope?.(scope);
+  if (held.failing !== undefined) scope.stopWork();
+  const children = new OpenChildren(journal, options.startChild);
+  const outcome = await execute(options, { journal, scope, children });
+  // The next holder of the run does not wait for this execution; records of running bodies are rejected.
+  if (outcome.kind === "lost") return outcome;
+  await rest(journal, scope, outcome);
+  // After a failed call of the store this execution does not know what to undo.
+  if (scope.failure !== undefined && outcome.kind !== "returned") return scope.failure;
+  if (outcome.kind === "error") return outcome;
+  if (outcome.kind === "blocked") {
+    return await block(journal, leave, outcome.reason, outcome);
+  }
+  let { failing } = held;
+  if (failing === undefined) {
+    if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
+    if (outcome.kind === "continued") {
+      await children.cancel();
+      await leave(outcome);
+      return { kind: "continued" };
+    }
+    if (outcome.kind === "returned") {
+      await children.cancel();
+      return ended("done", await leave({ kind: "done", result: outcome.result }));
+    }
+    failing =
+      outcome.kind === "cancelled" || outcome.kind === "threwCancelled"
+        ? { status: "cancelled", error: journal.cancelFailure() }
+        : {
+            status: journal.cancelThrown ? "cancelled" : "failed",
+            error: failureOf(outcome.error),
+          };
+    await recordUnknownOutcomes(journal);
+  }
+  if (held.failing === undefined && (children.areOpen || hasUndos(journal))) {
+    await leave({ kind: "compensating", failing });
+  }
+  if (journal.isPausing) return await suspend(journal, leave, { kind: "waiting" });
+  // Their steps are undone before those of this run, which they may use.
+  const open = await children.cancel();
+  if (open.length > 0) return await suspend(journal, leave, { kind: "waiting", waits: open });
+  await children.recordDone();
+  const found = findUndos(journal);
+  if (found.kind === "missing") return await block(journal, leave, withoutUndo(found.steps));
+  const waiting = await compensate(journal, found.undos);
+  switch (waiting?.kind) {
+    case "waiting":
+      return await suspend(journal, leave, waiting);
+    case "blocked":
+      return await block(journal, leave, waiting.reason, waiting);
+    case "lost":
+    case "error":
+      return waiting;
+    case undefined:
+      return ended(failing.status, await leave({ kind: failing.status, error: failing.error }));
   }
 }
 
@@ -159,7 +174,7 @@ async function execute(
       // A failure here would undo nothing, because only the function shows which steps have an undo. An input that the run has
       // given itself is no mistake of a caller.
       const reason = `${error.message}; earlier code accepted it; change the schema to accept it, then the run resumes`;
-      return { kind: "blocked", reason };
+      return { kind: "blocked", reason, quotesError: true };
     }
     const isKnown = held.parsedInput !== undefined || input === undefined;
     if (!isKnown && !jsonEquals(input, held.run.input)) {
@@ -232,11 +247,12 @@ async function block(
   reason: string,
   {
     error,
+    quotesError,
     afterMs = BLOCKED_CHECK_MS,
-  }: { readonly error?: Failure; readonly afterMs?: number } = {},
+  }: Pick<Extract<Interrupt, { kind: "blocked" }>, "error" | "quotesError" | "afterMs"> = {},
 ): Promise<ExecutionEnd> {
   const untilMs = journal.nowMs() + afterMs;
-  await leave({ kind: "blocked", reason, ...defined({ error }), untilMs });
+  await leave({ kind: "blocked", reason, ...defined({ error, quotesError }), untilMs });
   return { kind: "blocked", reason, afterMs };
 }
 

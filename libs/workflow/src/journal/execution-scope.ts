@@ -24,6 +24,8 @@ export type Interrupt =
       /** The record that does not fit, and the difference in short. */
       readonly misfit?: { readonly step: string; readonly difference: string };
       readonly error?: Failure;
+      /** True if the reason quotes the message of another error. */
+      readonly quotesError?: boolean;
       /** Delay before the run is rechecked, in ms. Default {@link BLOCKED_CHECK_MS}. */
       readonly afterMs?: number;
     }

@@ -1,8 +1,9 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { isEncoded } from "@konverge/core";
 import type { StepRecord } from "./run-record.ts";
 
 /** Values of more bytes are compressed. Smaller ones gain less than the call costs. */
-const PACK_ABOVE_BYTES = 8 * 1_024;
+export const PACK_ABOVE_BYTES: number = 8 * 1_024;
 
 /** A stored record whose value is compressed: raw DEFLATE of its JSON, in base64. Other records have their value as it is. */
 interface PackedRecord extends Omit<StepRecord, "value"> {
@@ -12,7 +13,8 @@ interface PackedRecord extends Omit<StepRecord, "value"> {
 /** Returns the JSON text of a record, with a large value compressed. */
 export function packRecord(record: StepRecord): string {
   const text = JSON.stringify(record);
-  if (text.length <= PACK_ABOVE_BYTES) return text;
+  // A codec gets its values compressed.
+  if (text.length <= PACK_ABOVE_BYTES || isEncoded(record.value)) return text;
   const { value, ...rest } = record;
   const json = JSON.stringify(value) ?? "";
   if (json.length <= PACK_ABOVE_BYTES) return text;

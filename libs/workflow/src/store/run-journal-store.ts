@@ -52,6 +52,8 @@ export interface Held extends RunRef {
   readonly watched: ReadonlySet<string>;
   /** The store's clock at the claim, epoch ms. */
   readonly nowMs: number;
+  /** Why a value of the run could not be decoded. The values are then as they are stored, and the run must be blocked. */
+  readonly unreadable?: string;
 }
 
 export interface Claim {
@@ -121,6 +123,8 @@ export type Leave =
       readonly reason: string;
       /** The error of the function, if it is the reason. */
       readonly error?: Failure;
+      /** True if the reason quotes the message of another error. */
+      readonly quotesError?: boolean;
       readonly untilMs: number;
     }
   | { readonly kind: "compensating"; readonly failing: Failing }

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { ensureError, KonvergeError } from "@konverge/core";
+import { ensureError, KonvergeError, type PayloadCodec } from "@konverge/core";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { replayHistory } from "../execution/replay-history.ts";
 import { HISTORY_FORMAT, type RunHistory } from "../store/run-history.ts";
@@ -11,16 +11,17 @@ import { HISTORY_FORMAT, type RunHistory } from "../store/run-history.ts";
  * @example
  * await replay("test/histories/rollout.json", rollout);
  *
- * @param history the file, or its content
+ * @param history the file, or its content; its values may be encoded by `codec`
  * @throws Error with the first record that does not fit; KonvergeError `invalid_request` for another file
  */
 export async function replay(
   history: string | URL | RunHistory,
   workflow: AnyWorkflow,
+  { codec }: { readonly codec?: PayloadCodec } = {},
 ): Promise<void> {
   const known =
     typeof history === "string" || history instanceof URL ? await readHistory(history) : history;
-  const result = await replayHistory(workflow, checkFormat(known));
+  const result = await replayHistory(workflow, checkFormat(known), { codec });
   if (result.fits) return;
   throw new Error(
     `the code does not fit run "${known.id}" of "${known.workflow}": ${result.reason}`,

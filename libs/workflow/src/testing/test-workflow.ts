@@ -1,4 +1,4 @@
-import { defined, KonvergeError, toMs, type Duration } from "@konverge/core";
+import { defined, KonvergeError, toMs, type Duration, type PayloadCodec } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { ChildStarter } from "../execution/await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
@@ -13,6 +13,7 @@ import { updateSignal, updateSignalId } from "../store/run-updates.ts";
 import { refusal } from "../store/run-refusal.ts";
 import { sendSignal } from "../store/send-signal.ts";
 import type { RunStore } from "../store/run-store.ts";
+import { withCodec } from "../codec/coded-run-store.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { TestExecution } from "./test-execution.ts";
 import { CrashError, TestFaults } from "./test-faults.ts";
@@ -37,6 +38,8 @@ export interface TestWorkflowOptions {
   readonly kube?: KubeClient;
   /** Several API servers, instead of `kube`. */
   readonly clusters?: ClusterAccess;
+  /** Encodes the values of the run, as in production. Default: none. */
+  readonly codec?: PayloadCodec;
 }
 
 /** A child of a run in memory. Every call finds the child by its step, after everything has settled. @throws Error without a child */
@@ -134,7 +137,10 @@ class MemoryTestRun implements TestRun {
   readonly #definitions: Map<string, AnyWorkflow>;
   readonly #clusters: ClusterAccess | undefined;
   readonly #faults = new TestFaults();
+  /** As a caller uses it. */
   readonly #store: RunStore;
+  /** As a worker uses it. */
+  readonly #workerStore: RunStore;
   readonly #faultyStore: RunStore;
   readonly #started: Promise<void>;
   readonly #woken: RunRef[] = [];
@@ -155,8 +161,11 @@ class MemoryTestRun implements TestRun {
     this.#definitions = new Map([workflow, ...children].map((each) => [each.name, each]));
     this.#clusters = options.clusters ?? (kube === undefined ? undefined : onlyCluster(kube));
     this.#nowMs = startMs;
-    const store = createMemoryRunStore({ now: () => this.#nowMs });
-    this.#store = store;
+    const memory = createMemoryRunStore({ now: () => this.#nowMs });
+    const { codec } = options;
+    this.#store = withCodec(memory, { codec, executes: false });
+    const store = withCodec(memory, { codec, executes: true });
+    this.#workerStore = store;
     this.#faultyStore = {
       ...store,
       commit: this.#faults.commitOf(store, replayEveryStep),
@@ -305,7 +314,7 @@ class MemoryTestRun implements TestRun {
     if (this.#running.size > 0) throw new Error("a body is held; call releaseStep before replay");
     const before = this.bodies.length;
     const execution = new TestExecution(this.#ref, () => this.#nowMs);
-    const end = await this.#runOn(readOnly(this.#store), this.#workflow, execution, {
+    const end = await this.#runOn(readOnly(this.#workerStore), this.#workflow, execution, {
       ...this.#ref,
       epoch: 0,
       run,
@@ -430,7 +439,11 @@ class MemoryTestRun implements TestRun {
     const lease = this.#lease;
     const definition = this.#definitions.get(ref.workflow);
     const owner = String(lease);
-    const held = await this.#store.claim(ref, { lease, owner, ...defined({ code: definition }) });
+    const held = await this.#workerStore.claim(ref, {
+      lease,
+      owner,
+      ...defined({ code: definition }),
+    });
     this.#dueAtMs.delete(textOfRef(ref));
     if (held.kind !== "held" || definition === undefined) return undefined;
     const execution = new TestExecution(ref, () => this.#nowMs);
@@ -487,16 +500,17 @@ class MemoryTestRun implements TestRun {
             `workflow "${run.workflow}" is missing in children of testWorkflow; add it`,
           );
         }
-        const started = await this.#store.start(run);
+        const started = await this.#workerStore.start(run);
         if (started.kind === "created") this.#woken.push(run);
         return started.kind === "exists" ? started.run : undefined;
       },
       cancel: async (child, request) => {
-        if ((await this.#store.cancel(child, request)) === "requested") this.#woken.push(child);
+        if ((await this.#workerStore.cancel(child, request)) === "requested")
+          this.#woken.push(child);
       },
-      get: (child) => this.#store.get(child),
+      get: (child) => this.#workerStore.get(child),
       signal: async (run, signal) => {
-        const stored = await this.#store.signal(run, signal);
+        const stored = await this.#workerStore.signal(run, signal);
         if (stored === "stored" || stored === "duplicate") this.#woken.push(run);
         return stored;
       },

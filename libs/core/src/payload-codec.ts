@@ -1,0 +1,107 @@
+/** The use of an encoded value. */
+export type CodecValueKind =
+  /** Input of a run, a child or a schedule. */
+  | "input"
+  /** Recorded value of a step, a signal, an update or a child. */
+  | "record"
+  | "result"
+  /** Message or stack of an error, a progress or a refusal. */
+  | "message"
+  /** Payload of a signal or update. */
+  | "payload"
+  /** Published values. */
+  | "published"
+  /** Message and fields of a log line. */
+  | "log"
+  /** Response of the HTTP API, stored for a repeated request; its context has no workflow. */
+  | "response";
+
+/** The origin of an encoded value. */
+export interface CodecContext {
+  /** Name of the workflow. */
+  readonly workflow: string;
+  /**
+   * Id of the run; missing for the input of a schedule. The input of a scheduled or retried run may have been encoded for the
+   * schedule or for the earlier run: a key must not depend on this id alone.
+   */
+  readonly run?: string;
+  /** Use of the value. */
+  readonly kind: CodecValueKind;
+}
+
+/**
+ * Encodes the values of workflow runs before they are stored, for example to encrypt them. Every process that executes the runs needs the
+ * same codec. Errors are retried, then block the run until the codec works; their messages are stored, so they must not contain the value.
+ */
+export interface PayloadCodec {
+  /**
+   * Stored with each value: lower-case letters, digits, dots and dashes, at most 63. A codec that reads values of its earlier versions
+   * keeps its name. Default `codec`.
+   */
+  readonly name?: string;
+  /** Returns the bytes to store. They may differ each time. */
+  encode(bytes: Uint8Array, context: CodecContext): Uint8Array | Promise<Uint8Array>;
+  /** Returns the bytes that `encode` was called with. */
+  decode(bytes: Uint8Array, context: CodecContext): Uint8Array | Promise<Uint8Array>;
+}
+
+/** A stored value that a codec has encoded. */
+export interface EncodedValue {
+  /** Name of the codec. */
+  readonly codec: string;
+  /** What the codec has encoded: JSON, or JSON compressed by raw DEFLATE. */
+  readonly packing: "json" | "deflate";
+  /** In base64. */
+  readonly data: string;
+}
+
+const DEFAULT_NAME = "codec";
+const NAME = /^[a-z0-9]([-.a-z0-9]{0,61}[a-z0-9])?$/;
+const MARK = "konverge.dev/codec:1:";
+const FORM = /^konverge\.dev\/codec:1:([-.a-z0-9]+):(json|deflate):([+/=A-Za-z0-9]*)$/;
+
+export function codecName({ name = DEFAULT_NAME }: PayloadCodec): string {
+  return name;
+}
+
+/** Returns what is wrong with a codec; undefined if nothing is. */
+export function findCodecIssue(codec: unknown): string | undefined {
+  if (typeof codec !== "object" || codec === null)
+    return "must be an object with encode and decode";
+  const { name = DEFAULT_NAME, encode, decode } = codec as Record<string, unknown>;
+  if (typeof encode !== "function") return "encode must be a function (bytes, context) => bytes";
+  if (typeof decode !== "function") return "decode must be a function (bytes, context) => bytes";
+  if (typeof name === "string" && NAME.test(name)) return undefined;
+  return `name must be 1 to 63 lower-case letters, digits, dots and dashes (got ${JSON.stringify(name)})`;
+}
+
+/** Returns true for the stored form of an encoded value: a text with a mark that no other value may begin with. */
+export function isEncoded(value: unknown): value is string {
+  return typeof value === "string" && value.startsWith(MARK);
+}
+
+export function formatEncoded({ codec, packing, data }: EncodedValue): string {
+  return `${MARK}${codec}:${packing}:${data}`;
+}
+
+/** Returns undefined if the text is damaged. */
+export function parseEncoded(text: string): EncodedValue | undefined {
+  const [, codec, packing, data] = FORM.exec(text) ?? [];
+  if (codec === undefined || packing === undefined || data === undefined) return undefined;
+  return { codec, packing: packing === "json" ? "json" : "deflate", data };
+}
+
+const ANY_FORM = /konverge\.dev\/codec:1:[-.a-z0-9]+:(?:json|deflate):[+/=A-Za-z0-9]*/g;
+
+/** Returns a text for users in which each encoded value is replaced by its description. */
+export function showEncoded(text: string): string {
+  return text.includes(MARK) ? text.replaceAll(ANY_FORM, describeEncoded) : text;
+}
+
+/** Returns an encoded value as users see it without its codec. */
+export function describeEncoded(text: string): string {
+  const { codec, data = "" } = parseEncoded(text) ?? {};
+  if (codec === undefined) return "encoded, but damaged";
+  const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
+  return `encoded by codec ${codec}; ${(data.length / 4) * 3 - padding} bytes`;
+}

@@ -1,0 +1,18 @@
+import { randomBytes } from "node:crypto";
+import type { PayloadCodec } from "@konverge/core";
+
+/** A codec whose output hides the value and differs each time. */
+export function scrambleCodec(name = "scramble"): PayloadCodec {
+  return {
+    name,
+    encode(bytes) {
+      const [key = 0] = randomBytes(1);
+      return Buffer.concat([Buffer.of(key, 0xff), mix(bytes, key)]);
+    },
+    decode: (bytes) => mix(bytes.subarray(2), bytes[0] ?? 0),
+  };
+}
+
+function mix(bytes: Uint8Array, key: number): Buffer {
+  return Buffer.from(bytes.map((byte) => byte ^ key ^ 0x5a));
+}
