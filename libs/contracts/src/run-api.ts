@@ -121,7 +121,17 @@ const failure = z.object({
   /** Where it was thrown, as `at function (file:line:column)`; of the error, then of its causes. */
   frames: z.array(z.string()).optional(),
 });
-const stepKind = z.enum(["step", "sleep", "signal", "child", "now", "undo", "update", "wait"]);
+const stepKind = z.enum([
+  "step",
+  "sleep",
+  "signal",
+  "child",
+  "now",
+  "undo",
+  "update",
+  "wait",
+  "race",
+]);
 const runFields = {
   id: z.string(),
   workflow: z.string(),
@@ -218,6 +228,8 @@ export const runSchema = z.object({
       by: z.string().optional(),
       /** Run ID of the child. */
       child: z.string().optional(),
+      /** Branch of a race that was first. */
+      branch: z.string().optional(),
       value: z.unknown().optional(),
       error: failure.optional(),
     }),

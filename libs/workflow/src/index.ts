@@ -11,6 +11,8 @@ export type {
   ChildOptions,
   Durable,
   MapOptions,
+  RaceOptions,
+  RaceOutcome,
   RetryOptions,
   RunLimits,
   Schema,

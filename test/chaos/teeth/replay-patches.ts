@@ -2,6 +2,7 @@ import type { Change } from "./patches.ts";
 
 const FIND_UNDOS = "libs/workflow/src/execution/find-undos.ts";
 const LIVE_WAITS = "libs/workflow/src/execution/live-waits.ts";
+const VERB_REPLAY = "libs/workflow/src/execution/verb-replay.ts";
 const RUN_EXECUTION = "libs/workflow/src/execution/run-execution.ts";
 
 type Name =
@@ -10,6 +11,9 @@ type Name =
   | "undo-journal"
   | "unknown-outcome"
   | "code-change"
+  | "race-winner"
+  | "race-undo"
+  | "race-end"
   | "live-events"
   | "live-timers";
 
@@ -47,9 +51,38 @@ export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
   /** Ignores recorded steps that the code no longer calls. */
   "code-change": [
     {
-      file: "libs/workflow/src/execution/verb-replay.ts",
+      file: VERB_REPLAY,
       from: "if (!this.#isCompared) await this.#compare();",
       to: "",
+    },
+  ],
+  /** Lets each execution decide anew which branch of a race is first. */
+  "race-winner": [
+    {
+      file: "libs/workflow/src/execution/race.ts",
+      from: 'const { branch: winner = "" } = record;',
+      to: "const { winner } = await decided;",
+    },
+  ],
+  /** Forgets the steps that had begun in a branch that has lost a race. */
+  "race-undo": [
+    {
+      file: VERB_REPLAY,
+      from: "for (const { key } of aborted) await commitLost(journal, key);",
+      to: "void [aborted, commitLost];",
+    },
+    {
+      file: FIND_UNDOS,
+      from: "for (const step of lost) if (journal.undos.has(step)) begun.add(step);",
+      to: "void lost;",
+    },
+  ],
+  /** Lets the branches that have lost a race continue. */
+  "race-end": [
+    {
+      file: "libs/workflow/src/execution/race.ts",
+      from: "replay.endBranch(branch, record, children);",
+      to: "void [branch, children];",
     },
   ],
   /** Leaves waiting branches alone when an event comes while a body is at work. */

@@ -16,6 +16,7 @@ import {
   opsOf,
   rename,
   workflowOf,
+  type Op,
   type Program,
   type StepOp,
   type Verb,
@@ -164,6 +165,13 @@ class World {
         execution.open.delete(name);
         answers.push(answer);
       },
+      lost(ops: readonly Op[]) {
+        for (const op of ops) if ("name" in op) execution.lose(op.name);
+      },
+      compute: async () => {
+        for (let turns = Math.floor(this.#random() * 20); turns > 0; turns -= 1) await null;
+        return (this.#serial += 1);
+      },
       ended: () => execution.functionEnded(),
       body: async (op: StepOp, k: StepContext) => await this.#body(execution, op, k),
       undo: async (op: StepOp) => await this.#undo(execution, op),
@@ -176,6 +184,7 @@ class World {
       if (this.#random() < 0.05) await this.#disturb();
       if (this.#random() < 0.05) this.#fireTimer();
       if (signal.aborted) throw ensureError(signal.reason);
+      if (execution.lost.has(op.name)) this.findings.push(`${op.name} runs on after its race`);
     }
     if (this.#random() < LOOKS_ON_AT) await this.#lookOn(execution, op);
     if (signal.aborted) throw ensureError(signal.reason);
@@ -379,6 +388,14 @@ class Execution {
   constructor(crashesNow: () => boolean, random: () => number) {
     this.#crashesNow = crashesNow;
     this.#random = random;
+  }
+
+  /** Names of the verbs in branches that have lost a race. */
+  readonly lost = new Set<string>();
+
+  lose(name: string): void {
+    this.open.delete(name);
+    this.lost.add(name);
   }
 
   get stopped(): AbortSignal {

@@ -38,7 +38,7 @@ export type Op =
   /** Continues with a branch that depends on all answers so far. */
   | { readonly kind: "choose"; readonly branches: readonly (readonly Op[])[] }
   | {
-      readonly kind: "all" | "race" | "any" | "allSettled";
+      readonly kind: "all" | "race" | "any" | "allSettled" | "wRace";
       readonly name: string;
       readonly branches: readonly (readonly Op[])[];
     };
@@ -48,7 +48,7 @@ export type Verb = Extract<Op, { readonly kind: "step" | "sleep" | "signal" | "n
 
 export type Program = readonly Op[];
 
-const COMBINATORS = ["all", "race", "any", "allSettled"] as const;
+const COMBINATORS = ["all", "race", "any", "allSettled", "wRace"] as const;
 const MAX_OPS = 40;
 
 /** Makes a random program with branches of different length. */
@@ -113,6 +113,10 @@ export interface Player {
   asked(op: Verb): void;
   /** Called with each answer, in the order in which the function receives them. */
   answered(name: string, answer: string): void;
+  /** Called with what branches contain that have lost a race: their verbs do not answer, and their bodies are aborted. */
+  lost(ops: readonly Op[]): void;
+  /** Returns after a time that differs between executions, as code does on another machine, with a value that differs as well. */
+  compute(): Promise<number>;
   /** Called when the function returns or throws. */
   ended(): void;
   readonly answers: readonly string[];
@@ -144,6 +148,8 @@ async function playOp(w: WorkflowContext, op: Op, player: Player): Promise<void>
       const hash = createHash("sha256").update(player.answers.join()).digest().readUInt32BE();
       return await playOps(w, op.branches[hash % op.branches.length] ?? [], player);
     }
+    case "wRace":
+      return await answer(player, op.name, raceOn(w, op, player));
     case "all":
     case "race":
     case "any":
@@ -164,9 +170,40 @@ async function playOp(w: WorkflowContext, op: Op, player: Player): Promise<void>
   }
 }
 
+/** Returns the name of the branch that was first, with its value. */
+async function raceOn(
+  w: WorkflowContext,
+  { name, branches }: { readonly name: string; readonly branches: readonly (readonly Op[])[] },
+  player: Player,
+): Promise<string> {
+  let failed: string | undefined;
+  const calls = branches.map((branch, at) => {
+    const call = async (): Promise<number> => {
+      try {
+        await playOps(w, branch, player);
+      } catch (error) {
+        failed ??= `b${at}`;
+        throw error;
+      }
+      return await player.compute();
+    };
+    return [`b${at}`, call] as const;
+  });
+  const lose = (winner: string | undefined) =>
+    player.lost(branches.flatMap((branch, at) => (`b${at}` === winner ? [] : opsOf(branch))));
+  try {
+    const first = await w.race(Object.fromEntries(calls), { name });
+    lose(first.branch);
+    return `${first.branch}/${first.value}`;
+  } catch (error) {
+    if (codeOf(error) !== "cancelled") lose(failed);
+    throw error;
+  }
+}
+
 /** A combinator's answer; never with the errors themselves, whose text may have a path. */
 async function combine(
-  how: (typeof COMBINATORS)[number],
+  how: "all" | "race" | "any" | "allSettled",
   branches: readonly Promise<number>[],
 ): Promise<unknown> {
   switch (how) {

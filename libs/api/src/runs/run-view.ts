@@ -99,6 +99,7 @@ export function runDetail(
         skipped,
         by,
         child,
+        branch,
         value,
         error,
       }) => ({
@@ -110,7 +111,7 @@ export function runDetail(
         ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
         ...defined({ attempts, skipped, by }),
         ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
-        ...defined({ value, error }),
+        ...defined({ branch, value, error }),
       }),
     ),
     ...(mayLeaveUndos(run) ? { undosLeft: [...undosLeft(steps)] } : {}),

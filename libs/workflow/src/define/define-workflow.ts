@@ -76,6 +76,17 @@ export interface MapOptions {
   readonly toleratedFailures?: number;
 }
 
+/** The options of `w.race`. */
+export interface RaceOptions {
+  /** Name of its record. Default: the names of the branches. */
+  readonly name?: string;
+}
+
+/** The branch of a race that was first, and what it returned. */
+export type RaceOutcome<T> = {
+  readonly [K in keyof T]: { readonly branch: K; readonly value: T[K] };
+}[keyof T];
+
 /** The options of `w.signal`. */
 export interface SignalOptions<T> {
   /** Signals that do not fit are dropped and shown with the run, and the wait continues. */
@@ -212,6 +223,18 @@ export interface WorkflowContext<I = unknown> {
    * @throws StepFailedError with `run_ended`, `not_found` or `queue_full`
    */
   signalRun(name: string, run: RunRef, signal: string, payload?: unknown): Durable<void>;
+  /**
+   * Runs branches at the same time until one returns or fails, and records which one and its value, which must be plain JSON. The
+   * other branches are ended: their bodies' `signal` is aborted, their waits and children are cancelled, and their calls never
+   * return. Steps that had begun in them are undone if the run fails later.
+   * @throws the failure of the branch that was first, if it failed
+   */
+  race<T extends Readonly<Record<string, unknown>>>(
+    branches: {
+      readonly [K in keyof T]: ((w: WorkflowContext) => Promise<T[K]>) & JsonSerializable<T[K]>;
+    },
+    options?: RaceOptions,
+  ): Durable<RaceOutcome<T>>;
   /**
    * Calls `call` for each item, with a limit, and returns the outcomes in the order of the items. Put the item into the names of its
    * steps.

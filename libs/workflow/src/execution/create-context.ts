@@ -17,6 +17,7 @@ import { checkStepOptions } from "./check-step-options.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf, runningBody } from "./run-body.ts";
+import { race } from "./race.ts";
 import { mapItems } from "./map-items.ts";
 import type { OpenChildren } from "./open-children.ts";
 import { continueWith } from "./continue-with.ts";
@@ -59,7 +60,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
 
   const runs = createRunVerbs(replay, startChild, options.children);
 
-  return {
+  const context: WorkflowContext = {
     runId: held.id,
     round: held.run.round ?? 1,
     version: held.run.version,
@@ -88,11 +89,14 @@ export function createContext(options: ContextOptions): WorkflowContext {
       journal.output.label(name, value);
     },
     idempotencyKey: (key) => idempotencyKeyOf(held.run, key),
+    race: ((branches, { name } = {}) =>
+      race(replay, options.children, context, { branches, name })) as WorkflowContext["race"],
     map: ((items, call, mapOptions) => mapItems(items, call, mapOptions)) as WorkflowContext["map"],
     continueWith: (input: unknown) =>
       continueWith(replay, options.workflow, input) as Durable<never>,
     ...(runs as unknown as Pick<WorkflowContext, "child" | "start" | "signalRun">),
   };
+  return context;
 }
 
 async function signal(

@@ -48,6 +48,9 @@ export async function recordUnknownOutcomes(journal: RunJournal): Promise<void> 
   for (const [step, { kind, isReplayed }] of journal.undos) {
     if (kind === "step" && isReplayed && journal.held.died) begun.add(step);
   }
+  for (const { lost = [] } of journal.recorded.values()) {
+    for (const step of lost) if (journal.undos.has(step)) begun.add(step);
+  }
   for (const step of begun) {
     if (journal.get(step) !== undefined) continue;
     const attempts = Math.max(1, journal.progressOf(step)?.attempts ?? 0);

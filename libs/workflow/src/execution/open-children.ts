@@ -47,6 +47,23 @@ export class OpenChildren {
     return true;
   }
 
+  /** True for a child without a record that is not abandoned, and that this run has not cancelled. */
+  mustLeave(step: string): boolean {
+    const journal = this.#journal;
+    const isOpen = this.#called.has(step) && journal.get(step) === undefined;
+    return isOpen && !isCancelNoted(journal, step);
+  }
+
+  /** Cancels a child whose branch has lost a race; its end is not awaited. */
+  async leave(step: string): Promise<void> {
+    const child = this.#called.get(step);
+    if (child === undefined) return;
+    const start = this.#starter;
+    const reason = "has ended its branch of a race";
+    // Noted in any case, so that no later execution asks again.
+    await cancelOnce(this.#journal, step, { child, start, reason });
+  }
+
   /** Records the results of children that were done before they could be cancelled, so that they are undone. */
   async recordDone(): Promise<void> {
     for (const [step, child] of this.#unrecorded()) {

@@ -10,6 +10,7 @@ import {
 import type { Advance } from "./advance.ts";
 import type { RetryOptions, StepContext, StepOptions } from "../define/define-workflow.ts";
 import { runBody } from "./run-body.ts";
+import { runningBranch } from "../journal/branch.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { FencedError } from "../store/run-journal-store.ts";
 import type { Failure, StepRecord } from "../store/run-record.ts";
@@ -59,7 +60,11 @@ class StepRun {
   readonly #maxAttempts: number;
   readonly #policy: BackoffPolicy;
   readonly #timeoutMs: number;
+  /** Aborted when this execution must stop, or when the run is cancelled. */
+  readonly #ending: AbortSignal;
+  /** Also aborted when the branch of the step has lost its race. */
   readonly #signal: AbortSignal;
+  readonly #branch = runningBranch();
   readonly #isOver: () => boolean;
   #attempts: number;
   #uncounted: number;
@@ -84,7 +89,9 @@ class StepRun {
     this.#maxAttempts = retry.attempts ?? (this.#isUnsafe ? 1 : DEFAULT_ATTEMPTS);
     this.#policy = policyOf(key, retry);
     this.#timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
-    this.#signal = kind === "undo" ? journal.stopped : journal.stoppedOrCancelled();
+    this.#ending = kind === "undo" ? journal.stopped : journal.stoppedOrCancelled();
+    const branch = this.#branch?.signal;
+    this.#signal = branch === undefined ? this.#ending : AbortSignal.any([this.#ending, branch]);
     this.#isOver = options.isOver ?? (() => false);
     const noted = journal.progressOf(key);
     this.#attempts = noted?.attempts ?? 0;
@@ -97,6 +104,7 @@ class StepRun {
   async run(): Promise<Advance> {
     const journal = this.#journal;
     for (;;) {
+      if (this.#branch?.hasLost === true) return { waitUntilMs: undefined };
       const cancelled = await this.#throwCancel();
       if (cancelled !== undefined) return cancelled;
       const waitUntilMs = this.#waitUntilMs;
@@ -115,7 +123,7 @@ class StepRun {
 
   /** True if the cancellation has aborted the body. Another verb may have thrown it first. */
   get #isCancelled(): boolean {
-    return this.#signal.aborted && !this.#journal.stopped.aborted;
+    return this.#ending.aborted && !this.#journal.stopped.aborted;
   }
 
   async #throwCancel(): Promise<StepRecord | undefined> {
@@ -138,8 +146,10 @@ class StepRun {
         return await journal.commit(key, unknownOutcome(key, attempts));
       }
       await journal.note(key, { attempts: attempts + 1, delayMs: 0 });
+      if (this.#branch?.hasLost === true) return undefined;
     }
     this.#attempts += 1;
+    this.#branch?.begin(key);
     const effects = new EffectWatch();
     let value: unknown;
     let verbs: OpenVerbs | undefined;
@@ -174,6 +184,7 @@ class StepRun {
     if (journal.stopped.aborted) throw error;
     const fenced = findCause(error, isFenced);
     if (fenced !== undefined) throw fenced;
+    if (this.#branch?.isClosed === true) return undefined;
     if (kind === "step" && (journal.cancelPending || this.#isCancelled)) return undefined;
     const fault = stepFaultOf(error);
     const failure = failureOf(error, scrub);

@@ -1,9 +1,17 @@
 import { defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
+import { BranchLostError, runningBranch, type Branch, type OpenVerb } from "../journal/branch.ts";
 import { never, type ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
-import type { RunWait, StepKind, StepRecord } from "../store/run-record.ts";
+import {
+  RACE_LOST,
+  REPEAT,
+  type RunWait,
+  type StepKind,
+  type StepRecord,
+} from "../store/run-record.ts";
 import type { Advance } from "./advance.ts";
 import { changeReason, changeWarning } from "./code-change.ts";
+import type { OpenChildren } from "./open-children.ts";
 import { assertOutsideOfBodies } from "./run-body.ts";
 import { errorOf } from "./step-failed-error.ts";
 
@@ -19,7 +27,8 @@ export class VerbReplay {
   readonly journal: RunJournal;
   readonly #scope: ExecutionScope;
   readonly #counts = new Map<string, number>();
-  readonly #open = new Set<string>();
+  /** The key of the running call of each name. */
+  readonly #open = new Map<string, string>();
   readonly #isStrict: boolean;
   #isCompared = false;
 
@@ -52,12 +61,17 @@ export class VerbReplay {
   /** Runs a verb. Its name may not be used again until the verb has ended. */
   async exclusively<T>(name: string, verb: (key: string) => Promise<T>): Promise<T> {
     const key = this.nextKey(name);
-    this.#open.add(name);
+    this.#open.set(name, key);
     try {
       return await verb(key);
     } finally {
-      this.#open.delete(name);
+      this.#release(key);
     }
+  }
+
+  #release(key: string): void {
+    const name = nameOfKey(key);
+    if (this.#open.get(name) === key) this.#open.delete(name);
   }
 
   /** Returns the record of a step, made by `advance` if it is missing. Never settles if the run waits or is interrupted. */
@@ -78,8 +92,13 @@ export class VerbReplay {
           "rename it, or restore the old code; the run resumes when the code fits",
       });
     }
+    const branch = runningBranch();
+    const { held, order } = this.journal;
+    branch?.enter({ key, kind, hasBegun: held.died && order.isReplaying });
     const record = known ?? (await this.#advance({ step: key, kind }, advance, needsRoom));
-    await this.journal.order.turn(key, record.seq ?? 0);
+    await order.turn(key, record.seq ?? 0);
+    if (branch?.isClosed === true) return await never();
+    branch?.leave(key);
     this.#scope.latest = key;
     return record;
   }
@@ -89,20 +108,76 @@ export class VerbReplay {
     return await this.#scope.interrupt(interrupt);
   }
 
+  /** Returns the steps at work in a branch, which may have had an effect. */
+  begunIn(branch: Branch): readonly string[] {
+    const isBegun = ({ key, kind, hasBegun }: OpenVerb) => {
+      if (kind !== "step" || this.journal.get(key) !== undefined) return false;
+      const { attempts = 0, uncounted = 0 } = this.journal.progressOf(key) ?? {};
+      return hasBegun || attempts + uncounted > 0;
+    };
+    return [...branch.open].filter(isBegun).map(({ key }) => key);
+  }
+
+  /** Ends what a branch does that has lost its race, of which this is the record. */
+  endBranch(branch: Branch, { lost = [] }: StepRecord, children: OpenChildren): void {
+    const open = [...branch.open];
+    branch.close();
+    this.#scope.dropClosed();
+    for (const { key } of open) this.#release(key);
+    this.#endOpen(open, { lost, children }).catch((error: unknown) =>
+      this.#scope.interrupt(this.journal.interruptOf(ensureError(error))),
+    );
+  }
+
+  /** Records the aborted steps, and cancels the children. */
+  async #endOpen(
+    open: readonly OpenVerb[],
+    { lost, children }: { readonly lost: readonly string[]; readonly children: OpenChildren },
+  ): Promise<void> {
+    const { journal } = this;
+    const aborted = open.filter(({ key }) => lost.includes(key) && journal.get(key) === undefined);
+    const left = open.filter(({ kind, key }) => kind === "child" && children.mustLeave(key));
+    if (aborted.length + left.length === 0) return;
+    if (!this.#isCompared) {
+      await journal.order.rest();
+      if (this.#scope.closed) return;
+      await this.#compare();
+    }
+    // The function of a failing run only offers its undos.
+    if (!this.#scope.mayWork) return;
+    await this.#scope.visit(async () => {
+      for (const { key } of aborted) await commitLost(journal, key);
+      for (const { key } of left) await children.leave(key);
+    });
+  }
+
+  /** Blocks a run whose code no longer has the branch that was first in a race. */
+  async blockRace(key: string, branch: string): Promise<never> {
+    return await this.#scope.interrupt({
+      kind: "blocked",
+      misfit: { step: key, difference: `race "${key}" has no branch "${branch}" any more` },
+      reason:
+        `branch "${branch}" was first in the race "${key}", but the code no longer has it; ` +
+        "restore the branch; the run resumes when the code fits",
+    });
+  }
+
   async #advance(
     wait: RunWait,
     advance: () => Promise<Advance>,
     needsRoom: boolean,
   ): Promise<StepRecord> {
+    const branch = runningBranch();
     await this.journal.order.rest();
-    if (this.#scope.closed) return await never();
+    const isOver = () => this.#scope.closed || branch?.hasLost === true;
+    if (isOver()) return await never();
     // The function of a failing run only offers its undos.
     if (!this.#scope.mayWork) await this.#scope.park(wait);
     if (!this.#isCompared) await this.#compare();
     const full = needsRoom ? this.journal.findFull() : undefined;
     if (full !== undefined) return await this.#scope.interrupt({ kind: "blocked", reason: full });
     const sinceMs = this.journal.begin(wait.step);
-    while (!this.#scope.closed) {
+    while (!isOver()) {
       if (this.journal.isPausing) {
         await this.#scope.park({ ...wait, sinceMs });
         continue;
@@ -127,6 +202,7 @@ export class VerbReplay {
       return await this.#scope.run(advance);
     } catch (thrown) {
       const error = ensureError(thrown);
+      if (error instanceof BranchLostError) return { waitUntilMs: undefined };
       if (isKonvergeError(error) && FUNCTION_FAULTS.has(error.code)) throw error;
       return await this.#scope.interrupt(this.journal.interruptOf(error));
     }
@@ -142,6 +218,17 @@ export class VerbReplay {
     }
     this.journal.warn(changeWarning(misfit));
   }
+}
+
+function nameOfKey(key: string): string {
+  return key.replace(REPEAT, "");
+}
+
+/** Records that a step was aborted, so that it is undone in its place if the run fails. */
+async function commitLost(journal: RunJournal, key: string): Promise<void> {
+  const attempts = Math.max(1, journal.progressOf(key)?.attempts ?? 0);
+  const message = "another branch of the race was first; the body was aborted";
+  await journal.commit(key, { kind: "step", error: { code: RACE_LOST, message }, attempts });
 }
 
 /** Returns the recorded value. @throws the recorded error */

@@ -1,5 +1,6 @@
 import { defined } from "@konverge/core";
 import type { Failure, RunWait } from "../store/run-record.ts";
+import { runningBranch, type Branch } from "./branch.ts";
 import type { DeliveryOrder } from "./delivery-order.ts";
 
 /** Interval in which a blocked run is rechecked, in ms; by then a worker may have fitting code. */
@@ -44,6 +45,7 @@ export interface ParkedVerb {
   /** Missing for a verb that no event continues. */
   readonly wait?: RunWait;
   readonly objects: readonly string[];
+  readonly branch?: Branch;
 }
 
 /**
@@ -149,7 +151,7 @@ export class ExecutionScope {
   /** Waits for `resume`, or for the end of the execution, and then never settles. Call it outside `run`. */
   park(wait?: RunWait, objects: readonly string[] = []): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const verb = { objects, ...defined({ wait }) };
+    const verb = { objects, ...defined({ wait, branch: runningBranch() }) };
     this.#parked.set(verb, resolve);
     this.#onParked(verb);
     this.#onActivity();
@@ -171,6 +173,14 @@ export class ExecutionScope {
       this.#parked.delete(verb);
       resolve();
     }
+  }
+
+  /** Ends the waits of closed branches, which no event continues. */
+  dropClosed(): void {
+    for (const verb of this.#parked.keys()) {
+      if (verb.branch?.isClosed === true) this.#parked.delete(verb);
+    }
+    this.#onActivity();
   }
 
   /** Returns the current waits. */

@@ -20,6 +20,7 @@ import {
   type StepProgress,
   type StepRecord,
 } from "../store/run-record.ts";
+import { runningBranch } from "./branch.ts";
 import { DeliveryOrder } from "./delivery-order.ts";
 import type { Interrupt } from "./execution-scope.ts";
 import { CancelRequests } from "./cancel-requests.ts";
@@ -215,7 +216,10 @@ export class RunJournal {
   }
 
   async commit(step: string, given: StepRecord, how: CommitOptions = {}): Promise<StepRecord> {
-    const startedAtMs = given.kind === "now" ? undefined : this.#begunMs.get(step);
+    // A body at work may end until its branch is closed: what it did is recorded.
+    if (given.kind !== "step") runningBranch()?.assertOpen();
+    const isInstant = given.kind === "now" || given.kind === "race";
+    const startedAtMs = isInstant ? undefined : this.#begunMs.get(step);
     const record = {
       ...given,
       ...defined({ startedAtMs }),
@@ -363,7 +367,7 @@ export class RunJournal {
   }
 
   #reportRecorded({ kind, error, atMs = 0, startedAtMs = atMs }: StepRecord): void {
-    if (kind === "sleep" || kind === "now") return;
+    if (kind === "sleep" || kind === "now" || kind === "race") return;
     const failed = error !== undefined;
     this.#options.onRecorded?.({ kind, failed, durationMs: atMs - startedAtMs });
   }

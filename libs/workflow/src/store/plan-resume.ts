@@ -1,6 +1,6 @@
 import { undoneStep } from "../define/undo-name.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { StepRecord } from "./run-record.ts";
+import { RACE_LOST, type StepRecord } from "./run-record.ts";
 
 /** The place from which a failed run can resume. */
 export type ResumePlan =
@@ -26,7 +26,9 @@ export function planResume(steps: ReadonlyMap<string, StepRecord>): ResumePlan {
   const undone = journal.map(([name]) => undoneStep(name)).find((step) => step !== undefined);
   if (undone !== undefined) return { kind: "undone", step: undone };
   const isTimeout = ([, { error }]: (typeof journal)[number]) => error?.code === "wait_timeout";
-  const failure = journal.findIndex((entry) => entry[1].error !== undefined && !isTimeout(entry));
+  const isFailure = ([, { error }]: (typeof journal)[number]) =>
+    error !== undefined && error.code !== RACE_LOST;
+  const failure = journal.findIndex((entry) => isFailure(entry) && !isTimeout(entry));
   const cut = failure === -1 ? journal.findLastIndex(isTimeout) : failure;
   const dropped = cut === -1 ? [] : journal.slice(cut);
   return {

@@ -11,7 +11,16 @@ export function isEndStatus(status: string): status is EndStatus {
 }
 
 /** The kind of a journal entry. If the code finds another kind under a recorded name, the code has changed. */
-export type StepKind = "step" | "sleep" | "signal" | "child" | "now" | "undo" | "update" | "wait";
+export type StepKind =
+  | "step"
+  | "sleep"
+  | "signal"
+  | "child"
+  | "now"
+  | "undo"
+  | "update"
+  | "wait"
+  | "race";
 
 /** The stored part of a step's, run's or child's error. */
 export interface Failure {
@@ -40,6 +49,12 @@ export interface StepRecord {
   readonly by?: string;
   /** The run of an ended child. */
   readonly child?: RunRef;
+  /** The branch of a race that was first. */
+  readonly branch?: string;
+  /** The step or child whose failure ended that branch. */
+  readonly failedStep?: string;
+  /** The steps at work in the other branches of the race. Their bodies are aborted, and may have had an effect. */
+  readonly lost?: readonly string[];
   /** When its first attempt or its wait began, by Redis's clock, epoch ms. Later than that if the worker died in it. */
   readonly startedAtMs?: number;
   /** True for the first record after the loss of a worker, which may have begun this step before. */
@@ -49,6 +64,9 @@ export interface StepRecord {
   /** Time of the commit by Redis's clock, epoch ms; set by the store. */
   readonly atMs?: number;
 }
+
+/** Code of a step whose body was aborted because its branch has lost a race. */
+export const RACE_LOST = "race_lost";
 
 /** A wait of a waiting run: for a signal, a child, the end of a sleep, objects, or the next attempt of a step. */
 export interface RunWait {
@@ -112,7 +130,7 @@ export function withoutPayload({ name, id, by, atMs }: BufferedSignal): Unconsum
 }
 
 /** Suffix of a repeated name. */
-const REPEAT = /#\d+$/;
+export const REPEAT: RegExp = /#\d+$/;
 
 /** Returns the names of the signals among the waits. */
 export function awaitedSignals(waits: readonly RunWait[] = []): string[] {

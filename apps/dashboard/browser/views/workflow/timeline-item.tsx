@@ -57,7 +57,7 @@ function shownName({ kind, name }: TimelineRow): string {
 }
 
 function tookText({ kind, fromMs, toMs }: TimelineRow): string {
-  return kind === "now" ? "" : formatMs(Math.max(0, toMs - fromMs));
+  return kind === "now" || kind === "race" ? "" : formatMs(Math.max(0, toMs - fromMs));
 }
 
 /** The bar of a row, and the gap before it in which a worker was lost. */
@@ -99,6 +99,7 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
         </span>
       )}
       {attempts < 2 ? null : <span class="warn">{plural(attempts, "attempt")}</span>}
+      {step?.branch === undefined ? null : <span class="dim">{step.branch} was first</span>}
       {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
       {step?.skipped === undefined ? null : (
         <span class="warn">skipped {authorText(step.skipped)}</span>
@@ -158,8 +159,9 @@ function Detail({
 }
 
 function toneOf({ look, isOpen, kind, step }: TimelineRow): Tone {
-  if (step?.error?.code === "cancelled") return "idle";
-  if (step?.error?.code === "wait_timeout") return "warn";
+  const code = step?.error?.code;
+  if (code === "cancelled" || code === "race_lost") return "idle";
+  if (code === "wait_timeout") return "warn";
   if (look === "failed") return isOpen ? "warn" : "bad";
   if (isOpen)
     return kind === "sleep" || kind === "signal" || kind === "update" || kind === "child"

@@ -90,8 +90,13 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
   };
 }
 
-/** Cancelled waits and timeouts are not failures of the run. */
-const NO_FAILURES: readonly (string | undefined)[] = [undefined, "cancelled", "wait_timeout"];
+/** Cancelled waits, timeouts and steps of branches that lost a race are not failures of the run. */
+const NO_FAILURES: readonly (string | undefined)[] = [
+  undefined,
+  "cancelled",
+  "wait_timeout",
+  "race_lost",
+];
 
 function lookOf(kind: Step["kind"], code: string | undefined): BarLook {
   if (!NO_FAILURES.includes(code)) return "failed";
@@ -101,6 +106,7 @@ function lookOf(kind: Step["kind"], code: string | undefined): BarLook {
     case "undo":
       return "undo";
     case "now":
+    case "race":
       return "instant";
     case "sleep":
     case "signal":
