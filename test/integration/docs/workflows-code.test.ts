@@ -132,6 +132,33 @@ test("docs/workflow-operations.md: a schedule of a workflow", async () => {
   expect(schedules).toMatchObject([{ name: "nightly", input: { target: "s3://backups" } }]);
 });
 
+test.each([
+  { event: "abort", run: { status: "failed", error: { message: "stopped by ann" } } },
+  {
+    event: "deadline",
+    run: { status: "failed", error: { message: "the copy took longer than 4 h" } },
+  },
+  { event: "end", run: { status: "done", result: "copied" } },
+])("docs/workflow-steps.md: a race of a long copy ends by $event", async ({ event, run }) => {
+  const deleted: string[] = [];
+  const names = ["w", "copyBucket", "deleteCopy", "Abort", "TerminalError"];
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 2"), names);
+  const long = defineWorkflow("long", { version: 1 }, async (w) => {
+    const copyBucket = () => "copied";
+    const deleteCopy = () => void deleted.push("copy");
+    const Abort = z.object({ user: z.string() });
+    return (await body({ w, copyBucket, deleteCopy, Abort, TerminalError })) as string;
+  });
+  const t = testWorkflow(long, undefined);
+  t.holdStep("copy");
+  await t.settle();
+  if (event === "abort") await t.signal("abort", { user: "ann" });
+  else if (event === "deadline") await t.advance("4h");
+  else await t.releaseStep("copy");
+  expect(await t.settle()).toMatchObject(run);
+  expect(deleted).toEqual(run.status === "done" ? [] : ["copy"]);
+});
+
 test("docs/workflow-steps.md: a run copies in a child, starts a scan, and undoes the copy when it fails", async () => {
   const deleted: unknown[] = [];
   const copyBucket = defineWorkflow("copy-bucket", { version: 1 }, async (w, from: string) =>
@@ -147,7 +174,7 @@ test("docs/workflow-steps.md: a run copies in a child, starts a scan, and undoes
     },
   );
   const names = ["w", "copyBucket", "scanBucket", "deleteBucket", "spec"];
-  const body = await functionOf(blockOf("docs/workflow-steps.md ts 2"), names, "report");
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 3"), names, "report");
   const deleteBucket = (made: unknown) => void deleted.push(made);
   const mover = defineWorkflow("mover", { version: 1 }, async (w) => {
     const report = await body({ w, copyBucket, scanBucket, deleteBucket, spec: "photos" });

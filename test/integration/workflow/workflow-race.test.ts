@@ -26,9 +26,9 @@ test("an abort button ends a long body, whose step is undone when the run fails"
   const log: string[] = [];
   const workflow = defineWorkflow("copying", { version: 1 }, async (w) => {
     const first = await w.race({
-      copy: (w) => w.step("copy", copy.body, { undo: () => void log.push("undo copy") }),
-      abort: (w) => w.signal<string>("abort"),
-      other: (w) => w.signal("other"),
+      copy: () => w.step("copy", copy.body, { undo: () => void log.push("undo copy") }),
+      abort: () => w.signal<string>("abort"),
+      other: () => w.signal("other"),
     });
     await w.step("react", async () => void log.push(first.branch));
     await w.signal("end");
@@ -69,14 +69,14 @@ test("a body that ignores its signal holds no slot, and its late result is not r
   let isOver = false;
   const workflow = defineWorkflow("deaf", { version: 1 }, async (w) => {
     const first = await w.race({
-      copy: (w) =>
+      copy: () =>
         w.step("copy", async () => {
           begun = true;
           await late;
           isOver = true;
           return "late";
         }),
-      abort: (w) => w.signal("abort"),
+      abort: () => w.signal("abort"),
     });
     await w.signal("end");
     return first.branch;
@@ -110,8 +110,8 @@ test("a child in a losing branch is cancelled, and the run continues at once", a
   });
   const parent = defineWorkflow("racing-parent", { version: 1 }, async (w) => {
     const first = await w.race({
-      child: (w) => w.child("deploy", child, undefined),
-      abort: (w) => w.signal("abort"),
+      child: () => w.child("deploy", child, undefined),
+      abort: () => w.signal("abort"),
     });
     return first.branch;
   });

@@ -6,9 +6,9 @@ import { testWorkflow } from "./test-workflow.ts";
 /** A long copy beside an abort button and a deadline. */
 const copying = defineWorkflow("copying", { version: 1 }, async (w) => {
   const first = await w.race({
-    copy: (w) => w.step("copy", async () => 3),
-    abort: (w) => w.signal<string>("abort"),
-    deadline: (w) => w.sleep("deadline", "1h"),
+    copy: () => w.step("copy", async () => 3),
+    abort: () => w.signal<string>("abort"),
+    deadline: () => w.sleep("deadline", "1h"),
   });
   await w.step("react", async () => undefined);
   await w.sleep("soak", "2h");
@@ -57,13 +57,13 @@ test("a body that ignores its signal does not hold the run, and its late result 
   const signals: AbortSignal[] = [];
   const program = defineWorkflow("deaf", { version: 1 }, async (w) => {
     const { branch } = await w.race({
-      copy: (w) =>
+      copy: () =>
         w.step("copy", async ({ signal }) => {
           signals.push(signal);
           await late;
           return "late";
         }),
-      quick: (w) => w.step("quick", async () => undefined),
+      quick: () => w.step("quick", async () => undefined),
     });
     await w.step("react", async () => undefined);
     await w.signal("end");
@@ -84,8 +84,8 @@ test("a signal that a losing branch awaited stays unconsumed, and its name may b
     const seen: unknown[] = [];
     for (let turn = 0; turn < 3; turn += 1) {
       const first = await w.race({
-        message: (w) => w.signal("message"),
-        tick: (w) => w.sleep("tick", "1m"),
+        message: () => w.signal("message"),
+        tick: () => w.sleep("tick", "1m"),
       });
       seen.push(first.branch === "message" ? first.value : "tick");
     }
@@ -109,21 +109,21 @@ test("a failed branch fails the race with its error, in every execution", async 
     };
     await w
       .race({
-        bad: (w) =>
+        bad: () =>
           w.step("bad", async () => {
             throw new TerminalError("broken");
           }),
-        long: (w) => w.step("long", step),
+        long: () => w.step("long", step),
       })
       .catch(note);
     await w
       .race(
         {
-          refused: async (w) => {
+          refused: async () => {
             await w.now();
             throw new TerminalError("not approved");
           },
-          other: (w) => w.signal("other"),
+          other: () => w.signal("other"),
         },
         { name: "approval" },
       )
@@ -144,12 +144,12 @@ test.each(["now", "later"])("a failure %s undoes the steps of losing branches", 
   const program = defineWorkflow("undone", { version: 1 }, async (w) => {
     await w.step("before", async () => undefined, undo("before"));
     await w.race({
-      copy: async (w) => {
+      copy: async () => {
         await w.step("prepare", async () => undefined, undo("prepare"));
         await w.step("copy", async () => undefined, undo("copy"));
         await w.step("never", async () => undefined, undo("never"));
       },
-      retrying: (w) =>
+      retrying: () =>
         w.step(
           "retrying",
           async () => {
@@ -157,7 +157,7 @@ test.each(["now", "later"])("a failure %s undoes the steps of losing branches", 
           },
           { ...undo("retrying"), retry: { delay: "1h" } },
         ),
-      abort: (w) => w.signal("abort"),
+      abort: () => w.signal("abort"),
     });
     if (when === "later") {
       await w.step("after", async () => undefined, undo("after"));
@@ -184,8 +184,8 @@ test("a crash between the record of a race and the end of its branches changes n
   const program = defineWorkflow("crashing", { version: 1 }, async (w) => {
     const { branch } = await w.race(
       {
-        copy: (w) => w.step("copy", async () => 1, { undo: () => void undone.push("copy") }),
-        abort: (w) => w.signal("abort"),
+        copy: () => w.step("copy", async () => 1, { undo: () => void undone.push("copy") }),
+        abort: () => w.signal("abort"),
       },
       { name: "race" },
     );
@@ -210,9 +210,9 @@ test("a lost child is cancelled, an abandoned one continues", async () => {
   });
   const program = defineWorkflow("parent", { version: 1 }, async (w) => {
     const { branch } = await w.race({
-      child: (w) => w.child("deploy", child, undefined),
-      kept: (w) => w.child("kept", child, undefined, { onParentClose: "abandon" }),
-      abort: (w) => w.signal("abort"),
+      child: () => w.child("deploy", child, undefined),
+      kept: () => w.child("kept", child, undefined, { onParentClose: "abandon" }),
+      abort: () => w.signal("abort"),
     });
     await w.sleep("pause", "2h");
     return branch;
@@ -230,15 +230,15 @@ test("races may be nested, and run in w.map", async () => {
   const program = defineWorkflow("nested", { version: 1 }, async (w) => {
     const outcomes = await w.map(["a", "b"], async (host) => {
       const outer = await w.race({
-        work: async (w) => {
+        work: async () => {
           const inner = await w.race({
-            copy: (w) => w.step(`copy ${host}`, async () => host),
-            slow: (w) => w.sleep(`slow ${host}`, "1h"),
+            copy: () => w.step(`copy ${host}`, async () => host),
+            slow: () => w.sleep(`slow ${host}`, "1h"),
           });
           await w.step(`after ${host}`, async () => undefined);
           return inner.branch;
         },
-        stop: (w) => w.signal(`stop ${host}`),
+        stop: () => w.signal(`stop ${host}`),
       });
       return [outer.branch, outer.value];
     });
@@ -267,14 +267,14 @@ test("a cancellation reaches all branches, and the race throws it", async () => 
     };
     try {
       await w.race({
-        copy: (w) => w.step("copy", async () => 1).catch((error) => clean("copy", error)),
-        abort: (w) => w.signal("abort").catch((error) => clean("abort", error)),
+        copy: () => w.step("copy", async () => 1).catch((error) => clean("copy", error)),
+        abort: () => w.signal("abort").catch((error) => clean("abort", error)),
       });
     } finally {
       await w.step("clean up", async () => void log.push("clean up"));
       await w.race({
-        one: (w) => w.step("one", async () => void log.push("one")),
-        never: (w) => w.signal("never"),
+        one: () => w.step("one", async () => void log.push("one")),
+        never: () => w.signal("never"),
       });
     }
   });
@@ -289,11 +289,11 @@ test("a mistake in the code of a branch blocks the run, and corrected code conti
   const program = (isFixed: boolean) =>
     defineWorkflow("mistake", { version: 1 }, async (w) => {
       const { branch } = await w.race({
-        one: async (w) => {
+        one: async () => {
           await w.step("one", async () => undefined);
           if (!isFixed) throw new TypeError("not a function");
         },
-        two: (w) => w.signal("two"),
+        two: () => w.signal("two"),
       });
       return branch;
     });
@@ -309,7 +309,7 @@ test("a mistake in the code of a branch blocks the run, and corrected code conti
 test("code without the branch that was first blocks the run", async () => {
   const program = (branch: string) =>
     defineWorkflow("renamed", { version: 1 }, async (w) => {
-      await w.race({ [branch]: (w) => w.now("now") }, { name: "race" });
+      await w.race({ [branch]: () => w.now("now") }, { name: "race" });
       await w.signal("end");
     });
   const t = testWorkflow(program("one"), undefined);

@@ -27,6 +27,7 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
         </>
       );
     case "now":
+    case "race":
       return <>for {name}</>;
   }
 }
