@@ -52,6 +52,30 @@ test("P1: kill -9 during an attempt loses neither the attempt nor later requests
   expect(JSON.parse(lost?.record ?? "")).toMatchObject({ triggers: [{ reason: "first" }] });
 });
 
+test("P8: a worker that stood still begins no attempt whose lease has ended", async () => {
+  const queue = harness.open({ leaseMs: LEASE_MS });
+  const keys = Array.from({ length: 20 }, (_, n) => keyOf(`key-${n}`));
+  for (const key of keys) await queue.request(key, http);
+  const expired: boolean[] = [];
+  let hasStoodStill = false;
+  workOn(
+    queue,
+    ({ checkExpiry, signal }) => {
+      checkExpiry();
+      expired.push(signal.aborted);
+      // All other attempts have begun in Redis, and no timer can run meanwhile.
+      const endMs = performance.now() + LEASE_MS;
+      while (!hasStoodStill && performance.now() < endMs);
+      hasStoodStill = true;
+      return done;
+    },
+    { concurrency: keys.length },
+  );
+  await expectNothingLeft(harness, queue);
+  expect(expired.length).toBeGreaterThanOrEqual(keys.length);
+  expect(expired).not.toContain(true);
+});
+
 test("backs off after the second crash of a handler", async () => {
   const queue = harness.open({ leaseMs: LEASE_MS });
   await queue.request(keyOf("poison"), http);

@@ -10,7 +10,7 @@ import type { Ended } from "../scripts/end.ts";
 import { createBeginAhead, type BeginAhead, type BegunAhead } from "./begin-ahead.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payload.ts";
-import type { LeaseKeeper } from "./lease-keeper.ts";
+import { AttemptCancelledError, type LeaseKeeper } from "./lease-keeper.ts";
 import { delayJob, moveOn, putBack, type TakenJob } from "./move-job.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { keepLog } from "./running-log.ts";
@@ -287,6 +287,13 @@ export class JobRunner {
     const turn = this.#quarantine.enter(isSuspect, lease.signal);
     if (turn !== undefined) await turn;
     if (isSuspect) await this.#noteTurn(lease);
+    // The process may have stood still since the lease began.
+    lease.checkExpiry();
+    const { reason } = lease.signal;
+    if (reason instanceof AttemptCancelledError && reason.reason === "leaseLost") {
+      this.#quarantine.leave(isSuspect);
+      return { outcome: { kind: "cancelled", cause: "leaseLost" } };
+    }
     try {
       return await work.handle(lease);
     } catch (error) {
