@@ -33,6 +33,7 @@ import type {
   ReleaseResponse,
   ReleaseAction,
   ResumeResponse,
+  RaiseRun,
   RetryRun,
   Rollups,
   RunDetail,
@@ -180,6 +181,8 @@ export interface Client {
     update(id: string, update: UpdateRun, options?: WaitOptions): Promise<RunUpdate>;
     /** Cancels the run and undoes its steps. `effect` and `note` show whether the request has an effect. */
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<CancelRunResponse>;
+    /** Raises the limits of the run's records. A blocked run continues. */
+    raise(id: string, action: RaiseRun, options?: WriteOptions): Promise<RunDetail>;
     /** Pauses the run. While a worker still executes it, `effect` is `pausing`. */
     pause(id: string, action: OperatorAction, options?: WriteOptions): Promise<PauseRunResponse>;
     /** Ends the pause of the run, which continues at once. */

@@ -109,6 +109,7 @@ function runs(api: ApiCalls): Client["runs"] {
     cancel: (id, action, write) => api.post(`${at(id)}/cancel`, action, write),
     pause: (id, action, write) => api.post(`${at(id)}/pause`, action, write),
     resume: (id, action, write) => api.post(`${at(id)}/resume`, action, write),
+    raise: (id, action, write) => api.post(`${at(id)}/raise`, action, write),
     terminate: (id, action, write) => api.post(`${at(id)}/terminate`, action, write),
     retry: (id, action, write) => api.post(`${at(id)}/retry`, action, write),
     history: (id, read) => api.get(`${at(id)}/history`, undefined, read),

@@ -16,6 +16,7 @@ export const AUDIT_ACTIONS = [
   "run.cancel",
   "run.pause",
   "run.resume",
+  "run.raise",
   "run.terminate",
   "run.update",
   "run.retry",

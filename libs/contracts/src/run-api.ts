@@ -1,4 +1,4 @@
-import { findLabelIssue, MAX_LABELS, RUN_STATUSES } from "@konverge/core";
+import { findLabelIssue, MAX_LABELS, MAX_RUN_LIMITS, RUN_STATUSES } from "@konverge/core";
 import { z } from "zod";
 import { oneOf, text, wholeNumber } from "./query-fields.ts";
 import { operatorActionSchema } from "./queue-api.ts";
@@ -167,6 +167,8 @@ const runFields = {
       reason: z.string().optional(),
     })
     .optional(),
+  /** Limits of the records that an operator has raised for this run. */
+  limits: z.object({ steps: z.number().optional(), bytes: z.number().optional() }).optional(),
   /** The time of the schedule for which the run was started. */
   scheduledAt: z.string().optional(),
   /** The round, from 2, of a run that has continued with another input. The records of earlier rounds are dropped. */
@@ -364,6 +366,22 @@ export const runUpdateSchema = z.object({
   answer: z.unknown().optional(),
 });
 
+const BAD_LIMITS = "must have steps, bytes or both";
+const limit = (most: number) => {
+  const message = `must be a whole number from 1 to ${most}`;
+  return z.number(message).int(message).min(1, message).max(most, message);
+};
+
+/** Body of `POST /v1/runs/{id}/raise`. */
+export const raiseRunSchema = operatorActionSchema
+  .extend({
+    /** New limit of recorded steps. */
+    steps: limit(MAX_RUN_LIMITS.steps).optional(),
+    /** New limit of the records with their names as JSON. */
+    bytes: limit(MAX_RUN_LIMITS.bytes).optional(),
+  })
+  .refine(({ steps, bytes }) => steps !== undefined || bytes !== undefined, BAD_LIMITS);
+
 /** Body of `POST /v1/runs/{id}/retry`. */
 export const retryRunSchema = operatorActionSchema.extend({
   /** Resume the same run after its completed steps instead of starting a new run. */
@@ -382,6 +400,7 @@ export type RunHistoryQuery = z.output<typeof runHistoryQuerySchema>;
 export type RunDetail = z.infer<typeof runSchema>;
 export type CancelRunResponse = z.infer<typeof cancelRunResponseSchema>;
 export type PauseRunResponse = z.infer<typeof pauseRunResponseSchema>;
+export type RaiseRun = z.output<typeof raiseRunSchema>;
 export type RetryRun = z.output<typeof retryRunSchema>;
 export type RunLog = z.infer<typeof runLogSchema>;
 export type UpdateRun = z.output<typeof updateRunSchema>;

@@ -99,6 +99,7 @@ export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";
 export { RUN_STATUSES } from "./run-status.ts";
 export { findLabelIssue, MAX_LABELS } from "./run-labels.ts";
+export { MAX_RUN_LIMITS, type RunLimits } from "./run-limits.ts";
 export type { RunLabels } from "./run-labels.ts";
 export type { RunStatus } from "./run-status.ts";
 export { SCHEDULE_OVERLAPS } from "./schedule-overlap.ts";

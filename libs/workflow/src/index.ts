@@ -1,3 +1,4 @@
+export type { RunLimits } from "@konverge/core";
 export type { ClusterAccess } from "./define/cluster-access.ts";
 export { aesGcmCodec } from "./codec/aes-gcm-codec.ts";
 export type { AesGcmCodecOptions } from "./codec/aes-gcm-codec.ts";
@@ -14,7 +15,6 @@ export type {
   RaceOptions,
   RaceOutcome,
   RetryOptions,
-  RunLimits,
   Schema,
   SignalOptions,
   StepContext,

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { defined, formatKey, KonvergeError } from "@konverge/core";
+import { defined, formatKey, KonvergeError, type RunLimits } from "@konverge/core";
 import { joinWorkers, type QueueWorker } from "@konverge/queue";
 import {
   closeRedis,
@@ -10,6 +10,7 @@ import {
 } from "@konverge/redis";
 import { checkInput, checkLabels } from "./check-input.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
+import { checkRunLimits } from "./define/check-run-limits.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
 import { assertSameInput } from "./same-input.ts";
 import { pauseEffectOf, type PauseEffect } from "./pause-effect.ts";
@@ -236,6 +237,13 @@ class RedisWorkflows implements Workflows {
     // An execution at work ends its attempt; the next one removes the key.
     await wake(ref, "terminate");
     await wakeFollowers(this.#queues, ref, ended);
+  }
+
+  async raise(ref: RunRef, limits: RunLimits): Promise<void> {
+    checkRunLimits(limits);
+    const answer = await this.#store.raise(ref, limits);
+    if (answer !== "raised") throw refusal(ref, answer);
+    await this.#queues.wake(ref, "raise");
   }
 
   async retry(ref: RunRef, options: RetryRunOptions = {}): Promise<RunRef> {

@@ -1,4 +1,4 @@
-import type { ObjectKey, PayloadCodec, RunLabels } from "@konverge/core";
+import type { ObjectKey, PayloadCodec, RunLabels, RunLimits } from "@konverge/core";
 import type { QueueWorker } from "@konverge/queue";
 import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
@@ -175,6 +175,11 @@ export interface Workflows {
     ref: RunRef,
     request?: { readonly by?: string; readonly reason?: string },
   ): Promise<void>;
+  /**
+   * Raises the limits of one run, in all its rounds; the higher ones of these and the workflow's count. A blocked run continues.
+   * @throws KonvergeError `invalid_request`, and as `signal`
+   */
+  raise(ref: RunRef, limits: RunLimits): Promise<void>;
   /**
    * Retries a failed or cancelled run, or rechecks a blocked one. Returns the run that continues: a new one, or with
    * `fromFailed` the same one after its successful steps.

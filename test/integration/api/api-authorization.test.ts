@@ -130,6 +130,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   cancelRun: whole("operator", ofRun),
   pauseRun: whole("operator", ofRun),
   resumeRun: whole("operator", ofRun),
+  raiseRun: whole("operator", ofRun),
   terminateRun: whole("operator", ofRun),
   updateRun: whole("operator", ofRun),
   retryRun: whole("operator", ofRun),
@@ -285,6 +286,7 @@ function requestOf(
     token: "unknown",
     ...(operation.operationId === "startRun" ? { id: "started" } : {}),
     ...(["signalRun", "updateRun"].includes(operation.operationId) ? { name: "approve" } : {}),
+    ...(operation.operationId === "raiseRun" ? { steps: 5_000 } : {}),
   };
   const body =
     fields === undefined

@@ -292,6 +292,30 @@ test("waits for the end of a run or for a change", async () => {
   ]);
 });
 
+test("raises the limits of a blocked run, which continues", async () => {
+  const call = harness.serve();
+  const limited = defineWorkflow("approved", { version: 3, limits: { steps: 2 } }, async (w) => {
+    for (const name of ["a", "b", "c"]) await w.step(name, () => name);
+  });
+  await work(limited);
+  const { path } = await start(call, { input: null, id: "r" });
+  await inStatus(call, path, "blocked");
+  const body = { steps: 3, by: "ann", reason: "one more" };
+  const response = await call(`${path}/raise`, { body });
+  expect(runSchema.parse(await response.json())).toMatchObject({ limits: { steps: 3 } });
+  await inStatus(call, path, "done");
+  expect((await problemIn(await call(`${path}/raise`, { body }))).code).toBe("run_ended");
+  for (const [wrong, pointers] of [
+    [{}, [""]],
+    [{ steps: 0, bytes: 1e9 }, ["/steps", "/bytes"]],
+  ] as const) {
+    const refused = await call(`${path}/raise`, { body: { ...wrong, by: "ann", reason: "r" } });
+    expect((await problemIn(refused)).errors?.map(({ pointer }) => pointer)).toEqual(pointers);
+  }
+  const audit = auditPageSchema.parse(await (await call("/v1/audit?action=run.raise")).json());
+  expect(audit.items).toMatchObject([{ by: "ann", name: "r", filter: "steps=3" }]);
+});
+
 test("shows the round of a run, and returns from a wait when it changes", async () => {
   const call = harness.serve();
   const rounds = defineWorkflow(

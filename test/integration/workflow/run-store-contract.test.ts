@@ -471,6 +471,20 @@ describe.each([
     expect((await store.cancelling("w")).has("a")).toBe(false);
   });
 
+  test("limits of a run are raised and never lowered, and stay in its next round", async () => {
+    expect(await store.raise(ref("a"), { steps: 1 })).toBe("missing");
+    await store.start(newRun("a"));
+    expect((await store.get(ref("a")))?.limits).toBeUndefined();
+    expect(await store.raise(ref("a"), { steps: 2_000 })).toBe("raised");
+    expect(await store.raise(ref("a"), { steps: 1_500, bytes: 7 })).toBe("raised");
+    const held = await claim(store, "a");
+    expect(held.run.limits).toEqual({ steps: 2_000, bytes: 7 });
+    await store.leave(held, { kind: "continued", input: 2 });
+    expect((await store.get(ref("a")))?.limits).toEqual({ steps: 2_000, bytes: 7 });
+    await store.leave(await claim(store, "a", 2), done);
+    expect(await store.raise(ref("a"), { steps: 9_999 })).toBe("ended");
+  });
+
   describe("pauses", () => {
     const request = { by: "ann", reason: "freeze" };
     const pause = async (id = "a") => (await store.pause("w", [id], { request }))[0];
@@ -994,6 +1008,7 @@ type Op =
       readonly id: string;
       readonly also: boolean;
     }
+  | { readonly op: "raise"; readonly id: string; readonly steps: number }
   | { readonly op: "skipUndo"; readonly id: string; readonly step: string }
   | { readonly op: "release"; readonly key: string }
   | { readonly op: "expire" };
@@ -1103,6 +1118,14 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
       }),
     },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("skipUndo" as const), id, step }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        op: fc.constant("raise" as const),
+        id,
+        steps: fc.integer({ min: 1, max: 3 }),
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("release" as const), key }) },
     {
       weight: 1,
@@ -1164,6 +1187,8 @@ class Caller {
         return await store.resume("w", [op.id], op.also ? { wanted: "paused" } : {});
       case "skipUndo":
         return await store.skipUndo(ref(op.id), op.step, { by: "ann" });
+      case "raise":
+        return await store.raise(ref(op.id), { steps: op.steps });
       case "terminate":
         return await store.terminate(ref(op.id), { by: "ann", reason: "lost" });
       case "release":

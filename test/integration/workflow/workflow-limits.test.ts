@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { defineWorkflow, type RunWarning } from "@konverge/workflow";
+import { until } from "../../support/until.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
 const harness = useWorkflows();
@@ -28,14 +29,14 @@ test("warns once at half of the step limit, and blocks the run at the limit unti
   const warning = {
     code: "many_steps",
     message:
-      "the run has 500 recorded steps and is blocked at 1000; increase limits.steps of the workflow, or move parts to child workflows",
+      "the run has 500 recorded steps and is blocked at 1000; increase limits.steps of the workflow, raise it for this run with konverge run raise, or move parts to child workflows",
   };
   expect(waitingRun.warnings).toEqual([warning]);
   await runs.signal(ref, "go");
   const run = await inStatus(runs, workflow, id, "blocked");
   expect(run).toMatchObject({
     blockedReason:
-      "the run has 1000 recorded steps, the limit is 1000; increase limits.steps of the workflow, or move parts to child workflows",
+      "the run has 1000 recorded steps, the limit is 1000; increase limits.steps of the workflow, raise it for this run with konverge run raise, or move parts to child workflows",
     warnings: [warning],
   });
   expect(warned).toEqual([{ id, ...warning }]);
@@ -63,6 +64,40 @@ test("warns and blocks at the limit of record bytes", async () => {
     { id, code: "many_bytes", message: expect.stringContaining("is blocked at") },
   ]);
   expect(run.warnings).toEqual([{ code: "many_bytes", message: warned[0]?.message }]);
+});
+
+test("a blocked run continues when its own limits are raised, also in later rounds", async () => {
+  const workflow = defineWorkflow(
+    "raised",
+    { version: 1, limits: { steps: 5 } },
+    async (w, round: number): Promise<number> => {
+      for (let n = 0; n < 8; n += 1) await w.step(`s${n}`, async () => n);
+      return round === 2 ? round : await w.continueWith(round + 1);
+    },
+  );
+  const runs = harness.openRuns();
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const ref = { workflow: "raised", id: "r" };
+  await runs.start(workflow, 1, { id: "r" });
+  await inStatus(runs, workflow, "r", "blocked");
+  await runs.raise(ref, { steps: 7 });
+  await until("the run is blocked at 7", async () =>
+    (await runs.get(ref))?.blockedReason?.includes("the limit is 7"),
+  );
+  await runs.raise(ref, { steps: 10, bytes: 1_000 });
+  expect(await ended(runs, workflow, "r")).toMatchObject({
+    status: "done",
+    result: 2,
+    limits: { steps: 10, bytes: 1_000 },
+  });
+  await expect(runs.raise(ref, { steps: 20 })).rejects.toMatchObject({ code: "run_ended" });
+  await expect(runs.raise(ref, {})).rejects.toMatchObject({ code: "invalid_request" });
+  await expect(runs.raise(ref, { bytes: 1e9 })).rejects.toMatchObject({
+    code: "invalid_request",
+    message: "limits.bytes must be an integer from 1 to 67108864 (got 1000000000)",
+  });
+  const none = { workflow: "raised", id: "none" };
+  await expect(runs.raise(none, { steps: 1 })).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("limits a signal's payload like an input", async () => {

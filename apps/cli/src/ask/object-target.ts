@@ -1,6 +1,7 @@
 import type { ControllerObject } from "@konverge/client";
 import { KonvergeError } from "@konverge/core";
-import { InvalidArgumentError, type Command } from "commander";
+import type { Command } from "commander";
+import { parseCount } from "./parse-count.ts";
 import { withClient, type ClientFlags } from "./run-with-client.ts";
 import { targetsOf } from "./targets-of.ts";
 
@@ -20,7 +21,7 @@ export function withObject(command: Command): Command {
 }
 
 export function withAttempt(command: Command, description: string): Command {
-  return command.option("--attempt <number>", description, parseNumber);
+  return command.option("--attempt <number>", description, parseCount);
 }
 
 /** @throws KonvergeError `invalid_request` unless the arguments name one object */
@@ -41,10 +42,4 @@ export function objectOf({
     throw new KonvergeError("invalid_request", "<name>: exactly one object is required");
   }
   return target;
-}
-
-function parseNumber(text: string): number {
-  const number = Number(text);
-  if (Number.isSafeInteger(number) && number > 0) return number;
-  throw new InvalidArgumentError("Use a whole number from 1.");
 }

@@ -25,6 +25,7 @@ import { readJson } from "../ask/read-json.ts";
 import { systemUser } from "../ask/system-user.ts";
 import { addRunControlCommands } from "./run-control.ts";
 import { addRunExportCommand } from "./run-export.ts";
+import { addRunRaiseCommand } from "./run-raise.ts";
 import { addRunRetryCommand } from "./run-retry.ts";
 import { addRunLogsCommand } from "./run-logs.ts";
 import { addRunUpdateCommand } from "./run-update.ts";
@@ -60,6 +61,7 @@ const HELP = `
   konverge run pause release/default/6f1b --reason "freeze"
   konverge run resume release/default/6f1b
   konverge run terminate release/default/6f1b --reason "its objects were deleted"
+  konverge run raise release/default/6f1b --steps 5000 --reason "many items"
   konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"
   konverge run export release/default/6f1b --out test/release.json`;
 
@@ -75,6 +77,7 @@ export function addRunCommand(program: Command): void {
   addRunUpdateCommand(group);
   addRunLogsCommand(group);
   addRunControlCommands(group);
+  addRunRaiseCommand(group);
   addRunRetryCommand(group);
   addRunWatchCommand(group);
   addRunExportCommand(group);

@@ -34,6 +34,9 @@ export function runDetails(run: RunDetail): string {
   ];
   if (run.scheduledAt !== undefined) rows.push(["scheduled", run.scheduledAt]);
   if (run.round !== undefined) rows.push(["round", roundText(run)]);
+  for (const [name, limit] of Object.entries(run.limits ?? {})) {
+    rows.push(["raised limit", `${limit} ${name}`]);
+  }
   const note = noteOf(run);
   if (note !== "") rows.push(["why", note]);
   for (const { message } of run.warnings ?? []) rows.push(["warning", message]);

@@ -2,6 +2,7 @@ import {
   cancelRunResponseSchema,
   operatorActionSchema,
   pauseRunResponseSchema,
+  raiseRunSchema,
   retryRunSchema,
   runSchema,
   runUpdateSchema,
@@ -78,6 +79,7 @@ export function runActionRoutes(access: QueueAccess): Route[] {
     }),
     updateRoute(access),
     ...CONTROLS.map((control) => controlRoute(access, control)),
+    raiseRoute(access),
     route({
       id: "retryRun",
       method: "post",
@@ -132,6 +134,30 @@ function updateRoute(access: QueueAccess): Route {
       const where = { ...placeIn(found.cluster, found.ref.workflow), name: found.ref.id };
       audit({ action: "run.update", ...where, filter: body.name }, body.by);
       return answer;
+    },
+  });
+}
+
+function raiseRoute(access: QueueAccess): Route {
+  return route({
+    id: "raiseRun",
+    method: "post",
+    path: "/v1/runs/{id}/raise",
+    summary: "Raise the limits of the records of a run; a blocked run continues",
+    role: "operator",
+    isOperatorAction: true,
+    body: raiseRunSchema,
+    answer: runSchema,
+    problems: ["not_found", "run_ended"],
+    async handle({ params: { id }, body: { steps, bytes, by, reason }, caller, audit }) {
+      const found = await findRun(access, caller, id);
+      const { workflows, ref, cluster } = found;
+      await workflows.raise(ref, defined({ steps, bytes }));
+      const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
+      const limits = Object.entries(defined({ steps, bytes }));
+      const filter = limits.map(([name, limit]) => `${name}=${limit}`).join(", ");
+      audit({ action: "run.raise", ...where, filter, reason }, by);
+      return await readRun(found);
     },
   });
 }

@@ -17,7 +17,7 @@ import {
 export function runItem(run: RunSummary, cluster: string): RunList["items"][number] {
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
   const { terminated, scheduledAtMs, createdAtMs, startedAtMs, endedAtMs } = run;
-  const { warnings, waits, labels, blockedError, pause, round, roundStartedAtMs } = run;
+  const { warnings, waits, labels, blockedError, pause, round, roundStartedAtMs, limits } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
@@ -40,7 +40,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
           },
         }),
     ...(scheduledAtMs === undefined ? {} : { scheduledAt: iso(scheduledAtMs) }),
-    ...defined({ round }),
+    ...defined({ limits, round }),
     ...(roundStartedAtMs === undefined ? {} : { roundStartedAt: iso(roundStartedAtMs) }),
     createdAt: iso(createdAtMs),
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),

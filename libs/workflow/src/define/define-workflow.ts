@@ -6,7 +6,9 @@ import {
   type ErrorIssue,
   type BackoffPolicy,
   type ResourceType,
+  type RunLimits,
 } from "@konverge/core";
+import { findLimitIssues } from "./check-run-limits.ts";
 import type { JsonSerializable } from "./json-value.ts";
 import type { Log } from "./log.ts";
 import { findWorkflowNameIssue, type RunRef } from "./run-ref.ts";
@@ -276,16 +278,6 @@ export interface WorkflowOptions<I> {
   readonly kinds?: readonly ResourceType[];
 }
 
-/** The limits of a run's records. */
-export interface RunLimits {
-  /** Recorded steps, up to 100,000. Default 1,000. */
-  readonly steps?: number;
-  /** Records and their names as JSON, up to 64 MiB. Default 4 MiB. */
-  readonly bytes?: number;
-}
-
-const MAX_LIMITS = { steps: 100_000, bytes: 64 * 1_024 * 1_024 };
-
 /** A workflow with any input and result. */
 export interface AnyWorkflow {
   readonly name: string;
@@ -376,14 +368,7 @@ function findIssues(
     "/strict",
     `strict must be true or false (got ${String(strict)})`,
   );
-  for (const what of ["steps", "bytes"] as const) {
-    const { [what]: limit = 1 } = limits ?? {};
-    check(
-      Number.isSafeInteger(limit) && limit >= 1 && limit <= MAX_LIMITS[what],
-      `/limits/${what}`,
-      `limits.${what} must be an integer from 1 to ${MAX_LIMITS[what]} (got ${limit})`,
-    );
-  }
+  issues.push(...findLimitIssues(limits ?? {}));
   check(
     stallTimeout === undefined || isStallTimeout(stallTimeout),
     "/stallTimeout",

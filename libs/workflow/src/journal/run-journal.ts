@@ -32,7 +32,14 @@ import type { RecordedStep } from "./run-observer.ts";
 import { RunLog } from "./run-log.ts";
 import { RunOutput } from "./run-output.ts";
 import { SignalInbox } from "./signal-inbox.ts";
-import { bytesOf, DEFAULT_LIMITS, findFull, findWarnings, type RunSize } from "./run-limits.ts";
+import {
+  bytesOf,
+  DEFAULT_LIMITS,
+  findFull,
+  findWarnings,
+  higherOf,
+  type RunSize,
+} from "./run-limits.ts";
 
 /** Steps beyond the limit that a cancelled run may record. */
 const CLEANUP_STEPS = 100;
@@ -136,7 +143,10 @@ export class RunJournal {
     this.#warnings = held.run.warnings ?? [];
     this.#reportsLoss = held.died;
     this.#wakeSeq = held.wakeSeq;
-    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#limits = {
+      ...DEFAULT_LIMITS,
+      ...higherOf({ ...DEFAULT_LIMITS, ...options.limits }, held.run.limits ?? {}),
+    };
     this.#cancels = options.cancels ?? new CancelRequests();
     this.#thrown = held.cancelledAt === undefined ? Math.max(0, held.cancels - 1) : held.cancels;
   }

@@ -1,3 +1,4 @@
+import { defined, type RunLimits } from "@konverge/core";
 import type { RunWarning } from "../store/run-record.ts";
 
 /** The size of a run's journal, which each execution reads as a whole. */
@@ -12,9 +13,19 @@ export const DEFAULT_LIMITS: RunSize = { steps: 1_000, bytes: 4 * 1_024 * 1_024 
 /** Share of a limit at which a warning is given. */
 const WARN_AT = 0.5;
 
-const FIX_OF_STEPS = "increase limits.steps of the workflow, or move parts to child workflows";
+const FIX_OF_STEPS =
+  "increase limits.steps of the workflow, raise it for this run with konverge run raise, or move parts to child workflows";
 const FIX_OF_BYTES =
-  "increase limits.bytes of the workflow, return references instead of data, or move parts to child workflows";
+  "increase limits.bytes of the workflow, raise it for this run with konverge run raise, return references instead of data, or move parts to child workflows";
+
+/** Returns the higher one of each limit. */
+export function higherOf(one: RunLimits, other: RunLimits): RunLimits {
+  const higher = (what: keyof RunLimits) => {
+    const limit = Math.max(one[what] ?? 0, other[what] ?? 0);
+    return limit === 0 ? undefined : limit;
+  };
+  return defined({ steps: higher("steps"), bytes: higher("bytes") });
+}
 
 /** Returns why a run may have no further step; undefined if it may. */
 export function findFull({ steps, bytes }: RunSize, limits: RunSize): string | undefined {

@@ -17,6 +17,7 @@ import { MAX_BUFFERED, MAX_BUFFERED_BYTES } from "./signal-limits.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { pauseRunsScript } from "./scripts/pause-runs.ts";
 import { resumeRunsScript } from "./scripts/resume-runs.ts";
+import { raiseScript } from "./scripts/raise.ts";
 import { signalScript } from "./scripts/signal.ts";
 import { skipUndoScript } from "./scripts/skip-undo.ts";
 import { startScript } from "./scripts/start.ts";
@@ -80,6 +81,14 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
       return await runs.evaluate(skipUndoScript, {
         keys: { run: names.run(id), steps: names.steps(id), wakes },
         args: { id, undo: undoName(step), record: JSON.stringify(skippedUndo(request)) },
+      });
+    },
+
+    async raise({ workflow, id }, { steps = "", bytes = "" }) {
+      const { wakes, ...names } = runs.namesOf(workflow);
+      return await runs.evaluate(raiseScript, {
+        keys: { run: names.run(id), wakes },
+        args: { id, steps, bytes },
       });
     },
 

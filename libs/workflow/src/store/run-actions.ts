@@ -1,4 +1,4 @@
-import type { RunLabels } from "@konverge/core";
+import type { RunLabels, RunLimits } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { Followers } from "./run-journal-store.ts";
 import type {
@@ -112,6 +112,8 @@ export interface RunActions {
     ids: readonly string[],
     how?: { readonly wanted?: RunStatus },
   ): Promise<readonly ResumeAnswer[]>;
+  /** Raises the limits of the run's records. A limit below one that was set before changes nothing. */
+  raise(ref: RunRef, limits: RunLimits): Promise<"raised" | "ended" | "missing">;
   /** Ends the run in any status, without its undo. A running execution is fenced. */
   terminate(ref: RunRef, request: CancelRequest): Promise<Terminated>;
 }

@@ -54,6 +54,8 @@ const SUMMARY_FIELDS = [
   "labels",
   "round",
   "roundAt",
+  "limitSteps",
+  "limitBytes",
 ] as const;
 
 /** Reads a run without its input and result, which may be large. Returns undefined if the run has expired. */
@@ -90,14 +92,17 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const terminated = json(fields["terminated"]) as CancelRequest | undefined;
   const retry = json(fields["retry"]) as RetryRequest | undefined;
   const parent = refOf(fields["parentWorkflow"], fields["parent"]);
-  const scheduledAtMs = time(fields["scheduledAt"]);
-  const startedAtMs = time(fields["startedAt"]);
-  const endedAtMs = time(fields["endedAt"]);
-  const waitingUntilMs = time(fields["waitingUntil"]);
-  const round = time(fields["round"]);
-  const roundStartedAtMs = time(fields["roundAt"]);
+  const scheduledAtMs = number(fields["scheduledAt"]);
+  const startedAtMs = number(fields["startedAt"]);
+  const endedAtMs = number(fields["endedAt"]);
+  const waitingUntilMs = number(fields["waitingUntil"]);
+  const round = number(fields["round"]);
+  const roundStartedAtMs = number(fields["roundAt"]);
   const status = fields["status"] as RunStatus;
   const labels = labelsIn(fields);
+  const steps = number(fields["limitSteps"]);
+  const bytes = number(fields["limitBytes"]);
+  const limits = steps === undefined && bytes === undefined ? undefined : defined({ steps, bytes });
   const before = status === "paused" ? fields["pausedFrom"] : status;
   const blockedError =
     before === "blocked" ? (json(fields["blockedError"]) as Failure | undefined) : undefined;
@@ -114,7 +119,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(fields["reason"] ? { blockedReason: fields["reason"] } : {}),
     ...defined({ blockedError }),
     ...(fields["key"] ? { key: fields["key"] } : {}),
-    ...defined({ labels, parent }),
+    ...defined({ labels, limits, parent }),
     ...(fields["by"] ? { by: fields["by"] } : {}),
     ...defined({ cancel, pause, terminated, retry, scheduledAtMs }),
     createdAtMs: Number(fields["createdAt"]),
@@ -125,7 +130,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
 export function readHistory(ref: RunRef, fields: Fields, steps: readonly string[]): RunHistory {
   const failing = json(fields["failing"]) as Failing | undefined;
   const parsedInput = json(fields["parsedInput"]);
-  const continuedBy = time(fields["continuedBy"]);
+  const continuedBy = number(fields["continuedBy"]);
   return historyOf(readRun(ref, fields), {
     ...readSteps(steps),
     ...defined({ failing, parsedInput, continuedBy }),
@@ -147,7 +152,7 @@ export function readHeld(
   const failing = json(fields["failing"]) as Failing | undefined;
   const cancelledAt = fields["cancelledAt"];
   const parsedInput = json(fields["parsedInput"]);
-  const continuedBy = time(fields["continuedBy"]);
+  const continuedBy = number(fields["continuedBy"]);
   return {
     ...ref,
     epoch: answer.epoch,
@@ -253,6 +258,6 @@ function json(text: string | undefined): unknown {
   return text ? (JSON.parse(text) as unknown) : undefined;
 }
 
-function time(text: string | undefined): number | undefined {
+function number(text: string | undefined): number | undefined {
   return text ? Number(text) : undefined;
 }

@@ -1,4 +1,4 @@
-import { defined, type RunLabels, type RunStatus } from "@konverge/core";
+import { defined, type RunLabels, type RunLimits, type RunStatus } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { updateSignal } from "./run-updates.ts";
 
@@ -217,6 +217,8 @@ export interface RunSummary extends RunRef, RunRound {
   /** Runs are found by them. */
   readonly labels?: RunLabels;
   readonly parent?: RunRef;
+  /** Limits that an operator has set for this run; the higher ones of these and the workflow's count. */
+  readonly limits?: RunLimits;
   /** Author of the start: the name of a token, `controller <name>/<object>`, `schedule <name>`. */
   readonly by?: string;
   readonly cancel?: CancelRequest;

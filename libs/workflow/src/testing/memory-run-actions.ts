@@ -1,5 +1,6 @@
 import { defined, jsonEquals } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import { higherOf } from "../journal/run-limits.ts";
 import { jsonCopy } from "../define/json-value.ts";
 import { undoName } from "../define/undo-name.ts";
 import {
@@ -77,6 +78,15 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       run.progress.delete(undo);
       run.wakeSeq += 1;
       return "skipped";
+    },
+
+    async raise(ref, limits) {
+      const run = runs.find(ref);
+      if (run === undefined) return "missing";
+      if (hasEnded(run)) return "ended";
+      run.view = { ...run.view, limits: higherOf(run.view.limits ?? {}, limits) };
+      run.wakeSeq += 1;
+      return "raised";
     },
 
     terminate: async (ref, request) => terminate(runs, ref, request),

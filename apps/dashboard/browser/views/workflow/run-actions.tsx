@@ -29,6 +29,7 @@ export function RunActions(props: RunActionsProps) {
       return (
         <div class="buttons">
           {status === "blocked" ? <RecheckButton {...props} /> : null}
+          {limitsOf(props.run).length > 0 ? <RaiseButton {...props} /> : null}
           {status === "blocked" && undosLeft.length > 0 ? <SkipUndoButton {...props} /> : null}
           <SignalButton {...props} />
           {props.run.pause === undefined ? <PauseButton {...props} /> : <ResumeButton {...props} />}
@@ -147,6 +148,48 @@ function RecheckButton(props: RunActionsProps) {
         </>
       }
       run={(action) => retry(props, action)}
+    />
+  );
+}
+
+const LIMITS = {
+  many_steps: { name: "steps", title: "Recorded steps", least: 5_000, most: 100_000 },
+  many_bytes: { name: "bytes", title: "Bytes of all records", least: 16_777_216, most: 67_108_864 },
+} as const;
+
+/** The limits that a blocked run has reached or comes near. */
+function limitsOf({ status, warnings = [] }: RunDetail) {
+  if (status !== "blocked") return [];
+  return warnings.flatMap(({ code }) =>
+    code === "many_steps" || code === "many_bytes" ? [LIMITS[code]] : [],
+  );
+}
+
+function RaiseButton({ run, onDone }: RunActionsProps) {
+  const limits = limitsOf(run);
+  return (
+    <ActionButton
+      label="Raise limit"
+      explains={
+        <>
+          Raises the limit of this run only, which then continues. Each execution reads all records.
+          <CliLine line={`konverge run raise ${quote(run.id)} --steps N --bytes N --reason WHY`} />
+        </>
+      }
+      fields={limits.map(({ name, title, least, most }) => (
+        <label key={name}>
+          {title}
+          <input name={name} type="number" min="1" max={most} value={least} required />
+        </label>
+      ))}
+      run={async (action, fields) => {
+        const path = `v1/runs/${encodeURIComponent(run.id)}/raise`;
+        const raised = limits.map(({ name }) => [name, Number(textOf(fields, name))]);
+        const body = { ...action, ...Object.fromEntries(raised) };
+        await call(path, { method: "POST", body });
+        onDone();
+        return `${idOf(run.id)} continues`;
+      }}
     />
   );
 }

@@ -1,0 +1,27 @@
+import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { clockPart, GRACE_MS } from "./clock.ts";
+
+const signature = {
+  name: "workflow-raise",
+  keys: ["run", "wakes"],
+  args: {
+    id: "text",
+    /** Or empty. */
+    steps: "text",
+    /** Or empty. */
+    bytes: "text",
+  },
+} as const;
+
+const ANSWERS = ["raised", "ended", "missing"] as const;
+
+/** Raises the limits of a run; a lower one than before changes nothing. */
+export const raiseScript: Script<typeof signature, (typeof ANSWERS)[number]> = defineScript(
+  signature,
+  {
+    lua: readLua(new URL("raise.lua", import.meta.url)),
+    include: [clockPart],
+    constants: { GRACE_MS },
+    answer: (reply) => replyWord(reply, ANSWERS),
+  },
+);
