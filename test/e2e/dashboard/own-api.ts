@@ -1,5 +1,6 @@
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pipeline } from "node:stream";
 import { openQueueAccess, startApi, type QueueAccess } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
@@ -73,12 +74,13 @@ export async function startProxy(target: string, base: string): Promise<string> 
       method: incoming.method,
       headers: incoming.headers,
     };
-    incoming.pipe(
-      request(options, (response) => {
-        outgoing.writeHead(response.statusCode ?? 502, response.headers);
-        response.pipe(outgoing);
-      }),
-    );
+    const forwarded = request(options, (response) => {
+      outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      // A page that is left, or an API that stops, resets its streams.
+      pipeline(response, outgoing, () => undefined);
+    });
+    forwarded.on("error", () => outgoing.destroy());
+    pipeline(incoming, forwarded, () => undefined);
   });
   await new Promise<void>((resolve) => {
     server.listen(0, "127.0.0.1", resolve);
