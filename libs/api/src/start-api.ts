@@ -1,6 +1,6 @@
 import { serve } from "@hono/node-server";
 import type { Settings } from "@konverge/contracts";
-import { KonvergeError, type PayloadCodec } from "@konverge/core";
+import { defined, KonvergeError, type PayloadCodec } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api } from "./create-api.ts";
@@ -45,6 +45,7 @@ export async function startApi(options: {
     onError: (error) => log.warn({ err: error }, "redis connection error"),
     onAuditEntry: (change) => log.info({ change }, "change made"),
     observe: observeRequests(metrics, tracing),
+    ...defined({ tracing }),
   });
   const guards = openGuardControl({
     redis: { url: settings.redisUrl },

@@ -9,6 +9,7 @@ import {
   type TriggerKind,
 } from "@konverge/core";
 import { startAttemptSpan } from "./attempt-span.ts";
+import { startExecutionSpan } from "./execution-span.ts";
 import type { TracedAttempt, Tracing } from "./tracing.ts";
 
 /** Attempts in the trace of their request; an outage must not create a trace of thousands of attempts. */
@@ -74,6 +75,7 @@ export function createTracing(
       );
       return startAttemptSpan({ api, tracer, span, parent, server: attempt.server });
     },
+    startExecution: (execution) => startExecutionSpan({ api, tracer, execution }),
     flush,
   };
 }

@@ -5,6 +5,7 @@ export interface Tracing {
   /** From the request to its acknowledgement. */
   startRequest(key: ObjectKey, trigger: Trigger): RequestSpan;
   startAttempt(attempt: TracedAttempt): AttemptSpan;
+  startExecution(execution: TracedExecution): ExecutionSpan;
   /** Exports the ended spans, if the SDK supports it. Ends in bounded time. */
   flush(): Promise<void>;
 }
@@ -59,7 +60,7 @@ export interface TracedCall {
   readonly waitedMs: number;
 }
 
-interface CallSpan {
+export interface CallSpan {
   readonly headers: Readonly<Record<string, string>>;
   readonly ended: (end: {
     /** 0 without a response. */
@@ -79,4 +80,48 @@ interface TracedConflict {
   }[];
   /** Wait before the next try, in ms. */
   readonly waitedMs: number;
+}
+
+/** An execution of a run. */
+export interface TracedExecution {
+  readonly workflow: string;
+  readonly id: string;
+  readonly cluster: string;
+  readonly version: number;
+  /** Creation of the run, epoch ms; another run may have the id later. */
+  readonly createdAtMs: number;
+  /** From 2, for a run that has continued with another input. */
+  readonly round?: number;
+  readonly epoch: number;
+  readonly parent?: { readonly workflow: string; readonly id: string };
+  /** Of the request that started or woke the run. */
+  readonly traceparent?: string;
+}
+
+/** The span of an execution, and its children. */
+export interface ExecutionSpan {
+  /** Runs the function, so that its spans are children of this one. */
+  run<T>(work: () => Promise<T>): Promise<T>;
+  /** Starts the span of one attempt of a step's or undo's body. */
+  startBody(body: {
+    readonly step: string;
+    readonly kind: string;
+    readonly attempt: number;
+  }): BodySpan;
+  /** Adds the span of a wait that ended now. */
+  waited(wait: {
+    readonly step: string;
+    readonly kind: string;
+    readonly durationMs: number;
+    readonly errorCode?: string;
+  }): void;
+  end(result: string): void;
+}
+
+interface BodySpan {
+  run<T>(work: () => Promise<T>): Promise<T>;
+  /** Starts the span of a call to the API server with this URL. */
+  startCall(call: TracedCall, server: string): CallSpan;
+  /** `failure` must be redacted: its text is exported. */
+  end(outcome: string, failure?: { readonly code: string; readonly message: string }): void;
 }

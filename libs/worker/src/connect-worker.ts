@@ -85,7 +85,7 @@ function reportLate({ options }: WorkerSetup): (error: Error) => void {
 
 /** In the order in which they open; they close in reverse. */
 function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "history" | "runner"> {
-  const { config, place, shards, workerId, shutdown, options } = setup;
+  const { config, place, shards, workerId, shutdown, tracing, options } = setup;
   const { log, settings } = options;
   const lanes = createObjectLanes({
     ...place,
@@ -105,7 +105,7 @@ function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "hist
       ...place,
       shards,
       retentionMs: settings.runRetention,
-      ...defined({ codec: config.codec }),
+      ...defined({ codec: config.codec, tracing }),
     },
     log,
     release: shutdown,

@@ -52,6 +52,7 @@ export type {
 export type { Scheduler } from "./schedules/start-scheduler.ts";
 export type { RetryRunOptions } from "./store/retry-run.ts";
 export type { EndedExecution, RecordedStep, RunObserver } from "./journal/run-observer.ts";
+export type { RunTracing } from "./journal/run-tracing.ts";
 export {
   formatRunId,
   keyOfRun,

@@ -103,7 +103,7 @@ class RedisWorkflows implements Workflows {
     this.#queues = new WorkflowQueues({
       redis,
       ...this.#place,
-      ...defined({ shards, leaseMs }),
+      ...defined({ shards, leaseMs, tracing: options.tracing }),
       onError,
     });
     this.#waits = createWaitIndex(this.#call, this.#place);
@@ -123,7 +123,9 @@ class RedisWorkflows implements Workflows {
     if (labels !== undefined) checkLabels(labels);
     const { name, version } = workflow;
     const notify = options.notify === undefined ? undefined : formatKey(options.notify);
-    const started = await startRun(this.#store, this.#queues.wake, {
+    const { wake } = this.#queues;
+    const traced: typeof wake = (ref, reason) => wake(ref, reason, options.traceparent);
+    const started = await startRun(this.#store, traced, {
       workflow: name,
       id,
       version,
@@ -281,7 +283,11 @@ class RedisWorkflows implements Workflows {
         concurrency,
         onError: this.#onError,
         ...defined({ clusters, observer }),
-        ...defined({ onWarning: this.#options.onWarning, onLog: this.#options.onLog }),
+        ...defined({
+          onWarning: this.#options.onWarning,
+          onLog: this.#options.onLog,
+          tracing: this.#options.tracing,
+        }),
       }),
     );
     const worker = joinWorkers(started, async () => {

@@ -1,17 +1,25 @@
-import { parseKey } from "@konverge/core";
-import { createWorkQueue, QueuePumps, type WorkQueue } from "@konverge/queue";
+import { defined, parseKey } from "@konverge/core";
+import {
+  createWorkQueue,
+  QueuePumps,
+  type WorkQueue,
+  type WorkQueueOptions,
+} from "@konverge/queue";
+import type { RunTracing } from "./journal/run-tracing.ts";
 import { formatRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./define/run-ref.ts";
 
-type QueueOptions = Omit<Parameters<typeof createWorkQueue>[0], "controller" | "pumps">;
+type QueueOptions = Omit<WorkQueueOptions, "controller" | "pumps" | "observe"> & {
+  readonly tracing?: RunTracing;
+};
 
 /** The queues of a cluster's workflows and controllers, opened on first use. */
 export class WorkflowQueues {
-  readonly #options: QueueOptions;
+  readonly #options: Omit<WorkQueueOptions, "controller" | "pumps">;
   readonly #pumps: QueuePumps;
   readonly #queues = new Map<string, WorkQueue>();
 
-  constructor(options: QueueOptions) {
-    this.#options = options;
+  constructor({ tracing, ...options }: QueueOptions) {
+    this.#options = { ...options, ...(tracing && { observe: observeWith(tracing) }) };
     this.#pumps = new QueuePumps(options.redis);
   }
 
@@ -20,9 +28,10 @@ export class WorkflowQueues {
   }
 
   /** Requests an execution of a run. */
-  readonly wake = async (ref: RunRef, reason: string): Promise<void> => {
+  readonly wake = async (ref: RunRef, reason: string, traceparent?: string): Promise<void> => {
     const key = keyOfRun(ref, this.#options.cluster);
-    await this.of(ref.workflow).request(key, { kind: "signal", reason });
+    const trigger = { kind: "signal", reason, ...defined({ traceparent }) } as const;
+    await this.of(ref.workflow).request(key, trigger);
   };
 
   /** Requests a controller's key because a run has ended. */
@@ -50,4 +59,13 @@ export class WorkflowQueues {
     this.#queues.set(controller, queue);
     return queue;
   }
+}
+
+/** Traces requests of callers. Those of timers have no trace to belong to. */
+function observeWith(tracing: RunTracing): NonNullable<WorkQueueOptions["observe"]> {
+  return (key, trigger) => {
+    if (trigger.kind === "schedule") return { ended: () => undefined };
+    const span = tracing.startRequest(key, trigger);
+    return { traceparent: span.traceparent, ended: (result) => span.end(result) };
+  };
 }

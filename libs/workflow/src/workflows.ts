@@ -15,6 +15,7 @@ import type { WaitedKind } from "./store/wait-names.ts";
 import type { CancelEffect } from "./cancel-effect.ts";
 import type { PauseEffect } from "./pause-effect.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
+import type { RunTracing } from "./journal/run-tracing.ts";
 import type { RunRef } from "./define/run-ref.ts";
 import type { EndedRun, OnExisting, RunOrigin } from "./store/run-actions.ts";
 import type { RunCounts } from "./store/run-queries.ts";
@@ -51,6 +52,8 @@ export interface WorkflowsOptions {
   readonly onWarning?: (run: RunRef, warning: RunWarning) => void;
   /** Called with each line that a run logs in this process. Default: none. */
   readonly onLog?: (run: RunRef, line: LogLine) => void;
+  /** Traces requests, executions, steps and waits. Default: none. */
+  readonly tracing?: RunTracing;
 }
 
 /** The part of a workflow that starts a run. Without the schema, only the worker checks the input. */
@@ -77,6 +80,8 @@ export interface StartOptions {
   readonly origin?: RunOrigin;
   /** Key of a controller of the same cluster, to request when the run has ended. */
   readonly notify?: ObjectKey;
+  /** W3C trace context of the caller. The first execution has a link to it. */
+  readonly traceparent?: string;
 }
 
 export interface StartedRun {

@@ -10,6 +10,7 @@ import {
   type QueueList,
   type RunDetail,
 } from "@konverge/contracts";
+import type { Trigger } from "@konverge/core";
 import { createControllerRegistry } from "@konverge/queue";
 import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
@@ -170,6 +171,26 @@ test("answers an update, once per ID, or refuses it with the invalid field", asy
   });
   await call(`${path}/signal`, { body: { name: "go", by: "ann" } });
   expect(await problemIn(await late)).toMatchObject({ status: 409, code: "run_ended" });
+});
+
+test("passes the trace context of a start on to the first execution", async () => {
+  const traceparent = `00-${"a".repeat(32)}-${"1".repeat(16)}-01`;
+  const call = harness.serve();
+  const { url, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [approved]);
+  await registry.close();
+  const body = { workflow: "approved", id: "traced" };
+  for (const headers of [{ traceparent: "no trace context" }, { traceparent }]) {
+    const response = await call("/v1/runs", { body, headers });
+    expect(response.status).toBe(202);
+  }
+  const queue = await harness.access.workflowQueue("default", "approved");
+  const triggers: Trigger[] = [];
+  for await (const [key] of queue.listKeys()) {
+    if (key !== undefined) triggers.push(...((await queue.getKey(key))?.triggers ?? []));
+  }
+  expect(triggers.map((trigger) => trigger.traceparent)).toEqual([undefined, traceparent]);
 });
 
 test("returns the log of a run", async () => {

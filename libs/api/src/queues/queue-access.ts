@@ -18,7 +18,12 @@ import {
   type WorkQueueOptions,
 } from "@konverge/queue";
 import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
-import { openWorkflows, queueOfWorkflow, type Workflows } from "@konverge/workflow";
+import {
+  openWorkflows,
+  queueOfWorkflow,
+  type Workflows,
+  type WorkflowsOptions,
+} from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
 import { createAuditLog, type AuditLog, type AuditNote } from "../kept/audit-log.ts";
 import { createSessionStore, type SessionStore } from "../access/session-store.ts";
@@ -90,6 +95,8 @@ export interface QueueAccessOptions {
   readonly onAuditEntry?: ((note: AuditNote) => void) | undefined;
   /** Observes every request. */
   readonly observe?: NonNullable<WorkQueueOptions["observe"]>;
+  /** Traces requests for executions of runs. */
+  readonly tracing?: NonNullable<WorkflowsOptions["tracing"]>;
 }
 
 export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
@@ -118,6 +125,7 @@ class RedisQueueAccess implements QueueAccess {
     const { redisUrl, prefix, onError, observe, maxQueueLength = Infinity } = options;
     const redis = { url: redisUrl };
     const { runRetentionMs: retentionMs, codec, answerBudgetBytes: budgetBytes } = options;
+    const { tracing } = options;
     this.codec = codec && codecName(codec);
     const common = { redis, prefix, onError };
     const bounds = { maxQueueLength, ...defined({ observe }) };
@@ -138,7 +146,7 @@ class RedisQueueAccess implements QueueAccess {
     );
     this.#workflows = keyed(
       (cluster, shards) =>
-        openWorkflows({ ...common, ...defined({ retentionMs, codec }), cluster, shards }),
+        openWorkflows({ ...common, ...defined({ retentionMs, codec, tracing }), cluster, shards }),
       (workflows) => workflows.close(),
     );
     this.#histories = keyed(

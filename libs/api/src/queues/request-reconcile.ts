@@ -1,15 +1,10 @@
 import type { AcceptedReconcile, CreateReconcile } from "@konverge/contracts";
-import {
-  defined,
-  formatTraceparent,
-  namespaceSegment,
-  parseTraceparent,
-  type Trigger,
-} from "@konverge/core";
+import { defined, namespaceSegment, type Trigger } from "@konverge/core";
 import type { Context } from "hono";
 import { demand, type Caller } from "../access/caller.ts";
 import { jsonResponse } from "../http/json-response.ts";
 import type { RouteInput } from "../http/route.ts";
+import { traceparentOf } from "../http/traceparent-of.ts";
 import { placeNamed } from "./place-of.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
 import { preferredWaitMs, waitForEnd } from "./wait-for-end.ts";
@@ -61,13 +56,11 @@ export function noteOf({ cluster, controller, namespace }: CreateReconcile) {
   return { action: "reconcile", ...place, count: 1 } as const;
 }
 
-/** The author is the name of the token. The trace of the caller is kept even if this process has no tracing. */
-export function triggerOf(caller: Caller, { req }: Context, reason?: string): Trigger {
-  const parent = parseTraceparent(req.header("traceparent") ?? "");
+/** The author is the name of the token. */
+export function triggerOf(caller: Caller, context: Context, reason?: string): Trigger {
   return {
     kind: caller.via === "process" ? "cli" : "http",
     by: caller.via === "local" ? "http" : caller.name,
-    ...defined({ reason }),
-    ...(parent === undefined ? {} : { traceparent: formatTraceparent(parent) }),
+    ...defined({ reason, traceparent: traceparentOf(context) }),
   };
 }

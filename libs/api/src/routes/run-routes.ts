@@ -15,6 +15,7 @@ import {
 import { defined } from "@konverge/core";
 import { formatRunId } from "@konverge/workflow";
 import { demand } from "../access/caller.ts";
+import { traceparentOf } from "../http/traceparent-of.ts";
 import { route, type Route, type RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
@@ -47,6 +48,7 @@ export function runRoutes(access: QueueAccess): Route[] {
       isOperatorAction: true,
       body: startRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
+      headers: { traceparent: "W3C trace context, linked to the first execution" },
       answer: startRunResponseSchema,
       status: 202,
       problems: ["not_found", "run_exists", "input_mismatch", "queue_full", "codec_missing"],
@@ -141,7 +143,7 @@ async function startRun(
     fitting("/input", () =>
       workflows.start({ name: workflow, version }, input, {
         onExisting,
-        ...defined({ id: runId, key, labels, by }),
+        ...defined({ id: runId, key, labels, by, traceparent: traceparentOf(context) }),
       }),
     );
   const once = context.req.header("idempotency-key");

@@ -9,7 +9,7 @@ import {
 } from "@konverge/core";
 import type { Advance } from "./advance.ts";
 import type { RetryOptions, StepContext, StepOptions } from "../define/define-workflow.ts";
-import { runBody } from "./run-body.ts";
+import { runBody, type BodyOptions } from "./run-body.ts";
 import { runningBranch } from "../journal/branch.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { FencedError } from "../store/run-journal-store.ts";
@@ -153,9 +153,11 @@ class StepRun {
     const effects = new EffectWatch();
     let value: unknown;
     let verbs: OpenVerbs | undefined;
+    const span = journal.trace?.startBody({ step: key, kind, attempt: this.#attempts });
     try {
       const hold = journal.beforeBody(key);
-      value = await runBody(hold === undefined ? this.#body : heldBody(this.#body, hold), {
+      const body = hold === undefined ? this.#body : heldBody(this.#body, hold);
+      const options: BodyOptions = {
         run: journal.held.run,
         step: key,
         attempt: this.#attempts,
@@ -163,17 +165,22 @@ class StepRun {
         signal: this.#signal,
         log: journal.log,
         openVerbs(over) {
-          verbs = createStepVerbs(journal, { step: key, signal: over, effects });
+          verbs = createStepVerbs(journal, { step: key, signal: over, effects, span });
           return verbs;
         },
-      });
+      };
+      const run = () => runBody(body, options);
+      value = await (span === undefined ? run() : span.run(run));
       journal.assertFits(key, { kind, value });
       verbs?.assertNotSecret(value);
     } catch (thrown) {
       const error = ensureError(thrown);
       this.#mayHaveActed ||= effects.mayHaveActed || !isRejected(error);
-      return await this.#handle(error, (text) => verbs?.scrub(text) ?? text);
+      const scrub = (text: string) => verbs?.scrub(text) ?? text;
+      span?.end(this.#signal.aborted ? "interrupted" : "failed", failureOf(error, scrub));
+      return await this.#handle(error, scrub);
     }
+    span?.end("done");
     return await journal.commit(key, { kind, value, attempts: this.#attempts });
   }
 

@@ -4,10 +4,11 @@ import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { wakeFollowers } from "./wake-followers.ts";
-import { runExecution, type ExecutionEnd } from "./run-execution.ts";
+import { runExecution, type ExecutionEnd, type ExecutionOptions } from "./run-execution.ts";
 import { HandBack } from "./hand-back.ts";
 import { CancelRequests } from "../journal/cancel-requests.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
+import type { ExecutionSpan, RunTracing } from "../journal/run-tracing.ts";
 import { WakeRounds } from "./wake-rounds.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import {
@@ -42,6 +43,7 @@ export interface RunWorkerOptions {
   readonly clusters?: ClusterAccess;
   readonly onError: (error: Error) => void;
   readonly observer?: RunObserver;
+  readonly tracing?: RunTracing;
   readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
   readonly onLog?: (ref: RunRef, line: LogLine) => void;
 }
@@ -179,7 +181,8 @@ class RunWorker implements QueueWorker {
     const { store, workflow, startChild, clusters, observer, onWarning, onLog } = this.#options;
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
     const beganMs = performance.now();
-    const end = await runExecution({
+    const trace = this.#startSpan(held, attempt);
+    const options: ExecutionOptions = {
       store,
       workflow,
       held,
@@ -192,13 +195,28 @@ class RunWorker implements QueueWorker {
       random: Math.random,
       onWarning: (warning) => onWarning?.(ref, warning),
       onLog: (line) => onLog?.(ref, line),
-      ...defined({ onRecorded, clusters }),
-    });
-    observer?.executionEnded(workflow.name, {
-      result: end.kind === "ended" ? end.status : end.kind,
-      durationMs: performance.now() - beganMs,
-    });
+      ...defined({ onRecorded, clusters, trace }),
+    };
+    const run = () => runExecution(options);
+    const end = await (trace === undefined ? run() : trace.run(run));
+    const result = end.kind === "ended" ? end.status : end.kind;
+    trace?.end(result);
+    observer?.executionEnded(workflow.name, { result, durationMs: performance.now() - beganMs });
     return end;
+  }
+
+  #startSpan(held: Held, { key, traceparent }: AttemptLease): ExecutionSpan | undefined {
+    const { workflow, id, epoch, run } = held;
+    const { version, createdAtMs, parent, round } = run;
+    return this.#options.tracing?.startExecution({
+      workflow,
+      id,
+      cluster: key.cluster,
+      version,
+      createdAtMs,
+      epoch,
+      ...defined({ round, parent, traceparent }),
+    });
   }
 
   /** Aborts the bodies of cancelled runs and the executions of terminated ones, and suspends paused ones. */

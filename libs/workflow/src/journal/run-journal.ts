@@ -29,6 +29,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { assertJson } from "../define/json-value.ts";
 import { OfferedUndos } from "./offered-undos.ts";
 import type { RecordedStep } from "./run-observer.ts";
+import type { ExecutionSpan } from "./run-tracing.ts";
 import { RunLog } from "./run-log.ts";
 import { RunOutput } from "./run-output.ts";
 import { SignalInbox } from "./signal-inbox.ts";
@@ -67,6 +68,8 @@ export interface RunJournalOptions {
   readonly onWarning?: (warning: RunWarning) => void;
   /** Called with each new line of the run's log. Default: none. */
   readonly onLog?: (line: LogLine) => void;
+  /** The span of this execution. Default: none. */
+  readonly trace?: ExecutionSpan;
   /** Called with each record that has a duration. Default: none. */
   readonly onRecorded?: (step: RecordedStep) => void;
   /**
@@ -93,6 +96,8 @@ export class RunJournal {
   readonly order: DeliveryOrder;
   /** The undos that the function of this execution has offered. */
   readonly undos: OfferedUndos = new OfferedUndos();
+  /** The span of this execution. */
+  readonly trace: ExecutionSpan | undefined;
   readonly #options: RunJournalOptions;
   readonly #claimedAtMs: number;
   readonly #steps: Map<string, StepRecord>;
@@ -126,6 +131,7 @@ export class RunJournal {
       append: (lines, logged) => store.appendLog(held, lines, logged),
       onLine: (line) => options.onLog?.(line),
     });
+    this.trace = options.trace;
     this.clusters = options.clusters;
     this.stopped = options.stopped;
     this.random = options.random;
@@ -251,7 +257,7 @@ export class RunJournal {
     const { store } = this.#options;
     const stored = await this.order.commit(() => store.commit(this.held, step, record, options));
     for (const warning of fresh) this.#options.onWarning?.(warning);
-    this.#reportRecorded(stored);
+    this.#reportRecorded(step, stored);
     this.#steps.set(step, stored);
     this.#progress.delete(step);
     this.#bytes += bytes;
@@ -376,10 +382,14 @@ export class RunJournal {
     return fresh;
   }
 
-  #reportRecorded({ kind, error, atMs = 0, startedAtMs = atMs }: StepRecord): void {
-    if (kind === "sleep" || kind === "now" || kind === "race") return;
-    const failed = error !== undefined;
-    this.#options.onRecorded?.({ kind, failed, durationMs: atMs - startedAtMs });
+  #reportRecorded(step: string, { kind, error, atMs = 0, startedAtMs = atMs }: StepRecord): void {
+    if (kind === "now" || kind === "race") return;
+    const durationMs = atMs - startedAtMs;
+    if (kind !== "step" && kind !== "undo") {
+      this.trace?.waited({ step, kind, durationMs, ...defined({ errorCode: error?.code }) });
+    }
+    if (kind === "sleep") return;
+    this.#options.onRecorded?.({ kind, failed: error !== undefined, durationMs });
   }
 }
 

@@ -2,6 +2,7 @@ import { KonvergeError } from "@konverge/core";
 import { assertOutsideOfChanges, createAttemptSecrets } from "@konverge/kube";
 import type { ObjectRef } from "../define/object-ref.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
+import type { BodySpan } from "../journal/run-tracing.ts";
 import { applyObject } from "./apply.ts";
 import { createObject, withName } from "./create.ts";
 import { deleteObject } from "./delete.ts";
@@ -36,11 +37,13 @@ export interface StepVerbsOptions {
   readonly step: string;
   readonly signal: AbortSignal;
   readonly effects: EffectWatch;
+  /** The span of the attempt. */
+  readonly span?: BodySpan | undefined;
 }
 
 export function createStepVerbs(
   journal: RunJournal,
-  { step, signal, effects }: StepVerbsOptions,
+  { step, signal, effects, span }: StepVerbsOptions,
 ): OpenVerbs {
   const running = new Map<string, number>();
   const secrets = createAttemptSecrets();
@@ -85,7 +88,9 @@ export function createStepVerbs(
     on: (cluster) => verbsOn(scope.on(cluster)),
   });
   return {
-    verbs: verbsOn(createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets })),
+    verbs: verbsOn(
+      createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets, span }),
+    ),
     scrub: (text) => secrets.scrub(text),
     assertNotSecret(value) {
       if (!secrets.revealedBy(value)) return;

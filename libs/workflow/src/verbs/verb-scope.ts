@@ -1,8 +1,16 @@
 import { createHash } from "node:crypto";
 import { defined, KonvergeError, type ResourceType } from "@konverge/core";
-import type { AttemptSecrets, KubeClient, NamespacedName } from "@konverge/kube";
+import type {
+  AttemptSecrets,
+  CallObserver,
+  CallRecord,
+  KubeClient,
+  NamespacedName,
+  SentCall,
+} from "@konverge/kube";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { roundIdOf } from "../define/run-ref.ts";
+import type { BodySpan } from "../journal/run-tracing.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
 import type { EffectWatch } from "./effect-watch.ts";
 import type { NamedTarget, ObjectManifest, ObjectTarget } from "../define/step-verbs.ts";
@@ -62,12 +70,13 @@ export interface VerbScopeOptions {
   /** Shared by the scopes of all clusters. */
   readonly counts: Map<string, number>;
   readonly secrets: AttemptSecrets;
+  readonly span: BodySpan | undefined;
   /** Set by `on`. */
   readonly cluster?: string;
 }
 
 export function createVerbScope(options: VerbScopeOptions): VerbScope {
-  const { journal, step, signal, effects, counts, secrets, cluster: chosen } = options;
+  const { journal, step, signal, effects, counts, secrets, span, cluster: chosen } = options;
   const { held, clusters } = journal;
   const reachKind = async (named: NamedKind): Promise<ReachedKind> => {
     if (clusters === undefined) {
@@ -78,7 +87,16 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
     }
     const cluster = named.cluster ?? chosen ?? clusters.home;
     const whole = await clusters.client(cluster);
-    const { onSend } = effects;
+    const onSend = (call: SentCall): CallObserver => {
+      const observer = effects.onSend(call);
+      const traced = span?.startCall(call, whole.server);
+      if (traced === undefined) return observer;
+      const ended = (record: CallRecord) => {
+        observer.ended(record);
+        traced.ended(record);
+      };
+      return { headers: traced.headers, ended };
+    };
     const client = whole.scoped({ signal, fieldManager: `konverge/${held.workflow}`, onSend });
     const { group, version, resource, scope, subresources, kind } = await client.resolveType(
       named.apiVersion,
