@@ -1,8 +1,10 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { commandTree } from "../apps/cli/src/commands/command-tree.ts";
 import { createProgram } from "../apps/cli/src/create-program.ts";
 import { EXIT_CODES } from "../apps/cli/src/process/exit-codes.ts";
+import { blocksOf } from "./integration/docs/load-block.ts";
+import { shellLines } from "./support/shell-lines.ts";
 
 const page = readFileSync("docs/cli.md", "utf8");
 const tree = commandTree(createProgram());
@@ -22,21 +24,26 @@ test("docs/cli.md has the exit codes of --help", () => {
   expect(rows).toEqual(EXIT_CODES);
 });
 
-test("examples use existing commands and options", () => {
-  const lines = page.split("\n").filter((line) => line.startsWith("konverge "));
-  expect(lines).not.toEqual([]);
-  for (const line of lines) {
-    const words = line.split(" ").slice(1);
-    const node = tree.find(
-      ({ path }) =>
-        path === words.slice(0, path.split(" ").length).join(" ") &&
-        path !== "" &&
-        tree.every((other) => !other.path.startsWith(`${path} `)),
-    );
-    expect(node, line).toBeDefined();
-    const known = node?.options.flatMap(({ long, short }) => [long, short]) ?? [];
-    expect(words.filter((word) => /^--?[a-z]/.test(word) && !known.includes(word))).toEqual([]);
-  }
+/** Lines of the pages that call the command line, each with the words after `konverge`. */
+const calls = ["README.md", ...globSync("docs/*.md")].flatMap((path) =>
+  blocksOf(path)
+    .filter(({ language }) => language === "sh")
+    .flatMap(({ text }) => shellLines(text))
+    .map((words) => (words.includes("|") ? words.slice(0, words.indexOf("|")) : words))
+    .map((words) => [path, words[0] === "npx" ? words.slice(1) : words] as const)
+    .filter(([, [program]]) => program === "konverge"),
+);
+
+test.each(calls)("%s calls an existing command with existing options: %s", (_, [, ...words]) => {
+  const isShort = words[0] === "worker" && words[1]?.startsWith("-") === true;
+  const given = isShort ? ["worker", "run", ...words.slice(1)] : words;
+  const isCalled = (path: string) => path === given.slice(0, path.split(" ").length).join(" ");
+  const leaves = tree.filter(({ path, commands }) => path !== "" && commands.length === 0);
+  const node = leaves.find(({ path }) => isCalled(path));
+  expect(node).toBeDefined();
+  const known = node?.options.flatMap(({ long, short }) => [long, short]) ?? [];
+  const options = given.filter((word) => /^--?[a-z]/.test(word));
+  expect(options.filter((option) => !known.includes(option.split("=", 1)[0]))).toEqual([]);
 });
 
 test("changing commands have --dry-run, printing commands have every format", () => {

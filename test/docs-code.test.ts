@@ -17,6 +17,9 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/first-controller.md sh": "test/e2e/packages.test.ts",
   "docs/production.md yaml": "test/e2e/chart.test.ts",
   "docs/testing.md ts 1": "test/e2e/packages.test.ts",
+  "docs/workflow-operations.md sh": "test/e2e/workflow-docs.test.ts",
+  "docs/workflow-state.md sh": "test/e2e/workflow-docs.test.ts",
+  "docs/workflow-testing.md sh": "test/e2e/workflow-docs.test.ts",
   "docs/workflows.md ts": "test/e2e/packages.test.ts",
   "docs/workflows.md sh": "test/e2e/packages.test.ts",
 };
@@ -34,12 +37,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
     "queries of an API that is running; api-history tests have the same filters",
   "docs/security.md sh": "generates a token with openssl",
   "docs/tracing.md sh": "sends traces to a collector that does not exist",
-  "docs/workflow-operations.md sh": "commands for a run; run-cli tests have each of them",
   "docs/workflow-patterns.md sh":
     "fleet-rollout tests run it in memory, demo-rollout tests with processes",
-  "docs/workflow-state.md sh":
-    "commands for runs that no worker has; run-cli tests have each of them",
-  "docs/workflow-testing.md sh": "writes a run of a cluster to a file; run-cli tests export one",
 };
 
 const blocks = ["README.md", ...globSync("docs/*.md")].flatMap(blocksOf);
