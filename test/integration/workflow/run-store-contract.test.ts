@@ -404,6 +404,35 @@ describe.each([
     expect((await claim(store, "p", 6)).progress.get("other")?.childEnded).toBe(true);
   });
 
+  test("an active run without a parent becomes the child of the run that starts it again", async () => {
+    const parent = { ...ref("p"), step: "kid" };
+    const parentOf = async (id: string) => (await store.get(ref(id)))?.parent;
+    await store.start(newRun("p"));
+    await store.start(newRun("c"));
+    expect(await store.start(newRun("c", { parent }))).toMatchObject({ kind: "exists" });
+    expect(await parentOf("c")).toEqual(ref("p"));
+    const other = { ...ref("q"), step: "kid" };
+    await store.start(newRun("q"));
+    await store.start(newRun("c", { parent: other }));
+    expect(await parentOf("c")).toEqual(ref("p"));
+    expect(await store.leave(await claim(store, "c"), done)).toMatchObject({ parent: ref("p") });
+    const { progress } = await claim(store, "p");
+    expect(progress.get("kid")?.childEnded).toBe(true);
+    await store.start(newRun("late"));
+    await store.leave(await claim(store, "late"), done);
+    await store.start(newRun("late", { parent: { ...ref("p"), step: "late" } }));
+    expect(await parentOf("late")).toBeUndefined();
+  });
+
+  test("the end of a child is a wake-up of its parent", async () => {
+    await store.start(newRun("p"));
+    await store.start(newRun("c", { parent: { ...ref("p"), step: "kid" } }));
+    const held = await claim(store, "p");
+    await store.leave(await claim(store, "c"), done);
+    const news = await store.news(held, { signals: [], children: [] });
+    expect(news.wakeSeq).toBe(held.wakeSeq + 1);
+  });
+
   test("keeps the last 10 refusals", async () => {
     await store.start(newRun("a"));
     const held = await claim(store, "a");
@@ -900,6 +929,19 @@ test("the run store in Redis keeps no record of an earlier round, and the last a
   expect(await store.answerTo(ref("a"), "5")).toBeUndefined();
   expect(await store.answerTo(ref("a"), "6")).toMatchObject({ value: 6 });
   expect(await store.get(ref("a"))).toMatchObject({ round: 1_006, input: 1_005 });
+});
+
+test("the sweep returns a parent whose child has ended, if nothing else wakes it", async () => {
+  const { store } = openRedis();
+  const w = newRun("p").workflow;
+  await store.start(newRun("p"));
+  await store.start(newRun("c", { parent: { ...ref("p"), step: "kid" } }));
+  const held = await claim(store, "p");
+  await store.leave(await claim(store, "c"), done);
+  expect((await store.overdue(w)).runs).not.toContain("p");
+  // The parent leaves without knowing of the end.
+  await store.leave(held, { kind: "waiting" });
+  expect((await store.overdue(w)).runs).toContain("p");
 });
 
 test("the sweep returns each kept end once per interval, for its object to be checked", async () => {

@@ -42,6 +42,11 @@ test(`different children have different ids (KONVERGE_TEST_SEED=${seed})`, () =>
   );
 });
 
+test("paths whose names have dots have different ids", () => {
+  expect(childIdOf("a", "b.c")).toBe("a.b%2Ec");
+  expect(childIdOf(childIdOf("a", "b"), "c")).toBe("a.b.c");
+});
+
 test("the id of a child shows the step's name", () => {
   expect(childIdOf("a", "smoke test")).toBe("a.smoke%20test");
   expect(childIdOf("a", "pull#2")).toBe("a.pull#2");

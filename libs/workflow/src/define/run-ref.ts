@@ -15,8 +15,11 @@ const MAX_KNOWN_ID = MAX_ID + 10;
 /** Longest id of a child, so that its own children and retries are within the limit. */
 const MAX_CHILD_ID = 400;
 const KEPT_OF_LONG = 200;
-/** Characters that an id cannot have: it is an argument of commands, and a part of lists that are separated by spaces. */
-const UNFIT = /[\s\p{Cc}%]/gu;
+/**
+ * Characters of a step's name that are encoded in the id of its child: an id is an argument of commands and a part of lists that
+ * are separated by spaces, and its dots separate the child from its parent.
+ */
+const UNFIT = /[\s\p{Cc}%.]/gu;
 const RUN_ID = /^([^/]*)\/([^/]*)\/([^]+)$/;
 
 /** Returns the queue of a workflow. A controller's name has no dot, so the two never collide. */
@@ -90,10 +93,14 @@ export function roundIdOf({
  * one ends with a hash instead.
  */
 export function childIdOf(parent: string, step: string): string {
-  const id = `${parent}.${step.replace(UNFIT, encodeURIComponent)}`;
+  const id = `${parent}.${step.replace(UNFIT, encodeUnfit)}`;
   if (id.length <= MAX_CHILD_ID && id.isWellFormed()) return id;
   const hash = createHash("sha256").update(`${parent}\n`).update(Buffer.from(step, "utf16le"));
   return `${id.slice(0, KEPT_OF_LONG).toWellFormed()}.${hash.digest("hex").slice(0, 32)}`;
+}
+
+function encodeUnfit(character: string): string {
+  return character === "." ? "%2E" : encodeURIComponent(character);
 }
 
 /** @throws KonvergeError `invalid_request` */

@@ -1,7 +1,7 @@
 import { defined } from "@konverge/core";
 import type { Advance } from "./advance.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
-import type { RunJournal } from "../journal/run-journal.ts";
+import { BlockingError, type RunJournal } from "../journal/run-journal.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { CancelRequest, RunView } from "../store/run-record.ts";
 import type { NewRun, RunActions } from "../store/run-actions.ts";
@@ -40,20 +40,27 @@ export async function awaitChild(
     if (cancelled !== undefined) return cancelled;
   }
   const noted = journal.progressOf(key);
+  if (noted?.childEnded === true) {
+    // The child must not run again, also if it is kept no longer.
+    const isKept = (await start.get(ref)) !== undefined;
+    const cancelled = isKept ? undefined : await journal.throwCancel(key, "child");
+    if (cancelled !== undefined) return cancelled;
+    if (!isKept) throw new BlockingError(expiredReason(ref));
+  }
   const isActive = noted !== undefined && noted.childEnded !== true;
+  const parent = { workflow: held.workflow, id: held.id };
+  const round = { step: key, ...defined({ round: held.run.round }) };
   const child = isActive
     ? undefined
     : await start.start({
         ...ref,
         version: workflow.version,
         input,
-        parent: {
-          workflow: held.workflow,
-          id: held.id,
-          step: key,
-          ...defined({ round: held.run.round }),
-        },
+        parent: { ...parent, ...round },
       });
+  if (child?.parent !== undefined && !isSame(child.parent, parent)) {
+    throw new BlockingError(foreignReason(ref, child.parent));
+  }
   switch (child?.status) {
     case "done":
       return await journal.commit(key, { kind: "child", value: child.result, child: ref });
@@ -81,6 +88,24 @@ export async function awaitChild(
       }
       return { waitUntilMs: undefined, child: ref };
   }
+}
+
+function expiredReason({ workflow, id }: RunRef): string {
+  return (
+    `the child ${id} of "${workflow}" has ended and is no longer kept, so its result is unknown; ` +
+    "cancel this run, or start a run with that id to run the child again"
+  );
+}
+
+function foreignReason({ workflow, id }: RunRef, parent: RunRef): string {
+  return (
+    `run ${id} of "${workflow}" is a child of run ${parent.id} of "${parent.workflow}"; ` +
+    "give this step another name, or start this run with another id"
+  );
+}
+
+function isSame(one: RunRef, other: RunRef): boolean {
+  return one.workflow === other.workflow && one.id === other.id;
 }
 
 /** Cancels the child with its parent: once, since a child that has caught its cancellation cleans up. */

@@ -108,7 +108,8 @@ async function play({
   const startChild = NO_CHILDREN;
   const w = createContext({ workflow, scope, journal, startChild, children, isStrict: false });
   const timeoutMs = Math.min(workflow.stallTimeoutMs ?? Infinity, stallTimeoutMs);
-  const endWatch = watchStalls({ scope, journal, timeoutMs });
+  const offersAllUndos = () => findUndos(journal).kind === "found";
+  const endWatch = watchStalls({ scope, journal, timeoutMs, offersAllUndos });
   const run = async (): Promise<Outcome> => {
     try {
       return { kind: "returned", result: await workflow.run(w, input as never) };

@@ -181,7 +181,8 @@ async function execute(
       input = await store.keepInput(held, input);
     }
     const timeoutMs = workflow.stallTimeoutMs ?? options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS;
-    endWatch = watchStalls({ scope, journal, timeoutMs });
+    const offersAllUndos = () => findUndos(journal).kind === "found";
+    endWatch = watchStalls({ scope, journal, timeoutMs, offersAllUndos });
     try {
       const result = await workflow.run(w, input as never);
       journal.assertFits("the run", { kind: "step", value: result });

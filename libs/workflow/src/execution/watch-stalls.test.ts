@@ -14,7 +14,7 @@ interface Watched {
 
 const FAILING = { status: "failed", error: { code: "internal", message: "" } } as const;
 
-const watch = ({ failing = false, cancelPending = false } = {}): Watched => {
+const watch = ({ failing = false, cancelPending = false, offersAllUndos = true } = {}): Watched => {
   const scope = new ExecutionScope(new DeliveryOrder(new Map()));
   let check = (): void => undefined;
   let everyMs = 0;
@@ -22,6 +22,7 @@ const watch = ({ failing = false, cancelPending = false } = {}): Watched => {
   watchStalls({
     scope,
     timeoutMs: 10_000,
+    offersAllUndos: () => offersAllUndos,
     journal: { cancelPending, held: (failing ? { failing: FAILING } : {}) as Held },
     every: (ms, call) => {
       everyMs = ms;
@@ -104,3 +105,14 @@ test("ends with the execution", async () => {
   expect(watched.isEnded).toBe(true);
   expect(await watched.interrupt()).toEqual({ kind: "lost" });
 });
+
+test.each([{ failing: true }, { cancelPending: true }])(
+  "a run that is to end waits the whole timeout while undos are missing, with %o",
+  async (state) => {
+    const watched = watch({ ...state, offersAllUndos: false });
+    watched.check(19);
+    expect(await watched.interrupt()).toBeUndefined();
+    watched.check(1);
+    expect(await watched.interrupt()).toBeDefined();
+  },
+);

@@ -7,23 +7,25 @@ const RECHECK_MS = 600_000;
 
 /** Checks within the timeout. All must find no progress, so that a blocked event loop counts as one check. */
 const CHECKS = 20;
-/** Checks without progress after which a run that is to end no longer waits for its function. */
+/** Checks without progress after which a run that is to end no longer waits for its function, which has offered all its undos. */
 const HURRIED_CHECKS = 2;
 
 export interface StallOptions {
   readonly scope: ExecutionScope;
   readonly journal: Pick<RunJournal, "cancelPending" | "held">;
   readonly timeoutMs: number;
+  /** Returns true if the function has called all recorded steps that must be undone. */
+  readonly offersAllUndos: () => boolean;
   /** Calls `check` repeatedly until the returned function is called. Default: a timer. */
   readonly every?: (ms: number, check: () => void) => () => void;
 }
 
 /**
  * Interrupts the execution when its function has awaited something other than a verb for the timeout. A requested cancellation
- * or a failure then takes effect after a tenth of it. Returns a function that ends the watch.
+ * or a failure then takes effect after a tenth of it, if the function need not offer further undos. Returns a function that ends the watch.
  */
 export function watchStalls(options: StallOptions): () => void {
-  const { scope, journal, timeoutMs, every = repeat } = options;
+  const { scope, journal, timeoutMs, offersAllUndos, every = repeat } = options;
   const isFailing = journal.held.failing !== undefined;
   let begun = scope.begun;
   let idleChecks = 0;
@@ -32,7 +34,9 @@ export function watchStalls(options: StallOptions): () => void {
     idleChecks = scope.isIdle && scope.begun === begun ? idleChecks + 1 : 0;
     begun = scope.begun;
     const { cancelPending } = journal;
-    if (idleChecks < (isFailing || cancelPending ? HURRIED_CHECKS : CHECKS)) return;
+    if (idleChecks < HURRIED_CHECKS) return;
+    const isHurried = (isFailing || cancelPending) && offersAllUndos();
+    if (!isHurried && idleChecks < CHECKS) return;
     stop();
     if (isFailing) void scope.interrupt({ kind: "waiting" });
     else if (cancelPending) void scope.interrupt({ kind: "cancelled" });

@@ -79,6 +79,11 @@ export interface RunJournalOptions {
   readonly beforeBody?: (step: string) => ((attempt: AbortSignal) => Promise<void>) | undefined;
 }
 
+/** Thrown by a verb that blocks the run, with the reason and a fix. */
+export class BlockingError extends Error {
+  override readonly name = "BlockingError";
+}
+
 /** The journal of a run, as one execution reads and writes it under its epoch. */
 export class RunJournal {
   readonly held: Held;
@@ -358,7 +363,8 @@ export class RunJournal {
     return marks.map((mark) => known.get(mark) ?? markStateOf("running", this.#steps, mark));
   }
 
-  interruptOf(error: Error): Extract<Interrupt, { kind: "lost" | "error" }> {
+  interruptOf(error: Error): Extract<Interrupt, { kind: "lost" | "error" | "blocked" }> {
+    if (error instanceof BlockingError) return { kind: "blocked", reason: error.message };
     if (error instanceof FencedError || this.stopped.aborted) return { kind: "lost" };
     return { kind: "error", error };
   }

@@ -1,7 +1,10 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
-import type { ChildOptions } from "../define/define-workflow.ts";
+import type { AnyWorkflow, ChildOptions } from "../define/define-workflow.ts";
 import { defineWorkflow } from "../define/define-workflow.ts";
+import { runExecution } from "../execution/run-execution.ts";
+import { createChildStarter } from "../start-run.ts";
+import { createMemoryRunStore } from "./memory-run-store.ts";
 import { testWorkflow } from "./test-workflow.ts";
 
 const seen: string[] = [];
@@ -123,3 +126,87 @@ test.each([false, true])(
     await t.replay();
   },
 );
+
+test("a run that was started without its parent becomes its child, and wakes it", async () => {
+  const child = defineWorkflow("child", { version: 1 }, async (w) => {
+    await w.sleep("work", "1h");
+    return "worked";
+  });
+  let executions = 0;
+  const parent = defineWorkflow("parent", { version: 1 }, async (w) => {
+    executions += 1;
+    if (executions > 1) return await w.child("kid", child, undefined);
+    await w.start("kid", child, undefined);
+    return "started";
+  });
+  const t = testWorkflow(parent, undefined, { children: [child] });
+  // The run is started, and newer code continues without the record of that.
+  t.crashIn("kid");
+  expect(await t.settle()).toMatchObject({ status: "waiting" });
+  expect(await t.child("kid").run()).toMatchObject({ parent: { workflow: "parent", id: "test" } });
+  expect(await t.advance("1h")).toMatchObject({ status: "done", result: "worked" });
+});
+
+describe("with runs that are kept for a second", () => {
+  const child = defineWorkflow("child", { version: 1 }, async () => "worked");
+  const parent = defineWorkflow("parent", { version: 1 }, async (w) => {
+    return await w.child("kid", child, undefined);
+  });
+
+  function open() {
+    let nowMs = 0;
+    let lease = 0;
+    const store = createMemoryRunStore({ now: () => nowMs, retentionMs: 1_000 });
+    const execute = async (workflow: AnyWorkflow, id: string) => {
+      lease += 1;
+      const held = await store.claim({ workflow: workflow.name, id }, { lease, owner: `${lease}` });
+      if (held.kind !== "held") throw new Error(held.kind);
+      return await runExecution({
+        store,
+        workflow,
+        held,
+        startChild: createChildStarter(store, async () => undefined),
+        stopped: new AbortController().signal,
+        clock: () => 0,
+        random: () => 0,
+      });
+    };
+    return { store, execute, pass: (ms: number) => void (nowMs += ms) };
+  }
+
+  test("an ended child that is kept no longer does not run again: its parent is blocked", async () => {
+    const { store, execute, pass } = open();
+    await store.start({ workflow: "parent", id: "p", version: 1, input: null });
+    expect(await execute(parent, "p")).toMatchObject({ kind: "waiting" });
+    expect(await execute(child, "p.kid")).toMatchObject({ kind: "ended" });
+    pass(1_000);
+    const end = await execute(parent, "p");
+    expect(end).toMatchObject({ kind: "blocked" });
+    expect("reason" in end && end.reason).toContain('the child p.kid of "child" has ended');
+    expect(await store.get({ workflow: "child", id: "p.kid" })).toBeUndefined();
+    // An operator repeats the child.
+    await store.start({ workflow: "child", id: "p.kid", version: 1, input: null });
+    expect(await execute(parent, "p")).toMatchObject({ kind: "waiting" });
+    await execute(child, "p.kid");
+    expect(await execute(parent, "p")).toMatchObject({ kind: "ended", status: "done" });
+  });
+
+  test("a cancellation ends a run whose child is kept no longer", async () => {
+    const { store, execute, pass } = open();
+    await store.start({ workflow: "parent", id: "p", version: 1, input: null });
+    await execute(parent, "p");
+    await execute(child, "p.kid");
+    pass(1_000);
+    await store.cancel({ workflow: "parent", id: "p" }, {});
+    expect(await execute(parent, "p")).toMatchObject({ kind: "ended", status: "cancelled" });
+  });
+
+  test("the child of another run is not taken over", async () => {
+    const { store, execute } = open();
+    const other = { workflow: "other", id: "p", step: "kid" };
+    await store.start({ workflow: "child", id: "p.kid", version: 1, input: null, parent: other });
+    await store.start({ workflow: "parent", id: "p", version: 1, input: null });
+    const end = await execute(parent, "p");
+    expect("reason" in end && end.reason).toContain('is a child of run p of "other"');
+  });
+});

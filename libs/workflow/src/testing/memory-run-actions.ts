@@ -195,6 +195,11 @@ function start(
     if (isActive && parentRun?.steps.has(step) === false) {
       parentRun.progress.set(step, { attempts: 0, untilMs: 0 });
     }
+    if (known !== undefined && known.view.parent === undefined) {
+      known.view = { ...known.view, parent: ref };
+      known.parentStep = step;
+      if (round !== undefined) known.parentRound = round;
+    }
   }
   if (known !== undefined) return { kind: "exists", run: known.view };
   const last = key && origin ? runs.findEnd(workflow, key, id, origin) : undefined;

@@ -56,8 +56,8 @@ export interface StoredRun {
   readonly seen: Set<string>;
   parsedInput?: unknown;
   /** The step of the parent. */
-  readonly parentStep?: string;
-  readonly parentRound?: number;
+  parentStep?: string;
+  parentRound?: number;
   readonly origin?: RunOrigin;
   /** Key to request when the run has ended. */
   readonly notify?: string;
@@ -159,8 +159,9 @@ export class MemoryRuns {
   noteChildEnd({ view, parentStep, parentRound }: StoredRun): void {
     const parent = view.parent && this.find(view.parent);
     if (parent === undefined || parentStep === undefined) return;
-    if (parent.view.round !== parentRound) return;
+    if (hasEnded(parent) || parent.view.round !== parentRound) return;
     if (!parent.progress.has(parentStep)) return;
+    parent.wakeSeq += 1;
     parent.progress.set(parentStep, { attempts: 0, untilMs: 0, childEnded: true });
   }
 

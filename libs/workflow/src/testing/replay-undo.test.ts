@@ -212,3 +212,19 @@ test("new code may add an undo to a recorded step", async () => {
   expect(await t.signal("go")).toMatchObject({ status: "failed" });
   expect(undone).toEqual(["create"]);
 });
+
+test("a cancelled run that awaits something else is undone completely", async () => {
+  const undone: string[] = [];
+  const undo = (name: string) => ({ undo: () => void undone.push(name) });
+  const slow = defineWorkflow("slow", { version: 1, stallTimeout: "6s" }, async (w) => {
+    await w.step("first", async () => 1, undo("first"));
+    // Longer than a run that is to end awaits a function without further undos.
+    await new Promise((resolve) => setTimeout(resolve, 900));
+    await w.step("second", async () => 2, undo("second"));
+    await w.signal("never");
+  });
+  const t = testWorkflow(slow, undefined);
+  await t.settle();
+  expect(await t.cancel()).toMatchObject({ status: "cancelled" });
+  expect(undone).toEqual(["second", "first"]);
+});

@@ -8,10 +8,13 @@ local function noteChildEnd(steps, member, run)
   local h = redis.call('HMGET', run, 'parentWorkflow', 'parent', 'parentStep', 'parentRound')
   if not h[3] or h[3] == '' then return end
   local parent = h[1] .. '/' .. h[2]
-  local round = redis.call('HGET', string.sub(run, 1, #run - #member) .. parent, 'round')
-  if (round or '') ~= (h[4] or '') then return end
+  local root = string.sub(run, 1, #run - #member)
+  local p = redis.call('HMGET', root .. parent, 'round', 'status')
+  if not p[2] or ended(p[2]) or (p[1] or '') ~= (h[4] or '') then return end
   local parentSteps = string.sub(steps, 1, #steps - #member) .. parent
   if redis.call('HEXISTS', parentSteps, h[3] .. '~') == 1 then
     redis.call('HSET', parentSteps, h[3] .. '~', CHILD_ENDED)
+    redis.call('HINCRBY', root .. parent, 'wakeSeq', 1)
+    redis.call('ZADD', string.sub(root, 1, #root - 4) .. 'wakes/' .. h[1], 'LT', now + GRACE_MS, h[2])
   end
 end

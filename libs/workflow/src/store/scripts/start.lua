@@ -1,5 +1,11 @@
-local existing = redis.call('HGET', run, 'status')
-if parentStep ~= '' and not (existing and ended(existing)) then noteChildActive(parentRun, parentRound, parentSteps, parentStep) end
+local known = redis.call('HMGET', run, 'status', 'parent')
+local existing = known[1]
+if parentStep ~= '' and not (existing and ended(existing)) then
+  if existing and (known[2] or '') == '' then
+    redis.call('HSET', run, 'parentWorkflow', parentWorkflow, 'parent', parent, 'parentStep', parentStep, 'parentRound', parentRound)
+  end
+  noteChildActive(parentRun, parentRound, parentSteps, parentStep)
+end
 if existing then return { 'exists' } end
 local after, replaces = '', ''
 if key ~= '' then

@@ -83,7 +83,8 @@ const signature = {
 } as const;
 
 /**
- * Creates a run, unless its id exists or its key is taken.
+ * Creates a run, unless its id exists or its key is taken. An active run without a parent becomes the child of the one that
+ * starts it again.
  *
  * A run whose end is kept does not start again. A run for an older generation than that of the last run with its key does not
  * start either, even if the last run has ended: its request is outdated. A run that replaces another waits for the end of the
