@@ -102,3 +102,12 @@ test("every setting has an environment variable and a description", () => {
     expect(description.length).toBeGreaterThan(10);
   }
 });
+
+test.each([
+  { name: "KONVERGE_RUN_RECORD_LIMIT_KIB", value: "0", why: "must be 1 to 16384 (KiB)" },
+  { name: "KONVERGE_RUN_RECORD_LIMIT_KIB", value: "20000", why: "must be 1 to 16384 (KiB)" },
+  { name: "KONVERGE_RUN_RECHECK", value: "500ms", why: "must be at least 1s" },
+  { name: "KONVERGE_RUN_SWEEP", value: "0s", why: "must be at least 1s" },
+])("rejects $name=$value with the fix", ({ name, value, why }) => {
+  expect(issuesOf(() => readSettings({ env: { [name]: value } }))).toEqual([`${name}: ${why}`]);
+});

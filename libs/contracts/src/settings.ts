@@ -30,6 +30,8 @@ function checkRedisUrl({ value, issues }: z.core.ParsePayload<string>): void {
 
 /** Callers must be able to read the end of a run. */
 const MIN_RETENTION_MS = 60_000;
+/** Shorter intervals of background work load Redis without a benefit. */
+const MIN_ROUND_MS = 1_000;
 
 const port = z.coerce.number().int("must be a whole number").min(0).max(65_535);
 
@@ -159,6 +161,36 @@ export const settingsSchema = z.strictObject({
       meta(
         "KONVERGE_RUN_RETENTION",
         "Time that ended workflow runs are kept (default 7d). The same in all processes. A longer time needs more Redis memory.",
+      ),
+    ),
+  runRecordLimitKiB: z.coerce
+    .number()
+    .int("must be a whole number")
+    .min(1, "must be 1 to 16384 (KiB)")
+    .max(16_384, "must be 1 to 16384 (KiB)")
+    .default(1_024)
+    .meta(
+      meta(
+        "KONVERGE_RUN_RECORD_LIMIT_KIB",
+        "Largest record or result of a run, KiB (default 1024). Each execution reads all records of its run, so large ones make every step slower.",
+      ),
+    ),
+  runRecheck: duration
+    .refine((ms) => ms >= MIN_ROUND_MS, "must be at least 1s")
+    .default(60_000)
+    .meta(
+      meta(
+        "KONVERGE_RUN_RECHECK",
+        "Time between two checks of a blocked run (default 1m). A shorter time resumes it sooner after its cause was fixed; many blocked runs then cost more.",
+      ),
+    ),
+  runSweep: duration
+    .refine((ms) => ms >= MIN_ROUND_MS, "must be at least 1s")
+    .default(5_000)
+    .meta(
+      meta(
+        "KONVERGE_RUN_SWEEP",
+        "Time between two searches for lost wake-ups (default 5s). Every worker searches once per workflow; a longer time delays such runs after Redis lost data.",
       ),
     ),
   codec: z

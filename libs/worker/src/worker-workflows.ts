@@ -5,6 +5,8 @@ import type { WorkerConnections } from "./connect-worker.ts";
 import { electionTimes } from "./election-times.ts";
 import type { WorkerSetup } from "./worker-setup.ts";
 
+const BYTES_PER_KIB = 1_024;
+
 /** Runs the workflows and their schedules, and watches what runs wait for, as the role of the worker requires. */
 export function startWorkerWorkflows(
   { config, place, workerId, options }: WorkerSetup,
@@ -20,6 +22,9 @@ export function startWorkerWorkflows(
     clusters,
     observer: metrics,
     workerId,
+    recordLimitBytes: settings.runRecordLimitKiB * BYTES_PER_KIB,
+    recheckMs: settings.runRecheck,
+    sweepEveryMs: settings.runSweep,
     ...defined({ concurrency: settings.concurrency }),
   });
   if (settings.role === "work") return;

@@ -263,7 +263,7 @@ class RedisWorkflows implements Workflows {
 
   work(settings: RunWorkerSettings): QueueWorker {
     const { workflows, concurrency = DEFAULT_CONCURRENCY, clusters, observer } = settings;
-    const { workerId = defaultWorkerId() } = settings;
+    const { workerId = defaultWorkerId(), recordLimitBytes, recheckMs, sweepEveryMs } = settings;
     const { redis } = openConsumer(this.#options.redis, { gathersTurns: true });
     redis.on("error", this.#onError);
     // Waits for Redis without a limit: a body that has run must have its record.
@@ -282,7 +282,7 @@ class RedisWorkflows implements Workflows {
         workerId,
         concurrency,
         onError: this.#onError,
-        ...defined({ clusters, observer }),
+        ...defined({ clusters, observer, recordLimitBytes, recheckMs, sweepEveryMs }),
         ...defined({
           onWarning: this.#options.onWarning,
           onLog: this.#options.onLog,

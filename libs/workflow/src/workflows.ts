@@ -108,6 +108,12 @@ export interface RunWorkerSettings {
   readonly concurrency?: number;
   /** Clusters of the Kubernetes verbs. Default: none; the verbs are rejected. */
   readonly clusters?: ClusterAccess;
+  /** Largest record or result of a run, in bytes. Default 1 MiB. */
+  readonly recordLimitBytes?: number;
+  /** Time between two checks of a blocked run, in ms. Default 1 min. */
+  readonly recheckMs?: number;
+  /** Time between two searches for runs with a lost wake-up, in ms. Default 5 s. */
+  readonly sweepEveryMs?: number;
   /** Observes the runs of this process. Default: none. */
   readonly observer?: RunObserver;
   /** Unique per process. Default: host name and process id. */

@@ -134,3 +134,34 @@ test("a large value is compressed in Redis, and the same in every execution", as
   const [record] = await runs.steps({ workflow: "large", id });
   expect(record?.value).toHaveLength(20_000);
 });
+
+test("a worker sets the limit of a record, and the interval in which a blocked run is rechecked", async () => {
+  const sizes = defineWorkflow("sizes", { version: 1 }, async (w, input: { bytes: number }) => {
+    const text = await w.step("a", () => "x".repeat(input.bytes), { retry: { attempts: 1 } });
+    return text.length;
+  });
+  let isFixed = false;
+  const broken = defineWorkflow("broken", { version: 1 }, async (w) => {
+    await w.step("a", () => null);
+    if (!isFixed) throw new TypeError("a bug");
+    return "fixed";
+  });
+  const runs = harness.openRuns();
+  runs.work({
+    workflows: [sizes, broken],
+    recordLimitBytes: 2_048,
+    recheckMs: 1_000,
+    sweepEveryMs: 1_000,
+  });
+  await runs.start(sizes, { bytes: 1_000 }, { id: "small" });
+  await runs.start(sizes, { bytes: 3_000 }, { id: "large" });
+  expect(await ended(runs, sizes, "small")).toMatchObject({ status: "done", result: 1_000 });
+  expect((await ended(runs, sizes, "large")).error?.message).toMatch(
+    /has \d+ bytes, the limit is 2048; return a reference instead of the data, or raise runRecordLimitKiB/,
+  );
+  await runs.start(broken, undefined, { id: "b" });
+  const blocked = await inStatus(runs, broken, "b", "blocked");
+  expect(blocked.waitingUntilMs! - blocked.startedAtMs!).toBeLessThan(60_000);
+  isFixed = true;
+  expect(await ended(runs, broken, "b")).toMatchObject({ status: "done", result: "fixed" });
+});

@@ -132,3 +132,18 @@ test(
     });
   },
 );
+
+test("a run that only a paused worker fits is blocked with its reason, and continues when the worker does", async () => {
+  const runs = harness.openRuns();
+  const [old, fresh] = [versionOf(1), versionOf(2)];
+  const paused = runs.work({ workflows: [old], workerId: "v1" });
+  await runs.start(old, undefined, { id: "warm-up" });
+  await ended(runs, old, "warm-up");
+  paused.pause();
+  runs.work({ workflows: [fresh], workerId: "v2" });
+  await runs.start(old, undefined, { id: "r" });
+  const blocked = await inStatus(runs, old, "r", "blocked");
+  expect(blocked.blockedReason).toContain('the run was started by version 1 of "roll"');
+  paused.resume();
+  expect(await ended(runs, old, "r")).toMatchObject({ status: "done", result: [1, 1] });
+});

@@ -6,10 +6,18 @@ import { untilSignal } from "../process/until-signal.ts";
 import { readVersion } from "../process/version.ts";
 import { workerRows } from "../text/worker-text.ts";
 
-interface WorkerFlags {
-  readonly config: string;
-  readonly role?: string;
-}
+/** The environment variable that each option sets. */
+const VARIABLES = {
+  role: "KONVERGE_ROLE",
+  runRetention: "KONVERGE_RUN_RETENTION",
+  runRecordLimit: "KONVERGE_RUN_RECORD_LIMIT_KIB",
+  runRecheck: "KONVERGE_RUN_RECHECK",
+  runSweep: "KONVERGE_RUN_SWEEP",
+} as const;
+
+type WorkerFlags = { readonly config: string } & {
+  readonly [Flag in keyof typeof VARIABLES]?: string;
+};
 
 export function addWorkerCommand(program: Command): void {
   const group = program
@@ -32,13 +40,29 @@ export function addWorkerCommand(program: Command): void {
         "Watch and enqueue (watch), run handlers (work), or both (default: KONVERGE_ROLE, or all)",
       ).choices(["watch", "work", "all"]),
     )
+    .option(
+      "--run-retention <duration>",
+      "Time that ended runs are kept (default: KONVERGE_RUN_RETENTION, or 7d)",
+    )
+    .option(
+      "--run-record-limit <KiB>",
+      "Largest record or result of a run (default: KONVERGE_RUN_RECORD_LIMIT_KIB, or 1024)",
+    )
+    .option(
+      "--run-recheck <duration>",
+      "Time between two checks of a blocked run (default: KONVERGE_RUN_RECHECK, or 1m)",
+    )
+    .option(
+      "--run-sweep <duration>",
+      "Time between two searches for lost wake-ups (default: KONVERGE_RUN_SWEEP, or 5s)",
+    )
     .addHelpText(
       "after",
       "\nStart any number of workers. SIGTERM and SIGINT drain the worker: running attempts may finish within KONVERGE_SHUTDOWN_GRACE. A second signal aborts\nthem, a third ends the process immediately.",
     )
-    .action(async ({ config: path, role }: WorkerFlags) => {
+    .action(async ({ config: path, ...flags }: WorkerFlags) => {
       traceErrors();
-      const env = role === undefined ? process.env : { ...process.env, KONVERGE_ROLE: role };
+      const env = { ...process.env, ...variablesOf(flags) };
       const { startWorkerProcess } = await import("@konverge/worker");
       const { config, settings } = await loadWorkerConfig(path, env);
       const worker = await startWorkerProcess({ config, settings, version: readVersion() });
@@ -59,6 +83,17 @@ export function addWorkerCommand(program: Command): void {
       });
     }),
   );
+}
+
+function variablesOf(flags: Omit<WorkerFlags, "config">): Record<string, string> {
+  const given = Object.entries(VARIABLES).map(([flag, name]) => [
+    name,
+    flags[flag as keyof typeof VARIABLES],
+  ]);
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined)) as Record<
+    string,
+    string
+  >;
 }
 
 /** Frames between a handler and the call that failed are Konverge's; with 10 in all, the handler's would be missing. */

@@ -9,7 +9,7 @@ const PORT = { name: "http", number: 7070 };
 export function apiManifests(
   installation: Installation,
   {
-    settings: { prefix, cluster },
+    settings: { prefix, cluster, runRetention },
     redis,
     token,
   }: { readonly settings: Settings; readonly redis: SecretFile; readonly token: SecretFile },
@@ -21,6 +21,7 @@ export function apiManifests(
       // The API has no configuration file.
       KONVERGE_PREFIX: prefix,
       KONVERGE_CLUSTER: cluster,
+      KONVERGE_RUN_RETENTION: `${runRetention}ms`,
       KONVERGE_API_HOST: "0.0.0.0",
       KONVERGE_API_PORT: String(PORT.number),
     },

@@ -12,6 +12,7 @@ export function makeChartValues(options: ManifestsOptions): object {
     drainGraceSeconds: Math.ceil(settings.shutdownGrace / 1_000),
     prefix: settings.prefix,
     cluster: settings.cluster,
+    runRetention: `${settings.runRetention}ms`,
     redis: { existingSecret: options.redisSecret },
     workers: { replicas: options.replicas },
     ...(watchers === undefined ? {} : { watchers: { replicas: watchers } }),

@@ -54,3 +54,10 @@ test("P12: omits the Redis URL from manifests and values", () => {
   });
   expect(JSON.stringify([makeManifests(given), makeChartValues(given)])).not.toContain("hunter2");
 });
+
+test("passes the retention of runs to the API, which has no configuration file", () => {
+  const given = options({ runRetention: "36h" });
+  const [, api] = textOf(makeManifests(given), "Deployment");
+  expect(api).toContain('{"name":"KONVERGE_RUN_RETENTION","value":"129600000ms"}');
+  expect(makeChartValues(given)).toMatchObject({ runRetention: "129600000ms" });
+});

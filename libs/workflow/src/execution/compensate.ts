@@ -1,5 +1,5 @@
 import { defined, ensureError } from "@konverge/core";
-import { BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
+import type { Interrupt } from "../journal/execution-scope.ts";
 import { undoName } from "../define/undo-name.ts";
 import type { Undo } from "./find-undos.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
@@ -25,10 +25,10 @@ export async function compensate(
       const error = ensureError(thrown);
       if (!(error instanceof UndoFailedError)) return journal.interruptOf(error);
       // The next execution counts its attempts from 0.
-      await journal.note(key, { attempts: 0, delayMs: BLOCKED_CHECK_MS });
+      await journal.note(key, { attempts: 0, delayMs: journal.recheckMs });
       return {
         kind: "blocked",
-        reason: `step "${step}" could not be undone: ${error.message}; retried every minute`,
+        reason: `step "${step}" could not be undone: ${error.message}; retried every ${journal.recheckMs / 1_000} s`,
         quotesError: true,
       };
     }

@@ -1,5 +1,5 @@
 import { defined, ensureError, jsonEquals } from "@konverge/core";
-import { ExecutionScope, BLOCKED_CHECK_MS, type Interrupt } from "../journal/execution-scope.ts";
+import { ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
 import type { ChildStarter } from "./await-child.ts";
 import { compensate } from "./compensate.ts";
 import { createContext } from "./create-context.ts";
@@ -249,7 +249,7 @@ async function block(
   {
     error,
     quotesError,
-    afterMs = BLOCKED_CHECK_MS,
+    afterMs = journal.recheckMs,
   }: Pick<Extract<Interrupt, { kind: "blocked" }>, "error" | "quotesError" | "afterMs"> = {},
 ): Promise<ExecutionEnd> {
   const untilMs = journal.nowMs() + afterMs;

@@ -22,7 +22,8 @@ import type { LogLine, RunWarning } from "../store/run-record.ts";
 
 /** Interval in which the signals of cancelled runs are aborted, in ms. */
 const CANCEL_EVERY_MS = 1_000;
-/** Interval in which runs with a lost wake-up are woken, in ms. */
+/** Interval in which the worker's code is announced, in ms. */
+const ANNOUNCE_EVERY_MS = 5_000;
 const SWEEP_EVERY_MS = 5_000;
 /** Longest wait for the last of these rounds at the end, in ms. */
 const LAST_ROUND_MS = 1_000;
@@ -44,6 +45,10 @@ export interface RunWorkerOptions {
   readonly onError: (error: Error) => void;
   readonly observer?: RunObserver;
   readonly tracing?: RunTracing;
+  readonly recordLimitBytes?: number;
+  readonly recheckMs?: number;
+  /** Interval in which runs with a lost wake-up are woken, in ms. Default 5 s. */
+  readonly sweepEveryMs?: number;
   readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
   readonly onLog?: (ref: RunRef, line: LogLine) => void;
 }
@@ -74,17 +79,18 @@ class RunWorker implements QueueWorker {
   /** Other than the worker's id, which a restarted worker may have again. */
   readonly #instance = crypto.randomUUID();
   #isStopping = false;
+  #isPaused = false;
   readonly #rounds: readonly (() => Promise<void>)[];
   readonly #wakeRounds: WakeRounds;
   readonly #worker: QueueWorker;
 
   constructor(options: RunWorkerOptions) {
     this.#options = options;
-    const { queue, workerId, concurrency, onError } = options;
+    const { queue, workerId, concurrency, onError, sweepEveryMs = SWEEP_EVERY_MS } = options;
     this.#rounds = [
-      repeat(() => this.#announce(), SWEEP_EVERY_MS, onError),
+      repeat(() => this.#announce(), ANNOUNCE_EVERY_MS, onError),
       repeat(() => this.#interrupt(), CANCEL_EVERY_MS, onError),
-      repeat(() => this.#wakeOverdue(), SWEEP_EVERY_MS, onError),
+      repeat(() => this.#wakeOverdue(), sweepEveryMs, onError),
     ];
     this.#wakeRounds = new WakeRounds({ read: (keys) => queue.waitingRequests(keys), onError });
     const handle = (attempt: AttemptLease) => this.#handle(attempt);
@@ -96,12 +102,17 @@ class RunWorker implements QueueWorker {
     return this.#worker.active;
   }
 
+  /** Other workers then block the runs that only this worker's code fits, instead of handing them back to it. */
   pause(): void {
     this.#worker.pause();
+    this.#isPaused = true;
+    void this.#withdraw();
   }
 
   resume(): void {
     this.#worker.resume();
+    this.#isPaused = false;
+    this.#announce().catch((error: unknown) => this.#options.onError(ensureError(error)));
   }
 
   async stop(options?: Parameters<QueueWorker["stop"]>[0]): Promise<void> {
@@ -179,6 +190,7 @@ class RunWorker implements QueueWorker {
     { stop, pause, cancels }: ActiveExecution,
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, clusters, observer, onWarning, onLog } = this.#options;
+    const { recordLimitBytes, recheckMs } = this.#options;
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
     const beganMs = performance.now();
     const trace = this.#startSpan(held, attempt);
@@ -195,7 +207,7 @@ class RunWorker implements QueueWorker {
       random: Math.random,
       onWarning: (warning) => onWarning?.(ref, warning),
       onLog: (line) => onLog?.(ref, line),
-      ...defined({ onRecorded, clusters, trace }),
+      ...defined({ onRecorded, clusters, trace, recordLimitBytes, recheckMs }),
     };
     const run = () => runExecution(options);
     const end = await (trace === undefined ? run() : trace.run(run));
@@ -239,7 +251,7 @@ class RunWorker implements QueueWorker {
   }
 
   async #announce(): Promise<void> {
-    if (this.#isStopping) return;
+    if (this.#isStopping || this.#isPaused) return;
     const { store, workflow, wake } = this.#options;
     const { name } = workflow;
     const blocked = await store.announce(name, this.#instance, workflow);
@@ -250,6 +262,10 @@ class RunWorker implements QueueWorker {
   async #retract(): Promise<void> {
     if (this.#isStopping) return;
     this.#isStopping = true;
+    await this.#withdraw();
+  }
+
+  async #withdraw(): Promise<void> {
     const { store, workflow, onError } = this.#options;
     const retracted = store.retract(workflow.name, this.#instance);
     retracted.catch((error: unknown) => onError(ensureError(error)));

@@ -3,9 +3,6 @@ import type { Failure, RunWait } from "../store/run-record.ts";
 import { runningBranch, type Branch } from "./branch.ts";
 import type { DeliveryOrder } from "./delivery-order.ts";
 
-/** Interval in which a blocked run is rechecked, in ms; by then a worker may have fitting code. */
-export const BLOCKED_CHECK_MS = 60_000;
-
 /** Most waits that are stored for a waiting run, for users. */
 const MAX_WAITS = 20;
 
@@ -27,7 +24,7 @@ export type Interrupt =
       readonly error?: Failure;
       /** True if the reason quotes the message of another error. */
       readonly quotesError?: boolean;
-      /** Delay before the run is rechecked, in ms. Default {@link BLOCKED_CHECK_MS}. */
+      /** Delay before the run is rechecked, in ms. Default `recheckMs` of the journal. */
       readonly afterMs?: number;
     }
   /** The run continues with this input in its next round. */

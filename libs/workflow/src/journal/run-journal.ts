@@ -44,7 +44,9 @@ import {
 
 /** Steps beyond the limit that a cancelled run may record. */
 const CLEANUP_STEPS = 100;
-const MAX_RECORD_BYTES = 1_024 * 1_024;
+const RECORD_LIMIT_BYTES = 1_024 * 1_024;
+/** By then, a worker may have fitting code. */
+const RECHECK_MS = 60_000;
 
 export interface RunJournalOptions {
   readonly store: RunJournalStore;
@@ -57,6 +59,10 @@ export interface RunJournalOptions {
   readonly cancels?: CancelRequests;
   /** At which the run is blocked. Default: 1,000 steps and 4 MiB. */
   readonly limits?: Partial<RunSize>;
+  /** Largest record or result. Default 1 MiB. */
+  readonly recordLimitBytes?: number;
+  /** Interval in which a blocked run is rechecked, in ms. Default 1 min. */
+  readonly recheckMs?: number;
   /** Monotonic clock, ms. */
   readonly clock: () => number;
   readonly random: () => number;
@@ -113,6 +119,9 @@ export class RunJournal {
   #warnings: readonly RunWarning[];
   readonly #given: RunWarning[] = [];
   readonly #limits: RunSize;
+  readonly #recordLimitBytes: number;
+  /** Interval in which the run is rechecked while it is blocked, in ms. */
+  readonly recheckMs: number;
   readonly #cancels: CancelRequests;
   #stoppedOrCancelled: { readonly number: number; readonly signal: AbortSignal } | undefined;
   #reportsLoss: boolean;
@@ -158,6 +167,8 @@ export class RunJournal {
       ...DEFAULT_LIMITS,
       ...higherOf({ ...DEFAULT_LIMITS, ...options.limits }, held.run.limits ?? {}),
     };
+    this.#recordLimitBytes = options.recordLimitBytes ?? RECORD_LIMIT_BYTES;
+    this.recheckMs = options.recheckMs ?? RECHECK_MS;
     this.#cancels = options.cancels ?? new CancelRequests();
     this.#thrown = held.cancelledAt === undefined ? Math.max(0, held.cancels - 1) : held.cancels;
   }
@@ -334,10 +345,11 @@ export class RunJournal {
   assertFits(step: string, record: StepRecord): void {
     assertJson(record.value, `the value of "${step}"`);
     const bytes = Buffer.byteLength(JSON.stringify(record));
-    if (bytes <= MAX_RECORD_BYTES) return;
+    const limit = this.#recordLimitBytes;
+    if (bytes <= limit) return;
     throw new KonvergeError(
       "invalid_result",
-      `the value of "${step}" has ${bytes} bytes, the limit is ${MAX_RECORD_BYTES}; return a reference instead of the data`,
+      `the value of "${step}" has ${bytes} bytes, the limit is ${limit}; return a reference instead of the data, or raise runRecordLimitKiB`,
     );
   }
 

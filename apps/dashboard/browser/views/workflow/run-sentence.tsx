@@ -20,7 +20,7 @@ export function RunSentence({ run }: { readonly run: Run }) {
     case "waiting":
       return <WaitSentence waits={waits} />;
     case "blocked":
-      return <>until the cause is fixed; rechecked every minute</>;
+      return <>until the cause is fixed; it is rechecked regularly</>;
     case "pausing":
       return <>{authorText(pause ?? {})}; running bodies end first</>;
     case "paused":
