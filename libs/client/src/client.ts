@@ -7,6 +7,8 @@ import type {
   AuditPage,
   AuditQuery,
   CancelResponse,
+  ActOnRuns,
+  ActOnRunsResponse,
   CancelRunResponse,
   PauseRunResponse,
   Contention,
@@ -68,6 +70,7 @@ export type KeyQuery = Partial<KeyListQuery>;
 export type AttemptQuery = Partial<AttemptListQuery>;
 export type Pause = Defaulted<PauseAction, "cluster">;
 export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
+export type BulkRunAction = Defaulted<ActOnRuns, "cluster" | "filter" | "dryRun" | "fromFailed">;
 export type RunQuery = Partial<RunListQuery>;
 export type HistoriesQuery = Pick<RunHistoryQuery, "workflow"> & Partial<RunHistoryQuery>;
 export type RunRetry = Defaulted<RetryRun, "fromFailed">;
@@ -187,6 +190,8 @@ export interface Client {
     pause(id: string, action: OperatorAction, options?: WriteOptions): Promise<PauseRunResponse>;
     /** Ends the pause of the run, which continues at once. */
     resume(id: string, action: OperatorAction, options?: WriteOptions): Promise<PauseRunResponse>;
+    /** Acts on all runs that match. While the response has a `next`, repeat the call with it as the `cursor`. */
+    act(action: BulkRunAction, options?: WriteOptions): Promise<ActOnRunsResponse>;
     /** Ends the run at once, without compensation. `undosLeft` of the run lists the recorded steps that were not undone. */
     terminate(id: string, action: OperatorAction, options?: WriteOptions): Promise<RunDetail>;
     /**

@@ -110,6 +110,7 @@ function runs(api: ApiCalls): Client["runs"] {
     pause: (id, action, write) => api.post(`${at(id)}/pause`, action, write),
     resume: (id, action, write) => api.post(`${at(id)}/resume`, action, write),
     raise: (id, action, write) => api.post(`${at(id)}/raise`, action, write),
+    act: (action, write) => api.post("/v1/runs/actions", action, write),
     terminate: (id, action, write) => api.post(`${at(id)}/terminate`, action, write),
     retry: (id, action, write) => api.post(`${at(id)}/retry`, action, write),
     history: (id, read) => api.get(`${at(id)}/history`, undefined, read),

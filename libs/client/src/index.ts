@@ -14,6 +14,7 @@ export type {
   ReadOptions,
   Release,
   Run,
+  BulkRunAction,
   RunQuery,
   RunRetry,
   ScheduleName,

@@ -75,9 +75,13 @@ export const startRunResponseSchema = z.object({
   created: z.boolean(),
 });
 
-/** Query of `GET /v1/runs`. */
-export const runQuerySchema = z.strictObject({
-  cluster,
+const runCursor = z
+  .string()
+  .max(610, BAD_CURSOR)
+  .regex(/^\d{1,16}\/[-a-z0-9]{1,63}\/\S*$/, BAD_CURSOR);
+
+/** Filters of runs, combined with AND. */
+const runFilterFields = {
   /** Default: all workflows. */
   workflow: workflow.optional(),
   status: z.enum(RUN_STATUSES, oneOf(RUN_STATUSES)).optional(),
@@ -96,13 +100,63 @@ export const runQuerySchema = z.strictObject({
   error: shortText.optional(),
   /** Substring of the ID, key or author. */
   search: shortText.optional(),
+};
+
+/** Query of `GET /v1/runs`. */
+export const runQuerySchema = z.strictObject({
+  cluster,
+  ...runFilterFields,
   limit: wholeNumber(500).default(100),
   /** `next` of an earlier response. */
-  cursor: z
-    .string()
-    .max(610, BAD_CURSOR)
-    .regex(/^\d{1,15}\/[-a-z0-9]{1,63}\/\S+$/, BAD_CURSOR)
-    .optional(),
+  cursor: runCursor.optional(),
+});
+
+const RUN_ACTIONS = ["cancel", "pause", "resume", "retry", "signal", "terminate"] as const;
+const BAD_EXPECT = "must be the number of matching runs, such as 120";
+
+/** Body of `POST /v1/runs/actions`. */
+export const actOnRunsSchema = z
+  .strictObject({
+    cluster,
+    action: z.enum(RUN_ACTIONS, oneOf(RUN_ACTIONS)),
+    /** Only runs to which the action applies match, also without a filter. `retry` needs a status. */
+    filter: z.strictObject(runFilterFields).default({}),
+    /** Only counts the matching runs. */
+    dryRun: z.boolean("must be true or false").default(false),
+    /** The action is rejected if another number of runs matches. */
+    expect: z.int(BAD_EXPECT).min(0, BAD_EXPECT).optional(),
+    /** `next` of an earlier response: continue there. */
+    cursor: runCursor.optional(),
+    /** With `retry`: resume the same runs after their completed steps instead of starting new runs. */
+    fromFailed: z.boolean("must be true or false").default(false),
+    /** Required for `signal`. */
+    signal: z.strictObject({ name: shortText, payload: z.unknown().optional() }).optional(),
+    ...operatorActionSchema.shape,
+  })
+  .superRefine(({ action, signal, expect, cursor: from, dryRun }, context) => {
+    const reject = (path: string, message: string) =>
+      context.addIssue({ code: "custom", path: [path], message });
+    if ((action === "signal") !== (signal !== undefined)) {
+      reject("signal", 'is required for the action "signal", and for no other one');
+    }
+    if (from === undefined) return;
+    if (expect !== undefined) reject("expect", "cannot be combined with cursor");
+    if (dryRun) reject("dryRun", "cannot be combined with cursor");
+  });
+
+/** Response of the same. */
+export const actOnRunsResponseSchema = z.object({
+  dryRun: z.boolean(),
+  /** Matching runs; without `dryRun`, those that this request has visited. */
+  matched: z.number(),
+  changed: z.number(),
+  /** Runs that already had the wanted state, or that ended meanwhile. */
+  unchanged: z.number(),
+  failed: z.number(),
+  /** The first 10. */
+  failures: z.array(z.object({ id: z.string(), code: z.string(), message: z.string() })),
+  /** Set if runs are left after 10 s; the same request with this `cursor` continues. */
+  next: z.string().optional(),
 });
 
 /** Query of `GET /v1/runs/{id}`. */
@@ -393,6 +447,9 @@ export const retryRunSchema = operatorActionSchema.extend({
 export type StartRun = z.output<typeof startRunSchema>;
 export type StartRunResponse = z.infer<typeof startRunResponseSchema>;
 export type RunListQuery = z.output<typeof runQuerySchema>;
+export type RunFilterQuery = Omit<RunListQuery, "cluster" | "limit" | "cursor">;
+export type ActOnRuns = z.output<typeof actOnRunsSchema>;
+export type ActOnRunsResponse = z.infer<typeof actOnRunsResponseSchema>;
 export type RunList = z.infer<typeof runListSchema>;
 export type RunHistoryItem = z.infer<typeof runHistorySchema>;
 export type RunHistoryList = z.infer<typeof runHistoryListSchema>;

@@ -80,6 +80,8 @@ export type {
   UnconsumedSignal,
 } from "./store/run-record.ts";
 export type { OnExisting } from "./store/run-actions.ts";
+export { BULK_ACTIONS } from "./bulk-actions.ts";
+export type { BulkAction, BulkFailure, BulkRequest, BulkResult } from "./bulk-actions.ts";
 export type { CancelEffect } from "./cancel-effect.ts";
 export type { PauseEffect } from "./pause-effect.ts";
 export { undosLeft } from "./store/undos-left.ts";

@@ -8,6 +8,13 @@ import {
   withRedis,
   type RedisClient,
 } from "@konverge/redis";
+import {
+  actOnRuns,
+  countBulk,
+  type BulkPorts,
+  type BulkRequest,
+  type BulkResult,
+} from "./bulk-actions.ts";
 import { checkInput, checkLabels } from "./check-input.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunLimits } from "./define/check-run-limits.ts";
@@ -259,6 +266,43 @@ class RedisWorkflows implements Workflows {
       wake,
     };
     return await retryRun(retrier, ref, options);
+  }
+
+  countMatching(
+    workflows: readonly string[],
+    request: Pick<BulkRequest, "action" | "filter">,
+  ): Promise<number> {
+    return countBulk({ store: this.#store }, workflows, request);
+  }
+
+  actOnMatching(workflows: readonly string[], request: BulkRequest): Promise<BulkResult> {
+    const { wake } = this.#queues;
+    const act: BulkPorts["act"] = (ref, how) => this.#act(ref, how);
+    return actOnRuns({ store: this.#store, wake, act }, workflows, request);
+  }
+
+  async #act(
+    ref: RunRef,
+    { action, by, reason, fromFailed = false, versions, signal }: BulkRequest,
+  ): Promise<CancelEffect | PauseEffect | void> {
+    const author = defined({ by, reason });
+    switch (action) {
+      case "cancel":
+      case "pause":
+      case "terminate":
+        return await this[action](ref, author);
+      case "resume":
+        return await this.resume(ref);
+      case "retry":
+        return void (await this.retry(ref, {
+          ...author,
+          fromFailed,
+          ...defined({ version: versions?.get(ref.workflow) }),
+        }));
+      case "signal":
+        if (signal === undefined) throw new KonvergeError("invalid_request", "signal is required");
+        return await this.signal(ref, signal.name, { payload: signal.payload, ...defined({ by }) });
+    }
   }
 
   work(settings: RunWorkerSettings): QueueWorker {

@@ -12,6 +12,7 @@ import type { Schedules } from "./schedules/schedules.ts";
 import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 import type { WaitedKind } from "./store/wait-names.ts";
+import type { BulkRequest, BulkResult } from "./bulk-actions.ts";
 import type { CancelEffect } from "./cancel-effect.ts";
 import type { PauseEffect } from "./pause-effect.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
@@ -197,6 +198,17 @@ export interface Workflows {
    * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_compensated`
    */
   retry(ref: RunRef, options?: RetryRunOptions): Promise<RunRef>;
+  /** Returns the number of runs that a bulk action would visit. @throws KonvergeError `invalid_request` */
+  countMatching(
+    workflows: readonly string[],
+    request: Pick<BulkRequest, "action" | "filter">,
+  ): Promise<number>;
+  /**
+   * Acts on all runs that match, newest first per workflow. Runs that start later are not visited. An error ends it; the runs
+   * visited until then are changed, and the same request continues with the others.
+   * @throws KonvergeError `invalid_request`, `redis_unavailable`
+   */
+  actOnMatching(workflows: readonly string[], request: BulkRequest): Promise<BulkResult>;
   work(settings: RunWorkerSettings): QueueWorker;
   /**
    * Wakes runs when the objects of a `w.waitFor` change. Only the holder of the Lease watches. Without a watcher, runs recheck

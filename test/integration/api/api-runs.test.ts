@@ -1,4 +1,5 @@
 import {
+  actOnRunsResponseSchema,
   auditPageSchema,
   runListSchema,
   cancelRunResponseSchema,
@@ -505,6 +506,79 @@ test("pauses and resumes a run, with audit entries", async () => {
     ["run.pause", "bob", "r"],
     ["run.pause", "ann", "r"],
     ["run.start", "local", "r"],
+  ]);
+});
+
+test("acts on the runs that match and that the caller may see, with one audit entry", async () => {
+  const call = harness.serve();
+  const other = defineWorkflow("other", { version: 1 }, async (w) => await w.signal("go"));
+  await work(approved, other);
+  const paths = [];
+  for (const id of ["web-1", "web-2", "db-1"]) {
+    const input = { name: id };
+    paths.push((await start(call, { id, input, labels: { team: id.slice(0, -2) } })).path);
+  }
+  paths.push((await start(call, { workflow: "other", id: "o" })).path);
+  for (const path of paths) await inStatus(call, path, "waiting");
+  const token = await harness.token("ann", {
+    role: "operator",
+    scope: { controllers: ["workflow.approved"] },
+  });
+  const send = (body: object) =>
+    call("/v1/runs/actions", { token, body: { by: "eve", reason: "freeze", ...body } });
+  const act = async (body: object) =>
+    actOnRunsResponseSchema.parse(await (await send(body)).json());
+  const web = { action: "pause", filter: { workflow: "approved", label: "team=web" } };
+  const none = { unchanged: 0, failed: 0, failures: [] };
+  expect(await act({ ...web, dryRun: true })).toEqual({
+    ...none,
+    dryRun: true,
+    matched: 2,
+    changed: 0,
+  });
+  expect(await problemIn(await send({ ...web, expect: 3 }))).toMatchObject({
+    status: 409,
+    code: "count_mismatch",
+    errors: [{ pointer: "/expect" }],
+  });
+  expect(await act({ ...web, expect: 2 })).toEqual({
+    ...none,
+    dryRun: false,
+    matched: 2,
+    changed: 2,
+  });
+  expect(await get(call, paths[0] ?? "")).toMatchObject({
+    status: "paused",
+    pause: { by: "ann", reason: "freeze" },
+  });
+  // Without a workflow: all in the scope of the token.
+  expect(await act({ action: "terminate" })).toMatchObject({ matched: 3, changed: 3 });
+  expect((await get(call, paths[3] ?? "")).status).toBe("waiting");
+  const outside = await send({ action: "pause", filter: { workflow: "other" } });
+  expect(await problemIn(outside)).toMatchObject({ code: "forbidden" });
+  const wrong = await problemIn(
+    await send({ action: "signal", expect: 1, cursor: "1/approved/a" }),
+  );
+  expect(wrong.errors?.map(({ pointer }) => pointer)).toEqual(["/signal", "/expect"]);
+  expect(await problemIn(await send({ action: "retry" }))).toMatchObject({
+    errors: [{ pointer: "/filter/status" }],
+  });
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit?by=ann")).json());
+  expect(items).toMatchObject([
+    {
+      action: "run.terminate",
+      filter: "all runs: approved/default/db-1 to approved/default/web-1, newest first",
+      count: 3,
+    },
+    {
+      action: "run.pause",
+      by: "ann",
+      reason: "freeze",
+      controller: "workflow.approved",
+      filter:
+        "runs with label=team=web: approved/default/web-2 to approved/default/web-1, newest first",
+      count: 2,
+    },
   ]);
 });
 

@@ -5,7 +5,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 export interface RunFilterFlags {
   readonly status?: RunStatus;
   readonly key?: string;
-  readonly by?: string;
+  readonly by?: string | undefined;
   readonly search?: string;
   readonly label?: string;
   readonly since?: string;
@@ -14,12 +14,12 @@ export interface RunFilterFlags {
   readonly error?: string;
 }
 
-/** Adds the filters of a list of runs. */
-export function withRunFilter(command: Command): Command {
+/** Adds the filters of runs. `author`: the name of an option. */
+export function withRunFilter(command: Command, author = "--by"): Command {
   return command
     .addOption(new Option("--status <status>", "Run status").choices(RUN_STATUSES))
     .option("--key <key>", "Run key")
-    .option("--by <name>", "Author of the run")
+    .option(`${author} <name>`, "Author of the run")
     .option("--search <part>", "Substring of the ID, key or author")
     .option(
       "--label <name=value>",

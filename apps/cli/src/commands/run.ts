@@ -59,7 +59,8 @@ const HELP = `
   konverge run watch release/default/6f1b
   konverge run cancel release/default/6f1b --reason "wrong version"
   konverge run pause release/default/6f1b --reason "freeze"
-  konverge run resume release/default/6f1b
+  konverge run resume release/default/6f1b --reason "thawed"
+  konverge run pause --workflow release --label team=web --reason "freeze"
   konverge run terminate release/default/6f1b --reason "its objects were deleted"
   konverge run raise release/default/6f1b --steps 5000 --reason "many items"
   konverge run retry release/default/6f1b --from-failed-step --reason "quota raised"

@@ -1,6 +1,6 @@
-import { createInterface } from "node:readline/promises";
-import { defined, KonvergeError } from "@konverge/core";
+import { defined } from "@konverge/core";
 import { loadKubeCredentials } from "@konverge/kube";
+import { confirm } from "../ask/confirm.ts";
 
 export interface ConfirmClusterOptions {
   readonly kubeconfig: string | undefined;
@@ -14,18 +14,5 @@ export interface ConfirmClusterOptions {
 export async function confirmCluster({ kubeconfig, signal }: ConfirmClusterOptions): Promise<void> {
   const { context, server } = loadKubeCredentials(defined({ kubeconfigPath: kubeconfig }));
   const what = `run the controllers on context "${context}" (${server}) and apply their CRDs there`;
-  if (!process.stdin.isTTY) {
-    throw new KonvergeError(
-      "invalid_request",
-      `--cluster kubeconfig would ${what}; add --yes to confirm`,
-    );
-  }
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await terminal.question(`This will ${what}. Continue? [y/N] `, { signal });
-    if (/^y(es)?$/i.test(answer.trim())) return;
-  } finally {
-    terminal.close();
-  }
-  throw new KonvergeError("invalid_request", "the cluster was not confirmed; nothing was started");
+  await confirm({ what, by: "--cluster kubeconfig", signal });
 }

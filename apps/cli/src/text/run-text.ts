@@ -1,5 +1,5 @@
 import type { Run } from "@konverge/client";
-import type { RunDetail, RunLog } from "@konverge/contracts";
+import type { ActOnRunsResponse, RunDetail, RunLog } from "@konverge/contracts";
 import { age } from "./age.ts";
 import { columns, fields, type Cell } from "./columns.ts";
 import { plain } from "./plain-text.ts";
@@ -84,6 +84,20 @@ export function runDetails(run: RunDetail): string {
 
 function roundText({ round, roundStartedAt = "" }: Run): string {
   return `${round}, since ${roundStartedAt} (${age(roundStartedAt)}); steps of earlier rounds are dropped`;
+}
+
+/** Formats the result of an action on all runs that match. */
+export function bulkText(
+  { changed, unchanged, failed, failures }: ActOnRunsResponse,
+  done: string,
+): string {
+  const counts = [
+    `${changed} ${done}`,
+    ...(unchanged === 0 ? [] : [`${unchanged} unchanged`]),
+    ...(failed === 0 ? [] : [`${failed} failed`]),
+  ];
+  const lines = failures.map(({ id, code, message }) => plain(`  ${id}: ${code}: ${message}`));
+  return [counts.join(", "), ...lines].join("\n");
 }
 
 function labelText(labels: NonNullable<Run["labels"]>): string {

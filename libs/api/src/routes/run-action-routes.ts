@@ -1,4 +1,6 @@
 import {
+  actOnRunsResponseSchema,
+  actOnRunsSchema,
   cancelRunResponseSchema,
   operatorActionSchema,
   pauseRunResponseSchema,
@@ -14,6 +16,7 @@ import { formatRunId } from "@konverge/workflow";
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
+import { actOnRuns } from "../runs/act-on-runs.ts";
 import { updateRun } from "../runs/update-run.ts";
 import { checkEncodable, findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
 
@@ -78,6 +81,21 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       },
     }),
     updateRoute(access),
+    route({
+      id: "actOnRuns",
+      method: "post",
+      path: "/v1/runs/actions",
+      summary:
+        "Cancel, pause, resume, retry, signal or terminate all runs that match; a dry run counts them",
+      role: "operator",
+      isOperatorAction: true,
+      body: actOnRunsSchema,
+      maxBodyKiB: MAX_BODY_KIB,
+      answer: actOnRunsResponseSchema,
+      problems: ["not_found", "count_mismatch", "codec_missing"],
+      handle: ({ body, ...acting }) =>
+        fitting("/signal/payload", () => actOnRuns(access, body, acting)),
+    }),
     ...CONTROLS.map((control) => controlRoute(access, control)),
     raiseRoute(access),
     route({

@@ -1,4 +1,10 @@
-import { parseLabels, type RunDetail, type RunList, type RunListQuery } from "@konverge/contracts";
+import {
+  parseLabels,
+  type RunDetail,
+  type RunFilterQuery,
+  type RunList,
+  type RunListQuery,
+} from "@konverge/contracts";
 import {
   defined,
   isEncoded,
@@ -11,6 +17,7 @@ import {
   formatRunId,
   parseRunId,
   queueOfWorkflow,
+  type RunFilter,
   type RunRef,
   type Workflows,
 } from "@konverge/workflow";
@@ -81,30 +88,54 @@ export async function readRun({ cluster, ref, workflows }: FoundRun): Promise<Ru
 export async function listRuns(
   access: QueueAccess,
   caller: Caller,
-  { cluster, workflow, limit, cursor, search, label, since, until, ...exact }: RunListQuery,
+  { cluster, limit, cursor, ...query }: RunListQuery,
 ): Promise<RunList> {
-  if (workflow === undefined) demandSome(caller, { cluster });
-  else demand(caller, placeIn(cluster, workflow));
-  const { workflows, announced } = await access.runs(cluster);
-  if (workflow !== undefined && !announced.has(workflow)) {
-    throw unknownWorkflow(caller, { cluster, workflow, announced });
-  }
-  const seen =
-    workflow === undefined
-      ? [...announced.keys()].filter((name) => covers(caller.scope, placeIn(cluster, name)))
-      : [workflow];
-  const page = await workflows.list(seen, {
+  const { workflow } = query;
+  const { workflows, names } = await visibleWorkflows(access, caller, { cluster, workflow });
+  const page = await workflows.list(names, {
     limit,
-    filter: {
-      ...defined({ ...exact, text: search }),
-      ...(label === undefined ? {} : { labels: parseLabels(label) }),
-      ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
-      ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
-    },
+    filter: filterOf(query),
     ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
   });
   const items = page.runs.map((run) => runItem(run, cluster));
   return { items, ...(page.next === undefined ? {} : { next: formatCursor(page.next) }) };
+}
+
+/** Returns the filter of a query. */
+export function filterOf({
+  workflow: _workflow,
+  search,
+  label,
+  since,
+  until,
+  ...exact
+}: RunFilterQuery): RunFilter {
+  return {
+    ...defined({ ...exact, text: search }),
+    ...(label === undefined ? {} : { labels: parseLabels(label) }),
+    ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
+    ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
+  };
+}
+
+/** Returns the workflow, or all in the scope of the caller. @throws KonvergeError `not_found` or `forbidden` */
+export async function visibleWorkflows(
+  access: QueueAccess,
+  caller: Caller,
+  { cluster, workflow }: { readonly cluster: string; readonly workflow: string | undefined },
+): Promise<Omit<FoundRun, "cluster" | "ref"> & { readonly names: readonly string[] }> {
+  if (workflow === undefined) demandSome(caller, { cluster });
+  else demand(caller, placeIn(cluster, workflow));
+  const runs = await access.runs(cluster);
+  const { announced } = runs;
+  if (workflow !== undefined && !announced.has(workflow)) {
+    throw unknownWorkflow(caller, { cluster, workflow, announced });
+  }
+  const names =
+    workflow === undefined
+      ? [...announced.keys()].filter((name) => covers(caller.scope, placeIn(cluster, name)))
+      : [workflow];
+  return { ...runs, names };
 }
 
 /** The place of a workflow in scopes: the queue name as the controller, and no namespace. */

@@ -35,8 +35,7 @@ export async function listRuns(
         filter,
         ...defined({ from: place }),
       });
-      const stop: RunCursor | undefined =
-        next === undefined ? undefined : { workflow, id: next.id ?? "", ...next };
+      const stop = next && cursorIn(workflow, next);
       return { runs, stop };
     }),
   );
@@ -65,6 +64,7 @@ export function fits(run: RunSummary, filter: RunFilter): boolean {
     ...Object.entries(labels).map(([name, value]) => [value, run.labels?.[name]]),
   ];
   if (exact.some(([wanted, is]) => wanted !== undefined && wanted !== is)) return false;
+  if (filter.statuses !== undefined && !filter.statuses.includes(run.status)) return false;
   if (run.createdAtMs < sinceMs || run.createdAtMs >= untilMs) return false;
   if (text === undefined) return true;
   const part = text.toLowerCase();
@@ -83,10 +83,15 @@ function byPlace(a: RunCursor, b: RunCursor): number {
 }
 
 /** Returns the place in one workflow's runs that follows a run of any workflow. */
-function placeIn(workflow: string, { createdAtMs, ...cursor }: RunCursor): RunPlace {
+export function placeIn(workflow: string, { createdAtMs, ...cursor }: RunCursor): RunPlace {
   const order = compareIds(workflow, cursor.workflow);
   if (order === 0) return { createdAtMs, id: cursor.id };
   return { createdAtMs: order < 0 ? createdAtMs + 1 : createdAtMs };
+}
+
+/** Returns the cursor of a place in one workflow's runs. */
+export function cursorIn(workflow: string, { createdAtMs, id = "" }: RunPlace): RunCursor {
+  return { workflow, id, createdAtMs };
 }
 
 function cursorOf({ workflow, id, createdAtMs }: RunSummary): RunCursor {

@@ -1,4 +1,5 @@
 import { defined } from "@konverge/core";
+import type { RedisClient } from "@konverge/redis";
 import type { RunRef } from "../define/run-ref.ts";
 import { compareIds, fits } from "./list-runs.ts";
 import type { RedisRuns } from "./redis-runs.ts";
@@ -44,6 +45,10 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
     },
 
     list: (workflow, page) => listRuns(runs, workflow, page),
+
+    places: (workflow, page) => listPlaces(runs, workflow, page),
+
+    count: (workflow, filter) => countRuns(runs, workflow, filter),
 
     async steps({ workflow, id }) {
       const fields = await call((redis) => redis.hgetall(runs.namesOf(workflow).steps(id)));
@@ -164,7 +169,7 @@ async function listRuns(
   { limit, from, filter }: Parameters<RunQueries["list"]>[1],
 ): ReturnType<RunQueries["list"]> {
   const names = runs.namesOf(workflow);
-  const { index, isExact } = await indexFor(runs, workflow, filter);
+  const { sets, isExact } = await indexFor(runs, workflow, filter);
   // One more than requested shows whether there are more.
   const atOnce = isExact ? limit + 1 : READ_AT_ONCE;
   const summary = (id: string) =>
@@ -174,7 +179,7 @@ async function listRuns(
   const found: RunSummary[] = [];
   let place = from;
   for (let read = 0; read < MOST_READ; read += atOnce) {
-    const places = await placesIn(runs, index, { from: place, filter, count: atOnce });
+    const places = await placesIn(runs, sets, { from: place, filter, count: atOnce });
     const summaries = await Promise.all(places.map(({ id }) => summary(id)));
     for (const [at, run] of summaries.entries()) {
       place = places[at];
@@ -189,38 +194,82 @@ async function listRuns(
   return { runs: found, ...defined({ next: place }) };
 }
 
-/**
- * Returns the smallest of the sorted sets that have all matching runs, at the cost of one count per set. `isExact`: it has no
- * other runs.
- */
-async function indexFor(
+async function listPlaces(
   runs: RedisRuns,
   workflow: string,
-  { status, labels = {}, sinceMs = -Infinity, untilMs, ...others }: RunFilter,
-): Promise<{ readonly index: string; readonly isExact: boolean }> {
-  const { index, statuses } = runs.namesOf(workflow);
-  const isExact = Object.values(others).every((wanted) => wanted === undefined);
-  const sets = [
-    ...(status === undefined ? [] : [`${statuses}${status}`]),
-    ...Object.entries(labels).map(([name, value]) => `${statuses}label/${name}=${value}`),
-  ];
-  const [first = index, ...more] = sets;
-  if (more.length === 0) return { index: first, isExact };
-  const until = untilMs === undefined ? "+inf" : `(${untilMs}`;
-  const sized = await Promise.all(
-    sets.map(async (set) => ({
-      set,
-      size: await runs.call((redis) => redis.zcount(set, sinceMs, until)),
-    })),
-  );
-  const [smallest] = sized.toSorted((a, b) => a.size - b.size);
-  return { index: smallest?.set ?? first, isExact: false };
+  page: Parameters<RunQueries["places"]>[1],
+): ReturnType<RunQueries["places"]> {
+  const { limit, from, filter } = page;
+  const { sets, isExact } = await indexFor(runs, workflow, filter);
+  if (!isExact) {
+    const { runs: places, ...more } = await listRuns(runs, workflow, page);
+    return { places, ...more };
+  }
+  const places = await placesIn(runs, sets, { from, filter, count: limit });
+  const next = places.length < limit ? undefined : places.at(-1);
+  return { places, ...defined({ next }) };
 }
 
-/** Reads at most `count` places after `from` in the sorted set `index`, newest first. */
+async function countRuns(runs: RedisRuns, workflow: string, filter: RunFilter): Promise<number> {
+  const { sets, isExact } = await indexFor(runs, workflow, filter);
+  if (isExact) return await sizeOf(runs, sets, filter);
+  let count = 0;
+  let from: RunPlace | undefined;
+  do {
+    const page = { limit: MOST_READ, filter, ...defined({ from }) };
+    const { runs: found, next } = await listRuns(runs, workflow, page);
+    count += found.length;
+    from = next;
+  } while (from !== undefined);
+  return count;
+}
+
+/** Sorted sets whose union has all matching runs. */
+interface Index {
+  readonly sets: readonly string[];
+  /** True if it has no other runs. */
+  readonly isExact: boolean;
+}
+
+/** Returns the smallest index that has all matching runs, at the cost of one count per set. */
+async function indexFor(runs: RedisRuns, workflow: string, filter: RunFilter): Promise<Index> {
+  const { status, labels = {}, sinceMs: _since, untilMs: _until, ...rest } = filter;
+  const { statuses: wanted = status === undefined ? undefined : [status], ...others } = rest;
+  const { index, statuses } = runs.namesOf(workflow);
+  const isExact = Object.values(others).every((each) => each === undefined);
+  const indexes = [
+    ...(wanted === undefined ? [] : [wanted.map((each) => `${statuses}${each}`)]),
+    ...Object.entries(labels).map(([name, value]) => [`${statuses}label/${name}=${value}`]),
+  ];
+  const [first = [index], ...more] = indexes;
+  if (more.length === 0) return { sets: first, isExact };
+  const sized = await Promise.all(
+    indexes.map(async (sets) => ({ sets, size: await sizeOf(runs, sets, filter) })),
+  );
+  const [smallest] = sized.toSorted((a, b) => a.size - b.size);
+  return { sets: smallest?.sets ?? first, isExact: false };
+}
+
+/** Counts the runs of sets that have none in common. */
+async function sizeOf(
+  { call }: RedisRuns,
+  sets: readonly string[],
+  { sinceMs = -Infinity, untilMs }: RunFilter,
+): Promise<number> {
+  const until = untilMs === undefined ? "+inf" : `(${untilMs}`;
+  const sizes = await readAtOnce<number>(call, (reads) => {
+    for (const set of sets) reads.zcount(set, sinceMs, until);
+  });
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/**
+ * Reads at most `count` places after `from` in the union of sorted sets, newest first. A run that moves from one of the sets to
+ * another one meanwhile is found once.
+ */
 async function placesIn(
   { call }: RedisRuns,
-  index: string,
+  sets: readonly string[],
   {
     from,
     filter: { sinceMs = -Infinity, untilMs = Infinity },
@@ -230,14 +279,35 @@ async function placesIn(
   const { createdAtMs = Infinity, id } = from ?? {};
   const beforeMs = Math.min(createdAtMs, untilMs);
   const older = beforeMs === Infinity ? "+inf" : `(${beforeMs}`;
-  const [same, next] = await Promise.all([
-    id === undefined
-      ? []
-      : call((redis) => redis.zrevrangebyscore(index, createdAtMs, createdAtMs, "WITHSCORES")),
-    call((redis) => redis.zrevrangebyscore(index, older, sinceMs, "WITHSCORES", "LIMIT", 0, count)),
-  ]);
-  const ties = parsePlaces(same).filter((place) => compareIds(place.id, id ?? "") < 0);
-  return [...ties, ...parsePlaces(next)].slice(0, count);
+  const found = await readAtOnce<string[]>(call, (reads) => {
+    for (const set of sets) {
+      if (id !== undefined) reads.zrevrangebyscore(set, createdAtMs, createdAtMs, "WITHSCORES");
+      reads.zrevrangebyscore(set, older, sinceMs, "WITHSCORES", "LIMIT", 0, count);
+    }
+  });
+  const places = found.flatMap(parsePlaces);
+  const isAfter = (place: Place) =>
+    place.createdAtMs !== createdAtMs || id === undefined || compareIds(place.id, id) < 0;
+  return places
+    .filter(isAfter)
+    .toSorted((a, b) => b.createdAtMs - a.createdAtMs || compareIds(b.id, a.id))
+    .slice(0, count);
+}
+
+/** Makes several reads of one moment, in one round trip. */
+async function readAtOnce<Reply>(
+  call: RedisRuns["call"],
+  queue: (reads: ReturnType<RedisClient["multi"]>) => void,
+): Promise<Reply[]> {
+  const replies = await call((redis) => {
+    const reads = redis.multi();
+    queue(reads);
+    return reads.exec();
+  });
+  return (replies ?? []).map(([error, reply]) => {
+    if (error !== null) throw error;
+    return reply as Reply;
+  });
 }
 
 function endsOf(flat: readonly string[]): readonly KeptEnd[] {

@@ -20,6 +20,8 @@ export type RunCounts = Readonly<Record<RunStatus, number>>;
 /** A filter for runs; conditions are combined with AND. */
 export interface RunFilter {
   readonly status?: RunStatus;
+  /** One of several statuses. */
+  readonly statuses?: readonly RunStatus[];
   readonly key?: string;
   /** Author of the start. */
   readonly by?: string;
@@ -69,6 +71,13 @@ export interface RunQueries {
     workflow: string,
     page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
   ): Promise<{ readonly runs: readonly RunSummary[]; readonly next?: RunPlace }>;
+  /** As `list`, without reading runs where an index has the answer. */
+  places(
+    workflow: string,
+    page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
+  ): Promise<{ readonly places: readonly Required<RunPlace>[]; readonly next?: RunPlace }>;
+  /** Returns the number of runs that fit the filter. */
+  count(workflow: string, filter: RunFilter): Promise<number>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
   /** Reads all that an execution of the run would read. */
   history(ref: RunRef): Promise<RunHistory | undefined>;

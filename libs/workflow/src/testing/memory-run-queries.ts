@@ -18,6 +18,11 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     list: async (workflow, { filter }) => ({
       runs: runs.of(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),
     }),
+    places: async (workflow, { filter }) => ({
+      places: runs.of(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),
+    }),
+    count: async (workflow, filter) =>
+      runs.of(workflow).filter(({ view }) => fits(view, filter)).length,
     steps: async (ref) => new Map(runs.find(ref)?.steps),
     async history(ref) {
       const run = runs.find(ref);

@@ -1,0 +1,80 @@
+import type { ActOnRuns, ActOnRunsResponse } from "@konverge/contracts";
+import { defined, KonvergeError } from "@konverge/core";
+import { formatRunId, type BulkResult } from "@konverge/workflow";
+import type { RouteInput } from "../http/route.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { checkEncodable, filterOf, placeIn, visibleWorkflows } from "./find-run.ts";
+import { formatCursor, parseCursor } from "./run-view.ts";
+
+/** Time after which a response with a cursor is sent, in ms. */
+const BUDGET_MS = 10_000;
+
+/** Acts on all runs in the scope of the caller that match. A dry run only counts them. */
+export async function actOnRuns(
+  access: QueueAccess,
+  body: ActOnRuns,
+  { caller, audit }: Pick<RouteInput<string, unknown, unknown>, "caller" | "audit">,
+): Promise<ActOnRunsResponse> {
+  const { cluster, action, filter: query, dryRun, expect, cursor, by, reason } = body;
+  const { workflow } = query;
+  const { names, workflows, announced, codecs } = await visibleWorkflows(access, caller, {
+    cluster,
+    workflow,
+  });
+  const filter = filterOf(query);
+  for (const name of names) {
+    const value = body.signal?.payload;
+    checkEncodable(access, codecs, { workflow: name, value, pointer: "/signal/payload" });
+  }
+  if (dryRun || expect !== undefined) {
+    const matched = await workflows.countMatching(names, { action, filter });
+    if (expect !== undefined && expect !== matched) throw unexpected(matched, expect);
+    if (dryRun) {
+      return { dryRun, matched, changed: 0, unchanged: 0, failed: 0, failures: [] };
+    }
+  }
+  const result = await workflows.actOnMatching(names, {
+    action,
+    filter,
+    by,
+    reason,
+    budgetMs: BUDGET_MS,
+    fromFailed: body.fromFailed,
+    versions: announced,
+    ...defined({ signal: body.signal }),
+    ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
+  });
+  const { changed, failures, next, range: _range, ...counts } = result;
+  if (changed > 0) {
+    const place = workflow === undefined ? { cluster } : placeIn(cluster, workflow);
+    const note = { filter: textOf(body, result), reason, count: changed };
+    audit({ action: `run.${action}`, ...place, ...note }, by);
+  }
+  return {
+    dryRun,
+    changed,
+    ...counts,
+    failures: failures.map(({ code, message, ...ref }) => ({
+      id: formatRunId(ref, cluster),
+      code,
+      message,
+    })),
+    ...(next === undefined ? {} : { next: formatCursor(next) }),
+  };
+}
+
+function unexpected(matched: number, expected: number): KonvergeError {
+  const detail = `${matched} runs match, but ${expected} were expected; count them again with dryRun`;
+  return new KonvergeError("count_mismatch", detail, {
+    issues: [{ pointer: "/expect", detail }],
+  });
+}
+
+/** The filter, and the first and last run that it has changed: all others were created in between. */
+function textOf({ cluster, filter }: ActOnRuns, { range }: BulkResult): string {
+  const { workflow: _workflow, ...conditions } = filter;
+  const pairs = Object.entries(conditions).map(([name, value]) => `${name}=${String(value)}`);
+  const what = pairs.length === 0 ? "all runs" : `runs with ${pairs.join(" ")}`;
+  const [newest, oldest] = (range ?? []).map((ref) => formatRunId(ref, cluster));
+  return newest === oldest ? `${what}: ${newest}` : `${what}: ${newest} to ${oldest}, newest first`;
+}

@@ -1,0 +1,76 @@
+import { expect, onTestFinished, test } from "vitest";
+import { actOnRunsResponseSchema } from "@konverge/contracts";
+import { createControllerRegistry } from "@konverge/queue";
+import { defineWorkflow, openWorkflows } from "@konverge/workflow";
+import { useQueues } from "../integration/queue/queue-harness.ts";
+import { until } from "../support/until.ts";
+import { runCommand } from "./cli-runner.ts";
+
+const harness = useQueues();
+const held = defineWorkflow("held", { version: 1 }, async (w) => await w.signal("go"));
+
+async function stage(ids: readonly string[]) {
+  const { url, prefix } = harness;
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [held]);
+  const runs = openWorkflows({ redis: { url }, prefix });
+  onTestFinished(async () => {
+    await Promise.all([runs.close(), registry.close()]);
+  });
+  runs.work({ workflows: [held] });
+  for (const id of ids) {
+    await runs.start(held, undefined, { id, labels: { team: id.slice(0, -2) } });
+    const status = async () => (await runs.peek({ workflow: "held", id }))?.status;
+    await until(`${id} waits`, async () => (await status()) === "waiting");
+  }
+  const env = { KONVERGE_REDIS_URL: url, KONVERGE_PREFIX: prefix };
+  const konverge = (...args: readonly string[]) =>
+    runCommand(["run", ...args, "--reason", "freeze", "--by", "ann"], env);
+  return { runs, konverge };
+}
+
+test("previews, confirms and pauses the runs that match", async () => {
+  const { runs, konverge } = await stage(["web-1", "web-2", "db-1"]);
+  const web = ["--workflow", "held", "--label", "team=web"];
+  const preview = await konverge("pause", ...web, "--dry-run");
+  expect(preview).toMatchObject({ code: 0, stdout: "2 runs would be paused\n" });
+  expect(await konverge("pause", ...web)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("run pause would pause 2 runs; add --yes") as string,
+  });
+  const wrong = await konverge("pause", ...web, "--yes", "--expect", "3");
+  expect(wrong).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining("2 runs match, but 3 were expected") as string,
+  });
+  const paused = await konverge("pause", ...web, "--yes", "-o", "json");
+  expect(actOnRunsResponseSchema.parse(JSON.parse(paused.stdout))).toMatchObject({
+    matched: 2,
+    changed: 2,
+  });
+  expect(await runs.get({ workflow: "held", id: "web-1" })).toMatchObject({
+    status: "paused",
+    pause: { by: "ann", reason: "freeze" },
+  });
+  const resumed = await konverge("resume", "--all", "--yes");
+  expect(resumed).toMatchObject({ code: 0, stdout: "2 resumed\n" });
+  const ended = await konverge("terminate", "--workflow", "held", "--status", "waiting", "--yes");
+  expect(ended.stdout).toMatch(/^\d terminated\n$/);
+});
+
+test("rejects an action without a run and a filter, and a run with a filter", async () => {
+  const { konverge } = await stage(["web-1"]);
+  const refused = (stderr: string) => ({
+    code: 2,
+    stderr: expect.stringContaining(stderr) as string,
+  });
+  expect(await konverge("cancel", "--yes")).toMatchObject(refused("--all: is required"));
+  expect(await konverge("cancel", "--all", "--search", "x")).toMatchObject(
+    refused("--all: cannot"),
+  );
+  const both = await konverge("cancel", "held/default/web-1", "--all");
+  expect(both).toMatchObject(refused("a run cannot be combined with filters"));
+  expect(await konverge("retry", "--all", "--yes")).toMatchObject(refused("retry needs a status"));
+  const waiting = await konverge("retry", "--status", "failed", "--wait");
+  expect(waiting).toMatchObject(refused("--wait and --skip-undo need a run"));
+});
