@@ -26,6 +26,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
 /** Blocks that no test runs, with the reason. */
 const NOT_RUN: Readonly<Record<string, string>> = {
   text: "output or a diagram",
+  console: "output of a command",
   "README.md sh": "the demo, the suite and the commands have tests of their own",
   "docs/cli.md sh": "sets up completion in the user's shell",
   "docs/cluster.md yaml": "values of a chart and an autoscaler that no test installs",

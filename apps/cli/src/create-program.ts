@@ -12,6 +12,7 @@ import { addDevCommand } from "./commands/dev.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addContentionCommand } from "./commands/contention.ts";
 import { addGuardCommand } from "./commands/guard.ts";
+import { addLimitCommand } from "./commands/limit.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
 import { addObjectCommand } from "./commands/object.ts";
@@ -75,6 +76,7 @@ export function createProgram(): Command {
   addQueueCommand(program);
   addDeadLetterCommand(program);
   addGuardCommand(program);
+  addLimitCommand(program);
   program.commandsGroup("Administration:");
   addTokenCommand(program);
   addAuditCommand(program);

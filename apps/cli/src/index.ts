@@ -6,6 +6,8 @@ export {
   type BackoffPolicy,
   type CodecContext,
   type CodecValueKind,
+  type LimitOptions,
+  type LimitUse,
   type ObjectKey,
   type PayloadCodec,
   type ResourceType,
@@ -40,6 +42,7 @@ export {
   type RunState,
   type StartRun,
   type StartRunOptions,
+  type UseLimit,
 } from "@konverge/engine";
 export { CONSERVATIVE_RATE, defineConfig, type Config } from "@konverge/worker";
 export {

@@ -23,6 +23,7 @@ import { eventRoutes } from "./routes/event-routes.ts";
 import { deadLetterRoutes } from "./routes/dead-letter-routes.ts";
 import { fleetRoutes } from "./routes/fleet-routes.ts";
 import { guardRoutes } from "./routes/guard-routes.ts";
+import { limitRoutes } from "./routes/limit-routes.ts";
 import { historyRoutes } from "./routes/history-routes.ts";
 import { jobBoard } from "./pages/job-board.ts";
 import { isJsonResponse } from "./http/json-response.ts";
@@ -175,6 +176,7 @@ function routesOf(
     ...scheduleRoutes(access),
     ...historyRoutes(access),
     ...guardRoutes({ guards, clusters: () => access.clusters() }),
+    ...limitRoutes(guards),
     ...overviewRoutes({ access, guards, home: cluster }),
     ...auditRoutes(access.audit),
     ...eventRoutes({

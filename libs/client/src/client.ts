@@ -19,6 +19,7 @@ import type {
   GuardAction,
   GuardList,
   GuardView,
+  LimitList,
   KeyItem,
   KeyList,
   KeyListQuery,
@@ -270,6 +271,10 @@ export interface Client {
       action: OperatorAction & { readonly ratePerSecond: number | null },
       options?: WriteOptions,
     ): Promise<GuardView>;
+  };
+  readonly limits: {
+    /** Lists the named limits of external services with their use. */
+    list(options?: ReadOptions): Promise<LimitList>;
   };
   readonly deadLetters: {
     list(query?: Omit<KeyQuery, "phase">, options?: ReadOptions): Pages<KeyItem, KeyList>;

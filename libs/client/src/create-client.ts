@@ -29,6 +29,7 @@ export function createClient(options: ClientOptions): Client {
     },
     workers: { list: (query, read) => api.get("/v1/workers", query, read) },
     guards: guards(api),
+    limits: { list: (read) => api.get("/v1/limits", undefined, read) },
     deadLetters: {
       list: api.pages("/v1/dead-letters"),
       release: (action, write) => api.post("/v1/dead-letters/release", action, write),

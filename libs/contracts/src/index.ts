@@ -137,6 +137,8 @@ export {
   guardViewSchema,
 } from "./guard-api.ts";
 export type { GuardAction, GuardList, GuardView } from "./guard-api.ts";
+export { limitListSchema } from "./limit-api.ts";
+export type { LimitList, LimitView } from "./limit-api.ts";
 export { problemSchema } from "./problem.ts";
 export type { Problem } from "./problem.ts";
 export {

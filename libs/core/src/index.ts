@@ -68,6 +68,20 @@ export {
   guardLimits,
 } from "./guard/guard-limits.ts";
 export type { GuardLimits } from "./guard/guard-limits.ts";
+export { findLimit, findLimitIssues, limitRules } from "./limits/limit-options.ts";
+export type { LimitOptions, LimitRules, NamedLimits } from "./limits/limit-options.ts";
+export {
+  askPermit,
+  callWaiters,
+  leaveLine,
+  LIMIT,
+  newLimitState,
+  releaseSlot,
+  renewSlot,
+} from "./limits/limit-state.ts";
+export type { LimitState, PermitAnswer, PermitAsk } from "./limits/limit-state.ts";
+export { limitWait, LimitWaitError } from "./limits/limits.ts";
+export type { HeldPermit, Limits, LimitUse, PermitRequest, PermitResult } from "./limits/limits.ts";
 export {
   cloneJson,
   getOwn,

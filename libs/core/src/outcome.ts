@@ -18,7 +18,13 @@ export type Outcome =
   /** The handler threw a TerminalError. */
   | { readonly kind: "terminal"; readonly error: Error }
   /** Not started, or not completed, to protect the API server. The attempt is not counted. */
-  | { readonly kind: "deferred"; readonly afterMs: number; readonly cause: string }
+  | {
+      readonly kind: "deferred";
+      readonly afterMs: number;
+      readonly cause: string;
+      /** True if a new request ends the wait, which does not protect the API server. */
+      readonly endsOnRequest?: boolean;
+    }
   /** The reconciled object does not exist. */
   | { readonly kind: "gone" }
   /** Cancelled by a shutdown, a lost lease or a user. */

@@ -1,4 +1,4 @@
-import type { WorkerRole } from "@konverge/core";
+import type { Limits, WorkerRole } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
 import type { HistoryWriter, WorkQueue } from "@konverge/queue";
@@ -22,6 +22,8 @@ interface EngineConnections {
   readonly history?: HistoryWriter;
   /** Starts workflow runs for handlers; opened by the first use. Default: such calls are rejected. */
   readonly runs?: () => RunStarter;
+  /** Named limits for handlers. Default: none; their use is rejected. */
+  readonly limits?: Limits;
 }
 
 /** How attempts run. */

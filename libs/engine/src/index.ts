@@ -25,7 +25,7 @@ export { leaseName } from "./watch/lease-name.ts";
 export { defineController } from "./define/define-controller.ts";
 export type { Controller } from "./define/define-controller.ts";
 export type { ConflictRetry, ControllerOptions, WatchSource } from "./define/controller-options.ts";
-export type { ReconcileContext, ReconcileResult } from "./define/reconcile-context.ts";
+export type { ReconcileContext, ReconcileResult, UseLimit } from "./define/reconcile-context.ts";
 export type { OtherVersion } from "./define/crd-manifest.ts";
 export type { PrinterColumn } from "./define/printer-column.ts";
 export { conditions, defineResource } from "./define/define-resource.ts";

@@ -93,5 +93,6 @@ function runtimeOf(
     groups: createWriteGroups(),
     conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
     runs: options.runs,
+    limits: options.limits,
   };
 }

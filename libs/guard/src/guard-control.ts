@@ -3,6 +3,7 @@ import { closeRedis, openOnceOnly, withRedis, type RedisTarget } from "@konverge
 import { guardKeys } from "./guard-keys.ts";
 import { createGuardStore, type GuardStore, type OperatorAction } from "./guard-store.ts";
 import { readGuard, type GuardView } from "./guard-view.ts";
+import { readLimits, type LimitView } from "./limits/read-limits.ts";
 
 /** Operator actions on guards, for processes that are not workers. Each action is stored with its author and reason. */
 export interface GuardControl extends AsyncDisposable {
@@ -18,6 +19,8 @@ export interface GuardControl extends AsyncDisposable {
     ratePerSecond: number | undefined,
     action: OperatorAction,
   ): Promise<void>;
+  /** Reads the named limits of the installation. */
+  limits(): Promise<LimitView[]>;
   close(): Promise<void>;
 }
 
@@ -57,6 +60,7 @@ export function openGuardControl(options: {
         }
         return store.setRate(ratePerSecond, checked(action));
       }),
+    limits: () => withRedis(redis, () => readLimits(redis, options.prefix)),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { clusterRoot } from "@konverge/redis";
 
 /** The names of a cluster's guard in Redis, under one hash tag, so that scripts can use all of them. */
 export interface GuardKeys {
@@ -15,14 +15,7 @@ export interface GuardKeys {
 
 /** Returns the names under the cluster's root `<prefix>:{<cluster>}`, next to the queue's. @throws KonvergeError `invalid_config` */
 export function guardKeys(prefix: string, cluster: string): GuardKeys {
-  if (prefix === "" || /[{}\s]/.test(prefix)) {
-    throw new KonvergeError(
-      "invalid_config",
-      `prefix "${prefix}" must not be empty or contain braces or spaces`,
-    );
-  }
-  if (cluster === "") throw new KonvergeError("invalid_config", "cluster must not be empty");
-  const root = `${prefix}:{${encodeURIComponent(cluster)}}/guard`;
+  const root = `${clusterRoot(prefix, cluster)}/guard`;
   return {
     state: root,
     live: `${root}/live`,

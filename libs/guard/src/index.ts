@@ -11,3 +11,6 @@ export { openGuardControl } from "./guard-control.ts";
 export type { GuardControl } from "./guard-control.ts";
 export { guardFetch } from "./guarded-fetch.ts";
 export type { GuardedFetchOptions } from "./guarded-fetch.ts";
+export type { LimitView } from "./limits/read-limits.ts";
+export { openLimits } from "./limits/open-limits.ts";
+export type { LimitCounts, LimitsOptions, OpenLimits } from "./limits/open-limits.ts";

@@ -8,12 +8,7 @@ export const DEFAULT_PREFIX = "konverge";
  * @throws KonvergeError `invalid_config`
  */
 export function clusterRoot(prefix: string, cluster: string, shard?: number): string {
-  if (prefix === "" || /[{}\s]/.test(prefix)) {
-    throw new KonvergeError(
-      "invalid_config",
-      `prefix "${prefix}" must not be empty or contain braces or spaces`,
-    );
-  }
+  checkPrefix(prefix);
   if (cluster === "") {
     throw new KonvergeError(
       "invalid_config",
@@ -21,4 +16,21 @@ export function clusterRoot(prefix: string, cluster: string, shard?: number): st
     );
   }
   return `${prefix}:{${encodeURIComponent(cluster)}${shard === undefined ? "" : `/${shard}`}}`;
+}
+
+/**
+ * Returns `<prefix>:{/<part>}`, the root of names that all clusters of an installation share. No cluster has it, because a
+ * slash is encoded in cluster names. @throws KonvergeError `invalid_config`
+ */
+export function sharedRoot(prefix: string, part: string): string {
+  checkPrefix(prefix);
+  return `${prefix}:{/${part}}`;
+}
+
+function checkPrefix(prefix: string): void {
+  if (prefix !== "" && !/[{}\s]/.test(prefix)) return;
+  throw new KonvergeError(
+    "invalid_config",
+    `prefix "${prefix}" must not be empty or contain braces or spaces`,
+  );
 }

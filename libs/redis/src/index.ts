@@ -1,4 +1,4 @@
-export { clusterRoot, DEFAULT_PREFIX } from "./cluster-root.ts";
+export { clusterRoot, DEFAULT_PREFIX, sharedRoot } from "./cluster-root.ts";
 export { explainRedisError } from "./explain-redis-error.ts";
 export { openConsumer, openOnceOnly, openProducer, openSubscriber } from "./open-redis.ts";
 export type { Consumer } from "./open-redis.ts";

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
+import { createLimitMetrics, type ObserveLimits } from "./limit-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
@@ -11,6 +12,7 @@ export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetric
   /** Counts one API call. */
   apiCall(call: ApiCallMetrics): void;
   readonly observeGuard: ObserveGuard;
+  readonly observeLimits: ObserveLimits;
   /** The text that Prometheus reads. */
   text(): Promise<string>;
 }
@@ -41,6 +43,7 @@ export function createMetrics({ version, ofProcess = false }: MetricsOptions): M
     ...createRunMetrics(registry),
     apiCall: createRestClientMetrics(registry),
     observeGuard: createGuardMetrics(registry),
+    observeLimits: createLimitMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };

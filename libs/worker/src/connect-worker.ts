@@ -7,6 +7,7 @@ import {
   type HistoryWriter,
 } from "@konverge/queue";
 import { codecName, defined } from "@konverge/core";
+import type { OpenLimits } from "@konverge/guard";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { checkRedis } from "@konverge/redis";
 import { connectCluster, readClusterUid, type ClusterConnection } from "./connect-cluster.ts";
@@ -14,6 +15,7 @@ import { onceAdmitted } from "./once-admitted.ts";
 import { onceAnswered } from "./once-answered.ts";
 import { openClusters, type OpenClusters } from "./open-clusters.ts";
 import { createWorkflowRunner, type WorkflowRunner } from "./run-workflows.ts";
+import { startLimits } from "./start-limits.ts";
 import type { WorkerSetup } from "./worker-setup.ts";
 
 const BYTES_PER_MIB = 1_048_576;
@@ -27,6 +29,8 @@ export interface WorkerConnections {
   readonly lanes: ObjectLanes;
   readonly history: HistoryWriter;
   readonly runner: WorkflowRunner;
+  /** Undefined without limits in the configuration. */
+  readonly limits: OpenLimits | undefined;
 }
 
 /** Connects the cluster that the worker serves; no call is sent. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
@@ -76,7 +80,9 @@ export async function connectWorker(
     () => registry.announce(announcedControllers(setup), announcedWorkflows(setup)),
     reportLate(setup),
   );
-  return { home, clusters, registry, ...openStores(setup) };
+  const limits = startLimits(setup);
+  if (limits !== undefined) await onceAnswered(() => limits.configure(), reportLate(setup));
+  return { home, clusters, registry, limits, ...openStores(setup) };
 }
 
 function reportLate({ options }: WorkerSetup): (error: Error) => void {

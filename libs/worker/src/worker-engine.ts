@@ -55,7 +55,7 @@ function announceWorker(
 
 function engineOptions(
   setup: WorkerSetup,
-  { home, lanes, history, runner }: WorkerConnections,
+  { home, lanes, history, runner, limits }: WorkerConnections,
 ): EngineOptions {
   const { config, cluster, place, shards, workerId, tracing, shutdown } = setup;
   const { settings, log, metrics } = setup.options;
@@ -80,7 +80,7 @@ function engineOptions(
     role: settings.role,
     log,
     metrics,
-    ...defined({ tracing, concurrency: settings.concurrency }),
+    ...defined({ tracing, concurrency: settings.concurrency, limits }),
     ratePerSecond: { ...DEFAULT_GUARD_LIMITS, ...clusterLimits(cluster) }.ratePerSecond,
     conflictRetry: settings.conflictRetry,
     onWorkable: (listener) => home.guard.onWorkable(listener),

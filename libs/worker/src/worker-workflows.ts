@@ -10,7 +10,7 @@ const BYTES_PER_KIB = 1_024;
 /** Runs the workflows and their schedules, and watches what runs wait for, as the role of the worker requires. */
 export function startWorkerWorkflows(
   { config, place, workerId, options }: WorkerSetup,
-  { runner, clusters }: Pick<WorkerConnections, "runner" | "clusters">,
+  { runner, clusters, limits }: Pick<WorkerConnections, "runner" | "clusters" | "limits">,
 ): void {
   const { settings, metrics } = options;
   const { workflows, schedules } = config;
@@ -25,7 +25,7 @@ export function startWorkerWorkflows(
     recordLimitBytes: settings.runRecordLimitKiB * BYTES_PER_KIB,
     recheckMs: settings.runRecheck,
     sweepEveryMs: settings.runSweep,
-    ...defined({ concurrency: settings.concurrency }),
+    ...defined({ concurrency: settings.concurrency, limits }),
   });
   if (settings.role === "work") return;
   if (workflows.length > 0) {

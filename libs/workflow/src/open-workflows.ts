@@ -306,7 +306,7 @@ class RedisWorkflows implements Workflows {
   }
 
   work(settings: RunWorkerSettings): QueueWorker {
-    const { workflows, concurrency = DEFAULT_CONCURRENCY, clusters, observer } = settings;
+    const { workflows, concurrency = DEFAULT_CONCURRENCY, clusters, observer, limits } = settings;
     const { workerId = defaultWorkerId(), recordLimitBytes, recheckMs, sweepEveryMs } = settings;
     const { redis } = openConsumer(this.#options.redis, { gathersTurns: true });
     redis.on("error", this.#onError);
@@ -326,7 +326,7 @@ class RedisWorkflows implements Workflows {
         workerId,
         concurrency,
         onError: this.#onError,
-        ...defined({ clusters, observer, recordLimitBytes, recheckMs, sweepEveryMs }),
+        ...defined({ clusters, observer, limits, recordLimitBytes, recheckMs, sweepEveryMs }),
         ...defined({
           onWarning: this.#options.onWarning,
           onLog: this.#options.onLog,

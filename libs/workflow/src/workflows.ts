@@ -1,4 +1,4 @@
-import type { ObjectKey, PayloadCodec, RunLabels, RunLimits } from "@konverge/core";
+import type { Limits, ObjectKey, PayloadCodec, RunLabels, RunLimits } from "@konverge/core";
 import type { QueueWorker } from "@konverge/queue";
 import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
@@ -115,6 +115,8 @@ export interface RunWorkerSettings {
   readonly recheckMs?: number;
   /** Time between two searches for runs with a lost wake-up, in ms. Default 5 s. */
   readonly sweepEveryMs?: number;
+  /** Limits that steps may use. Default: none; steps with a limit are rejected. */
+  readonly limits?: Limits;
   /** Observes the runs of this process. Default: none. */
   readonly observer?: RunObserver;
   /** Unique per process. Default: host name and process id. */

@@ -143,6 +143,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   getContentionReport: part("viewer", ofCluster),
   listRollups: part("viewer", ofController),
   listGuards: nothing("viewer"),
+  listLimits: nothing("viewer"),
   getGuard: part("viewer", ofCluster),
   isolateGuard: whole("operator", ofCluster),
   resetGuard: whole("operator", ofCluster),

@@ -2,7 +2,13 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLocalGate, defined, type ApiObject, type ResourceType } from "@konverge/core";
+import {
+  createLocalGate,
+  defined,
+  type ApiObject,
+  type NamedLimits,
+  type ResourceType,
+} from "@konverge/core";
 import { defineConfig, startWorker } from "@konverge/worker";
 import {
   createDirectKube,
@@ -48,6 +54,8 @@ export interface TestClusterOptions {
   readonly resources?: readonly Resource[];
   /** Middleware of all controllers. */
   readonly use?: readonly Middleware[];
+  /** The limits of handlers and steps, as in the configuration. */
+  readonly limits?: NamedLimits;
   /** Longest wait of `reconciled`, `gone` and `until` in ms. Default 10,000. */
   readonly deadlineMs?: number;
 }
@@ -184,7 +192,7 @@ async function startParts(
   options: TestClusterOptions,
   cleanup: AsyncDisposableStack,
 ): Promise<Parts> {
-  const { controllers = [], workflows = [], resources = [], use = [] } = options;
+  const { controllers = [], workflows = [], resources = [], use = [], limits = {} } = options;
   const folder = await mkdtemp(join(tmpdir(), "konverge-test-"));
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
   const server = await openServer(options.server ?? "embedded", folder);
@@ -208,7 +216,7 @@ async function startParts(
   const log: LogLine[] = [];
   if (controllers.length + workflows.length > 0) {
     const worker = await startWorker({
-      config: defineConfig({ controllers, workflows, use, settings: { prefix } }),
+      config: defineConfig({ controllers, workflows, use, limits, settings: { prefix } }),
       redis: redis.url,
       kubeconfig: { text: server.kubeconfig },
       log: keepLog(log),

@@ -5,6 +5,7 @@ import {
   KonvergeError,
   resourceId,
   type ApiObject,
+  type Limits,
   type ResourceType,
 } from "@konverge/core";
 import { Urgency, type CallObserver, type KubeClient, type NamespacedName } from "@konverge/kube";
@@ -34,6 +35,8 @@ export interface ControllerRuntime {
   readonly conflictRetry: ConflictRetry;
   /** Opened by the first handler that starts a run. */
   readonly runs: (() => RunStarter) | undefined;
+  /** The named limits of the configuration. */
+  readonly limits: Limits | undefined;
 }
 
 export interface AttemptOptions {

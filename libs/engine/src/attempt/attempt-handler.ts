@@ -48,7 +48,7 @@ export function createAttemptHandler(
 
 /** An attempt that only moves the start of a key in a reconcile loop. */
 function deferredRun(afterMs: number): AttemptRun {
-  const outcome = { kind: "deferred", afterMs, cause: LOOP_CAUSE } as const;
+  const outcome = { kind: "deferred", afterMs, cause: LOOP_CAUSE, endsOnRequest: true } as const;
   return { outcome, trace: createAttemptTrace(), object: undefined };
 }
 

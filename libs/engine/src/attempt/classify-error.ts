@@ -1,4 +1,10 @@
-import { defined, type KonvergeError, type ResourceRef, type Outcome } from "@konverge/core";
+import {
+  defined,
+  LimitWaitError,
+  type KonvergeError,
+  type ResourceRef,
+  type Outcome,
+} from "@konverge/core";
 import {
   isAlreadyExists,
   isConflict,
@@ -50,18 +56,22 @@ export function classifyError(
 
 function classifyOurs(error: Error, ours: KonvergeError, reconciled: ResourceRef): Outcome {
   if (ours.code === "terminal") return { kind: "terminal", error };
-  if (ours.code === "deferred") {
-    return {
-      kind: "deferred",
-      afterMs: ours.retryAfterMs ?? STALE_READ_AGAIN_MS,
-      cause: ours.message,
-    };
-  }
+  if (ours.code === "deferred") return deferralOf(ours);
   // The object was replaced; the next attempt reads its successor.
   if (ours.code === "object_replaced") return { kind: "conflict", error };
   if (ours.code === "field_conflict") return { kind: "rejected", error };
   if (isKubeApiError(ours)) return classifyApiError(error, ours, reconciled);
   return retry(error, ours.retryAfterMs);
+}
+
+/** Returns the outcome of an attempt that was deferred by the guard or by a named limit. */
+export function deferralOf(error: KonvergeError): Outcome {
+  return {
+    kind: "deferred",
+    afterMs: error.retryAfterMs ?? STALE_READ_AGAIN_MS,
+    cause: error.message,
+    ...(error instanceof LimitWaitError ? { endsOnRequest: true } : {}),
+  };
 }
 
 function classifyApiError(error: Error, api: KubeApiError, reconciled: ResourceRef): Outcome {

@@ -2,6 +2,7 @@ import { framesOf, KonvergeError, sleepMs, type ApiObject, type Outcome } from "
 import { AttemptCancelledError } from "@konverge/queue";
 import type { AttemptTrace } from "../access/attempt-trace.ts";
 import type { Attempt } from "../access/attempt.ts";
+import { deferralOf } from "./classify-error.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 import { redactError } from "./redact-error.ts";
 import { runHandler } from "./run-handler.ts";
@@ -121,5 +122,5 @@ function afterwards(outcome: Outcome, { deferred }: AttemptTrace): Outcome {
   if (deferred === undefined || outcome.kind === "cancelled" || outcome.kind === "deferred") {
     return outcome;
   }
-  return { kind: "deferred", afterMs: deferred.retryAfterMs ?? 1_000, cause: deferred.message };
+  return deferralOf(deferred);
 }

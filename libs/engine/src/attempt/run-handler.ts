@@ -11,6 +11,7 @@ import { atLeast, ignoreNotFound, MUST_READ, startFrom, type ReadBasis } from "@
 import type { Attempt } from "../access/attempt.ts";
 import { noteSecrets } from "../access/attempt-reads.ts";
 import { createAttemptKube } from "../access/create-attempt-kube.ts";
+import { bindLimit } from "../access/bind-limit.ts";
 import type { OpenCalls } from "../access/open-calls.ts";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import { isTerminating, releaseFinalizer } from "../define/finalizer.ts";
@@ -61,6 +62,7 @@ function contextOf(
     object,
     kube,
     startRun: bindStartRun(attempt, object),
+    limit: bindLimit(attempt),
     log: createHandlerLog(attempt.log, attempt.trace),
     signal: attempt.signal,
     attempt: number,

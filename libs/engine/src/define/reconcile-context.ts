@@ -1,4 +1,4 @@
-import type { ApiObject, Duration, ObjectKey, Trigger } from "@konverge/core";
+import type { ApiObject, Duration, LimitUse, ObjectKey, Trigger } from "@konverge/core";
 import type { AttemptKube } from "./attempt-kube.ts";
 import type { Log } from "./log.ts";
 import type { StartRun } from "./start-run.ts";
@@ -7,6 +7,17 @@ import type { StartRun } from "./start-run.ts";
 export type ReconcileResult =
   | { readonly kind: "requeueAfter"; readonly afterMs: number }
   | { readonly kind: "awaitChange" };
+
+/**
+ * Calls `call` with a permit of a limit in `limits` of the configuration, and holds a slot until it settles. The signal is aborted
+ * when the attempt ends or the slot is lost. Returns what `call` returns.
+ * @throws KonvergeError `deferred` if there is no permit soon: let it end the attempt, which is not counted and runs again when its
+ * turn comes; `invalid_config` for an unknown limit
+ */
+export type UseLimit = <T>(
+  limit: string | LimitUse,
+  call: (signal: AbortSignal) => T | Promise<T>,
+) => Promise<T>;
 
 /** The input of a handler. Has the current state, not the event. */
 export interface ReconcileContext<T extends ApiObject = ApiObject> {
@@ -25,6 +36,8 @@ export interface ReconcileContext<T extends ApiObject = ApiObject> {
    * With `onExisting: "supersede"`, a new generation replaces the run of the previous one.
    */
   readonly startRun: StartRun;
+  /** Calls an external service within a limit that all workers share: `await limit("stripe", () => charge(...))`. */
+  readonly limit: UseLimit;
   /**
    * Writes to the log of the worker, with the fields of the key; the last lines are kept with the attempt. Values of read Secrets
    * are removed.

@@ -61,8 +61,7 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
         ...finish(),
         counting: "uncount",
         final: false,
-        // A new event ends the wait of a throttled key, but not one that protects the API server.
-        hold: outcome.cause === "loop" ? "backoff" : "deferred",
+        hold: outcome.endsOnRequest === true ? "backoff" : "deferred",
         delayMs: outcome.afterMs,
         job: "delay",
       };

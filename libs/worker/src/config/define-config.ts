@@ -2,8 +2,10 @@ import { findSettingsIssues, type SettingsInput } from "@konverge/contracts";
 import {
   defined,
   findCodecIssue,
+  findLimitIssues,
   invalidConfig,
   type ErrorIssue,
+  type NamedLimits,
   type PayloadCodec,
 } from "@konverge/core";
 import type { AnyWorkflow, Schedule } from "@konverge/workflow";
@@ -17,6 +19,7 @@ export interface Config {
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
   /** Encodes the values of workflow runs in Redis. */
   readonly codec?: PayloadCodec;
+  readonly limits: NamedLimits;
   /** Settings of the process; environment variables override them. */
   readonly settings: SettingsInput;
   /** Runs around every handler of every controller, the first one outermost. */
@@ -35,6 +38,11 @@ export interface ConfigInput {
   readonly codec?: PayloadCodec;
   /** Default: one named `default`. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
+  /**
+   * Limits of external services by name, for the `limit` of handlers and steps. All workers of the installation share them. The worker
+   * that started last decides their values. Default: none.
+   */
+  readonly limits?: NamedLimits;
   /** Settings; environment variables take precedence. */
   readonly settings?: SettingsInput;
   /** Middleware of all controllers, outside their own. */
@@ -48,6 +56,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   schedules: true,
   codec: true,
   clusters: true,
+  limits: true,
   settings: true,
   use: true,
 };
@@ -67,6 +76,7 @@ export function defineConfig(config: ConfigInput): Config {
     ...findScheduleIssues(schedules),
     ...findCodecIssues(config.codec),
     ...(config.clusters === undefined ? [] : findClusterIssues(config.clusters)),
+    ...(config.limits === undefined ? [] : findLimitIssues(config.limits)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
   ];
@@ -77,6 +87,7 @@ export function defineConfig(config: ConfigInput): Config {
     schedules,
     ...defined({ codec: config.codec }),
     clusters: config.clusters ?? { default: {} },
+    limits: config.limits ?? {},
     settings: config.settings ?? {},
     use: config.use ?? [],
   };

@@ -5,6 +5,7 @@ import {
   type Duration,
   type ErrorIssue,
   type BackoffPolicy,
+  type LimitUse,
   type ResourceType,
   type RunLimits,
 } from "@konverge/core";
@@ -59,6 +60,11 @@ export interface StepOptions<T> {
    * one Redis call, and counts as an attempt even if the worker dies. The default of `retry.attempts` becomes 1. Default false.
    */
   readonly unsafe?: boolean;
+  /**
+   * A limit in `limits` of the configuration, which all workers share. Each attempt of the body, and of its undo, takes one permit
+   * and holds a slot until it ends. The run waits for it without a worker, and a wait is no attempt. Default: none.
+   */
+  readonly limit?: string | LimitUse;
   /** Timeout of one attempt. Default 5 min. Too short repeats work that would have succeeded; too long occupies a worker. */
   readonly timeout?: Duration;
   /**

@@ -1,11 +1,18 @@
-import { KonvergeError, toMs } from "@konverge/core";
+import { KonvergeError, toMs, type LimitUse } from "@konverge/core";
 import type { RetryOptions, StepOptions } from "../define/define-workflow.ts";
+
+/** Most characters of the key of a limit. */
+const MAX_KEY = 200;
 
 /**
  * Checks the options at the call, where the function's author sees the error; the attempts of a step would only repeat it.
  * @throws KonvergeError `invalid_config` naming the option
  */
-export function checkStepOptions(name: string, { timeout, retry }: StepOptions<never>): void {
+export function checkStepOptions(
+  name: string,
+  { timeout, retry, limit }: StepOptions<never>,
+): void {
+  checkLimit(name, limit);
   if (timeout !== undefined) toMs(timeout, `the timeout of step "${name}"`);
   checkDelay(name, retry);
   const attempts = retry?.attempts;
@@ -15,6 +22,22 @@ export function checkStepOptions(name: string, { timeout, retry }: StepOptions<n
     "invalid_config",
     `retry.attempts of step "${name}" is ${attempts}; write an integer >= 1, or Infinity`,
   );
+}
+
+function checkLimit(name: string, limit: string | LimitUse | undefined): void {
+  if (limit === undefined) return;
+  const { name: of, key = "" } = limitUse(limit);
+  if (typeof of === "string" && of !== "" && typeof key === "string" && key.length <= MAX_KEY)
+    return;
+  throw new KonvergeError(
+    "invalid_config",
+    `limit of step "${name}" must be a name or { name, key, cost }, with a key of at most ${MAX_KEY} characters`,
+  );
+}
+
+/** Returns the use that an option names. */
+export function limitUse(limit: string | LimitUse): LimitUse {
+  return typeof limit === "string" ? { name: limit } : limit;
 }
 
 function checkDelay(name: string, { delay, policy }: RetryOptions = {}): void {

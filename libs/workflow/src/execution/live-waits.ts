@@ -104,6 +104,7 @@ class LiveWaits {
 
 /** Returns true if the news may end the wait. Sleeps and delays between attempts end by time only. */
 function mayContinue({ wait }: ParkedVerb, { signals, ended }: RunNews): boolean {
+  if (wait?.limit !== undefined) return true;
   if (wait === undefined || wait.kind === "sleep" || wait.kind === "step") return false;
   const [awaited] = awaitedSignals([wait]);
   if (awaited !== undefined) return signals.some(({ name }) => name === awaited);

@@ -8,6 +8,7 @@ import {
   type BackoffPolicy,
 } from "@konverge/core";
 import type { Advance } from "./advance.ts";
+import { StepPermits } from "./step-permits.ts";
 import type { RetryOptions, StepContext, StepOptions } from "../define/define-workflow.ts";
 import { runBody, type BodyOptions } from "./run-body.ts";
 import { runningBranch } from "../journal/branch.ts";
@@ -31,7 +32,7 @@ export class UndoFailedError extends Error {
 
 type Body = (step: StepContext) => unknown;
 
-interface Options extends Pick<StepOptions<never>, "retry" | "timeout" | "unsafe"> {
+interface Options extends Pick<StepOptions<never>, "retry" | "timeout" | "unsafe" | "limit"> {
   /** True once the function has ended: no further attempt begins. Default: never. */
   readonly isOver?: () => boolean;
 }
@@ -66,6 +67,7 @@ class StepRun {
   readonly #signal: AbortSignal;
   readonly #branch = runningBranch();
   readonly #isOver: () => boolean;
+  readonly #permits: StepPermits | undefined;
   #attempts: number;
   #uncounted: number;
   #waitUntilMs: number;
@@ -93,6 +95,7 @@ class StepRun {
     const branch = this.#branch?.signal;
     this.#signal = branch === undefined ? this.#ending : AbortSignal.any([this.#ending, branch]);
     this.#isOver = options.isOver ?? (() => false);
+    this.#permits = StepPermits.of(journal, key, options.limit);
     const noted = journal.progressOf(key);
     this.#attempts = noted?.attempts ?? 0;
     this.#uncounted = noted?.uncounted ?? 0;
@@ -106,7 +109,10 @@ class StepRun {
     for (;;) {
       if (this.#branch?.hasLost === true) return { waitUntilMs: undefined };
       const cancelled = await this.#throwCancel();
-      if (cancelled !== undefined) return cancelled;
+      if (cancelled !== undefined) {
+        this.#permits?.leave();
+        return cancelled;
+      }
       const waitUntilMs = this.#waitUntilMs;
       const leftMs = waitUntilMs - journal.nowMs();
       if (leftMs > MAX_WAIT_IN_PLACE_MS || this.#isOver() || journal.isPausing) {
@@ -116,7 +122,10 @@ class StepRun {
       if (leftMs > 0) await journal.pause(leftMs, this.#signal);
       if (journal.stopped.aborted) throw journal.stopped.reason;
       if (leftMs > 0) continue;
-      const ended = await this.#attempt();
+      const unready = await this.#permits?.take(MAX_WAIT_IN_PLACE_MS, this.#signal);
+      if (unready === "aborted") continue;
+      if (unready !== undefined) return unready;
+      const ended = await this.#attempt().finally(() => this.#permits?.release());
       if (ended !== undefined) return ended;
     }
   }
@@ -162,7 +171,7 @@ class StepRun {
         step: key,
         attempt: this.#attempts,
         timeoutMs: this.#timeoutMs,
-        signal: this.#signal,
+        signal: this.#permits?.bind(this.#signal) ?? this.#signal,
         log: journal.log,
         openVerbs(over) {
           verbs = createStepVerbs(journal, { step: key, signal: over, effects, span });

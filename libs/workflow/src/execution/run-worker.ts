@@ -1,4 +1,11 @@
-import { defined, ensureError, sleepMs, type Outcome } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  formatKey,
+  sleepMs,
+  type Limits,
+  type Outcome,
+} from "@konverge/core";
 import type { AttemptEnd, AttemptLease, QueueWorker, WorkQueue } from "@konverge/queue";
 import type { ChildStarter } from "./await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
@@ -42,6 +49,7 @@ export interface RunWorkerOptions {
   readonly workerId: string;
   readonly concurrency: number;
   readonly clusters?: ClusterAccess;
+  readonly limits?: Limits;
   readonly onError: (error: Error) => void;
   readonly observer?: RunObserver;
   readonly tracing?: RunTracing;
@@ -190,7 +198,8 @@ class RunWorker implements QueueWorker {
     { stop, pause, cancels }: ActiveExecution,
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, clusters, observer, onWarning, onLog } = this.#options;
-    const { recordLimitBytes, recheckMs } = this.#options;
+    const { recordLimitBytes, recheckMs, limits } = this.#options;
+    const permits = limits && { limits, key: formatKey(attempt.key) };
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
     const beganMs = performance.now();
     const trace = this.#startSpan(held, attempt);
@@ -207,7 +216,7 @@ class RunWorker implements QueueWorker {
       random: Math.random,
       onWarning: (warning) => onWarning?.(ref, warning),
       onLog: (line) => onLog?.(ref, line),
-      ...defined({ onRecorded, clusters, trace, recordLimitBytes, recheckMs }),
+      ...defined({ onRecorded, clusters, permits, trace, recordLimitBytes, recheckMs }),
     };
     const run = () => runExecution(options);
     const end = await (trace === undefined ? run() : trace.run(run));

@@ -187,10 +187,10 @@ export class VerbReplay {
       if (!("waitUntilMs" in advanced)) return advanced;
       // What arrived in between may have ended the wait.
       if (this.#scope.resumptions !== resumptions && this.#scope.mayWork) continue;
-      const { waitUntilMs: untilMs, message, child, objects } = advanced;
+      const { waitUntilMs: untilMs, message, child, limit, objects } = advanced;
       // Continues only while another branch is at work; else, a later execution does.
       await this.#scope.park(
-        { ...wait, sinceMs, ...defined({ untilMs, message, child }) },
+        { ...wait, sinceMs, ...defined({ untilMs, message, child, limit }) },
         objects,
       );
     }

@@ -1,4 +1,4 @@
-import { defined, KonvergeError } from "@konverge/core";
+import { defined, KonvergeError, type Limits } from "@konverge/core";
 import { isOfRound, markStateOf } from "../store/mark-state.ts";
 import {
   FencedError,
@@ -70,6 +70,8 @@ export interface RunJournalOptions {
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Clusters of the Kubernetes verbs. Default: none; the verbs are rejected. */
   readonly clusters?: ClusterAccess;
+  /** Limits of steps, and the object key that they request when the run can continue. Default: none; their use is rejected. */
+  readonly permits?: { readonly limits: Limits; readonly key: string };
   /** Called with each warning, once per run. Default: none. */
   readonly onWarning?: (warning: RunWarning) => void;
   /** Called with each new line of the run's log. Default: none. */
@@ -97,6 +99,7 @@ export class RunJournal {
   readonly log: RunLog;
   /** Clusters of the Kubernetes verbs. */
   readonly clusters: ClusterAccess | undefined;
+  readonly permits: RunJournalOptions["permits"];
   /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
   readonly inbox: SignalInbox;
@@ -147,6 +150,7 @@ export class RunJournal {
     });
     this.trace = options.trace;
     this.clusters = options.clusters;
+    this.permits = options.permits;
     this.stopped = options.stopped;
     this.random = options.random;
     this.pause = options.pause ?? pause;

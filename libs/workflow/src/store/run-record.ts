@@ -81,6 +81,8 @@ export interface RunWait {
   readonly message?: string;
   /** The run of the awaited child. */
   readonly child?: RunRef;
+  /** The limit that has no permit now. */
+  readonly limit?: string;
 }
 
 /** The progress of an unfinished step. */

@@ -1,9 +1,23 @@
-import { defined, KonvergeError, toMs, type Duration, type PayloadCodec } from "@konverge/core";
+import {
+  defined,
+  findLimitIssues,
+  invalidConfig,
+  KonvergeError,
+  toMs,
+  type Duration,
+  type Limits,
+  type NamedLimits,
+  type PayloadCodec,
+} from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { ChildStarter } from "../execution/await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
-import { runExecution, type ExecutionEnd } from "../execution/run-execution.ts";
+import {
+  runExecution,
+  type ExecutionEnd,
+  type ExecutionOptions,
+} from "../execution/run-execution.ts";
 import { checkJson } from "../define/check-json.ts";
 import { childIdOf, roundIdOf, type RunRef } from "../define/run-ref.ts";
 import { isEndStatus, type LogLine, type RunView, type StepRecord } from "../store/run-record.ts";
@@ -14,6 +28,7 @@ import { refusal } from "../store/run-refusal.ts";
 import { sendSignal } from "../store/send-signal.ts";
 import type { RunStore } from "../store/run-store.ts";
 import { withCodec } from "../codec/coded-run-store.ts";
+import { MemoryLimits } from "./memory-limits.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { TestExecution } from "./test-execution.ts";
 import { CrashError, TestFaults } from "./test-faults.ts";
@@ -40,6 +55,8 @@ export interface TestWorkflowOptions {
   readonly clusters?: ClusterAccess;
   /** Encodes the values of the run, as in production. Default: none. */
   readonly codec?: PayloadCodec;
+  /** The limits of steps, as in the configuration. Default: none; steps with a limit are rejected. */
+  readonly limits?: NamedLimits;
 }
 
 /** A child of a run in memory. Every call finds the child by its step, after everything has settled. @throws Error without a child */
@@ -136,6 +153,7 @@ class MemoryTestRun implements TestRun {
   readonly #ref: RunRef;
   readonly #definitions: Map<string, AnyWorkflow>;
   readonly #clusters: ClusterAccess | undefined;
+  readonly #limits: Limits | undefined;
   readonly #faults = new TestFaults();
   /** As a caller uses it. */
   readonly #store: RunStore;
@@ -161,6 +179,7 @@ class MemoryTestRun implements TestRun {
     this.#definitions = new Map([workflow, ...children].map((each) => [each.name, each]));
     this.#clusters = options.clusters ?? (kube === undefined ? undefined : onlyCluster(kube));
     this.#nowMs = startMs;
+    this.#limits = this.#openLimits(options.limits);
     const memory = createMemoryRunStore({ now: () => this.#nowMs });
     const { codec } = options;
     this.#store = withCodec(memory, { codec, executes: false });
@@ -338,6 +357,17 @@ class MemoryTestRun implements TestRun {
     if (end.kind === "blocked" && run.status !== "blocked") throw new Error(end.reason);
   }
 
+  #openLimits(limits: NamedLimits | undefined): Limits | undefined {
+    if (limits === undefined) return undefined;
+    const issues = findLimitIssues(limits);
+    if (issues.length > 0) throw invalidConfig(issues);
+    const wake = (waiter: string) => {
+      const [workflow = "", id = ""] = waiter.split(" ");
+      this.#woken.push({ workflow, id });
+    };
+    return new MemoryLimits({ limits, now: () => this.#nowMs, wake });
+  }
+
   async #start(input: unknown): Promise<void> {
     const { name, version } = this.#workflow;
     checkJson(input, `the input of "${name}"`);
@@ -487,8 +517,12 @@ class MemoryTestRun implements TestRun {
         const released = this.#faults.beforeBody(step);
         return released && ((attempt) => execution.hold(released, attempt));
       },
-      ...defined({ clusters: this.#clusters }),
+      ...defined({ clusters: this.#clusters, permits: this.#permitsOf(held) }),
     });
+  }
+
+  #permitsOf({ workflow, id }: RunRef): ExecutionOptions["permits"] {
+    return this.#limits && { limits: this.#limits, key: `${workflow} ${id}` };
   }
 
   get #children(): ChildStarter {

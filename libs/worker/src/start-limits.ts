@@ -1,0 +1,63 @@
+import { parseKey } from "@konverge/core";
+import { openLimits, type OpenLimits } from "@konverge/guard";
+import { createWorkQueue, QueuePumps, type WorkQueue } from "@konverge/queue";
+import type { WorkerSetup } from "./worker-setup.ts";
+
+/** Opens the named limits of the configuration; undefined without any. */
+export function startLimits(setup: WorkerSetup): OpenLimits | undefined {
+  const { config, place, workerId, options } = setup;
+  const { log, metrics } = options;
+  if (Object.keys(config.limits).length === 0) return undefined;
+  const waiters = new WaiterQueues(setup);
+  setup.atEnd("the queues of waiters", () => waiters.close());
+  const limits = openLimits({
+    redis: place.redis,
+    prefix: place.prefix,
+    limits: config.limits,
+    workerId,
+    wake: (waiter, limit) => waiters.wake(waiter, limit),
+    onChanged: (limit, by) => log.warn({ limit, by }, "limit updated by this worker"),
+    onError: (error) => log.warn({ err: error }, "limit error"),
+  });
+  const unobserve = metrics.observeLimits(() => limits.counts());
+  setup.atEnd("the limits", async () => {
+    unobserve();
+    await limits.close();
+  });
+  return limits;
+}
+
+/** Requests the keys whose runs and attempts wait for a limit. */
+class WaiterQueues {
+  readonly #setup: WorkerSetup;
+  readonly #pumps: QueuePumps;
+  readonly #queues = new Map<string, WorkQueue>();
+
+  constructor(setup: WorkerSetup) {
+    this.#setup = setup;
+    this.#pumps = new QueuePumps(setup.place.redis);
+  }
+
+  async wake(waiter: string, limit: string): Promise<void> {
+    const [text = ""] = waiter.split(" ");
+    const key = parseKey(text);
+    // A waiter of another cluster asks again by itself.
+    if (key.cluster !== this.#setup.place.cluster) return;
+    const reason = `limit "${limit}" has a free slot`;
+    await this.#open(key.controller).request(key, { kind: "signal", by: "limit", reason });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
+  }
+
+  #open(controller: string): WorkQueue {
+    const { place, shards, options } = this.#setup;
+    const onError = (error: Error) => options.log.warn({ err: error, controller }, "queue error");
+    const queue =
+      this.#queues.get(controller) ??
+      createWorkQueue({ ...place, controller, shards, pumps: this.#pumps, onError });
+    this.#queues.set(controller, queue);
+    return queue;
+  }
+}

@@ -1,0 +1,151 @@
+import { randomInt } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, expect, test } from "vitest";
+import type { NamedLimits } from "@konverge/core";
+import { openGuardControl } from "@konverge/guard";
+import { Child } from "../../support/child.ts";
+import { until } from "../../support/until.ts";
+import { limitNames } from "../../../libs/guard/src/limits/limit-names.ts";
+import type { LimitChildConfig, LimitChildWord } from "./limit-child.ts";
+
+const url = process.env["REDIS_URL"] ?? "";
+const redis = new Redis(url, { replyMapping: "legacy" });
+afterAll(() => redis.quit());
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+/** Of a loaded machine: round trips of the first and the last permit, and those of killed workers. */
+const SLACK_MS = 5_000;
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+
+const CHILD = fileURLToPath(new URL("limit-child.ts", import.meta.url));
+
+interface Use {
+  readonly fromMs: number;
+  untilMs: number;
+}
+
+/** Workers in processes of their own, and the permits that they report. */
+class LimitFleet {
+  readonly prefix = `limit-fleet-${process.pid}-${Date.now()}-${randomInt(1e6)}`;
+  readonly uses = new Map<string, Use>();
+  readonly children = new Map<string, Child>();
+  readonly #limits: NamedLimits;
+
+  constructor(limits: NamedLimits) {
+    this.#limits = limits;
+  }
+
+  start(workerId: string, { lanes = 4, holdMs = 5 } = {}): void {
+    const config: LimitChildConfig = {
+      redisUrl: url,
+      prefix: this.prefix,
+      workerId,
+      limits: this.#limits,
+      lanes,
+      holdMs,
+    };
+    const child = new Child([CHILD, JSON.stringify(config)], { ipc: true });
+    child.process.on("message", ({ kind, permit, atMs }: LimitChildWord) => {
+      if (kind === "held") this.uses.set(permit, { fromMs: atMs, untilMs: Infinity });
+      else (this.uses.get(permit) ?? { untilMs: 0 }).untilMs = atMs;
+    });
+    this.children.set(workerId, child);
+  }
+
+  async kill(workerId: string): Promise<void> {
+    await this.children.get(workerId)?.kill();
+    this.children.delete(workerId);
+    const atMs = Number(process.hrtime.bigint()) / 1e6;
+    for (const [permit, use] of this.uses) {
+      if (permit.startsWith(`${workerId}/`)) use.untilMs = Math.min(use.untilMs, atMs);
+    }
+  }
+
+  /** The most permits in use at one moment. */
+  most(): number {
+    const changes = [...this.uses.values()]
+      .flatMap(({ fromMs, untilMs }) => [
+        { atMs: fromMs, by: 1 },
+        { atMs: untilMs, by: -1 },
+      ])
+      .toSorted((a, b) => a.atMs - b.atMs || a.by - b.by);
+    let used = 0;
+    return Math.max(0, ...changes.map(({ by }) => (used += by)));
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.children.keys()].map((worker) => this.kill(worker)));
+  }
+}
+
+const fleets: LimitFleet[] = [];
+afterEach(async () => {
+  await Promise.all(fleets.splice(0).map((fleet) => fleet.stop()));
+});
+const fleetOf = (limits: NamedLimits): LimitFleet => {
+  const fleet = new LimitFleet(limits);
+  fleets.push(fleet);
+  return fleet;
+};
+
+test(
+  `killed workers never lead to more holders than slots, and their slots return (seed ${seed})`,
+  { timeout: 240_000 },
+  async () => {
+    const fleet = fleetOf({ api: { concurrency: 3 } });
+    const { slots } = limitNames(fleet.prefix, "api", "");
+    for (const worker of ["a", "b", "c"]) fleet.start(worker);
+    const used = (count: number) =>
+      until(`${count} permits`, () => fleet.uses.size >= count || undefined);
+    await used(50);
+    const victim = [...fleet.children.keys()][seed % 3] ?? "";
+    await fleet.kill(victim);
+    fleet.start("d");
+    await fleet.stop();
+    const left = await redis.zrange(slots, "0", "-1");
+    expect(left.length).toBeLessThanOrEqual(3);
+    // As if the time of their leases had passed.
+    for (const holder of left) await redis.zadd(slots, "1", holder);
+    fleet.start("e");
+    fleet.start("f");
+    await used(fleet.uses.size + 100);
+    expect(fleet.most()).toBeLessThanOrEqual(3);
+    const control = openGuardControl({ redis: { url }, prefix: fleet.prefix });
+    const [view] = await control.limits();
+    await control.close();
+    expect(view).toMatchObject({ name: "api", options: { concurrency: 3 }, keys: [] });
+    expect(view?.permits).toBeGreaterThanOrEqual(fleet.uses.size);
+    expect(view?.held).toBeLessThanOrEqual(3);
+  },
+);
+
+test.runIf(isLong)(
+  "a stopped worker loses its slots, and its bodies are aborted when it continues",
+  { timeout: 240_000 },
+  async () => {
+    const fleet = fleetOf({ api: { concurrency: 1 } });
+    fleet.start("a", { lanes: 1, holdMs: 600_000 });
+    await until("a holds the slot", () => fleet.uses.size === 1);
+    const stopped = fleet.children.get("a");
+    stopped?.process.kill("SIGSTOP");
+    fleet.start("b", { lanes: 1, holdMs: 600_000 });
+    await until("b gets the slot", () => fleet.uses.size === 2);
+    stopped?.process.kill("SIGCONT");
+    await until("a is aborted", () => (fleet.uses.get("a/0/0")?.untilMs ?? Infinity) < Infinity);
+    expect(fleet.uses.get("b/0/0")?.untilMs).toBe(Infinity);
+  },
+);
+
+test("processes together stay below the rate of a limit", { timeout: 240_000 }, async () => {
+  const fleet = fleetOf({ api: { rate: 200, burst: 10 } });
+  for (const worker of ["a", "b", "c"]) fleet.start(worker, { holdMs: 0 });
+  await until("200 permits", () => fleet.uses.size >= 200);
+  await fleet.stop();
+  const control = openGuardControl({ redis: { url }, prefix: fleet.prefix });
+  const [view] = await control.limits();
+  await control.close();
+  const timesMs = [...fleet.uses.values()].map(({ fromMs }) => fromMs).toSorted((a, b) => a - b);
+  const tookMs = (timesMs.at(-1) ?? 0) - (timesMs[0] ?? 0);
+  // Redis gave the first permit at most one round trip before its arrival.
+  expect(view?.permits).toBeLessThanOrEqual(10 + 0.2 * (tookMs + SLACK_MS));
+});
