@@ -16,6 +16,8 @@ export type ContentionWord =
   | { readonly kind: "calls"; readonly calls: number };
 
 export interface ContentionConfig {
+  /** Writes from the first attempt on, instead of from `go` on. */
+  readonly startsArmed?: boolean;
   readonly redisUrl: string;
   readonly kubeconfigPath: string;
   readonly prefix: string;
@@ -77,7 +79,7 @@ async function main(config: ContentionConfig): Promise<void> {
   const { prefix, workerId, ratePerSecond } = config;
   const redis = { url: config.redisUrl };
   const tell = (word: ContentionWord) => process.send?.(word);
-  let isArmed = false;
+  let isArmed = config.startsArmed === true;
   let calls = 0;
   const guard = await createGuard({
     redis,

@@ -39,7 +39,7 @@ test(
     const children = new Set<Child>();
     let serial = 0;
     let writes = 0;
-    const startWorker = async () => {
+    const startWorker = async (startsArmed: boolean) => {
       const config: ContentionConfig = {
         redisUrl,
         kubeconfigPath,
@@ -47,6 +47,7 @@ test(
         workerId: `worker-${++serial}`,
         ratePerSecond: 5_000,
         marks: true,
+        startsArmed,
       };
       const child = new Child([CHILD, JSON.stringify(config)], { ipc: true });
       children.add(child);
@@ -62,7 +63,7 @@ test(
     cleanup.defer(async () => {
       await Promise.all([...children].map((child) => child.kill()));
     });
-    await Promise.all(Array.from({ length: WORKERS }, startWorker));
+    await Promise.all(Array.from({ length: WORKERS }, () => startWorker(false)));
 
     const queue = createWorkQueue({
       redis: { url: redisUrl },
@@ -86,7 +87,8 @@ test(
       killed?.signal("SIGKILL");
       stopped?.signal("SIGSTOP");
       const goOn = setTimeout(() => stopped?.signal("SIGCONT"), STOP_MS);
-      await startWorker();
+      // Requests may be waiting for it.
+      await startWorker(true);
       for (const { id } of accepted) {
         const finished = async () => (await queue.getRequest(id))?.phase === "finished";
         await until(`request ${id} is finished`, finished);

@@ -63,6 +63,8 @@ export interface PlayedAct {
 }
 
 const AGREEMENT_MS = 30_000;
+/** Before the load, every act must agree; on a busy machine its processes start slowly. */
+const FIRST_AGREEMENT_MS = 120_000;
 
 export async function playAct(options: ActOptions): Promise<PlayedAct> {
   const { name, stack, world, load, print } = options;
@@ -83,7 +85,7 @@ export async function playAct(options: ActOptions): Promise<PlayedAct> {
     const fromMs = Date.now();
     const first = firstOf(plan);
     await world.populate(pools, first.loads);
-    await waitForAgreement(options, { pools, step: first, deadlineMs: AGREEMENT_MS });
+    await waitForAgreement(options, { pools, step: first, deadlineMs: FIRST_AGREEMENT_MS });
     writer = startWriter(options, pools);
     await writer.logged("writer started");
     const { agreedMs, report, outage } = await playLoad(options, {

@@ -1,11 +1,11 @@
 import { KonvergeError, sleepMs } from "@konverge/core";
 
-/** Asks `check` until it says yes. @throws KonvergeError `demo_failed` naming what was waited for. */
+/** Calls `check` until it returns true. @throws KonvergeError `demo_failed` after `deadlineMs`, with `what` */
 export async function pollUntil(
   what: string,
   check: () => Promise<boolean>,
   {
-    deadlineMs = 30_000,
+    deadlineMs = 120_000,
     everyMs = 100,
     signal,
   }: {
@@ -17,7 +17,7 @@ export async function pollUntil(
   const endMs = performance.now() + deadlineMs;
   while (!(await check())) {
     if (performance.now() >= endMs) {
-      throw new KonvergeError("demo_failed", `waited ${deadlineMs} ms in vain until ${what}`);
+      throw new KonvergeError("demo_failed", `not within ${deadlineMs} ms: ${what}`);
     }
     await sleepMs(everyMs, signal);
   }
