@@ -2,7 +2,12 @@ import { TerminalError, type ApiObject } from "@konverge/core";
 import { defineController, defineResource, type Controller } from "@konverge/engine";
 import { Deployment, Job, Namespace, Service } from "@konverge/kube/kinds";
 import { defineConfig, type Config } from "@konverge/worker";
-import { defineWorkflow, type AnyWorkflow, type Workflow } from "@konverge/workflow";
+import {
+  defineWorkflow,
+  StepFailedError,
+  type AnyWorkflow,
+  type Workflow,
+} from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -142,7 +147,7 @@ test.each([
 ])("docs/workflow-steps.md: a race of a long copy ends by $event", async ({ event, run }) => {
   const deleted: string[] = [];
   const names = ["w", "copyBucket", "deleteCopy", "Abort", "TerminalError"];
-  const body = await functionOf(blockOf("docs/workflow-steps.md ts 2"), names);
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 5"), names);
   const long = defineWorkflow("long", { version: 1 }, async (w) => {
     const copyBucket = () => "copied";
     const deleteCopy = () => void deleted.push("copy");
@@ -157,6 +162,86 @@ test.each([
   else await t.releaseStep("copy");
   expect(await t.settle()).toMatchObject(run);
   expect(deleted).toEqual(run.status === "done" ? [] : ["copy"]);
+});
+
+test("docs/workflow-steps.md: tries of a step have one idempotency key, and their delay", async () => {
+  const keys: string[] = [];
+  const body = await functionOf<string>(
+    blockOf("docs/workflow-steps.md ts 2"),
+    ["w", "bank", "spec"],
+    "receipt",
+  );
+  interface Sent {
+    readonly idempotencyKey: string;
+    readonly signal: AbortSignal;
+  }
+  const bank = {
+    charge: (amount: number, { idempotencyKey, signal }: Sent) => {
+      signal.throwIfAborted();
+      if (keys.push(idempotencyKey) < 3) throw new Error("busy");
+      return `paid ${amount}`;
+    },
+  };
+  const pay = defineWorkflow("pay", { version: 1 }, async (w) =>
+    body({ w, bank, spec: { amount: 7 } }),
+  );
+  const t = testWorkflow(pay, undefined);
+  expect(await t.advance("29s")).toMatchObject({ status: "waiting" });
+  expect(keys).toHaveLength(1);
+  expect(await t.advance("31s")).toMatchObject({ status: "done", result: "paid 7" });
+  expect(new Set(keys).size).toBe(1);
+});
+
+test("docs/workflow-steps.md: a failed step is caught, and a TerminalError fails the run", async () => {
+  const names = ["w", "mail", "tickets", "spec", "limit", "StepFailedError", "TerminalError"];
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 3"), names);
+  const opened: string[] = [];
+  const env = {
+    mail: {
+      send: () => {
+        throw new Error("no such user");
+      },
+    },
+    tickets: { open: (text: string) => void opened.push(text) },
+    limit: 100,
+    StepFailedError,
+    TerminalError,
+  };
+  const notify = defineWorkflow("notify", { version: 1 }, async (w, amount: number) => {
+    await body({ w, ...env, spec: { user: "ann", amount } });
+  });
+  const t = testWorkflow(notify, 7);
+  expect(await t.advance("1h")).toMatchObject({ status: "done" });
+  expect(t.bodies).toEqual(["notify", "notify", "notify", "open a ticket"]);
+  expect(opened).toEqual([expect.stringContaining("no such user")]);
+  const failed = await testWorkflow(notify, 101).advance("1h");
+  expect(failed).toMatchObject({ status: "failed", error: { message: "more than 100" } });
+});
+
+test("docs/workflow-steps.md: branches run at the same time, and items with tolerated failures", async () => {
+  const createDatabase = defineWorkflow("create-database", { version: 1 }, async (w) => {
+    await w.signal("created");
+    return "db-1";
+  });
+  const body = await functionOf(
+    blockOf("docs/workflow-steps.md ts 4"),
+    ["w", "build", "createDatabase", "install", "spec"],
+    "{ image, database, outcomes: outcomes.map(({ status }) => status) }",
+  );
+  const install = (host: string) => {
+    if (host === "b") throw new TerminalError("full");
+  };
+  const provision = defineWorkflow("provision", { version: 1 }, async (w) => {
+    const spec = { hosts: ["a", "b", "c"] };
+    return (await body({ w, build: () => "web:1", createDatabase, install, spec })) as never;
+  });
+  const t = testWorkflow(provision, undefined, { children: [createDatabase] });
+  expect(await t.settle()).toMatchObject({ status: "waiting" });
+  expect(t.bodies).toEqual(["build"]);
+  await t.child("database").signal("created");
+  const outcomes = ["fulfilled", "rejected", "fulfilled"];
+  const result = { image: "web:1", database: "db-1", outcomes };
+  expect(await t.run()).toMatchObject({ status: "done", result });
 });
 
 test("docs/workflow-steps.md: a run copies in a child, starts a scan, and undoes the copy when it fails", async () => {
@@ -174,7 +259,7 @@ test("docs/workflow-steps.md: a run copies in a child, starts a scan, and undoes
     },
   );
   const names = ["w", "copyBucket", "scanBucket", "deleteBucket", "spec"];
-  const body = await functionOf(blockOf("docs/workflow-steps.md ts 3"), names, "report");
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 6"), names, "report");
   const deleteBucket = (made: unknown) => void deleted.push(made);
   const mover = defineWorkflow("mover", { version: 1 }, async (w) => {
     const report = await body({ w, copyBucket, scanBucket, deleteBucket, spec: "photos" });
