@@ -88,8 +88,10 @@ function runs(api: ApiCalls): Client["runs"] {
     hasEnded: ({ endedAt }: RunDetail) => endedAt !== undefined,
     phaseOf: ({ status }: RunDetail) => status,
   };
-  const stateOf = ({ status, steps, round }: RunDetail) =>
-    `${status}/${steps.length}${round === undefined ? "" : `/${round}`}`;
+  const stateOf = ({ status, steps, round, heartbeatAt }: RunDetail) => {
+    const beat = heartbeatAt === undefined ? 0 : Date.parse(heartbeatAt);
+    return `${status}/${steps.length}${round === undefined ? "" : `/${round}`}~${beat}`;
+  };
   return {
     start: (body, write) => api.post("/v1/runs", body, write),
     list: api.pages("/v1/runs"),

@@ -162,10 +162,13 @@ export const actOnRunsResponseSchema = z.object({
 /** Query of `GET /v1/runs/{id}`. */
 export const runWaitQuerySchema = z.strictObject({
   ...waitQuerySchema.shape,
-  /** With `wait`: also return once `<status>/<number of steps>`, from round 2 on with `/<round>`, differs from this value. */
+  /**
+   * With `wait`: also return once `<status>/<number of steps>`, from round 2 on with `/<round>`, differs from this value. With `~` and
+   * the time of the last heartbeat in epoch ms or 0 behind it, also return with each heartbeat.
+   */
   lastState: z
     .string(BAD_SEEN)
-    .regex(/^[a-z]{1,20}\/\d{1,6}(\/\d{1,15})?$/, BAD_SEEN)
+    .regex(/^[a-z]{1,20}\/\d{1,6}(\/\d{1,15})?(~\d{1,15})?$/, BAD_SEEN)
     .optional(),
 });
 
@@ -290,6 +293,27 @@ export const runSchema = z.object({
       error: failure.optional(),
     }),
   ),
+  /** The unfinished steps that have sent a heartbeat or had a failed attempt. */
+  progress: z
+    .array(
+      z.object({
+        step: z.string(),
+        /** Failed attempts. */
+        attempts: z.number(),
+        /** The failure of the last attempt. */
+        message: z.string().optional(),
+        heartbeat: z
+          .object({
+            at: z.string(),
+            attempt: z.number(),
+            progress: z.unknown().optional(),
+          })
+          .optional(),
+      }),
+    )
+    .optional(),
+  /** Time of the last heartbeat of a step. */
+  heartbeatAt: z.string().optional(),
   /** Of a run that is blocked, being compensated or terminated: the recorded steps whose compensation has not run, the last recorded first. */
   undosLeft: z.array(z.string()).optional(),
   /** The first 20 signals that the run has not consumed: no wait has reached them, or no wait has their name. */

@@ -23,6 +23,7 @@ export type ErrorCode =
   | "demo_failed"
   | "field_conflict"
   | "forbidden"
+  | "heartbeat_timeout"
   | "idempotency_in_flight"
   | "idempotency_mismatch"
   | "input_mismatch"
@@ -90,6 +91,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   demo_failed: entry("The demo failed", 500, 1, true),
   field_conflict: entry("Other field managers own the applied fields", 409, 4, true),
   forbidden: entry("The token lacks the required role or scope", 403, 7, true),
+  heartbeat_timeout: entry("The step sent no heartbeat in time", 504, 5),
   idempotency_in_flight: entry("A request with this key is in progress", 409, 4),
   idempotency_mismatch: entry("The key was used with another request", 422, 2, true),
   input_mismatch: entry("A run with this ID has another input", 409, 4, true),

@@ -25,6 +25,7 @@ import { queueNames, type QueueNames } from "./keys/queue-names.ts";
 import { DEFAULT_CONCURRENCY, startQueueWorker } from "./attempt/queue-worker.ts";
 import { decodeLog } from "./attempt/running-log.ts";
 import { createRequester, type Requester } from "./request/requester.ts";
+import { abandonScript } from "./scripts/abandon.ts";
 import { headAgeScript } from "./scripts/head-age.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { waitingRequestsScript } from "./scripts/waiting-requests.ts";
@@ -118,6 +119,16 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
       await withRedis(redis, () => redis.zadd(names.timers, "LT", Math.floor(atMs), id));
     },
     ...readsOf(options, redis, names),
+    async abandon(key, epoch) {
+      assertOwnKey(key, options);
+      const member = formatKey(key);
+      return await withRedis(redis, () =>
+        runScript(redis, abandonScript, {
+          keys: { key: names.keyHash(member) },
+          args: { epoch, member, bull: names.bullRoot },
+        }),
+      );
+    },
     listKeys: () => pagesOfKeys(redis, names),
     counts: () => withRedis(redis, () => countJobs(queue)),
     work(work) {

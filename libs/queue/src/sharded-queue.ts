@@ -32,6 +32,7 @@ export function createShardedQueue(
     requestAt: async (key, atMs) => await homeOf(key).requestAt(key, atMs),
     getRequest: async (id) => await home(parseRequestId(id).key).getRequest(id),
     getKey: async (key) => await homeOf(key).getKey(key),
+    abandon: async (key, epoch) => await homeOf(key).abandon(key, epoch),
     waitingRequests: (keys) => waitingRequests(shards, keys),
     listAttempts: async (key, options) => await homeOf(key).listAttempts(key, options),
     runningLog: async (key) => await homeOf(key).runningLog(key),

@@ -85,7 +85,7 @@ export type { BulkAction, BulkFailure, BulkRequest, BulkResult } from "./bulk-ac
 export type { CancelEffect } from "./cancel-effect.ts";
 export type { PauseEffect } from "./pause-effect.ts";
 export { undosLeft } from "./store/undos-left.ts";
-export type { NamedRecord, RunHistory } from "./store/run-history.ts";
+export type { JournalView, NamedRecord, RunHistory } from "./store/run-history.ts";
 export { replayHistory } from "./execution/replay-history.ts";
 export type { ReplayResult } from "./execution/replay-history.ts";
 export type { RunCounts } from "./store/run-queries.ts";

@@ -36,7 +36,13 @@ import { sendSignal } from "./store/send-signal.ts";
 import { withCodec } from "./codec/coded-run-store.ts";
 import { createRedisRunStore } from "./store/redis-run-store.ts";
 import type { RedisRunStoreOptions } from "./store/redis-runs.ts";
-import { inOrder, type NamedRecord, type RunHistory } from "./store/run-history.ts";
+import {
+  inOrder,
+  journalOf,
+  type NamedRecord,
+  type RunHistory,
+  type JournalView,
+} from "./store/run-history.ts";
 import { retryRun, type RetryRunOptions, type RunRetrier } from "./store/retry-run.ts";
 import { runNames } from "./store/run-names.ts";
 import type { RunCounts } from "./store/run-queries.ts";
@@ -172,6 +178,10 @@ class RedisWorkflows implements Workflows {
 
   async steps(ref: RunRef): Promise<readonly NamedRecord[]> {
     return inOrder(await this.#store.steps(ref));
+  }
+
+  async journal(ref: RunRef): Promise<JournalView> {
+    return journalOf(await this.#store.journal(ref));
   }
 
   history(ref: RunRef): Promise<RunHistory | undefined> {
@@ -313,13 +323,14 @@ class RedisWorkflows implements Workflows {
     // Waits for Redis without a limit: a body that has run must have its record.
     const call: RedisRunStoreOptions["call"] = (run) => run(redis);
     const store = this.#openStore(call, { executes: true });
-    const { wake, notify, isObjectGone } = this.#queues;
+    const { wake, abandon, notify, isObjectGone } = this.#queues;
     const started = workflows.map((workflow) =>
       startRunWorker({
         store,
         queue: this.#queues.of(workflow.name),
         workflow,
         wake,
+        abandon,
         notify,
         isObjectGone,
         startChild: createChildStarter(store, wake),

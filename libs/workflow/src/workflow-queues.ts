@@ -34,6 +34,10 @@ export class WorkflowQueues {
     await this.of(ref.workflow).request(key, trigger);
   };
 
+  /** Ends the lease of an execution whose worker counts as lost. */
+  readonly abandon = async (ref: RunRef, lease: number): Promise<boolean> =>
+    await this.of(ref.workflow).abandon(keyOfRun(ref, this.#options.cluster), lease);
+
   /** Requests a controller's key because a run has ended. */
   readonly notify = async (text: string, ref: RunRef): Promise<void> => {
     const key = parseKey(text);

@@ -4,7 +4,7 @@ import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "./define/define-workflow.ts";
 import type { RunCursor, RunPage } from "./store/list-runs.ts";
-import type { NamedRecord, RunHistory } from "./store/run-history.ts";
+import type { NamedRecord, RunHistory, JournalView } from "./store/run-history.ts";
 import type { RunFilter } from "./store/run-queries.ts";
 import type { RetryRunOptions } from "./store/retry-run.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
@@ -146,6 +146,8 @@ export interface Workflows {
   counts(workflow: string): Promise<RunCounts>;
   /** Returns the records of a run, in the order of recording. */
   steps(ref: RunRef): Promise<readonly NamedRecord[]>;
+  /** Returns the records of a run as `steps` does, and its unfinished steps. */
+  journal(ref: RunRef): Promise<JournalView>;
   /** Reads all that an execution of the run would read, for a replay elsewhere. */
   history(ref: RunRef): Promise<RunHistory | undefined>;
   /** Returns the oldest unconsumed signals: those the run has not reached, or whose name it never waits for; at most 20. */

@@ -273,3 +273,14 @@ test("docs/workflow-patterns.md: runs forever in rounds, and looks at once after
   });
   expect((await t.steps()).size).toBe(1);
 });
+
+test("docs/workflow-patterns.md: a long body continues after its last heartbeat", async () => {
+  const rows: number[] = [];
+  const copy = await patternOf("docs/workflow-patterns.md ts 10", {
+    copyRow: async (row: number) => void rows.push(row),
+  });
+  const t = testWorkflow(copy, { rows: 5 });
+  t.crashAtHeartbeat("copy", 3);
+  expect(await t.settle()).toMatchObject({ status: "done" });
+  expect(rows).toEqual([1, 2, 3, 4, 5]);
+});

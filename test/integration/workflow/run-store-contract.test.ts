@@ -680,6 +680,73 @@ describe.each([
     expect(await skip("s")).toBe("ended");
   });
 
+  describe("heartbeats", () => {
+    const heartbeat = { progress: { rows: [], at: 2 }, attempt: 1, atMs: 9_000 };
+    const beat = (held: Held, step = "s", silentMs = 0) =>
+      store.note(held, step, { attempts: 0, delayMs: 0, running: 1, heartbeat, silentMs });
+    const start = async (id = "a") => {
+      await store.start(newRun(id));
+      return await claim(store, id);
+    };
+
+    test("are part of the progress of a step until it is recorded", async () => {
+      const held = await start();
+      expect(await store.peek(ref("a"))).not.toHaveProperty("beatAtMs");
+      await beat(held);
+      const noted = { attempts: 0, running: 1, heartbeat };
+      expect((await store.journal(ref("a"))).progress.get("s")).toMatchObject(noted);
+      expect(await store.peek(ref("a"))).toMatchObject({ beatAtMs: 9_000 });
+      const next = await claim(store, "a", 2);
+      expect(next.progress.get("s")).toMatchObject(noted);
+      await expect(beat(held)).rejects.toThrow(FencedError);
+      await store.commit(next, "s", { kind: "step" });
+      const { steps, progress } = await store.journal(ref("a"));
+      expect([steps.has("s"), progress.size]).toEqual([true, 0]);
+    });
+
+    test("that are missing show a lost worker, once per interval", async () => {
+      await beat(await start("a"));
+      await beat(await start("b"), "s", 3_600_000);
+      const { lost, nextMs } = await store.silent("w");
+      expect(lost).toEqual([{ id: "a", lease: 1 }]);
+      expect(nextMs).toBeGreaterThan(1_000);
+      expect(nextMs).toBeLessThanOrEqual(5_000);
+      expect((await store.silent("w")).lost).toEqual([]);
+    });
+
+    test.each<{ what: string; later: (held: Held) => Promise<unknown> }>([
+      { what: "the step is recorded", later: (held) => store.commit(held, "s", { kind: "step" }) },
+      {
+        what: "its attempt has failed",
+        later: (held) => store.note(held, "s", { attempts: 1, delayMs: 5, heartbeat }),
+      },
+      { what: "another execution has begun", later: () => claim(store, "a", 2) },
+      {
+        what: "its execution has left the run",
+        later: (held) => store.leave(held, { kind: "waiting" }),
+      },
+      { what: "the run has ended", later: (held) => store.leave(held, done) },
+      { what: "the run was terminated", later: () => store.terminate(ref("a"), {}) },
+    ])("count no longer once $what", async ({ later }) => {
+      const held = await start();
+      await beat(held);
+      await later(held);
+      expect(await store.silent("w")).toEqual({ lost: [] });
+    });
+
+    test("of a later heartbeat and of several steps", async () => {
+      const held = await start();
+      await beat(held, "s");
+      await beat(held, "t", 3_600_000);
+      await beat(held, "s", 3_600_000);
+      const { lost, nextMs } = await store.silent("w");
+      expect(lost).toEqual([]);
+      expect(nextMs).toBeGreaterThan(3_000_000);
+      await beat(held, "t");
+      expect((await store.silent("w")).lost).toEqual([{ id: "a", lease: 1 }]);
+    });
+  });
+
   describe("terminate", () => {
     const request = { by: "ann", reason: "the object is gone" };
     const message = "the run was terminated by ann: the object is gone";
@@ -1019,6 +1086,7 @@ type Op =
       readonly old: boolean;
       readonly step: string;
       readonly keep: boolean;
+      readonly beats: boolean;
     }
   | {
       readonly op: "publish";
@@ -1115,7 +1183,14 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
     },
     {
       weight: 1,
-      arbitrary: fc.record({ op: fc.constant("note" as const), id, old, step, keep: fc.boolean() }),
+      arbitrary: fc.record({
+        op: fc.constant("note" as const),
+        id,
+        old,
+        step,
+        keep: fc.boolean(),
+        beats: fc.boolean(),
+      }),
     },
     {
       weight: 1,
@@ -1258,7 +1333,12 @@ class Caller {
         });
       }
       case "note":
-        return await store.note(held, op.step, { attempts: 1, delayMs: 5, keep: op.keep });
+        return await store.note(held, op.step, {
+          attempts: 1,
+          delayMs: 5,
+          keep: op.keep,
+          ...(op.beats ? { running: 1, silentMs: 0, heartbeat: { attempt: 1, atMs: 1 } } : {}),
+        });
       case "relabel":
         return await store.relabel(held, op.labels);
       case "publish":

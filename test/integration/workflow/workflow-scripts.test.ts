@@ -146,8 +146,18 @@ const commit = (
   }) as Promise<[string, string?]>;
 const note = (nth: number, attempts: number, delayMs: number, keep = false, more = "") =>
   runRaw(harness.redis, noteScript, {
-    keys: { run: names.run("r"), steps: names.steps("r") },
-    args: { epoch: epochOf(nth), step: "s", attempts, delayMs, keep, more },
+    keys: { run: names.run("r"), steps: names.steps("r"), silent: names.silent },
+    args: {
+      id: "r",
+      epoch: epochOf(nth),
+      step: "s",
+      attempts,
+      delayMs,
+      keep,
+      more,
+      beatAtMs: "",
+      silentMs: "",
+    },
   }) as Promise<[string, string?]>;
 const leave = (
   nth: number,

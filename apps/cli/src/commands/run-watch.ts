@@ -2,7 +2,7 @@ import type { RunDetail } from "@konverge/contracts";
 import type { Command } from "commander";
 import { print, printNote } from "../text/output.ts";
 import { runWithClient, withServer, type ClientFlags } from "../ask/run-with-client.ts";
-import { statusLine, stepLine } from "../text/run-text.ts";
+import { progressLine, statusLine, stepLine } from "../text/run-text.ts";
 import { endAs, endLate, RUN_ID, timeoutOf } from "../ask/show-run.ts";
 import { timeoutOption } from "../ask/timeout-option.ts";
 
@@ -10,7 +10,7 @@ interface WatchFlags extends ClientFlags {
   readonly timeout: number;
 }
 
-/** Adds `run watch`, which prints a line for each recorded step and each change of the status. */
+/** Adds `run watch`, which prints a line for each recorded step, heartbeat and change of the status. */
 export function addRunWatchCommand(group: Command): void {
   withServer(
     group
@@ -26,6 +26,7 @@ export function addRunWatchCommand(group: Command): void {
         let shown = 0;
         let status = "";
         let round: number | undefined;
+        const beats = new Map<string, string>();
         try {
           for await (const run of client.runs.watch(id, { timeoutMs: flags.timeout })) {
             if (run.round !== round) shown = 0;
@@ -36,6 +37,13 @@ export function addRunWatchCommand(group: Command): void {
               show(flags, { document: { type: "step", data: step }, name: step.name, line });
             }
             shown = run.steps.length;
+            for (const { step, heartbeat } of run.progress ?? []) {
+              if (heartbeat?.progress === undefined || beats.get(step) === heartbeat.at) continue;
+              beats.set(step, heartbeat.at);
+              const line = () => progressLine(step, heartbeat);
+              const document = { type: "progress", data: { step, ...heartbeat } };
+              show(flags, { document, name: step, line });
+            }
             const now = statusLine(run);
             if (now === status) continue;
             status = now;

@@ -65,6 +65,7 @@ export function runDetails(run: RunDetail): string {
   for (const { name, by: sender, at } of run.unconsumedSignals ?? []) {
     rows.push(["unconsumed", `signal "${name}", sent by ${sender ?? NONE} ${age(at)} ago`]);
   }
+  for (const step of run.progress ?? []) rows.push(["progress", progressText(step)]);
   for (const [name, value] of Object.entries(run.published ?? {})) {
     rows.push(["published", `${name} ${JSON.stringify(value)}`]);
   }
@@ -126,6 +127,30 @@ export function stepLine(step: RunDetail["steps"][number]): string {
   const note = notes.filter((each) => each !== "").join(", ");
   const end = `${plain(resultOf(step))}${note === "" ? "" : ` (${plain(note)})`}`;
   return `${at.slice(11, 19)}  ${kind} ${plain(name)}  ${end}`.trimEnd();
+}
+
+type Progress = NonNullable<RunDetail["progress"]>[number];
+
+/** Formats an unfinished step in one line: its last heartbeat, and its failed attempts. */
+function progressText({ step, attempts, message, heartbeat }: Progress): string {
+  const parts: string[] = [];
+  if (heartbeat !== undefined) {
+    const { progress, at } = heartbeat;
+    const value = progress === undefined ? "" : `${JSON.stringify(progress)}, `;
+    parts.push(`${value}heartbeat ${age(at)} ago`);
+  }
+  if (attempts > 0) {
+    parts.push(`${attempts} failed ${attempts === 1 ? "try" : "tries"}: ${message ?? NONE}`);
+  }
+  return plain(`"${step}" ${parts.join("; ")}`);
+}
+
+/** Formats the progress of a running step in one line, with its time in UTC. */
+export function progressLine(
+  step: string,
+  { at, progress }: NonNullable<Progress["heartbeat"]>,
+): string {
+  return `${at.slice(11, 19)}  progress ${plain(step)}  ${plain(JSON.stringify(progress))}`;
 }
 
 /** Formats the status of a run in one line. */

@@ -77,12 +77,12 @@ export async function readRun({ cluster, ref, workflows }: FoundRun): Promise<Ru
     const text = formatRunId(ref, cluster);
     throw new KonvergeError("not_found", `run ${text} does not exist or was deleted`);
   }
-  const [steps, unconsumedSignals, refusedSignals] = await Promise.all([
-    workflows.steps(ref),
+  const [journal, unconsumedSignals, refusedSignals] = await Promise.all([
+    workflows.journal(ref),
     workflows.unconsumedSignals(ref),
     workflows.refusedSignals(ref),
   ]);
-  return runDetail(run, cluster, { steps, unconsumedSignals, refusedSignals });
+  return runDetail(run, cluster, { ...journal, unconsumedSignals, refusedSignals });
 }
 
 export async function listRuns(

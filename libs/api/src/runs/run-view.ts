@@ -6,10 +6,10 @@ import {
   type RefusedSignals,
   undosLeft,
   type RunCursor,
+  type JournalView,
   type RunPause,
   type RunSummary,
   type RunView,
-  type StepRecord,
   type UnconsumedSignal,
 } from "@konverge/workflow";
 
@@ -65,6 +65,24 @@ function pauseItem({ atMs, ...pause }: RunPause): NonNullable<RunDetail["pause"]
   return { ...pause, at: iso(atMs) };
 }
 
+function progressOf(
+  { beatAtMs }: RunView,
+  progress: JournalView["progress"],
+): Pick<RunDetail, "progress" | "heartbeatAt"> {
+  const begun = progress.filter(
+    ({ attempts, heartbeat }) => attempts > 0 || heartbeat !== undefined,
+  );
+  const items = begun.map(({ name, attempts, message, heartbeat }) => {
+    if (heartbeat === undefined) return { step: name, attempts, ...defined({ message }) };
+    const { atMs, ...beat } = heartbeat;
+    return { step: name, attempts, ...defined({ message }), heartbeat: { at: iso(atMs), ...beat } };
+  });
+  return {
+    ...(items.length === 0 ? {} : { progress: items }),
+    ...(beatAtMs === undefined ? {} : { heartbeatAt: iso(beatAtMs) }),
+  };
+}
+
 function mayLeaveUndos({ status, terminated }: RunView): boolean {
   return status === "blocked" || status === "compensating" || terminated !== undefined;
 }
@@ -74,10 +92,10 @@ export function runDetail(
   cluster: string,
   {
     steps,
+    progress,
     unconsumedSignals,
     refusedSignals,
-  }: {
-    readonly steps: readonly (StepRecord & { readonly name: string })[];
+  }: JournalView & {
     readonly unconsumedSignals: readonly UnconsumedSignal[];
     readonly refusedSignals: RefusedSignals;
   },
@@ -114,6 +132,7 @@ export function runDetail(
         ...defined({ branch, value, error }),
       }),
     ),
+    ...progressOf(run, progress),
     ...(mayLeaveUndos(run) ? { undosLeft: [...undosLeft(steps)] } : {}),
     ...(unconsumedSignals.length === 0
       ? {}

@@ -2,8 +2,8 @@ import type { RunOverview, RunRef, Workflows } from "@konverge/workflow";
 import type { Wait } from "../http/waits.ts";
 
 /**
- * Returns when the run has ended, when its `<status>/<number of steps>[/<round>]` differs from `lastState`, or when the wait ends. Each
- * poll reads two fields.
+ * Returns when the run has ended, when its state differs from `lastState`, or when the wait ends. Each poll reads four
+ * fields.
  */
 export async function waitForRun(
   runs: Workflows,
@@ -20,10 +20,12 @@ export async function waitForRun(
     isEnd: (state) =>
       state === undefined ||
       state.hasEnded ||
-      (lastState !== undefined && lastState !== textOf(state)),
+      (lastState !== undefined && lastState !== textOf(state, lastState)),
   });
 }
 
-function textOf({ status, steps, round }: RunOverview): string {
-  return `${status}/${steps}${round === undefined ? "" : `/${round}`}`;
+/** Returns the state with the parts that the caller asks for: `<status>/<number of steps>[/<round>][~<last heartbeat>]`. */
+function textOf({ status, steps, round, beatAtMs = 0 }: RunOverview, lastState: string): string {
+  const state = `${status}/${steps}${round === undefined ? "" : `/${round}`}`;
+  return lastState.includes("~") ? `${state}~${beatAtMs}` : state;
 }

@@ -249,6 +249,11 @@ export interface WorkQueue {
    * key was requested. One round trip per shard.
    */
   waitingRequests(keys: readonly ObjectKey[]): Promise<number[]>;
+  /**
+   * Ends the lease of the running attempt with this epoch at once: its worker counts as lost, and the key runs elsewhere. Returns false
+   * if that attempt no longer runs. Call it only if the attempt has ended itself by then, should its worker be alive.
+   */
+  abandon(key: ObjectKey, epoch: number): Promise<boolean>;
   /** Newest first. */
   listAttempts(key: ObjectKey, options?: { readonly limit?: number }): Promise<StoredAttempt[]>;
   /** Returns the last lines that an attempt has stored while it ran; it may have ended since. */

@@ -6,7 +6,7 @@ import type { RunQueries } from "../store/run-queries.ts";
 import type { BufferedSignal, StepRecord } from "../store/run-record.ts";
 import type { RunStore } from "../store/run-store.ts";
 import type { UpdateAnswer } from "../store/run-updates.ts";
-import { RunValues } from "./run-values.ts";
+import { decodeEntries, hasEncodedText, RunValues } from "./run-values.ts";
 import {
   codecReason,
   createValueCodec,
@@ -144,10 +144,16 @@ function codedQueries(store: RunStore, values: ValueCodec): Partial<RunQueries> 
       };
     },
     async steps(ref) {
-      const steps = [...(await store.steps(ref))].map(
-        async ([name, record]) => [name, await of(ref).decodeRecord(record)] as const,
-      );
-      return new Map(await Promise.all(steps));
+      const run = of(ref);
+      return await decodeEntries(await store.steps(ref), (record) => run.decodeRecord(record));
+    },
+    async journal(ref) {
+      const { steps, progress } = await store.journal(ref);
+      const run = of(ref);
+      return {
+        steps: await decodeEntries(steps, (record) => run.decodeRecord(record)),
+        progress: await decodeEntries(progress, (each) => run.decodeProgress(each)),
+      };
     },
     async history(ref) {
       const history = await store.history(ref);
@@ -230,12 +236,13 @@ function rejectEncoded(store: RunStore): RunStore {
   };
 }
 
-function hasEncoded({ run, parsedInput, steps, signals, failing }: Held): boolean {
+function hasEncoded({ run, parsedInput, steps, progress, signals, failing }: Held): boolean {
   const values = [run.input, parsedInput, failing?.error.message];
   return (
     values.some(isEncoded) ||
     Object.values(run.published ?? {}).some(isEncoded) ||
     signals.some(({ payload }) => isEncoded(payload)) ||
+    [...progress.values()].some(hasEncodedText) ||
     [...steps.values()].some(({ value, error }) => isEncoded(value) || isEncoded(error?.message))
   );
 }

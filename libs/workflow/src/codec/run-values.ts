@@ -25,6 +25,14 @@ import { createValueCodec, NO_CODEC, type ValueCodec } from "./value-codec.ts";
 /** Encodes, or decodes, a value of one run. */
 type Transform = <T>(value: T, kind: CodecValueKind) => Promise<T>;
 
+/** What a step without a record has reported. */
+type Reported = Pick<StepProgress, "message" | "heartbeat">;
+
+/** Returns true if the codec has encoded what a step without a record has reported. */
+export function hasEncodedText({ message, heartbeat }: Reported): boolean {
+  return isEncoded(message) || isEncoded(heartbeat?.progress);
+}
+
 /** Encodes and decodes the parts of one run that hold values of users. All other parts stay readable. */
 export class RunValues {
   readonly #encode: Transform;
@@ -181,16 +189,27 @@ export class RunValues {
     return isEncoded(decoded) ? refusal : (JSON.parse(decoded) as UpdateRefusal);
   }
 
-  async encodeProgress<T extends Pick<StepProgress, "message">>(progress: T): Promise<T> {
-    const { message } = progress;
-    if (message === undefined) return progress;
-    return { ...progress, message: await this.encodeMessage(message) };
+  encodeProgress<T extends Reported>(progress: T): Promise<T> {
+    return this.#transformProgress(progress, this.#encode);
   }
 
-  async decodeProgress<T extends Pick<StepProgress, "message">>(progress: T): Promise<T> {
-    const { message } = progress;
-    if (!isEncoded(message)) return progress;
-    return { ...progress, message: await this.decodeMessage(message) };
+  async decodeProgress<T extends Reported>(progress: T): Promise<T> {
+    return hasEncodedText(progress)
+      ? await this.#transformProgress(progress, this.#decode)
+      : progress;
+  }
+
+  async #transformProgress<T extends Reported>(progress: T, transform: Transform): Promise<T> {
+    const { message, heartbeat } = progress;
+    if (message === undefined && heartbeat?.progress === undefined) return progress;
+    const beat = heartbeat && {
+      ...heartbeat,
+      ...defined({ progress: await transform(heartbeat.progress, "record") }),
+    };
+    return {
+      ...progress,
+      ...defined({ message: await transform(message, "message"), heartbeat: beat }),
+    };
   }
 
   async decodeEnd(end: EndedRun): Promise<EndedRun> {
@@ -293,7 +312,7 @@ export async function decodeHistory(
 /** Name of the field that has all fields of an encoded line. */
 const ENCODED_FIELDS = "encoded";
 
-async function decodeEntries<T>(
+export async function decodeEntries<T>(
   stored: ReadonlyMap<string, T>,
   decode: (value: T) => Promise<T>,
 ): Promise<ReadonlyMap<string, T>> {

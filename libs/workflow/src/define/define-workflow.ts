@@ -39,6 +39,15 @@ export interface StepContext extends StepVerbs {
   readonly attempt: number;
   /** The same in every attempt of this step, and in no other step; for external APIs that accept such a key. */
   readonly idempotencyKey: string;
+  /**
+   * Reports that the body is at work, with its progress: plain JSON, at most 16 KiB, which users see and `lastHeartbeat` returns. Without
+   * a value, the last progress is kept. Call it as often as you like: it is stored at most every third of `heartbeatTimeout`, and
+   * every 5 s.
+   * @throws KonvergeError `invalid_result` for a value that cannot be recorded
+   */
+  readonly heartbeat: (progress?: unknown) => void;
+  /** The progress of the last stored heartbeat of an earlier attempt; undefined if there is none. */
+  readonly lastHeartbeat: unknown;
 }
 
 /** The attempts of a step. */
@@ -67,6 +76,12 @@ export interface StepOptions<T> {
   readonly limit?: string | LimitUse;
   /** Timeout of one attempt. Default 5 min. Too short repeats work that would have succeeded; too long occupies a worker. */
   readonly timeout?: Duration;
+  /**
+   * Longest time between two heartbeats of the body, at least 1 s. An attempt that is silent for longer fails with
+   * `heartbeat_timeout` and is retried, also if its worker was lost: another worker then continues the run after this time and a second.
+   * Default: none, and a lost worker is noticed after its lease of 10 to 15 s. Too short gives up bodies that are only slow.
+   */
+  readonly heartbeatTimeout?: Duration;
   /**
    * Undoes the step if the run later fails or is cancelled. Undos run in the reverse order of the records, with the same
    * retries. `result` is undefined if the step failed, since it may still have had an effect. A step that provably had none is

@@ -1,8 +1,10 @@
-import { KonvergeError, toMs, type LimitUse } from "@konverge/core";
+import { KonvergeError, toMs, type Duration, type LimitUse } from "@konverge/core";
 import type { RetryOptions, StepOptions } from "../define/define-workflow.ts";
 
 /** Most characters of the key of a limit. */
 const MAX_KEY = 200;
+/** Stored heartbeats cost a third of this time each. */
+const MIN_HEARTBEAT_MS = 1_000;
 
 /**
  * Checks the options at the call, where the function's author sees the error; the attempts of a step would only repeat it.
@@ -10,10 +12,11 @@ const MAX_KEY = 200;
  */
 export function checkStepOptions(
   name: string,
-  { timeout, retry, limit }: StepOptions<never>,
+  { timeout, heartbeatTimeout, retry, limit }: StepOptions<never>,
 ): void {
   checkLimit(name, limit);
   if (timeout !== undefined) toMs(timeout, `the timeout of step "${name}"`);
+  checkHeartbeats(name, heartbeatTimeout);
   checkDelay(name, retry);
   const attempts = retry?.attempts;
   if (attempts === undefined || attempts === Infinity) return;
@@ -38,6 +41,13 @@ function checkLimit(name: string, limit: string | LimitUse | undefined): void {
 /** Returns the use that an option names. */
 export function limitUse(limit: string | LimitUse): LimitUse {
   return typeof limit === "string" ? { name: limit } : limit;
+}
+
+function checkHeartbeats(name: string, timeout: Duration | undefined): void {
+  if (timeout === undefined) return;
+  const what = `heartbeatTimeout of step "${name}"`;
+  if (toMs(timeout, what) >= MIN_HEARTBEAT_MS) return;
+  throw new KonvergeError("invalid_config", `${what} must be at least 1s (got ${timeout})`);
 }
 
 function checkDelay(name: string, { delay, policy }: RetryOptions = {}): void {

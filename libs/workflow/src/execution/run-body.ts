@@ -5,6 +5,7 @@ import type { StepContext } from "../define/define-workflow.ts";
 import { roundIdOf } from "../define/run-ref.ts";
 import type { RunView } from "../store/run-record.ts";
 import type { RunLog } from "../journal/run-log.ts";
+import type { Heartbeats } from "./heartbeats.ts";
 import { StepTry } from "./step-try.ts";
 import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
 
@@ -48,21 +49,23 @@ export interface BodyOptions {
   /** Creates the verbs of this attempt; they end with the signal. */
   readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
   readonly log: RunLog;
+  readonly heartbeats: Heartbeats;
 }
 
 /**
- * Runs a step's body once. After the timeout, a body that ignores its signal is abandoned.
- * @throws what the body throws; KonvergeError `timed_out`, `invalid_workflow`; the reason of `signal`
+ * Runs a step's body once. After a timeout, a body that ignores its signal is abandoned.
+ * @throws what the body throws; KonvergeError `timed_out`, `heartbeat_timeout`, `invalid_workflow`; the reason of `signal`
  */
 export async function runBody<T>(
   body: (step: StepContext) => T | Promise<T>,
   options: BodyOptions,
 ): Promise<T> {
-  const { run, step, attempt, timeoutMs, signal, openVerbs, log } = options;
+  const { run, step, attempt, timeoutMs, signal, openVerbs, log, heartbeats } = options;
   const makeKey = () => idempotencyKeyOf(run, step);
-  const tried = new StepTry({ step, attempt, makeKey, openVerbs, log });
+  const tried = new StepTry({ step, attempt, makeKey, openVerbs, log, heartbeats });
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const end = (reason: Error) => {
+    heartbeats.end();
     tried.end(() => reason);
     reject(reason);
   };
@@ -73,12 +76,14 @@ export async function runBody<T>(
   const stop = () => end(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
+  heartbeats.onEnd(end);
   try {
     const value = await Promise.race([aborted, bodies.run(step, async () => await body(tried))]);
     tried.assertVerbsEnded();
     return value;
   } finally {
     cancelTimer();
+    heartbeats.end();
     signal.removeEventListener("abort", stop);
     // An abandoned body must not write during the next attempt.
     tried.end(() => new KonvergeError("attempt_ended", `this attempt of step "${step}" has ended`));

@@ -4,17 +4,20 @@ import {
   ensureError,
   failureBackoff,
   findCause,
+  KonvergeError,
+  sleepMs,
   toMs,
   type BackoffPolicy,
 } from "@konverge/core";
 import type { Advance } from "./advance.ts";
 import { StepPermits } from "./step-permits.ts";
 import type { RetryOptions, StepContext, StepOptions } from "../define/define-workflow.ts";
+import { Heartbeats } from "./heartbeats.ts";
 import { runBody, type BodyOptions } from "./run-body.ts";
 import { runningBranch } from "../journal/branch.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { FencedError } from "../store/run-journal-store.ts";
-import type { Failure, StepRecord } from "../store/run-record.ts";
+import type { Failure, Heartbeat, StepRecord } from "../store/run-record.ts";
 import { failureOf } from "./step-failed-error.ts";
 import { isRefused, stepFaultOf } from "./step-fault.ts";
 import { createStepVerbs, type OpenVerbs } from "../verbs/create-step-verbs.ts";
@@ -22,6 +25,8 @@ import { EffectWatch } from "../verbs/effect-watch.ts";
 
 const DEFAULT_ATTEMPTS = 5;
 const DEFAULT_TIMEOUT = "5m";
+/** Longest time in which a stopping worker releases an attempt, in ms. */
+const RELEASE_MS = 1_000;
 /** Longest wait in place, in ms; longer ones occupy no worker. */
 const MAX_WAIT_IN_PLACE_MS = 2_000;
 
@@ -32,7 +37,10 @@ export class UndoFailedError extends Error {
 
 type Body = (step: StepContext) => unknown;
 
-interface Options extends Pick<StepOptions<never>, "retry" | "timeout" | "unsafe" | "limit"> {
+interface Options extends Pick<
+  StepOptions<never>,
+  "retry" | "timeout" | "heartbeatTimeout" | "unsafe" | "limit"
+> {
   /** True once the function has ended: no further attempt begins. Default: never. */
   readonly isOver?: () => boolean;
 }
@@ -61,6 +69,7 @@ class StepRun {
   readonly #maxAttempts: number;
   readonly #policy: BackoffPolicy;
   readonly #timeoutMs: number;
+  readonly #heartbeatTimeoutMs: number | undefined;
   /** Aborted when this execution must stop, or when the run is cancelled. */
   readonly #ending: AbortSignal;
   /** Also aborted when the branch of the step has lost its race. */
@@ -91,6 +100,8 @@ class StepRun {
     this.#maxAttempts = retry.attempts ?? (this.#isUnsafe ? 1 : DEFAULT_ATTEMPTS);
     this.#policy = policyOf(key, retry);
     this.#timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
+    this.#heartbeatTimeoutMs =
+      options.heartbeatTimeout === undefined ? undefined : toMs(options.heartbeatTimeout, "");
     this.#ending = kind === "undo" ? journal.stopped : journal.stoppedOrCancelled();
     const branch = this.#branch?.signal;
     this.#signal = branch === undefined ? this.#ending : AbortSignal.any([this.#ending, branch]);
@@ -106,6 +117,8 @@ class StepRun {
 
   async run(): Promise<Advance> {
     const journal = this.#journal;
+    const lost = await this.#countLost();
+    if (lost !== undefined) return lost;
     for (;;) {
       if (this.#branch?.hasLost === true) return { waitUntilMs: undefined };
       const cancelled = await this.#throwCancel();
@@ -162,6 +175,8 @@ class StepRun {
     const effects = new EffectWatch();
     let value: unknown;
     let verbs: OpenVerbs | undefined;
+    const heartbeats = this.#openHeartbeats((progress) => verbs?.assertNotSecret(progress));
+    if (this.#heartbeatTimeoutMs !== undefined) await heartbeats.begin();
     const span = journal.trace?.startBody({ step: key, kind, attempt: this.#attempts });
     try {
       const hold = journal.beforeBody(key);
@@ -173,6 +188,7 @@ class StepRun {
         timeoutMs: this.#timeoutMs,
         signal: this.#permits?.bind(this.#signal) ?? this.#signal,
         log: journal.log,
+        heartbeats,
         openVerbs(over) {
           verbs = createStepVerbs(journal, { step: key, signal: over, effects, span });
           return verbs;
@@ -187,21 +203,72 @@ class StepRun {
       this.#mayHaveActed ||= effects.mayHaveActed || !isRejected(error);
       const scrub = (text: string) => verbs?.scrub(text) ?? text;
       span?.end(this.#signal.aborted ? "interrupted" : "failed", failureOf(error, scrub));
-      return await this.#handle(error, scrub);
+      return await this.#handle(error, { heartbeat: heartbeats.last, scrub });
     }
     span?.end("done");
     return await journal.commit(key, { kind, value, attempts: this.#attempts });
   }
 
-  /** Handles a failed attempt. Returns the record if that ends the step. */
-  async #handle(error: Error, scrub: (text: string) => string): Promise<StepRecord | undefined> {
+  #openHeartbeats(check: (progress: unknown) => void): Heartbeats {
     const journal = this.#journal;
-    const kind = this.#kind;
-    if (journal.stopped.aborted) throw error;
+    const key = this.#key;
+    const attempt = this.#attempts;
+    const timeoutMs = this.#heartbeatTimeoutMs;
+    // The attempt is counted when it has failed. A start of an unsafe body was counted before it.
+    const attempts = this.#isUnsafe ? attempt : attempt - 1;
+    return new Heartbeats({
+      step: key,
+      attempt,
+      ...defined({
+        timeoutMs,
+        last: journal.progressOf(key)?.heartbeat,
+        everyMs: journal.beatEveryMs,
+      }),
+      nowMs: () => journal.nowMs(),
+      check,
+      onBeat: (progress) => journal.onBeat(key, progress),
+      store: (heartbeat, silentMs) =>
+        journal.note(key, {
+          attempts,
+          delayMs: 0,
+          mayHaveActed: true,
+          ...defined({ heartbeat, silentMs }),
+          ...(silentMs === undefined ? {} : { running: attempt }),
+        }),
+    });
+  }
+
+  /** Counts an attempt that sent heartbeats, and whose worker was lost. Returns the record if that ends the step. */
+  async #countLost(): Promise<StepRecord | undefined> {
+    const journal = this.#journal;
+    const attempt = journal.progressOf(this.#key)?.running;
+    // The start of an unsafe body was counted, and its outcome is unknown.
+    if (attempt === undefined || this.#isUnsafe || this.#branch?.hasLost === true) return undefined;
+    if (this.#kind === "step" && journal.cancelPending) return undefined;
+    this.#attempts = attempt;
+    const message = `the worker of attempt ${attempt} of step "${this.#key}" was lost; it sent no heartbeat in time`;
+    const error = new KonvergeError("heartbeat_timeout", message);
+    return await this.#fail(error, failureOf(error));
+  }
+
+  /** Handles a failed attempt. Returns the record if that ends the step. */
+  async #handle(
+    error: Error,
+    {
+      heartbeat,
+      scrub,
+    }: { readonly heartbeat: Heartbeat | undefined; readonly scrub: (text: string) => string },
+  ): Promise<StepRecord | undefined> {
+    const journal = this.#journal;
+    if (journal.stopped.aborted) {
+      await this.#release(heartbeat);
+      throw error;
+    }
     const fenced = findCause(error, isFenced);
     if (fenced !== undefined) throw fenced;
+    journal.keepHeartbeat(this.#key, heartbeat);
     if (this.#branch?.isClosed === true) return undefined;
-    if (kind === "step" && (journal.cancelPending || this.#isCancelled)) return undefined;
+    if (this.#kind === "step" && (journal.cancelPending || this.#isCancelled)) return undefined;
     const fault = stepFaultOf(error);
     const failure = failureOf(error, scrub);
     if (fault.kind === "uncounted" && !this.#isUnsafe) {
@@ -213,6 +280,14 @@ class StepRun {
       await this.#wait(delayMs, failure, this.#uncounted);
       return undefined;
     }
+    return await this.#fail(error, failure);
+  }
+
+  /** Counts a failed attempt, or records the failure of the step. */
+  async #fail(error: Error, failure: Failure): Promise<StepRecord | undefined> {
+    const journal = this.#journal;
+    const kind = this.#kind;
+    const fault = stepFaultOf(error);
     this.#uncounted = 0;
     if (this.#attempts >= this.#maxAttempts || fault.kind === "final") {
       if (kind === "undo") throw new UndoFailedError(failure.message);
@@ -223,7 +298,7 @@ class StepRun {
         ...(isRefused(error) && !this.#mayHaveActed ? { noEffect: true } : {}),
       });
     }
-    const retryAfterMs = fault.retryAfterMs;
+    const { retryAfterMs } = fault;
     await this.#wait(
       delayBefore(this.#attempts, this.#policy, retryAfterMs, journal.random),
       failure,
@@ -231,11 +306,26 @@ class StepRun {
     return undefined;
   }
 
-  async #wait(delayMs: number, { message }: Failure, uncounted?: number): Promise<void> {
+  async #wait(
+    delayMs: number,
+    { message }: Pick<Failure, "message">,
+    uncounted?: number,
+  ): Promise<void> {
     const attempts = this.#attempts;
     const acted = this.#mayHaveActed ? { mayHaveActed: true } : {};
     const progress = { attempts, delayMs, ...defined({ uncounted }), message, ...acted };
     ({ untilMs: this.#waitUntilMs } = await this.#journal.note(this.#key, progress));
+  }
+
+  /** Notes that the worker stops, so that the attempt does not count as lost. A note that fails does not delay the stop for long. */
+  async #release(heartbeat: Heartbeat | undefined): Promise<void> {
+    const journal = this.#journal;
+    const { reason } = journal.stopped.reason as { readonly reason?: unknown };
+    if (reason !== "shutdown" || journal.progressOf(this.#key)?.running === undefined) return;
+    const attempts = this.#isUnsafe ? this.#attempts : this.#attempts - 1;
+    const note = { attempts, delayMs: 0, mayHaveActed: true, ...defined({ heartbeat }) };
+    const noted = journal.note(this.#key, note).catch(() => undefined);
+    await Promise.race([noted, sleepMs(RELEASE_MS)]);
   }
 }
 

@@ -17,6 +17,7 @@ import { CancelRequests } from "../journal/cancel-requests.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { ExecutionSpan, RunTracing } from "../journal/run-tracing.ts";
 import { WakeRounds } from "./wake-rounds.ts";
+import { watchSilence } from "./watch-silence.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import {
   FencedError,
@@ -37,10 +38,12 @@ const LAST_ROUND_MS = 1_000;
 
 export interface RunWorkerOptions {
   readonly store: RunJournalStore &
-    Pick<RunQueries, "cancelling" | "fences" | "overdue" | "pausing">;
+    Pick<RunQueries, "cancelling" | "fences" | "overdue" | "pausing" | "silent">;
   readonly queue: WorkQueue;
   readonly workflow: AnyWorkflow;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
+  /** Ends the lease of an execution whose worker counts as lost. */
+  readonly abandon: (ref: RunRef, lease: number) => Promise<unknown>;
   /** Requests a controller's key because a run has ended. */
   readonly notify: (key: string, run: RunRef) => Promise<void>;
   /** Returns true if the object of a controller's key is missing. */
@@ -94,11 +97,17 @@ class RunWorker implements QueueWorker {
 
   constructor(options: RunWorkerOptions) {
     this.#options = options;
-    const { queue, workerId, concurrency, onError, sweepEveryMs = SWEEP_EVERY_MS } = options;
+    const { store, workflow, queue, abandon, workerId, concurrency, onError } = options;
+    const { sweepEveryMs = SWEEP_EVERY_MS } = options;
     this.#rounds = [
       repeat(() => this.#announce(), ANNOUNCE_EVERY_MS, onError),
       repeat(() => this.#interrupt(), CANCEL_EVERY_MS, onError),
       repeat(() => this.#wakeOverdue(), sweepEveryMs, onError),
+      watchSilence({
+        read: () => store.silent(workflow.name),
+        abandon: (id, lease) => abandon({ workflow: workflow.name, id }, lease),
+        onError,
+      }),
     ];
     this.#wakeRounds = new WakeRounds({ read: (keys) => queue.waitingRequests(keys), onError });
     const handle = (attempt: AttemptLease) => this.#handle(attempt);

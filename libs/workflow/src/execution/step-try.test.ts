@@ -8,6 +8,7 @@ function open() {
     step: "s",
     attempt: 2,
     log: undefined as never,
+    heartbeats: undefined as never,
     makeKey: () => "key",
     openVerbs(signal) {
       signals.push(signal);

@@ -4,6 +4,7 @@ import type { Log } from "../define/log.ts";
 import type { RunLog } from "../journal/run-log.ts";
 import type { OpenVerbs } from "../verbs/create-step-verbs.ts";
 import type { StepVerbs } from "../define/step-verbs.ts";
+import type { Heartbeats } from "./heartbeats.ts";
 
 export interface StepTryOptions {
   readonly step: string;
@@ -12,6 +13,7 @@ export interface StepTryOptions {
   /** Creates the verbs of this attempt; they end with the signal. */
   readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
   readonly log: RunLog;
+  readonly heartbeats: Heartbeats;
 }
 
 /**
@@ -58,6 +60,15 @@ export class StepTry implements StepContext {
 
   get idempotencyKey(): string {
     return this.#options.makeKey();
+  }
+
+  /** A closure, as verbs are. */
+  get heartbeat(): StepContext["heartbeat"] {
+    return (progress) => this.#options.heartbeats.beat(progress);
+  }
+
+  get lastHeartbeat(): unknown {
+    return this.#options.heartbeats.earlier;
   }
 
   get #verbs(): StepVerbs {

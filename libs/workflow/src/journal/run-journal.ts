@@ -13,6 +13,7 @@ import {
 import {
   awaitedSignals,
   type Failure,
+  type Heartbeat,
   type RunWait,
   type LogLine,
   type RunWarning,
@@ -80,6 +81,10 @@ export interface RunJournalOptions {
   readonly trace?: ExecutionSpan;
   /** Called with each record that has a duration. Default: none. */
   readonly onRecorded?: (step: RecordedStep) => void;
+  /** Longest time between a heartbeat and its storage, in ms. Default: a third of the timeout, at most 5 s. */
+  readonly beatEveryMs?: number;
+  /** Called with each heartbeat of a body. For tests. Default: none. */
+  readonly onBeat?: (step: string, progress: unknown) => void;
   /**
    * Called before each attempt of a body; an error replaces the body. A returned function is awaited by the attempt first, with
    * the attempt's signal. For tests. Default: none.
@@ -106,6 +111,8 @@ export class RunJournal {
   readonly random: () => number;
   readonly pause: NonNullable<RunJournalOptions["pause"]>;
   readonly beforeBody: NonNullable<RunJournalOptions["beforeBody"]>;
+  readonly beatEveryMs: number | undefined;
+  readonly onBeat: NonNullable<RunJournalOptions["onBeat"]>;
   /** The order in which the function receives the records. */
   readonly order: DeliveryOrder;
   /** The undos that the function of this execution has offered. */
@@ -155,6 +162,8 @@ export class RunJournal {
     this.random = options.random;
     this.pause = options.pause ?? pause;
     this.beforeBody = options.beforeBody ?? (() => undefined);
+    this.beatEveryMs = options.beatEveryMs;
+    this.onBeat = options.onBeat ?? (() => undefined);
     this.order = new DeliveryOrder(held.steps);
     this.#options = options;
     this.#claimedAtMs = options.clock();
@@ -286,13 +295,23 @@ export class RunJournal {
     return stored;
   }
 
+  /** Stores the progress of a step, with its last heartbeat. */
   async note(step: string, progress: ProgressNote): Promise<StepProgress> {
+    const { heartbeat } = this.#progress.get(step) ?? {};
     const noted = await this.#options.store.note(this.held, step, {
+      ...defined({ heartbeat }),
       ...progress,
       ...(this.undos.has(step) ? { hasUndo: true } : {}),
     });
     this.#progress.set(step, noted);
     return noted;
+  }
+
+  /** Keeps the last heartbeat of an attempt for the next note of the step. */
+  keepHeartbeat(step: string, heartbeat: Heartbeat | undefined): void {
+    if (heartbeat === undefined) return;
+    const known = this.#progress.get(step) ?? { attempts: 0, untilMs: 0 };
+    this.#progress.set(step, { ...known, heartbeat });
   }
 
   /** Registers the run to be woken by changes of these objects. */

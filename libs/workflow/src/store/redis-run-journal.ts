@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { codeText } from "./code-version.ts";
 import { isOfRound, markStateOf } from "./mark-state.ts";
@@ -220,17 +221,22 @@ const relabel: Call<"relabel"> = async (runs, held, labels) => {
 };
 
 const note: Call<"note"> = async (runs, held, step, progress) => {
-  const { attempts, delayMs, keep = false, ...more } = progress;
+  const { attempts, delayMs, keep = false, silentMs, running, ...others } = progress;
+  // The script that looks for silent bodies expects it first.
+  const more = { ...defined({ running }), ...others };
   const names = runs.namesOf(held.workflow);
   const answer = await runs.evaluate(noteScript, {
-    keys: { run: names.run(held.id), steps: names.steps(held.id) },
+    keys: { run: names.run(held.id), steps: names.steps(held.id), silent: names.silent },
     args: {
+      id: held.id,
       epoch: held.epoch,
       step,
       attempts,
       delayMs: Math.ceil(delayMs),
       keep,
       more: Object.keys(more).length === 0 ? "" : JSON.stringify(more),
+      beatAtMs: more.heartbeat?.atMs ?? "",
+      silentMs: silentMs ?? "",
     },
   });
   if (answer.kind === "fenced") throw fenced(held);

@@ -4,8 +4,15 @@ import type { RunRef } from "../define/run-ref.ts";
 import { compareIds, fits } from "./list-runs.ts";
 import type { RedisRuns } from "./redis-runs.ts";
 import { unpackRecord } from "./packed-record.ts";
-import { overviewOf, readHistory, readRun, readSteps, readSummary } from "./run-fields.ts";
-import type { KeptEnd, RunCounts, RunFilter, RunPlace, RunQueries } from "./run-queries.ts";
+import { overviewOf, readHistory, readRun, readSteps, readSummary, number } from "./run-fields.ts";
+import type {
+  KeptEnd,
+  RunCounts,
+  RunFilter,
+  RunPlace,
+  RunQueries,
+  StoredJournal,
+} from "./run-queries.ts";
 import {
   RUN_STATUSES,
   withoutPayload,
@@ -19,6 +26,7 @@ import {
   type StepRecord,
 } from "./run-record.ts";
 import type { UpdateAnswer, UpdateRefusal } from "./run-updates.ts";
+import { silentScript } from "./scripts/silent.ts";
 import { sweepScript } from "./scripts/sweep.ts";
 
 /** Most unconsumed signals of a response. */
@@ -37,11 +45,15 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
 
     async peek({ workflow, id }) {
       const run = runs.namesOf(workflow).run(id);
-      const [status, seq, round] = await call((redis) =>
-        redis.hmget(run, "status", "seq", "round"),
+      const [status, seq, round, beatAt] = await call((redis) =>
+        redis.hmget(run, "status", "seq", "round", "beatAt"),
       );
       if (status == null) return undefined;
-      return overviewOf(status as RunStatus, Number(seq), round ? Number(round) : undefined);
+      return overviewOf(status as RunStatus, {
+        steps: Number(seq),
+        round: number(round),
+        beatAtMs: number(beatAt),
+      });
     },
 
     list: (workflow, page) => listRuns(runs, workflow, page),
@@ -50,10 +62,8 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
 
     count: (workflow, filter) => countRuns(runs, workflow, filter),
 
-    async steps({ workflow, id }) {
-      const fields = await call((redis) => redis.hgetall(runs.namesOf(workflow).steps(id)));
-      return readSteps(Object.entries(fields).flat()).steps;
-    },
+    steps: async (ref) => (await readJournal(runs, ref)).steps,
+    journal: (ref) => readJournal(runs, ref),
 
     async history(ref) {
       const names = runs.namesOf(ref.workflow);
@@ -116,6 +126,14 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       return { runs: due.runs, ends: endsOf(due.checks) };
     },
 
+    async silent(workflow) {
+      const { silent, runRoot, stepsRoot } = runs.namesOf(workflow);
+      return await runs.evaluate(silentScript, {
+        keys: { silent },
+        args: { most: SWEPT_AT_ONCE, runRoot, stepsRoot },
+      });
+    },
+
     async fences(workflow) {
       const epochs = await call((redis) => redis.hgetall(runs.namesOf(workflow).fences));
       return new Map(Object.entries(epochs).map(([id, epoch]) => [id, Number(epoch)]));
@@ -133,6 +151,12 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       );
     },
   };
+}
+
+async function readJournal(runs: RedisRuns, { workflow, id }: RunRef): Promise<StoredJournal> {
+  const { steps } = runs.namesOf(workflow);
+  const fields = await runs.call((redis) => redis.hgetall(steps(id)));
+  return readSteps(Object.entries(fields).flat());
 }
 
 export async function getRun(runs: RedisRuns, ref: RunRef): Promise<RunView | undefined> {

@@ -56,6 +56,7 @@ const SUMMARY_FIELDS = [
   "roundAt",
   "limitSteps",
   "limitBytes",
+  "beatAt",
 ] as const;
 
 /** Reads a run without its input and result, which may be large. Returns undefined if the run has expired. */
@@ -69,8 +70,25 @@ export async function readSummary(
   return fields["status"] === undefined ? undefined : summaryOf(ref, fields);
 }
 
-export function overviewOf(status: RunStatus, steps: number, round?: number): RunOverview {
-  return { status, ...defined({ round }), steps, hasEnded: isEndStatus(status) };
+export function overviewOf(
+  status: RunStatus,
+  {
+    steps,
+    round,
+    beatAtMs,
+  }: {
+    readonly steps: number;
+    readonly round: number | undefined;
+    readonly beatAtMs: number | undefined;
+  },
+): RunOverview {
+  return {
+    status,
+    ...defined({ round }),
+    steps,
+    ...defined({ beatAtMs }),
+    hasEnded: isEndStatus(status),
+  };
 }
 
 /** Parses a run; Redis stores empty text for missing values. */
@@ -98,6 +116,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const waitingUntilMs = number(fields["waitingUntil"]);
   const round = number(fields["round"]);
   const roundStartedAtMs = number(fields["roundAt"]);
+  const beatAtMs = number(fields["beatAt"]);
   const status = fields["status"] as RunStatus;
   const labels = labelsIn(fields);
   const steps = number(fields["limitSteps"]);
@@ -123,7 +142,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(fields["by"] ? { by: fields["by"] } : {}),
     ...defined({ cancel, pause, terminated, retry, scheduledAtMs }),
     createdAtMs: Number(fields["createdAt"]),
-    ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, warnings }),
+    ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, beatAtMs, warnings }),
   };
 }
 
@@ -258,6 +277,6 @@ function json(text: string | undefined): unknown {
   return text ? (JSON.parse(text) as unknown) : undefined;
 }
 
-function number(text: string | undefined): number | undefined {
+export function number(text: string | null | undefined): number | undefined {
   return text ? Number(text) : undefined;
 }

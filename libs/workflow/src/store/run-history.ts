@@ -13,7 +13,7 @@ import type {
 export const HISTORY_FORMAT = "konverge.dev/run-history/v1";
 
 /** All that an execution reads of a run, as plain JSON: an export for a replay elsewhere. Times are epoch ms. */
-export interface RunHistory {
+export interface RunHistory extends JournalView {
   readonly format: typeof HISTORY_FORMAT;
   readonly workflow: string;
   /** Without workflow and cluster. */
@@ -34,6 +34,10 @@ export interface RunHistory {
   readonly error?: Failure;
   /** The status that the run gets when its steps are undone. */
   readonly failing?: Failing;
+}
+
+/** The journal of a run as plain JSON. */
+export interface JournalView {
   /** The records, oldest first. */
   readonly steps: readonly NamedRecord[];
   /** The begun steps and waits without a record. */
@@ -61,6 +65,12 @@ export function historyOf(
     status,
     createdAtMs,
     ...defined({ round, input, parsedInput, result, error, failing, continuedBy }),
+    ...journalOf({ steps, progress }),
+  };
+}
+
+export function journalOf({ steps, progress }: Pick<Held, "steps" | "progress">): JournalView {
+  return {
     steps: inOrder(steps),
     progress: [...progress]
       .map(([name, each]) => ({ name, ...each }))

@@ -108,6 +108,8 @@ export interface ProgressNote extends Omit<StepProgress, "untilMs"> {
   readonly delayMs: number;
   /** Keeps progress that is stored already. */
   readonly keep?: boolean;
+  /** Without a further note of the step, the worker counts as lost after this time, in ms. With `running` only. */
+  readonly silentMs?: number;
 }
 
 export type Leave =

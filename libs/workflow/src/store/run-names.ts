@@ -36,6 +36,10 @@ export interface RunNames {
   readonly cancelling: string;
   /** Hash by id: the epoch below which executions of a terminated run must stop; until the run is claimed. */
   readonly fences: string;
+  /** Sorted set of ids with lease and step, by the time from which the step's body counts as silent. */
+  readonly silent: string;
+  /** Prefix of the names of steps. */
+  readonly stepsRoot: string;
   /** Sorted set of ids: the next recheck of a run that waits for objects. */
   readonly rechecks: string;
   /** Exists for a moment after a sweep has returned such runs. */
@@ -83,6 +87,8 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     statuses: `${root}/status/${workflow}/`,
     cancelling: `${root}/cancels/${workflow}`,
     fences: `${root}/fences/${workflow}`,
+    silent: `${root}/silent/${workflow}`,
+    stepsRoot: `${root}/steps/${workflow}/`,
     rechecks: `${root}/rechecks/${workflow}`,
     recheckGap: `${root}/recheckGap/${workflow}`,
     codes: `${root}/codes/${workflow}`,

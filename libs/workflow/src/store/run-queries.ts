@@ -1,6 +1,7 @@
 import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import type { RunHistory } from "./run-history.ts";
+import type { Held } from "./run-journal-store.ts";
 import type {
   LogLine,
   NumberedCancel,
@@ -61,6 +62,17 @@ export interface KeptEnd {
   readonly object: string;
 }
 
+/** Runs whose body has sent no heartbeat in time. */
+export interface Silence {
+  /** Ids, with the lease of the execution. */
+  readonly lost: readonly { readonly id: string; readonly lease: number }[];
+  /** Time until the next body may be silent, in ms; missing if none sends heartbeats. */
+  readonly nextMs?: number;
+}
+
+/** The records and the unfinished steps of a run, by name. */
+export type StoredJournal = Pick<Held, "steps" | "progress">;
+
 /** The port for reading runs. */
 export interface RunQueries {
   get(ref: RunRef): Promise<RunView | undefined>;
@@ -79,6 +91,7 @@ export interface RunQueries {
   /** Returns the number of runs that fit the filter. */
   count(workflow: string, filter: RunFilter): Promise<number>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
+  journal(ref: RunRef): Promise<StoredJournal>;
   /** Reads all that an execution of the run would read. */
   history(ref: RunRef): Promise<RunHistory | undefined>;
   /** The oldest signals that the run has not consumed; at most 20. */
@@ -91,6 +104,8 @@ export interface RunQueries {
   counts(workflow: string): Promise<RunCounts>;
   /** Returns the background work that is due. Each item is returned again after a while. */
   overdue(workflow: string): Promise<Overdue>;
+  /** Returns each run whose worker counts as lost, again after a while as long as it does. */
+  silent(workflow: string): Promise<Silence>;
   /** The epochs below which executions of terminated runs must stop. */
   fences(workflow: string): Promise<ReadonlyMap<string, number>>;
   /** The ids of runs that are pausing: their executions may begin no further body. */

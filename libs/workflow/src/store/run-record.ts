@@ -85,6 +85,15 @@ export interface RunWait {
   readonly limit?: string;
 }
 
+/** What the body of a step has last reported. */
+export interface Heartbeat {
+  /** Plain JSON of at most 16 KiB; missing if the body only showed that it is at work. */
+  readonly progress?: unknown;
+  readonly attempt: number;
+  /** By Redis's clock, epoch ms. */
+  readonly atMs: number;
+}
+
 /** The progress of an unfinished step. */
 export interface StepProgress {
   readonly attempts: number;
@@ -98,6 +107,13 @@ export interface StepProgress {
   readonly message?: string;
   /** For a child: true once it has ended. */
   readonly childEnded?: boolean;
+  /** The last one of its body. */
+  readonly heartbeat?: Heartbeat;
+  /**
+   * Number of the attempt at work, for a step with a timeout of heartbeats. If another execution reads it, the worker of the attempt
+   * was lost.
+   */
+  readonly running?: number;
   /** When its next attempt is due, or its wait ends; by Redis's clock, epoch ms. */
   readonly untilMs: number;
 }
@@ -239,6 +255,8 @@ export interface RunSummary extends RunRef, RunRound {
   readonly waitingUntilMs?: number;
   /** The waits of a run that waits, or that waited when it was paused; at most 20. */
   readonly waits?: readonly RunWait[];
+  /** Time of the last heartbeat that was stored. */
+  readonly beatAtMs?: number;
   /** Each is given once: at half of a limit, and for each change of the code. */
   readonly warnings?: readonly RunWarning[];
 }
@@ -259,6 +277,8 @@ export interface RunOverview {
   readonly round?: number;
   /** Number of recorded steps. */
   readonly steps: number;
+  /** Time of the last heartbeat, epoch ms. */
+  readonly beatAtMs?: number;
   readonly hasEnded: boolean;
 }
 

@@ -246,6 +246,7 @@ function start(
     ...defined({ after }),
     steps: new Map(),
     progress: new Map(),
+    silent: new Map(),
     signals: [],
     signalSeq: 0,
     refused: { count: 0, last: [] },

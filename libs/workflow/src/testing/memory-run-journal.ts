@@ -12,6 +12,7 @@ import {
   type Held,
   type Leave,
   type MarkState,
+  type ProgressNote,
   type RunJournalStore,
   type RunOutputText,
   type StepMark,
@@ -63,15 +64,7 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
     },
     commit: async (held, step, record, options) => commit(runs, held, step, record, options),
 
-    async note(held, step, { attempts, delayMs, keep = false, ...more }) {
-      const run = runs.ownActive(held);
-      const known = run.progress.get(step);
-      if (keep && known !== undefined) return known;
-      const untilMs = runs.now() + Math.ceil(delayMs);
-      const progress: StepProgress = { attempts, untilMs, ...more };
-      run.progress.set(step, progress);
-      return progress;
-    },
+    note: async (held, step, progress) => note(runs, held, step, progress),
 
     async readSignals(ref, name) {
       const signals = runs.find(ref)?.signals ?? [];
@@ -261,6 +254,26 @@ function commit(
   publish(run, output);
   if (run.view.status === "pausing") onPausing?.();
   return stored;
+}
+
+function note(
+  runs: MemoryRuns,
+  held: Held,
+  step: string,
+  { attempts, delayMs, keep = false, silentMs, ...more }: ProgressNote,
+): StepProgress {
+  const run = runs.ownActive(held);
+  const known = run.progress.get(step);
+  if (keep && known !== undefined) return known;
+  const untilMs = runs.now() + Math.ceil(delayMs);
+  const progress: StepProgress = { attempts, untilMs, ...jsonCopy(more) };
+  run.progress.set(step, progress);
+  const { heartbeat } = progress;
+  if (heartbeat !== undefined) run.view = { ...run.view, beatAtMs: heartbeat.atMs };
+  if (silentMs !== undefined) {
+    run.silent.set(step, { atMs: runs.now() + silentMs, lease: run.lease });
+  }
+  return progress;
 }
 
 function publish(run: StoredRun, output: RunOutputText | undefined): void {

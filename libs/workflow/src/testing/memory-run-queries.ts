@@ -1,8 +1,9 @@
 import { fits } from "../store/list-runs.ts";
 import { overviewOf } from "../store/run-fields.ts";
 import { historyOf } from "../store/run-history.ts";
-import type { RunCounts, RunQueries } from "../store/run-queries.ts";
+import type { RunCounts, RunQueries, Silence } from "../store/run-queries.ts";
 import { RUN_STATUSES, withoutPayload } from "../store/run-record.ts";
+import { AGAIN_MS } from "../store/scripts/silent.ts";
 import { hasEnded, type MemoryRuns } from "./memory-runs.ts";
 
 export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
@@ -12,7 +13,11 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
       const run = runs.find(ref);
       return run === undefined
         ? undefined
-        : overviewOf(run.view.status, run.steps.size, run.view.round);
+        : overviewOf(run.view.status, {
+            steps: run.steps.size,
+            round: run.view.round,
+            beatAtMs: run.view.beatAtMs,
+          });
     },
     // One page has all runs.
     list: async (workflow, { filter }) => ({
@@ -24,6 +29,10 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     count: async (workflow, filter) =>
       runs.of(workflow).filter(({ view }) => fits(view, filter)).length,
     steps: async (ref) => new Map(runs.find(ref)?.steps),
+    async journal(ref) {
+      const { steps, progress } = runs.find(ref) ?? {};
+      return { steps: new Map(steps), progress: new Map(progress) };
+    },
     async history(ref) {
       const run = runs.find(ref);
       return run === undefined ? undefined : historyOf(run.view, run);
@@ -43,6 +52,7 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     },
     // No wake-up is lost between two calls of one process.
     overdue: async () => ({ runs: [], ends: [] }),
+    silent: async (workflow) => findSilent(runs, workflow),
     async fences(workflow) {
       const fenced = runs.of(workflow).filter((run) => run.view.terminated !== undefined);
       return new Map(fenced.map(({ view, epoch }) => [view.id, epoch]));
@@ -65,4 +75,31 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
       );
     },
   };
+}
+
+/** Statuses of a run with an execution. */
+const AT_WORK: readonly string[] = ["running", "compensating", "pausing"];
+
+function findSilent(runs: MemoryRuns, workflow: string): Silence {
+  const lost: { readonly id: string; readonly lease: number }[] = [];
+  let nextMs = Infinity;
+  for (const run of runs.of(workflow)) {
+    const { view, lease, silent, progress } = run;
+    const isActive = AT_WORK.includes(view.status);
+    for (const [step, waits] of silent) {
+      let leftMs = waits.atMs - runs.now();
+      const isHeld = isActive && waits.lease === lease;
+      if (leftMs <= 0 && !(isHeld && progress.get(step)?.running !== undefined)) {
+        silent.delete(step);
+        continue;
+      }
+      if (leftMs <= 0) {
+        lost.push({ id: view.id, lease });
+        leftMs = AGAIN_MS;
+        silent.set(step, { atMs: runs.now() + leftMs, lease });
+      }
+      nextMs = Math.min(nextMs, leftMs);
+    }
+  }
+  return nextMs === Infinity ? { lost } : { lost, nextMs };
 }

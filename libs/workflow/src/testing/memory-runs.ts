@@ -45,6 +45,8 @@ export interface StoredRun {
   handedBack: number;
   readonly steps: Map<string, StepRecord>;
   readonly progress: Map<string, StepProgress>;
+  /** By step: the time from which its body counts as silent, and the lease of its execution. */
+  readonly silent: Map<string, { readonly atMs: number; readonly lease: number }>;
   signals: BufferedSignal[];
   signalSeq: number;
   refused: RefusedSignals;

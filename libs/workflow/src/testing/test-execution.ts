@@ -63,6 +63,13 @@ export class TestExecution {
     return this.#stopping.signal.aborted;
   }
 
+  /** Ends it as the death of its process does. @throws CrashError */
+  crash(what: string): never {
+    const error = new CrashError(what);
+    this.#stopping.abort(error);
+    throw error;
+  }
+
   start(run: () => Promise<ExecutionEnd>): void {
     this.#ended = run().then((end) => void (this.#end = end));
   }

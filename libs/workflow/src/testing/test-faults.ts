@@ -12,12 +12,20 @@ interface Failure {
   met: boolean;
 }
 
+/** A heartbeat of a body. */
+export interface TestHeartbeat {
+  readonly step: string;
+  readonly progress: unknown;
+}
+
 /** The faults that a test injects, and the bodies that were run. */
 export class TestFaults {
   readonly bodies: string[] = [];
   readonly #failures = new Map<string, Failure>();
   readonly #crashesAfter = new Set<string>();
   readonly #crashesIn = new Set<string>();
+  readonly #crashesAtHeartbeat = new Map<string, number>();
+  readonly heartbeats: TestHeartbeat[] = [];
   readonly #holds = new Map<string, PromiseWithResolvers<void>>();
 
   failStep(step: string, error: Error, times: number): void {
@@ -30,6 +38,21 @@ export class TestFaults {
 
   crashIn(step: string): void {
     this.#crashesIn.add(step);
+  }
+
+  crashAtHeartbeat(step: string, nth: number): void {
+    this.#crashesAtHeartbeat.set(step, nth);
+  }
+
+  /** Counts a heartbeat. Returns true if the process dies with it. */
+  dieAtHeartbeat(heartbeat: TestHeartbeat): boolean {
+    this.heartbeats.push(heartbeat);
+    const { step } = heartbeat;
+    const left = this.#crashesAtHeartbeat.get(step);
+    if (left === undefined) return false;
+    if (left > 1) this.#crashesAtHeartbeat.set(step, left - 1);
+    else this.#crashesAtHeartbeat.delete(step);
+    return left === 1;
   }
 
   holdStep(step: string): void {
@@ -74,6 +97,7 @@ export class TestFaults {
       ...[...this.#failures].filter(([, { met }]) => !met).map(([step]) => `failStep("${step}")`),
       ...[...this.#crashesAfter].map((step) => `crashAfter("${step}")`),
       ...[...this.#crashesIn].map((step) => `crashIn("${step}")`),
+      ...[...this.#crashesAtHeartbeat.keys()].map((step) => `crashAtHeartbeat("${step}")`),
     ];
     if (unmet.length === 0) return;
     throw new Error(

@@ -31,7 +31,7 @@ import { withCodec } from "../codec/coded-run-store.ts";
 import { MemoryLimits } from "./memory-limits.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { TestExecution } from "./test-execution.ts";
-import { CrashError, TestFaults } from "./test-faults.ts";
+import { CrashError, TestFaults, type TestHeartbeat } from "./test-faults.ts";
 
 /** Real time in ms. A test waits for it, and its steps take no time. */
 const STALL_TIMEOUT_MS = 2_000;
@@ -75,7 +75,7 @@ export interface TestChild {
 
 /**
  * A run in memory with a manual clock. Every call resolves when the run and its children wait or have ended. It rejects if the
- * run has ended without reaching a step named by `failStep`, `crashAfter` or `crashIn`.
+ * run has ended without reaching a step named by `failStep`, `crashAfter`, `crashIn` or `crashAtHeartbeat`.
  */
 export interface TestRun {
   /** Returns the run. */
@@ -86,6 +86,8 @@ export interface TestRun {
   history(): Promise<RunHistory>;
   /** Steps and undos whose body was started, in order. */
   readonly bodies: readonly string[];
+  /** The heartbeats of bodies, in order. Each is stored at once. */
+  readonly heartbeats: readonly TestHeartbeat[];
   /** Runs until everything waits, and rechecks the awaited objects. The first call of any kind does it too. */
   settle(): Promise<RunView>;
   /** Advances the clock, and stops at each time at which a run continues. */
@@ -116,6 +118,8 @@ export interface TestRun {
   crashAfter(step: string): void;
   /** Makes the execution crash once, after the body of the step and before its record. */
   crashIn(step: string): void;
+  /** Makes the execution crash once, at the `nth` heartbeat of the step from now. Default 1. */
+  crashAtHeartbeat(step: string, nth?: number): void;
   /**
    * Holds the body of a step at its begin, so that signals, `advance` and `cancel` arrive while it is at work. Calls then resolve
    * when everything else waits.
@@ -207,6 +211,10 @@ class MemoryTestRun implements TestRun {
 
   get bodies(): readonly string[] {
     return this.#faults.bodies;
+  }
+
+  get heartbeats(): readonly TestHeartbeat[] {
+    return this.#faults.heartbeats;
   }
 
   async run(): Promise<RunView> {
@@ -317,6 +325,10 @@ class MemoryTestRun implements TestRun {
 
   crashIn(step: string): void {
     this.#faults.crashIn(step);
+  }
+
+  crashAtHeartbeat(step: string, nth = 1): void {
+    this.#faults.crashAtHeartbeat(step, nth);
   }
 
   holdStep(step: string): void {
@@ -512,6 +524,12 @@ class MemoryTestRun implements TestRun {
       stallTimeoutMs: STALL_TIMEOUT_MS,
       pause: async (ms) => {
         this.#nowMs += Math.ceil(ms);
+      },
+      beatEveryMs: 0,
+      onBeat: (step, progress) => {
+        if (this.#faults.dieAtHeartbeat({ step, progress })) {
+          execution.crash(`crash at a heartbeat of ${step}`);
+        }
       },
       beforeBody: (step) => {
         const released = this.#faults.beforeBody(step);

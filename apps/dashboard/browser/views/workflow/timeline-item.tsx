@@ -88,11 +88,16 @@ function Track({ row, line }: { readonly row: TimelineRow; readonly line: Timeli
 
 /** The notes of a collapsed row. */
 function RowNotes({ row }: { readonly row: TimelineRow }) {
-  const { message, lostMs, fromMs, step } = row;
+  const { message, heartbeatAt, lostMs, fromMs, step } = row;
   const attempts = step?.attempts ?? 1;
   return (
     <span class="line-note">
       {message === undefined ? null : <span class="dim">{message}</span>}
+      {heartbeatAt === undefined ? null : (
+        <span class="dim">
+          heartbeat <Time at={heartbeatAt} />
+        </span>
+      )}
       {lostMs === undefined ? null : (
         <span class="warn">
           worker lost; resumed {formatMs(fromMs - lostMs)} after the previous record

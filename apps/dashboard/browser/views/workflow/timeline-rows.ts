@@ -21,8 +21,10 @@ export interface TimelineRow {
   readonly step?: Step;
   /** Id of the child's run. */
   readonly child?: string;
-  /** The unmet condition of an open wait for objects. */
+  /** The unmet condition of an open wait for objects, or the progress of a running step. */
   readonly message?: string;
+  /** Time of the last heartbeat of a running step. */
+  readonly heartbeatAt?: string;
   /** The timeout of an open wait. */
   readonly until?: string;
 }
@@ -78,7 +80,25 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       ...(message === undefined ? {} : { message }),
       ...(until === undefined ? {} : { until }),
     }));
-  const all = [...rows, ...open].toSorted((one, other) => one.fromMs - other.fromMs);
+  const waiting = new Set(open.map(({ name }) => name));
+  const working = (run.progress ?? []).flatMap(({ step: name, heartbeat }): TimelineRow[] => {
+    if (heartbeat === undefined || known.has(name) || waiting.has(name)) return [];
+    const { progress } = heartbeat;
+    return [
+      {
+        name,
+        kind: "step",
+        look: "step",
+        fromMs: lastMs,
+        toMs,
+        isOpen: true,
+        isGuessed: true,
+        heartbeatAt: heartbeat.at,
+        ...(progress === undefined ? {} : { message: JSON.stringify(progress) }),
+      },
+    ];
+  });
+  const all = [...rows, ...open, ...working].toSorted((one, other) => one.fromMs - other.fromMs);
   return {
     fromMs,
     toMs,

@@ -35,7 +35,9 @@ export function useRun(id: string): LiveRun {
           setRun(found);
           setTrouble(undefined);
           if (found.endedAt !== undefined) return;
-          lastState = `${found.status}/${found.steps.length}`;
+          const { status, steps, heartbeatAt } = found;
+          const beat = heartbeatAt === undefined ? 0 : Date.parse(heartbeatAt);
+          lastState = `${status}/${steps.length}${found.round === undefined ? "" : `/${found.round}`}~${beat}`;
         } catch (error) {
           if (signal.aborted) return;
           setTrouble(troubleOf(error));

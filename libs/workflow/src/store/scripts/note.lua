@@ -1,4 +1,4 @@
-local h = redis.call('HMGET', run, 'epoch', 'status')
+local h = redis.call('HMGET', run, 'epoch', 'status', 'lease')
 if h[1] ~= epoch or ended(h[2]) then return { 'fenced' } end
 local field = step .. '~'
 local progress = '{"attempts":' .. attempts .. ',"untilMs":' .. int(now + delayMs)
@@ -8,4 +8,6 @@ if keep then
   return { 'noted', redis.call('HGET', steps, field) }
 end
 redis.call('HSET', steps, field, progress)
+if beatAtMs ~= '' then redis.call('HSET', run, 'beatAt', beatAtMs) end
+if silentMs ~= '' then redis.call('ZADD', silent, now + silentMs, id .. '\n' .. h[3] .. '\n' .. step) end
 return { 'noted', progress }

@@ -16,8 +16,10 @@ export type NoteAnswer =
 
 const signature = {
   name: "workflow-note",
-  keys: ["run", "steps"],
+  keys: ["run", "steps", "silent"],
   args: {
+    /** Of the run. */
+    id: "text",
     epoch: "text",
     step: "text",
     /** Attempts that failed. */
@@ -28,11 +30,15 @@ const signature = {
     keep: "flag",
     /** Further fields (a JSON object), or empty. */
     more: "text",
+    /** Time of the step's heartbeat, or empty. */
+    beatAtMs: "text",
+    /** From now: without a further note by then, the worker counts as lost. Or empty. */
+    silentMs: "text",
   },
 } as const;
 
 /**
- * Stores the progress of an unfinished step. It is kept beside the records, under the step's name and a tilde, which no name
+ * Stores the progress of an unfinished step, or a heartbeat of its body. It is kept beside the records, under the step's name and a tilde, which no name
  * contains.
  */
 export const noteScript: Script<typeof signature, NoteAnswer> = defineScript(signature, {
