@@ -216,14 +216,14 @@ test("new code may add an undo to a recorded step", async () => {
 test("a cancelled run that awaits something else is undone completely", async () => {
   const undone: string[] = [];
   const undo = (name: string) => ({ undo: () => void undone.push(name) });
-  const slow = defineWorkflow("slow", { version: 1, stallTimeout: "6s" }, async (w) => {
+  const awaiting = defineWorkflow("awaiting", { version: 1, stallTimeout: "6s" }, async (w) => {
     await w.step("first", async () => 1, undo("first"));
     // Longer than a run that is to end awaits a function without further undos.
     await new Promise((resolve) => setTimeout(resolve, 900));
     await w.step("second", async () => 2, undo("second"));
     await w.signal("never");
   });
-  const t = testWorkflow(slow, undefined);
+  const t = testWorkflow(awaiting, undefined);
   await t.settle();
   expect(await t.cancel()).toMatchObject({ status: "cancelled" });
   expect(undone).toEqual(["second", "first"]);
