@@ -16,6 +16,7 @@ import {
   type BulkResult,
 } from "./bulk-actions.ts";
 import { checkInput, checkLabels } from "./check-input.ts";
+import { cancelRun } from "./cancel-run.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunLimits } from "./define/check-run-limits.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
@@ -225,11 +226,10 @@ class RedisWorkflows implements Workflows {
   }
 
   async cancel(ref: RunRef, request: CancelRequest = {}): Promise<CancelEffect> {
-    const answer = await this.#store.cancel(ref, request, { resumes: true });
+    const { wake, notify } = this.#queues;
+    const canceller = { store: this.#store, wake, notify };
+    const { answer, run } = await cancelRun(canceller, ref, request, { resumes: true });
     if (answer === "ended" || answer === "missing") throw refusal(ref, answer);
-    // Read before the run resumes and ends.
-    const run = await this.#store.get(ref);
-    await this.#queues.wake(ref, "cancel");
     return cancelEffectOf(answer, run);
   }
 

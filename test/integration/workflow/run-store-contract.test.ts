@@ -291,6 +291,26 @@ describe.each([
     expect(await queued("d")).toEqual({ kind: "created" });
   });
 
+  test("a cancelled run that waits for its turn ends, and the runs around it stay in line", async () => {
+    for (const id of ["a", "b", "c"]) {
+      await store.start(newRun(id, { key: "k", onExisting: "queue" }));
+    }
+    const [a, b, c] = [ref("a"), ref("b"), ref("c")];
+    expect(await store.endQueued(a, {})).toEqual({ kind: "active" });
+    await store.cancel(b, { by: "ann" });
+    const ended = { kind: "terminated", next: c };
+    expect(await store.endQueued(b, { by: "ann" })).toMatchObject(ended);
+    const run = await store.get(b);
+    expect(run).toMatchObject({ status: "cancelled", error: { code: "cancelled" } });
+    expect(run).not.toHaveProperty("terminated");
+    expect(await store.endQueued(b, {})).toMatchObject({ kind: "ended" });
+    expect(await store.endQueued(ref("none"), {})).toEqual({ kind: "missing" });
+    expect(await store.claim(c, { lease: 1, owner: "c" })).toMatchObject({ kind: "waiting" });
+    await store.leave(await claim(store, "a"), done);
+    expect(await store.endQueued(c, {})).toEqual({ kind: "active" });
+    expect(await store.claim(c, { lease: 2, owner: "c" })).toMatchObject({ kind: "held" });
+  });
+
   test("a run that supersedes cancels the active run and those that wait for it", async () => {
     const start = (id: string, onExisting: "queue" | "supersede") =>
       store.start(newRun(id, { key: "k", onExisting }));

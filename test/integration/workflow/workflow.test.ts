@@ -348,6 +348,38 @@ test("queued runs with a key run one after another, in the order of their starts
   );
 });
 
+test("a cancelled run that waits for its turn ends at once, and a second cancellation reaches a child", async () => {
+  const kid = defineWorkflow("deaf-kid", { version: 1 }, async (w) => {
+    await w.signal("never").catch(() => undefined);
+    await w.signal("clean up");
+  });
+  const boss = defineWorkflow("boss", { version: 1 }, async (w) => {
+    await w.child("kid", kid, undefined);
+  });
+  const workflows = work(boss, kid);
+  const first = { workflow: "boss", id: "first" };
+  const second = { workflow: "boss", id: "second" };
+  for (const { id } of [first, second]) {
+    await workflows.start(boss, undefined, { id, key: "k", onExisting: "queue" });
+  }
+  await inStatus(workflows, kid, "first.kid", "waiting");
+  expect(await workflows.cancel(second, { by: "ann" })).toEqual({ effect: "requested" });
+  expect(await workflows.get(second)).toMatchObject({
+    status: "cancelled",
+    error: { code: "cancelled", message: "the run was cancelled by ann" },
+  });
+  expect(await workflows.cancel(first)).toEqual({ effect: "requested" });
+  await until("the kid has caught its cancellation", async () => {
+    const kidRun = await workflows.get({ workflow: "deaf-kid", id: "first.kid" });
+    return kidRun?.waits?.[0]?.step === "clean up";
+  });
+  await until("the second cancellation is passed on", async () => {
+    return (await workflows.cancel(first)).effect === "requested";
+  });
+  expect(await ended(workflows, boss, "first")).toMatchObject({ status: "cancelled" });
+  expect(await ended(workflows, kid, "first.kid")).toMatchObject({ status: "cancelled" });
+});
+
 test("a child that is done when its parent fails beside it is undone", async () => {
   const seen: string[] = [];
   const copy = defineWorkflow("copy", { version: 1 }, async (w) => {

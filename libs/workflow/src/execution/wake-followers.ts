@@ -1,7 +1,7 @@
 import type { RunRef } from "../define/run-ref.ts";
 import type { Followers } from "../store/run-journal-store.ts";
 
-interface Waker {
+export interface Waker {
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
   /** Requests a controller's key because a run has ended. */
   readonly notify: (key: string, run: RunRef) => Promise<void>;

@@ -12,6 +12,7 @@ import {
 } from "../store/run-journal-store.ts";
 import {
   awaitedSignals,
+  cancellationOf,
   type Failure,
   type Heartbeat,
   type RunWait,
@@ -359,9 +360,7 @@ export class RunJournal {
   }
 
   cancelFailure(): Failure {
-    const { by, reason } = this.#cancels.latest?.request ?? this.held.run.cancel ?? {};
-    const message = `the run was cancelled${by === undefined ? "" : ` by ${by}`}${reason === undefined ? "" : `: ${reason}`}`;
-    return { code: "cancelled", message };
+    return cancellationOf(this.#cancels.latest?.request ?? this.held.run.cancel ?? {});
   }
 
   /** @throws KonvergeError `invalid_result` if the record cannot be stored */

@@ -3,13 +3,7 @@ import type { RedisRuns } from "./redis-runs.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { undoName } from "../define/undo-name.ts";
 import { followersOf } from "./followers-of.ts";
-import {
-  MAX_QUEUED,
-  type NewRun,
-  type RunActions,
-  type Started,
-  type Terminated,
-} from "./run-actions.ts";
+import { MAX_QUEUED, type NewRun, type RunActions, type Started } from "./run-actions.ts";
 import { getRun } from "./redis-run-queries.ts";
 import { endedRun, textOf } from "./run-fields.ts";
 import { endingKeys } from "./run-names.ts";
@@ -22,7 +16,13 @@ import { signalScript } from "./scripts/signal.ts";
 import { skipUndoScript } from "./scripts/skip-undo.ts";
 import { startScript } from "./scripts/start.ts";
 import { terminateScript } from "./scripts/terminate.ts";
-import { skippedUndo, terminationOf, type CancelRequest } from "./run-record.ts";
+import {
+  cancellationOf,
+  skippedUndo,
+  terminationOf,
+  type CancelRequest,
+  type Failure,
+} from "./run-record.ts";
 import { memberOf } from "./wait-names.ts";
 
 export function createRedisRunActions(runs: RedisRuns): RunActions {
@@ -92,15 +92,29 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
       });
     },
 
-    terminate: (ref, request) => terminate(runs, ref, request),
+    async terminate(ref, request) {
+      const ended = await end(runs, ref, {
+        request,
+        error: terminationOf(request),
+        isQueued: false,
+      });
+      return ended.kind === "active" ? { kind: "missing" } : ended;
+    },
+
+    endQueued: (ref, request) =>
+      end(runs, ref, { request, error: cancellationOf(request), isQueued: true }),
   };
 }
 
-async function terminate(
+async function end(
   runs: RedisRuns,
   { workflow, id }: RunRef,
-  request: CancelRequest,
-): Promise<Terminated> {
+  {
+    request,
+    error,
+    isQueued,
+  }: { readonly request: CancelRequest; readonly error: Failure; readonly isQueued: boolean },
+): ReturnType<RunActions["endQueued"]> {
   const { retentionMs } = runs;
   const names = runs.namesOf(workflow);
   const key = await runs.call((redis) => redis.hget(names.run(id), "key"));
@@ -109,7 +123,8 @@ async function terminate(
     args: {
       id,
       request: JSON.stringify(request),
-      error: JSON.stringify(terminationOf(request)),
+      error: JSON.stringify(error),
+      isQueued,
       retentionMs,
       runRoot: names.runRoot,
       statuses: names.statuses,
@@ -117,8 +132,8 @@ async function terminate(
       waitRoot: names.waitRoot,
     },
   });
-  return answer.kind === "missing"
-    ? { kind: "missing" }
+  return answer.kind === "missing" || answer.kind === "active"
+    ? { kind: answer.kind }
     : { kind: answer.kind, ...followersOf(workflow, answer) };
 }
 

@@ -201,6 +201,13 @@ export function skippedUndo(skipped: CancelRequest): StepRecord {
   return { kind: "undo", skipped };
 }
 
+/** Returns the error of a cancelled run. */
+export function cancellationOf({ by, reason }: CancelRequest): Failure {
+  const author = by === undefined ? "" : ` by ${by}`;
+  const why = reason === undefined ? "" : `: ${reason}`;
+  return { code: "cancelled", message: `the run was cancelled${author}${why}` };
+}
+
 /** Returns the error of a terminated run. */
 export function terminationOf({ by, reason }: CancelRequest): Failure {
   const author = by === undefined ? "" : ` by ${by}`;

@@ -147,6 +147,24 @@ test("a run that was started without its parent becomes its child, and wakes it"
   expect(await t.advance("1h")).toMatchObject({ status: "done", result: "worked" });
 });
 
+test("a second cancellation reaches the child that has caught the first", async () => {
+  const caught = new Set<string>();
+  const child = defineWorkflow("child", { version: 1 }, async (w) => {
+    const note = (error: Error) => void caught.add(error.message);
+    await w.signal("never").catch(note);
+    await w.signal("clean up").catch(note);
+  });
+  const parent = defineWorkflow("parent", { version: 1 }, async (w) => {
+    await w.child("kid", child, undefined);
+  });
+  const t = testWorkflow(parent, undefined, { children: [child] });
+  expect(await t.cancel()).toMatchObject({ status: "waiting" });
+  expect(caught.size).toBe(1);
+  await t.cancel();
+  expect(await t.child("kid").run()).toMatchObject({ status: "done" });
+  expect(caught.size).toBe(2);
+});
+
 describe("with runs that are kept for a second", () => {
   const child = defineWorkflow("child", { version: 1 }, async () => "worked");
   const parent = defineWorkflow("parent", { version: 1 }, async (w) => {

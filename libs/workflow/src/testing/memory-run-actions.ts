@@ -13,7 +13,9 @@ import {
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES, MOST_SEEN } from "../store/signal-limits.ts";
 import {
   skippedUndo,
+  cancellationOf,
   terminationOf,
+  type Failure,
   type CancelRequest,
   type RunStatus,
 } from "../store/run-record.ts";
@@ -89,7 +91,16 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       return "raised";
     },
 
-    terminate: async (ref, request) => terminate(runs, ref, request),
+    terminate: async (ref, request) =>
+      end(runs, ref, { error: terminationOf(request), terminated: request }),
+
+    async endQueued(ref, request) {
+      const run = runs.find(ref);
+      const before = run?.after && lineFrom(runs, runs.find({ ...ref, id: run.after }))[0];
+      const isWaiting = run?.view.status === "queued" && before !== undefined;
+      if (!isWaiting && run !== undefined && !hasEnded(run)) return { kind: "active" };
+      return end(runs, ref, { error: cancellationOf(request) });
+    },
   };
 }
 
@@ -142,12 +153,17 @@ function resume(
   return "resumed";
 }
 
-function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Terminated {
+function end(
+  runs: MemoryRuns,
+  ref: RunRef,
+  how: { readonly error: Failure; readonly terminated?: CancelRequest },
+): Terminated {
   const run = runs.find(ref);
   if (run === undefined) return { kind: "missing" };
   const followers = followersOf(run);
   if (hasEnded(run)) {
-    const isSame = jsonEquals(run.view.terminated, request);
+    const { terminated } = how;
+    const isSame = terminated !== undefined && jsonEquals(run.view.terminated, terminated);
     return { kind: isSame ? "terminated" : "ended", ...followers };
   }
   const { workflow } = ref;
@@ -168,8 +184,7 @@ function terminate(runs: MemoryRuns, ref: RunRef, request: CancelRequest): Termi
   run.view = {
     ...view,
     status: "cancelled",
-    terminated: request,
-    error: terminationOf(request),
+    ...how,
     endedAtMs: runs.now(),
   };
   forgetPause(run);

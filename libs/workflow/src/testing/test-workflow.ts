@@ -10,6 +10,7 @@ import {
   type PayloadCodec,
 } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
+import { cancelRun } from "../cancel-run.ts";
 import type { ChildStarter } from "../execution/await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";
@@ -284,7 +285,7 @@ class MemoryTestRun implements TestRun {
 
   async cancel(): Promise<RunView> {
     await this.settle();
-    return await this.#wake(await this.#store.cancel(this.#ref, {}, { resumes: true }));
+    return await this.#wake(await this.#cancel(this.#ref));
   }
 
   async pause(): Promise<RunView> {
@@ -409,7 +410,7 @@ class MemoryTestRun implements TestRun {
       },
       cancel: async () => {
         const ref = await find();
-        await this.#wake(await this.#store.cancel(ref, {}), ref);
+        await this.#wake(await this.#cancel(ref), ref);
         return await viewOf(ref);
       },
       child: (inner) => this.#childOf(find, inner),
@@ -430,6 +431,12 @@ class MemoryTestRun implements TestRun {
     const wake = async () => void this.#woken.push(ref);
     await sendSignal(this.#store, wake, ref, signal);
     return await this.settle();
+  }
+
+  async #cancel(ref: RunRef): Promise<string> {
+    const wake = async (woken: RunRef) => void this.#woken.push(woken);
+    const canceller = { store: this.#store, wake, notify: async () => undefined };
+    return (await cancelRun(canceller, ref, {}, { resumes: true })).answer;
   }
 
   async #wake(result: string, ref = this.#ref): Promise<RunView> {

@@ -5,12 +5,14 @@ if not status then return { 'missing' } end
 local followers = { h[3], h[4], following, h[6] or '' }
 -- The same request again, since a lost connection repeats the call.
 if ended(status) then return { h[9] == request and 'terminated' or 'ended', unpack(followers) } end
+local before = lineFrom(h[8], runRoot, 1)[1]
+if isQueued and not (status == 'queued' and before) then return { 'active' } end
 leaveWaits(waitRoot, waitKinds, rechecks, run, id, h[7], '', member)
 -- An execution at work has an older epoch.
 local epoch = int(math.max(tonumber(h[2]) + 1, now))
-redis.call('HSET', run, 'epoch', epoch, 'terminated', request)
+redis.call('HSET', run, 'epoch', epoch)
+if not isQueued then redis.call('HSET', run, 'terminated', request) end
 -- The run after it now waits for the run before it. If there is none after it, the run before it holds the key.
-local before = lineFrom(h[8], runRoot, 1)[1]
 if before then
   local behind = following ~= '' and redis.call('HGET', runRoot .. following, 'status')
   if behind and not ended(behind) then

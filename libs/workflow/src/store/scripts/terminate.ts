@@ -15,7 +15,10 @@ import { waitsPart } from "./waits.ts";
 
 export type TerminateAnswer =
   /** `ended`: the run had ended before. */
-  ({ readonly kind: "terminated" | "ended" } & FollowerNames) | { readonly kind: "missing" };
+  | ({ readonly kind: "terminated" | "ended" } & FollowerNames)
+  | { readonly kind: "missing" }
+  /** With `isQueued`: the run does not wait for its turn. */
+  | { readonly kind: "active" };
 
 const signature = {
   name: "workflow-terminate",
@@ -26,6 +29,8 @@ const signature = {
     request: "text",
     /** The error of the run (JSON). */
     error: "text",
+    /** Only if the run waits for its turn; it is then cancelled, not terminated. */
+    isQueued: "flag",
     retentionMs: "number",
     /** Prefix of the names of runs. */
     runRoot: "text",
@@ -54,5 +59,5 @@ function decode(reply: Reply): TerminateAnswer {
   const [kind, ...rest] = replyTagged(reply);
   return kind === "terminated" || kind === "ended"
     ? { kind, ...decodeFollowers(rest) }
-    : { kind: replyWord(kind, ["missing"]) };
+    : { kind: replyWord(kind, ["missing", "active"]) };
 }

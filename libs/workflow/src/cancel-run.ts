@@ -1,0 +1,47 @@
+import type { RunRef } from "./define/run-ref.ts";
+import { wakeFollowers, type Waker } from "./execution/wake-followers.ts";
+import type { RunActions } from "./store/run-actions.ts";
+import type { RunQueries } from "./store/run-queries.ts";
+import type { CancelRequest, RunView } from "./store/run-record.ts";
+
+export interface Canceller extends Waker {
+  readonly store: Pick<RunActions, "cancel" | "endQueued"> & Pick<RunQueries, "get">;
+}
+
+export interface Cancelled {
+  readonly answer: Awaited<ReturnType<RunActions["cancel"]>>;
+  /** The run when it was cancelled. */
+  readonly run?: RunView;
+}
+
+/**
+ * Requests the cancellation of a run. One that waits for its turn ends at once. One that was cancelled before and waits for the
+ * ends of its children passes the request on to them, which may have caught the one before.
+ */
+export async function cancelRun(
+  canceller: Canceller,
+  ref: RunRef,
+  request: CancelRequest,
+  options: { readonly resumes?: boolean } = {},
+): Promise<Cancelled> {
+  const { store, wake } = canceller;
+  const answer = await store.cancel(ref, request, options);
+  if (answer === "ended" || answer === "missing") return { answer };
+  // Read before the run resumes and ends.
+  const run = await store.get(ref);
+  if (run === undefined) return { answer };
+  if (answer === "requested" && run.status === "queued") {
+    const ended = await store.endQueued(ref, request);
+    if (ended.kind === "terminated") await wakeFollowers(canceller, ref, ended);
+  }
+  let isPassedOn = false;
+  if (answer === "pending") {
+    for (const { child } of run.waits ?? []) {
+      if (child === undefined) continue;
+      isPassedOn =
+        (await cancelRun(canceller, child, request)).answer === "requested" || isPassedOn;
+    }
+  }
+  await wake(ref, "cancel");
+  return { answer: isPassedOn ? "requested" : answer, run };
+}
