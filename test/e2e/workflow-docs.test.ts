@@ -88,46 +88,86 @@ test("docs/workflow-operations.md: the commands start, approve, cancel, retry an
     ["export", "KUBECONFIG=/tmp/kubeconfig"],
     ["konverge", "worker"],
   ]);
-  const [
-    start,
-    get,
-    signal,
-    wait,
-    watch,
-    list,
-    blocked,
-    second,
-    cancel,
-    retry,
-    terminate,
-    ...more
-  ] = lines.slice(at);
-  expect(more).toEqual([]);
-  await type(start ?? []);
+  const typed = new Set<readonly string[]>();
+  /** Types the line of the page with this action and text, and returns its output. */
+  const next = async (action: string, text: string) => {
+    const line = lines.find((words) => words[2] === action && words.join(" ").includes(text));
+    if (line === undefined) throw new Error(`the page does not ${action} ${text}`);
+    typed.add(line);
+    return await type(line);
+  };
+  const get = async (id: string) => {
+    const { stdout } = await konverge("run", "get", id, "-o", "json");
+    return runSchema.parse(JSON.parse(stdout));
+  };
+  await next("start", "--id r1");
   await inStatus("release/default/r1", "waiting");
-  expect(await type(get ?? [])).toContain('waits for signal "approve"');
+  expect(await next("get", "r1")).toContain('waits for signal "approve"');
   const [check = []] = block("docs/workflow-operations.md", "deploy check").lines;
   const config = "apps/examples/src/release.config.ts";
   const here = check.map((word) => (word === "konverge.config.ts" ? config : word));
   expect(await type(here)).toBe("1 fit, 0 would block\n");
-  await type(signal ?? []);
-  expect(await type(wait ?? [])).toMatch(/^status +done$/m);
-  const watched = await type(watch ?? []);
+  await next("signal", "r1");
+  expect(await next("get", "--wait")).toMatch(/^status +done$/m);
+  const watched = await next("watch", "r1");
   expect(watched.split("\n").filter((line) => /step|signal/.test(line))).toHaveLength(3);
-  expect(await type(list ?? [])).toContain("release/default/r1");
-  expect(await type(blocked ?? [])).not.toContain("release/default");
-  await type(second ?? []);
+  expect(await next("list", "list release")).toContain("release/default/r1");
+  expect(await next("list", "--status blocked")).not.toContain("release/default");
+  await next("start", "--id r2");
   await inStatus("release/default/r2", "waiting");
-  await type(cancel ?? []);
+  await next("cancel", "r2");
   await inStatus("release/default/r2", "cancelled");
-  expect((await konverge("run", "get", "release/default/r2")).stdout).toContain("undo:draft");
-  expect(await type(retry ?? [])).toContain("release/default/r2~2");
+  expect((await get("release/default/r2")).steps.map(({ name }) => name)).toContain("undo:draft");
+  expect(await next("retry", "r2")).toContain("release/default/r2~2");
   await inStatus("release/default/r2~2", "waiting");
-  await type(terminate ?? []);
-  const { stdout } = await konverge("run", "get", "release/default/r2~2", "-o", "json");
-  const ended = runSchema.parse(JSON.parse(stdout));
+  await next("pause", "r2~2");
+  await inStatus("release/default/r2~2", "paused");
+  await next("resume", "r2~2");
+  await inStatus("release/default/r2~2", "waiting");
+  await next("terminate", "r2~2");
+  const ended = await get("release/default/r2~2");
   expect(ended).toMatchObject({ status: "cancelled", error: { code: "terminated" } });
   expect(ended.steps.map(({ name }) => name)).toEqual(["draft"]);
+  expect(lines.slice(at).filter((line) => !typed.has(line))).toEqual([]);
+});
+
+test("docs/workflow-operations.md: the commands pause one run and many, and raise a limit", async () => {
+  const rollout = defineWorkflow("rollout", { version: 1, limits: { steps: 2 } }, async (w) => {
+    await w.signal("go");
+    for (const name of ["a", "b", "c"]) await w.step(name, () => name);
+  });
+  const { folder, konverge, type, inStatus } = await stage([rollout]);
+  const start = (id: string) =>
+    konverge("run", "start", "rollout", "--id", id, "--label", "team=web");
+  await start("r1");
+  await inStatus("rollout/default/r1", "waiting");
+  const [pause = [], resume = []] = block("docs/workflow-operations.md", "run pause rollout").lines;
+  await type(pause);
+  await inStatus("rollout/default/r1", "paused");
+  await type(resume);
+  await inStatus("rollout/default/r1", "waiting");
+
+  await start("r2");
+  await inStatus("rollout/default/r2", "waiting");
+  const many = block("docs/workflow-operations.md", "run resume --all");
+  const [preview = [], all = [], retry = [], resumed = []] = many.lines;
+  expect(await type(preview)).toMatch(/\b2\b/);
+  const asCurl = block("docs/workflow-operations.md", "/v1/runs/actions");
+  expect(JSON.parse(await curl(asCurl.text, folder))).toMatchObject({ matched: 2 });
+  await inStatus("rollout/default/r1", "waiting");
+  await type([...all, "--yes"]);
+  await inStatus("rollout/default/r1", "paused");
+  await inStatus("rollout/default/r2", "paused");
+  await type(resumed);
+  await inStatus("rollout/default/r2", "waiting");
+  // No run has failed.
+  await type(retry);
+
+  await konverge("run", "signal", "rollout/default/r1", "go");
+  await inStatus("rollout/default/r1", "blocked");
+  const [raise = []] = block("docs/workflow-operations.md", "run raise").lines;
+  await type(raise);
+  await inStatus("rollout/default/r1", "done");
 });
 
 /** Runs the curl calls of a block against an API on another port. Returns their output. */
