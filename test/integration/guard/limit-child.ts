@@ -16,6 +16,8 @@ export interface LimitChildWord {
   readonly kind: "held" | "ended";
   readonly permit: string;
   readonly atMs: number;
+  /** Of `held`: begin of the request. */
+  readonly askedMs?: number;
 }
 
 const config = JSON.parse(process.argv[2] ?? "{}") as LimitChildConfig;
@@ -36,10 +38,11 @@ async function lane(index: number): Promise<void> {
   for (let round = 0; ; round += 1) {
     const permit = `${config.workerId}/${index}/${round}`;
     const request = { name: "api", waiter: permit, inPlaceMs: Infinity, signal: never };
+    const askedMs = monotonicMs();
     const taken = await limits.take(request);
     if (taken.kind === "waiting") throw new Error("it waits in place");
     const { permit: held } = taken;
-    say({ kind: "held", permit, atMs: monotonicMs() });
+    say({ kind: "held", permit, atMs: monotonicMs(), askedMs });
     await new Promise<void>((resolve) => {
       setTimeout(resolve, config.holdMs);
       held.signal.addEventListener("abort", () => resolve(), { once: true });

@@ -132,14 +132,16 @@ class RedisLimits implements OpenLimits {
       const holder = `${this.#instance}/${(this.#permits += 1)}`;
       const sentMs = performance.now();
       const inPlaceUs = Math.max(0, Math.min(LIMIT.longestWaitUs, (untilMs - sentMs) * 1_000));
-      const answer = await this.#ask({ name, key }, { waiter, holder, cost, inPlaceUs });
-      if (answer.kind === "granted") {
+      const asked = this.#ask({ name, key }, { waiter, holder, cost, inPlaceUs }).then((given) => {
+        if (given.kind === "wait") return given;
         this.#count(name).granted += 1;
-        const permit = answer.hasSlot ? this.#hold(name, key, { holder, sentMs }) : ENDLESS;
-        if (!signal.aborted) return { kind: "held", permit };
-        permit.release();
-        continue;
-      }
+        const permit = given.hasSlot ? this.#hold(name, key, { holder, sentMs }) : ENDLESS;
+        return { kind: "held", permit } as const;
+      });
+      const answer = await unlessAborted(asked, signal, (late) => {
+        if (late.kind === "held") late.permit.release();
+      });
+      if (answer.kind === "held") return answer;
       const afterMs = Math.ceil(answer.waitUs / 1_000);
       if (answer.waitUs > inPlaceUs) {
         this.#count(name).waited += 1;
@@ -275,6 +277,25 @@ class RedisLimits implements OpenLimits {
 
   #count(name: string): Counted {
     return this.#counts.get(name) ?? { granted: 0, waited: 0, lost: 0 };
+  }
+}
+
+/** Waits for the work, but not after an abort, since Redis may be away for long. @throws the reason of the signal */
+async function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal,
+  onLate: (late: T) => void,
+): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(ensureError(signal.reason));
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } catch (error) {
+    if (signal.aborted) void work.then(onLate, () => undefined);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
 }
 
