@@ -60,6 +60,19 @@ test("adds the causes, omits Konverge's own frames and the query of a reload", (
   expect(framesOf(error)).toEqual([]);
 });
 
+test("adds messages of causes on one line, also without frames, only if they are asked for", () => {
+  const inner = Object.assign(new TypeError("no\n  host"), { stack: "TypeError: no\n  host" });
+  const error = Object.assign(new Error("x", { cause: inner }), {
+    stack: "Error: x\n    at f (/app/src/pools.ts:9:7)",
+  });
+  expect(framesOf(error)).toEqual(["at f (/app/src/pools.ts:9:7)"]);
+  const messageOf = ({ message }: Error) => message.replace("host", "(redacted)");
+  expect(framesOf(error, { messageOf })).toEqual([
+    "at f (/app/src/pools.ts:9:7)",
+    "caused by TypeError: no (redacted)",
+  ]);
+});
+
 test("bounds lines and their length", () => {
   const deep = Array.from({ length: 50 }, (_, at) => `    at f (/${"x".repeat(400)}.ts:${at}:1)`);
   const frames = framesOf(

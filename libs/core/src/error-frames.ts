@@ -13,11 +13,16 @@ const FRAME =
 const OWN = pathOf(import.meta.url).replace(/\/core\/(?:src|dist)\/[^/]*$/, "/");
 const OWN_CLI = /\/node_modules\/konverge\//;
 
+export interface FramesOptions {
+  /** Returns the redacted message of a cause, to be kept with its type. Default: no messages. */
+  readonly messageOf?: (cause: Error) => string;
+}
+
 /**
  * Returns where an error was thrown: lines such as `at resize (/app/src/pools.ts:12:9)`, of the error and then of its causes.
- * Never contains a message. Frames of Konverge are omitted, unless an error that is not of Konverge has only those.
+ * Never contains a message, except those of causes by `messageOf`. Frames of Konverge are omitted, unless an error that is not of Konverge has only those.
  */
-export function framesOf(thrown: unknown): readonly string[] {
+export function framesOf(thrown: unknown, { messageOf }: FramesOptions = {}): readonly string[] {
   const lines: string[] = [];
   const seen = new Set<unknown>();
   let error: unknown = thrown;
@@ -28,11 +33,17 @@ export function framesOf(thrown: unknown): readonly string[] {
   ) {
     seen.add(error);
     const frames = ownFrames(error).filter((frame) => !lines.includes(frame));
-    if (depth > 0 && frames.length > 0) lines.push(`caused by ${typeOfError(error)}`);
+    const message = depth === 0 ? "" : (messageOf?.(error) ?? "");
+    if (depth > 0 && (frames.length > 0 || message !== "")) lines.push(causeLine(error, message));
     lines.push(...frames);
     error = causeOf(error);
   }
   return lines;
+}
+
+function causeLine(cause: Error, message: string): string {
+  const line = message.replaceAll(/\s+/g, " ").trim().slice(0, MAX_CHARS);
+  return `caused by ${typeOfError(cause)}${line === "" ? "" : `: ${line}`}`;
 }
 
 /** Returns the name of an error's class, or the name that it sets itself. */

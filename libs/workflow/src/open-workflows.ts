@@ -30,6 +30,7 @@ import type { Schedules } from "./schedules/schedules.ts";
 import { codedScheduleBook } from "./schedules/coded-schedule-book.ts";
 import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
+import { withoutMessages } from "./journal/run-tracing.ts";
 import { createChildStarter, startRun } from "./start-run.ts";
 import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
 import { refusal } from "./store/run-refusal.ts";
@@ -317,6 +318,7 @@ class RedisWorkflows implements Workflows {
 
   work(settings: RunWorkerSettings): QueueWorker {
     const { workflows, concurrency = DEFAULT_CONCURRENCY, clusters, observer, limits } = settings;
+    const { tracing } = this.#options;
     const { workerId = defaultWorkerId(), recordLimitBytes, recheckMs, sweepEveryMs } = settings;
     const { redis } = openConsumer(this.#options.redis, { gathersTurns: true });
     redis.on("error", this.#onError);
@@ -341,7 +343,7 @@ class RedisWorkflows implements Workflows {
         ...defined({
           onWarning: this.#options.onWarning,
           onLog: this.#options.onLog,
-          tracing: this.#options.tracing,
+          tracing: this.#options.codec && tracing ? withoutMessages(tracing) : tracing,
         }),
       }),
     );

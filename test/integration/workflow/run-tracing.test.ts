@@ -3,6 +3,7 @@ import { defineWorkflow, TerminalError } from "@konverge/workflow";
 import { loadTracing, type Tracing } from "@konverge/telemetry";
 import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { watchCommands } from "../../contract/watch-commands.ts";
+import { scrambleCodec } from "../../support/scramble-codec.ts";
 import { until } from "../../support/until.ts";
 import { startEmbeddedServer } from "../kube/embedded-server.ts";
 import { captureSpans, type SeenSpan } from "../engine/trace-capture.ts";
@@ -159,4 +160,23 @@ test("calls of a body to the API server are spans below its try", async () => {
       attributes: { "http.response.status_code": 201, "konverge.kube.name": "traced" },
     },
   ]);
+});
+
+test("P12: the spans of runs with a codec have no messages of errors", async () => {
+  const failing = defineWorkflow("hidden", { version: 1 }, async (w) => {
+    const body = async () => {
+      throw new RangeError("canary-4Hq");
+    };
+    await w.step("charge", body, { retry: { attempts: 1 } });
+  });
+  const runs = harness.openRuns({ tracing, codec: scrambleCodec() });
+  runs.work({ workflows: [failing] });
+  await runs.start(failing, undefined, { id: "h" });
+  await ended(runs, failing, "h");
+  const [body] = await until("the span of the body", () => {
+    const found = named("step charge");
+    return found.length > 0 ? found : undefined;
+  });
+  expect(body?.attributes).toMatchObject({ "error.type": "RangeError" });
+  expect(JSON.stringify(spans.ended())).not.toContain("canary-4Hq");
 });

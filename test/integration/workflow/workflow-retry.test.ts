@@ -179,3 +179,36 @@ test("rechecks a blocked run immediately, also one with a waiting undo", async (
   expect(await ended(runs, workflow, "r")).toMatchObject({ status: "failed" });
   expect(state.undone).toBe(2);
 });
+
+test("an update whose record a retry drops can be sent again with its id", async () => {
+  let isBroken = true;
+  const workflow = defineWorkflow("approving", { version: 1 }, async (w) => {
+    const schema = { parse: (payload: unknown) => payload as number };
+    await w.step("before", () => null);
+    const failed = await w
+      .step(
+        "fail",
+        () => {
+          if (isBroken) throw new Error("broken");
+        },
+        ONCE,
+      )
+      .catch((error: unknown) => error);
+    const amount = await w.handle("amount", schema, (payload) => payload * 2);
+    if (failed !== undefined) throw failed;
+    return amount;
+  });
+  const ref = { workflow: workflow.name, id: "r" };
+  const runs = work(workflow);
+  await runs.start(workflow, undefined, { id: "r" });
+  const send = () => runs.update(ref, "amount", { id: "u", payload: 4 });
+  await send();
+  await ended(runs, workflow, "r");
+  expect(await runs.answerTo(ref, "u")).toMatchObject({ kind: "accepted", value: 8 });
+  isBroken = false;
+  await runs.retry(ref, { fromFailed: true });
+  await inStatus(runs, workflow, "r", "waiting");
+  expect(await runs.answerTo(ref, "u")).toBeUndefined();
+  await send();
+  expect(await ended(runs, workflow, "r")).toMatchObject({ status: "done", result: 8 });
+});

@@ -638,6 +638,7 @@ describe("resume", () => {
         signalNames: names.signalNames("r"),
         seen: names.seen("r"),
         refusals: names.refusals("r"),
+        answers: names.answers("r"),
         wakes: names.wakes,
         endedRuns: names.ended,
         holder: names.holder("k"),
@@ -651,7 +652,7 @@ describe("resume", () => {
         author: '{"by":"ann"}',
         kept,
       },
-      each: drop.map((field) => ({ field })),
+      each: drop.map((field) => ({ field, update: "", signal: "" })),
     });
   beforeEach(async () => {
     await start("r", { key: "k" });

@@ -3,7 +3,13 @@ import { isServed } from "@konverge/kube";
 import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/workflow";
 import { testWorkflow } from "konverge/testing";
 import { describe, expect, test } from "vitest";
-import { ConfigMap, Job, Pod, PodDisruptionBudget } from "@konverge/kube/kinds";
+import {
+  ConfigMap,
+  Job,
+  Pod,
+  PodDisruptionBudget,
+  Secret as SecretType,
+} from "@konverge/kube/kinds";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { useVerbs, type ConfigMapObject } from "./verbs-harness.ts";
@@ -317,6 +323,25 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     expect(failed.toSorted().join()).toBe(
       "change,decoded,exists,invalid,list,listed,part,text,thrown,whole",
     );
+    // The function may quote what a body has read.
+    const leaking = defineWorkflow("leaking", { version: 1 }, async (w) => {
+      let password = "";
+      await w.step("read", async (k) => {
+        const { data } = (await k.get<Secret>({ ...secret, metadata: kept.metadata })) ?? {};
+        password = Buffer.from(data?.["password"] ?? "", "base64").toString();
+      });
+      w.log.info({ password }, `login with ${password}`);
+      throw new TypeError(`cannot use ${password}`, { cause: new Error(`since ${password}`) });
+    });
+    const kept = { ...secret, metadata: { ...secret.metadata, name: `${name}-kept` } };
+    await verbs.client.create(SecretType, kept);
+    await verbs.runs.start(leaking, "r");
+    await verbs.runs.execute(leaking, await verbs.runs.claim(leaking, "r"));
+    const blocked = await verbs.runs.store.get({ workflow: "leaking", id: "r" });
+    await verbs.client.delete(SecretType, { namespace: "default", name: kept.metadata.name });
+    expect(blocked?.blockedError?.message).toBe("cannot use (redacted)");
+    expect(blocked?.blockedReason).toContain("cannot use (redacted)");
+    expect(blocked?.blockedError?.frames?.join("\n")).toContain("since (redacted)");
     const dump: string[] = [];
     for (const key of await queues.redis.keys(`${queues.prefix}*`)) {
       dump.push(key, String(await queues.redis.dump(key)), await textOf(key));

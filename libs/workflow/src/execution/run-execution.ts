@@ -121,7 +121,7 @@ async function advance(
         ? { status: "cancelled", error: journal.cancelFailure() }
         : {
             status: journal.cancelThrown ? "cancelled" : "failed",
-            error: failureOf(outcome.error),
+            error: failureOf(outcome.error, (text) => journal.secrets.scrub(text)),
           };
     await recordUnknownOutcomes(journal);
   }
@@ -204,10 +204,10 @@ async function execute(
 }
 
 /** Returns the effect of an error of the function. Only failures fail the run: a bug must not undo what was done. */
-function outcomeOf(error: Error, { held, cancelPending }: RunJournal): Outcome {
+function outcomeOf(error: Error, { held, cancelPending, secrets }: RunJournal): Outcome {
   if (held.failing !== undefined || failsRun(error)) return { kind: "threw", error };
   if (cancelPending) return { kind: "threwCancelled" };
-  const failure = failureOf(error);
+  const failure = failureOf(error, (text) => secrets.scrub(text));
   return { kind: "blocked", reason: faultReason(failure), error: failure };
 }
 

@@ -31,7 +31,8 @@ export function failureOf(
 ): Failure {
   const error = ensureError(thrown);
   const code = isKonvergeError(error) ? error.code : typeOfError(error);
-  const frames = framesOf(error).map(scrub);
+  const messageOf = ({ message }: Error) => scrub(String(message));
+  const frames = framesOf(error, { messageOf }).map(scrub);
   // The error of a step is thrown again in each execution; its own frames are those of the function.
   const cause = error instanceof StepFailedError ? error.failure : undefined;
   if (cause?.frames !== undefined) frames.push(`caused by ${cause.code}`, ...cause.frames);

@@ -1,4 +1,5 @@
 import { defined, KonvergeError, type Limits } from "@konverge/core";
+import { createAttemptSecrets, type AttemptSecrets } from "@konverge/kube";
 import { isOfRound, markStateOf } from "../store/mark-state.ts";
 import {
   FencedError,
@@ -114,6 +115,8 @@ export class RunJournal {
   readonly beforeBody: NonNullable<RunJournalOptions["beforeBody"]>;
   readonly beatEveryMs: number | undefined;
   readonly onBeat: NonNullable<RunJournalOptions["onBeat"]>;
+  /** Texts of the sensitive objects that bodies of this execution have read. */
+  readonly secrets: AttemptSecrets = createAttemptSecrets();
   /** The order in which the function receives the records. */
   readonly order: DeliveryOrder;
   /** The undos that the function of this execution has offered. */
@@ -154,6 +157,7 @@ export class RunJournal {
       logged: held.logged ?? 0,
       nowMs: () => this.nowMs(),
       append: (lines, logged) => store.appendLog(held, lines, logged),
+      scrub: (text) => this.secrets.scrub(text),
       onLine: (line) => options.onLog?.(line),
     });
     this.trace = options.trace;

@@ -16,6 +16,8 @@ export interface RunLogOptions {
   readonly logged: number;
   readonly nowMs: () => number;
   readonly append: (lines: readonly LogLine[], logged: number) => Promise<void>;
+  /** Replaces secret values in lines of the function. */
+  readonly scrub: (text: string) => string;
   /** Called with each new line. */
   readonly onLine: (line: LogLine) => void;
 }
@@ -82,7 +84,7 @@ export class RunLog {
       this.#calls += 1;
       if (this.#calls <= this.#options.logged) return;
     }
-    const { step, attempt, scrub = (text: string) => text } = origin ?? {};
+    const { step, attempt, scrub = this.#options.scrub } = origin ?? {};
     const line: LogLine = {
       atMs: this.#options.nowMs(),
       level,

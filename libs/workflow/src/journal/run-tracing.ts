@@ -60,3 +60,27 @@ export interface BodySpan {
   /** `failure` must be redacted: its text is exported. */
   end(outcome: "done" | "failed" | "interrupted", failure?: Failure): void;
 }
+
+/** Returns traces without the messages of errors, which may quote values that are encoded everywhere else. */
+export function withoutMessages(tracing: RunTracing): RunTracing {
+  return {
+    startRequest: (key, trigger) => tracing.startRequest(key, trigger),
+    startExecution(execution) {
+      const span = tracing.startExecution(execution);
+      return {
+        run: (work) => span.run(work),
+        waited: (wait) => span.waited(wait),
+        end: (result) => span.end(result),
+        startBody(traced) {
+          const body = span.startBody(traced);
+          return {
+            run: (work) => body.run(work),
+            startCall: (call, server) => body.startCall(call, server),
+            end: (outcome, failure) =>
+              body.end(outcome, failure && { code: failure.code, message: "" }),
+          };
+        },
+      };
+    },
+  };
+}

@@ -4,6 +4,7 @@ import { planResume } from "./plan-resume.ts";
 import type { RunNames } from "./run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { undoName } from "../define/undo-name.ts";
+import { updateSignalId } from "./run-updates.ts";
 import { undosLeft } from "./undos-left.ts";
 import type { NewRun, RunActions, RunOrigin } from "./run-actions.ts";
 import type { RetryRequest, RunView } from "./run-record.ts";
@@ -187,6 +188,7 @@ async function resume(
   }
   const fields = await call((redis) => redis.hkeys(names.steps(id)));
   const dropped = [...plan.drop, ...fields.filter((field) => field.endsWith("~"))];
+  const updates = await updatesOf(retrier, ref);
   const answer = await call((redis) =>
     runScript(redis, resumeScript, {
       keys: {
@@ -195,6 +197,7 @@ async function resume(
         signals: names.signals(id),
         signalNames: names.signalNames(id),
         refusals: names.refusals(id),
+        answers: names.answers(id),
         seen: names.seen(id),
         wakes: names.wakes,
         endedRuns: names.ended,
@@ -209,7 +212,11 @@ async function resume(
         author: JSON.stringify(authorOf(options.by, options.reason)),
         kept: plan.kept,
       },
-      each: dropped.map((field) => ({ field })),
+      each: dropped.map((field) => ({
+        field,
+        update: updates.get(field) ?? "",
+        signal: updates.has(field) ? updateSignalId(updates.get(field) ?? "") : "",
+      })),
     }),
   );
   if (answer.kind === "rejected") {
@@ -221,6 +228,22 @@ async function resume(
   // `changed`: another retry came first, and the run continues.
   await wake(ref, "retry");
   return ref;
+}
+
+/** Returns the ids of the accepted updates, by the step that has accepted them. */
+async function updatesOf(
+  { call, namesOf }: RunRetrier,
+  { workflow, id }: RunRef,
+): Promise<ReadonlyMap<string, string>> {
+  const answers = await call((redis) => redis.hgetall(namesOf(workflow).answers(id)));
+  const accepted = Object.entries(answers).flatMap(([update, text]) => {
+    const { step, record } = JSON.parse(text) as Readonly<
+      Record<"step" | "record", string | undefined>
+    >;
+    // With a record it is of an earlier round, whose steps had names of their own.
+    return step === undefined || record !== undefined ? [] : [[step, update] as const];
+  });
+  return new Map(accepted);
 }
 
 async function recheck({ call, namesOf, wake }: RunRetrier, ref: RunRef): Promise<RunRef> {

@@ -64,7 +64,7 @@ test("a TerminalError, also as a cause, fails the run and undoes it", async () =
   });
   const run = await testWorkflow(workflow, undefined).settle();
   expect(run).toMatchObject({ status: "failed", error: { code: "Error", message: "stopped" } });
-  expect(run.error?.frames).toContain("caused by TerminalError");
+  expect(run.error?.frames?.join("\n")).toContain("caused by TerminalError: ");
   expect(undone).toEqual(["charge"]);
 });
 
@@ -96,4 +96,15 @@ test("a run at the limit of steps is blocked, undoes nothing, and continues with
   expect(undone).toEqual([]);
   limits.steps = 6;
   expect(await t.advance("1m")).toMatchObject({ status: "done" });
+});
+
+test("a failure keeps the types and messages of its causes", async () => {
+  const workflow = defineWorkflow("causes", { version: 1 }, async () => {
+    const refused = new RangeError("connect ECONNREFUSED 10.0.0.7:5432");
+    throw new TypeError("cannot load", { cause: new Error("query failed", { cause: refused }) });
+  });
+  const run = await testWorkflow(workflow, undefined).settle();
+  const text = run.blockedError?.frames?.join("\n");
+  expect(text).toContain("caused by Error: query failed");
+  expect(text).toContain("caused by RangeError: connect ECONNREFUSED 10.0.0.7:5432");
 });

@@ -1,5 +1,5 @@
 import { KonvergeError } from "@konverge/core";
-import { assertOutsideOfChanges, createAttemptSecrets } from "@konverge/kube";
+import { assertOutsideOfChanges, createAttemptSecrets, type AttemptSecrets } from "@konverge/kube";
 import type { ObjectRef } from "../define/object-ref.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { BodySpan } from "../journal/run-tracing.ts";
@@ -46,7 +46,14 @@ export function createStepVerbs(
   { step, signal, effects, span }: StepVerbsOptions,
 ): OpenVerbs {
   const running = new Map<string, number>();
-  const secrets = createAttemptSecrets();
+  const own = createAttemptSecrets();
+  const secrets: Pick<AttemptSecrets, "note"> = {
+    note(object) {
+      own.note(object);
+      // The function may quote them after the body.
+      journal.secrets.note(object);
+    },
+  };
   /** `assertEnded` reports verbs that are not awaited; their failure must not end the process as well. */
   const track = <T>(verb: string, work: () => Promise<T>): Promise<T> => {
     const add = (by: number) => running.set(verb, (running.get(verb) ?? 0) + by);
@@ -91,9 +98,9 @@ export function createStepVerbs(
     verbs: verbsOn(
       createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets, span }),
     ),
-    scrub: (text) => secrets.scrub(text),
+    scrub: (text) => own.scrub(text),
     assertNotSecret(value) {
-      if (!secrets.revealedBy(value)) return;
+      if (!own.revealedBy(value)) return;
       const detail = `the value of "${step}" contains text of a Secret or another sensitive object`;
       throw new KonvergeError("invalid_result", `${detail}; return a reference instead`);
     },

@@ -69,7 +69,7 @@ export interface VerbScopeOptions {
   readonly effects: EffectWatch;
   /** Shared by the scopes of all clusters. */
   readonly counts: Map<string, number>;
-  readonly secrets: AttemptSecrets;
+  readonly secrets: Pick<AttemptSecrets, "note">;
   readonly span: BodySpan | undefined;
   /** Set by `on`. */
   readonly cluster?: string;

@@ -7,7 +7,13 @@ if h[3] ~= '' then
   if other and not ended(other) then return { 'rejected', known } end
   redis.call('SET', holder, id)
 end
-for _, dropped in ipairs(each) do redis.call('HDEL', steps, dropped.field) end
+for _, dropped in ipairs(each) do
+  redis.call('HDEL', steps, dropped.field)
+  if dropped.update ~= '' then
+    redis.call('HDEL', answers, dropped.update)
+    redis.call('ZREM', seen, dropped.signal)
+  end
+end
 for _, name in ipairs({ run, steps, signals, signalNames, seen, refusals }) do redis.call('PERSIST', name) end
 redis.call('HDEL', run, 'result', 'error', 'logged', 'endedAt', 'cancel', 'cancelledAt', 'cancels', 'failing', 'next', 'terminated')
 redis.call('HINCRBY', run, 'epoch', 1)

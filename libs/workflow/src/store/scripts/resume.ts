@@ -25,6 +25,7 @@ const signature = {
     "signalNames",
     "seen",
     "refusals",
+    "answers",
     "wakes",
     "endedRuns",
     "holder",
@@ -43,8 +44,8 @@ const signature = {
     /** How many records are kept. */
     kept: "text",
   },
-  /** Fields of steps to drop. */
-  each: { args: { field: "text" } },
+  /** Fields of steps to drop; of an accepted update also its id and that of its signal, so that it can be sent again. */
+  each: { args: { field: "text", update: "text", signal: "text" } },
 } as const;
 
 /**
