@@ -1,6 +1,7 @@
 import type { BenchOptions, Figure } from "./measure.ts";
 import { startOwnRedis } from "./own-redis.ts";
 import { benchParkedRuns } from "./workflow-parked.ts";
+import { benchPause } from "./workflow-pause.ts";
 import { benchReplay } from "./workflow-replay.ts";
 import { benchWakeUp } from "./workflow-signal.ts";
 import { benchSteps } from "./workflow-steps.ts";
@@ -13,5 +14,6 @@ export async function benchWorkflow({ log, long }: BenchOptions): Promise<Figure
     ...(await benchWakeUp(own)),
     ...(await benchReplay(own)),
     ...(await benchParkedRuns(own, { long, log })),
+    ...(await benchPause(own, log)),
   ];
 }

@@ -1,4 +1,4 @@
-import { defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
+import { defined, ensureError, isKonvergeError, KonvergeError, sleepMs } from "@konverge/core";
 import type { CancelEffect } from "./cancel-effect.ts";
 import type { PauseEffect } from "./pause-effect.ts";
 import type { RunRef } from "./define/run-ref.ts";
@@ -11,8 +11,11 @@ export const BULK_ACTIONS = ["cancel", "pause", "resume", "retry", "signal", "te
 export type BulkAction = (typeof BULK_ACTIONS)[number];
 
 /** Most runs of a page: of a script call, and of actions at a time. */
-const PAGE = 1_000;
+const PAGE = 500;
 const AT_ONCE = 100;
+/** Tries of a call before an outage of Redis ends the action. */
+const TRIES = 4;
+const RETRY_MS = 500;
 /** Most failures that are returned with their reason. */
 const MOST_FAILURES = 10;
 
@@ -106,11 +109,8 @@ export async function actOnRuns(
         return tally.result(next ?? { workflow, createdAtMs: Number.MAX_SAFE_INTEGER, id: "" });
       }
       const place = next && placeIn(workflow, next);
-      const page = await ports.store.places(workflow, {
-        limit: PAGE,
-        filter,
-        ...defined({ from: place }),
-      });
+      const asked = { limit: PAGE, filter, ...defined({ from: place }) };
+      const page = await patiently(() => ports.store.places(workflow, asked));
       const refs = page.places.map(({ id }) => ({ workflow, id }));
       tally.add(refs, await actOnPage(ports, workflow, refs, request));
       next = page.next && cursorIn(workflow, page.next);
@@ -132,23 +132,24 @@ async function actOnPage(
   const { action, by, reason, filter } = request;
   const wanted = defined({ wanted: filter?.status });
   const awaken = async (found: readonly RunRef[]) =>
-    await inParts(found, (ref) => wake(ref, action));
+    await inParts(found, (ref) => patiently(() => wake(ref, action)));
   if (action === "pause") {
     const how = { request: defined({ by, reason }), ...wanted };
-    const answers = await store.pause(workflow, ids, how);
+    const answers = await patiently(() => store.pause(workflow, ids, how));
     await awaken(refs.filter((_, at) => answers[at] === "pausing"));
     return answers.map((answer) =>
       answer === "paused" || answer === "pausing" ? "changed" : "unchanged",
     );
   }
   if (action === "resume") {
-    const answers = await store.resume(workflow, ids, wanted);
-    await awaken(refs.filter((_, at) => answers[at] === "resumed"));
+    const answers = await patiently(() => store.resume(workflow, ids, wanted));
+    // An earlier try of the call may have resumed a run that is unchanged now.
+    await awaken(refs.filter((_, at) => answers[at] === "resumed" || answers[at] === "unchanged"));
     return answers.map((answer) => (answer === "resumed" ? "changed" : "unchanged"));
   }
   return await inParts(refs, async (ref): Promise<Outcome> => {
     try {
-      const effect = await act(ref, request);
+      const effect = await patiently(() => act(ref, request));
       return effect?.effect === "none" ? "unchanged" : "changed";
     } catch (thrown) {
       const error = ensureError(thrown);
@@ -219,6 +220,19 @@ function invalid(detail: string): KonvergeError {
   return new KonvergeError("invalid_request", detail, {
     issues: [{ pointer: "/filter/status", detail }],
   });
+}
+
+/** Repeats a call that Redis does not answer in time, as on a busy machine. Every call may be repeated. */
+async function patiently<T>(call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      const isOutage = isKonvergeError(error) && error.code === "redis_unavailable";
+      if (!isOutage || tries >= TRIES) throw error;
+      await sleepMs(RETRY_MS);
+    }
+  }
 }
 
 async function inParts<T, R>(items: readonly T[], call: (item: T) => Promise<R>): Promise<R[]> {

@@ -288,13 +288,16 @@ class RedisWorkflows implements Workflows {
 
   actOnMatching(workflows: readonly string[], request: BulkRequest): Promise<BulkResult> {
     const { wake } = this.#queues;
-    const act: BulkPorts["act"] = (ref, how) => this.#act(ref, how);
+    // A repeated call sends nothing.
+    const id = crypto.randomUUID();
+    const act: BulkPorts["act"] = (ref, how) => this.#act(ref, how, id);
     return actOnRuns({ store: this.#store, wake, act }, workflows, request);
   }
 
   async #act(
     ref: RunRef,
     { action, by, reason, fromFailed = false, versions, signal }: BulkRequest,
+    signalId: string,
   ): Promise<CancelEffect | PauseEffect | void> {
     const author = defined({ by, reason });
     switch (action) {
@@ -312,7 +315,11 @@ class RedisWorkflows implements Workflows {
         }));
       case "signal":
         if (signal === undefined) throw new KonvergeError("invalid_request", "signal is required");
-        return await this.signal(ref, signal.name, { payload: signal.payload, ...defined({ by }) });
+        return await this.signal(ref, signal.name, {
+          payload: signal.payload,
+          id: signalId,
+          ...defined({ by }),
+        });
     }
   }
 

@@ -21,8 +21,18 @@ const unfenced: readonly Change[] = [
 ];
 
 /** As `PATCHES`, for workflows. */
-export const WORKFLOW_PATCHES: Readonly<Record<"fence" | "first-record", readonly Change[]>> = {
+export const WORKFLOW_PATCHES: Readonly<
+  Record<"fence" | "first-record" | "pause", readonly Change[]>
+> = {
   fence: unfenced,
+  /** Executes paused runs. */
+  pause: [
+    {
+      file: "libs/workflow/src/store/scripts/claim.lua",
+      from: "if status == 'paused' then",
+      to: "if false then",
+    },
+  ],
   /** Its records also replace those of its successor. */
   "first-record": [
     ...unfenced,

@@ -113,6 +113,36 @@ test("starts a run from the list and reports invalid JSON", async (context) => {
   expect(troubles).toEqual([]);
 });
 
+test("pauses and resumes one run, and all runs that match the filters, after a preview", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness);
+  for (const id of ["web-1", "web-2", "db-1"]) await started(runs, id);
+  const statusOf = async (id: string) => (await runs.peek({ workflow: "rollout", id }))?.status;
+  await page.goto(`${url}/workflows?workflow=rollout&search=web`);
+  await page.getByRole("row", { name: /web-1 rollout/ }).waitFor();
+  await page.getByRole("button", { name: "Act on all matching runs" }).click();
+  const dialog = page.getByRole("dialog", { name: "Act on all matching runs" });
+  await dialog.getByText("2 runs match").waitFor();
+  expect(await dialog.locator(".cli code").textContent()).toBe(
+    "konverge run pause --workflow rollout --search web --reason WHY",
+  );
+  expect(await findBarriers(page)).toEqual([]);
+  await dialog.getByLabel("Your name").fill("ann");
+  await dialog.getByRole("textbox", { name: "Reason" }).fill("freeze");
+  await dialog.getByRole("textbox", { name: "Reason" }).press("Enter");
+  await expect.poll(() => statusOf("web-1")).toBe("paused");
+  await expect.poll(() => statusOf("web-2")).toBe("paused");
+  expect(await statusOf("db-1")).toBe("waiting");
+  await page.getByRole("link", { name: "web-1" }).click();
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^paused by ann: freeze/);
+  await page.getByRole("button", { name: "Resume run" }).click();
+  const resume = page.getByRole("dialog", { name: "Resume run" });
+  await resume.getByRole("textbox", { name: "Reason" }).fill("thawed");
+  await resume.getByRole("textbox", { name: "Reason" }).press("Enter");
+  await expect.poll(() => statusOf("web-1")).toBe("waiting");
+  expect(troubles).toEqual([]);
+});
+
 test("finds objects and runs by search, and shows actions on a run in the live tail", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs, queue } = await stageRuns(harness);

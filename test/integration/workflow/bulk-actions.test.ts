@@ -126,8 +126,8 @@ async function manyRuns(count: number) {
 }
 
 test.each([
-  { runs: 500, trips: 2 },
-  { runs: 2_500, trips: 6 },
+  { runs: 400, trips: 2 },
+  { runs: 2_400, trips: 10 },
 ])("pauses $runs runs with $trips round trips", async ({ runs, trips }) => {
   const { ports, awoken, tripsOf, counts } = await manyRuns(runs);
   const pause = { action: "pause", ...author } as const;

@@ -14,6 +14,7 @@ import { Pager } from "../parts/pager.tsx";
 import { RunStatus } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+import { BulkActions } from "./workflow/bulk-actions.tsx";
 import { StartButton } from "./workflow/start-button.tsx";
 import { RunNote } from "./workflow/run-note.tsx";
 import { idOf } from "../api/run-id.ts";
@@ -75,6 +76,7 @@ export function WorkflowsView() {
         ) : (
           <>
             <RunTable rows={rows} />
+            <BulkActions filter={filters} />
             <Pager next={data.next} shown={plural(rows.length, "run")} />
           </>
         )}

@@ -1,0 +1,24 @@
+import { randomInt } from "node:crypto";
+import { expect, test } from "vitest";
+import { playPauses } from "./pausing-runs.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const size = isLong ? { runs: 300, pauses: 10, kills: 12 } : { runs: 40, pauses: 3, kills: 2 };
+
+test(
+  `no body begins in a paused run, and resumed runs match their prediction (KONVERGE_TEST_SEED=${seed})`,
+  { timeout: isLong ? 900_000 : 240_000 },
+  async () => {
+    expect((await playPauses({ seed, ...size })).wrong).toEqual([]);
+  },
+);
+
+test(
+  "a test build that claims paused runs begins bodies in a pause",
+  { timeout: 240_000 },
+  async () => {
+    const { wrong } = await playPauses({ seed, runs: 25, pauses: 3, kills: 0, patch: "pause" });
+    expect(wrong).toContainEqual(expect.stringContaining("during a pause"));
+  },
+);
