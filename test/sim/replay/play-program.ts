@@ -138,7 +138,11 @@ class World {
         stop: () => void (this.#refresh = () => undefined),
       },
       after: (ms, call) => this.#setTimer(ms, call),
-      startChild: { ...noChildren, start: (run) => this.#child(run.id) },
+      startChild: {
+        ...noChildren,
+        start: (run) => this.#child(run.id),
+        get: async ({ id }) => (this.#childEnds.has(id) ? await this.#child(id) : undefined),
+      },
       clock: () => this.#nowMs,
       random: this.#random,
       pause: async (ms) => void (this.#nowMs += Math.ceil(ms)),

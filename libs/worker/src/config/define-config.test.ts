@@ -26,6 +26,7 @@ test("a configuration with controllers only has one cluster named default", () =
     workflows: [],
     schedules: [],
     clusters: { default: {} },
+    limits: {},
     settings: {},
     use: [],
   });
@@ -64,7 +65,7 @@ test("reports all problems together, by key", () => {
     cluster: {},
   };
   expect(detailsOf(config)).toEqual([
-    "cluster: is unknown; valid options: controllers, workflows, schedules, codec, clusters, settings, use",
+    "cluster: is unknown; valid options: controllers, workflows, schedules, codec, clusters, limits, settings, use",
     'controllers: duplicate name "a"; use unique names',
     "clusters.a.rate: must be 0.001 to 100000 calls per second (got -1)",
     expect.stringMatching(/^settings\.logLevel: /),
