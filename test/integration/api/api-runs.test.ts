@@ -292,6 +292,35 @@ test("shows refused signals with sender and reason, without payload", async () =
   expect(JSON.stringify(steps)).not.toContain("wrong");
 });
 
+test("shows the heartbeats of a running step, and waits for them if the caller asks for it", async () => {
+  const next = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const copy = defineWorkflow("copy", { version: 1 }, async (w) => {
+    await w.step("copy", async (ctx) => {
+      ctx.heartbeat({ row: 1 });
+      await next[0]?.promise;
+      ctx.heartbeat({ row: 2 });
+      await next[1]?.promise;
+    });
+  });
+  const call = harness.serve();
+  await work(copy);
+  const { path } = await start(call, { workflow: "copy" });
+  const first = await until("the first heartbeat", async () => {
+    const run = await get(call, path);
+    return run.progress === undefined ? undefined : run;
+  });
+  const at = expect.stringMatching(/Z$/) as string;
+  const beat = (row: number) => ({ at, attempt: 1, progress: { row } });
+  expect(first.progress).toEqual([{ step: "copy", attempts: 0, heartbeat: beat(1) }]);
+  const state = `running/0~${Date.parse(first.heartbeatAt ?? "")}`;
+  const news = get(call, `${path}?wait=60s&lastState=${state}`);
+  next[0]?.resolve();
+  expect((await news).progress).toMatchObject([{ heartbeat: beat(2) }]);
+  next[1]?.resolve();
+  const done = await inStatus(call, path, "done");
+  expect(done).not.toHaveProperty("progress");
+});
+
 test("waits for the end of a run or for a change", async () => {
   const call = harness.serve();
   await work(approved);

@@ -2,17 +2,17 @@
 import { openWorkflows } from "@konverge/workflow";
 import { makeCopy } from "./heartbeat-sample.ts";
 
-const [url = "", prefix = ""] = process.argv.slice(2);
+const [url = "", prefix = "", hangs = "yes", leaseMs = "600000"] = process.argv.slice(2);
 const workflows = openWorkflows({
   redis: { url },
   prefix,
-  leaseMs: 600_000,
+  leaseMs: Number(leaseMs),
   onError: (error) => process.stderr.write(`${error.message}\n`),
 });
 const workflow = makeCopy({
-  // The rest is left to another worker.
+  // It hangs at the third row, and leaves the rest to another worker.
   atRow: async (row, ctx) => {
-    if (row < 3) return;
+    if (row < 3 || hangs === "no") return;
     process.stdout.write("third row\n");
     await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
     process.stdout.write(`${(ctx.signal.reason as Error).name}\n`);
@@ -20,7 +20,6 @@ const workflow = makeCopy({
   },
 });
 workflows.work({ workflows: [workflow], workerId: "child" });
-// While a body is at work, it sends heartbeats without a new position.
 process.once("SIGTERM", () => {
   void workflows.close();
 });

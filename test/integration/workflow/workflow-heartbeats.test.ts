@@ -1,6 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
+import { commitScript } from "../../../libs/workflow/src/store/scripts/commit.ts";
+import { noteScript } from "../../../libs/workflow/src/store/scripts/note.ts";
+import type { DeathPoint } from "./die-at-call.ts";
 import { runExecution } from "../../../libs/workflow/src/execution/run-execution.ts";
 import { noChildren } from "../../support/no-children.ts";
 import { makeCopy } from "./heartbeat-sample.ts";
@@ -10,6 +13,7 @@ import { until } from "../../support/until.ts";
 
 const harness = useWorkflows();
 const CHILD = fileURLToPath(new URL("heartbeat-child.ts", import.meta.url));
+const PRELOAD = new URL("die-at-call.ts", import.meta.url).href;
 const startChild = useChildren();
 /** A lost worker is found by its heartbeats alone: no test waits for this lease. */
 const LEASE_MS = 600_000;
@@ -39,6 +43,36 @@ test("kill -9 between heartbeats: another worker continues after the last one, w
   });
   const [copy] = await workflows.steps(ref(id));
   expect(copy).toMatchObject({ name: "copy", attempts: 2, workerLost: true });
+});
+
+/** Steps of the child: the begin of the attempt is its first note. */
+const POINTS = [
+  { name: "attempt noted, before its body", script: noteScript, when: "after", attempts: 2 },
+  {
+    name: "the body has run, before the commit",
+    script: commitScript,
+    when: "before",
+    attempts: 2,
+  },
+  { name: "committed, response lost", script: commitScript, when: "after", attempts: 1 },
+] as const;
+
+test.each(POINTS)("P9: kill -9 at: $name", async ({ script, when, attempts }) => {
+  const { url, prefix, redis } = harness;
+  await redis.script("LOAD", script.lua);
+  // After the commit, no body is at work, and the lease is what finds the loss.
+  const leaseMs = attempts === 1 ? 1_500 : LEASE_MS;
+  const workflows = harness.openRuns({ leaseMs });
+  const { id } = await workflows.start(makeCopy({}), null);
+  const point: DeathPoint = { sha: script.sha, when, having: ["copy"] };
+  const dying = startChild([`--import=${PRELOAD}`, CHILD, url, prefix, "no", String(leaseMs)], {
+    DIE_AT_CALL: JSON.stringify(point),
+  });
+  expect(await dying.exited).toEqual([null, "SIGKILL"]);
+  const second = makeCopy({});
+  workflows.work({ workflows: [second], workerId: "second" });
+  expect(await ended(workflows, second, id)).toMatchObject({ status: "done" });
+  expect(await workflows.steps(ref(id))).toMatchObject([{ name: "copy", attempts }]);
 });
 
 test("P8: a stopped worker that resumes records nothing, and its body is aborted", async () => {

@@ -1,7 +1,7 @@
 import type { Run } from "@konverge/client";
 import type { RunDetail } from "@konverge/contracts";
 import { expect, test } from "vitest";
-import { runDetails, runRows } from "./run-text.ts";
+import { progressLine, runDetails, runRows } from "./run-text.ts";
 
 test("shows the unmet conditions of a waiting run in one line", () => {
   const run: Run = {
@@ -31,4 +31,26 @@ test("shows the published values of a run", () => {
     steps: [],
   };
   expect(runDetails(run)).toMatch(/^published +progress {"done":1,"of":3}$/m);
+});
+
+test("shows the heartbeats and failures of unfinished steps", () => {
+  const at = new Date().toISOString();
+  const run: RunDetail = {
+    id: "copy/default/r1",
+    workflow: "copy",
+    cluster: "default",
+    version: 1,
+    status: "running",
+    createdAt: at,
+    progress: [
+      { step: "copy", attempts: 0, heartbeat: { at, attempt: 1, progress: { row: 7 } } },
+      { step: "ping", attempts: 2, message: "no\nroute" },
+    ],
+    steps: [],
+  };
+  const text = runDetails(run);
+  expect(text).toMatch(/^progress +"copy" {"row":7}, heartbeat \S+ ago$/m);
+  expect(text).toMatch(/^progress +"ping" 2 failed tries: no.route$/m);
+  const line = progressLine("copy", { at: "2026-11-22T08:09:10.000Z", attempt: 1, progress: "x" });
+  expect(line).toBe('08:09:10  progress copy  "x"');
 });

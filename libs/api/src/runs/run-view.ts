@@ -66,9 +66,12 @@ function pauseItem({ atMs, ...pause }: RunPause): NonNullable<RunDetail["pause"]
 }
 
 function progressOf(
-  { beatAtMs }: RunView,
+  run: RunView,
   progress: JournalView["progress"],
 ): Pick<RunDetail, "progress" | "heartbeatAt"> {
+  // The journal is read after the run, and may have a later one.
+  const beats = progress.map(({ heartbeat }) => heartbeat?.atMs ?? 0);
+  const beatAtMs = Math.max(run.beatAtMs ?? 0, ...beats);
   const begun = progress.filter(
     ({ attempts, heartbeat }) => attempts > 0 || heartbeat !== undefined,
   );
@@ -79,7 +82,7 @@ function progressOf(
   });
   return {
     ...(items.length === 0 ? {} : { progress: items }),
-    ...(beatAtMs === undefined ? {} : { heartbeatAt: iso(beatAtMs) }),
+    ...(beatAtMs === 0 ? {} : { heartbeatAt: iso(beatAtMs) }),
   };
 }
 
