@@ -26,6 +26,19 @@ const long = defineWorkflow("long", { version: 1 }, async (w) => {
   await w.signal("go");
 });
 
+const positive = {
+  parse(value: unknown): { readonly replicas: number } {
+    const { replicas } = (value ?? {}) as { readonly replicas?: unknown };
+    if (typeof replicas !== "number" || replicas < 1) throw new Error("replicas must be >= 1");
+    return { replicas };
+  },
+};
+const scaled = defineWorkflow("scaled", { version: 1 }, async (w) => {
+  const { replicas } = await w.handle("scale", positive, (wanted) => wanted);
+  await w.signal("go");
+  return replicas;
+});
+
 const rowsOf = (page: Page) => page.locator(".line-row .line-name .status").allTextContents();
 
 const spill = defineWorkflow("spill", { version: 1 }, async (w) => {
@@ -272,4 +285,31 @@ test("draws bars to scale from the start of each step to its record", async (con
     expect(bars[index]?.[0], `left of ${steps[index]?.name}`).toBeCloseTo(left, 3);
     expect(bars[index]?.[1], `width of ${steps[index]?.name}`).toBeCloseTo(width, 3);
   }
+});
+
+test("sends an update to a run that waits for one, and shows its refusal and its answer", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness, { more: [scaled] });
+  await runs.start(scaled, null, { id: "s1" });
+  await page.goto(`${url}/runs/scaled/default/s1`);
+  await page.getByRole("button", { name: "Send update" }).click();
+  const dialog = page.getByRole("dialog", { name: "Send update" });
+  expect(await dialog.getByLabel("Update", { exact: true }).inputValue()).toBe("scale");
+  const payload = dialog.getByRole("textbox", { name: "Payload" });
+  await payload.fill('{"replicas":0}');
+  expect(await dialog.locator(".cli code").textContent()).toBe(
+    `konverge run update scaled/default/s1 scale --payload '{"replicas":0}'`,
+  );
+  await dialog.getByLabel("Your name").fill("ann");
+  await page.keyboard.press("Enter");
+  await dialog.getByText(/replicas must be >= 1/).waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  await payload.fill('{"replicas":3}');
+  // The message is shown for some seconds only.
+  const announced = page.getByText('Update scale accepted: {"replicas":3}').waitFor();
+  await dialog.getByLabel("Your name").press("Enter");
+  await announced;
+  await dialog.waitFor({ state: "detached" });
+  await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^waiting for signal go/);
+  expect(troubles).toEqual([]);
 });

@@ -17,19 +17,23 @@ export class CallError extends Error {
 export interface CallOptions {
   readonly method?: "GET" | "POST" | "PUT" | "DELETE";
   readonly body?: unknown;
+  /** How long the server may wait for a result, in s. Default: it answers at once. */
+  readonly waitS?: number;
   readonly signal?: AbortSignal;
 }
 
 /** Sends a request to `v1/...`, relative to the base path. @throws CallError */
 export async function call<T>(path: string, options: CallOptions = {}): Promise<T> {
-  const { method = "GET", body, signal } = options;
+  const { method = "GET", body, waitS, signal } = options;
   let response: Response;
   try {
     response = await fetch(new URL(path, document.baseURI), {
       method,
-      ...(body === undefined
-        ? {}
-        : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
+      headers: {
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(waitS === undefined ? {} : { prefer: `wait=${waitS}` }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     });
   } catch (error) {

@@ -8,6 +8,7 @@ import { ActionButton } from "../../parts/action-dialog.tsx";
 import { idOf } from "../../api/run-id.ts";
 import type { RunActionsProps } from "./run-actions-props.ts";
 import { SignalButton } from "./signal-button.tsx";
+import { UpdateButton } from "./update-button.tsx";
 
 /** Operator actions on a run. The server checks permissions. */
 export function RunActions(props: RunActionsProps) {
@@ -31,6 +32,7 @@ export function RunActions(props: RunActionsProps) {
           {status === "blocked" ? <RecheckButton {...props} /> : null}
           {limitsOf(props.run).length > 0 ? <RaiseButton {...props} /> : null}
           {status === "blocked" && undosLeft.length > 0 ? <SkipUndoButton {...props} /> : null}
+          <UpdateButton {...props} />
           <SignalButton {...props} />
           {props.run.pause === undefined ? <PauseButton {...props} /> : <ResumeButton {...props} />}
           {status === "compensating" ? null : <CancelButton {...props} />}
