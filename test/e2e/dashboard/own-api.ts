@@ -75,6 +75,8 @@ export async function startProxy(target: string, base: string): Promise<string> 
       headers: incoming.headers,
     };
     const forwarded = request(options, (response) => {
+      // The page was left meanwhile.
+      if (outgoing.destroyed) return void response.resume();
       outgoing.writeHead(response.statusCode ?? 502, response.headers);
       // A page that is left, or an API that stops, resets its streams.
       pipeline(response, outgoing, () => undefined);
