@@ -5,6 +5,7 @@ import type { OwnRedis } from "./own-redis.ts";
 import { startMany } from "./workflow-sides.ts";
 
 const SIZE = 100_000;
+const GOAL_S = 5;
 const WORKFLOW = "parked";
 /** Half of the runs have it. */
 const LABEL = { team: "web" };
@@ -32,24 +33,24 @@ export async function benchPause(own: OwnRedis, log: (line: string) => void): Pr
     await store.leave(held, { kind: "waiting", waits: [{ step: "approve", kind: "signal" }] });
   });
   const workflows = openWorkflows({ redis: { url: own.url }, ...names });
-  const figure = (metric: string, unit: string, value: number) =>
-    figureOf({ suite: "workflow", case: `${SIZE} parked runs`, metric, unit, ours: [value] });
-  const time = async (metric: string, size: number, work: () => Promise<number>) => {
+  const what = { suite: "workflow", case: `${SIZE} parked runs`, unit: "s" } as const;
+  const time = async (metric: string, size: number, work: () => Promise<number>, goal?: number) => {
     const startedMs = performance.now();
     const matched = await work();
     const ms = performance.now() - startedMs;
     if (matched !== size) throw new Error(`${metric}: ${matched} of ${size} runs`);
-    return figure(metric, "s", ms / 1_000);
+    const most = goal === undefined ? {} : ({ goal, goalIs: "most" } as const);
+    return figureOf({ ...what, metric, ours: [ms / 1_000], ...most });
   };
   const act = (action: "pause" | "resume", labels?: Readonly<Record<string, string>>) => async () =>
     (await workflows.actOnMatching([WORKFLOW], { action, ...(labels && { filter: { labels } }) }))
-      .changed;
+      .matched;
   const count = () => workflows.countMatching([WORKFLOW], { action: "pause" });
   const figures = [
     await time("count of the runs to pause", SIZE, count),
     await time("pause of half of them, by label", SIZE / 2, act("pause", LABEL)),
     await time("end of that pause", SIZE / 2, act("resume", LABEL)),
-    await time("pause of all", SIZE, act("pause")),
+    await time("pause of all", SIZE, act("pause"), GOAL_S),
   ];
   await workflows.close();
   return figures;
