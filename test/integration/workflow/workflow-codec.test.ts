@@ -38,7 +38,8 @@ const pay = defineWorkflow(
     w.log.info({ card: secret("fields") }, secret("log"));
     const charged = await w.step(
       "charge",
-      ({ log }) => {
+      ({ log, heartbeat }) => {
+        heartbeat({ at: secret("heartbeat") });
         log.info({}, secret("log of a body"));
         if (failures++ === 0) throw new Error(secret("progress"));
         return { card: input.card, by: input.by };
@@ -155,6 +156,8 @@ test("no value of a user reaches Redis as it is, and only a process with the cod
     const logged = await runs.logs(ref);
     return logged.length >= 3 ? logged : undefined;
   });
+  const heartbeats = watched.commands.filter(({ args }) => args.join(" ").includes("heartbeat"));
+  expect(heartbeats.length, "notes with a heartbeat").toBeGreaterThan(0);
   expect(lines[0]).toMatchObject({ message: secret("log"), fields: { card: secret("fields") } });
 
   const sent = watched.commands.map(({ args }) => args.join(" ")).join("\n");
