@@ -52,7 +52,11 @@ beforeAll(async () => {
     },
   });
   worker = await startWorkerProcess({
-    config: defineConfig({ controllers: [widgets], workflows: [rollout] }),
+    config: defineConfig({
+      controllers: [widgets],
+      workflows: [rollout],
+      limits: { mail: { rate: 1 } },
+    }),
     settings,
     version: "1.2.3",
   });
