@@ -1,5 +1,5 @@
 import { defined, isKonvergeError, KonvergeError, type ScheduleOverlap } from "@konverge/core";
-import { startRun } from "./start-run.ts";
+import { startRun } from "./store/start-run.ts";
 import type { NewRun, RunActions } from "./store/run-actions.ts";
 import type { RunRef } from "./define/run-ref.ts";
 import type { StartedRun } from "./workflows.ts";

@@ -31,7 +31,8 @@ import { codedScheduleBook } from "./schedules/coded-schedule-book.ts";
 import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { withoutMessages } from "./journal/run-tracing.ts";
-import { createChildStarter, startRun } from "./start-run.ts";
+import { startRun } from "./store/start-run.ts";
+import { createChildStarter } from "./create-child-starter.ts";
 import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
 import { refusal } from "./store/run-refusal.ts";
 import { sendSignal } from "./store/send-signal.ts";
@@ -46,7 +47,6 @@ import {
   type JournalView,
 } from "./store/run-history.ts";
 import { retryRun, type RetryRunOptions, type RunRetrier } from "./store/retry-run.ts";
-import { runNames } from "./store/run-names.ts";
 import type { RunCounts } from "./store/run-queries.ts";
 import type {
   CancelRequest,
@@ -267,12 +267,9 @@ class RedisWorkflows implements Workflows {
   }
 
   async retry(ref: RunRef, options: RetryRunOptions = {}): Promise<RunRef> {
-    const { prefix, cluster } = this.#place;
     const { wake } = this.#queues;
     const retrier: RunRetrier = {
       store: this.#store,
-      call: this.#call,
-      namesOf: (workflow) => runNames(prefix, cluster, workflow),
       start: async (run) => void (await startRun(this.#store, wake, run)),
       wake,
     };

@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ensureError } from "@konverge/core";
 import type { CodeVersion } from "../../../libs/workflow/src/store/code-version.ts";
+import { planResume } from "../../../libs/workflow/src/store/plan-resume.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import {
   FencedError,
@@ -518,6 +519,44 @@ describe.each([
     await store.commit(held, "s", { kind: "step" }, { cancels: 1 });
     await store.start(behind("c"));
     expect((await store.cancelling("w")).has("a")).toBe(false);
+  });
+
+  test("a failed run continues after the records that are kept", async () => {
+    const origin = { uid: "u", generation: 2, object: "pools/default/x/_/web" };
+    await store.start(newRun("a", { key: "k", origin, notify: "pools/default/x/_/web" }));
+    const held = await claim(store, "a");
+    await store.commit(held, "s", { kind: "step", value: 1 });
+    await store.commit(held, "t", { kind: "step", error: stepFailed });
+    await store.note(held, "v", { attempts: 1, delayMs: 5 });
+    await store.note(held, "undo:w", { attempts: 1, delayMs: 5 });
+    await store.retryUndos(ref("a"));
+    const { epoch } = (await store.retryFacts(ref("a"))) ?? {};
+    expect(epoch).toBe(held.epoch);
+    const how = { epoch: held.epoch, drop: ["t"], kept: 1, author: { by: "ann" }, key: "k" };
+    expect(await store.reopen(ref("a"), how)).toEqual({ kind: "changed" });
+    await store.leave(held, { kind: "failed", error: stepFailed });
+    expect(await store.reopen(ref("a"), { ...how, epoch: epoch === 0 ? 1 : 0 })).toEqual({
+      kind: "changed",
+    });
+    await store.start(newRun("b", { key: "k" }));
+    expect(await store.reopen(ref("a"), how)).toEqual({ kind: "rejected", holder: "b" });
+    await complete(store, newRun("c"));
+    await store.leave(await claim(store, "b"), done);
+    expect(await store.reopen(ref("a"), how)).toEqual({ kind: "resumed" });
+    expect(await store.reopen(ref("a"), how)).toEqual({ kind: "changed" });
+    expect(await store.start(newRun("d", { key: "k" }))).toEqual({ kind: "attached", id: "a" });
+    expect(await store.get(ref("a"))).toMatchObject({ status: "queued", retry: { by: "ann" } });
+    const again = await claim(store, "a", 2);
+    expect([...again.steps.keys(), ...again.progress.keys()]).toEqual(["s"]);
+    expect(again).toMatchObject({ cancels: 0, logged: 0, died: false });
+    expect(again.run.error ?? again.run.endedAtMs ?? again.failing).toBeUndefined();
+    expect(await store.commit(again, "x", { kind: "step" })).toMatchObject({ seq: 2 });
+    await expect(store.commit(held, "y", { kind: "step" })).rejects.toThrow(FencedError);
+    expect(await store.retryFacts(ref("a"))).toMatchObject({
+      origin,
+      notify: "pools/default/x/_/web",
+    });
+    expect(await store.retryFacts(ref("none"))).toBeUndefined();
   });
 
   test("limits of a run are raised and never lowered, and stay in its next round", async () => {
@@ -1138,6 +1177,7 @@ type Op =
       readonly id: string;
       readonly also: boolean;
     }
+  | { readonly op: "reopen" | "retryUndos"; readonly id: string }
   | { readonly op: "raise"; readonly id: string; readonly steps: number }
   | { readonly op: "skipUndo"; readonly id: string; readonly step: string }
   | { readonly op: "release"; readonly key: string }
@@ -1255,6 +1295,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
       }),
     },
     { weight: 1, arbitrary: fc.record({ op: fc.constant("skipUndo" as const), id, step }) },
+    { weight: 2, arbitrary: fc.record({ op: fc.constantFrom("reopen", "retryUndos"), id }) },
     {
       weight: 1,
       arbitrary: fc.record({
@@ -1324,6 +1365,10 @@ class Caller {
         return await store.resume("w", [op.id], op.also ? { wanted: "paused" } : {});
       case "skipUndo":
         return await store.skipUndo(ref(op.id), op.step, { by: "ann" });
+      case "reopen":
+        return await this.#reopen(ref(op.id));
+      case "retryUndos":
+        return await store.retryUndos(ref(op.id));
       case "raise":
         return await store.raise(ref(op.id), { steps: op.steps });
       case "terminate":
@@ -1335,6 +1380,20 @@ class Caller {
       default:
         return await this.#write(op);
     }
+  }
+
+  async #reopen(run: ReturnType<typeof ref>): Promise<unknown> {
+    const { store } = this.#side;
+    const { epoch = 0 } = (await store.retryFacts(run)) ?? {};
+    const known = await store.get(run);
+    const plan = planResume(await store.steps(run));
+    if (plan.kind === "undone") return plan;
+    const { drop, kept } = plan;
+    const how = { epoch, drop, kept, author: { by: "ann" } };
+    return await store.reopen(run, {
+      ...how,
+      ...(known?.key === undefined ? {} : { key: known.key }),
+    });
   }
 
   async #write(op: Extract<Op, { readonly old: boolean }>): Promise<unknown> {
@@ -1392,6 +1451,7 @@ class Caller {
     const runs = await Promise.all(
       IDS.map(async (run) => ({
         run: await store.get(ref(run)),
+        facts: await store.retryFacts(ref(run)),
         overview: await store.peek(ref(run)),
         steps: await store.steps(ref(run)),
         history: await store.history(ref(run)),

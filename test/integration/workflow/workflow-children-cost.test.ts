@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runExecution } from "../../../libs/workflow/src/execution/run-execution.ts";
-import { createChildStarter } from "../../../libs/workflow/src/start-run.ts";
+import { createChildStarter } from "../../../libs/workflow/src/create-child-starter.ts";
 import { useWorkflows } from "./workflow-harness.ts";
 
 const harness = useWorkflows();

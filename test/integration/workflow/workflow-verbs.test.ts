@@ -3,7 +3,6 @@ import { defineWorkflow, type ObjectRef, type StepContext } from "@konverge/work
 import { describe, expect, test } from "vitest";
 import { ConfigMap, Deployment, Job, Pod } from "@konverge/kube/kinds";
 import { retryRun } from "../../../libs/workflow/src/store/retry-run.ts";
-import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import type { Match } from "../kube/request-relay.ts";
@@ -302,8 +301,6 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
     await retryRun(
       {
         store: verbs.runs.store,
-        call: (run) => run(queues.redis),
-        namesOf: (workflow) => runNames(queues.prefix, "default", workflow),
         start: async () => undefined,
         wake: async () => undefined,
       },

@@ -3,14 +3,22 @@ import type { RedisRuns } from "./redis-runs.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { undoName } from "../define/undo-name.ts";
 import { followersOf } from "./followers-of.ts";
-import { MAX_QUEUED, type NewRun, type RunActions, type Started } from "./run-actions.ts";
+import {
+  MAX_QUEUED,
+  type NewRun,
+  type RunActions,
+  type Started,
+  type Reopened,
+  type Reopening,
+} from "./run-actions.ts";
 import { getRun } from "./redis-run-queries.ts";
-import { endedRun, textOf } from "./run-fields.ts";
+import { endedRun, PROGRESS_MARK, textOf } from "./run-fields.ts";
 import { endingKeys } from "./run-names.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES } from "./signal-limits.ts";
 import { cancelScript } from "./scripts/cancel.ts";
 import { pauseRunsScript } from "./scripts/pause-runs.ts";
 import { resumeRunsScript } from "./scripts/resume-runs.ts";
+import { resumeScript } from "./scripts/resume.ts";
 import { raiseScript } from "./scripts/raise.ts";
 import { signalScript } from "./scripts/signal.ts";
 import { skipUndoScript } from "./scripts/skip-undo.ts";
@@ -23,7 +31,11 @@ import {
   type CancelRequest,
   type Failure,
 } from "./run-record.ts";
+import { updateSignalId } from "./run-updates.ts";
 import { memberOf } from "./wait-names.ts";
+
+/** Field in the steps of a run: the progress of a failed undo. */
+const UNDO_PROGRESS = /^undo:[^]*~$/;
 
 export function createRedisRunActions(runs: RedisRuns): RunActions {
   return {
@@ -92,6 +104,15 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
       });
     },
 
+    reopen: (ref, how) => reopen(runs, ref, how),
+
+    async retryUndos({ workflow, id }) {
+      const steps = runs.namesOf(workflow).steps(id);
+      const fields = await runs.call((redis) => redis.hkeys(steps));
+      const failed = fields.filter((field) => UNDO_PROGRESS.test(field));
+      if (failed.length > 0) await runs.call((redis) => redis.hdel(steps, ...failed));
+    },
+
     async terminate(ref, request) {
       const ended = await end(runs, ref, {
         request,
@@ -104,6 +125,57 @@ export function createRedisRunActions(runs: RedisRuns): RunActions {
     endQueued: (ref, request) =>
       end(runs, ref, { request, error: cancellationOf(request), isQueued: true }),
   };
+}
+
+async function reopen(
+  runs: RedisRuns,
+  { workflow, id }: RunRef,
+  { epoch, drop, kept, author, key = "" }: Reopening,
+): Promise<Reopened> {
+  const { wakes, ended, fences, runRoot, statuses, ...names } = runs.namesOf(workflow);
+  const fields = await runs.call((redis) => redis.hkeys(names.steps(id)));
+  const dropped = [...drop, ...fields.filter((field) => field.endsWith(PROGRESS_MARK))];
+  const updates = await updatesOf(runs, { workflow, id });
+  return await runs.evaluate(resumeScript, {
+    keys: {
+      run: names.run(id),
+      steps: names.steps(id),
+      signals: names.signals(id),
+      signalNames: names.signalNames(id),
+      refusals: names.refusals(id),
+      answers: names.answers(id),
+      seen: names.seen(id),
+      wakes,
+      endedRuns: ended,
+      holder: names.holder(key),
+      fences,
+    },
+    args: { id, epoch, runRoot, statuses, author: JSON.stringify(author), kept },
+    each: dropped.map((field) => {
+      const update = updates.get(field);
+      return {
+        field,
+        update: update ?? "",
+        signal: update === undefined ? "" : updateSignalId(update),
+      };
+    }),
+  });
+}
+
+/** Returns the ids of the accepted updates, by the step that has accepted them. */
+async function updatesOf(
+  runs: RedisRuns,
+  { workflow, id }: RunRef,
+): Promise<ReadonlyMap<string, string>> {
+  const answers = await runs.call((redis) => redis.hgetall(runs.namesOf(workflow).answers(id)));
+  const accepted = Object.entries(answers).flatMap(([update, text]) => {
+    const { step, record } = JSON.parse(text) as Readonly<
+      Record<"step" | "record", string | undefined>
+    >;
+    // With a record it is of an earlier round, whose steps had names of their own.
+    return step === undefined || record !== undefined ? [] : [[step, update] as const];
+  });
+  return new Map(accepted);
 }
 
 async function end(

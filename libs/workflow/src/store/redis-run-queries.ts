@@ -7,6 +7,7 @@ import { unpackRecord } from "./packed-record.ts";
 import { overviewOf, readHistory, readRun, readSteps, readSummary, number } from "./run-fields.ts";
 import type {
   KeptEnd,
+  RetryFacts,
   RunCounts,
   RunFilter,
   RunPlace,
@@ -104,6 +105,7 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       return texts.map((text) => JSON.parse(text) as LogLine);
     },
 
+    retryFacts: (ref) => retryFacts(runs, ref),
     answerTo: (ref, updateId) => answerTo(runs, ref, updateId),
 
     async counts(workflow) {
@@ -162,6 +164,25 @@ async function readJournal(runs: RedisRuns, { workflow, id }: RunRef): Promise<S
 export async function getRun(runs: RedisRuns, ref: RunRef): Promise<RunView | undefined> {
   const fields = await runs.call((redis) => redis.hgetall(runs.namesOf(ref.workflow).run(ref.id)));
   return fields["status"] === undefined ? undefined : readRun(ref, fields);
+}
+
+async function retryFacts(
+  runs: RedisRuns,
+  { workflow, id }: RunRef,
+): Promise<RetryFacts | undefined> {
+  const run = runs.namesOf(workflow).run(id);
+  const [epoch, uid, generation, object, notify] = await runs.call((redis) =>
+    redis.hmget(run, "epoch", "uid", "generation", "object", "notify"),
+  );
+  if (epoch == null) return undefined;
+  const origin = uid
+    ? {
+        uid,
+        ...(generation ? { generation: Number(generation) } : {}),
+        ...(object ? { object } : {}),
+      }
+    : undefined;
+  return { epoch: Number(epoch), ...defined({ origin }), ...(notify ? { notify } : {}) };
 }
 
 async function answerTo(

@@ -1,15 +1,11 @@
 import { defined, KonvergeError } from "@konverge/core";
-import { runScript, type RedisClient } from "@konverge/redis";
 import { planResume } from "./plan-resume.ts";
-import type { RunNames } from "./run-names.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { undoName } from "../define/undo-name.ts";
-import { updateSignalId } from "./run-updates.ts";
 import { undosLeft } from "./undos-left.ts";
-import type { NewRun, RunActions, RunOrigin } from "./run-actions.ts";
+import type { NewRun, RunActions } from "./run-actions.ts";
 import type { RetryRequest, RunView } from "./run-record.ts";
 import type { RunQueries } from "./run-queries.ts";
-import { resumeScript } from "./scripts/resume.ts";
 
 export interface RetryRunOptions {
   /** Continues the same run after its successful steps, instead of starting a new run. */
@@ -23,9 +19,7 @@ export interface RetryRunOptions {
 }
 
 export interface RunRetrier {
-  readonly store: RunQueries & Pick<RunActions, "skipUndo">;
-  readonly call: <T>(run: (redis: RedisClient) => Promise<T>) => Promise<T>;
-  readonly namesOf: (workflow: string) => RunNames;
+  readonly store: RunQueries & Pick<RunActions, "skipUndo" | "reopen" | "retryUndos">;
   /** Creates a run, unless it exists. */
   readonly start: (run: NewRun) => Promise<void>;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
@@ -34,8 +28,6 @@ export interface RunRetrier {
 /** Ids of retries: the id of the first run, a tilde and a number from 2. */
 const RETRY = /^([^]*)~(\d{1,3})$/;
 const MAX_RUNS = 999;
-/** Field in the steps of a run: the progress of a failed undo. */
-const UNDO_PROGRESS = /^undo:[^]*~$/;
 
 /**
  * Retries a failed or cancelled run, or rechecks a blocked one. Returns the run that continues.
@@ -130,18 +122,14 @@ async function startAgain(
     if (known?.status === "failed" || known?.status === "cancelled") continue;
     if (known !== undefined) return next;
     // The retry keeps the object and the key to request at the end.
-    const [uid, generation, object, notify] = await retrier.call((redis) =>
-      redis.hmget(retrier.namesOf(workflow).run(id), "uid", "generation", "object", "notify"),
-    );
+    const { origin, notify } = (await retrier.store.retryFacts({ workflow, id })) ?? {};
     await retrier.start({
       ...next,
       version,
       input,
       onExisting: "reject",
       retry: { originalRun: id, ...authorOf(by, reason) },
-      ...defined({ key, labels, by, scheduledAtMs }),
-      ...(uid ? { origin: originOf(uid, generation, object) } : {}),
-      ...(notify ? { notify } : {}),
+      ...defined({ key, labels, by, scheduledAtMs, origin, notify }),
     });
     return next;
   }
@@ -151,28 +139,15 @@ async function startAgain(
   );
 }
 
-function originOf(
-  uid: string,
-  generation: string | null | undefined,
-  object: string | null | undefined,
-): RunOrigin {
-  return {
-    uid,
-    ...(generation ? { generation: Number(generation) } : {}),
-    ...(object ? { object } : {}),
-  };
-}
-
 async function resume(
   retrier: RunRetrier,
   { workflow, id, key }: RunView,
   options: RetryRunOptions,
 ): Promise<RunRef> {
-  const { store, call, namesOf, wake } = retrier;
+  const { store, wake } = retrier;
   const ref = { workflow, id };
-  const names = namesOf(workflow);
-  // Read before the steps: if the run resumes and ends meanwhile, the script finds another epoch.
-  const epoch = await call((redis) => redis.hget(names.run(id), "epoch"));
+  // Read before the steps: if the run resumes and ends meanwhile, the store finds another epoch.
+  const { epoch = 0 } = (await store.retryFacts(ref)) ?? {};
   const plan = planResume(await store.steps(ref));
   if (plan.kind === "undone") {
     throw new KonvergeError(
@@ -186,39 +161,9 @@ async function resume(
     if (run?.status === "failed" || run?.status === "cancelled")
       await resume(retrier, run, options);
   }
-  const fields = await call((redis) => redis.hkeys(names.steps(id)));
-  const dropped = [...plan.drop, ...fields.filter((field) => field.endsWith("~"))];
-  const updates = await updatesOf(retrier, ref);
-  const answer = await call((redis) =>
-    runScript(redis, resumeScript, {
-      keys: {
-        run: names.run(id),
-        steps: names.steps(id),
-        signals: names.signals(id),
-        signalNames: names.signalNames(id),
-        refusals: names.refusals(id),
-        answers: names.answers(id),
-        seen: names.seen(id),
-        wakes: names.wakes,
-        endedRuns: names.ended,
-        holder: names.holder(key ?? ""),
-        fences: names.fences,
-      },
-      args: {
-        id,
-        epoch: epoch ?? "",
-        runRoot: names.runRoot,
-        statuses: names.statuses,
-        author: JSON.stringify(authorOf(options.by, options.reason)),
-        kept: plan.kept,
-      },
-      each: dropped.map((field) => ({
-        field,
-        update: updates.get(field) ?? "",
-        signal: updates.has(field) ? updateSignalId(updates.get(field) ?? "") : "",
-      })),
-    }),
-  );
+  const { drop, kept } = plan;
+  const author = authorOf(options.by, options.reason);
+  const answer = await store.reopen(ref, { epoch, drop, kept, author, ...defined({ key }) });
   if (answer.kind === "rejected") {
     throw new KonvergeError(
       "run_exists",
@@ -230,27 +175,8 @@ async function resume(
   return ref;
 }
 
-/** Returns the ids of the accepted updates, by the step that has accepted them. */
-async function updatesOf(
-  { call, namesOf }: RunRetrier,
-  { workflow, id }: RunRef,
-): Promise<ReadonlyMap<string, string>> {
-  const answers = await call((redis) => redis.hgetall(namesOf(workflow).answers(id)));
-  const accepted = Object.entries(answers).flatMap(([update, text]) => {
-    const { step, record } = JSON.parse(text) as Readonly<
-      Record<"step" | "record", string | undefined>
-    >;
-    // With a record it is of an earlier round, whose steps had names of their own.
-    return step === undefined || record !== undefined ? [] : [[step, update] as const];
-  });
-  return new Map(accepted);
-}
-
-async function recheck({ call, namesOf, wake }: RunRetrier, ref: RunRef): Promise<RunRef> {
-  const steps = namesOf(ref.workflow).steps(ref.id);
-  const fields = await call((redis) => redis.hkeys(steps));
-  const waiting = fields.filter((field) => UNDO_PROGRESS.test(field));
-  if (waiting.length > 0) await call((redis) => redis.hdel(steps, ...waiting));
+async function recheck({ store, wake }: RunRetrier, ref: RunRef): Promise<RunRef> {
+  await store.retryUndos(ref);
   await wake(ref, "retry");
   return ref;
 }

@@ -78,6 +78,25 @@ export type Terminated =
   /** `ended`: the run had ended before. */
   ({ readonly kind: "terminated" | "ended" } & Followers) | { readonly kind: "missing" };
 
+/** How a run that has ended continues. */
+export interface Reopening {
+  /** Of the run when its records were read. */
+  readonly epoch: number;
+  /** Names of the records to drop. */
+  readonly drop: readonly string[];
+  /** Number of the other records. */
+  readonly kept: number;
+  readonly author: RetryRequest;
+  /** Of the run. */
+  readonly key?: string;
+}
+
+export type Reopened =
+  /** `changed`: the run has another epoch, or has not failed. */
+  | { readonly kind: "resumed" | "changed" }
+  /** Another run holds the key. */
+  | { readonly kind: "rejected"; readonly holder: string };
+
 /** The port for callers that start and control runs. Every call is atomic and may be repeated. */
 export interface RunActions {
   start(run: NewRun): Promise<Started>;
@@ -112,6 +131,10 @@ export interface RunActions {
     ids: readonly string[],
     how?: { readonly wanted?: RunStatus },
   ): Promise<readonly ResumeAnswer[]>;
+  /** Continues a failed or cancelled run after the records that are kept. */
+  reopen(ref: RunRef, how: Reopening): Promise<Reopened>;
+  /** Lets undos that have failed be tried again at the next execution. */
+  retryUndos(ref: RunRef): Promise<void>;
   /** Raises the limits of the run's records. A limit below one that was set before changes nothing. */
   raise(ref: RunRef, limits: RunLimits): Promise<"raised" | "ended" | "missing">;
   /** Ends the run in any status, without its undo. A running execution is fenced. */

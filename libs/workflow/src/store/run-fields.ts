@@ -26,7 +26,7 @@ import type { Held } from "./run-journal-store.ts";
 type Fields = Readonly<Record<string, string | undefined>>;
 
 /** Suffix of a step's name in the field that holds its progress. */
-const PROGRESS_MARK = "~";
+export const PROGRESS_MARK = "~";
 
 const SUMMARY_FIELDS = [
   "status",

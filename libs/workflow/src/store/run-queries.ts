@@ -1,5 +1,6 @@
 import type { RunLabels } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
+import type { RunOrigin } from "./run-actions.ts";
 import type { RunHistory } from "./run-history.ts";
 import type { Held } from "./run-journal-store.ts";
 import type {
@@ -73,6 +74,14 @@ export interface Silence {
 /** The records and the unfinished steps of a run, by name. */
 export type StoredJournal = Pick<Held, "steps" | "progress">;
 
+/** What a retry of a run keeps, and by what it detects that the run has changed. */
+export interface RetryFacts {
+  readonly epoch: number;
+  readonly origin?: RunOrigin;
+  /** Key to request when the run has ended, as text. */
+  readonly notify?: string;
+}
+
 /** The port for reading runs. */
 export interface RunQueries {
   get(ref: RunRef): Promise<RunView | undefined>;
@@ -99,6 +108,8 @@ export interface RunQueries {
   refusedSignals(ref: RunRef): Promise<RefusedSignals>;
   /** Returns the last log lines, oldest first. */
   logs(ref: RunRef): Promise<readonly LogLine[]>;
+  /** Reads what a retry needs in addition to the run. */
+  retryFacts(ref: RunRef): Promise<RetryFacts | undefined>;
   /** Returns the answer to an update; undefined if it has none, or no longer. */
   answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
   counts(workflow: string): Promise<RunCounts>;

@@ -3,7 +3,7 @@ import { TerminalError } from "@konverge/core";
 import type { AnyWorkflow, ChildOptions } from "../define/define-workflow.ts";
 import { defineWorkflow } from "../define/define-workflow.ts";
 import { runExecution } from "../execution/run-execution.ts";
-import { createChildStarter } from "../start-run.ts";
+import { createChildStarter } from "../create-child-starter.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { testWorkflow } from "./test-workflow.ts";
 

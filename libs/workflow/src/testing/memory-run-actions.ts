@@ -1,13 +1,16 @@
 import { defined, jsonEquals } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { higherOf } from "../journal/run-limits.ts";
+import { updateSignalId } from "../store/run-updates.ts";
 import { jsonCopy } from "../define/json-value.ts";
-import { undoName } from "../define/undo-name.ts";
+import { undoName, undoneStep } from "../define/undo-name.ts";
 import {
   MAX_QUEUED,
   type NewRun,
   type RunActions,
   type Started,
+  type Reopened,
+  type Reopening,
   type Terminated,
 } from "../store/run-actions.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES, MOST_SEEN } from "../store/signal-limits.ts";
@@ -91,6 +94,15 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       return "raised";
     },
 
+    reopen: async (ref, how) => reopen(runs, ref, how),
+
+    async retryUndos(ref) {
+      const { progress } = runs.find(ref) ?? {};
+      for (const step of progress?.keys() ?? []) {
+        if (undoneStep(step) !== undefined) progress?.delete(step);
+      }
+    },
+
     terminate: async (ref, request) =>
       end(runs, ref, { error: terminationOf(request), terminated: request }),
 
@@ -151,6 +163,47 @@ function resume(
   if (wanted !== undefined && wanted !== run.view.status) return "changed";
   endPause(run);
   return "resumed";
+}
+
+function reopen(runs: MemoryRuns, ref: RunRef, { epoch, drop, author }: Reopening): Reopened {
+  const run = runs.find(ref);
+  const status = run?.view.status;
+  if (run === undefined || run.epoch !== epoch) return { kind: "changed" };
+  if (status !== "failed" && status !== "cancelled") return { kind: "changed" };
+  const { key } = run.view;
+  if (key !== undefined) {
+    const other = runs.latestOf(ref.workflow, key);
+    if (other !== undefined && other !== run && !hasEnded(other)) {
+      return { kind: "rejected", holder: other.view.id };
+    }
+    runs.passKey(run, ref.id);
+  }
+  for (const [update, answer] of run.answers) {
+    // Its caller may send it again.
+    if (answer.kind !== "accepted" || !drop.includes(answer.step)) continue;
+    if (run.earlierAnswers?.has(update) === true) continue;
+    run.answers.delete(update);
+    run.seen.delete(updateSignalId(update));
+  }
+  for (const step of drop) run.steps.delete(step);
+  run.progress.clear();
+  const {
+    result: _result,
+    error: _error,
+    endedAtMs: _endedAtMs,
+    cancel: _cancel,
+    terminated: _terminated,
+    ...view
+  } = run.view;
+  run.view = { ...view, status: "queued", retry: author };
+  for (const field of ["cancelledAt", "failing", "next", "after"] as const) delete run[field];
+  run.epoch += 1;
+  run.wakeSeq += 1;
+  run.cancels = 0;
+  run.logged = 0;
+  run.waited = [];
+  run.died = false;
+  return { kind: "resumed" };
 }
 
 function end(

@@ -337,6 +337,7 @@ function continueRun(
     delete run.cancelledAt;
   }
   run.continuedFrom = by.epoch;
+  run.earlierAnswers = new Set(run.answers.keys());
   run.epoch += 1;
   run.isExecuted = false;
   run.died = false;
@@ -377,7 +378,7 @@ function leave(
     } = run.view;
     run.view = view;
   }
-  const { waits: _waits, ...unwaiting } = run.view;
+  const { waits: _waits, blockedError: _blockedError, ...unwaiting } = run.view;
   run.view = unwaiting;
   switch (how.kind) {
     case "compensating":

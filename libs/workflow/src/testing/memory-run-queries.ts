@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { fits } from "../store/list-runs.ts";
 import { overviewOf } from "../store/run-fields.ts";
 import { historyOf } from "../store/run-history.ts";
@@ -40,6 +41,12 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     unconsumedSignals: async (ref) => (runs.find(ref)?.signals ?? []).map(withoutPayload),
     refusedSignals: async (ref) => runs.find(ref)?.refused ?? { count: 0, last: [] },
     logs: async (ref) => runs.find(ref)?.logs ?? [],
+    async retryFacts(ref) {
+      const run = runs.find(ref);
+      if (run === undefined) return undefined;
+      const { epoch, origin, notify } = run;
+      return { epoch, ...defined({ origin, notify }) };
+    },
     answerTo: async (ref, updateId) => runs.find(ref)?.answers.get(updateId),
     async counts(workflow) {
       const views = runs.of(workflow).map(({ view }) => view);

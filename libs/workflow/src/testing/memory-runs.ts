@@ -54,6 +54,8 @@ export interface StoredRun {
   logged: number;
   /** Of updates, by id. */
   readonly answers: Map<string, UpdateAnswer>;
+  /** Ids of the updates that were answered in earlier rounds. */
+  earlierAnswers?: ReadonlySet<string>;
   waited: readonly RunWait[];
   readonly seen: Set<string>;
   parsedInput?: unknown;

@@ -1,3 +1,4 @@
+import { TerminalError } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import { defineWorkflow, type AnyWorkflow } from "../define/define-workflow.ts";
 import { testWorkflow } from "./test-workflow.ts";
@@ -120,5 +121,123 @@ describe("deploy", () => {
     const other = defineWorkflow("other", { version: 1 }, async () => undefined);
     const t = testWorkflow(code(1, []), undefined);
     expect(() => t.deploy(other)).toThrow("its workflows: rollout");
+  });
+});
+
+describe("retry", () => {
+  /** Fails at step b until `works`. */
+  const flaky = (state: { works: boolean }) => {
+    const undone: string[] = [];
+    const workflow = (undoes: boolean) =>
+      defineWorkflow("flaky", { version: 1 }, async (w, input: string) => {
+        const undo = () => void undone.push("a");
+        await w.step("a", () => 1, undoes ? { undo } : {});
+        await w.step("b", () => {
+          if (!state.works) throw new TerminalError("no quota");
+        });
+        return `${w.runId} ${input}`;
+      });
+    return { undone, workflow };
+  };
+
+  test("continues the same run after its successful steps", async () => {
+    const state = { works: false };
+    const t = testWorkflow(flaky(state).workflow(false), "in");
+    expect(await t.settle()).toMatchObject({ status: "failed" });
+    state.works = true;
+    expect(await t.retry({ fromFailed: true })).toMatchObject({
+      status: "done",
+      result: "test in",
+    });
+    expect(t.bodies).toEqual(["a", "b", "b"]);
+  });
+
+  test("starts a new run with the same input, which the calls then concern", async () => {
+    const state = { works: false };
+    const { workflow, undone } = flaky(state);
+    const t = testWorkflow(workflow(true), "in");
+    await t.settle();
+    expect(undone).toEqual(["a"]);
+    await expect(t.retry({ fromFailed: true })).rejects.toMatchObject({ code: "run_compensated" });
+    state.works = true;
+    expect(await t.retry()).toMatchObject({ id: "test~2", status: "done", result: "test~2 in" });
+    expect([...(await t.steps()).keys()]).toEqual(["a", "b"]);
+    await expect(t.retry()).rejects.toMatchObject({ code: "run_ended" });
+  });
+
+  test("skips an undo that cannot succeed", async () => {
+    const workflow = defineWorkflow("stuck", { version: 1 }, async (w) => {
+      await w.step("a", () => 1, {
+        retry: { attempts: 1 },
+        undo: () => {
+          throw new TypeError("cannot undo");
+        },
+      });
+      throw new TerminalError("no");
+    });
+    const t = testWorkflow(workflow, undefined);
+    expect(await t.settle()).toMatchObject({ status: "blocked" });
+    expect(await t.retry()).toMatchObject({ status: "blocked" });
+    expect(t.bodies.filter((body) => body === "undo:a")).toHaveLength(2);
+    expect(await t.retry({ skipUndo: "a" })).toMatchObject({ status: "failed" });
+  });
+
+  test("repeats the last round of a run that has continued", async () => {
+    const state = { works: false };
+    const workflow = defineWorkflow(
+      "rounds",
+      { version: 1 },
+      async (w, n: number): Promise<string> => {
+        if (n < 3) return await w.continueWith(n + 1);
+        await w.step("a", () => {
+          if (!state.works) throw new TerminalError("no");
+        });
+        return `${w.runId} ${n} ${w.round}`;
+      },
+    );
+    const t = testWorkflow(workflow, 1);
+    expect(await t.settle()).toMatchObject({ status: "failed", round: 3 });
+    state.works = true;
+    expect(await t.retry({ fromFailed: true })).toMatchObject({ result: "test 3 3" });
+    const again = testWorkflow(workflow, 1);
+    state.works = false;
+    await again.settle();
+    state.works = true;
+    expect(await again.retry()).toMatchObject({ result: "test~2 3 1" });
+  });
+});
+
+describe("runs with one key", () => {
+  const start = () => testWorkflow(approval, "first", { key: "k" });
+
+  test("attach, or are rejected", async () => {
+    const t = start();
+    expect(await (await t.startOther("second")).run()).toMatchObject({ id: "test" });
+    await expect(t.startOther("second", { onExisting: "reject" })).rejects.toMatchObject({
+      code: "run_exists",
+    });
+  });
+
+  test("supersede the active run, which is cancelled first", async () => {
+    const t = start();
+    const second = await t.startOther("second", { onExisting: "supersede" });
+    expect(await t.run()).toMatchObject({
+      status: "cancelled",
+      cancel: { reason: "superseded by other-1" },
+    });
+    expect(await second.run()).toMatchObject({ status: "waiting", input: "second" });
+    expect(await second.signal("approve", 2)).toMatchObject({ status: "done", result: "2" });
+  });
+
+  test("wait for the run before", async () => {
+    const t = start();
+    const second = await t.startOther("second", { onExisting: "queue" });
+    expect(await second.run()).toMatchObject({ status: "queued" });
+    await t.signal("approve", 1);
+    expect(await second.run()).toMatchObject({ status: "waiting" });
+  });
+
+  test("need a key", async () => {
+    await expect(testWorkflow(approval, undefined).startOther(1)).rejects.toThrow("pass key");
   });
 });

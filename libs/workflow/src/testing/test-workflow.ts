@@ -19,6 +19,10 @@ import {
   type ExecutionEnd,
   type ExecutionOptions,
 } from "../execution/run-execution.ts";
+import { startRun } from "../store/start-run.ts";
+import { jsonCopy } from "../define/json-value.ts";
+import { retryRun, type RetryRunOptions } from "../store/retry-run.ts";
+import type { NewRun, OnExisting } from "../store/run-actions.ts";
 import { checkJson } from "../define/check-json.ts";
 import { childIdOf, roundIdOf, type RunRef } from "../define/run-ref.ts";
 import { isEndStatus, type LogLine, type RunView, type StepRecord } from "../store/run-record.ts";
@@ -43,6 +47,8 @@ const MAX_EXECUTIONS = 10_000;
 export interface TestWorkflowOptions {
   /** The clock at the start, epoch ms. Default 0. */
   readonly startMs?: number;
+  /** Of the run, for `startOther`. Default: none. */
+  readonly key?: string;
   /** Workflows that `w.child` may start. */
   readonly children?: readonly AnyWorkflow[];
   /**
@@ -59,6 +65,9 @@ export interface TestWorkflowOptions {
   /** The limits of steps, as in the configuration. Default: none; steps with a limit are rejected. */
   readonly limits?: NamedLimits;
 }
+
+/** The options of `retry` of a {@link TestRun}. */
+export type TestRetryOptions = Pick<RetryRunOptions, "fromFailed" | "skipUndo">;
 
 /** A child of a run in memory. Every call finds the child by its step, after everything has settled. @throws Error without a child */
 export interface TestChild {
@@ -108,6 +117,17 @@ export interface TestRun {
   /** Returns a child of the run, by the name of its step. */
   child(step: string): TestChild;
   /**
+   * Retries the run as an operator does. Without `fromFailed`, the calls of this object then concern the new run.
+   * @throws KonvergeError as the HTTP API
+   */
+  retry(options?: TestRetryOptions): Promise<RunView>;
+  /**
+   * Starts another run of the workflow with the key of this one, which must have a `key`. Returns the run that has it: the new one,
+   * or with `attach` the one before.
+   * @throws KonvergeError `run_exists`, `queue_full`
+   */
+  startOther(input: unknown, options?: { readonly onExisting?: OnExisting }): Promise<TestChild>;
+  /**
    * Replaces the code of the run or of a child. Later executions use it, on the same records. A blocked run is rechecked after a
    * minute, as in production.
    * @throws Error for a workflow with another name
@@ -155,7 +175,8 @@ export function testWorkflow<I>(
 
 class MemoryTestRun implements TestRun {
   #workflow: AnyWorkflow;
-  readonly #ref: RunRef;
+  /** The run, or the latest retry of it. */
+  #ref: RunRef;
   readonly #definitions: Map<string, AnyWorkflow>;
   readonly #clusters: ClusterAccess | undefined;
   readonly #limits: Limits | undefined;
@@ -172,10 +193,11 @@ class MemoryTestRun implements TestRun {
   /** Executions in which only held bodies are at work. */
   readonly #running = new Map<string, TestExecution>();
   readonly #dueAtMs = new Map<string, { readonly ref: RunRef; readonly atMs: number }>();
-  #parsedInput: unknown;
   #nowMs: number;
   #lease = 0;
   #signals = 0;
+  #others = 0;
+  readonly #wakeLater = async (ref: RunRef): Promise<void> => void this.#woken.push(ref);
 
   constructor(workflow: AnyWorkflow, input: unknown, options: TestWorkflowOptions) {
     const { startMs = 0, children = [], replayEveryStep = false, kube } = options;
@@ -193,19 +215,12 @@ class MemoryTestRun implements TestRun {
     this.#faultyStore = {
       ...store,
       commit: this.#faults.commitOf(store, replayEveryStep),
-      keepInput: async (held, parsed) => {
-        const kept = await store.keepInput(held, parsed);
-        if (held.workflow === this.#ref.workflow && held.id === this.#ref.id) {
-          this.#parsedInput = kept;
-        }
-        return kept;
-      },
       leave: async (held, leave, output) => {
         this.#noteWatching(held, leave);
         return await store.leave(held, leave, output);
       },
     };
-    this.#started = this.#start(input);
+    this.#started = this.#start(input, options.key);
     // Each call of the test throws it.
     this.#started.catch(() => undefined);
   }
@@ -306,6 +321,35 @@ class MemoryTestRun implements TestRun {
     return this.#childOf(async () => this.#ref, step);
   }
 
+  async retry(options: TestRetryOptions = {}): Promise<RunView> {
+    await this.settle();
+    const { version } = this.#workflow;
+    this.#ref = await retryRun(
+      {
+        store: this.#store,
+        start: async (run) => void (await startRun(this.#store, this.#wakeLater, run)),
+        wake: this.#wakeLater,
+      },
+      this.#ref,
+      { version, ...options },
+    );
+    return await this.settle();
+  }
+
+  async startOther(
+    input: unknown,
+    { onExisting }: { readonly onExisting?: OnExisting } = {},
+  ): Promise<TestChild> {
+    const { key } = await this.settle();
+    if (key === undefined) throw new Error("the run has no key; pass key to testWorkflow");
+    this.#others += 1;
+    const id = `other-${this.#others}`;
+    const run = { ...this.#newRun(id, input), key, ...defined({ onExisting }) };
+    const started = await startRun(this.#store, this.#wakeLater, run);
+    await this.settle();
+    return this.#handleOf(async () => ({ workflow: this.#workflow.name, id: started.id }));
+  }
+
   deploy(workflow: AnyWorkflow): void {
     const { name } = workflow;
     if (!this.#definitions.has(name)) {
@@ -345,12 +389,13 @@ class MemoryTestRun implements TestRun {
     const run = await this.settle();
     if (this.#running.size > 0) throw new Error("a body is held; call releaseStep before replay");
     const before = this.bodies.length;
+    const { parsedInput } = await this.history();
     const execution = new TestExecution(this.#ref, () => this.#nowMs);
     const end = await this.#runOn(readOnly(this.#workerStore), this.#workflow, execution, {
       ...this.#ref,
       epoch: 0,
       run,
-      ...defined({ parsedInput: this.#parsedInput }),
+      ...defined({ parsedInput }),
       steps: await this.steps(),
       progress: new Map(),
       bytes: 0,
@@ -381,18 +426,25 @@ class MemoryTestRun implements TestRun {
     return new MemoryLimits({ limits, now: () => this.#nowMs, wake });
   }
 
-  async #start(input: unknown): Promise<void> {
-    const { name, version } = this.#workflow;
-    checkJson(input, `the input of "${name}"`);
-    const json = JSON.parse(JSON.stringify(input ?? null)) as unknown;
-    await this.#store.start({ ...this.#ref, version, input: json });
+  async #start(input: unknown, key: string | undefined): Promise<void> {
+    await this.#store.start({ ...this.#newRun(this.#ref.id, input), ...defined({ key }) });
     this.#woken.push(this.#ref);
   }
 
+  #newRun(id: string, input: unknown): NewRun {
+    const { name, version } = this.#workflow;
+    checkJson(input, `the input of "${name}"`);
+    return { workflow: name, id, version, input: jsonCopy(input ?? null) };
+  }
+
   #childOf(parent: () => Promise<RunRef>, step: string): TestChild {
+    return this.#handleOf(async () => await this.#findChild(await parent(), step));
+  }
+
+  #handleOf(refOf: () => Promise<RunRef>): TestChild {
     const find = async () => {
       await this.settle();
-      return await this.#findChild(await parent(), step);
+      return await refOf();
     };
     const viewOf = async (ref: RunRef) => {
       const run = await this.#store.get(ref);
@@ -428,8 +480,7 @@ class MemoryTestRun implements TestRun {
 
   /** By the rules of production. */
   async #signal(ref: RunRef, signal: Parameters<typeof sendSignal>[3]): Promise<RunView> {
-    const wake = async () => void this.#woken.push(ref);
-    await sendSignal(this.#store, wake, ref, signal);
+    await sendSignal(this.#store, this.#wakeLater, ref, signal);
     return await this.settle();
   }
 
@@ -587,7 +638,9 @@ class MemoryTestRun implements TestRun {
         this.#woken.push(ref);
         return;
       case "ended":
-        if (end.followers.parent !== undefined) this.#woken.push(end.followers.parent);
+        for (const follower of [end.followers.parent, end.followers.next]) {
+          if (follower !== undefined) this.#woken.push(follower);
+        }
         return;
       case "error":
         if (!(end.error instanceof CrashError)) throw end.error;

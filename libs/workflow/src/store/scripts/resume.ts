@@ -7,14 +7,9 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import type { Reopened } from "../run-actions.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { movePart } from "./move-run.ts";
-
-export type ResumeResponse =
-  /** `changed`: the run is not as it was read. */
-  | { readonly kind: "resumed" | "changed" }
-  /** Another run holds the key. */
-  | { readonly kind: "rejected"; readonly holder: string };
 
 const signature = {
   name: "workflow-resume",
@@ -53,14 +48,14 @@ const signature = {
  *
  * The epoch grows, so that an execution from before the end cannot write to the run any more.
  */
-export const resumeScript: Script<typeof signature, ResumeResponse> = defineScript(signature, {
+export const resumeScript: Script<typeof signature, Reopened> = defineScript(signature, {
   lua: readLua(new URL("resume.lua", import.meta.url)),
   include: [clockPart, movePart],
   constants: { GRACE_MS },
   answer: decode,
 });
 
-function decode(reply: Reply): ResumeResponse {
+function decode(reply: Reply): Reopened {
   const [kind, holder] = replyTagged(reply);
   return kind === "rejected"
     ? { kind, holder: replyText(holder) }
