@@ -16,7 +16,7 @@ import {
   type BulkResult,
 } from "./bulk-actions.ts";
 import { checkInput, checkLabels } from "./check-input.ts";
-import { cancelRun } from "./cancel-run.ts";
+import { cancelRun } from "./execution/cancel-run.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunLimits } from "./define/check-run-limits.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";

@@ -232,8 +232,14 @@ test("docs/workflow-steps.md: branches run at the same time, and items with tole
     if (host === "b") throw new TerminalError("full");
   };
   const provision = defineWorkflow("provision", { version: 1 }, async (w) => {
-    const spec = { hosts: ["a", "b", "c"] };
-    return (await body({ w, build: () => "web:1", createDatabase, install, spec })) as never;
+    const hostsSpec = { hosts: ["a", "b", "c"] };
+    return (await body({
+      w,
+      build: () => "web:1",
+      createDatabase,
+      install,
+      spec: hostsSpec,
+    })) as never;
   });
   const t = testWorkflow(provision, undefined, { children: [createDatabase] });
   expect(await t.settle()).toMatchObject({ status: "waiting" });

@@ -10,7 +10,7 @@ import {
   type PayloadCodec,
 } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
-import { cancelRun } from "../cancel-run.ts";
+import { cancelRun } from "../execution/cancel-run.ts";
 import type { ChildStarter } from "../execution/await-child.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "../define/define-workflow.ts";

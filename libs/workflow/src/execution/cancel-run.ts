@@ -1,8 +1,8 @@
-import type { RunRef } from "./define/run-ref.ts";
-import { wakeFollowers, type Waker } from "./execution/wake-followers.ts";
-import type { RunActions } from "./store/run-actions.ts";
-import type { RunQueries } from "./store/run-queries.ts";
-import type { CancelRequest, RunView } from "./store/run-record.ts";
+import type { RunRef } from "../define/run-ref.ts";
+import { wakeFollowers, type Waker } from "./wake-followers.ts";
+import type { RunActions } from "../store/run-actions.ts";
+import type { RunQueries } from "../store/run-queries.ts";
+import type { CancelRequest, RunView } from "../store/run-record.ts";
 
 export interface Canceller extends Waker {
   readonly store: Pick<RunActions, "cancel" | "endQueued"> & Pick<RunQueries, "get">;
