@@ -96,6 +96,7 @@ class RedisLimits implements OpenLimits {
   /** Other than the worker's id, which a restarted worker may have again. */
   readonly #instance = crypto.randomUUID();
   #permits = 0;
+  #isClosed = false;
   #renewals: NodeJS.Timeout | undefined;
 
   constructor(options: LimitsOptions) {
@@ -165,6 +166,7 @@ class RedisLimits implements OpenLimits {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#renewals);
     for (const cancel of this.#timers) cancel();
     await Promise.race([Promise.all(this.#pending), sleepMs(LAST_RELEASES_MS)]);
@@ -262,6 +264,7 @@ class RedisLimits implements OpenLimits {
       const woken = this.#options.wake(waiter, limit);
       this.#track(woken.catch((error: unknown) => this.#report(error)));
     }
+    if (this.#isClosed) return;
     // A called waiter may have ended; then the next one is called.
     const cancel = schedule(LIMIT.graceUs / 1_000 + 1, () => {
       this.#timers.delete(cancel);

@@ -65,8 +65,8 @@ local function store()
     string.format('%.17g', stateIntervalUs), 'booked', int(booked))
   local keptMs = LIMIT.keptMs + max(0, ceil((tatUs - nowUs) / 1000))
   for _, name in ipairs({ state, slots, line, turns, late }) do redis.call('PEXPIRE', name, int(keptMs)) end
-  redis.call('PEXPIRE', limit, int(LIMIT.configuredMs))
   local nowMs = floor(timeUs / 1000)
   redis.call('ZREMRANGEBYSCORE', keys, '-inf', int(nowMs))
   redis.call('ZADD', keys, int(nowMs + keptMs), key)
+  for _, name in ipairs({ limit, keys }) do redis.call('PEXPIRE', name, int(LIMIT.configuredMs)) end
 end

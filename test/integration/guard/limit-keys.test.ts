@@ -1,0 +1,69 @@
+import { randomInt } from "node:crypto";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { openGuardControl, openLimits, type OpenLimits } from "@konverge/guard";
+import { limitsRoot } from "../../../libs/guard/src/limits/limit-names.ts";
+
+const url = process.env["REDIS_URL"] ?? "";
+const redis = new Redis(url, { replyMapping: "legacy" });
+afterAll(() => redis.quit());
+
+let prefix: string;
+let errors: Error[];
+let woken: string[];
+let limits: OpenLimits;
+beforeEach(() => {
+  prefix = `limit-keys-${process.pid}-${randomInt(1e9)}`;
+  errors = [];
+  woken = [];
+  limits = openLimits({
+    redis: { url },
+    prefix,
+    limits: { api: { rate: 10, concurrency: 1 } },
+    workerId: "a",
+    wake: async (waiter) => void woken.push(waiter),
+    onError: (error) => errors.push(error),
+  });
+});
+afterEach(() => vi.useRealTimers());
+
+const take = (waiter: string, key: string) =>
+  limits.take({ name: "api", key, waiter, inPlaceMs: 0, signal: new AbortController().signal });
+
+test("everything that a limit stores expires, except the names of limits", async () => {
+  await limits.configure();
+  for (const key of ["one", "two"]) {
+    await take("first", key);
+    await take("second", key);
+  }
+  await limits.close();
+  const names = await redis.keys(`${prefix}:*`);
+  expect(names.length).toBeGreaterThan(8);
+  const leftMs = await Promise.all(names.map((name) => redis.pttl(name)));
+  expect(names.filter((_, at) => leftMs[at] === -1)).toEqual([limitsRoot(prefix)]);
+});
+
+test("lists a configured limit again after its name was removed", async () => {
+  await limits.configure();
+  // As by a reader that has found no rules just before they were stored.
+  await redis.srem(limitsRoot(prefix), "api");
+  await limits.configure();
+  await limits.close();
+  const control = openGuardControl({ redis: { url }, prefix });
+  const views = await control.limits();
+  await control.close();
+  expect(views).toMatchObject([{ name: "api" }]);
+});
+
+test("a release at the end wakes a waiter, and Redis is not asked after it", async () => {
+  const taken = await take("first", "");
+  await take("second", "");
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  if (taken.kind === "held") taken.permit.release();
+  await limits.close();
+  expect(woken).toEqual(["second"]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  vi.useRealTimers();
+  await redis.ping();
+  expect(errors).toEqual([]);
+});
