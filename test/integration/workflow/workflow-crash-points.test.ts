@@ -101,6 +101,7 @@ async function activateAlone(
         const started = await store.start(run);
         return started.kind === "exists" ? started.run : undefined;
       },
+      get: async (ref) => await store.get(ref),
     },
     clock: () => performance.now(),
     random: () => 1,
