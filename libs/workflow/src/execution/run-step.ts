@@ -120,7 +120,10 @@ class StepRun {
     const lost = await this.#countLost();
     if (lost !== undefined) return lost;
     for (;;) {
-      if (this.#branch?.hasLost === true) return { waitUntilMs: undefined };
+      if (this.#branch?.hasLost === true) {
+        this.#leaveLineWithBranch();
+        return { waitUntilMs: undefined };
+      }
       const cancelled = await this.#throwCancel();
       if (cancelled !== undefined) {
         this.#permits?.leave();
@@ -137,10 +140,21 @@ class StepRun {
       if (leftMs > 0) continue;
       const unready = await this.#permits?.take(MAX_WAIT_IN_PLACE_MS, this.#signal);
       if (unready === "aborted") continue;
-      if (unready !== undefined) return unready;
+      if (unready !== undefined) {
+        this.#leaveLineWithBranch();
+        return unready;
+      }
       const ended = await this.#attempt().finally(() => this.#permits?.release());
       if (ended !== undefined) return ended;
     }
+  }
+
+  /** A step of a closed branch asks for no permit again, so its place in the line would delay the others. */
+  #leaveLineWithBranch(): void {
+    const signal = this.#branch?.signal;
+    const leave = () => this.#permits?.leave();
+    if (signal?.aborted === true) leave();
+    else signal?.addEventListener("abort", leave, { once: true });
   }
 
   /** True if the cancellation has aborted the body. Another verb may have thrown it first. */
