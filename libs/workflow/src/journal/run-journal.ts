@@ -127,6 +127,8 @@ export class RunJournal {
   readonly #claimedAtMs: number;
   readonly #steps: Map<string, StepRecord>;
   readonly #progress: Map<string, StepProgress>;
+  /** The last note of each step that is not stored yet. */
+  readonly #noting = new Map<string, Promise<unknown>>();
   readonly #begunMs: Map<string, number | undefined>;
   readonly #watched: Set<string>;
   #bytes: number;
@@ -279,6 +281,9 @@ export class RunJournal {
     this.#reportsLoss = false;
     const bytes = bytesOf(step, record);
     const fresh = this.#takeWarnings(bytes);
+    // A codec may take longer for a heartbeat than for this record, which removes it.
+    const noting = this.#noting.get(step);
+    if (noting !== undefined) await noting.catch(() => undefined);
     const labelled = this.output.storeLabels();
     if (labelled !== undefined) await labelled;
     const output = this.output.take();
@@ -300,8 +305,22 @@ export class RunJournal {
     return stored;
   }
 
-  /** Stores the progress of a step, with its last heartbeat. */
+  /** Stores the progress of a step, with its last heartbeat, after its earlier notes. */
   async note(step: string, progress: ProgressNote): Promise<StepProgress> {
+    const earlier = this.#noting.get(step);
+    const noting =
+      earlier === undefined
+        ? this.#note(step, progress)
+        : earlier.catch(() => undefined).then(() => this.#note(step, progress));
+    this.#noting.set(step, noting);
+    try {
+      return await noting;
+    } finally {
+      if (this.#noting.get(step) === noting) this.#noting.delete(step);
+    }
+  }
+
+  async #note(step: string, progress: ProgressNote): Promise<StepProgress> {
     const { heartbeat } = this.#progress.get(step) ?? {};
     const noted = await this.#options.store.note(this.held, step, {
       ...defined({ heartbeat }),

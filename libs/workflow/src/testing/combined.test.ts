@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { PayloadCodec } from "@konverge/core";
 import { expect, test } from "vitest";
-import { defineWorkflow } from "../define/define-workflow.ts";
+import { defineWorkflow, type StepContext } from "../define/define-workflow.ts";
 import { testWorkflow } from "./test-workflow.ts";
 
 const ONE_PER_MINUTE = { limits: { stripe: { rate: 1, per: "1m", burst: 1 } } } as const;
@@ -41,4 +43,45 @@ test("a step that loses a race during a body leaves the line, too", async () => 
   expect(await t.releaseStep("copy")).toMatchObject({ waits: [{ step: "refund" }] });
   expect(await t.advance("1m")).toMatchObject({ status: "done", result: "copy" });
   await t.replay();
+});
+
+/** A codec that takes long for the first heartbeat. */
+function slowCodec() {
+  let isFirst = true;
+  const { promise: encoded, resolve } = Promise.withResolvers<void>();
+  const codec: PayloadCodec = {
+    async encode(bytes) {
+      if (isFirst && new TextDecoder().decode(bytes).includes("row")) {
+        isFirst = false;
+        for (let turn = 0; turn < 100; turn += 1) await nextTurn();
+        setImmediate(() => resolve());
+      }
+      return bytes;
+    },
+    decode: (bytes) => bytes,
+  };
+  return { codec, encoded };
+}
+
+test.each([
+  { end: "record", fails: false },
+  { end: "failed attempt", fails: true },
+])("a heartbeat that the codec encodes slowly precedes the $end of its step", async ({ fails }) => {
+  const copying = defineWorkflow("copying", { version: 1 }, async (w) => {
+    const copy = (ctx: StepContext) => {
+      ctx.heartbeat({ row: 1 });
+      if (fails) throw new Error("no");
+    };
+    await w.step("copy", copy, { heartbeatTimeout: "30s", retry: { delay: "1h" } });
+    await w.signal("end");
+  });
+  const { codec, encoded } = slowCodec();
+  const t = testWorkflow(copying, undefined, { codec });
+  expect(await t.settle()).toMatchObject({ status: "waiting" });
+  await encoded;
+  const { progress } = await t.history();
+  expect(progress.filter(({ name }) => name === "copy")).toEqual(
+    fails ? [expect.objectContaining({ attempts: 1, untilMs: 3_600_000 })] : [],
+  );
+  expect(progress.some(({ running }) => running !== undefined)).toBe(false);
 });
