@@ -123,7 +123,7 @@ export const actOnRunsSchema = z
     filter: z.strictObject(runFilterFields).default({}),
     /** Only counts the matching runs. */
     dryRun: z.boolean("must be true or false").default(false),
-    /** The action is rejected if another number of runs matches. */
+    /** The action is rejected if the number of matching runs differs. */
     expect: z.int(BAD_EXPECT).min(0, BAD_EXPECT).optional(),
     /** `next` of an earlier response: continue there. */
     cursor: runCursor.optional(),

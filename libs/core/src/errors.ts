@@ -85,7 +85,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   cluster_mismatch: entry("The name belongs to another cluster in this Redis", 409, 2, true),
   codec_failed: entry("The codec of the workflows failed", 503, 6),
   codec_missing: entry("A value needs a codec that this process does not have", 422, 2),
-  count_mismatch: entry("Another number of runs matches", 409, 4, true),
+  count_mismatch: entry("The number of matching runs differs", 409, 4, true),
   crd_mismatch: entry("The cluster does not serve the resource as defined", 409, 2, true),
   deferred: entry("Deferred to protect the API server", 503, 6),
   demo_failed: entry("The demo failed", 500, 1, true),

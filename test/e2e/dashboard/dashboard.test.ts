@@ -176,7 +176,7 @@ test("shows the log of an attempt", async (context) => {
   await page.goto(new URL("/objects/default/node-pool/demo/blue", url).href);
   await page.locator("details.attempt > summary").click();
   await page.getByText("info resizing").waitFor();
-  await page.getByText("2 earlier lines not kept").waitFor();
+  await page.getByText("2 earlier lines omitted").waitFor();
   expect(await findBarriers(page)).toEqual([]);
   expect(troubles).toEqual([]);
   await worker.stop();

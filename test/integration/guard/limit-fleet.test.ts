@@ -161,7 +161,7 @@ test("processes together stay below the rate of a limit", { timeout: 240_000 }, 
   expect(Math.max(...excess)).toBeLessThanOrEqual(10 + CLOCK_TOLERANCE);
 });
 
-test("a request ends with its signal while Redis is away", async () => {
+test("a request ends with its signal while Redis is unavailable", async () => {
   const limits = openLimits({
     redis: { url: "redis://127.0.0.1:1" },
     prefix: "away",

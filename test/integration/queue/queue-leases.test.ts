@@ -52,7 +52,7 @@ test("P1: kill -9 during an attempt loses neither the attempt nor later requests
   expect(JSON.parse(lost?.record ?? "")).toMatchObject({ triggers: [{ reason: "first" }] });
 });
 
-test("P8: a worker that stood still begins no attempt whose lease has ended", async () => {
+test("P8: a suspended worker begins no attempt whose lease has ended", async () => {
   const queue = harness.open({ leaseMs: LEASE_MS });
   const keys = Array.from({ length: 20 }, (_, n) => keyOf(`key-${n}`));
   for (const key of keys) await queue.request(key, http);

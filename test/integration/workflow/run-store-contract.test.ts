@@ -241,7 +241,7 @@ describe.each([
       ]);
     });
 
-    test("is told of the end of a child only in the round that started it", async () => {
+    test("receives the end of a child only in the round that started it", async () => {
       const parent = { ...ref("p"), step: "kid" };
       await store.start(newRun("p"));
       await store.start(newRun("a", { parent }));
@@ -292,7 +292,7 @@ describe.each([
     expect(await queued("d")).toEqual({ kind: "created" });
   });
 
-  test("a cancelled run that waits for its turn ends, and the runs around it stay in line", async () => {
+  test("a cancelled queued run ends, and the runs around it stay queued", async () => {
     for (const id of ["a", "b", "c"]) {
       await store.start(newRun(id, { key: "k", onExisting: "queue" }));
     }

@@ -109,7 +109,7 @@ test("a run that is undone rests between two undos", async () => {
   expect(undone).toEqual(["two", "one"]);
 });
 
-test("branches that wait while a body runs notice the pause in a round", async () => {
+test("branches that wait while a body runs are paused", async () => {
   const long = body();
   let begun = 0;
   const workflow = defineWorkflow("branches", { version: 1 }, async (w) => {

@@ -348,7 +348,7 @@ test("queued runs with a key run one after another, in the order of their starts
   );
 });
 
-test("a cancelled run that waits for its turn ends at once, and a second cancellation reaches a child", async () => {
+test("a cancelled queued run ends at once, and a second cancellation reaches a child", async () => {
   const kid = defineWorkflow("deaf-kid", { version: 1 }, async (w) => {
     await w.signal("never").catch(() => undefined);
     await w.signal("clean up");

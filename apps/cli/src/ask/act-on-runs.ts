@@ -45,8 +45,8 @@ export function withRuns(command: Command): Command {
   )
     .option("--workflow <name>", "Workflow name")
     .option("--all", "All runs to which the action applies")
-    .option("--yes", "Act on all that match without a question")
-    .option("--expect <count>", "Change nothing if another number of runs matches");
+    .option("--yes", "Skip the confirmation")
+    .option("--expect <count>", "Required number of matching runs");
 }
 
 export interface BulkOptions {
@@ -95,7 +95,7 @@ async function actOnAll(
   let { next, ...total } = await client.runs.act(first, write);
   const { expect: _expect, ...request } = first;
   while (next !== undefined) {
-    printNote(`${total.changed} changed, and more to come`);
+    printNote(`${total.changed} changed so far`);
     const { next: following, ...page } = await client.runs.act({ ...request, cursor: next });
     total = {
       dryRun: false,
@@ -110,7 +110,7 @@ async function actOnAll(
   return total;
 }
 
-/** Rejects filters beside a run, which would have no effect. @throws KonvergeError `invalid_request` */
+/** Rejects filters together with a run, because they would have no effect. @throws KonvergeError `invalid_request` */
 export function checkOneRun(flags: BulkFlags): void {
   const { all, yes, expect } = flags;
   const isPlain = [all, yes, expect, ...Object.values(filterOf(flags))].every(

@@ -4,7 +4,7 @@ import { KonvergeError } from "@konverge/core";
 export interface Question {
   /** Continues "This will". */
   readonly what: string;
-  /** What would do so without a question; the reason if there is no terminal. */
+  /** The command that would do so without confirmation; the reason if there is no terminal. */
   readonly by: string;
   /** Ends the question. Default: never. */
   readonly signal?: AbortSignal;

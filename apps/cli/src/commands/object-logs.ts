@@ -38,7 +38,7 @@ export function addObjectLogsCommand(object: Command): void {
           items,
           names: items.map(({ message }) => message),
           table: () => attemptLogRows(items),
-          empty: "no attempt has logged anything",
+          empty: "no log lines found",
         });
       }),
     );

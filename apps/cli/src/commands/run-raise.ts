@@ -24,8 +24,8 @@ export function addRunRaiseCommand(group: Command): void {
         .command("raise")
         .description("Raise the limits of a run; a blocked run continues")
         .argument("<run>", RUN_ID)
-        .option("--steps <n>", "recorded steps, up to 100000", parseCount)
-        .option("--bytes <n>", "bytes of all records, up to 67108864", parseCount),
+        .option("--steps <n>", "Recorded steps, up to 100000", parseCount)
+        .option("--bytes <n>", "Bytes of all records, up to 67108864", parseCount),
     ),
   ).action((id: string, flags: RaiseFlags) =>
     runWithClient(

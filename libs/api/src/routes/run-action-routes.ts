@@ -42,7 +42,7 @@ const CONTROLS: readonly Control[] = [
   },
   {
     name: "resume",
-    summary: "Resume a paused run, which continues with all that came due",
+    summary: "Resume a paused run; signals and timers that came due take effect",
     answer: pauseRunResponseSchema,
   },
   {

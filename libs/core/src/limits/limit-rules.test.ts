@@ -239,7 +239,7 @@ test(`waiters that are in time use a limit fully, in order (seed ${seed})`, () =
   );
 });
 
-test("a waiter that missed its turn comes back before the others", () => {
+test("a late waiter is served before the others", () => {
   const state = newLimitState();
   const rules = limitRules({ concurrency: 1 });
   const ask = (waiter: string, nowUs: number) =>

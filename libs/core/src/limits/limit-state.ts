@@ -13,9 +13,9 @@ export const LIMIT: {
 } = {
   /** Time after which the slot of an unresponsive worker is free. */
   leaseUs: 30_000_000,
-  /** Time for which others wait for the one whose turn it is. */
+  /** Time for which the queue waits for a waiter whose permit is available. */
   graceUs: 2_000_000,
-  /** Time for which one that missed its turn may come back before all others. */
+  /** Time for which a late waiter is served before all others if it asks again. */
   lateUs: 600_000_000,
   /** Interval in which a caller that waits in place asks again. */
   pollUs: 500_000,
@@ -29,10 +29,10 @@ export const LIMIT: {
 };
 
 interface Turn {
-  /** Tokens booked before it: the order of the line. */
+  /** Tokens booked before it; gives the order of the queue. */
   readonly place: number;
   readonly untilUs: number;
-  /** True once it was asked to come. */
+  /** True once it was called to ask again. */
   readonly isCalled: boolean;
 }
 
@@ -44,12 +44,12 @@ export interface LimitState {
   /** Holders and the ends of their leases. */
   readonly slots: Map<string, number>;
   readonly line: Map<string, Turn>;
-  /** Waiters that missed their turn. */
+  /** Waiters that did not ask again in time. */
   readonly late: Map<string, number>;
 }
 
 export interface PermitAsk {
-  /** Keeps its place in the line over several requests. */
+  /** Keeps its place in the queue over several requests. */
   readonly waiter: string;
   /** Name of the slot; unique per permit. */
   readonly holder: string;
@@ -66,7 +66,7 @@ export function newLimitState(): LimitState {
   return { tatUs: 0, intervalUs: 0, booked: 0, slots: new Map(), line: new Map(), late: new Map() };
 }
 
-/** Gives a permit, or a place in the line and the time after which to ask again. First come, first served. */
+/** Returns a permit, or a place in the queue and the time after which to ask again. First come, first served. */
 export function askPermit(
   state: LimitState,
   rules: LimitRules,
@@ -172,7 +172,7 @@ function expire({ slots, late }: LimitState, nowUs: number): void {
   for (const [name, untilUs] of late) if (untilUs <= nowUs) late.delete(name);
 }
 
-/** Nobody waits for a first one that is late; it may come back. */
+/** Moves late waiters out of the head of the queue, so that the others do not wait for them. */
 function prune(state: LimitState, nowUs: number, asking: string | undefined): void {
   for (const [name, { untilUs }] of inOrder(state)) {
     if (name === asking || untilUs > nowUs) break;

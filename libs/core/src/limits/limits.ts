@@ -6,12 +6,12 @@ export interface LimitUse {
   readonly name: string;
   /** Each key, such as a tenant, has a rate and slots of its own. Default: one for all. */
   readonly key?: string;
-  /** Tokens of the rate. Default 1. */
+  /** Permits of the rate that one use takes. Default 1. */
   readonly cost?: number;
 }
 
 export interface PermitRequest extends LimitUse {
-  /** Keeps its place in the line over several requests. `<object key> <use>`: the key is requested when a slot is free. */
+  /** Keeps its place in the queue over several requests. `<object key> <use>`: the key is requested when a slot is free. */
   readonly waiter: string;
   /** Longest wait in the call, in ms. */
   readonly inPlaceMs: number;
@@ -29,7 +29,7 @@ export interface HeldPermit {
 
 export type PermitResult =
   | { readonly kind: "held"; readonly permit: HeldPermit }
-  /** The place in the line is kept until some time after `afterMs`. */
+  /** The place in the queue is kept until some time after `afterMs`. */
   | { readonly kind: "waiting"; readonly afterMs: number };
 
 /** The named limits of an installation, as one process uses them. */
@@ -38,7 +38,7 @@ export interface Limits {
   check(use: LimitUse): void;
   /** @throws as `check`; the reason of `signal` */
   take(request: PermitRequest): Promise<PermitResult>;
-  /** Gives up a place in the line. */
+  /** Leaves the queue. */
   leave(request: LimitUse & Pick<PermitRequest, "waiter">): void;
 }
 

@@ -283,7 +283,7 @@ class RedisLimits implements OpenLimits {
   }
 }
 
-/** Waits for the work, but not after an abort, since Redis may be away for long. @throws the reason of the signal */
+/** Waits for the work, but not after an abort, since Redis may be unavailable for long. @throws the reason of the signal */
 async function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal,

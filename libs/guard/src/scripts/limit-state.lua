@@ -31,7 +31,7 @@ local function leave(name)
   redis.call('ZREM', late, name)
 end
 
--- Nobody waits for a first one that is late; it may come back.
+-- Moves late waiters out of the head of the queue, so that the others do not wait for them.
 local function prune(asking)
   while true do
     local first = redis.call('ZRANGE', line, 0, 0)[1]

@@ -11,7 +11,7 @@ export interface ExternalStore {
 
 /** The options of {@link externalCodec}. */
 export interface ExternalCodecOptions {
-  /** Where large values are stored. */
+  /** The store of large values. */
   readonly store: ExternalStore;
   /** Larger values are stored outside. Default 16 KiB; too low costs a call per value, too high fills Redis. */
   readonly aboveBytes?: number;

@@ -25,10 +25,10 @@ import { createValueCodec, NO_CODEC, type ValueCodec } from "./value-codec.ts";
 /** Encodes, or decodes, a value of one run. */
 type Transform = <T>(value: T, kind: CodecValueKind) => Promise<T>;
 
-/** What a step without a record has reported. */
+/** The reports of a step without a record. */
 type Reported = Pick<StepProgress, "message" | "heartbeat">;
 
-/** Returns true if the codec has encoded what a step without a record has reported. */
+/** Returns true if the codec has encoded the reports of a step without a record. */
 export function hasEncodedText({ message, heartbeat }: Reported): boolean {
   return isEncoded(message) || isEncoded(heartbeat?.progress);
 }

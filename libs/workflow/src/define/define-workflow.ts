@@ -40,9 +40,9 @@ export interface StepContext extends StepVerbs {
   /** The same in every attempt of this step, and in no other step; for external APIs that accept such a key. */
   readonly idempotencyKey: string;
   /**
-   * Reports that the body is at work, with its progress: plain JSON, at most 16 KiB, which users see and `lastHeartbeat` returns. Without
-   * a value, the last progress is kept. Call it as often as you like: it is stored at most every third of `heartbeatTimeout`, and
-   * every 5 s.
+   * Reports that the body is running, with its progress: plain JSON, at most 16 KiB, which users see and `lastHeartbeat` returns.
+   * Without a value, the last progress is kept. Call it as often as you like: at most one heartbeat is stored per third of
+   * `heartbeatTimeout`, or per 5 s if that is shorter.
    * @throws KonvergeError `invalid_result` for a value that cannot be recorded
    */
   readonly heartbeat: (progress?: unknown) => void;
@@ -71,15 +71,17 @@ export interface StepOptions<T> {
   readonly unsafe?: boolean;
   /**
    * A limit in `limits` of the configuration, which all workers share. Each attempt of the body, and of its undo, takes one permit
-   * and holds a slot until it ends. The run waits for it without a worker, and a wait is no attempt. Default: none.
+   * and holds a slot until it ends. A run that waits for a permit occupies no worker, and the wait does not count as an attempt.
+   * Default: none.
    */
   readonly limit?: string | LimitUse;
   /** Timeout of one attempt. Default 5 min. Too short repeats work that would have succeeded; too long occupies a worker. */
   readonly timeout?: Duration;
   /**
    * Longest time between two heartbeats of the body, at least 1 s. An attempt that is silent for longer fails with
-   * `heartbeat_timeout` and is retried, also if its worker was lost: another worker then continues the run after this time and a second.
-   * Default: none, and a lost worker is noticed after its lease of 10 to 15 s. Too short gives up bodies that are only slow.
+   * `heartbeat_timeout` and is retried. If its worker was lost, another worker continues the run after this time and a second.
+   * Default: none; another worker then continues when the lease has expired, within about 20 s. Too short aborts bodies that
+   * are only slow.
    */
   readonly heartbeatTimeout?: Duration;
   /**
@@ -247,8 +249,8 @@ export interface WorkflowContext<I = unknown> {
    */
   signalRun(name: string, run: RunRef, signal: string, payload?: unknown): Durable<void>;
   /**
-   * Runs branches at the same time until one returns or fails, and records which one and its value, which must be plain JSON. The
-   * other branches are ended: their bodies' `signal` is aborted, their waits and children are cancelled, and their calls never
+   * Runs branches at the same time until one returns or fails, and records that branch with its value, which must be plain JSON.
+   * The losing branches are ended: their bodies' `signal` is aborted, their waits and children are cancelled, and their calls never
    * return. Steps that had begun in them are undone if the run fails later.
    * @throws the failure of the branch that was first, if it failed
    */

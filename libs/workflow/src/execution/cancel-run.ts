@@ -15,8 +15,8 @@ export interface Cancelled {
 }
 
 /**
- * Requests the cancellation of a run. One that waits for its turn ends at once. One that was cancelled before and waits for the
- * ends of its children passes the request on to them, which may have caught the one before.
+ * Requests the cancellation of a run. A run that is queued behind another one ends at once. A run that was cancelled before and
+ * waits for the ends of its children passes the request to them, because they may have caught the earlier one.
  */
 export async function cancelRun(
   canceller: Canceller,

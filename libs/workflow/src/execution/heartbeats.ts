@@ -16,7 +16,7 @@ const MARGIN_MS = 300;
 export interface HeartbeatsOptions {
   readonly step: string;
   readonly attempt: number;
-  /** Default: no attempt ends for want of heartbeats. */
+  /** Default: missing heartbeats end no attempt. */
   readonly timeoutMs?: number;
   /** The last heartbeat of an earlier attempt. */
   readonly last?: Heartbeat;

@@ -75,7 +75,7 @@ export class StepPermits {
     this.#held = undefined;
   }
 
-  /** Gives up the place in the line. */
+  /** Leaves the queue of the limit. */
   leave(): void {
     this.#limits.leave(this.#request);
   }

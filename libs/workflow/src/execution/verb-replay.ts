@@ -118,7 +118,7 @@ export class VerbReplay {
     return [...branch.open].filter(isBegun).map(({ key }) => key);
   }
 
-  /** Ends what a branch does that has lost its race, of which this is the record. */
+  /** Ends the work of a losing branch. The record is that of its race. */
   endBranch(branch: Branch, { lost = [] }: StepRecord, children: OpenChildren): void {
     const open = [...branch.open];
     branch.close();

@@ -139,6 +139,6 @@ export interface RunActions {
   raise(ref: RunRef, limits: RunLimits): Promise<"raised" | "ended" | "missing">;
   /** Ends the run in any status, without its undo. A running execution is fenced. */
   terminate(ref: RunRef, request: CancelRequest): Promise<Terminated>;
-  /** Ends a cancelled run that waits for its turn. `active`: it does not wait, or not any more; nothing was changed. */
+  /** Ends a cancelled run that is queued behind another one. `active`: it is no longer queued; nothing was changed. */
   endQueued(ref: RunRef, request: CancelRequest): Promise<Terminated | { readonly kind: "active" }>;
 }

@@ -19,7 +19,7 @@ function counting(version = 1, accepts: readonly number[] = []) {
 }
 
 describe.each([false, true])("with replayEveryStep %s", (replayEveryStep) => {
-  test("begins anew with another input and without records", async () => {
+  test("begins again with another input and without records", async () => {
     const t = testWorkflow(counting(), { n: 0 }, { replayEveryStep });
     expect(await t.settle()).toMatchObject({
       status: "done",

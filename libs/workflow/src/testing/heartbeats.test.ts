@@ -80,7 +80,7 @@ test("a crash before the first heartbeat counts as well", async () => {
   expect((await t.steps()).get("copy")?.error?.code).toBe("heartbeat_timeout");
 });
 
-test("a silent body is given up, with its signal, and retried", async () => {
+test("a silent body is aborted, and its step is retried", async () => {
   const reasons: unknown[] = [];
   const workflow = defineWorkflow("silent", { version: 1 }, async (w) => {
     return await w.step(

@@ -203,7 +203,7 @@ test("a crash between the record of a race and the end of its branches changes n
   expect(undone).toEqual(["copy"]);
 });
 
-test("a lost child is cancelled, an abandoned one continues", async () => {
+test("a child in a losing branch is cancelled, an abandoned one continues", async () => {
   const child = defineWorkflow("child", { version: 1 }, async (w) => {
     await w.sleep("long", "1h");
     return "child";

@@ -93,7 +93,7 @@ test("a run whose step uses an unknown limit is blocked, with the known names", 
   expect(none.blockedReason).toContain('limit "stripe" is not configured');
 });
 
-test("a cancelled run leaves the line", async () => {
+test("a cancelled run leaves the queue of the limit", async () => {
   const t = testWorkflow(charge, [1, 2], { limits: { stripe: { rate: 1, per: "1h", burst: 1 } } });
   expect(await t.settle()).toMatchObject({ status: "waiting" });
   expect(await t.cancel()).toMatchObject({ status: "cancelled" });

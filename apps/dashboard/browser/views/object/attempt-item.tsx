@@ -89,7 +89,7 @@ function AttemptLog({ record: { log, logOmitted } }: { readonly record: AttemptR
     <details open>
       <summary>Log</summary>
       {logOmitted === undefined ? null : (
-        <p class="dim">{plural(logOmitted, "earlier line")} not kept</p>
+        <p class="dim">{plural(logOmitted, "earlier line")} omitted</p>
       )}
       <LogLines lines={log} />
     </details>

@@ -17,7 +17,7 @@ export type TerminateAnswer =
   /** `ended`: the run had ended before. */
   | ({ readonly kind: "terminated" | "ended" } & FollowerNames)
   | { readonly kind: "missing" }
-  /** With `isQueued`: the run does not wait for its turn. */
+  /** With `isQueued`: the run is not queued behind another one. */
   | { readonly kind: "active" };
 
 const signature = {
@@ -29,7 +29,7 @@ const signature = {
     request: "text",
     /** The error of the run (JSON). */
     error: "text",
-    /** Only if the run waits for its turn; it is then cancelled, not terminated. */
+    /** Only if the run is queued behind another one; it is then cancelled, not terminated. */
     isQueued: "flag",
     retentionMs: "number",
     /** Prefix of the names of runs. */
