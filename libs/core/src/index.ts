@@ -68,7 +68,7 @@ export {
   guardLimits,
 } from "./guard/guard-limits.ts";
 export type { GuardLimits } from "./guard/guard-limits.ts";
-export { findLimit, findLimitIssues, limitRules } from "./limits/limit-options.ts";
+export { findLimit, findLimitIssues, findUseIssue, limitRules } from "./limits/limit-options.ts";
 export type { LimitOptions, LimitRules, NamedLimits } from "./limits/limit-options.ts";
 export {
   askPermit,

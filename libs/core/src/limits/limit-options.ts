@@ -35,6 +35,8 @@ const KNOWN = new Set<string>(["rate", "per", "burst", "concurrency"]);
 /** Longest time between two permits. */
 const MAX_INTERVAL_MS = 366 * 86_400_000;
 const MAX_COUNT = 1_000_000;
+/** Most characters of the key of a use. */
+const MAX_KEY = 200;
 
 /** Returns the rules of valid options. */
 export function limitRules({ rate, per = "1s", burst, concurrency = 0 }: LimitOptions): LimitRules {
@@ -104,8 +106,25 @@ function findPeriodIssue(rate: number, per: Duration = "1s"): string | undefined
   return undefined;
 }
 
-/** @throws KonvergeError `invalid_config` for a limit that is not configured, or a cost that it can never give */
-export function findLimit(limits: NamedLimits, { name, cost = 1 }: LimitUse): LimitRules {
+/** Returns what is wrong with a use, whatever limits are configured. */
+export function findUseIssue({ name, key = "" }: LimitUse): string | undefined {
+  const isValid =
+    typeof name === "string" &&
+    name !== "" &&
+    typeof key === "string" &&
+    key.length <= MAX_KEY &&
+    key.isWellFormed();
+  if (isValid) return undefined;
+  return `must be a name or { name, key, cost }, with a key of at most ${MAX_KEY} characters`;
+}
+
+/**
+ * @throws KonvergeError `invalid_config` for a limit that is not configured, a cost that it can never give, or an invalid key
+ */
+export function findLimit(limits: NamedLimits, use: LimitUse): LimitRules {
+  const { name, cost = 1 } = use;
+  const issue = findUseIssue(use);
+  if (issue !== undefined) throw new KonvergeError("invalid_config", `limit ${issue}`);
   const options = Object.hasOwn(limits, name) ? limits[name] : undefined;
   if (options === undefined) {
     const known = Object.keys(limits).map((each) => `"${each}"`);

@@ -1,8 +1,6 @@
-import { KonvergeError, toMs, type Duration, type LimitUse } from "@konverge/core";
+import { findUseIssue, KonvergeError, toMs, type Duration, type LimitUse } from "@konverge/core";
 import type { RetryOptions, StepOptions } from "../define/define-workflow.ts";
 
-/** Most characters of the key of a limit. */
-const MAX_KEY = 200;
 /** Stored heartbeats cost a third of this time each. */
 const MIN_HEARTBEAT_MS = 1_000;
 
@@ -29,13 +27,9 @@ export function checkStepOptions(
 
 function checkLimit(name: string, limit: string | LimitUse | undefined): void {
   if (limit === undefined) return;
-  const { name: of, key = "" } = limitUse(limit);
-  if (typeof of === "string" && of !== "" && typeof key === "string" && key.length <= MAX_KEY)
-    return;
-  throw new KonvergeError(
-    "invalid_config",
-    `limit of step "${name}" must be a name or { name, key, cost }, with a key of at most ${MAX_KEY} characters`,
-  );
+  const issue = findUseIssue(limitUse(limit));
+  if (issue === undefined) return;
+  throw new KonvergeError("invalid_config", `limit of step "${name}" ${issue}`);
 }
 
 /** Returns the use that an option names. */
