@@ -172,6 +172,13 @@ test("answers an update, once per ID, or refuses it with the invalid field", asy
   });
   await call(`${path}/signal`, { body: { name: "go", by: "ann" } });
   expect(await problemIn(await late)).toMatchObject({ status: 409, code: "run_ended" });
+  await harness.access.audit.close();
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
+  const sent = items.filter(({ action }) => action === "run.update");
+  const sum = (name: string) =>
+    sent.reduce((all, { filter, count = 1 }) => all + (filter === name ? count : 0), 0);
+  // Also the refused ones, and the one that the run has not answered.
+  expect([sum("resize"), sum("later")]).toEqual([4, 2]);
 });
 
 test("passes the trace context of a start on to the first execution", async () => {
@@ -608,6 +615,31 @@ test("acts on the runs that match and that the caller may see, with one audit en
         "runs with label=team=web: approved/default/web-2 to approved/default/web-1, newest first",
       count: 2,
     },
+  ]);
+});
+
+test("a bulk action that fails after some runs is recorded", async () => {
+  const { redis, url, prefix } = harness.queues;
+  const call = harness.serve({ onError: () => undefined });
+  const other = defineWorkflow("other", { version: 1 }, async () => undefined);
+  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  await registry.announce([], [approved, other]);
+  await registry.close();
+  const { path } = await start(call, { id: "r", input: { name: "web" } });
+  // Reading the runs of the second workflow fails because of the type of their key.
+  await redis.set(`${prefix}:{default/workflows}/status/other/queued`, "x");
+  const body = { action: "signal", signal: { name: "approve" }, by: "ann", reason: "late" };
+  const failed = await call("/v1/runs/actions", { body });
+  expect(failed.status).toBeGreaterThanOrEqual(500);
+  expect((await get(call, path)).unconsumedSignals).toMatchObject([{ name: "approve" }]);
+  const invalid = await call("/v1/runs/actions", {
+    body: { action: "retry", by: "ann", reason: "late" },
+  });
+  expect(invalid.status).toBe(422);
+  const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
+  expect(items.map(({ action, filter, reason }) => [action, filter, reason])).toEqual([
+    ["run.signal", "approve to all runs: interrupted", "late"],
+    ["run.start", undefined, undefined],
   ]);
 });
 

@@ -148,10 +148,11 @@ function updateRoute(access: QueueAccess): Route {
       const { payload: value } = body;
       checkEncodable(access, found.codecs, { workflow, value, pointer: "/payload" });
       using wait = openWait(preferredWaitMs(context));
-      const answer = await updateRun(found, body, wait);
-      const where = { ...placeIn(found.cluster, found.ref.workflow), name: found.ref.id };
-      audit({ action: "run.update", ...where, filter: body.name }, body.by);
-      return answer;
+      const where = { ...placeIn(found.cluster, workflow), name: found.ref.id };
+      return await updateRun(found, body, {
+        wait,
+        onSent: () => audit({ action: "run.update", ...where, filter: body.name }, body.by),
+      });
     },
   });
 }

@@ -1,6 +1,6 @@
 import type { ActOnRuns, ActOnRunsResponse } from "@konverge/contracts";
-import { defined, KonvergeError } from "@konverge/core";
-import { formatRunId, type BulkResult } from "@konverge/workflow";
+import { defined, isKonvergeError, KonvergeError } from "@konverge/core";
+import { formatRunId, type RunRef } from "@konverge/workflow";
 import type { RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { checkEncodable, filterOf, placeIn, visibleWorkflows } from "./find-run.ts";
@@ -33,7 +33,12 @@ export async function actOnRuns(
       return { dryRun, matched, changed: 0, unchanged: 0, failed: 0, failures: [] };
     }
   }
-  const result = await workflows.actOnMatching(names, {
+  const place = workflow === undefined ? { cluster } : placeIn(cluster, workflow);
+  const record = (range: string, changed?: number) => {
+    const note = { filter: `${textOf(body)}: ${range}`, reason, ...defined({ count: changed }) };
+    audit({ action: `run.${action}`, ...place, ...note }, by);
+  };
+  const request = {
     action,
     filter,
     by,
@@ -43,13 +48,14 @@ export async function actOnRuns(
     versions: announced,
     ...defined({ signal: body.signal }),
     ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
+  };
+  const result = await workflows.actOnMatching(names, request).catch((error: unknown) => {
+    // An outage of Redis may have ended it after some runs.
+    if (!isKonvergeError(error) || error.code !== "invalid_request") record("interrupted");
+    throw error;
   });
-  const { changed, failures, next, range: _range, ...counts } = result;
-  if (changed > 0) {
-    const place = workflow === undefined ? { cluster } : placeIn(cluster, workflow);
-    const note = { filter: textOf(body, result), reason, count: changed };
-    audit({ action: `run.${action}`, ...place, ...note }, by);
-  }
+  const { changed, failures, next, range, ...counts } = result;
+  if (range !== undefined) record(rangeText(cluster, range), changed);
   return {
     dryRun,
     changed,
@@ -70,11 +76,16 @@ function unexpected(matched: number, expected: number): KonvergeError {
   });
 }
 
-/** The filter, and the first and last run that it has changed: all others were created in between. */
-function textOf({ cluster, filter }: ActOnRuns, { range }: BulkResult): string {
+/** The filter with the name of the signal. */
+function textOf({ filter, signal }: ActOnRuns): string {
   const { workflow: _workflow, ...conditions } = filter;
   const pairs = Object.entries(conditions).map(([name, value]) => `${name}=${String(value)}`);
-  const what = pairs.length === 0 ? "all runs" : `runs with ${pairs.join(" ")}`;
-  const [newest, oldest] = (range ?? []).map((ref) => formatRunId(ref, cluster));
-  return newest === oldest ? `${what}: ${newest}` : `${what}: ${newest} to ${oldest}, newest first`;
+  const runs = pairs.length === 0 ? "all runs" : `runs with ${pairs.join(" ")}`;
+  return signal === undefined ? runs : `${signal.name} to ${runs}`;
+}
+
+/** The first and last run that were changed: all others were created in between. */
+function rangeText(cluster: string, [newest, oldest]: readonly [RunRef, RunRef]): string {
+  const [one, other] = [formatRunId(newest, cluster), formatRunId(oldest, cluster)];
+  return one === other ? one : `${one} to ${other}, newest first`;
 }

@@ -6,15 +6,17 @@ import { fitting, type FoundRun } from "./find-run.ts";
 
 /**
  * Sends an update and waits for its answer. Each poll reads the answer and the status of the run.
+ * @param options.onSent called once the run has the update, whatever the answer is
  * @throws KonvergeError `invalid_request` if the run refuses it, with the invalid fields; `run_ended` if it ended without an answer
  */
 export async function updateRun(
   { workflows, ref, cluster }: Pick<FoundRun, "workflows" | "ref" | "cluster">,
   { name, payload, id: given, by }: UpdateRun,
-  wait: Wait,
+  { wait, onSent }: { readonly wait: Wait; readonly onSent: () => void },
 ): Promise<RunUpdate> {
   const message = { payload, by, ...defined({ id: given }) };
   const { id } = await fitting("/payload", () => workflows.update(ref, name, message));
+  onSent();
   const { answer, hasEnded } = await wait.until({
     id: `update ${formatRunId(ref, cluster)} ${id}`,
     async read() {
