@@ -208,10 +208,11 @@ function filterOf({ action, filter = {} }: Pick<BulkRequest, "action" | "filter"
   const statuses = STATUSES[action];
   const { status } = filter;
   if (status === undefined && action === "retry") {
-    throw invalid(`retry needs a status: ${statuses.join(", ")}`);
+    throw invalid(`retry needs a status; use one of: ${statuses.join(", ")}`);
   }
   if (status !== undefined && !statuses.includes(status)) {
-    throw invalid(`${action} does not apply to runs that are ${status}: ${statuses.join(", ")}`);
+    const fix = `use one of: ${statuses.join(", ")}`;
+    throw invalid(`${action} does not apply to runs with the status ${status}; ${fix}`);
   }
   return status === undefined ? { ...filter, statuses } : filter;
 }

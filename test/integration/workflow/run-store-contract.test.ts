@@ -793,7 +793,7 @@ describe.each([
       expect(await store.silent("w")).toEqual({ lost: [] });
     });
 
-    test("of a later heartbeat and of several steps", async () => {
+    test("count per step, from the last one", async () => {
       const held = await start();
       await beat(held, "s");
       await beat(held, "t", 3_600_000);

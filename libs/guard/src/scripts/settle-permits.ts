@@ -20,7 +20,7 @@ const signature = {
   args: { key: "text" },
   each: {
     args: {
-      /** `renew` or `release` a slot, or `leave` the line. */
+      /** `renew` or `release` a slot, or `leave` the queue. */
       action: "text",
       name: "text",
     },

@@ -64,7 +64,7 @@ export async function race(
   }
   const record = await replay.settle(key, "race", async () => {
     // Only a race without a record waits for its decision.
-    if (decision === undefined) throw new Error(`race "${key}" has lost its record`);
+    if (decision === undefined) throw new Error(`the record of race "${key}" is missing`);
     const lost = losersOf(lanes, decision.winner).flatMap((lane) => replay.begunIn(lane.branch));
     return await journal.commit(key, {
       ...recordOf(decision),

@@ -149,7 +149,7 @@ class StepRun {
     }
   }
 
-  /** A step of a closed branch asks for no permit again, so its place in the line would delay the others. */
+  /** A step of a closed branch asks for no permit again, so its place in the queue would delay the others. */
   #leaveLineWithBranch(): void {
     const signal = this.#branch?.signal;
     const leave = () => this.#permits?.leave();

@@ -16,7 +16,7 @@ const charging = defineWorkflow("charging", { version: 1 }, async (w) => {
   return branch;
 });
 
-test("a step that loses a race while it waits for a permit leaves the line", async () => {
+test("a step in a losing branch that waits for a permit leaves the queue of the limit", async () => {
   const t = testWorkflow(charging, undefined, ONE_PER_MINUTE);
   expect(await t.settle()).toMatchObject({ waits: [{ step: "abort" }, { step: "charge" }] });
   expect(await t.signal("abort")).toMatchObject({ waits: [{ step: "refund", limit: "stripe" }] });
@@ -24,7 +24,7 @@ test("a step that loses a race while it waits for a permit leaves the line", asy
   await t.replay();
 });
 
-test("a step that loses a race during a body leaves the line, too", async () => {
+test("a step in a losing branch leaves the queue of the limit, also during a body", async () => {
   const busy = defineWorkflow("busy", { version: 1 }, async (w) => {
     const first = await w.race({
       charge: async () => {
