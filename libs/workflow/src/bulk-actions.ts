@@ -22,6 +22,9 @@ const MOST_FAILURES = 10;
 const ACTIVE: readonly RunStatus[] = ["queued", "running", "waiting", "blocked", "compensating"];
 const PAUSED: readonly RunStatus[] = ["pausing", "paused"];
 
+/** Errors of runs that have ended, expired or continued since the page was read. */
+const SINCE_CHANGED: ReadonlySet<string> = new Set(["run_ended", "not_found", "run_active"]);
+
 /** The statuses of the runs that an action may change. */
 const STATUSES: Readonly<Record<BulkAction, readonly RunStatus[]>> = {
   cancel: ["queued", "running", "waiting", "blocked", ...PAUSED],
@@ -154,9 +157,7 @@ async function actOnPage(
     } catch (thrown) {
       const error = ensureError(thrown);
       if (!isKonvergeError(error) || error.code === "redis_unavailable") throw error;
-      // It ended or expired since the page was read.
-      const isOver = error.code === "run_ended" || error.code === "not_found";
-      return isOver ? "unchanged" : error;
+      return SINCE_CHANGED.has(error.code) ? "unchanged" : error;
     }
   });
 }
