@@ -53,7 +53,7 @@ export interface BodyOptions {
 }
 
 /**
- * Runs a step's body once. After a timeout, a body that ignores its signal is abandoned.
+ * Runs a step's body once, unless its signal is aborted already. After a timeout, a body that ignores its signal is abandoned.
  * @throws what the body throws; KonvergeError `timed_out`, `heartbeat_timeout`, `invalid_workflow`; the reason of `signal`
  */
 export async function runBody<T>(
@@ -61,6 +61,7 @@ export async function runBody<T>(
   options: BodyOptions,
 ): Promise<T> {
   const { run, step, attempt, timeoutMs, signal, openVerbs, log, heartbeats } = options;
+  signal.throwIfAborted();
   const makeKey = () => idempotencyKeyOf(run, step);
   const tried = new StepTry({ step, attempt, makeKey, openVerbs, log, heartbeats });
   const { promise: aborted, reject } = Promise.withResolvers<never>();
@@ -75,7 +76,6 @@ export async function runBody<T>(
   });
   const stop = () => end(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
-  if (signal.aborted) stop();
   heartbeats.onEnd(end);
   try {
     const value = await Promise.race([aborted, bodies.run(step, async () => await body(tried))]);
