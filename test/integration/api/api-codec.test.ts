@@ -55,7 +55,10 @@ async function work(): Promise<Workflows> {
 }
 
 /** An API in another process than the harness's, which has no codec. */
-function serveWith(given: PayloadCodec | undefined): Call {
+function serveWith(
+  given: PayloadCodec | undefined,
+  more: { readonly onError?: (error: unknown) => void } = {},
+): Call {
   const { url, prefix } = harness.queues;
   const access = openQueueAccess({
     redisUrl: url,
@@ -67,7 +70,7 @@ function serveWith(given: PayloadCodec | undefined): Call {
   onTestFinished(async () => {
     await Promise.all([access.close(), guards.close()]);
   });
-  return harness.serve({ access, guards, metrics: createMetrics({ version: "test" }) });
+  return harness.serve({ access, guards, metrics: createMetrics({ version: "test" }), ...more });
 }
 
 const post = (call: Call, path: string, body: unknown, key?: string) =>
@@ -173,6 +176,31 @@ test("an API with the codec encodes, decodes, and keeps no response as it is", a
     headers: { prefer: "wait=30", "idempotency-key": "key-of-an-update" },
   });
   expect(await problemIn(other)).toMatchObject({ code: "codec_missing" });
+});
+
+test("an action succeeds once if the codec fails to encode its response", async () => {
+  const failing: PayloadCodec = {
+    ...codec,
+    encode(bytes, context) {
+      if (context.kind === "response") throw new Error("the key service is away");
+      return codec.encode(bytes, context);
+    },
+  };
+  const errors: unknown[] = [];
+  const call = serveWith(failing, { onError: (error) => errors.push(error) });
+  const runs = await work();
+  await start(call, "a", { card: "4711" });
+  await inStatus(runs, "a", "waiting");
+  const pause = () =>
+    post(
+      call,
+      "/v1/runs/pay%2Fdefault%2Fa/pause",
+      { by: "ann", reason: "freeze" },
+      "key-of-a-pause",
+    );
+  expect(await (await pause()).json()).toMatchObject({ effect: "paused" });
+  expect(await problemIn(await pause())).toMatchObject({ code: "idempotency_in_flight" });
+  expect(errors).toEqual([new Error("the key service is away")]);
 });
 
 test("a workflow without a codec gets no encoded value", async () => {

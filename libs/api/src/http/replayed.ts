@@ -46,18 +46,20 @@ export async function replayed(
       },
     });
   }
+  let response: Response;
   try {
-    const response = await respond();
-    const location = response.headers.get("location");
-    await answers.keep(callerId, key, request, {
-      status: response.status,
-      body: await response.clone().text(),
-      ...(location === null ? {} : { location }),
-    });
-    return response;
+    response = await respond();
   } catch (error) {
     // If Redis failed, the key remains in flight until it expires.
     await answers.forget(callerId, key).catch(onError);
     throw error;
   }
+  const location = response.headers.get("location");
+  const { status } = response;
+  const body = await response.clone().text();
+  // The change is made. A key whose response cannot be stored remains in flight, so that the change is not repeated soon.
+  await answers
+    .keep(callerId, key, request, { status, body, ...(location === null ? {} : { location }) })
+    .catch(onError);
+  return response;
 }
