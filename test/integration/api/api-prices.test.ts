@@ -42,10 +42,12 @@ async function remember(): Promise<void> {
 }
 
 /** Returns the number of requests that an API with 100 tokens and no refill accepts. */
-async function accepted(call: Call, path: string): Promise<number> {
-  const token = await api.token(`t${path.replaceAll(/\W/g, "")}`.slice(0, 90));
+async function accepted(call: Call, path: string, body?: object): Promise<number> {
+  const token = await api.token(`t${path.replaceAll(/\W/g, "")}`.slice(0, 90), {
+    role: body === undefined ? "viewer" : "operator",
+  });
   for (let count = 0; ; count++) {
-    const response = await call(path, { token });
+    const response = await call(path, { token, ...(body === undefined ? {} : { body }) });
     if (response.status === 200) {
       await response.text();
       continue;
@@ -66,11 +68,14 @@ test("a request is charged for its work", async () => {
     "/v1/rollups?controller=node-pool&minutes=1440",
     "/v1/contention?hours=24",
     "/v1/overview",
+    "/v1/limits",
     "/metrics",
     "/jobs/api/queues",
   ]) {
     counts[path] = await accepted(call, path);
   }
+  const count = { action: "pause", dryRun: true, by: "ann", reason: "freeze" };
+  counts["/v1/runs/actions"] = await accepted(call, "/v1/runs/actions", count);
   expect(counts).toEqual({
     "/v1/whoami": 100,
     "/v1/keys?limit=1000": 5,
@@ -79,8 +84,10 @@ test("a request is charged for its work", async () => {
     "/v1/rollups?controller=node-pool&minutes=1440": 1,
     "/v1/contention?hours=24": 4,
     "/v1/overview": 5,
+    "/v1/limits": 5,
     "/metrics": 5,
     "/jobs/api/queues": 5,
+    "/v1/runs/actions": 1,
   });
 });
 

@@ -3,6 +3,9 @@ import type { GuardControl } from "@konverge/guard";
 import { isUnrestricted } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 
+/** In simple requests: up to 1,000 keys are counted per limit. */
+const PRICE = 20;
+
 /** The named limits of the installation. */
 export function limitRoutes(guards: Pick<GuardControl, "limits">): Route[] {
   return [
@@ -13,6 +16,7 @@ export function limitRoutes(guards: Pick<GuardControl, "limits">): Route[] {
       summary: "List the named limits of external services with their use",
       role: "viewer",
       answer: limitListSchema,
+      price: () => PRICE,
       async handle({ caller }) {
         const items = await guards.limits();
         // Keys may be names of tenants outside of the scope.

@@ -22,6 +22,8 @@ import { checkEncodable, findRun, fitting, placeIn, readRun } from "../runs/find
 
 /** A payload of 64 KiB and its envelope. */
 const MAX_BODY_KIB = 72;
+/** Of an action on many runs, in simple requests: it may change thousands, or count all. */
+const PRICE_OF_MANY = 100;
 
 /** A change of one run by its author and reason. */
 interface Control {
@@ -92,6 +94,7 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       body: actOnRunsSchema,
       maxBodyKiB: MAX_BODY_KIB,
       answer: actOnRunsResponseSchema,
+      price: () => PRICE_OF_MANY,
       problems: ["not_found", "count_mismatch", "codec_missing"],
       handle: ({ body, ...acting }) =>
         fitting("/signal/payload", () => actOnRuns(access, body, acting)),
