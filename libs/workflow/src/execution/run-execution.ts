@@ -107,6 +107,8 @@ async function advance(
   let { failing } = held;
   if (failing === undefined) {
     if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
+    // The function has ended, and its waiting steps with it.
+    for (const place of journal.places.values()) place.leave();
     if (outcome.kind === "continued") {
       await children.cancel();
       await leave(outcome);

@@ -141,9 +141,11 @@ class StepRun {
       const unready = await this.#permits?.take(MAX_WAIT_IN_PLACE_MS, this.#signal);
       if (unready === "aborted") continue;
       if (unready !== undefined) {
+        if (this.#permits !== undefined) journal.places.set(this.#key, this.#permits);
         this.#leaveLineWithBranch();
         return unready;
       }
+      journal.places.delete(this.#key);
       const ended = await this.#attempt().finally(() => this.#permits?.release());
       if (ended !== undefined) return ended;
     }

@@ -119,6 +119,8 @@ export class RunJournal {
   readonly secrets: AttemptSecrets = createAttemptSecrets();
   /** The order in which the function receives the records. */
   readonly order: DeliveryOrder;
+  /** The places of waiting steps in the lines of limits, by step. */
+  readonly places: Map<string, { leave(): void }> = new Map();
   /** The undos that the function of this execution has offered. */
   readonly undos: OfferedUndos = new OfferedUndos();
   /** The span of this execution. */

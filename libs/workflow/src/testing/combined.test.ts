@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { PayloadCodec } from "@konverge/core";
+import { TerminalError, type PayloadCodec } from "@konverge/core";
 import { expect, test } from "vitest";
 import { defineWorkflow, type StepContext } from "../define/define-workflow.ts";
 import { testWorkflow } from "./test-workflow.ts";
@@ -44,6 +44,29 @@ test("a step in a losing branch leaves the queue of the limit, also during a bod
   expect(await t.advance("1m")).toMatchObject({ status: "done", result: "copy" });
   await t.replay();
 });
+
+test.each(["continues in a round", "fails"])(
+  "a run that %s leaves the lines of its waiting steps",
+  async (end) => {
+    const undo = () => undefined;
+    const charges = defineWorkflow("charges", { version: 1 }, async (w, round: number) => {
+      if (round === 2) return await w.step("next", () => 2, { limit: "stripe" });
+      await w.step("first", () => 1, { limit: "stripe", undo });
+      return await Promise.all([
+        w.step("second", () => 2, { limit: "stripe" }),
+        w.signal("end").then(async () => {
+          if (end === "fails") throw new TerminalError("no");
+          return await w.continueWith(2);
+        }),
+      ]);
+    });
+    const t = testWorkflow(charges, 1, ONE_PER_MINUTE);
+    await t.settle();
+    expect(await t.signal("end")).toMatchObject({ waitingUntilMs: 60_000 });
+    const ended = end === "fails" ? { status: "failed" } : { status: "done", round: 2 };
+    expect(await t.advance("1m")).toMatchObject(ended);
+  },
+);
 
 /** A codec that takes long for the first heartbeat. */
 function slowCodec() {
