@@ -21,7 +21,10 @@ beforeEach(() => {
     prefix,
     limits: { api: { rate: 10, concurrency: 1 } },
     workerId: "a",
-    wake: async (waiter) => void woken.push(waiter),
+    async wake(waiter) {
+      for (let trip = 0; trip < 5; trip += 1) await redis.ping();
+      woken.push(waiter);
+    },
     onError: (error) => errors.push(error),
   });
 });

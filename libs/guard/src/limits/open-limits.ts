@@ -169,8 +169,13 @@ class RedisLimits implements OpenLimits {
     this.#isClosed = true;
     clearInterval(this.#renewals);
     for (const cancel of this.#timers) cancel();
-    await Promise.race([Promise.all(this.#pending), sleepMs(LAST_RELEASES_MS)]);
+    await Promise.race([this.#settled(), sleepMs(LAST_RELEASES_MS)]);
     await closeRedis(this.#redis);
+  }
+
+  /** Waits for the releases, and for the requests of those that they have called. */
+  async #settled(): Promise<void> {
+    while (this.#pending.size > 0) await Promise.all(this.#pending);
   }
 
   /** Ends early if this process calls the waiter. */
