@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { TerminalError, type PayloadCodec } from "@konverge/core";
 import { expect, test } from "vitest";
 import { defineWorkflow, type StepContext } from "../define/define-workflow.ts";
+import { scrambleCodec } from "../../../../test/support/scramble-codec.ts";
 import { testWorkflow } from "./test-workflow.ts";
 
 const ONE_PER_MINUTE = { limits: { stripe: { rate: 1, per: "1m", burst: 1 } } } as const;
@@ -107,4 +108,52 @@ test.each([
     fails ? [expect.objectContaining({ attempts: 1, untilMs: 3_600_000 })] : [],
   );
   expect(progress.some(({ running }) => running !== undefined)).toBe(false);
+});
+
+function beat(ctx: StepContext) {
+  const last = ctx.lastHeartbeat;
+  ctx.heartbeat(`beat ${ctx.attempt}`);
+  return { attempt: ctx.attempt, last };
+}
+
+test("a worker that is lost while its run is pausing counts once the run is resumed", async () => {
+  const copying = defineWorkflow(
+    "copying",
+    { version: 1 },
+    async (w) => await w.step("copy", beat, { heartbeatTimeout: "30s" }),
+  );
+  const t = testWorkflow(copying, undefined, { codec: scrambleCodec() });
+  t.holdStep("copy");
+  await t.settle();
+  expect(await t.pause()).toMatchObject({ status: "pausing" });
+  t.crashAtHeartbeat("copy");
+  expect(await t.releaseStep("copy")).toMatchObject({ status: "paused" });
+  expect(t.bodies).toEqual(["copy"]);
+  const result = { attempt: 2, last: "beat 1" };
+  expect(await t.resume()).toMatchObject({ status: "done", result });
+});
+
+test("a run resumes after a race of a later round, whose lost step is no failure", async () => {
+  const copying = defineWorkflow("copying", { version: 1 }, async (w, round: number) => {
+    const { branch } = await w.race({
+      copy: () => w.step("copy", beat, { heartbeatTimeout: "30s" }),
+      end: () => w.signal("end"),
+    });
+    if (round === 1) return await w.continueWith(2);
+    await w.step("report", () => undefined);
+    await w.step("finish", () => undefined);
+    return branch;
+  });
+  const t = testWorkflow(copying, 1, { codec: scrambleCodec() });
+  t.failStep("finish", new TerminalError("no"));
+  for (const round of [1, 2]) {
+    t.holdStep("copy");
+    expect((await t.settle()).round ?? 1).toBe(round);
+    await t.signal("end");
+  }
+  expect(await t.run()).toMatchObject({ status: "failed", round: 2 });
+  const retried = await t.retry({ fromFailed: true });
+  expect(retried).toMatchObject({ status: "done", round: 2, result: "end" });
+  expect(t.bodies.filter((body) => body === "report")).toHaveLength(1);
+  await t.replay();
 });
