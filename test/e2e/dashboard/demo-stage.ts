@@ -22,8 +22,6 @@ export interface LoggedRequest {
 /** The demo after its scenario, still running. */
 export interface DemoStage {
   readonly apiUrl: string;
-  /** The page that the demo prints at its end. */
-  readonly mostContended: URL;
   readLog(): readonly LoggedRequest[];
   stop(): Promise<void>;
 }
@@ -32,7 +30,7 @@ export interface DemoStage {
 export async function startDemoStage(): Promise<DemoStage> {
   const demo = await startDemo(["--acts", "lazy,konverge"], /most contended object: (\S+)/);
   const { page } = demo;
-  return { ...demo, apiUrl: page.origin, mostContended: page };
+  return { ...demo, apiUrl: page.origin };
 }
 
 /** Runs the rollout scenario of the demo. `page` is the page of its run. */
