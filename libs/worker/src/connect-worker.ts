@@ -80,9 +80,10 @@ export async function connectWorker(
     () => registry.announce(announcedControllers(setup), announcedWorkflows(setup)),
     reportLate(setup),
   );
-  const limits = startLimits(setup);
+  const stores = openStores(setup);
+  const limits = startLimits(setup, stores.runner.runs);
   if (limits !== undefined) await onceAnswered(() => limits.configure(), reportLate(setup));
-  return { home, clusters, registry, limits, ...openStores(setup) };
+  return { home, clusters, registry, limits, ...stores };
 }
 
 function reportLate({ options }: WorkerSetup): (error: Error) => void {

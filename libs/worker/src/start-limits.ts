@@ -1,14 +1,21 @@
-import { parseKey } from "@konverge/core";
+import { parseKey, type RunStatus } from "@konverge/core";
 import { openLimits, type OpenLimits } from "@konverge/guard";
 import { createWorkQueue, QueuePumps, type WorkQueue } from "@konverge/queue";
+import { workflowOfQueue, type Workflows } from "@konverge/workflow";
 import type { WorkerSetup } from "./worker-setup.ts";
 
+/** Statuses of runs whose steps ask for no permit until something else happens. */
+const AWAY: ReadonlySet<RunStatus> = new Set(["blocked", "paused", "done", "failed", "cancelled"]);
+
+/** Returns the runs of the installation. */
+type Runs = () => Pick<Workflows, "get">;
+
 /** Opens the named limits of the configuration; undefined without any. */
-export function startLimits(setup: WorkerSetup): OpenLimits | undefined {
+export function startLimits(setup: WorkerSetup, runs: Runs): OpenLimits | undefined {
   const { config, place, workerId, options } = setup;
   const { log, metrics } = options;
   if (Object.keys(config.limits).length === 0) return undefined;
-  const waiters = new WaiterQueues(setup);
+  const waiters = new WaiterQueues(setup, runs);
   setup.atEnd("the queues of waiters", () => waiters.close());
   const limits = openLimits({
     redis: place.redis,
@@ -30,21 +37,30 @@ export function startLimits(setup: WorkerSetup): OpenLimits | undefined {
 /** Requests the keys whose runs and attempts wait for a limit. */
 class WaiterQueues {
   readonly #setup: WorkerSetup;
+  readonly #runs: Runs;
   readonly #pumps: QueuePumps;
   readonly #queues = new Map<string, WorkQueue>();
 
-  constructor(setup: WorkerSetup) {
+  constructor(setup: WorkerSetup, runs: Runs) {
     this.#setup = setup;
+    this.#runs = runs;
     this.#pumps = new QueuePumps(setup.place.redis);
   }
 
-  async wake(waiter: string, limit: string): Promise<void> {
+  /** Returns false for a run that has ended or been paused while it waited. */
+  async wake(waiter: string, limit: string): Promise<boolean> {
     const [text = ""] = waiter.split(" ");
     const key = parseKey(text);
     // A waiter of another cluster asks again by itself.
-    if (key.cluster !== this.#setup.place.cluster) return;
+    if (key.cluster !== this.#setup.place.cluster) return true;
+    const workflow = workflowOfQueue(key.controller);
+    if (workflow !== undefined) {
+      const run = await this.#runs().get({ workflow, id: key.name });
+      if (run === undefined || AWAY.has(run.status)) return false;
+    }
     const reason = `limit "${limit}" has a free slot`;
     await this.#open(key.controller).request(key, { kind: "signal", by: "limit", reason });
+    return true;
   }
 
   async close(): Promise<void> {

@@ -28,7 +28,7 @@ process.on("disconnect", () => process.exit());
 const limits = openLimits({
   ...config,
   redis: { url: config.redisUrl },
-  wake: async () => undefined,
+  wake: async () => true,
   onError: () => undefined,
 });
 await limits.configure();

@@ -167,7 +167,7 @@ test("a request ends with its signal while Redis is unavailable", async () => {
     prefix: "away",
     limits: { api: { concurrency: 1 } },
     workerId: "a",
-    wake: async () => undefined,
+    wake: async () => true,
     onError: () => undefined,
   });
   const stop = new AbortController();

@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import { openGuardControl, openLimits, type OpenLimits } from "@konverge/guard";
+import { until } from "../../support/until.ts";
 import { limitsRoot } from "../../../libs/guard/src/limits/limit-names.ts";
 
 const url = process.env["REDIS_URL"] ?? "";
@@ -24,6 +25,7 @@ beforeEach(() => {
     async wake(waiter) {
       for (let trip = 0; trip < 5; trip += 1) await redis.ping();
       woken.push(waiter);
+      return !waiter.startsWith("ended");
     },
     onError: (error) => errors.push(error),
   });
@@ -44,6 +46,18 @@ test("everything that a limit stores expires, except the names of limits", async
   expect(names.length).toBeGreaterThan(8);
   const leftMs = await Promise.all(names.map((name) => redis.pttl(name)));
   expect(names.filter((_, at) => leftMs[at] === -1)).toEqual([limitsRoot(prefix)]);
+});
+
+test("calls the next waiter at once if one no longer waits", async () => {
+  await limits.configure();
+  const held = await take("holder", "one");
+  const ended = Array.from({ length: 100 }, (_, n) => `ended-${n}`);
+  for (const waiter of [...ended, "live"]) await take(waiter, "one");
+  if (held.kind === "held") held.permit.release();
+  // Each of them would have 2 s to return.
+  await until("the live one is called", () => woken.includes("live"));
+  expect(woken).toEqual([...ended, "live"]);
+  await limits.close();
 });
 
 test("lists a configured limit again after its name was removed", async () => {

@@ -9,6 +9,7 @@ import { afterEach, expect, test } from "vitest";
 import { ConfigMap } from "@konverge/kube/kinds";
 import { hold } from "../queue/queue-harness.ts";
 import { useWorkers } from "./worker-harness.ts";
+import { until } from "../../support/until.ts";
 import { ended, inStatus } from "../workflow/workflow-harness.ts";
 
 const workers = useWorkers("runs.test.konverge.dev");
@@ -48,6 +49,47 @@ test("a worker without controllers executes the runs of its workflows, in the sh
   const results = await Promise.all(ids.map((id) => ended(runs, double, id)));
   expect(results.map(({ result }) => result)).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16]);
   expect(worker.lines.filter(({ message }) => message === "workflow error")).toEqual([]);
+});
+
+test("runs that were terminated or paused while they waited for a slot do not delay the next one", async () => {
+  const body = hold();
+  let isHeld = false;
+  const holdSlot = async () => {
+    isHeld = true;
+    await body.wait();
+  };
+  const copy = defineWorkflow("copy", { version: 1 }, async (w, isHolder: boolean) => {
+    await w.step("copy", async () => (isHolder ? await holdSlot() : undefined), { limit: "disk" });
+  });
+  const config = defineConfig({
+    workflows: [copy],
+    limits: { disk: { concurrency: 1 } },
+    settings: { prefix: workers.queues.prefix },
+  });
+  await workers.start([], { config });
+  const runs = openRuns();
+  const startCopy = async (isHolder: boolean) => {
+    const { id } = await runs.start(copy, isHolder);
+    await until("it holds or waits for the slot", async () => {
+      if (isHolder) return isHeld;
+      const run = await runs.get({ workflow: "copy", id });
+      return run?.waits?.[0]?.message?.includes("disk");
+    });
+    return id;
+  };
+  const holder = await startCopy(true);
+  const away = await Promise.all(Array.from({ length: 60 }, () => startCopy(false)));
+  const next = await startCopy(false);
+  for (const [at, id] of away.entries()) {
+    const ref = { workflow: "copy", id };
+    const by = { by: "ann", reason: "full" };
+    if (at % 2 === 0) await runs.terminate(ref, by);
+    else await runs.pause(ref, by);
+  }
+  body.release();
+  await ended(runs, copy, holder);
+  // Each of the others would have 2 s to return.
+  expect(await ended(runs, copy, next)).toMatchObject({ status: "done" });
 });
 
 test("the role watch takes no runs, the role work does", async () => {

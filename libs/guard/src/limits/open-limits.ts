@@ -39,8 +39,8 @@ export interface LimitsOptions {
   readonly limits: NamedLimits;
   /** Unique per process. */
   readonly workerId: string;
-  /** Requests the work of a waiter that can have a permit. */
-  readonly wake: (waiter: string, limit: string) => Promise<void>;
+  /** Requests the work of a waiter that can have a permit. Returns false if it no longer waits, so that the next one is called. */
+  readonly wake: (waiter: string, limit: string) => Promise<boolean>;
   /** Called when this process has replaced the rules of another one. */
   readonly onChanged?: (limit: string, previousBy: string) => void;
   readonly onError: (error: Error) => void;
@@ -266,8 +266,9 @@ class RedisLimits implements OpenLimits {
         waiting.abort();
         continue;
       }
-      const woken = this.#options.wake(waiter, limit);
-      this.#track(woken.catch((error: unknown) => this.#report(error)));
+      this.#track(
+        this.#call({ limit, key }, waiter).catch((error: unknown) => this.#report(error)),
+      );
     }
     if (this.#isClosed) return;
     // A called waiter may have ended; then the next one is called.
@@ -276,6 +277,11 @@ class RedisLimits implements OpenLimits {
       this.#settle({ limit, key, items: [] });
     });
     this.#timers.add(cancel);
+  }
+
+  async #call({ limit, key }: { limit: string; key: string }, waiter: string): Promise<void> {
+    const isWaiting = await this.#options.wake(waiter, limit);
+    if (!isWaiting) this.leave({ name: limit, key, waiter });
   }
 
   #track(work: Promise<void>): void {
