@@ -22,15 +22,15 @@ function isRejected({ userAgent, objectRef, responseStatus }: LoggedRequest): bo
 }
 
 /** The demo prints the pool with most conflicts of any controller, which may have none of its own controller. */
-function findContendedPage({ apiUrl, readLog }: DemoStage): URL {
+function findContendedPage(stage: DemoStage): URL {
   const conflicts = new Map<string, number>();
-  for (const { objectRef } of readLog().filter(isRejected)) {
+  for (const { objectRef } of stage.readLog().filter(isRejected)) {
     const path = `${objectRef?.namespace}/${objectRef?.name}`;
     conflicts.set(path, (conflicts.get(path) ?? 0) + 1);
   }
   const [most] = [...conflicts].toSorted(([, a], [, b]) => b - a);
   if (most === undefined) throw new Error("the demo's load caused no conflict");
-  return new URL(`/objects/default/node-pool/${most[0]}`, apiUrl);
+  return new URL(`/objects/default/node-pool/${most[0]}`, stage.apiUrl);
 }
 
 beforeAll(async () => {
