@@ -12,6 +12,7 @@ import { LoginView } from "./views/login-view.tsx";
 import { ObjectView } from "./views/object-view.tsx";
 import { OverviewView } from "./views/overview-view.tsx";
 import { AttemptsView } from "./views/attempts-view.tsx";
+import { SchedulesView } from "./views/schedules-view.tsx";
 import { WorkersView } from "./views/workers-view.tsx";
 import { WorkflowRunView } from "./views/workflow-run-view.tsx";
 import { WorkflowsView } from "./views/workflows-view.tsx";
@@ -33,6 +34,7 @@ const PAGES: readonly Page[] = [
   { to: "/", icon: "overview", title: "Overview", view: () => <OverviewView /> },
   { to: "/attempts", icon: "attempts", title: "Attempts", view: () => <AttemptsView /> },
   { to: "/workflows", icon: "workflows", title: "Workflows", view: () => <WorkflowsView /> },
+  { to: "/schedules", icon: "schedules", title: "Schedules", view: () => <SchedulesView /> },
   { to: "/contention", icon: "contention", title: "Contention", view: () => <ContentionView /> },
   { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
   { to: "/objects", icon: "objects", title: "Objects", view: () => <ObjectsView /> },

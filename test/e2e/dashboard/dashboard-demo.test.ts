@@ -117,6 +117,7 @@ const VIEWS = [
   "/",
   "/attempts",
   "/workflows",
+  "/schedules",
   "/contention",
   "/live",
   "/objects",

@@ -3,6 +3,7 @@ const ICONS = {
   overview: "M2.5 8.5 8 3l5.5 5.5M4 7.5v6h8v-6",
   attempts: "M3 4h10M3 8h10M3 12h6",
   workflows: "M2.5 3h4.5v3.2H2.5zM9 9.8h4.5V13H9zM4.75 6.2v5.2H9",
+  schedules: "M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11M8 5v3.2l2.2 1.5",
   contention: "M3 6h9.5L10 3.5M13 10H3.5L6 12.5",
   objects: "M3 3.5h10v3H3zM3 9.5h10v3H3z",
   guards: "M8 2.5 13 4.5v3.6c0 3-2.2 4.8-5 5.6-2.8-.8-5-2.6-5-5.6V4.5Z",

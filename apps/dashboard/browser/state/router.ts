@@ -58,7 +58,7 @@ export function runHref(id: string): string {
 }
 
 const PAGES =
-  /^\/($|(objects|controllers|runs|attempts|workflows|contention|guards|workers|dead-letters|live)(\/|$))/;
+  /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|live)(\/|$))/;
 
 /** Follows links between pages without a page load. */
 export function watchLinks(): void {

@@ -13,6 +13,7 @@ const VIEWS = [
   "live",
   "objects",
   "dead-letters",
+  "schedules",
   "guards",
   "workers",
 ] as const;
