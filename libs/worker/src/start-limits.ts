@@ -8,7 +8,7 @@ import type { WorkerSetup } from "./worker-setup.ts";
 const AWAY: ReadonlySet<RunStatus> = new Set(["blocked", "paused", "done", "failed", "cancelled"]);
 
 /** Returns the runs of the installation. */
-type Runs = () => Pick<Workflows, "get">;
+type Runs = () => Pick<Workflows, "peek">;
 
 /** Opens the named limits of the configuration; undefined without any. */
 export function startLimits(setup: WorkerSetup, runs: Runs): OpenLimits | undefined {
@@ -55,7 +55,7 @@ class WaiterQueues {
     if (key.cluster !== this.#setup.place.cluster) return true;
     const workflow = workflowOfQueue(key.controller);
     if (workflow !== undefined) {
-      const run = await this.#runs().get({ workflow, id: key.name });
+      const run = await this.#runs().peek({ workflow, id: key.name });
       if (run === undefined || AWAY.has(run.status)) return false;
     }
     const reason = `limit "${limit}" has a free slot`;
