@@ -18,7 +18,7 @@ import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { actOnRuns } from "../runs/act-on-runs.ts";
 import { updateRun } from "../runs/update-run.ts";
-import { checkEncodable, findRun, fitting, placeIn, readRun } from "../runs/find-run.ts";
+import { checkEncodable, findRun, fitting, readRun } from "../runs/find-run.ts";
 
 /** A payload of 64 KiB and its envelope. */
 const MAX_BODY_KIB = 72;
@@ -72,13 +72,12 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       problems: ["not_found", "run_ended", "signals_full", "codec_missing"],
       async handle({ params, body: { name, payload, id, by }, caller, audit }) {
         const found = await findRun(access, caller, params.id);
-        const { workflows, ref, cluster, codecs } = found;
+        const { workflows, ref, codecs } = found;
         const { workflow } = ref;
         checkEncodable(access, codecs, { workflow, value: payload, pointer: "/payload" });
         const message = { payload, by, ...defined({ id }) };
         await fitting("/payload", () => workflows.signal(ref, name, message));
-        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
-        audit({ action: "run.signal", ...where, filter: name }, by);
+        audit({ action: "run.signal", ...found.place, filter: name }, by);
         return await readRun(found);
       },
     }),
@@ -118,15 +117,14 @@ export function runActionRoutes(access: QueueAccess): Route[] {
         const version = announced.get(ref.workflow);
         const { skipUndo, ...retry } = body;
         const next = await workflows.retry(ref, { ...retry, ...defined({ version, skipUndo }) });
-        const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
         const kept =
           skipUndo === undefined
             ? "the same run"
             : `the same run, without the undo of "${skipUndo}"`;
         const filter = next.id === ref.id ? kept : `new run ${next.id}`;
-        audit({ action: "run.retry", ...where, filter, reason: body.reason }, body.by);
+        audit({ action: "run.retry", ...found.place, filter, reason: body.reason }, body.by);
         headers["location"] = `/v1/runs/${encodeURIComponent(formatRunId(next, cluster))}`;
-        return await readRun({ ...found, ref: next });
+        return await readRun({ workflows, cluster, ref: next });
       },
     }),
   ];
@@ -151,10 +149,9 @@ function updateRoute(access: QueueAccess): Route {
       const { payload: value } = body;
       checkEncodable(access, found.codecs, { workflow, value, pointer: "/payload" });
       using wait = openWait(preferredWaitMs(context));
-      const where = { ...placeIn(found.cluster, workflow), name: found.ref.id };
       return await updateRun(found, body, {
         wait,
-        onSent: () => audit({ action: "run.update", ...where, filter: body.name }, body.by),
+        onSent: () => audit({ action: "run.update", ...found.place, filter: body.name }, body.by),
       });
     },
   });
@@ -173,12 +170,11 @@ function raiseRoute(access: QueueAccess): Route {
     problems: ["not_found", "run_ended"],
     async handle({ params: { id }, body: { steps, bytes, by, reason }, caller, audit }) {
       const found = await findRun(access, caller, id);
-      const { workflows, ref, cluster } = found;
+      const { workflows, ref } = found;
       await workflows.raise(ref, defined({ steps, bytes }));
-      const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
       const limits = Object.entries(defined({ steps, bytes }));
       const filter = limits.map(([name, limit]) => `${name}=${limit}`).join(", ");
-      audit({ action: "run.raise", ...where, filter, reason }, by);
+      audit({ action: "run.raise", ...found.place, filter, reason }, by);
       return await readRun(found);
     },
   });
@@ -197,10 +193,9 @@ function controlRoute(access: QueueAccess, { name, summary, answer }: Control): 
     problems: ["not_found", "run_ended"],
     async handle({ params: { id }, body, caller, audit }) {
       const found = await findRun(access, caller, id);
-      const { workflows, ref, cluster } = found;
+      const { workflows, ref } = found;
       const effect = await workflows[name](ref, body);
-      const where = { ...placeIn(cluster, ref.workflow), name: ref.id };
-      audit({ action: `run.${name}`, ...where, reason: body.reason }, body.by);
+      audit({ action: `run.${name}`, ...found.place, reason: body.reason }, body.by);
       return { ...(await readRun(found)), ...effect };
     },
   });

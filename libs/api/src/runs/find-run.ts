@@ -29,6 +29,8 @@ import { formatCursor, parseCursor, runDetail, runItem } from "./run-view.ts";
 export interface FoundRun {
   readonly cluster: string;
   readonly ref: RunRef;
+  /** The run as the audit log names it. */
+  readonly place: ReturnType<typeof placeIn> & { readonly name: string };
   readonly workflows: Workflows;
   /** The version of new runs, by workflow. */
   readonly announced: ReadonlyMap<string, number>;
@@ -66,12 +68,17 @@ export function checkEncodable(
 /** Finds a run by its ID. @throws KonvergeError `not_found` or `forbidden` */
 export async function findRun(access: QueueAccess, caller: Caller, id: string): Promise<FoundRun> {
   const { cluster, ...ref } = parseRunId(id);
-  demand(caller, placeIn(cluster, ref.workflow));
-  return { cluster, ref, ...(await access.runs(cluster)) };
+  const place = placeIn(cluster, ref.workflow);
+  demand(caller, place);
+  return { cluster, ref, place: { ...place, name: ref.id }, ...(await access.runs(cluster)) };
 }
 
 /** @throws KonvergeError `not_found` */
-export async function readRun({ cluster, ref, workflows }: FoundRun): Promise<RunDetail> {
+export async function readRun({
+  cluster,
+  ref,
+  workflows,
+}: Pick<FoundRun, "cluster" | "ref" | "workflows">): Promise<RunDetail> {
   const run = await workflows.get(ref);
   if (run === undefined) {
     const text = formatRunId(ref, cluster);
@@ -123,7 +130,7 @@ export async function visibleWorkflows(
   access: QueueAccess,
   caller: Caller,
   { cluster, workflow }: { readonly cluster: string; readonly workflow: string | undefined },
-): Promise<Omit<FoundRun, "cluster" | "ref"> & { readonly names: readonly string[] }> {
+): Promise<Omit<FoundRun, "cluster" | "ref" | "place"> & { readonly names: readonly string[] }> {
   if (workflow === undefined) demandSome(caller, { cluster });
   else demand(caller, placeIn(cluster, workflow));
   const runs = await access.runs(cluster);
