@@ -68,7 +68,7 @@ export async function contest(options: Contest): Promise<Figure[]> {
 export interface Measured extends Pick<Figure, "suite" | "case" | "metric" | "unit"> {
   /** One value per round. */
   readonly ours: readonly number[];
-  /** The peer's values of the same rounds. */
+  /** The peer's values of the same rounds; a slow peer may have only the first ones. */
   readonly peer?: { readonly name: string; readonly values: readonly number[] };
   /** The goal of the ratio if there is a peer, otherwise of our value. Default: none. */
   readonly goal?: number | null;
@@ -82,7 +82,7 @@ export function figureOf({ ours, peer, goal = null, goalIs = "least", ...what }:
   const ratio =
     peer === undefined
       ? null
-      : round2(median(ours.map((value, round) => value / (values[round] ?? Number.NaN))));
+      : round2(median(values.map((value, round) => (ours[round] ?? Number.NaN) / value)));
   const judged = ratio ?? round2(median(ours));
   return {
     ...what,
