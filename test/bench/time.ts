@@ -57,7 +57,7 @@ export async function benchTime({ log }: BenchOptions): Promise<Figure[]> {
     {
       concurrency: 1,
       // The measured requests are sent here, not by the watch.
-      predicate: () => false,
+      for: { type: Gauge, predicate: () => false },
       async reconcile({ object, kube }) {
         tape.mark("handler called");
         if (object.status?.seen !== object.spec.step) {

@@ -18,6 +18,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
     of: [
       engine("defineController"),
       engine("ControllerOptions"),
+      engine("Source"),
       engine("WatchSource"),
       engine("Permission"),
       engine("ReconcileContext"),
@@ -26,6 +27,8 @@ export const PAGES: Readonly<Record<string, Page>> = {
       engine("RunState"),
       engine("Predicate"),
       engine("generationChanged"),
+      engine("contentChanged"),
+      engine("statusChanged"),
       engine("labelsChanged"),
       engine("annotationsChanged"),
       engine("resourceVersionChanged"),

@@ -10,8 +10,7 @@ import { Autoscaler, NodePool } from "./resources.ts";
  */
 export const autoscaler = defineController({
   name: "autoscaler",
-  for: Autoscaler,
-  predicate: resourceVersionChanged,
+  for: { type: Autoscaler, predicate: resourceVersionChanged },
   watches: [
     {
       type: ConfigMap,

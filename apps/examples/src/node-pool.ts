@@ -1,14 +1,13 @@
-import { anyOf, defineController, generationChanged, setCondition } from "konverge";
+import { anyOf, defineController, generationChanged, setCondition, statusChanged } from "konverge";
 import { ConfigMap } from "konverge/kinds";
 import { dataOf } from "./data-of.ts";
 import { Machine, NodePool } from "./resources.ts";
-import { statusChanged } from "./status-changed.ts";
 
 /** Keeps as many machines as the pool's spec says, and reports their number in the status. */
 export const nodePool = defineController({
   name: "node-pool",
-  for: NodePool,
-  predicate: anyOf(generationChanged, statusChanged),
+  // A status write that was skipped because the watch showed an older status is repeated.
+  for: { type: NodePool, predicate: anyOf(generationChanged, statusChanged) },
   owns: [Machine],
   // Read from the watch; a new image applies to new machines only.
   watches: [{ type: ConfigMap, map: () => [] }],

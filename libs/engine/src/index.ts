@@ -12,10 +12,12 @@ export {
   allOf,
   annotationsChanged,
   anyOf,
+  contentChanged,
   generationChanged,
   labelsChanged,
   not,
   resourceVersionChanged,
+  statusChanged,
 } from "./define/predicate.ts";
 export type { Predicate, ObjectChange } from "./define/predicate.ts";
 export type { Backoff } from "./define/backoff.ts";
@@ -24,7 +26,8 @@ export type { AccessVerb, Permission } from "./define/permission.ts";
 export { leaseName } from "./watch/lease-name.ts";
 export { defineController } from "./define/define-controller.ts";
 export type { Controller } from "./define/define-controller.ts";
-export type { ConflictRetry, ControllerOptions, WatchSource } from "./define/controller-options.ts";
+export type { ConflictRetry, ControllerOptions } from "./define/controller-options.ts";
+export type { Source, WatchSource } from "./define/source.ts";
 export type { ReconcileContext, ReconcileResult, UseLimit } from "./define/reconcile-context.ts";
 export type { OtherVersion } from "./define/crd-manifest.ts";
 export type { PrinterColumn } from "./define/printer-column.ts";

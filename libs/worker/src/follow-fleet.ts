@@ -8,14 +8,9 @@ import type { AnnouncedDefinition, AnnouncedWorker } from "@konverge/queue";
  * Code that the functions call is not included; `build` covers that.
  */
 export function defineVersion(controller: Controller, build: string): AnnouncedDefinition {
-  const { for: reconciled, owns, watches, permissions: _role, ...options } = controller;
-  const parts = [
-    kindOf(reconciled),
-    owns.map(kindOf),
-    watches.map(({ type, map }) => [kindOf(type), map]),
-    options,
-    build,
-  ];
+  const { for: reconciled, sources, permissions: _role, ...options } = controller;
+  const watched = sources.map(({ type, ...source }) => [kindOf(type), source]);
+  const parts = [watched, options, build];
   const text = JSON.stringify(parts, (_key, value: unknown) =>
     typeof value === "function" ? String(value) : value,
   );

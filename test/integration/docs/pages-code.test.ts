@@ -7,6 +7,7 @@ import {
   type Middleware,
   type Resource,
 } from "@konverge/engine";
+import { setControllerReference } from "@konverge/kube";
 import { Deployment, Job } from "@konverge/kube/kinds";
 import type { Config } from "@konverge/worker";
 import { complete, defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
@@ -161,6 +162,46 @@ test("docs/resources.md: a change of a watched kind enqueues the objects that it
     return annotations["example.com/secrets"] !== "" && annotations["example.com/secrets"];
   });
   expect(named).toBe("web-tls");
+});
+
+test("docs/resources.md: an owned kind starts the handler with the selected changes only", async () => {
+  const { migrations } = (await importText(blockOf("docs/resources.md ts 4").text)) as {
+    migrations: Controller;
+  };
+  const reasons: string[] = [];
+  const counted: Controller = {
+    ...migrations,
+    reconcile: async ({ triggers }) => {
+      reasons.push(...triggers.flatMap(({ reason = "" }) => reason));
+    },
+  };
+  await using k = await startTestCluster({ controllers: [counted] });
+  const template = {
+    metadata: { labels: { app: "web" } },
+    spec: { containers: [{ name: "app", image: "app:1" }] },
+  };
+  const web = await k.apply(Deployment, {
+    metadata: { name: "web" },
+    spec: { selector: { matchLabels: { app: "web" } }, template },
+  });
+  const pod = { spec: { ...template.spec, restartPolicy: "Never" } };
+  const job = { metadata: { namespace: "default", name: "migrate" }, spec: { template: pod } };
+  setControllerReference(job, web);
+  await k.client.create(Job, job);
+  await k.until("the new Job counts", () => reasons.includes("Job migrate added"));
+  await k.client.mutate(Job, job.metadata, (draft) => {
+    draft.metadata.labels = { wanted: "no" };
+  });
+  await k.client.mutate(
+    Job,
+    job.metadata,
+    (draft) => {
+      draft.status = { active: 1 };
+    },
+    { subresource: "status" },
+  );
+  await k.until("the status counts", () => reasons.includes("Job migrate changed"));
+  expect(reasons.filter((reason) => reason === "Job migrate changed")).toHaveLength(1);
 });
 
 test("docs/testing.md: a test of a workflow that waits for a Job", async () => {

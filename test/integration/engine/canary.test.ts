@@ -294,13 +294,15 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     const started = await start(
       defineController({
         name: "secrets",
-        for: Secret,
+        for: {
+          type: Secret,
+          predicate: ({ object }) => {
+            throw new Error(textOf(object));
+          },
+        },
         conflictRetry: "job",
         maxFailures: 2,
         backoff: eager,
-        predicate: ({ object }) => {
-          throw new Error(textOf(object));
-        },
         watches: [
           {
             type: Secret,

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll } from "vitest";
-import type { ObjectKey, ResourceType } from "@konverge/core";
+import { defined, type ObjectKey, type ResourceType } from "@konverge/core";
 import {
   defineController,
   startEngine,
@@ -7,6 +7,7 @@ import {
   type ControllerOptions,
   type Engine,
   type EngineOptions,
+  type Predicate,
 } from "@konverge/engine";
 import { isAlreadyExists, type KubeClient, type KubeconfigOptions } from "@konverge/kube";
 import { Namespace } from "@konverge/kube/kinds";
@@ -53,7 +54,11 @@ export interface EngineHarness {
   readonly Widgets: ResourceType<Widget>;
   readonly kubeconfig: KubeconfigOptions;
   start(
-    options: Omit<ControllerOptions<Widget>, "name" | "for"> & { readonly name?: string },
+    options: Omit<ControllerOptions<Widget>, "name" | "for"> & {
+      readonly name?: string;
+      /** Of the changes of widgets. */
+      readonly predicate?: Predicate<Widget>;
+    },
     engineOptions?: Partial<EngineOptions>,
   ): Promise<StartedEngine>;
   startController(
@@ -213,8 +218,10 @@ export function useEngines(
     },
     startController,
     onStopped: (close) => void closes.add(close),
-    start: ({ name = `widgets-${++serial}`, ...options }, engineOptions) =>
-      startController(defineController({ name, for: widgets(), ...options }), engineOptions),
+    start: ({ name = `widgets-${++serial}`, predicate, ...options }, engineOptions) => {
+      const source = { type: widgets(), ...defined({ predicate }) };
+      return startController(defineController({ name, for: source, ...options }), engineOptions);
+    },
     make: (name, spec = { size: 1 }, metadata = {}) =>
       client().create(widgets(), { metadata: { namespace, name, ...metadata }, spec }),
   };

@@ -95,9 +95,11 @@ export function lifeControllers(namespace: string): Controller[] {
   });
   const configs = defineController({
     name: "configs",
-    for: ConfigMap,
+    for: {
+      type: ConfigMap,
+      predicate: ({ object }) => object.metadata.labels?.[CONFIG_LABEL] !== undefined,
+    },
     backoff,
-    predicate: ({ object }) => object.metadata.labels?.[CONFIG_LABEL] !== undefined,
     async reconcile({ object, kube, attempt }) {
       if (object.metadata.labels?.[CONFIG_LABEL] === undefined) return;
       const size = object.data?.["size"] ?? "";

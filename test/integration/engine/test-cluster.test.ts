@@ -113,8 +113,7 @@ test("starts only the API server with the given kinds, without controllers", asy
 test("ignores attempts at older versions, so waiting for a filtered change times out", async () => {
   const picky = defineController({
     name: "picky",
-    for: Task,
-    predicate: generationChanged,
+    for: { type: Task, predicate: generationChanged },
     reconcile: async () => undefined,
   });
   await using k = await start({ controllers: [picky], deadlineMs: 8_000 });

@@ -6,6 +6,7 @@ import {
   type ControllerOptions,
   type Engine,
   type Log,
+  type Predicate,
 } from "@konverge/engine";
 import { isKubeApiError, type KubeClient } from "@konverge/kube";
 import { Secret } from "@konverge/kube/kinds";
@@ -63,14 +64,15 @@ const traceIds = ["a", "b", "c"].map((digit) => digit.repeat(32));
 const parents = traceIds.map((traceId, index) => `00-${traceId}-${`${index + 1}`.repeat(16)}-01`);
 
 /** A controller whose watch enqueues nothing, so that only the test starts attempts. */
-function prepare(
-  options: Partial<ControllerOptions<Widget>> & Pick<ControllerOptions<Widget>, "reconcile">,
-) {
+function prepare({
+  predicate = () => false,
+  ...options
+}: Partial<ControllerOptions<Widget>> &
+  Pick<ControllerOptions<Widget>, "reconcile"> & { readonly predicate?: Predicate }) {
   const name = `traced-${++serial}`;
   const controller = defineController({
     name,
-    for: Widgets,
-    predicate: () => false,
+    for: { type: Widgets, predicate },
     backoff: {
       failure: { baseMs: 1, factor: 1, capMs: 1, steps: Infinity, jitter: { kind: "none" } },
     },

@@ -1,5 +1,5 @@
-import type { ApiObject, ResourceType } from "@konverge/core";
-import { defineController, type ControllerOptions } from "@konverge/engine";
+import { defined, type ApiObject, type ResourceType } from "@konverge/core";
+import { defineController, type ControllerOptions, type Predicate } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import { Event } from "@konverge/kube/kinds";
 import { createHistoryReader, createHistoryWriter, type HistoryReader } from "@konverge/queue";
@@ -20,7 +20,12 @@ export interface HistoryHarness {
   /** Log lines of all engines of this test, with their fields. */
   readonly lines: readonly LogLine[];
   readonly reader: HistoryReader;
-  start(options: Partial<ControllerOptions<Widget>>): Promise<StartedEngine>;
+  start(
+    options: Partial<ControllerOptions<Widget>> & {
+      /** Of the changes of widgets. */
+      readonly predicate?: Predicate<Widget>;
+    },
+  ): Promise<StartedEngine>;
   make(name: string, spec?: Widget["spec"]): Promise<Widget>;
 }
 
@@ -63,9 +68,9 @@ export function useHistory(target: TestServer, group: string): HistoryHarness {
       reader ??= openReader();
       return reader;
     },
-    async start(options) {
+    async start({ predicate, ...options }) {
       const controller = defineController<Widget>({
-        for: engines.Widgets,
+        for: { type: engines.Widgets, ...defined({ predicate }) },
         reconcile: async () => undefined,
         name: `widgets-${++serial}`,
         ...options,

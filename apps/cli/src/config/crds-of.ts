@@ -12,13 +12,7 @@ export function crdsOf(
 /** Returns all defined kinds of a configuration, each once. */
 export function resourcesOf({ controllers }: Pick<Config, "controllers">): Resource[] {
   const types = new Map<string, ResourceType>(
-    controllers
-      .flatMap((controller) => [
-        controller.for,
-        ...controller.owns,
-        ...controller.watches.map(({ type }) => type),
-      ])
-      .map((type) => [resourceId(type), type]),
+    controllers.flatMap(({ sources }) => sources).map(({ type }) => [resourceId(type), type]),
   );
   return [...types.values()].filter((type): type is Resource => "crd" in type);
 }

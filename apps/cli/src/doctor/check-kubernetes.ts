@@ -79,8 +79,8 @@ export async function checkKubernetes({
 async function checkKinds(client: KubeClient, { controllers }: Config): Promise<Check[]> {
   const types = new Map(
     controllers
-      .flatMap(({ for: own, owns, watches }) => [own, ...owns, ...watches.map(({ type }) => type)])
-      .map((type) => [`${formatApiVersion(type.group, type.version)} ${type.kind}`, type]),
+      .flatMap(({ sources }) => sources)
+      .map(({ type }) => [`${formatApiVersion(type.group, type.version)} ${type.kind}`, type]),
   );
   return await Promise.all([...types].map(([id, type]) => checkKind(client, id, type)));
 }

@@ -3,6 +3,7 @@ import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import { findBackoffIssues } from "./backoff.ts";
 import { ACCESS_VERBS } from "./permission.ts";
 import type { ControllerOptions } from "./controller-options.ts";
+import type { Source, WatchSource } from "./source.ts";
 
 /** Options of any type, because a configuration can be JavaScript. */
 type Written = { readonly [Option in keyof ControllerOptions<never>]?: unknown };
@@ -56,14 +57,35 @@ const duration =
       return `${String(value)} is not a duration; write milliseconds or text such as "30s"`;
     }
   };
-const watchSource: Check = (value) => {
-  const { type, map, predicate } = (value ?? {}) as Record<string, unknown>;
-  if (isType(type) !== undefined) return `type ${isType(type)}`;
-  if (predicate !== undefined && !isFunction(predicate)) {
-    return "predicate must be a function (change) => boolean";
-  }
-  return isFunction(map) ? undefined : "map must be a function (object) => names to reconcile";
+/** The checks of the fields of a source. Tables, so that a new field without a check does not compile. */
+const SOURCE_CHECKS: Readonly<Record<keyof Source, Check>> = {
+  type: isType,
+  predicate: optional((value) =>
+    isFunction(value) ? undefined : "must be a function (change) => boolean",
+  ),
 };
+const WATCH_CHECKS: Readonly<Record<keyof WatchSource, Check>> = {
+  ...SOURCE_CHECKS,
+  map: (value) =>
+    isFunction(value) ? undefined : "must be a function (object) => names to reconcile",
+};
+const fieldsOf =
+  (checks: Readonly<Record<string, Check>>): Check =>
+  (value) => {
+    const given = (value ?? {}) as Readonly<Record<string, unknown>>;
+    for (const [field, check] of Object.entries(checks)) {
+      const detail = check(given[field]);
+      if (detail !== undefined) return `${field} ${detail}`;
+    }
+    const unknown = Object.keys(given).find((field) => !Object.hasOwn(checks, field));
+    if (unknown === undefined) return undefined;
+    return `${unknown} is unknown; valid fields: ${Object.keys(checks).join(", ")}`;
+  };
+/** A kind, or a source with more fields. */
+const source: Check = (value) =>
+  typeof value === "object" && value !== null && "type" in value
+    ? fieldsOf(SOURCE_CHECKS)(value)
+    : isType(value);
 
 const permission: Check = (value) => {
   const { type, verbs, subresource } = (value ?? {}) as Record<string, unknown>;
@@ -83,13 +105,10 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
     typeof value === "string" && NAME.test(value)
       ? undefined
       : "must be lower-case letters, digits and dashes, at most 63",
-  for: isType,
-  owns: optional(listOf(isType)),
-  watches: optional(listOf(watchSource)),
+  for: source,
+  owns: optional(listOf(source)),
+  watches: optional(listOf(fieldsOf(WATCH_CHECKS))),
   permissions: optional(listOf(permission)),
-  predicate: optional((value) =>
-    isFunction(value) ? undefined : "must be a function (change) => boolean",
-  ),
   concurrency: optional(wholeFrom1()),
   timeout: optional(duration("timeout", { maxMs: MAX_TIMEOUT_MS })),
   resync: optional(duration("resync", { atLeastMs: SHORTEST_RESYNC_MS })),

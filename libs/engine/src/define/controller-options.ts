@@ -1,34 +1,29 @@
 import type { ApiObject, Duration, ResourceType } from "@konverge/core";
-import type { NamespacedName } from "@konverge/kube";
 import type { Backoff } from "./backoff.ts";
-import type { Predicate } from "./predicate.ts";
 import type { Handler, Middleware } from "./middleware.ts";
 import type { Permission } from "./permission.ts";
+import type { Source, WatchSource } from "./source.ts";
 
 /** How a conflicting write is retried: inside the handler, by a retry of the job, or first one and then the other. */
 export type ConflictRetry = "inline" | "job" | "both";
-
-/** Objects of another kind whose changes affect the controller's objects. */
-export interface WatchSource<T extends ApiObject = ApiObject> {
-  /** The kind to watch. */
-  readonly type: ResourceType<T>;
-  /** Selects the changes that count (default: all). New and deleted objects always count. */
-  readonly predicate?: Predicate<T>;
-  /** Returns the objects to reconcile when `object` changes. Also called with the previous state, so that no object is missed. */
-  readonly map: (object: T) => readonly NamespacedName[];
-}
 
 /** The options of {@link defineController}. */
 export interface ControllerOptions<
   T extends ApiObject,
   Watched extends readonly ApiObject[] = readonly ApiObject[],
+  Owned extends readonly ApiObject[] = readonly ApiObject[],
 > {
   /** Lower-case letters, digits and dashes; names the queue, the metrics label and the field manager `konverge/<name>`. */
   readonly name: string;
-  /** The kind to reconcile, with one key per object. */
-  readonly for: ResourceType<T>;
-  /** Kinds whose objects have a controller reference to the reconciled kind; a change reconciles the owner. */
-  readonly owns?: readonly ResourceType[];
+  /** The kind to reconcile, with one key per object. A {@link Source} selects its changes. */
+  readonly for: ResourceType<T> | Source<T>;
+  /**
+   * Kinds whose objects have a controller reference to the reconciled kind; a change reconciles the owner. A {@link Source}
+   * selects their changes.
+   */
+  readonly owns?: {
+    readonly [Index in keyof Owned]: ResourceType<Owned[Index]> | Source<Owned[Index]>;
+  };
   /** Further kinds whose changes reconcile objects of this kind; `kube` reads watched kinds without API calls. */
   readonly watches?: { readonly [Index in keyof Watched]: WatchSource<Watched[Index]> };
   /**
@@ -37,8 +32,6 @@ export interface ControllerOptions<
    * `delete`).
    */
   readonly permissions?: readonly Permission[];
-  /** Selects relevant changes of the reconciled kind. Default {@link generationChanged}; deletion and finalizers always pass. */
-  readonly predicate?: Predicate<T>;
   /** Concurrent attempts per worker process. Default 16. Too low leaves API budget unused; too high only adds waiting. */
   readonly concurrency?: number;
   /** Longest run of the handler. Default 60 s. Too short aborts valid work; too long delays retries. */

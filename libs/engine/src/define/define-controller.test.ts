@@ -30,7 +30,10 @@ test.each([
   ["owns", [Pool, {}], "/owns", "entry 1 must be a resource"],
   ["owns", Pool, "/owns", "must be a list"],
   ["watches", [{ type: Pool }], "/watches", "map must be a function"],
-  ["predicate", "generation", "/predicate", "must be a function"],
+  ["for", { type: "pools" }, "/for", "type must be a resource"],
+  ["for", { type: Pool, predicate: "generation" }, "/for", "predicate must be a function"],
+  ["for", { type: Pool, when: 1 }, "/for", "when is unknown; valid fields: type, predicate"],
+  ["owns", [Pool, { type: Pool, map: 1 }], "/owns", "entry 1 map is unknown"],
   ["concurrency", 0, "/concurrency", "integer >= 1"],
   ["concurrency", 1.5, "/concurrency", "integer >= 1"],
   ["timeout", "soon", "/timeout", "is not a duration"],
@@ -85,9 +88,8 @@ test("types the handler context by the resource", () => {
   const never: Middleware = async (_context, next) => next();
   defineController({
     name: "typed",
-    for: Pool,
+    for: { type: Pool, predicate: ({ object }) => object.spec.replicas > 0 },
     use: [never],
-    predicate: ({ object }) => object.spec.replicas > 0,
     reconcile: async ({ object, kube, requeueAfter }) => {
       expectTypeOf(object.spec.replicas).toEqualTypeOf<number>();
       expectTypeOf(object.status?.machines).toEqualTypeOf<number | undefined>();
@@ -126,10 +128,15 @@ test("types the result of a started run by its workflow", () => {
   });
 });
 
-test("types the objects of watched kinds by their kinds", () => {
+test("types the objects of owned and watched kinds by their kinds", () => {
   defineController({
     name: "typed",
     for: Pool,
+    owns: [
+      Secret,
+      { type: Pod, predicate: ({ object }) => object.spec?.nodeName !== undefined },
+      { type: Pool, predicate: ({ object, previous }) => object.spec !== previous?.spec },
+    ],
     watches: [
       {
         type: Secret,

@@ -1,12 +1,12 @@
 import { invalidConfig, toMs, type ApiObject, type ResourceType } from "@konverge/core";
 import type { Fairness, QueueBackoffs } from "@konverge/queue";
 import { completeBackoffs } from "./backoff.ts";
-import type { Predicate } from "./predicate.ts";
 import { findControllerIssues } from "./controller-issues.ts";
-import type { ConflictRetry, ControllerOptions, WatchSource } from "./controller-options.ts";
+import type { ConflictRetry, ControllerOptions } from "./controller-options.ts";
 import { finalizerOf } from "./finalizer.ts";
 import type { Handler, Middleware } from "./middleware.ts";
 import type { Permission } from "./permission.ts";
+import { listSources, type ControllerSource } from "./source.ts";
 
 /** Default of `maxLost`: two attempts beside others, and three alone. */
 const MAX_LOST = 5;
@@ -14,11 +14,11 @@ const MAX_LOST = 5;
 /** A validated controller. The object type is erased, because the engine treats all controllers the same. */
 export interface Controller {
   readonly name: string;
+  /** The reconciled kind. */
   readonly for: ResourceType;
-  readonly owns: readonly ResourceType[];
-  readonly watches: readonly WatchSource[];
+  /** Everything that the controller watches, the reconciled kind first. */
+  readonly sources: readonly [ControllerSource, ...ControllerSource[]];
   readonly permissions: readonly Permission[];
-  readonly predicate: Predicate | undefined;
   readonly concurrency: number;
   readonly timeoutMs: number;
   readonly resyncMs: number;
@@ -41,20 +41,20 @@ export interface Controller {
 export function defineController<
   T extends ApiObject,
   Watched extends readonly ApiObject[] | [] = readonly ApiObject[],
->(options: ControllerOptions<T, Watched>): Controller {
+  Owned extends readonly ApiObject[] | [] = readonly ApiObject[],
+>(options: ControllerOptions<T, Watched, Owned>): Controller {
   const issues = findControllerIssues(options);
   const name = String(options.name);
   if (issues.length > 0) throw invalidConfig(issues, `controller "${name}" is`);
   // Properties have no method bivariance; this is the one place where T is erased.
   const erased = options as unknown as ControllerOptions<ApiObject>;
   const { concurrency = 16, timeout = "60s", resync = "10h", agingTime = "60s", cleanup } = erased;
+  const sources = listSources(erased);
   return {
     name,
-    for: erased.for,
-    owns: erased.owns ?? [],
-    watches: erased.watches ?? [],
+    for: sources[0].type,
+    sources,
     permissions: erased.permissions ?? [],
-    predicate: erased.predicate,
     concurrency,
     timeoutMs: toMs(timeout, "timeout"),
     resyncMs: toMs(resync, "resync"),

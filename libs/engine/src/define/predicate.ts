@@ -13,17 +13,36 @@ export type Predicate<T extends ApiObject = ApiObject> = (change: ObjectChange<T
 /** A user request by `kubectl annotate`; passes every predicate. */
 export const REQUESTED_AT = "konverge.dev/requested-at";
 
-/** True if the spec changed. For kinds without a generation (ConfigMap, Secret, Node, Lease, ...): if anything changed. */
-export const generationChanged: Predicate = ({ object, previous }) => {
+/** True if the spec changed. For kinds without a generation (ConfigMap, Secret, Node, Lease, ...): as {@link contentChanged}. */
+export const generationChanged: Predicate = (change) => {
+  const { object, previous } = change;
   if (previous === undefined) return true;
-  if (object.metadata.generation === undefined)
-    return resourceVersionChanged({ kind: "changed", object, previous });
+  if (object.metadata.generation === undefined) return contentChanged(change);
   return object.metadata.generation !== previous.metadata.generation;
 };
 
-/** True if anything changed, including status and labels. Loops if the handler writes on every run. */
+/** True for every write, including those of `managedFields` only. Loops if the handler writes on every run. */
 export const resourceVersionChanged: Predicate = ({ object, previous }) =>
   previous === undefined || object.metadata.resourceVersion !== previous.metadata.resourceVersion;
+
+/**
+ * True if anything changed but the resourceVersion and `managedFields`. Status changes count, because many handlers read the
+ * status of what they own or watch, such as the ready replicas of a Deployment.
+ */
+export const contentChanged: Predicate = ({ object, previous }) =>
+  previous === undefined ||
+  !jsonEquals(object, {
+    ...previous,
+    metadata: {
+      ...previous.metadata,
+      resourceVersion: object.metadata.resourceVersion,
+      managedFields: object.metadata.managedFields,
+    },
+  });
+
+/** True if the status changed. Loops if the handler writes its own status on every run. */
+export const statusChanged: Predicate = ({ object, previous }) =>
+  previous === undefined || !jsonEquals(statusOf(object), statusOf(previous));
 
 /** True if the labels changed. */
 export const labelsChanged: Predicate = ({ object, previous }) =>
@@ -53,27 +72,38 @@ export const not =
   (change) =>
     !predicate(change);
 
+function statusOf(object: ApiObject & { readonly status?: unknown }): unknown {
+  return object.status;
+}
+
 /**
- * True for changes that pass every predicate: deletion, a deletion timestamp, changed finalizers, another uid, a user request.
- * A generation predicate alone would lose all of them. The addition of `ownFinalizer` does not count, because it is our own.
+ * True for changes that pass every predicate, which could lose them: creation, deletion and its start; for the reconciled kind,
+ * also changed finalizers, another uid and a user request; for owned kinds, also changed owners, since the former and the new
+ * owner must be reconciled. The addition of `ownFinalizer` does not count, because it is our own.
  */
 export function alwaysPasses(
-  { kind, object, previous }: ObjectChange,
+  change: ObjectChange,
+  option: "for" | "owns" | "watches",
   ownFinalizer?: string,
 ): boolean {
+  const { kind, object, previous } = change;
   if (kind === "deleted" || previous === undefined) return true;
   const now = object.metadata;
   const before = previous.metadata;
-  const known = before.finalizers ?? [];
-  const expected = (now.finalizers ?? []).filter(
-    (finalizer) => finalizer !== ownFinalizer || known.includes(finalizer),
-  );
-  return (
-    now.uid !== before.uid ||
-    now.deletionTimestamp !== before.deletionTimestamp ||
-    !jsonEquals(expected, known) ||
-    isRequestedByPerson({ kind, object, previous })
-  );
+  if (now.deletionTimestamp !== before.deletionTimestamp) return true;
+  switch (option) {
+    case "watches":
+      return false;
+    case "owns":
+      return !jsonEquals(now.ownerReferences, before.ownerReferences);
+    case "for": {
+      const known = before.finalizers ?? [];
+      const expected = (now.finalizers ?? []).filter(
+        (finalizer) => finalizer !== ownFinalizer || known.includes(finalizer),
+      );
+      return now.uid !== before.uid || !jsonEquals(expected, known) || isRequestedByPerson(change);
+    }
+  }
 }
 
 /** True if the annotation `konverge.dev/requested-at` has a new value. */

@@ -1,15 +1,14 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
-import { generationChanged, type ObjectChange, type Predicate } from "../define/predicate.ts";
-import type { WatchSource } from "../define/controller-options.ts";
+import { alwaysPasses, type ObjectChange } from "../define/predicate.ts";
+import type { ControllerSource, WatchSource } from "../define/source.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
 
-/** The predicates of a controller and of its watches, and `map`, with errors handled. */
+/** The predicates of a controller's sources, and `map`, with errors handled. */
 export interface ChangeFunctions {
-  readonly isWanted: (change: ObjectChange) => boolean;
-  readonly isWatchWanted: (source: WatchSource, change: ObjectChange) => boolean;
+  readonly isWanted: (source: ControllerSource, change: ObjectChange) => boolean;
   readonly namesOf: (source: WatchSource, object: ApiObject) => readonly NamespacedName[];
 }
 
@@ -26,7 +25,6 @@ export function createChangeFunctions(
   controller: Controller,
   { log, isSensitive }: ChangeFunctionsOptions,
 ): ChangeFunctions {
-  const when = controller.predicate ?? generationChanged;
   const fieldsOf = (error: unknown, type: ResourceType, { metadata }: ApiObject) => {
     const { name, message } = errorOfThrown(error);
     // For a Secret, only the type of the error may be logged (P12).
@@ -34,21 +32,16 @@ export function createChangeFunctions(
     const { namespace, name: object } = metadata;
     return { controller: controller.name, kind: type.kind, namespace, object, err };
   };
-  const judge = (predicate: Predicate, type: ResourceType, change: ObjectChange) => {
-    try {
-      return predicate(change);
-    } catch (error) {
-      log.error(fieldsOf(error, type, change.object), "predicate threw, change accepted");
-      return true;
-    }
-  };
   return {
-    isWanted: (change) => judge(when, controller.for, change),
-    isWatchWanted: ({ type, predicate }, change) =>
-      predicate === undefined ||
-      change.kind === "deleted" ||
-      change.previous === undefined ||
-      judge(predicate, type, change),
+    isWanted({ option, type, predicate }, change) {
+      if (alwaysPasses(change, option, controller.finalizer)) return true;
+      try {
+        return predicate(change);
+      } catch (error) {
+        log.error(fieldsOf(error, type, change.object), "predicate threw, change accepted");
+        return true;
+      }
+    },
     namesOf({ type, map }, object) {
       try {
         return checkNames(map(object));

@@ -24,8 +24,7 @@ export async function checkServed(
   client: KubeClient,
   log: Log,
 ): Promise<void> {
-  const types = [controller.for, ...controller.owns, ...controller.watches.map(({ type }) => type)];
-  for (const type of types) {
+  for (const { type } of controller.sources) {
     const { group, version, kind } = type;
     const apiVersion = formatApiVersion(group, version);
     const served = await client.resolveType(apiVersion, kind).catch((error: unknown): never => {

@@ -3,13 +3,14 @@ import {
   parseApiVersion,
   type ApiObject,
   type ObjectKey,
+  type ResourceType,
   type Trigger,
 } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
-import { alwaysPasses, isRequestedByPerson, type ObjectChange } from "../define/predicate.ts";
-import type { WatchSource } from "../define/controller-options.ts";
+import { isRequestedByPerson, type ObjectChange } from "../define/predicate.ts";
+import type { ControllerSource } from "../define/source.ts";
 import type { Controller } from "../define/define-controller.ts";
 import { isTerminating } from "../define/finalizer.ts";
 
@@ -31,9 +32,8 @@ export type KnownVersion = (name: NamespacedName) => string | undefined;
  * that fails delays neither other objects nor the watch. A new leader requests every object again.
  */
 export interface RequestSource {
-  readonly onOwnKind: (change: SeenChange) => void;
-  readonly onOwned: (change: SeenChange, known: KnownVersion) => void;
-  readonly onWatched: (source: WatchSource, change: SeenChange, known: KnownVersion) => void;
+  /** Takes a change of an object of a source of the controller. */
+  readonly onChange: (source: ControllerSource, change: SeenChange, known: KnownVersion) => void;
   /** Enqueues one object for a resync. Resolves when Redis accepted or first refused the request. */
   readonly resync: (
     object: ApiObject,
@@ -46,8 +46,8 @@ export function createRequestSource(
   queue: WorkQueue,
   options: ChangeFunctionsOptions,
 ): RequestSource {
-  const { isWanted, isWatchWanted, namesOf } = createChangeFunctions(controller, options);
-  const { group, resource, kind, scope } = controller.for;
+  const { isWanted, namesOf } = createChangeFunctions(controller, options);
+  const { group, resource } = controller.for;
 
   const keyOf = ({ namespace, name }: NamespacedName): ObjectKey => ({
     controller: controller.name,
@@ -65,10 +65,8 @@ export function createRequestSource(
     known: KnownVersion,
     trigger: Trigger,
   ) => {
-    // The owner of an object in a namespace may be cluster-scoped.
-    const inScope = names.map((name) => (scope === "Cluster" ? { name: name.name } : name));
     const distinct = new Map(
-      inScope.map((name) => [`${name.namespace ?? ""}/${name.name}`, name] as const),
+      names.map((name) => [`${name.namespace ?? ""}/${name.name}`, name] as const),
     );
     for (const name of distinct.values()) {
       const resourceVersion = known(name);
@@ -77,44 +75,34 @@ export function createRequestSource(
     }
   };
 
+  const requestItself = (change: SeenChange) => {
+    const { object, initial } = change;
+    const person = !initial && isRequestedByPerson(change);
+    void request(
+      nameOf(object),
+      {
+        kind: initial ? "resync" : "watch",
+        by: person ? "annotation" : `watch ${resource}`,
+        ...versionsOf(object),
+      },
+      {
+        ...(initial ? classOfKnown(object) : { class: person ? "interactive" : "event" }),
+        ...defined({ uid: object.metadata.uid }),
+        ...(change.kind === "deleted" ? { isDeleted: true } : {}),
+      },
+    );
+  };
+
   return {
-    onOwnKind(change) {
-      const { object, initial } = change;
-      if (!initial && !alwaysPasses(change, controller.finalizer) && !isWanted(change)) return;
-      const person = !initial && isRequestedByPerson(change);
-      void request(
-        nameOf(object),
-        {
-          kind: initial ? "resync" : "watch",
-          by: person ? "annotation" : `watch ${resource}`,
-          ...versionsOf(object),
-        },
-        {
-          ...(initial ? classOfKnown(object) : { class: person ? "interactive" : "event" }),
-          ...defined({ uid: object.metadata.uid }),
-          ...(change.kind === "deleted" ? { isDeleted: true } : {}),
-        },
-      );
-    },
-    onOwned(change, known) {
-      const owners = [change.object, change.previous].flatMap((object) =>
-        object === undefined ? [] : ownersOf(object, group, kind),
-      );
-      requestAll(owners, change, known, {
-        kind: "owner",
-        by: `watch ${change.object.kind}`,
-        reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
-        ...changedVersion(change),
-        seen: change.seen,
-      });
-    },
-    onWatched(watch, change, known) {
-      if (!change.initial && !isWatchWanted(watch, change)) return;
-      const names = [change.object, change.previous].flatMap((object) =>
-        object === undefined ? [] : namesOf(watch, object),
+    onChange(source, change, known) {
+      if (!change.initial && !isWanted(source, change)) return;
+      if (source.option === "for") return requestItself(change);
+      const states = [change.object, change.previous].filter((object) => object !== undefined);
+      const names = states.flatMap((object) =>
+        source.option === "watches" ? namesOf(source, object) : ownersOf(object, controller.for),
       );
       requestAll(names, change, known, {
-        kind: "watch",
+        kind: source.option === "owns" ? "owner" : "watch",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,
         ...changedVersion(change),
@@ -150,8 +138,11 @@ function changedVersion({ object: { metadata } }: SeenChange): Pick<Trigger, "ve
   return metadata.resourceVersion === undefined ? {} : { version: metadata.resourceVersion };
 }
 
-/** Controller owners of a kind, compared by group and kind without the version. */
-function ownersOf(object: ApiObject, group: string, kind: string): NamespacedName[] {
+/**
+ * Controller owners of a kind, compared by group and kind without the version. They are in the object's namespace, or are
+ * cluster-scoped.
+ */
+function ownersOf(object: ApiObject, { group, kind, scope }: ResourceType): NamespacedName[] {
   const { namespace, ownerReferences = [] } = object.metadata;
   return ownerReferences
     .filter(
@@ -160,5 +151,5 @@ function ownersOf(object: ApiObject, group: string, kind: string): NamespacedNam
         owner.kind === kind &&
         parseApiVersion(owner.apiVersion).group === group,
     )
-    .map(({ name }) => (namespace === undefined ? { name } : { namespace, name }));
+    .map(({ name }) => (scope === "Cluster" ? { name } : { name, ...defined({ namespace }) }));
 }

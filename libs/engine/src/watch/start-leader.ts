@@ -127,12 +127,10 @@ function resyncWhile(
 }
 
 /** A child that was deleted without a leader shows only by its absence, so the reader's cache must have seen the deletion. */
-function seenBy(
-  { owns, watches }: Controller,
-  reflectors: Reflectors,
-): NonNullable<Trigger["seen"]> {
+function seenBy({ sources }: Controller, reflectors: Reflectors): NonNullable<Trigger["seen"]> {
   const seen: Record<string, string> = {};
-  for (const type of [...owns, ...watches.map((watch) => watch.type)]) {
+  for (const { option, type } of sources) {
+    if (option === "for") continue;
     const version = reflectors.get(resourceId(type))?.lastVersion;
     if (version !== undefined) seen[resourceId(type)] = version;
   }

@@ -1,7 +1,6 @@
 import { resourceId, type ApiObject, type ResourceType, type WorkerRole } from "@konverge/core";
 import { createReflector, isForbidden, type KubeClient, type Reflector } from "@konverge/kube";
 import type { Metrics } from "@konverge/telemetry";
-import type { WatchSource } from "../define/controller-options.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import type { KnownVersion, RequestSource, SeenChange } from "./request-source.ts";
@@ -45,7 +44,7 @@ export function startReflectors(
   const types = new Map<string, ResourceType>();
   const atOnce = new Set<string>();
   for (const { controller } of parts) {
-    for (const type of [controller.for, ...controller.owns, ...controller.watches.map(typeOf)]) {
+    for (const { type } of controller.sources) {
       types.set(resourceId(type), type);
       if (type !== controller.for || role !== "work") atOnce.add(resourceId(type));
     }
@@ -86,10 +85,6 @@ export function startReflectors(
   };
 }
 
-function typeOf({ type }: WatchSource): ResourceType {
-  return type;
-}
-
 /** Only the leader enqueues; other processes keep their caches current. */
 function dispatch(
   parts: readonly Watcher[],
@@ -100,14 +95,10 @@ function dispatch(
   for (const { controller, source, leading } of parts) {
     if (!leading) continue;
     const ownId = resourceId(controller.for);
-    if (ownId === id) source.onOwnKind(change);
     const known: KnownVersion = ({ namespace, name }) =>
       reflectors.get(ownId)?.get(namespace, name)?.metadata.resourceVersion;
-    if (controller.owns.some((type) => resourceId(type) === id)) {
-      source.onOwned(change, known);
-    }
-    for (const watch of controller.watches) {
-      if (resourceId(watch.type) === id) source.onWatched(watch, change, known);
+    for (const watched of controller.sources) {
+      if (resourceId(watched.type) === id) source.onChange(watched, change, known);
     }
   }
 }

@@ -101,7 +101,8 @@ export function requiredAccess(
 type Grant = (type: ResourceType, verbs: readonly AccessVerb[], subresource?: string) => void;
 
 function grantController(controller: Controller, grant: Grant): void {
-  const { for: own, owns, watches, permissions } = controller;
+  const { for: own, sources, permissions } = controller;
+  const owns = sources.filter(({ option }) => option === "owns");
   const explicit = new Set(
     permissions
       .filter(({ subresource }) => subresource === undefined)
@@ -110,14 +111,14 @@ function grantController(controller: Controller, grant: Grant): void {
   // Explicit permissions for a kind replace the default writes.
   const unlessExplicit = (type: ResourceType, verbs: readonly AccessVerb[]) =>
     explicit.has(resourceId(type)) ? [] : verbs;
-  grant(own, [...READS, ...unlessExplicit(own, ["patch"])]);
+  grant(own, unlessExplicit(own, ["patch"]));
   // The finalizer is added to the object and removed from it.
   if (controller.cleanup !== undefined || controller.abandonsCleanup) grant(own, ["patch"]);
   if (mayHaveStatus(own)) grant(own, ["patch"], "status");
   // Owner references block the owner's deletion, which OwnerReferencesPermissionEnforcement restricts.
   if (owns.length > 0) grant(own, ["update"], "finalizers");
-  for (const type of owns) grant(type, [...READS, ...unlessExplicit(type, CHILD_WRITES)]);
-  for (const { type } of watches) grant(type, READS);
+  for (const { type } of sources) grant(type, READS);
+  for (const { type } of owns) grant(type, unlessExplicit(type, CHILD_WRITES));
   for (const { type, verbs, subresource } of permissions) grant(type, verbs, subresource);
 }
 
@@ -132,11 +133,7 @@ function isResource(type: ResourceType): type is Resource {
 
 /** To report CRDs that differ from their definition. */
 function crdRules(controllers: readonly Controller[]): AccessRule[] {
-  const types = controllers.flatMap(({ for: own, owns, watches }) => [
-    own,
-    ...owns,
-    ...watches.map(({ type }) => type),
-  ]);
+  const types = controllers.flatMap(({ sources }) => sources.map(({ type }) => type));
   const names = new Set(types.filter(isResource).map((type) => type.crd().metadata.name));
   if (names.size === 0) return [];
   return [
