@@ -33,7 +33,7 @@ export interface ClockOrder {
 export const LEASE_MS = 2_000;
 /** Longest backoff of the fleet's controllers. */
 export const CAP_MS = 1_000;
-export const AGEING_MS = 5_000;
+export const AGING_MS = 5_000;
 
 const group = "chaos.konverge.dev";
 /** Each increments a hot object once per attempt. */

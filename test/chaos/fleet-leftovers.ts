@@ -2,7 +2,7 @@ import { CONTROLLERS } from "./fleet-contract.ts";
 import type { Fleet } from "./fleet.ts";
 
 /** Sorted sets, lists and hashes of a queue that must be empty when all work is done. */
-const EMPTY = ["timers", "firing", "ageing", "dead", "parked", "pauses", "resuming", "aborts"];
+const EMPTY = ["timers", "firing", "aging", "dead", "parked", "pauses", "resuming", "aborts"];
 /** Keys that BullMQ keeps for the lifetime of a queue. */
 const OF_BULLMQ = ["meta", "id", "events", "marker", "stalled-check", "pc"];
 

@@ -21,7 +21,7 @@ import { onceAdmitted } from "../../libs/worker/src/once-admitted.ts";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { createLogger, createMetrics } from "@konverge/telemetry";
 import {
-  AGEING_MS,
+  AGING_MS,
   CAP_MS,
   Counter,
   LEASE_MS,
@@ -164,7 +164,7 @@ const history = createHistoryWriter({
   budgetBytes: 8 * 1_048_576,
   onError: (error) => log.debug({ err: error }, "history without Redis"),
 });
-const common = { concurrency: 8, backoff, agingTime: AGEING_MS, loopProtection: "report" } as const;
+const common = { concurrency: 8, backoff, agingTime: AGING_MS, loopProtection: "report" } as const;
 const start = (): Promise<Engine> =>
   startEngine({
     controllers: [

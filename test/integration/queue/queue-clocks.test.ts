@@ -93,7 +93,7 @@ test("without a new event it waits for its backoff and the aging time, regardles
   const child = start({ aheadMs: 2 * HOUR_MS, mode: "work", backoffMs: 50 });
   await until("the backoff", dueInMs);
   await child.kill();
-  workOn(queue, () => done, { fairness: { ageingMs: 200 } });
+  workOn(queue, () => done, { fairness: { agingMs: 200 } });
   await expectNothingLeft(harness, queue);
   expect(await queue.getRequest(id)).toMatchObject({ phase: "finished", attempts: 2 });
 });

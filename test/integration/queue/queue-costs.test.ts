@@ -119,7 +119,7 @@ describe("costs do not grow with the number of waiting keys:", () => {
   test("a round of the elected process", async () => {
     const round = async (prefix: string) => {
       const names = queueNames(prefix, CLUSTER, CONTROLLER);
-      const { pumps, timers, firing, resuming, aborts, fair, ageing } = names;
+      const { pumps, timers, firing, resuming, aborts, fair, aging } = names;
       const args = { hashes: names.keyRoot, bull: names.bullRoot, limit: 200 };
       await runScript(redis, pumpScript, {
         keys: { pumps },
@@ -127,7 +127,7 @@ describe("costs do not grow with the number of waiting keys:", () => {
         each: [{ timers, firing, resuming, aborts, queue: "q", isActive: true, fires: true }],
       });
       await runScript(redis, ageScript, {
-        keys: { fair, ageing },
+        keys: { fair, aging },
         args: { ...args, ageMs: NOT_DUE_MS, weights: "" },
         each: [],
       });

@@ -53,7 +53,7 @@ test("a tenant's single request is among the next 20 starts, regardless of anoth
 });
 
 test("a resync starts within its aging time, regardless of the number of tenants with more urgent work", async () => {
-  const ageingMs = 10_000;
+  const agingMs = 10_000;
   const queue = harness.open();
   const starts: number[] = [];
   // The number of waiting requests equals the number of tenants, so that places in the queue hardly move. Few enough for a slow
@@ -61,7 +61,7 @@ test("a resync starts within its aging time, regardless of the number of tenants
   const tenants = Array.from({ length: 400 }, (_, n) => inTenant(`t${n}`, "x"));
   await requestMany(queue, tenants, "interactive");
   await queue.request(inTenant("z", "resynced"), { kind: "resync" }, { class: "resync" });
-  const boundMs = performance.now() + ageingMs;
+  const boundMs = performance.now() + agingMs;
   let resynced = false;
   const worker = workOn(
     queue,
@@ -73,9 +73,9 @@ test("a resync starts within its aging time, regardless of the number of tenants
       }
       return { kind: "done" };
     },
-    { concurrency: 4, fairness: { ageingMs } },
+    { concurrency: 4, fairness: { agingMs } },
   );
-  await until("the start of the resync", () => resynced, 3 * ageingMs);
+  await until("the start of the resync", () => resynced, 3 * agingMs);
   await worker.kill();
   // It had to wait for the aging time, or the test proves nothing.
   expect(starts.length).toBeGreaterThan(tenants.length);
@@ -132,14 +132,14 @@ test("new events start a failing key only as often as its bucket allows; user re
 });
 
 test.each([
-  { ageing: { ageingMs: 5 }, says: /agingTime: must be >= 100 ms \(got 5\)/ },
+  { aging: { agingMs: 5 }, says: /agingTime: must be >= 100 ms \(got 5\)/ },
   {
-    ageing: { weights: { a: 0 } },
+    aging: { weights: { a: 0 } },
     says: /weights\.a: must be a number from 0\.001 to 1000 \(got 0\)/,
   },
-])("rejects $ageing", ({ ageing, says }) => {
+])("rejects $aging", ({ aging, says }) => {
   const queue = harness.open();
-  expect(() => workOn(queue, () => ({ kind: "done" }), { fairness: ageing })).toThrow(says);
+  expect(() => workOn(queue, () => ({ kind: "done" }), { fairness: aging })).toThrow(says);
 });
 
 test("tenants that have come and gone leave no fields behind", async () => {

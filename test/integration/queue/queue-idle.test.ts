@@ -47,7 +47,7 @@ async function idleRate(processes: number, controllers: number): Promise<number>
 }
 
 test("an idle fleet sends commands per process and per queue, but not per process and queue", async () => {
-  // At most two rounds of each process, and ageing and rebase of each queue by the elected one.
+  // At most two rounds of each process, and aging and rebase of each queue by the elected one.
   const model = (processes: number, controllers: number) => 2 * processes + 2 * controllers;
   for (const [processes, controllers] of [
     [1, 1],

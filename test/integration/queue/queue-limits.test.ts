@@ -139,7 +139,7 @@ test("P1, P2: two versions of a controller with different concurrency, backoff a
       {
         workerId,
         concurrency,
-        fairness: { ageingMs: 10_000 * concurrency, weights: { demo: concurrency } },
+        fairness: { agingMs: 10_000 * concurrency, weights: { demo: concurrency } },
         backoffs: { conflict: policy(baseMs), failure: policy(baseMs), rejected: policy(baseMs) },
       },
     );

@@ -19,7 +19,7 @@ let stream = "";
 let timers = "";
 let firing = "";
 let fair = "";
-let ageing = "";
+let aging = "";
 let index = "";
 let deadSet = "";
 let pauses = "";
@@ -37,7 +37,7 @@ beforeEach(() => {
   timers = `${root}/timers`;
   firing = `${root}/firing`;
   fair = `${root}/fair`;
-  ageing = `${root}/ageing`;
+  aging = `${root}/aging`;
   index = `${root}/index`;
   deadSet = `${root}/dead`;
   pauses = `${root}/pauses`;
@@ -68,7 +68,7 @@ const requestAll = async (
   calls: readonly (readonly (string | number)[])[],
 ) =>
   (await runRaw(harness.redis, requestScript, {
-    keys: { fair, ageing, index, dead: deadSet, parked, bullWaiting: `${bull}prioritized` },
+    keys: { fair, aging, index, dead: deadSet, parked, bullWaiting: `${bull}prioritized` },
     args: { bull, cap: 3 },
     each: calls.map(([rank, news, trigger, version, revision, member, most], at) => ({
       key: hashes[at] ?? "",
@@ -96,7 +96,7 @@ const job = async () => {
 /** Summarizes an answer of `begin`: class, floor, triggers and counters of a run. */
 const begin = async (owner: string, leaseMs = LONG_MS, maxLost = 9) => {
   const [answer] = (await runRaw(harness.redis, beginScript, {
-    keys: { fair, ageing, pauses, parked, aborts, dead: deadSet },
+    keys: { fair, aging, pauses, parked, aborts, dead: deadSet },
     args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS, maxLost },
     each: [{ key: hash, owner }],
   })) as (string | number)[][];
@@ -138,7 +138,7 @@ const end = async (epoch: number, owner: string, args: EndArgs = {}) => {
   const rest = [attempts, failures, conflicts, final, hold, 10, args.timerMs ?? "", args.dead ?? 0];
   const entry = '[1,1,1,"done","w","",""]\nrecord';
   const [answer] = (await runRaw(harness.redis, endScript, {
-    keys: { timers, fair, ageing, index, dead: deadSet, aborts },
+    keys: { timers, fair, aging, index, dead: deadSet, aborts },
     args: { kept: 50, retentionMs: LONG_MS },
     each: [
       {
@@ -654,7 +654,7 @@ test("an acknowledgement does not remove the claim of another pump", async () =>
 test("a marker of BullMQ that a dead worker took is restored while a job waits or a delay has ended", async () => {
   const age = () =>
     runScript(harness.redis, ageScript, {
-      keys: { fair, ageing },
+      keys: { fair, aging },
       args: { hashes: `${harness.prefix}:{c}/key/`, bull, limit: 9, ageMs: LONG_MS, weights: "" },
       each: [],
     });

@@ -168,7 +168,7 @@ function findWeightIssues(weights: unknown = {}): ErrorIssue[] {
   if (typeof weights !== "object" || weights === null) {
     return [{ pointer: "/weights", detail: "weights: must be an object of numbers by namespace" }];
   }
-  return findFairnessIssues({ ageingMs: Infinity, weights: weights as Fairness["weights"] }).filter(
+  return findFairnessIssues({ agingMs: Infinity, weights: weights as Fairness["weights"] }).filter(
     ({ pointer }) => pointer !== "/agingTime",
   );
 }

@@ -62,7 +62,7 @@ export function defineController<
     backoff: completeBackoffs(options.backoff),
     maxFailures: options.maxFailures,
     maxLost: options.maxLost ?? MAX_LOST,
-    fairness: { ageingMs: toMs(agingTime, "agingTime"), weights: erased.weights ?? {} },
+    fairness: { agingMs: toMs(agingTime, "agingTime"), weights: erased.weights ?? {} },
     loopProtection: erased.loopProtection ?? "throttle",
     use: erased.use ?? [],
     reconcile: erased.reconcile,

@@ -74,8 +74,8 @@ export interface AttemptStoreOptions {
 
 export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
   const { redis, names, workerId, leaseMs, maxLost } = options;
-  const { fair, ageing, pauses, parked, aborts, dead } = names;
-  const beginKeys = { fair, ageing, pauses, parked, aborts, dead };
+  const { fair, aging, pauses, parked, aborts, dead } = names;
+  const beginKeys = { fair, aging, pauses, parked, aborts, dead };
   const beginArgs = {
     leaseMs,
     worker: workerId,
@@ -102,7 +102,7 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
       keys: {
         timers: names.timers,
         fair,
-        ageing,
+        aging,
         index: names.index,
         dead: names.dead,
         aborts,

@@ -6,7 +6,7 @@ import {
   type BackoffPolicy,
 } from "@konverge/core";
 import { Worker, type Job } from "bullmq";
-import { startAgeingPump } from "../request/ageing-pump.ts";
+import { startAgingPump } from "../request/aging-pump.ts";
 import { createAttemptStore } from "./attempt-store.ts";
 import { checkedFairness } from "../contract/fairness.ts";
 import type { JobPayload, QueueOwner } from "../keys/job-payload.ts";
@@ -74,7 +74,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     onError,
   });
   const isElected = () => pump.isElected;
-  const ageing = startAgeingPump({ redis, names, fairness, isElected, onError });
+  const aging = startAgingPump({ redis, names, fairness, isElected, onError });
   const runner: JobRunner = new JobRunner({
     redis,
     gather: () => consumer.gather(),
@@ -94,7 +94,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     consumer,
     runner,
     keeper,
-    pumps: [pump, ageing],
+    pumps: [pump, aging],
     leaseMs,
     onError,
   });

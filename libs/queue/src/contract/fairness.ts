@@ -6,22 +6,22 @@ export interface Fairness {
    * Waiting time after which a request starts next, in ms. Default 60 s. Too short: a backlog is served by age alone. Too
    * long: resyncs wait behind a busy queue.
    */
-  readonly ageingMs: number;
+  readonly agingMs: number;
   /** Starts of a namespace per start of a namespace with weight 1, while both have waiting requests. Default 1. */
   readonly weights: Readonly<Record<string, number>>;
 }
 
-const DEFAULT_AGEING_MS = 60_000;
-const MIN_AGEING_MS = 100;
+const DEFAULT_AGING_MS = 60_000;
+const MIN_AGING_MS = 100;
 const MAX_WEIGHT = 1_000;
 
 /** Returns all errors in the options. */
-export function findFairnessIssues({ ageingMs, weights }: Fairness): ErrorIssue[] {
+export function findFairnessIssues({ agingMs, weights }: Fairness): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
-  if (!(Number.isFinite(ageingMs) && ageingMs >= MIN_AGEING_MS)) {
+  if (!(Number.isFinite(agingMs) && agingMs >= MIN_AGING_MS)) {
     issues.push({
       pointer: "/agingTime",
-      detail: `agingTime: must be >= ${MIN_AGEING_MS} ms (got ${ageingMs})`,
+      detail: `agingTime: must be >= ${MIN_AGING_MS} ms (got ${agingMs})`,
     });
   }
   for (const [namespace, weight] of Object.entries(weights)) {
@@ -36,17 +36,17 @@ export function findFairnessIssues({ ageingMs, weights }: Fairness): ErrorIssue[
 
 /** Applies defaults. @throws KonvergeError `invalid_config` with all errors */
 export function checkedFairness({
-  ageingMs = DEFAULT_AGEING_MS,
+  agingMs = DEFAULT_AGING_MS,
   weights = {},
 }: Partial<Fairness>): Fairness {
-  const fairness = { ageingMs, weights };
+  const fairness = { agingMs, weights };
   const issues = findFairnessIssues(fairness);
   if (issues.length > 0) throw invalidConfig(issues);
   return fairness;
 }
 
 /** Returns the arguments of the script `age`. Namespaces are encoded as in keys. */
-export function fairnessArguments({ ageingMs, weights }: Fairness): {
+export function fairnessArguments({ agingMs, weights }: Fairness): {
   readonly ageMs: number;
   readonly weights: string;
   readonly tenants: readonly { readonly name: string; readonly weight: number }[];
@@ -54,7 +54,7 @@ export function fairnessArguments({ ageingMs, weights }: Fairness): {
   const pairs = Object.entries(weights).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return {
     // Slightly early, because the aging pump runs at intervals.
-    ageMs: Math.floor(ageingMs * 0.9),
+    ageMs: Math.floor(agingMs * 0.9),
     weights: JSON.stringify(pairs),
     tenants: pairs.map(([namespace, weight]) => ({ name: encodeURIComponent(namespace), weight })),
   };

@@ -106,7 +106,7 @@ async function cancelRequest(
         cancelled: names.cancelled(key),
         aborts: names.aborts,
         parked: names.parked,
-        ageing: names.ageing,
+        aging: names.aging,
         actions: names.actions,
       },
       args: {

@@ -15,7 +15,7 @@ export interface QueueNames {
   readonly pumps: string;
   /** Hash of each tenant's last tags, and sorted set of keys by the time from which they wait. */
   readonly fair: string;
-  readonly ageing: string;
+  readonly aging: string;
   /** Sorted sets of keys by name: all except those of deleted objects, dead-lettered keys, and paused keys. */
   readonly index: string;
   readonly dead: string;
@@ -75,7 +75,7 @@ export function queueNames(
     firing: `${root}/firing/${encoded}`,
     pumps: `${root}/pumps`,
     fair: `${root}/fair/${encoded}`,
-    ageing: `${root}/ageing/${encoded}`,
+    aging: `${root}/aging/${encoded}`,
     index: `${root}/index/${encoded}`,
     dead: `${root}/dead/${encoded}`,
     parked: `${root}/parked/${encoded}`,

@@ -54,13 +54,13 @@ export function createRequester(
   names: QueueNames,
   maxQueueLength: number = Infinity,
 ): Requester {
-  const { fair, ageing, index, dead, parked, bullWaiting } = names;
+  const { fair, aging, index, dead, parked, bullWaiting } = names;
   const batch = createTickBatch<RequestCall, RequestAnswer>(
     BATCH,
     (each) =>
       withRedis(redis, () =>
         runScript(redis, requestScript, {
-          keys: { fair, ageing, index, dead, parked, bullWaiting },
+          keys: { fair, aging, index, dead, parked, bullWaiting },
           args: { bull: names.bullRoot, cap: TRIGGERS_KEPT },
           each,
         }),

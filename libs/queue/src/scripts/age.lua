@@ -16,7 +16,7 @@ if not redis.call('ZSCORE', bull .. 'marker', '0') then
   if isDue or redis.call('ZCARD', bull .. 'prioritized') > 0 then redis.call('ZADD', bull .. 'marker', 0, '0') end
 end
 
-local due = redis.call('ZRANGEBYSCORE', ageing, '-inf', now - ageMs, 'LIMIT', 0, limit)
+local due = redis.call('ZRANGEBYSCORE', aging, '-inf', now - ageMs, 'LIMIT', 0, limit)
 for _, member in ipairs(due) do
   local key = hashes .. member
   local h = redis.call('HMGET', key, 'owner', 'pending', 'hold', 'nextAt', 'dead', 'woken', 'ask')
@@ -27,9 +27,9 @@ for _, member in ipairs(due) do
   local state = readFair(fair, 0, member)
   -- Keys in backoff, or parked behind a running attempt, start to wait after that.
   if waits and (runs or backsOff) then
-    redis.call('ZADD', ageing, runs and now or nextAt, member)
+    redis.call('ZADD', aging, runs and now or nextAt, member)
   else
-    redis.call('ZREM', ageing, member)
+    redis.call('ZREM', aging, member)
   end
   if waits and not runs and not backsOff then
     local jobId = redis.call('GET', bull .. 'de:' .. member)

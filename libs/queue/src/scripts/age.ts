@@ -5,8 +5,8 @@ import { waitingJobPart } from "./waiting-job.ts";
 
 const signature = {
   name: "age",
-  /** `ageing` has the keys by start of their wait, in ms. */
-  keys: ["fair", "ageing"],
+  /** `aging` has the keys by start of their wait, in ms. */
+  keys: ["fair", "aging"],
   args: {
     /** Prefix of the key hashes. */
     hashes: "text",
@@ -23,7 +23,7 @@ const signature = {
 } as const;
 
 /**
- * Brings keys forward that have waited for their ageing bound: each gets a place in its tenant's flow of the aged, which
+ * Brings keys forward that have waited for their aging bound: each gets a place in its tenant's flow of the aged, which
  * yields to nothing, and counts as an event from then on. One whose backoff is over by Redis's clock starts, whatever the
  * clock of the worker that deferred it. Returns how many keys were examined. Also restores a lost marker of BullMQ.
  *

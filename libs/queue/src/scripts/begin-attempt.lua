@@ -97,7 +97,7 @@ local function begin(key, owner)
       redis.call('HSET', key, 'lost', SUSPECT_FROM)
     elseif lost >= SUSPECT_FROM then
       redis.call('HSET', key, 'hold', 'backoff')
-      redis.call('ZADD', ageing, 'NX', now, memberOf(key))
+      redis.call('ZADD', aging, 'NX', now, memberOf(key))
       return { 'backoff', failures, nowText, lost }
     end
   end
@@ -112,7 +112,7 @@ local function begin(key, owner)
     local member = memberOf(key)
     if isPaused(pauses, member) then
       redis.call('ZADD', parked, 0, member)
-      redis.call('ZREM', ageing, member)
+      redis.call('ZREM', aging, member)
       return { 'paused' }
     end
   end
@@ -154,6 +154,6 @@ end
 
 -- Places and ages of the keys that began.
 local function settle()
-  if #aged > 0 then redis.call('ZREM', ageing, unpack(aged)) end
+  if #aged > 0 then redis.call('ZREM', aging, unpack(aged)) end
   if highest > (tonumber(redis.call('HGET', fair, 'v')) or 0) then redis.call('HSET', fair, 'v', highest) end
 end

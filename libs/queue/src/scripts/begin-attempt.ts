@@ -7,7 +7,7 @@ import { isPausedPart } from "./is-paused.ts";
 export const SUSPECT_FROM = 2;
 
 /**
- * `begin(key, owner)` takes the lease of one attempt and `settle()` ends the call. Needs the keys `fair`, `ageing`, `pauses`,
+ * `begin(key, owner)` takes the lease of one attempt and `settle()` ends the call. Needs the keys `fair`, `aging`, `pauses`,
  * `parked`, `aborts` and `dead`, and the arguments `leaseMs`, `worker`, `kept` (attempts per key), `retentionMs` and `maxLost`.
  *
  * `begin` returns:

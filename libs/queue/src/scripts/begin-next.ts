@@ -19,7 +19,7 @@ export interface BegunJob {
 const signature = {
   name: "begin-next",
   /** `active`: BullMQ's list, newest first. */
-  keys: ["fair", "ageing", "pauses", "parked", "aborts", "dead", "active"],
+  keys: ["fair", "aging", "pauses", "parked", "aborts", "dead", "active"],
   args: {
     leaseMs: "number",
     worker: "text",

@@ -4,7 +4,7 @@ import { beginAttemptPart } from "./begin-attempt.ts";
 
 const signature = {
   name: "begin",
-  keys: ["fair", "ageing", "pauses", "parked", "aborts", "dead"],
+  keys: ["fair", "aging", "pauses", "parked", "aborts", "dead"],
   args: {
     leaseMs: "number",
     worker: "text",

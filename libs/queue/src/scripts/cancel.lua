@@ -33,5 +33,5 @@ if h[4] and h[4] ~= '' then return noneWaits and 'cancelled' or 'detached' end
 if not (noneWaits and noneBegun) then return 'detached' end
 redis.call('HSET', key, 'covered', number, 'finished', number, 'hold', '', 'nextAt', '', 'woken', '')
 redis.call('ZREM', parked, member)
-redis.call('ZREM', ageing, member)
+redis.call('ZREM', aging, member)
 return 'cancelled'

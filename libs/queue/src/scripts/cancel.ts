@@ -13,7 +13,7 @@ const KEPT = 200;
 const signature = {
   name: "cancel",
   /** `cancelled` is sorted by number; a member is the number, a space and the note. */
-  keys: ["key", "cancelled", "aborts", "parked", "ageing", "actions"],
+  keys: ["key", "cancelled", "aborts", "parked", "aging", "actions"],
   args: {
     member: "text",
     /** Number of the request. */

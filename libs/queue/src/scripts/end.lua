@@ -28,7 +28,7 @@ local function wait(key, member, pending, hold, delayMs)
   if hold ~= '' then redis.call('HSET', key, 'hold', hold, 'nextAt', now + delayMs) end
   local state, ask = readFair(fair, 3, member), askOf(key, pending)
   if not ask then redis.call('HSET', key, 'retryTag', takeTag(fair, state)) end
-  redis.call('ZADD', ageing, now + delayMs, member)
+  redis.call('ZADD', aging, now + delayMs, member)
   return place(key, state.base, ask)
 end
 

@@ -19,7 +19,7 @@ export interface Ended {
 
 const signature = {
   name: "end",
-  keys: ["timers", "fair", "ageing", "index", "dead", "aborts"],
+  keys: ["timers", "fair", "aging", "index", "dead", "aborts"],
   args: {
     /** Attempts kept per key. */
     kept: "number",

@@ -1,7 +1,7 @@
 local CLASS_DISTANCE = { [0] = 0, 0, 16, 64, 1024 }
 local MAX_PRIORITY = 2097151
 -- Distance from v from which a request counts as part of a backlog.
-local AGEING_BACKLOG = 64
+local AGING_BACKLOG = 64
 
 local function tenantOf(member) return string.match(member, '^[^/]*/[^/]*/[^/]*/([^/]*)/') or '_' end
 

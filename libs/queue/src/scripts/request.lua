@@ -72,7 +72,7 @@ local function request(item, left)
   end
   if number == 1 or isGone then note(indexed, '0', member) end
   -- Without waiting requests, the key does not age.
-  if pending == 0 and (ask.class > 2 or ask.tag - state.v > AGEING_BACKLOG) then
+  if pending == 0 and (ask.class > 2 or ask.tag - state.v > AGING_BACKLOG) then
     note(waitsSince, nowText, member)
   end
 
@@ -93,6 +93,6 @@ for _, state in pairs(flows) do
   if state.moved then redis.call('HSET', fair, state.flow, state.last) end
 end
 if #indexed > 0 then redis.call('ZADD', index, unpack(indexed)) end
-if #waitsSince > 0 then redis.call('ZADD', ageing, unpack(waitsSince)) end
+if #waitsSince > 0 then redis.call('ZADD', aging, unpack(waitsSince)) end
 announceJobs(bull)
 return answers

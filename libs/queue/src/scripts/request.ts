@@ -28,7 +28,7 @@ export type RequestAnswer =
 const signature = {
   name: "request",
   /** `bullWaiting`: BullMQ's waiting jobs. */
-  keys: ["fair", "ageing", "index", "dead", "parked", "bullWaiting"],
+  keys: ["fair", "aging", "index", "dead", "parked", "bullWaiting"],
   args: {
     /** Prefix of BullMQ's keys. */
     bull: "text",

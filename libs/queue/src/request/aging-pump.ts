@@ -12,11 +12,11 @@ const REBASE_AFTER = 1_000_000;
 
 const MAX_SLEEP_MS = 1_000;
 
-export interface AgeingPump {
+export interface AgingPump {
   stop(): Promise<void>;
 }
 
-export interface AgeingPumpOptions {
+export interface AgingPumpOptions {
   readonly redis: RedisClient;
   readonly names: QueueNames;
   readonly fairness: Fairness;
@@ -28,9 +28,9 @@ export interface AgeingPumpOptions {
 }
 
 /** Moves keys that reached the aging time forward, and keeps priorities within BullMQ's limit. One per queue is elected. */
-export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
+export function startAgingPump(options: AgingPumpOptions): AgingPump {
   const { redis, names, fairness, isElected, onError, rebaseAfter = REBASE_AFTER } = options;
-  const everyMs = Math.min(MAX_SLEEP_MS, Math.max(1, fairness.ageingMs / 20));
+  const everyMs = Math.min(MAX_SLEEP_MS, Math.max(1, fairness.agingMs / 20));
   const { ageMs, weights, tenants } = fairnessArguments(fairness);
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -38,10 +38,10 @@ export function startAgeingPump(options: AgeingPumpOptions): AgeingPump {
   const round = async () => {
     let more = false;
     try {
-      const { fair, ageing } = names;
+      const { fair, aging } = names;
       const args = { hashes: names.keyRoot, bull: names.bullRoot, limit: AT_ONCE };
       const examined = await runScript(redis, ageScript, {
-        keys: { fair, ageing },
+        keys: { fair, aging },
         args: { ...args, ageMs, weights },
         each: tenants,
       });
