@@ -35,48 +35,52 @@ export type {
   OverviewWorkflow,
 } from "./overview-api.ts";
 export {
-  parseLabels,
-  runHistoryListSchema,
-  runHistoryQuerySchema,
-  runHistorySchema,
-  runListSchema,
   actOnRunsResponseSchema,
   actOnRunsSchema,
   cancelRunResponseSchema,
   pauseRunResponseSchema,
   raiseRunSchema,
   retryRunSchema,
+  runUpdateSchema,
+  signalRunSchema,
+  updateRunSchema,
+} from "./run-action-api.ts";
+export type {
+  ActOnRuns,
+  ActOnRunsResponse,
+  CancelRunResponse,
+  PauseRunResponse,
+  RaiseRun,
+  RetryRun,
+  RunUpdate,
+  SignalRun,
+  UpdateRun,
+} from "./run-action-api.ts";
+export {
+  runListSchema,
+  runLogSchema,
   runQuerySchema,
   runSchema,
-  runLogSchema,
-  runUpdateSchema,
   runWaitQuerySchema,
-  updateRunSchema,
-  signalRunSchema,
   startRunResponseSchema,
   startRunSchema,
 } from "./run-api.ts";
 export type {
   RunDetail,
-  RunHistoryItem,
-  RunHistoryList,
-  RunHistoryQuery,
-  RunList,
-  ActOnRuns,
-  ActOnRunsResponse,
   RunFilterQuery,
-  CancelRunResponse,
-  PauseRunResponse,
-  RaiseRun,
-  RetryRun,
+  RunList,
   RunListQuery,
   RunLog,
-  RunUpdate,
-  UpdateRun,
-  SignalRun,
-  StartRunResponse,
   StartRun,
+  StartRunResponse,
 } from "./run-api.ts";
+export { parseLabels } from "./run-fields.ts";
+export {
+  runHistoryListSchema,
+  runHistoryQuerySchema,
+  runHistorySchema,
+} from "./run-history-api.ts";
+export type { RunHistoryItem, RunHistoryList, RunHistoryQuery } from "./run-history-api.ts";
 export {
   backfillResponseSchema,
   backfillScheduleSchema,
