@@ -5,9 +5,10 @@ import {
   type NamespacedName,
   type NewObject,
 } from "@konverge/kube";
-import type { AttemptKube, ResourceTarget, StatusDraft } from "../define/attempt-kube.ts";
+import type { AttemptKube, ResourceTarget } from "../define/attempt-kube.ts";
 import { buildIntent, buildObject, isChild, type ObjectDraft } from "../define/new-object.ts";
 import { isOwnedBy } from "./attempt-reads.ts";
+import { mutateStatusBy } from "./mutate-status.ts";
 import { resolveTarget } from "./resolve-target.ts";
 
 /**
@@ -61,14 +62,6 @@ export function createDirectKube(client: KubeClient, namespace: string): Attempt
       return deepFreeze(await client.replace(type, object));
     },
     mutate,
-    mutateStatus: <T extends ApiObject>(
-      target: T | ResourceTarget<T>,
-      change: (draft: StatusDraft<T>) => void | Promise<void>,
-      how = {},
-    ) =>
-      mutate<T>(target, (draft) => change(draft as StatusDraft<T>), {
-        ...how,
-        subresource: "status",
-      }),
+    mutateStatus: mutateStatusBy(mutate),
   };
 }

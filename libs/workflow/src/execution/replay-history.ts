@@ -5,6 +5,7 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
 import { RunJournal } from "../journal/run-journal.ts";
+import { heldOfRecords } from "../store/held-of-records.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, RunJournalStore } from "../store/run-journal-store.ts";
 import type { RunView } from "../store/run-record.ts";
@@ -191,29 +192,20 @@ function isAwaited(outcome: Outcome, name: string): boolean {
   const waits = outcome.waits ?? [];
   return waits.some(({ step }) => step === name) || waits.length >= MAX_KNOWN_WAITS;
 }
+
 function heldOf(history: RunHistory): Held {
   const { workflow, id, version, status, round, createdAtMs, input } = history;
   const { parsedInput, failing, continuedBy } = history;
   const run: RunView = { workflow, id, version, status, createdAtMs, input, ...defined({ round }) };
-  return {
+  return heldOfRecords({
     workflow,
     id,
-    epoch: 0,
     run,
     steps: new Map(history.steps.map(({ name, ...record }) => [name, record])),
     progress: new Map(history.progress.map(({ name, ...each }) => [name, each])),
-    bytes: 0,
-    signalCount: 0,
-    awaited: [],
-    signals: [],
-    waited: [],
-    died: false,
-    cancels: 0,
-    wakeSeq: 0,
-    watched: new Set(),
     nowMs: 0,
     ...defined({ parsedInput, failing, continuedBy }),
-  };
+  });
 }
 
 async function refuse(): Promise<never> {

@@ -1,4 +1,4 @@
-import { defined, KonvergeError, type Limits } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import { createAttemptSecrets, type AttemptSecrets } from "@konverge/kube";
 import { isOfRound, markStateOf } from "../store/mark-state.ts";
 import {
@@ -7,7 +7,6 @@ import {
   type Held,
   type MarkState,
   type ProgressNote,
-  type RunJournalStore,
   type RunNews,
   type StepMark,
 } from "../store/run-journal-store.ts";
@@ -17,7 +16,6 @@ import {
   type Failure,
   type Heartbeat,
   type RunWait,
-  type LogLine,
   type RunWarning,
   type StepKind,
   type StepProgress,
@@ -31,8 +29,8 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { assertJson } from "../define/json-value.ts";
 import { OfferedUndos } from "./offered-undos.ts";
-import type { RecordedStep } from "./run-observer.ts";
 import type { ExecutionSpan } from "./run-tracing.ts";
+import type { RunJournalOptions } from "./run-journal-options.ts";
 import { RunLog } from "./run-log.ts";
 import { RunOutput } from "./run-output.ts";
 import { SignalInbox } from "./signal-inbox.ts";
@@ -50,49 +48,6 @@ const CLEANUP_STEPS = 100;
 const RECORD_LIMIT_BYTES = 1_024 * 1_024;
 /** By then, a worker may have fitting code. */
 const RECHECK_MS = 60_000;
-
-export interface RunJournalOptions {
-  readonly store: RunJournalStore;
-  readonly held: Held;
-  /** Aborted when this execution must stop, with the reason. */
-  readonly stopped: AbortSignal;
-  /** Aborted when the run is to be paused: no further verb begins. Default: never. */
-  readonly pausing?: AbortSignal;
-  /** Cancellations of the run since the claim. Default: none. */
-  readonly cancels?: CancelRequests;
-  /** At which the run is blocked. Default: 1,000 steps and 4 MiB. */
-  readonly limits?: Partial<RunSize>;
-  /** Largest record or result. Default 1 MiB. */
-  readonly recordLimitBytes?: number;
-  /** Interval in which a blocked run is rechecked, in ms. Default 1 min. */
-  readonly recheckMs?: number;
-  /** Monotonic clock, ms. */
-  readonly clock: () => number;
-  readonly random: () => number;
-  /** Waits in place, until the time is over or the signal is aborted. Default: a timer. */
-  readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Clusters of the Kubernetes verbs. Default: none; the verbs are rejected. */
-  readonly clusters?: ClusterAccess;
-  /** Limits of steps, and the object key that they request when the run can continue. Default: none; their use is rejected. */
-  readonly permits?: { readonly limits: Limits; readonly key: string };
-  /** Called with each warning, once per run. Default: none. */
-  readonly onWarning?: (warning: RunWarning) => void;
-  /** Called with each new line of the run's log. Default: none. */
-  readonly onLog?: (line: LogLine) => void;
-  /** The span of this execution. Default: none. */
-  readonly trace?: ExecutionSpan;
-  /** Called with each record that has a duration. Default: none. */
-  readonly onRecorded?: (step: RecordedStep) => void;
-  /** Longest time between a heartbeat and its storage, in ms. Default: a third of the timeout, at most 5 s. */
-  readonly beatEveryMs?: number;
-  /** Called with each heartbeat of a body. For tests. Default: none. */
-  readonly onBeat?: (step: string, progress: unknown) => void;
-  /**
-   * Called before each attempt of a body; an error replaces the body. A returned function is awaited by the attempt first, with
-   * the attempt's signal. For tests. Default: none.
-   */
-  readonly beforeBody?: (step: string) => ((attempt: AbortSignal) => Promise<void>) | undefined;
-}
 
 /** Thrown by a verb that blocks the run, with the reason and a fix. */
 export class BlockingError extends Error {

@@ -26,6 +26,7 @@ import type { NewRun, OnExisting } from "../store/run-actions.ts";
 import { checkJson } from "../define/check-json.ts";
 import { childIdOf, roundIdOf, type RunRef } from "../define/run-ref.ts";
 import { isEndStatus, type LogLine, type RunView, type StepRecord } from "../store/run-record.ts";
+import { heldOfRecords } from "../store/held-of-records.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave } from "../store/run-journal-store.ts";
 import { updateSignal, updateSignalId } from "../store/run-updates.ts";
@@ -391,24 +392,14 @@ class MemoryTestRun implements TestRun {
     const before = this.bodies.length;
     const { parsedInput } = await this.history();
     const execution = new TestExecution(this.#ref, () => this.#nowMs);
-    const end = await this.#runOn(readOnly(this.#workerStore), this.#workflow, execution, {
+    const held = heldOfRecords({
       ...this.#ref,
-      epoch: 0,
       run,
-      ...defined({ parsedInput }),
       steps: await this.steps(),
-      progress: new Map(),
-      bytes: 0,
-      signalCount: 0,
-      awaited: [],
-      signals: [],
-      waited: [],
-      died: false,
-      cancels: 0,
-      wakeSeq: 0,
-      watched: new Set(),
       nowMs: this.#nowMs,
+      ...defined({ parsedInput }),
     });
+    const end = await this.#runOn(readOnly(this.#workerStore), this.#workflow, execution, held);
     const again = this.bodies.slice(before);
     if (again.length > 0) throw new Error(`the replay executed ${again.join(", ")} again`);
     if (end.kind === "error") throw end.error;
