@@ -12,6 +12,7 @@ import {
 } from "./measure.ts";
 import { startOwnRedis, type OwnRedis } from "./own-redis.ts";
 import { startPeerProcess } from "./peer-process.ts";
+import { attemptRow, historyBatch } from "../support/history-batch.ts";
 
 const SUITE = "api";
 const PREFIX = "bench";
@@ -169,23 +170,16 @@ async function store({ url, redis }: OwnRedis, objects: number): Promise<void> {
 
 function batchOf(key: string): HistoryBatch {
   const rows = Array.from({ length: ROWS_PER_FLUSH }, (_, at) => ({
-    row: {
+    row: attemptRow({
       key,
       epoch: at,
-      outcome: "done" as const,
-      errorCode: "",
-      managers: [],
-      hints: [],
       startedAtMs: 1_800_000_000_000 + at,
       durationMs: 12,
-      conflicts: 0,
-      writes: 1,
-      calls: 2,
       worker: "bench-host-12345",
-    },
+    }),
     recordBytes: 900,
   }));
-  return { rows, contention: [], rollups: [], reports: [], reportAgainMs: 1, loops: new Map() };
+  return historyBatch({ rows });
 }
 
 /** The engine's record of an attempt that a watch triggered and that wrote its status. */

@@ -8,6 +8,7 @@ import {
 } from "@konverge/queue";
 import { figureOf, type BenchOptions, type Figure } from "./measure.ts";
 import { startOwnRedis, type OwnRedis } from "./own-redis.ts";
+import { attemptRow, historyBatch } from "../support/history-batch.ts";
 
 const KEYS = 1_000;
 const ATTEMPTS_PER_KEY = 10;
@@ -160,21 +161,14 @@ function recordOf(serial: number, epoch: number): AttemptRecord {
 
 function batch(start: number): HistoryBatch {
   const rows = Array.from({ length: ROWS_PER_FLUSH }, (_, at) => ({
-    row: {
+    row: attemptRow({
       key: formatKey(keyOf((start + at) % KEYS)),
       epoch: Math.floor((start + at) / KEYS) + 1,
-      outcome: "done" as const,
-      errorCode: "",
-      managers: [],
-      hints: [],
       startedAtMs: 1_800_000_000_000 + start + at,
       durationMs: 12,
-      conflicts: 0,
-      writes: 1,
-      calls: 2,
       worker: "bench-host-12345",
-    },
+    }),
     recordBytes: 900,
   }));
-  return { rows, contention: [], rollups: [], reports: [], reportAgainMs: 1, loops: new Map() };
+  return historyBatch({ rows });
 }

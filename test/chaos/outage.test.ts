@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { prepareKeys } from "./outage-load.ts";
 import { RATE, runArm, SLOTS, type ArmResult, type Fault } from "./outage-experiment.ts";
@@ -12,7 +13,7 @@ const KEYS = 1_000;
 /** The maximum number of tokens in one lease. */
 const LEASE = 64;
 /** How long a token may be used after its time. */
-const TOKEN_TTL_S = 0.1;
+const TOKEN_TTL_S = DEFAULT_GUARD_LIMITS.tokenTtlMs / 1_000;
 /** Long: the documented length. Short: the first second has the same cost, so it weighs more. */
 const FAULT_MS = isLong ? 20_000 : 8_000;
 const SHARE = isLong ? 0.05 : 0.15;

@@ -13,6 +13,7 @@ import { createProgram } from "../../../apps/cli/src/create-program.ts";
 import { findBarriers, useChromium } from "./chromium.ts";
 import { startOwnApi, startProxy } from "./own-api.ts";
 import { until } from "../../support/until.ts";
+import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
 const harness = useQueues();
 const open = useChromium();
@@ -428,31 +429,7 @@ function openHistory(): (name: string) => Promise<void> {
   });
   onTestFinished(() => writer.close());
   return async (name) => {
-    await writer.flush({
-      rows: [
-        {
-          recordBytes: 100,
-          row: {
-            key: formatKey(keyOf(name)),
-            epoch: 1,
-            outcome: "done",
-            errorCode: "",
-            managers: [],
-            hints: [],
-            startedAtMs: Date.now(),
-            durationMs: 3,
-            conflicts: 0,
-            writes: 1,
-            calls: 2,
-            worker: "w-1",
-          },
-        },
-      ],
-      contention: [],
-      rollups: [],
-      reports: [],
-      reportAgainMs: 1,
-      loops: new Map(),
-    });
+    const row = attemptRow({ key: formatKey(keyOf(name)) });
+    await writer.flush(historyBatch({ rows: [{ recordBytes: 100, row }] }));
   };
 }

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { until } from "../../support/until.ts";
 import { useApi, type Call, type Sent } from "./api-harness.ts";
 import { workOn } from "../queue/queue-harness.ts";
+import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
 const harness = useApi({ announces: false });
 const ADMIN_TOKEN = "the-token-of-the-configuration";
@@ -393,20 +394,13 @@ async function fill(): Promise<void> {
       budgetBytes: 1e6,
       onError: () => undefined,
     });
-    const row = {
+    const row = attemptRow({
       key,
-      epoch: 1,
       outcome: "conflict",
-      errorCode: "",
       managers: [`manager-of-${name}`],
-      hints: [],
-      startedAtMs: Date.now(),
-      durationMs: 1,
       conflicts: 1,
       writes: 0,
-      calls: 1,
-      worker: "w",
-    } as const;
+    });
     const pair = { manager: "m", path: "spec", count: 30 };
     const loop = {
       kind: "requeue",
@@ -416,7 +410,7 @@ async function fill(): Promise<void> {
       untilMs: Date.now() + 1e6,
       worker: "w",
     };
-    const batch = {
+    const batch = historyBatch({
       rows: [{ row, recordBytes: 1 }],
       contention: [
         {
@@ -431,10 +425,8 @@ async function fill(): Promise<void> {
       rollups: [
         { controller, minute: Math.floor(Date.now() / 60_000), counts: { "outcome.done": 1 } },
       ],
-      reports: [],
-      reportAgainMs: 1,
       loops: new Map([[key, JSON.stringify(loop)]]),
-    } as const;
+    });
     await until("it is written", () => writer.flush(batch).catch(() => undefined));
     await writer.close();
   }

@@ -11,6 +11,7 @@ import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { useQueues } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
 const harness = useQueues();
 const TYPE = { cluster: "default", group: "demo.konverge.dev", version: "v1" } as const;
@@ -40,24 +41,13 @@ afterEach(async () => {
 async function finish(names: readonly string[], rest: Partial<AttemptRow> = {}): Promise<void> {
   const rows = names.map((name, index) => ({
     recordBytes: 100,
-    row: {
+    row: attemptRow({
       key: `node-pool/default/nodepools.demo.konverge.dev/demo/${name}`,
       epoch: index + 1,
-      outcome: "done",
-      errorCode: "",
-      managers: [],
-      hints: [],
-      startedAtMs: Date.now(),
-      durationMs: 3,
-      conflicts: 0,
-      writes: 1,
-      calls: 2,
-      worker: "w",
       ...rest,
-    } as const,
+    }),
   }));
-  const nothing = { contention: [], rollups: [], reports: [], reportAgainMs: 0, loops: new Map() };
-  await writer.flush({ rows, ...nothing });
+  await writer.flush(historyBatch({ rows, reportAgainMs: 0 }));
 }
 
 interface Following {

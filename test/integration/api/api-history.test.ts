@@ -9,6 +9,7 @@ import { parseKey } from "@konverge/core";
 import { createHistoryWriter } from "@konverge/queue";
 import { expect, test } from "vitest";
 import { useApi } from "./api-harness.ts";
+import { historyBatch } from "../../support/history-batch.ts";
 
 const api = useApi();
 const harness = api.queues;
@@ -56,26 +57,26 @@ async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<
     path: "spec.size",
     count: 2,
   } as const;
-  await writer.flush({
-    rows: [
-      { row: { ...HISTORY_ROW, startedAtMs }, recordBytes: 100 },
-      {
-        row: { ...HISTORY_ROW, startedAtMs, key: HISTORY_ROW.key.replace("blue", "red") },
-        recordBytes: 100,
-      },
-    ],
-    contention: [{ object, conflicts: 2, pairs: [taken, lost] }],
-    rollups: [
-      {
-        controller: "node-pool",
-        minute: Math.floor(Date.now() / 60_000),
-        counts: { "outcome.done": 4, "outcome.retry": 1, calls: 9, ms: 50 },
-      },
-    ],
-    reports: [],
-    reportAgainMs: 1,
-    loops: new Map([[HISTORY_ROW.key, JSON.stringify(LOOP)]]),
-  });
+  await writer.flush(
+    historyBatch({
+      rows: [
+        { row: { ...HISTORY_ROW, startedAtMs }, recordBytes: 100 },
+        {
+          row: { ...HISTORY_ROW, startedAtMs, key: HISTORY_ROW.key.replace("blue", "red") },
+          recordBytes: 100,
+        },
+      ],
+      contention: [{ object, conflicts: 2, pairs: [taken, lost] }],
+      rollups: [
+        {
+          controller: "node-pool",
+          minute: Math.floor(Date.now() / 60_000),
+          counts: { "outcome.done": 4, "outcome.retry": 1, calls: 9, ms: 50 },
+        },
+      ],
+      loops: new Map([[HISTORY_ROW.key, JSON.stringify(LOOP)]]),
+    }),
+  );
   await writer.close();
 }
 const answerOf = async (path: string): Promise<unknown> => {

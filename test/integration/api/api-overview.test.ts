@@ -10,6 +10,7 @@ import { NODE_POOL } from "../queue/announce.ts";
 import { useApi } from "./api-harness.ts";
 import { workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
 const api = useApi({ announces: false });
 const harness = api.queues;
@@ -73,42 +74,29 @@ async function remember(options: {
     onError: () => undefined,
   });
   const counts = Object.entries(outcomes).map(([name, count]) => [`outcome.${name}`, count]);
-  await writer.flush({
-    rows: [10, 20, 30, 400].map((durationMs, index) => ({
-      recordBytes: 100,
-      row: {
-        key: KEY,
-        epoch: index,
-        outcome: "done",
-        errorCode: "",
-        managers: [],
-        hints: [],
-        startedAtMs: Date.now(),
-        durationMs,
-        conflicts: 0,
-        writes: 0,
-        calls: 1,
-        worker: "w-1",
-      },
-    })),
-    contention:
-      conflicts === 0
-        ? []
-        : [{ object: "nodepools.demo.konverge.dev/demo/blue", conflicts, pairs: [] }],
-    rollups: [
-      {
-        controller: "node-pool",
-        minute: Math.floor(Date.now() / 60_000),
-        counts: Object.fromEntries(counts) as Record<string, number>,
-      },
-    ],
-    reports: [],
-    reportAgainMs: 1,
-    loops:
-      loopUntilMs === undefined
-        ? new Map()
-        : new Map([[KEY, JSON.stringify({ ...LOOP, untilMs: loopUntilMs })]]),
-  });
+  await writer.flush(
+    historyBatch({
+      rows: [10, 20, 30, 400].map((durationMs, epoch) => ({
+        recordBytes: 100,
+        row: attemptRow({ key: KEY, epoch, durationMs, writes: 0, calls: 1 }),
+      })),
+      contention:
+        conflicts === 0
+          ? []
+          : [{ object: "nodepools.demo.konverge.dev/demo/blue", conflicts, pairs: [] }],
+      rollups: [
+        {
+          controller: "node-pool",
+          minute: Math.floor(Date.now() / 60_000),
+          counts: Object.fromEntries(counts) as Record<string, number>,
+        },
+      ],
+      loops:
+        loopUntilMs === undefined
+          ? new Map()
+          : new Map([[KEY, JSON.stringify({ ...LOOP, untilMs: loopUntilMs })]]),
+    }),
+  );
   await writer.close();
 }
 

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { useApi, type Call } from "./api-harness.ts";
 import { workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
 const api = useApi();
 const ROWS = 3_000;
@@ -18,25 +19,12 @@ async function remember(): Promise<void> {
     budgetBytes: 100_000_000,
     onError: () => undefined,
   });
-  const row = {
-    key: "node-pool/default/nodepools.demo.konverge.dev/blue/a",
-    epoch: 1,
-    outcome: "done",
-    errorCode: "",
-    managers: [],
-    hints: [],
-    startedAtMs: Date.now(),
-    durationMs: 1,
-    conflicts: 0,
-    writes: 0,
-    calls: 1,
-    worker: "w",
-  } as const;
+  const row = attemptRow({ key: "node-pool/default/nodepools.demo.konverge.dev/blue/a" });
   const rows = Array.from({ length: PART }, () => ({ row, recordBytes: 0 }));
-  const batch = { contention: [], rollups: [], reports: [], reportAgainMs: 1, loops: new Map() };
+  const batch = historyBatch({ rows });
   for (let written = 0; written < ROWS; written += PART) {
     // A flush on a busy machine may miss its deadline.
-    await until("written", () => writer.flush({ rows, ...batch }).catch(() => undefined));
+    await until("written", () => writer.flush(batch).catch(() => undefined));
   }
   await writer.close();
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openGuardControl } from "@konverge/guard";
+import { DEFAULT_GUARD_LIMITS, openGuardControl } from "@konverge/guard";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
 import {
@@ -21,7 +21,7 @@ import { until } from "../../support/until.ts";
 
 const RATE = 200;
 const BURST = 120;
-const TTL_MS = 100;
+const TTL_MS = DEFAULT_GUARD_LIMITS.tokenTtlMs;
 const WORKERS = 4;
 const CLUSTER = "fleet";
 

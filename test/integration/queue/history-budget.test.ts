@@ -9,6 +9,7 @@ import { Redis } from "ioredis";
 import { afterEach, expect, onTestFinished, test } from "vitest";
 import { CLUSTER, keyOf, useQueues, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
 const harness = useQueues();
 const ends: (() => Promise<unknown>)[] = [];
@@ -17,14 +18,6 @@ afterEach(async () => {
 });
 
 const RECORD_BYTES = 1_000;
-const NOTHING = {
-  rows: [],
-  contention: [],
-  rollups: [],
-  reports: [],
-  reportAgainMs: 1,
-  loops: new Map(),
-};
 
 function open(url: string, prefix: string, budgetBytes: number) {
   const options = { redis: { url }, cluster: CLUSTER, prefix, onError: () => undefined };
@@ -35,21 +28,8 @@ function open(url: string, prefix: string, budgetBytes: number) {
   return { writer, reader };
 }
 
-const rowOf = (name: string, over: Partial<AttemptRow> = {}): AttemptRow => ({
-  key: formatKey(keyOf(name)),
-  epoch: 1,
-  outcome: "done",
-  errorCode: "",
-  managers: [],
-  hints: [],
-  startedAtMs: Date.now(),
-  durationMs: 1,
-  conflicts: 0,
-  writes: 0,
-  calls: 1,
-  worker: "test",
-  ...over,
-});
+const rowOf = (name: string, over: Partial<AttemptRow> = {}): AttemptRow =>
+  attemptRow({ key: formatKey(keyOf(name)), durationMs: 1, writes: 0, calls: 1, ...over });
 
 test("drops the oldest records over the budget, from the index and from their keys", async () => {
   const budgetBytes = 100_000;
@@ -66,10 +46,8 @@ test("drops the oldest records over the budget, from the index and from their ke
   const second = open(harness.url, harness.prefix, budgetBytes).writer;
   for (let start = 0; start < 200; start += 20) {
     const rows = names.slice(start, start + 20);
-    await (start % 40 === 0 ? writer : second).flush({
-      ...NOTHING,
-      rows: rows.map((name) => ({ row: rowOf(name), recordBytes: record.length })),
-    });
+    const entries = rows.map((name) => ({ row: rowOf(name), recordBytes: record.length }));
+    await (start % 40 === 0 ? writer : second).flush(historyBatch({ rows: entries }));
   }
   const { items } = await reader.search({ limit: 500 });
   expect(items.map(({ key }) => key.split("/").at(-1))).toEqual(
@@ -106,13 +84,13 @@ test("drops records in favor of the queue when Redis is full", async () => {
     row: rowOf(id.split("/").at(-1) ?? ""),
     recordBytes: record.length,
   }));
-  await writer.flush({ ...NOTHING, rows });
+  await writer.flush(historyBatch({ rows }));
   const used = Number(/^used_memory:(\d+)/m.exec(await redis.info("memory"))?.[1]);
   // As if other applications had filled it.
   await redis.config("SET", "maxmemory", String(used - 100_000));
   await expect(queue.request(keyOf("late"), { kind: "http" })).rejects.toThrow("OOM");
   await until("there is room again", async () => {
-    await writer.flush({ ...NOTHING, rows: rows.slice(0, 1) }).catch(() => undefined);
+    await writer.flush(historyBatch({ rows: rows.slice(0, 1) })).catch(() => undefined);
     return await queue.request(keyOf("late"), { kind: "http" }).catch(() => undefined);
   });
   await until("and it is worked on", () => worker.closed.some(({ id }) => id.endsWith("/late")));
@@ -157,11 +135,9 @@ test("a search continues at its cursor, beyond the limit of one call", async () 
     row: rowOf(`n-${serial}`),
     recordBytes: 0,
   }));
-  await writer.flush({
-    ...NOTHING,
-    rows: [{ row: rowOf("needle", { errorCode: "kube_api.Forbidden" }), recordBytes: 0 }],
-  });
-  for (let times = 0; times < 6; times++) await writer.flush({ ...NOTHING, rows });
+  const needle = { row: rowOf("needle", { errorCode: "kube_api.Forbidden" }), recordBytes: 0 };
+  await writer.flush(historyBatch({ rows: [needle] }));
+  for (let times = 0; times < 6; times++) await writer.flush(historyBatch({ rows }));
   const query = { limit: 10, errorCode: "Forbidden" };
   const first = await reader.search(query);
   expect(first.items).toEqual([]);
@@ -176,7 +152,7 @@ test("a search ends after its budget with a cursor, and takes a turn per round t
       row: rowOf(`n-${part}-${serial}`),
       recordBytes: 0,
     }));
-    await writer.flush({ ...NOTHING, rows });
+    await writer.flush(historyBatch({ rows }));
   }
   let turns = 0;
   const scan = (budgetMs: number) => {
@@ -209,7 +185,7 @@ test("counts competing managers of all attempts, by hour and namespace", async (
     }));
   const now = Date.now();
   for (let part = 0; part < 6; part++) {
-    await writer.flush({ ...NOTHING, rows: [...rowsAt(now), ...rowsAt(now - 5 * hourMs)] });
+    await writer.flush(historyBatch({ rows: [...rowsAt(now), ...rowsAt(now - 5 * hourMs)] }));
   }
   const sums = async (hours: number, namespaces?: string[]) =>
     (await reader.competingManagers(hours, namespaces)).map(({ manager, attempts }) => [
@@ -243,7 +219,7 @@ test("limits contention to a number of pairs per object and of members per sorte
       path: "spec",
       count: 1,
     }));
-    await writer.flush({ ...NOTHING, contention: [{ object, conflicts: 20, pairs }] });
+    await writer.flush(historyBatch({ contention: [{ object, conflicts: 20, pairs }] }));
   }
   expect(await reader.contention(object)).toHaveLength(64);
   expect((await reader.contentionReport(1)).contendedObjects).toEqual([{ object, conflicts: 100 }]);
