@@ -1,12 +1,6 @@
-import {
-  defined,
-  isKonvergeError,
-  KonvergeError,
-  type BucketLimits,
-  type ErrorCode,
-} from "@konverge/core";
+import { defined, isKonvergeError, KonvergeError, type BucketLimits } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
-import type { Metrics } from "@konverge/telemetry";
+import { REJECTIONS, type Metrics } from "@konverge/telemetry";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
 import { secureHeaders } from "hono/secure-headers";
 import { z } from "zod";
@@ -74,7 +68,6 @@ export interface ApiOptions {
 
 /** The metrics of a process and a page of raw jobs, in simple requests. */
 const PRICE_OF_PAGE = 20;
-const REFUSALS: readonly ErrorCode[] = ["unauthorized", "forbidden", "rate_limited"];
 /** Time for which the result of a readiness check is used, in ms. */
 const READY_MS = 1_000;
 /** High enough for normal use; stops runaway scripts. */
@@ -199,8 +192,10 @@ function serveBasics(app: Hono<ApiEnv>, options: ApiOptions): void {
     const response = answerProblem(context, error);
     // A client that disconnects while it sends its body does not cause an error of the API.
     if (response.status === 500 && !context.req.raw.signal.aborted) onError(error);
-    if (isKonvergeError(error) && REFUSALS.includes(error.code)) {
-      options.onRefused?.({ code: error.code, ...refusedBy(context) });
+    const code = REJECTIONS.find((known) => isKonvergeError(error) && error.code === known);
+    if (code !== undefined) {
+      options.metrics.rejectedRequest(code);
+      options.onRefused?.({ code, ...refusedBy(context) });
     }
     return response;
   });

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { oneOf, streamCursor, text, wholeNumber } from "./query-fields.ts";
+import { AUTHENTICATIONS } from "./token-api.ts";
 
 /** The changes that the audit log records. */
 export const AUDIT_ACTIONS = [
@@ -26,6 +27,7 @@ export const AUDIT_ACTIONS = [
   "schedule.backfill",
   "token.create",
   "token.revoke",
+  "session.create",
 ] as const;
 
 /** One change made through the API or the command line. */
@@ -35,6 +37,8 @@ export const auditEntrySchema = z.object({
   at: z.string(),
   /** The name of the token, or without a token the author in the request. */
   by: z.string(),
+  /** How the author was authenticated; missing for a change without the HTTP API and its client. */
+  via: z.enum(AUTHENTICATIONS).optional(),
   action: z.enum(AUDIT_ACTIONS),
   cluster: z.string().optional(),
   controller: z.string().optional(),

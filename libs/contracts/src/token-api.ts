@@ -5,6 +5,9 @@ import { oneOf, text } from "./query-fields.ts";
 export const ROLES = ["viewer", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
+/** `local` is a loopback request without a token; `process` is the command line without a server. */
+export const AUTHENTICATIONS = ["token", "session", "local", "process"] as const;
+
 const BAD_NAME = "must be 1 to 100 letters, digits, dots, dashes or underscores";
 const names = z
   .array(text)
@@ -50,8 +53,7 @@ export const whoamiSchema = z.object({
   name: z.string(),
   role: z.enum(ROLES),
   scope: scopeSchema,
-  /** `local` is a loopback request without a token; `process` is the command line without a server. */
-  via: z.enum(["token", "session", "local", "process"]),
+  via: z.enum(AUTHENTICATIONS),
 });
 
 export type Scope = z.output<typeof scopeSchema>;

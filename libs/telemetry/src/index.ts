@@ -1,4 +1,5 @@
 export type { GuardMetrics } from "./guard-metrics.ts";
+export { REJECTIONS } from "./http-api-metrics.ts";
 export { loadTracing } from "./load-tracing.ts";
 export { createLogger } from "./logger.ts";
 export type { LoggerOptions } from "./logger.ts";

@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
 import { createLimitMetrics, type ObserveLimits } from "./limit-metrics.ts";
+import { createHttpApiMetrics, type RejectionCode } from "./http-api-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
@@ -11,6 +12,8 @@ export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetric
   readonly contentType: string;
   /** Counts one API call. */
   apiCall(call: ApiCallMetrics): void;
+  /** Counts one rejected request to the HTTP API. */
+  rejectedRequest(code: RejectionCode): void;
   readonly observeGuard: ObserveGuard;
   readonly observeLimits: ObserveLimits;
   /** The text that Prometheus reads. */
@@ -42,6 +45,7 @@ export function createMetrics({ version, ofProcess = false }: MetricsOptions): M
     ...createHistoryMetrics(registry),
     ...createRunMetrics(registry),
     apiCall: createRestClientMetrics(registry),
+    rejectedRequest: createHttpApiMetrics(registry),
     observeGuard: createGuardMetrics(registry),
     observeLimits: createLimitMetrics(registry),
     contentType: registry.contentType,

@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { serve } from "@hono/node-server";
 import { createApi, startApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
@@ -83,13 +85,14 @@ test("without a token, rejects HTTP/1.0, which nginx speaks by default", async (
   expect(await statusOf("1.0")).toBe("403");
 });
 
-test("a refusal is reported with its source; a client that disconnects in its body is no error", async () => {
+test("a refusal is reported and counted; a slow login and a client that disconnects in its body are no errors", async () => {
   const errors: unknown[] = [];
   const refusals: unknown[] = [];
+  const metrics = createMetrics({ version: "test" });
   const own = createApi({
     access: api.access,
     guards: api.guards,
-    metrics: createMetrics({ version: "test" }),
+    metrics,
     token: "the-token-of-the-configuration",
     cluster: "default",
     onError: (error) => errors.push(error),
@@ -105,6 +108,19 @@ test("a refusal is reported with its source; a client that disconnects in its bo
   const url = `http://127.0.0.1:${port}`;
   expect((await fetch(`${url}/v1/keys`)).status).toBe(401);
   expect(refusals).toEqual([{ code: "unauthorized", source: "127.0.0.1" }]);
+  const counted = await metrics.text();
+  expect(counted).toContain('konverge_api_rejected_requests_total{code="unauthorized"} 1');
+  expect(counted).toContain('konverge_api_rejected_requests_total{code="rate_limited"} 0');
+  // A login that takes longer than a second has no token yet that could have been revoked.
+  const slow = request(`${url}/v1/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "content-length": "42" },
+  });
+  slow.write('{"token":"the-token-of-the');
+  await sleep(1_100);
+  slow.end('-configuration"}');
+  const [{ statusCode }] = (await once(slow, "response")) as [IncomingMessage];
+  expect(statusCode).toBe(200);
   for (let n = 0; n < 5; n++) {
     const socket = connect(port, "127.0.0.1");
     socket.write(

@@ -190,7 +190,7 @@ test("the author of an order is the token's name; every change is in the audit l
     const page = auditPageSchema.parse(await (await call("/v1/audit", { token: admin })).json());
     return page.items.some(({ action }) => action === "reconcile") && page.items;
   });
-  const where = { cluster: "default", controller: "node-pool", by: "ci" };
+  const where = { cluster: "default", controller: "node-pool", by: "ci", via: "token" };
   const entries = items.map((entry) => ({ ...entry, id: undefined, at: undefined }));
   expect(entries).toHaveLength(6);
   expect(entries).toEqual(
@@ -442,6 +442,24 @@ test("logs in a browser with an HttpOnly, same-site cookie", async () => {
   await until("the session ends with its token", async () => {
     return (await call("/v1/whoami", { headers: { cookie: next } })).status === 401;
   });
+});
+
+test("the audit log separates the sessions of a token from the token", async () => {
+  const call = serve();
+  const token = await make("ada", { role: "operator" });
+  const login = await call("/v1/session", { body: { token } });
+  const cookie = login.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const headers = { cookie, "sec-fetch-site": "same-origin" };
+  await call("/v1/pauses", { body: { ...BLUE, ...ORDER }, headers });
+  await call("/v1/pauses", { body: { ...GREEN, ...ORDER }, token });
+  const admin = await make("root", { role: "admin" });
+  const read = await call("/v1/audit", { token: admin });
+  const { items } = auditPageSchema.parse(await read.json());
+  expect(items.map(({ by, via, action }) => `${action} by ${by} via ${via}`)).toEqual([
+    "pause by ada via token",
+    "pause by ada via session",
+    "session.create by ada via token",
+  ]);
 });
 
 test("a session of the configured token ends with that token", async () => {

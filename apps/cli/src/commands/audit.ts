@@ -46,11 +46,13 @@ export function addAuditCommand(program: Command): void {
 }
 
 function auditRows(items: readonly AuditEntry[]): string {
-  const rows = items.map(({ at, by, action, controller, namespace, name, filter, ...rest }) => {
-    const { reason = "-", count } = rest;
-    const place = [controller, namespace, name, filter].filter((part) => part !== undefined);
-    const many = count === undefined ? "" : ` (${count})`;
-    return [age(at), by, action, `${place.join(" ") || "-"}${many}`, reason];
-  });
-  return columns([["AGE", "BY", "ACTION", "WHAT", "REASON"], ...rows]);
+  const rows = items.map(
+    ({ at, by, via = "-", action, controller, namespace, name, filter, ...rest }) => {
+      const { reason = "-", count } = rest;
+      const place = [controller, namespace, name, filter].filter((part) => part !== undefined);
+      const many = count === undefined ? "" : ` (${count})`;
+      return [age(at), by, via, action, `${place.join(" ") || "-"}${many}`, reason];
+    },
+  );
+  return columns([["AGE", "BY", "VIA", "ACTION", "WHAT", "REASON"], ...rows]);
 }

@@ -39,7 +39,12 @@ interface EventBatch {
 
 const MOST_READ = 500;
 /** Actions that are not events of the fleet. */
-const QUIET: ReadonlySet<string> = new Set(["reconcile", "token.create", "token.revoke"]);
+const QUIET: ReadonlySet<string> = new Set([
+  "reconcile",
+  "token.create",
+  "token.revoke",
+  "session.create",
+]);
 
 export function createEventSource(options: {
   readonly cluster: string;

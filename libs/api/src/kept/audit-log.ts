@@ -162,8 +162,8 @@ class RedisAuditLog implements AuditLog {
     return true;
   }
 
-  #combine({ by, action, cluster, count }: AuditNote): void {
-    this.#combined.add({ by, action, filter: COMBINED, ...defined({ cluster, count }) });
+  #combine({ by, via, action, cluster, count }: AuditNote): void {
+    this.#combined.add({ by, action, filter: COMBINED, ...defined({ via, cluster, count }) });
     this.#combineTimer ??= setTimeout(() => void this.#flushCombined(), COMBINED_MS).unref();
   }
 

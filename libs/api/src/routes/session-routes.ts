@@ -20,12 +20,13 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
       body: sessionSchema,
       answer: whoamiSchema,
       problems: ["unauthorized", "forbidden"],
-      async handle({ body: { token }, context }) {
+      async handle({ body: { token }, context, audit }) {
         demandSameOrigin(context, "unknown");
         const caller = await authenticator.login(context, token);
         if (caller === undefined) {
           throw new KonvergeError("unauthorized", "unknown, revoked or expired token");
         }
+        audit({ action: "session.create", via: "token" }, caller.name);
         return context.json(whoami(caller));
       },
     }),
