@@ -366,16 +366,19 @@ test("separates watchers, workers and an API without an account for the cluster"
   const apart = await printManifests("--watch-replicas", "2", "--api-secret", "api", "-o", "json");
   const deployments = apart.filter(({ kind }) => kind === "Deployment") as Deployment[];
   const shown = deployments.map(({ metadata: { name }, spec: { replicas, template } }) => {
-    const { automountServiceAccountToken: token } = template.spec as {
+    const { serviceAccountName: account, automountServiceAccountToken: token } = template.spec as {
+      serviceAccountName?: string;
       automountServiceAccountToken?: boolean;
     };
     const role = template.spec.containers[0]?.env.find((entry) => entry.name === "KONVERGE_ROLE");
-    return [name, replicas, role?.value, token];
+    return [name, replicas, role?.value, account, token];
   });
   expect(shown).toEqual([
-    ["konverge-watcher", 2, "watch", true],
-    ["konverge-worker", 2, "work", true],
-    ["konverge-api", 2, undefined, false],
+    ["konverge-watcher", 2, "watch", "konverge", true],
+    ["konverge-worker", 2, "work", "konverge", true],
+    ["konverge-api", 2, undefined, "konverge-api", false],
   ]);
+  const bindings = apart.filter(({ kind }) => kind.endsWith("RoleBinding"));
+  expect(JSON.stringify(bindings)).not.toContain("konverge-api");
   await cluster?.apply(apart);
 });

@@ -14,13 +14,7 @@ export function accessManifests(
   const clusterName = `${namespace}-${name}`;
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
   return [
-    {
-      apiVersion: "v1",
-      kind: "ServiceAccount",
-      metadata: { name, namespace, labels },
-      // Pods that need the token mount it themselves.
-      automountServiceAccountToken: false,
-    },
+    serviceAccount(installation, name),
     {
       apiVersion: `${RBAC}/v1`,
       kind: "ClusterRole",
@@ -48,4 +42,14 @@ export function accessManifests(
       subjects,
     },
   ];
+}
+
+export function serviceAccount(installation: Installation, name: string): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: { name, namespace: installation.namespace, labels: labelsOf(installation) },
+    // Pods that need the token mount it themselves.
+    automountServiceAccountToken: false,
+  };
 }

@@ -1,4 +1,5 @@
 import type { Settings } from "@konverge/contracts";
+import { serviceAccount } from "./access-manifests.ts";
 import type { Installation, Manifest } from "./manifest.ts";
 import { podTemplate, type SecretFile } from "./pod-template.ts";
 import { deployment, disruptionBudget, service } from "./worker-manifests.ts";
@@ -14,6 +15,7 @@ export function apiManifests(
     token,
   }: { readonly settings: Settings; readonly redis: SecretFile; readonly token: SecretFile },
 ): Manifest[] {
+  const account = `${installation.name}-api`;
   const template = podTemplate(installation, {
     component: "api",
     args: ["api"],
@@ -27,11 +29,14 @@ export function apiManifests(
     },
     secrets: [redis, token],
     port: PORT,
+    account,
     token: false,
     graceSeconds: 30,
     memoryMiB: 384,
   });
   return [
+    // Not that of the workers: the API calls no API server, so its account has no permissions.
+    serviceAccount(installation, account),
     deployment(installation, "api", 2, template),
     disruptionBudget(installation, "api"),
     service(installation, "api", PORT),

@@ -5,7 +5,7 @@ export type Manifest = ApiObject & { readonly [field: string]: unknown };
 
 /** The common properties of all objects of one installation. */
 export interface Installation {
-  /** Name of the ServiceAccount and the roles, and prefix of the Deployments. */
+  /** Name of the ServiceAccount of the workers and of the roles, and prefix of the Deployments. */
   readonly name: string;
   readonly namespace: string;
   /** Container image, also used as the build ID. */

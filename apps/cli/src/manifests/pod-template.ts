@@ -8,6 +8,8 @@ export interface PodOptions {
   /** Secrets mounted as files, which neither `kubectl describe` nor a crash report shows. */
   readonly secrets: readonly SecretFile[];
   readonly port: { readonly name: string; readonly number: number };
+  /** Name of the ServiceAccount. */
+  readonly account: string;
   /** Whether the Pod calls the API server. */
   readonly token: boolean;
   readonly graceSeconds: number;
@@ -31,7 +33,7 @@ const DISK_LIMIT = "1Gi";
 
 /** Returns a Pod template that meets the Pod Security level `restricted`. */
 export function podTemplate(installation: Installation, options: PodOptions): object {
-  const { component, args, env, secrets, port, token, graceSeconds, memoryMiB } = options;
+  const { component, args, env, secrets, port, account, token, graceSeconds, memoryMiB } = options;
   const probe = (path: string, rest: object) => ({
     httpGet: { path, port: port.name },
     timeoutSeconds: 5,
@@ -40,7 +42,7 @@ export function podTemplate(installation: Installation, options: PodOptions): ob
   return {
     metadata: { labels: labelsOf(installation, component) },
     spec: {
-      serviceAccountName: installation.name,
+      serviceAccountName: account,
       automountServiceAccountToken: token,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: graceSeconds,

@@ -40,6 +40,7 @@ export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
     },
     secrets: [redis],
     port,
+    account: installation.name,
     token: true,
     graceSeconds: Math.ceil(settings.shutdownGrace / 1_000) + AFTER_DRAIN_SECONDS,
     memoryMiB: MEMORY_MIB,

@@ -8,6 +8,21 @@ app.kubernetes.io/component: {{ . }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
+{{/* Arguments: root, name. */}}
+{{- define "konverge.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "konverge.labels" (dict "root" .root) | nindent 4 }}
+  {{- with .root.Values.serviceAccount.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+# Pods that need the token mount it explicitly.
+automountServiceAccountToken: false
+{{- end }}
+
 {{/* Only labels that never change during the life of a Deployment. */}}
 {{- define "konverge.selector" -}}
 app.kubernetes.io/name: konverge
@@ -36,7 +51,7 @@ labels: {{- include "konverge.labels" . | nindent 2 }}
 
 {{/*
 A Pod admitted by the Pod Security level `restricted`. Arguments: root, component, group (values), args, env (name to
-value), secrets (list of setting, secret, key), port (name, number), token, graceSeconds.
+value), secrets (list of setting, secret, key), port (name, number), account, token, graceSeconds.
 */}}
 {{- define "konverge.pod" -}}
 {{- $dir := "/etc/konverge" -}}
@@ -46,7 +61,7 @@ metadata:
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ .root.Release.Name }}
+  serviceAccountName: {{ .account }}
   automountServiceAccountToken: {{ .token }}
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ .graceSeconds }}
@@ -188,6 +203,7 @@ spec:
   "env" $env
   "secrets" (list (dict "setting" "KONVERGE_REDIS_URL" "secret" $values.redis.existingSecret "key" $values.redis.key))
   "port" (dict "name" "metrics" "number" 9090)
+  "account" .root.Release.Name
   "token" true
   "graceSeconds" (add $values.drainGraceSeconds 10) -}}
 {{ include "konverge.deployment" (merge $pod .) }}
