@@ -87,6 +87,7 @@ export const databaseDump = defineWorkflow(
       if (answer === null) throw new TerminalError("the dump was not approved within 24 hours");
       if (!answer.ok) throw new TerminalError(`the dump was rejected by ${answer.by}`);
     }
+    await w.step("delete the Job", (k) => k.delete(job));
     await w.step("unlock", (k) => k.delete(lock));
     return { location: `s3://backups/${database}/${startedAt}` };
   },

@@ -157,6 +157,7 @@ test.for(SERVERS)("database backup: a Job, an approval, a result, on %s", async 
     return conditionOf(found, "Ready") === "True" && found;
   });
   expect(done.status?.location).toMatch(/^s3:\/\/backups\/shop\//);
+  expect(await k.kube.find(Job, job.metadata.name)).toBeUndefined();
   expect(await k.kube.find(ConfigMap, `${name}-lock`)).toBeUndefined();
 });
 
