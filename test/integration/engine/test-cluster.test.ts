@@ -187,6 +187,13 @@ test.for(SERVERS)("offers the calls of a handler to the test, on %s", async ([, 
   expect((await k.kube.get(Task, name)).status?.run).toBe("r");
   const applied = { ...owner, metadata: { name, namespace: "default" } };
   expect((await k.kube.apply(Task, applied, { force: true })).spec).toEqual({ fails: false });
+  const draft = { name: `${name}-child`, ownedBy: owner, data: { a: "3" } };
+  const child = await k.apply(ConfigMap, draft);
+  expect(child.metadata).toMatchObject({
+    namespace: "default",
+    ownerReferences: [{ uid: owner.metadata.uid, controller: true }],
+  });
+  expect(await k.kube.apply(ConfigMap, draft)).toEqual(child);
   expect(await k.kube.find(ConfigMap, "none-of-these")).toBeUndefined();
   await k.kube.delete(made);
   await k.kube.delete(made);

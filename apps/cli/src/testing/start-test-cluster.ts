@@ -15,6 +15,7 @@ import {
   type AttemptKube,
   type Controller,
   type Middleware,
+  type ObjectDraft,
   type Resource,
 } from "@konverge/engine";
 import {
@@ -70,8 +71,14 @@ export interface TestCluster extends AsyncDisposable {
   readonly kubeconfig: string;
   /** The log of the worker. */
   readonly log: readonly LogLine[];
-  /** Applies an object by server-side apply. The default namespace is `default`. */
-  apply<T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>): Promise<T>;
+  /**
+   * Applies an object by server-side apply, and takes over fields of other managers. Takes a manifest or the draft of a handler's
+   * `kube.apply`. The default namespace is `default`.
+   */
+  apply<T extends ApiObject>(
+    type: ResourceType<T>,
+    object: ObjectDraft<T> | NewObject<T>,
+  ): Promise<T>;
   /** Requests the deletion of an object. */
   delete(object: ApiObject): Promise<void>;
   /**
@@ -137,18 +144,15 @@ export async function startTestCluster(options: TestClusterOptions): Promise<Tes
   };
   const until: TestCluster["until"] = (what, ask) => waitUntil(what, ask, { deadlineMs });
   const ending = cleanup.move();
+  const kube = createDirectKube(client, NAMESPACE);
   let stopping: Promise<void> | undefined;
   const stop = () => (stopping ??= ending.disposeAsync());
   return {
-    kube: createDirectKube(client, NAMESPACE),
+    kube,
     client,
     kubeconfig: server.kubeconfig,
     log,
-    apply<T extends ApiObject>(type: ResourceType<T>, object: NewObject<T>) {
-      const metadata =
-        type.scope === "Cluster" ? object.metadata : { namespace: NAMESPACE, ...object.metadata };
-      return client.apply<T>(type, { ...object, metadata }, { force: true });
-    },
+    apply: (type, object) => kube.apply(type, object, { force: true }),
     async delete(object) {
       await client.delete(await typeOf(object), object.metadata);
     },
