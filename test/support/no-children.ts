@@ -2,8 +2,9 @@ import type { ChildStarter } from "../../libs/workflow/src/execution/await-child
 
 /** For executions without other runs. */
 export const noChildren: ChildStarter = {
-  start: async () => undefined,
+  start: async ({ id }) => ({ id, created: true }),
   cancel: async () => undefined,
+  terminate: async () => undefined,
   get: async () => undefined,
   signal: async () => "missing",
 };

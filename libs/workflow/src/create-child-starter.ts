@@ -1,15 +1,17 @@
 import type { ChildStarter } from "./execution/await-child.ts";
+import { terminateRun } from "./execution/terminate-run.ts";
+import type { Waker } from "./execution/wake-followers.ts";
 import type { RunStore } from "./store/run-store.ts";
-import { startRun, type Wake } from "./store/start-run.ts";
+import { startRun } from "./store/start-run.ts";
 
-export function createChildStarter(store: RunStore, wake: Wake): ChildStarter {
+export function createChildStarter(store: RunStore, { wake, notify }: Waker): ChildStarter {
   return {
-    async start(run) {
-      const started = await startRun(store, wake, run);
-      return "status" in started ? started : undefined;
-    },
+    start: (run) => startRun(store, wake, run),
     async cancel(ref, request) {
       if ((await store.cancel(ref, request)) === "requested") await wake(ref, "cancel");
+    },
+    async terminate(ref, request) {
+      await terminateRun({ store, wake, notify }, ref, request);
     },
     get: (ref) => store.get(ref),
     async signal(ref, signal) {

@@ -10,6 +10,7 @@ export { defineWorkflow } from "./define/define-workflow.ts";
 export type {
   AnyWorkflow,
   ChildOptions,
+  ParentClosePolicy,
   Durable,
   MapOptions,
   RaceOptions,
@@ -17,6 +18,7 @@ export type {
   RetryOptions,
   Schema,
   SignalOptions,
+  StartRunOptions,
   StepContext,
   StepOptions,
   Workflow,
@@ -39,7 +41,7 @@ export type {
 } from "./workflows.ts";
 export { defineSchedule } from "./schedules/define-schedule.ts";
 export type { Schedule, ScheduleOptions } from "./schedules/define-schedule.ts";
-export type { SchedulePause, ScheduleSpec, ScheduleView } from "./schedules/schedule-book.ts";
+export type { SchedulePause, ScheduleSpec, ScheduleView } from "./schedules/schedule-view.ts";
 export type { ScheduleRule } from "./schedules/schedule-times.ts";
 export type {
   BackfilledTime,
@@ -79,7 +81,7 @@ export type {
   StepRecord,
   UnconsumedSignal,
 } from "./store/run-record.ts";
-export type { OnExisting } from "./store/run-actions.ts";
+export type { OnExisting } from "./define/on-existing.ts";
 export { BULK_ACTIONS } from "./bulk-actions.ts";
 export type { BulkAction, BulkFailure, BulkRequest, BulkResult } from "./bulk-actions.ts";
 export type { CancelEffect } from "./cancel-effect.ts";

@@ -20,17 +20,18 @@ import { cancelRun } from "./execution/cancel-run.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunLimits } from "./define/check-run-limits.ts";
 import { checkRunId, type RunRef } from "./define/run-ref.ts";
-import { assertSameInput } from "./same-input.ts";
+import { assertSameInput } from "./store/same-input.ts";
 import { pauseEffectOf, type PauseEffect } from "./pause-effect.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
-import { wakeFollowers } from "./execution/wake-followers.ts";
+import { terminateRun } from "./execution/terminate-run.ts";
 import type { Schedule } from "./schedules/define-schedule.ts";
-import { openSchedules, startDueRun } from "./open-schedules.ts";
+import { openSchedules, startDueRun, type ScheduleStarts } from "./schedules/open-schedules.ts";
 import type { Schedules } from "./schedules/schedules.ts";
 import { codedScheduleBook } from "./schedules/coded-schedule-book.ts";
 import { createScheduleBook } from "./schedules/schedule-book.ts";
 import { startScheduler, type Scheduler } from "./schedules/start-scheduler.ts";
 import { withoutMessages } from "./journal/run-tracing.ts";
+import type { Terminated } from "./store/run-actions.ts";
 import { startRun } from "./store/start-run.ts";
 import { createChildStarter } from "./create-child-starter.ts";
 import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
@@ -251,12 +252,8 @@ class RedisWorkflows implements Workflows {
   }
 
   async terminate(ref: RunRef, request: CancelRequest = {}): Promise<void> {
-    const ended = await this.#store.terminate(ref, request);
-    if (ended.kind !== "terminated") throw refusal(ref, ended.kind);
-    const { wake } = this.#queues;
-    // An execution at work ends its attempt; the next one removes the key.
-    await wake(ref, "terminate");
-    await wakeFollowers(this.#queues, ref, ended);
+    const answer = await this.#terminate(ref, request);
+    if (answer !== "terminated") throw refusal(ref, answer);
   }
 
   async raise(ref: RunRef, limits: RunLimits): Promise<void> {
@@ -339,7 +336,7 @@ class RedisWorkflows implements Workflows {
         abandon,
         notify,
         isObjectGone,
-        startChild: createChildStarter(store, wake),
+        startChild: createChildStarter(store, { wake, notify }),
         workerId,
         concurrency,
         onError: this.#onError,
@@ -405,8 +402,16 @@ class RedisWorkflows implements Workflows {
     return withCodec(store, { codec: this.#options.codec, executes });
   }
 
-  #starts() {
-    return { store: this.#store, wake: this.#queues.wake };
+  #starts(): ScheduleStarts {
+    const { wake } = this.#queues;
+    const terminate: ScheduleStarts["terminate"] = async (ref, request) =>
+      void (await this.#terminate(ref, request));
+    return { store: this.#store, wake, terminate };
+  }
+
+  async #terminate(ref: RunRef, request: CancelRequest): Promise<Terminated["kind"]> {
+    const { wake, notify } = this.#queues;
+    return await terminateRun({ store: this.#store, wake, notify }, ref, request);
   }
 
   async close(): Promise<void> {

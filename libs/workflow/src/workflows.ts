@@ -18,7 +18,8 @@ import type { PauseEffect } from "./pause-effect.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
 import type { RunTracing } from "./journal/run-tracing.ts";
 import type { RunRef } from "./define/run-ref.ts";
-import type { EndedRun, OnExisting, RunOrigin } from "./store/run-actions.ts";
+import type { OnExisting } from "./define/on-existing.ts";
+import type { EndedRun, RunOrigin } from "./store/run-actions.ts";
 import type { RunCounts } from "./store/run-queries.ts";
 import type {
   RefusedSignals,

@@ -3,6 +3,7 @@ import { defineController, defineResource, type Controller } from "@konverge/eng
 import { Deployment, Job, Namespace, Service } from "@konverge/kube/kinds";
 import { defineConfig, type Config } from "@konverge/worker";
 import {
+  defineSchedule,
   defineWorkflow,
   StepFailedError,
   type AnyWorkflow,
@@ -396,6 +397,16 @@ test("docs/workflow-testing.md: the example of testWorkflow passes", async () =>
   expect(await run({ testWorkflow, rollout, smokeTest, expect })).toBeUndefined();
 });
 
+test("docs/workflow-testing.md: a test of a schedule", async () => {
+  const { rollout } = await loadRollout();
+  const backup = defineWorkflow("backup", { version: 1 }, async (w) => w.signal("finish"));
+  const how = { cron: "0 * * * *", workflow: backup, input: undefined };
+  const hourlyBackup = defineSchedule("hourly", how);
+  const names = ["testWorkflow", "rollout", "hourlyBackup", "expect"];
+  const run = await functionOf(blockOf("docs/workflow-testing.md ts 2"), names);
+  expect(await run({ testWorkflow, rollout, hourlyBackup, expect })).toBeUndefined();
+});
+
 test("docs/workflow-testing.md: a test that replays an exported run", async () => {
   const rollout = defineWorkflow("rollout", { version: 1 }, async (w) => await w.signal("approve"));
   const renamed = defineWorkflow(
@@ -406,7 +417,7 @@ test("docs/workflow-testing.md: a test that replays an exported run", async () =
   const t = testWorkflow(rollout, undefined);
   await t.signal("approve", "yes");
   const history = await t.history();
-  const run = await functionOf(blockOf("docs/workflow-testing.md ts 2"), [
+  const run = await functionOf(blockOf("docs/workflow-testing.md ts 3"), [
     "test",
     "replay",
     "rollout",

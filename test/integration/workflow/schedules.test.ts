@@ -10,12 +10,13 @@ import {
 import { randomInt } from "node:crypto";
 import { defined } from "@konverge/core";
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import {
   createScheduleBook,
   type ScheduleBook,
 } from "../../../libs/workflow/src/schedules/schedule-book.ts";
 import { startDue } from "../../../libs/workflow/src/schedules/start-scheduler.ts";
+import { createMemoryScheduleBook } from "../../../libs/workflow/src/testing/memory-schedule-book.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { useWorkers } from "../worker/worker-harness.ts";
 import { useWorkflows } from "./workflow-harness.ts";
@@ -30,10 +31,20 @@ const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 500 : 30;
 const fuzzed = useQueues();
 
-describe("due times", () => {
-  const harness = useQueues();
-  const openBook = () =>
-    createScheduleBook((run) => run(harness.redis), { prefix: harness.prefix, cluster: "c" });
+const dueTimes = useQueues();
+let memoryBook: ScheduleBook;
+beforeEach(() => {
+  memoryBook = createMemoryScheduleBook(() => Date.now());
+});
+
+describe.each([
+  {
+    name: "Redis",
+    openBook: () =>
+      createScheduleBook((run) => run(dueTimes.redis), { prefix: dueTimes.prefix, cluster: "c" }),
+  },
+  { name: "memory", openBook: () => memoryBook },
+])("due times in $name", ({ openBook }) => {
   const started: string[] = [];
   const errors: string[] = [];
   /** Runs one round of a process at a given time. */
@@ -261,7 +272,12 @@ describe("with the real clock", () => {
     expect([by, result]).toEqual(["ann", scheduledAtMs]);
     await finish(buffered.id);
     const last = await trigger({ overlap: "cancel-other" });
-    await finish(last.id);
+    const replacing = await trigger({ overlap: "terminate-other" });
+    expect(await runs.get({ workflow: "gated", id: last.id })).toMatchObject({
+      status: "cancelled",
+      terminated: { reason: `replaced by ${replacing.id}` },
+    });
+    await finish(replacing.id);
     expect(await statusOf(beside.id)).toBe("waiting");
   });
 

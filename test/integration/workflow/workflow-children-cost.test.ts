@@ -6,6 +6,7 @@ import { createChildStarter } from "../../../libs/workflow/src/create-child-star
 import { useWorkflows } from "./workflow-harness.ts";
 
 const harness = useWorkflows();
+const NO_WAKE = { wake: async () => undefined, notify: async () => undefined };
 const child = defineWorkflow("child", { version: 1 }, async (w) => await w.signal<number>("go"));
 const parent = defineWorkflow("parent", { version: 1 }, async (w, children: number) => {
   const names = Array.from({ length: children }, (_, n) => `child ${n}`);
@@ -25,7 +26,7 @@ async function callsFor(children: number): Promise<number> {
     cluster: "default",
     retentionMs: 3_600_000,
   });
-  const starter = createChildStarter(store, async () => undefined);
+  const starter = createChildStarter(store, NO_WAKE);
   let lease = 0;
   const execute = async (workflow: typeof parent | typeof child, id: string) => {
     lease += 1;

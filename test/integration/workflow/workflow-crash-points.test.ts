@@ -8,6 +8,7 @@ import {
   type ExecutionEnd,
 } from "../../../libs/workflow/src/execution/run-execution.ts";
 import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import { startRun } from "../../../libs/workflow/src/store/start-run.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import { useQueues } from "../queue/queue-harness.ts";
@@ -97,10 +98,7 @@ async function activateAlone(
     stopped: new AbortController().signal,
     startChild: {
       ...noChildren,
-      async start(run) {
-        const started = await store.start(run);
-        return started.kind === "exists" ? started.run : undefined;
-      },
+      start: (run) => startRun(store, async () => undefined, run),
       get: async (ref) => await store.get(ref),
     },
     clock: () => performance.now(),

@@ -12,6 +12,7 @@ import {
 import { findLimitIssues } from "./check-run-limits.ts";
 import type { JsonSerializable } from "./json-value.ts";
 import type { Log } from "./log.ts";
+import type { OnExisting } from "./on-existing.ts";
 import { findWorkflowNameIssue, type RunRef } from "./run-ref.ts";
 import type { StepVerbs } from "./step-verbs.ts";
 import type { WaitCondition } from "./wait-condition.ts";
@@ -125,6 +126,9 @@ export interface UpdateSender {
   readonly by?: string;
 }
 
+/** What happens to a child when its parent ends without waiting for it. */
+export type ParentClosePolicy = "cancel" | "terminate" | "abandon";
+
 /** The options of `w.child`. */
 export interface ChildOptions<R> {
   /**
@@ -134,9 +138,26 @@ export interface ChildOptions<R> {
   readonly undo?: (result: R | undefined, step: StepContext) => Promise<void> | void;
   /**
    * What happens to the child when this run is cancelled, fails, or ends without waiting for it. `cancel`, the default, cancels
-   * it; if this run failed or was cancelled, the undos begin after its end. `abandon` leaves it running.
+   * it; if this run failed or was cancelled, the undos begin after its end. `terminate` ends it at once, without its undo. `abandon`
+   * leaves it running.
    */
-  readonly onParentClose?: "cancel" | "abandon";
+  readonly onParentClose?: ParentClosePolicy;
+}
+
+/** The options of `w.start`, with the meaning that they have for a start by a client. */
+export interface StartRunOptions {
+  /**
+   * Id of the run. A start with the id of an existing run returns that run if the input is the same, and fails with
+   * `input_mismatch` otherwise. Default: made of the id of this run and the name.
+   */
+  readonly id?: string;
+  /** At most one run of the workflow with this key is active at a time, such as `rollout:team-a/web`. */
+  readonly key?: string;
+  /**
+   * If another run holds the key: return that run (`attach`, the default), fail with `run_exists`, cancel it and start after it
+   * has ended, or start after it and all runs that wait for it.
+   */
+  readonly onExisting?: OnExisting;
 }
 
 /**
@@ -241,8 +262,17 @@ export interface WorkflowContext<I = unknown> {
     input: NoInfer<I>,
     options?: ChildOptions<NoInfer<R>>,
   ): Durable<R>;
-  /** Starts another run that is independent of this one. Does not wait for it. Returns its name for `w.signalRun`. */
-  start<I>(name: string, workflow: Workflow<I>, input: NoInfer<I>): Durable<RunRef>;
+  /**
+   * Starts another run that is independent of this one. Does not wait for it. Returns its name for `w.signalRun`; with a `key`, that
+   * may be the run that holds it.
+   * @throws StepFailedError with `run_exists`, `queue_full` or `input_mismatch`
+   */
+  start<I>(
+    name: string,
+    workflow: Workflow<I>,
+    input: NoInfer<I>,
+    options?: StartRunOptions,
+  ): Durable<RunRef>;
   /**
    * Sends a signal to another run, once.
    * @throws StepFailedError with `run_ended`, `not_found` or `queue_full`

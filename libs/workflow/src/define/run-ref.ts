@@ -105,14 +105,15 @@ function encodeUnfit(character: string): string {
 
 /** @throws KonvergeError `invalid_request` */
 export function checkRunId(id: unknown): void {
-  if (isRunId(id, MAX_ID)) return;
+  if (isRunId(id)) return;
   throw new KonvergeError(
     "invalid_request",
     `id of the run must be a string of 1 to ${MAX_ID} characters without spaces and control characters`,
   );
 }
 
-function isRunId(id: unknown, maxLength: number): boolean {
+/** Returns true for the id or the key of a run. */
+export function isRunId(id: unknown, maxLength: number = MAX_ID): boolean {
   if (typeof id !== "string" || id.length === 0 || id.length > maxLength) return false;
   return !/[\s\p{Cc}]/u.test(id) && id.isWellFormed();
 }

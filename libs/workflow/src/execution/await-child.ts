@@ -1,16 +1,22 @@
 import { defined } from "@konverge/core";
 import type { Advance } from "./advance.ts";
-import type { AnyWorkflow } from "../define/define-workflow.ts";
+import type { AnyWorkflow, ParentClosePolicy } from "../define/define-workflow.ts";
 import { BlockingError, type RunJournal } from "../journal/run-journal.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { CancelRequest, RunView } from "../store/run-record.ts";
 import type { NewRun, RunActions } from "../store/run-actions.ts";
+import type { Begun } from "../store/start-run.ts";
 
 /** Starts, signals and cancels other runs for an execution, and wakes them. */
 export interface ChildStarter {
-  /** Starts the run. Returns the existing run if there is one. */
-  start(run: NewRun): Promise<RunView | undefined>;
+  /**
+   * Starts the run. Returns the existing run with its id if there is one.
+   * @throws KonvergeError `run_exists`, `queue_full`
+   */
+  start(run: NewRun): Promise<RunView | Begun>;
   cancel(ref: RunRef, request: CancelRequest): Promise<void>;
+  /** Ends the run without its undo, unless it has ended. */
+  terminate(ref: RunRef, request: CancelRequest): Promise<void>;
   get(ref: RunRef): Promise<RunView | undefined>;
   signal: RunActions["signal"];
 }
@@ -20,8 +26,7 @@ export interface AwaitedChild {
   readonly workflow: AnyWorkflow;
   readonly input: unknown;
   readonly start: ChildStarter;
-  /** True if the child is left running when the parent is cancelled. */
-  readonly isAbandoned: boolean;
+  readonly onParentClose: ParentClosePolicy;
 }
 
 /**
@@ -32,10 +37,10 @@ export interface AwaitedChild {
 export async function awaitChild(
   journal: RunJournal,
   key: string,
-  { ref, workflow, input, start, isAbandoned }: AwaitedChild,
+  { ref, workflow, input, start, onParentClose }: AwaitedChild,
 ): Promise<Advance> {
   const { held } = journal;
-  if (isAbandoned) {
+  if (onParentClose === "abandon") {
     const cancelled = await journal.throwCancel(key, "child");
     if (cancelled !== undefined) return cancelled;
   }
@@ -50,7 +55,7 @@ export async function awaitChild(
   const isActive = noted !== undefined && noted.childEnded !== true;
   const parent = { workflow: held.workflow, id: held.id };
   const round = { step: key, ...defined({ round: held.run.round }) };
-  const child = isActive
+  const started = isActive
     ? undefined
     : await start.start({
         ...ref,
@@ -58,6 +63,7 @@ export async function awaitChild(
         input,
         parent: { ...parent, ...round },
       });
+  const child = started !== undefined && "status" in started ? started : undefined;
   if (child?.parent !== undefined && !isSame(child.parent, parent)) {
     throw new BlockingError(foreignReason(ref, child.parent));
   }
@@ -84,7 +90,8 @@ export async function awaitChild(
     case "paused":
     case "compensating":
       if (journal.cancelPending && child?.cancel === undefined) {
-        await cancelOnce(journal, key, { child: ref, start, reason: "is cancelled" });
+        const reason = "is cancelled";
+        await closeOnce(journal, key, { child: ref, start, onParentClose, reason });
       }
       return { waitUntilMs: undefined, child: ref };
   }
@@ -108,18 +115,26 @@ function isSame(one: RunRef, other: RunRef): boolean {
   return one.workflow === other.workflow && one.id === other.id;
 }
 
-/** Cancels the child with its parent: once, since a child that has caught its cancellation cleans up. */
-export async function cancelOnce(
+/** Cancels or terminates the child with its parent: once, since a child that has caught its cancellation cleans up. */
+export async function closeOnce(
   journal: RunJournal,
   key: string,
-  { child, start, reason }: { child: RunRef; start: ChildStarter; reason: string },
+  {
+    child,
+    start,
+    onParentClose,
+    reason,
+  }: { child: RunRef; start: ChildStarter; onParentClose: ParentClosePolicy; reason: string },
 ): Promise<void> {
-  if (isCancelNoted(journal, key)) return;
-  await start.cancel(child, { reason: `its parent ${journal.held.id} ${reason}` });
+  if (isCloseNoted(journal, key)) return;
+  const request = { reason: `its parent ${journal.held.id} ${reason}` };
+  await (onParentClose === "terminate"
+    ? start.terminate(child, request)
+    : start.cancel(child, request));
   await journal.note(noteOf(key), { attempts: 0, delayMs: 0 });
 }
 
-export function isCancelNoted(journal: RunJournal, key: string): boolean {
+export function isCloseNoted(journal: RunJournal, key: string): boolean {
   return journal.progressOf(noteOf(key)) !== undefined;
 }
 

@@ -1,20 +1,27 @@
+import type { ParentClosePolicy } from "../define/define-workflow.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { isEndStatus, type RunWait } from "../store/run-record.ts";
-import { cancelOnce, isCancelNoted, type ChildStarter } from "./await-child.ts";
+import { closeOnce, isCloseNoted, type ChildStarter } from "./await-child.ts";
+
+/** A child that does not outlive its parent. */
+interface CalledChild {
+  readonly ref: RunRef;
+  readonly onParentClose: ParentClosePolicy;
+}
 
 /** The children that the function of one execution has called, and that end with their parent. */
 export class OpenChildren {
   readonly #journal: RunJournal;
   readonly #starter: ChildStarter;
-  readonly #called = new Map<string, RunRef>();
+  readonly #called = new Map<string, CalledChild>();
 
   constructor(journal: RunJournal, starter: ChildStarter) {
     this.#journal = journal;
     this.#starter = starter;
   }
 
-  add(step: string, child: RunRef): void {
+  add(step: string, child: CalledChild): void {
     this.#called.set(step, child);
   }
 
@@ -23,58 +30,59 @@ export class OpenChildren {
     return this.#unrecorded().length > 0;
   }
 
-  /** Cancels the children without a record. Returns those that have not ended. */
+  /** Cancels or terminates the children without a record. Returns those that have not ended. */
   async cancel(): Promise<readonly RunWait[]> {
     const open: RunWait[] = [];
     if (this.areOpen) await this.#journal.assertHeld();
     for (const [step, child] of this.#unrecorded()) {
-      if (await this.#cancel(step, child)) open.push({ step, kind: "child", child });
+      if (await this.#close(step, child)) open.push({ step, kind: "child", child: child.ref });
     }
     return open;
   }
 
   /** Returns false if the child has ended or was not started. Asks once: then the end of the child is noted in the journal. */
-  async #cancel(step: string, child: RunRef): Promise<boolean> {
+  async #close(step: string, { ref, onParentClose }: CalledChild): Promise<boolean> {
     const journal = this.#journal;
     const start = this.#starter;
     const noted = journal.progressOf(step);
-    if (noted !== undefined && noted.childEnded !== true && isCancelNoted(journal, step)) {
+    if (noted !== undefined && noted.childEnded !== true && isCloseNoted(journal, step)) {
       return true;
     }
-    const run = await start.get(child);
+    const run = await start.get(ref);
     if (run === undefined || isEndStatus(run.status)) return false;
-    await cancelOnce(journal, step, { child, start, reason: "has ended" });
-    return true;
+    await closeOnce(journal, step, { child: ref, start, onParentClose, reason: "has ended" });
+    return onParentClose !== "terminate";
   }
 
   /** True for a child without a record that is not abandoned, and that this run has not cancelled. */
   mustLeave(step: string): boolean {
     const journal = this.#journal;
     const isOpen = this.#called.has(step) && journal.get(step) === undefined;
-    return isOpen && !isCancelNoted(journal, step);
+    return isOpen && !isCloseNoted(journal, step);
   }
 
-  /** Cancels a child whose branch has lost a race; its end is not awaited. */
+  /** Cancels or terminates a child whose branch has lost a race; its end is not awaited. */
   async leave(step: string): Promise<void> {
     const child = this.#called.get(step);
     if (child === undefined) return;
     const start = this.#starter;
     const reason = "has ended its branch of a race";
     // Noted in any case, so that no later execution asks again.
-    await cancelOnce(this.#journal, step, { child, start, reason });
+    const { ref, onParentClose } = child;
+    await closeOnce(this.#journal, step, { child: ref, start, onParentClose, reason });
   }
 
   /** Records the results of children that were done before they could be cancelled, so that they are undone. */
   async recordDone(): Promise<void> {
-    for (const [step, child] of this.#unrecorded()) {
+    for (const [step, { ref }] of this.#unrecorded()) {
       if (!this.#journal.undos.has(step)) continue;
-      const run = await this.#starter.get(child);
+      const run = await this.#starter.get(ref);
       if (run?.status !== "done") continue;
-      await this.#journal.commit(step, { kind: "child", value: run.result, child });
+      await this.#journal.commit(step, { kind: "child", value: run.result, child: ref });
     }
   }
 
-  #unrecorded(): readonly (readonly [string, RunRef])[] {
+  #unrecorded(): readonly (readonly [string, CalledChild])[] {
     return [...this.#called].filter(([step]) => this.#journal.get(step) === undefined);
   }
 }

@@ -212,7 +212,13 @@ async function refuse(): Promise<never> {
   throw new KonvergeError("invalid_request", "a replay has no store");
 }
 
-const NO_CHILDREN = { start: refuse, cancel: refuse, get: refuse, signal: refuse };
+const NO_CHILDREN = {
+  start: refuse,
+  cancel: refuse,
+  terminate: refuse,
+  get: refuse,
+  signal: refuse,
+};
 /** For the check that a worker has clusters at all. */
 const NO_CLUSTERS: ClusterAccess = { home: "default", client: refuse };
 /** Published values are not stored, and no other call is reached: every verb without a record waits. */

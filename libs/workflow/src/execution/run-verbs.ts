@@ -1,12 +1,18 @@
-import { defined } from "@konverge/core";
-import type { AnyWorkflow, ChildOptions } from "../define/define-workflow.ts";
-import { childIdOf, roundIdOf, type RunRef } from "../define/run-ref.ts";
+import { defined, isKonvergeError, KonvergeError } from "@konverge/core";
+import type { AnyWorkflow, ChildOptions, StartRunOptions } from "../define/define-workflow.ts";
+import type { OnExisting } from "../define/on-existing.ts";
+import { childIdOf, isRunId, roundIdOf, type RunRef } from "../define/run-ref.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { Failure } from "../store/run-record.ts";
+import { assertSameInput } from "../store/same-input.ts";
 import type { Advance } from "./advance.ts";
 import { awaitChild, type ChildStarter } from "./await-child.ts";
 import type { OpenChildren } from "./open-children.ts";
 import { valueOf, type VerbReplay } from "./verb-replay.ts";
+
+const ON_EXISTING: readonly OnExisting[] = ["attach", "reject", "supersede", "queue"];
+/** Errors of a start that would be the same in each try. */
+const REFUSED_STARTS: ReadonlySet<string> = new Set(["run_exists", "queue_full", "input_mismatch"]);
 
 interface RunVerbs {
   child(
@@ -15,7 +21,12 @@ interface RunVerbs {
     input: unknown,
     options?: ChildOptions<never>,
   ): Promise<unknown>;
-  start(name: string, workflow: AnyWorkflow, input: unknown): Promise<unknown>;
+  start(
+    name: string,
+    workflow: AnyWorkflow,
+    input: unknown,
+    options?: StartRunOptions,
+  ): Promise<unknown>;
   signalRun(name: string, run: RunRef, signal: string, payload?: unknown): Promise<unknown>;
 }
 
@@ -37,18 +48,18 @@ export function createRunVerbs(
         const { isReplaying: isReplayed } = journal.order;
         journal.undos.offer(key, { kind: "child", options: defined({ undo }), isReplayed });
         const ref = refOf(workflow, key);
-        const isAbandoned = onParentClose === "abandon";
-        if (!isAbandoned) children.add(key, ref);
-        const how = { ref, workflow, input, start: starter, isAbandoned };
+        if (onParentClose !== "abandon") children.add(key, { ref, onParentClose });
+        const how = { ref, workflow, input, start: starter, onParentClose };
         return valueOf(key, await replay.settle(key, "child", () => awaitChild(journal, key, how)));
       });
     },
 
-    async start(name, workflow, input) {
+    async start(name, workflow, input, options = {}) {
       return await replay.exclusively(name, async (key) => {
         journal.assertFits(key, { kind: "child", value: input });
+        checkStart(name, options);
         const ref = refOf(workflow, key);
-        const begin = () => startRun(journal, key, { ref, workflow, input, starter });
+        const begin = () => startRun(journal, key, { ref, workflow, input, options, starter });
         return valueOf(key, await replay.settle(key, "child", begin));
       });
     },
@@ -63,6 +74,24 @@ export function createRunVerbs(
   };
 }
 
+/** @throws KonvergeError `invalid_workflow` */
+function checkStart(name: string, { id, key, onExisting }: StartRunOptions): void {
+  const refuse = (detail: string): never => {
+    throw new KonvergeError("invalid_workflow", `start "${name}": ${detail}`);
+  };
+  for (const [option, value] of Object.entries({ id, key })) {
+    if (value !== undefined && !isRunId(value)) {
+      refuse(`${option} must have 1 to 500 characters without spaces and control characters`);
+    }
+  }
+  if (onExisting === undefined) return;
+  if (!ON_EXISTING.includes(onExisting)) {
+    refuse(`onExisting must be one of ${ON_EXISTING.join(", ")}`);
+  }
+  if (key === undefined) refuse("onExisting needs a key");
+}
+
+/** Starts another run. A refused start is the failure of the step, since a repetition would be refused as well. */
 async function startRun(
   journal: RunJournal,
   key: string,
@@ -70,14 +99,30 @@ async function startRun(
     ref,
     workflow: { version },
     input,
+    options,
     starter,
-  }: { ref: RunRef; workflow: AnyWorkflow; input: unknown; starter: ChildStarter },
+  }: {
+    ref: RunRef;
+    workflow: AnyWorkflow;
+    input: unknown;
+    options: StartRunOptions;
+    starter: ChildStarter;
+  },
 ): Promise<Advance> {
   const cancelled = await journal.throwCancel(key, "child");
   if (cancelled !== undefined) return cancelled;
   const { workflow, id } = journal.held;
-  await starter.start({ ...ref, version, input, by: `run ${workflow}/${id}` });
-  return await journal.commit(key, { kind: "child", value: ref, child: ref });
+  const run = { ...ref, ...defined(options), version, input, by: `run ${workflow}/${id}` };
+  try {
+    const started = await starter.start(run);
+    if (options.id !== undefined && "status" in started) assertSameInput(started, input);
+    const child = { workflow: ref.workflow, id: started.id };
+    return await journal.commit(key, { kind: "child", value: child, child });
+  } catch (error) {
+    if (!isKonvergeError(error) || !REFUSED_STARTS.has(error.code)) throw error;
+    const { code, message } = error;
+    return await journal.commit(key, { kind: "child", error: { code, message } });
+  }
 }
 
 async function sendSignal(

@@ -8,6 +8,8 @@ const STARTS: Readonly<Record<ScheduleOverlap, Omit<Start, "key"> | undefined>> 
   "buffer-one": { onExisting: "queue", maxQueued: 1 },
   "buffer-all": { onExisting: "queue" },
   "cancel-other": { onExisting: "supersede" },
+  // The caller terminates the active runs first.
+  "terminate-other": { onExisting: "reject" },
   "allow-all": undefined,
 };
 

@@ -1,5 +1,5 @@
 import type { ScheduleOverlap } from "@konverge/core";
-import type { SchedulePause, ScheduleView } from "./schedule-book.ts";
+import type { SchedulePause, ScheduleView } from "./schedule-view.ts";
 
 /** A schedule and its next times, epoch ms; none while it is paused or no process checks it. */
 export interface ScheduleDetail extends ScheduleView {

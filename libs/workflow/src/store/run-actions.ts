@@ -1,4 +1,5 @@
 import type { RunLabels, RunLimits } from "@konverge/core";
+import type { OnExisting } from "../define/on-existing.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { Followers } from "./run-journal-store.ts";
 import type {
@@ -14,9 +15,6 @@ import type { ResumeAnswer } from "./scripts/resume-runs.ts";
 
 /** Longest result or error that is kept of the last run of a key, in bytes. */
 export const MAX_KEPT_TEXT = 4_096;
-
-/** What to do when a run with the same key has not ended. */
-export type OnExisting = "attach" | "reject" | "supersede" | "queue";
 
 /** Most runs that wait for the active run with their key. */
 export const MAX_QUEUED = 1_000;

@@ -1,13 +1,13 @@
 import { defined, KonvergeError } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
-import type { EndedRun, NewRun, RunActions } from "./run-actions.ts";
-import type { RunView } from "./run-record.ts";
+import type { EndedRun, NewRun, RunActions, Started } from "./run-actions.ts";
+import type { CancelRequest, RunView } from "./run-record.ts";
 
 /** Requests an execution of a run. */
 export type Wake = (ref: RunRef, reason: string) => Promise<void>;
 
 /** A new run, or another one that has its key. */
-interface Begun {
+export interface Begun {
   readonly id: string;
   readonly created: boolean;
   readonly end?: EndedRun;
@@ -19,7 +19,26 @@ export async function startRun(
   wake: Wake,
   run: NewRun,
 ): Promise<RunView | Begun> {
-  const started = await store.start(run);
+  return await follow(await store.start(run), wake, run);
+}
+
+/** As `startRun`, after the active runs with the key of the run have been terminated, the last queued one first. */
+export async function startReplacing(
+  store: RunActions,
+  wake: Wake,
+  terminate: (ref: RunRef, request: CancelRequest) => Promise<void>,
+  run: NewRun,
+): Promise<RunView | Begun> {
+  const { workflow, id, by } = run;
+  for (;;) {
+    const started = await store.start({ ...run, onExisting: "reject" });
+    if (started.kind !== "rejected") return await follow(started, wake, run);
+    const request = { ...defined({ by }), reason: `replaced by ${id}` };
+    await terminate({ workflow, id: started.id }, request);
+  }
+}
+
+async function follow(started: Started, wake: Wake, run: NewRun): Promise<RunView | Begun> {
   switch (started.kind) {
     case "created":
       if (started.replaces !== undefined) {

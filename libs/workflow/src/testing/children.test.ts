@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
-import type { AnyWorkflow, ChildOptions } from "../define/define-workflow.ts";
+import type { AnyWorkflow, ChildOptions, ParentClosePolicy } from "../define/define-workflow.ts";
 import { defineWorkflow } from "../define/define-workflow.ts";
 import { runExecution } from "../execution/run-execution.ts";
 import { createChildStarter } from "../create-child-starter.ts";
@@ -8,6 +8,7 @@ import { createMemoryRunStore } from "./memory-run-store.ts";
 import { testWorkflow } from "./test-workflow.ts";
 
 const seen: string[] = [];
+const NO_WAKE = { wake: async () => undefined, notify: async () => undefined };
 const copy = defineWorkflow("copy", { version: 1 }, async (w, input: { takes: "0s" | "1h" }) => {
   await w.step("copy", () => void seen.push("copied"), {
     undo: () => void seen.push("copy undone"),
@@ -64,7 +65,7 @@ test("a child that is not awaited any more ends with its parent, unless it is ab
   const raced = defineWorkflow(
     "raced",
     { version: 1 },
-    async (w, onParentClose: "cancel" | "abandon") => {
+    async (w, onParentClose: ParentClosePolicy) => {
       await Promise.race([
         w.child("copy", copy, { takes: "1h" }, { onParentClose }),
         w.signal("stop"),
@@ -74,6 +75,7 @@ test("a child that is not awaited any more ends with its parent, unless it is ab
   );
   for (const [policy, expected] of [
     ["cancel", ["copied", "copy undone"]],
+    ["terminate", ["copied"]],
     ["abandon", ["copied"]],
   ] as const) {
     seen.length = 0;
@@ -84,6 +86,38 @@ test("a child that is not awaited any more ends with its parent, unless it is ab
     expect(seen).toEqual(expected);
   }
 });
+
+test.each(["failed", "cancelled", "lost race"] as const)(
+  "a child with onParentClose terminate ends without its undo when its parent has %s",
+  async (end) => {
+    const parent = defineWorkflow("parent", { version: 1 }, async (w) => {
+      await w.step("prepare", () => void seen.push("prepared"), {
+        undo: () => void seen.push("prepare undone"),
+      });
+      const copied = async () =>
+        await w.child("copy", copy, { takes: "1h" }, { ...options, onParentClose: "terminate" });
+      const stopped = async () => {
+        await w.signal("stop");
+        if (end === "failed") throw new TerminalError("stopped");
+      };
+      if (end === "lost race") await w.race({ copied, stopped });
+      else await Promise.race([copied(), stopped()]);
+    });
+    seen.length = 0;
+    const t = testWorkflow(parent, undefined, { children: [copy] });
+    await t.settle();
+    await (end === "cancelled" ? t.cancel() : t.signal("stop"));
+    const undone = end === "lost race" ? [] : ["prepare undone"];
+    expect(seen).toEqual(["prepared", "copied", ...undone]);
+    expect(await t.child("copy").run()).toMatchObject({
+      status: "cancelled",
+      error: { code: "terminated" },
+      terminated: { reason: expect.stringContaining("its parent test") as string },
+    });
+    const status = end === "lost race" ? "done" : end;
+    expect(await t.run()).toMatchObject({ status });
+  },
+);
 
 test("the cancellation of a run leaves an abandoned child running", async () => {
   const parent = defineWorkflow("parent", { version: 1 }, async (w) => {
@@ -183,7 +217,7 @@ describe("with runs that are kept for a second", () => {
         store,
         workflow,
         held,
-        startChild: createChildStarter(store, async () => undefined),
+        startChild: createChildStarter(store, NO_WAKE),
         stopped: new AbortController().signal,
         clock: () => 0,
         random: () => 0,

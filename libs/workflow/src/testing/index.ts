@@ -1,3 +1,9 @@
 export { replay } from "./replay.ts";
 export { testWorkflow } from "./test-workflow.ts";
-export type { TestChild, TestRetryOptions, TestRun, TestWorkflowOptions } from "./test-workflow.ts";
+export type {
+  TestChild,
+  TestRetryOptions,
+  TestRun,
+  TestSchedule,
+  TestWorkflowOptions,
+} from "./test-workflow.ts";

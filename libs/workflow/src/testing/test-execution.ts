@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ExecutionEnd, ExecutionOptions } from "../execution/run-execution.ts";
 import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunRef } from "../define/run-ref.ts";
-import type { RunJournalStore } from "../store/run-journal-store.ts";
+import { FencedError, type RunJournalStore } from "../store/run-journal-store.ts";
 import { CrashError } from "./test-faults.ts";
 
 interface TestTimer {
@@ -58,8 +58,8 @@ export class TestExecution {
     return this.#missedWake;
   }
 
-  /** True if its process has died while a body was held. */
-  get hasCrashed(): boolean {
+  /** True if its process has died while a body was held, or its run was terminated. */
+  get hasStopped(): boolean {
     return this.#stopping.signal.aborted;
   }
 
@@ -68,6 +68,11 @@ export class TestExecution {
     const error = new CrashError(what);
     this.#stopping.abort(error);
     throw error;
+  }
+
+  /** Ends it because its run was terminated. */
+  fence(): void {
+    this.#stopping.abort(new FencedError("the run was terminated"));
   }
 
   start(run: () => Promise<ExecutionEnd>): void {

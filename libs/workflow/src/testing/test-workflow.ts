@@ -19,13 +19,21 @@ import {
   type ExecutionEnd,
   type ExecutionOptions,
 } from "../execution/run-execution.ts";
+import type { OnExisting } from "../define/on-existing.ts";
+import { terminateRun } from "../execution/terminate-run.ts";
 import { startRun } from "../store/start-run.ts";
 import { jsonCopy } from "../define/json-value.ts";
 import { retryRun, type RetryRunOptions } from "../store/retry-run.ts";
-import type { NewRun, OnExisting } from "../store/run-actions.ts";
+import type { NewRun } from "../store/run-actions.ts";
 import { checkJson } from "../define/check-json.ts";
 import { childIdOf, roundIdOf, type RunRef } from "../define/run-ref.ts";
-import { isEndStatus, type LogLine, type RunView, type StepRecord } from "../store/run-record.ts";
+import {
+  isEndStatus,
+  type CancelRequest,
+  type LogLine,
+  type RunView,
+  type StepRecord,
+} from "../store/run-record.ts";
 import { heldOfRecords } from "../store/held-of-records.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave } from "../store/run-journal-store.ts";
@@ -33,10 +41,14 @@ import { updateSignal, updateSignalId } from "../store/run-updates.ts";
 import { refusal } from "../store/run-refusal.ts";
 import { sendSignal } from "../store/send-signal.ts";
 import type { RunStore } from "../store/run-store.ts";
+import type { Schedule } from "../schedules/define-schedule.ts";
+import type { ScheduleStarts } from "../schedules/open-schedules.ts";
+import type { BackfillOptions, ScheduleDetail, TriggerOptions } from "../schedules/schedules.ts";
 import { withCodec } from "../codec/coded-run-store.ts";
 import { MemoryLimits } from "./memory-limits.ts";
 import { createMemoryRunStore } from "./memory-run-store.ts";
 import { TestExecution } from "./test-execution.ts";
+import { runAt, TestSchedules } from "./test-schedules.ts";
 import { CrashError, TestFaults, type TestHeartbeat } from "./test-faults.ts";
 
 /** Real time in ms. A test waits for it, and its steps take no time. */
@@ -84,6 +96,24 @@ export interface TestChild {
   child(step: string): TestChild;
 }
 
+/** A schedule whose runs start when the clock of the test reaches their times. Its rules are those of production. */
+export interface TestSchedule {
+  /** Returns the schedule with its next times, after everything has settled. */
+  get(): Promise<ScheduleDetail>;
+  /** Returns its runs in the order of their starts, also of triggers and backfills. */
+  runs(): Promise<readonly RunView[]>;
+  /** Returns one of its runs by its place in `runs`. Default: the last. The calls of the result throw without such a run. */
+  run(index?: number): TestChild;
+  /** Pauses the schedule. The times in between are skipped. */
+  pause(): Promise<void>;
+  /** Continues with the next time. */
+  resume(): Promise<void>;
+  /** Starts a run now, also while the schedule is paused. @throws KonvergeError `queue_full` */
+  trigger(options?: Pick<TriggerOptions, "overlap">): Promise<RunView>;
+  /** Starts the runs of past times that have none. @throws KonvergeError `invalid_request`, `queue_full` */
+  backfill(options: Pick<BackfillOptions, "fromMs" | "toMs" | "overlap">): Promise<void>;
+}
+
 /**
  * A run in memory with a manual clock. Every call resolves when the run and its children wait or have ended. It rejects if the
  * run has ended without reaching a step named by `failStep`, `crashAfter`, `crashIn` or `crashAtHeartbeat`.
@@ -103,6 +133,17 @@ export interface TestRun {
   settle(): Promise<RunView>;
   /** Advances the clock, and stops at each time at which a run continues. */
   advance(duration: Duration): Promise<RunView>;
+  /**
+   * Advances the clock while no worker runs: until its end, no run continues and no schedule starts a run.
+   * @throws Error while a body is held
+   */
+  outage(duration: Duration): Promise<RunView>;
+  /**
+   * Starts the runs of a schedule from now on, beside the run of this test. The first call that settles announces it, as a worker
+   * does; its workflow then is a part of the test.
+   * @throws Error for a second schedule with its name
+   */
+  schedule(schedule: Schedule): TestSchedule;
   /** Sends a signal to the run. */
   signal(name: string, payload?: unknown): Promise<RunView>;
   /** Returns the log of the run. */
@@ -188,6 +229,7 @@ class MemoryTestRun implements TestRun {
   readonly #workerStore: RunStore;
   readonly #faultyStore: RunStore;
   readonly #started: Promise<void>;
+  readonly #schedules: TestSchedules;
   readonly #woken: RunRef[] = [];
   /** Runs that wait for objects. */
   readonly #watching = new Map<string, RunRef>();
@@ -221,6 +263,12 @@ class MemoryTestRun implements TestRun {
         return await store.leave(held, leave, output);
       },
     };
+    const starts: ScheduleStarts = {
+      store: this.#store,
+      wake: this.#wakeLater,
+      terminate: (ref, request) => this.#terminate(ref, request),
+    };
+    this.#schedules = new TestSchedules({ starts, now: () => this.#nowMs, codec });
     this.#started = this.#start(input, options.key);
     // Each call of the test throws it.
     this.#started.catch(() => undefined);
@@ -261,17 +309,45 @@ class MemoryTestRun implements TestRun {
 
   async advance(duration: Duration): Promise<RunView> {
     await this.settle();
-    const untilMs = this.#nowMs + toMs(duration, "duration");
-    for (;;) {
-      const atMs = this.#nextAtMs();
-      if (atMs > untilMs) break;
-      this.#nowMs = Math.max(this.#nowMs, atMs);
-      for (const due of this.#dueAtMs.values()) if (due.atMs <= atMs) this.#woken.push(due.ref);
-      for (const execution of this.#running.values()) execution.fireTimers();
-      await this.#executeWoken();
-    }
-    this.#nowMs = Math.max(this.#nowMs, untilMs);
-    return await this.#settled();
+    return await this.#advanceTo(this.#nowMs + toMs(duration, "duration"));
+  }
+
+  async outage(duration: Duration): Promise<RunView> {
+    await this.settle();
+    if (this.#running.size > 0) throw new Error("a body is held; call releaseStep before outage");
+    this.#nowMs += toMs(duration, "duration");
+    return await this.#advanceTo(this.#nowMs);
+  }
+
+  schedule(schedule: Schedule): TestSchedule {
+    this.#schedules.add(schedule);
+    const { name, workflow } = schedule;
+    if (!this.#definitions.has(workflow.name)) this.#definitions.set(workflow.name, workflow);
+    const { control } = this.#schedules;
+    const refs = () => this.#schedules.runsOf(schedule);
+    const settled = async <T>(call: () => Promise<T>): Promise<T> => {
+      await this.settle();
+      const result = await call();
+      await this.settle();
+      return result;
+    };
+    return {
+      get: async () => await settled(async () => await control.get(name)),
+      runs: async () =>
+        await settled(async () => await Promise.all(refs().map((ref) => this.#viewOf(ref)))),
+      run: (index = -1) => this.#handleOf(async () => runAt(refs(), index, schedule)),
+      pause: async () => await settled(async () => await control.pause(name)),
+      resume: async () => await settled(async () => await control.resume(name)),
+      trigger: async (options) => {
+        const { id } = await settled(async () => await control.trigger(name, options));
+        this.#schedules.note(name, id);
+        return await this.#viewOf({ workflow: workflow.name, id });
+      },
+      backfill: async (options) => {
+        const { times } = await settled(async () => await control.backfill(name, options));
+        for (const { run } of times) this.#schedules.note(name, run);
+      },
+    };
   }
 
   async signal(name: string, payload?: unknown): Promise<RunView> {
@@ -428,6 +504,19 @@ class MemoryTestRun implements TestRun {
     return { workflow: name, id, version, input: jsonCopy(input ?? null) };
   }
 
+  async #advanceTo(untilMs: number): Promise<RunView> {
+    for (;;) {
+      const atMs = this.#nextAtMs();
+      if (atMs > untilMs) break;
+      this.#nowMs = Math.max(this.#nowMs, atMs);
+      for (const due of this.#dueAtMs.values()) if (due.atMs <= atMs) this.#woken.push(due.ref);
+      for (const execution of this.#running.values()) execution.fireTimers();
+      await this.#executeWoken();
+    }
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
+    return await this.#settled();
+  }
+
   #childOf(parent: () => Promise<RunRef>, step: string): TestChild {
     return this.#handleOf(async () => await this.#findChild(await parent(), step));
   }
@@ -437,24 +526,19 @@ class MemoryTestRun implements TestRun {
       await this.settle();
       return await refOf();
     };
-    const viewOf = async (ref: RunRef) => {
-      const run = await this.#store.get(ref);
-      if (run === undefined) throw new Error(`run ${ref.id} does not exist`);
-      return run;
-    };
     return {
-      run: async () => await viewOf(await find()),
+      run: async () => await this.#viewOf(await find()),
       steps: async () => await this.#store.steps(await find()),
       signal: async (name, payload) => {
         const ref = await find();
         this.#signals += 1;
         await this.#signal(ref, { name, id: String(this.#signals), payload });
-        return await viewOf(ref);
+        return await this.#viewOf(ref);
       },
       cancel: async () => {
         const ref = await find();
         await this.#wake(await this.#cancel(ref), ref);
-        return await viewOf(ref);
+        return await this.#viewOf(ref);
       },
       child: (inner) => this.#childOf(find, inner),
     };
@@ -481,6 +565,12 @@ class MemoryTestRun implements TestRun {
     return (await cancelRun(canceller, ref, {}, { resumes: true })).answer;
   }
 
+  async #terminate(ref: RunRef, request: CancelRequest): Promise<void> {
+    const waker = { wake: this.#wakeLater, notify: async () => undefined };
+    const answer = await terminateRun({ store: this.#store, ...waker }, ref, request);
+    if (answer === "terminated") this.#running.get(textOfRef(ref))?.fence();
+  }
+
   async #wake(result: string, ref = this.#ref): Promise<RunView> {
     if (result === "ended" || result === "missing") throw refusal(ref, result);
     this.#woken.push(ref);
@@ -488,8 +578,12 @@ class MemoryTestRun implements TestRun {
   }
 
   async #view(): Promise<RunView> {
-    const run = await this.#store.get(this.#ref);
-    if (run === undefined) throw new Error("the run does not exist");
+    return await this.#viewOf(this.#ref);
+  }
+
+  async #viewOf(ref: RunRef): Promise<RunView> {
+    const run = await this.#store.get(ref);
+    if (run === undefined) throw new Error(`run ${ref.id} does not exist`);
     return run;
   }
 
@@ -509,10 +603,18 @@ class MemoryTestRun implements TestRun {
   #nextAtMs(): number {
     const runs = [...this.#dueAtMs.values()].map(({ atMs }) => atMs);
     const timers = [...this.#running.values()].map(({ dueAtMs }) => dueAtMs);
-    return Math.min(...runs, ...timers);
+    return Math.min(...runs, ...timers, this.#schedules.dueAtMs);
   }
 
+  /** Executes what was woken, then starts what is due: a run that ends at a time of its schedule has ended before it. */
   async #executeWoken(): Promise<void> {
+    do {
+      await this.#executeAll();
+      await this.#schedules.startDue();
+    } while (this.#woken.length > 0);
+  }
+
+  async #executeAll(): Promise<void> {
     // A held body may have been released, or an event may have reached its execution.
     for (const execution of this.#running.values()) await this.#rest(execution);
     for (let count = 0; this.#woken.length > 0; count += 1) {
@@ -601,14 +703,13 @@ class MemoryTestRun implements TestRun {
             `workflow "${run.workflow}" is missing in children of testWorkflow; add it`,
           );
         }
-        const started = await this.#workerStore.start(run);
-        if (started.kind === "created") this.#woken.push(run);
-        return started.kind === "exists" ? started.run : undefined;
+        return await startRun(this.#workerStore, this.#wakeLater, run);
       },
       cancel: async (child, request) => {
         if ((await this.#workerStore.cancel(child, request)) === "requested")
           this.#woken.push(child);
       },
+      terminate: (child, request) => this.#terminate(child, request),
       get: (child) => this.#workerStore.get(child),
       signal: async (run, signal) => {
         const stored = await this.#workerStore.signal(run, signal);
@@ -618,7 +719,7 @@ class MemoryTestRun implements TestRun {
     };
   }
 
-  #follow({ ref, hasCrashed }: TestExecution, end: ExecutionEnd): void {
+  #follow({ ref, hasStopped }: TestExecution, end: ExecutionEnd): void {
     switch (end.kind) {
       case "waiting":
       case "blocked":
@@ -638,7 +739,7 @@ class MemoryTestRun implements TestRun {
         this.#woken.push(ref);
         return;
       case "lost":
-        if (!hasCrashed) throw new Error(`two executions of ${textOfRef(ref)} overlap in one test`);
+        if (!hasStopped) throw new Error(`two executions of ${textOfRef(ref)} overlap in one test`);
         this.#woken.push(ref);
     }
   }

@@ -1,14 +1,15 @@
 import { defined, isKonvergeError, KonvergeError, type ScheduleOverlap } from "@konverge/core";
-import { startRun } from "./store/start-run.ts";
-import type { NewRun, RunActions } from "./store/run-actions.ts";
-import type { RunRef } from "./define/run-ref.ts";
-import type { StartedRun } from "./workflows.ts";
-import type { Schedule } from "./schedules/define-schedule.ts";
-import type { ScheduleBook, ScheduleSpec } from "./schedules/schedule-book.ts";
-import { startOf } from "./schedules/schedule-overlap.ts";
-import { timesOf } from "./schedules/schedule-times.ts";
-import type { BackfilledTime, BackfillOptions, Schedules } from "./schedules/schedules.ts";
-import { runIdAt } from "./schedules/start-scheduler.ts";
+import { startReplacing, startRun } from "../store/start-run.ts";
+import type { CancelRequest } from "../store/run-record.ts";
+import type { NewRun, RunActions } from "../store/run-actions.ts";
+import type { RunRef } from "../define/run-ref.ts";
+import type { Schedule } from "./define-schedule.ts";
+import type { ScheduleBook } from "./schedule-book.ts";
+import type { ScheduleSpec } from "./schedule-view.ts";
+import { startOf } from "./schedule-overlap.ts";
+import { timesOf } from "./schedule-times.ts";
+import type { BackfilledTime, BackfillOptions, Schedules, TriggeredRun } from "./schedules.ts";
+import { runIdAt } from "./start-scheduler.ts";
 
 const NEXT_TIMES = 5;
 const MAX_TIMES = 1_000;
@@ -16,6 +17,8 @@ const MAX_TIMES = 1_000;
 export interface ScheduleStarts {
   readonly store: RunActions;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
+  /** Ends a run without its undo, and wakes what continues. */
+  readonly terminate: (ref: RunRef, request: CancelRequest) => Promise<void>;
 }
 
 export function openSchedules(book: ScheduleBook, starts: ScheduleStarts): Schedules {
@@ -103,13 +106,16 @@ function timesIn(
 
 /** Starts the run of a time, unless it exists. A run that is active instead is returned. @throws KonvergeError `queue_full` */
 async function startScheduled(
-  { store, wake }: ScheduleStarts,
+  { store, wake, terminate }: ScheduleStarts,
   name: string,
   { workflow, version, input, overlap }: Omit<ScheduleSpec, "rule">,
   { by = `schedule ${name}`, ...run }: Pick<NewRun, "id" | "scheduledAtMs" | "by">,
-): Promise<StartedRun> {
+): Promise<Omit<TriggeredRun, "workflow">> {
   const how = { workflow, version, input, by, ...run, ...startOf(name, overlap) };
-  const started = await startRun(store, wake, how);
+  const started =
+    overlap === "terminate-other"
+      ? await startReplacing(store, wake, terminate, how)
+      : await startRun(store, wake, how);
   return "status" in started ? { id: started.id, created: false } : started;
 }
 

@@ -1,5 +1,5 @@
 import { isEncoded, jsonEquals, KonvergeError } from "@konverge/core";
-import type { RunView } from "./store/run-record.ts";
+import type { RunView } from "./run-record.ts";
 
 /**
  * Checks that a repeated start has the first input of the existing run. Otherwise a caller would take the result of other work for
