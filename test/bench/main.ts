@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import type { BenchOptions, Figure } from "./measure.ts";
 import { benchApi } from "./api.ts";
+import { benchCache } from "./cache.ts";
 import { benchContention } from "./contention.ts";
 import { benchController } from "./controller.ts";
 import { benchGuard } from "./guard.ts";
@@ -16,6 +17,7 @@ import { benchWritePath } from "./write-path.ts";
 const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
   api: benchApi,
   "write-path": benchWritePath,
+  cache: benchCache,
   queue: benchQueue,
   contention: benchContention,
   controller: benchController,

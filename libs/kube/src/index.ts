@@ -16,6 +16,7 @@ export type { Condition, WithConditions } from "./objects/conditions.ts";
 export { createKubeClient } from "./client/create-kube-client.ts";
 export type { KubeClientOptions } from "./client/create-kube-client.ts";
 export { BUILT_IN_GROUPS } from "./names/built-in-groups.ts";
+export { isPart, onlyMetadata, onlyPart, withoutManagedFields } from "./names/kept-part.ts";
 export { listFieldOwners } from "./mutate/field-owners.ts";
 export type { FieldOwner } from "./mutate/field-owners.ts";
 export { addFinalizer, removeFinalizer } from "./objects/finalizers.ts";
@@ -100,6 +101,13 @@ export {
 } from "./objects/readiness.ts";
 export type { ReadinessOptions } from "./objects/readiness.ts";
 export type { Readiness } from "./objects/readiness-state.ts";
+export { IndexedObjects } from "./reflector/indexed-objects.ts";
+export type {
+  IndexedObjectsOptions,
+  IndexedValue,
+  IndexFunction,
+  ObjectSelection,
+} from "./reflector/indexed-objects.ts";
 export { createReflector } from "./reflector/reflector.ts";
 export type { Reflector, ReflectorEvent, ReflectorOptions } from "./reflector/reflector.ts";
 export type { ObjectEvent } from "./reflector/reflector-store.ts";

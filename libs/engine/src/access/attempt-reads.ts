@@ -1,5 +1,5 @@
 import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
-import { ignoreNotFound, type NamespacedName } from "@konverge/kube";
+import { ignoreNotFound, type NamespacedName, type ObjectSelection } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { Attempt } from "./attempt.ts";
 
@@ -18,6 +18,10 @@ export function handOut<T extends ApiObject>(
   return attempt.freshReads.note(deepFreeze(object));
 }
 
+interface LiveList extends Pick<ObjectSelection, "namespace" | "ownerUid"> {
+  readonly labelSelector: string | undefined;
+}
+
 export function createAttemptReads(attempt: Attempt): Pick<AttemptKube, "get" | "find" | "list"> {
   const { client } = attempt;
   const ownNamespace = attempt.lease.key.namespace;
@@ -28,8 +32,11 @@ export function createAttemptReads(attempt: Attempt): Pick<AttemptKube, "get" | 
   };
   const listLive = async <T extends ApiObject>(
     type: ResourceType<T>,
-    scope: { readonly namespace: string | undefined; readonly labelSelector: string | undefined },
-  ): Promise<readonly T[]> => (await client.list(type, { ...defined(scope) })).items;
+    { namespace, labelSelector, ownerUid }: LiveList,
+  ): Promise<readonly T[]> => {
+    const { items } = await client.list(type, defined({ namespace, labelSelector }));
+    return ownerUid === undefined ? items : items.filter((item) => isOwnedBy(item, ownerUid));
+  };
 
   return {
     get: (type, target) =>
@@ -44,16 +51,15 @@ export function createAttemptReads(attempt: Attempt): Pick<AttemptKube, "get" | 
       { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? ownNamespace } = {},
     ) =>
       attempt.call(async () => {
+        const inside = type.scope === "Cluster" ? undefined : namespace;
+        const ownerUid = ownedBy?.metadata.uid;
+        const atLeast = attempt.requestedVersion(type);
         const cached =
           labelSelector === undefined
-            ? await attempt.runtime.cache.list(type, {
-                namespace,
-                atLeast: attempt.requestedVersion(type),
-              })
+            ? await attempt.runtime.cache.list(type, { namespace: inside, ownerUid, atLeast })
             : undefined;
-        const items = cached ?? (await listLive(type, { namespace, labelSelector }));
-        const owner = ownedBy?.metadata.uid;
-        const found = items.filter((item) => owner === undefined || isOwnedBy(item, owner));
+        const found =
+          cached ?? (await listLive(type, { namespace: inside, labelSelector, ownerUid }));
         for (const item of found) noteSecrets(attempt, type, item);
         return found.map((item) => attempt.freshReads.noteListed(deepFreeze(item)));
       }),

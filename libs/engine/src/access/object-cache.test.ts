@@ -1,6 +1,9 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { describe, expect, test } from "vitest";
-import { createObjectCache, type ObjectStore } from "./object-cache.ts";
+import { IndexedObjects, type ObjectSelection } from "@konverge/kube";
+import * as fc from "fast-check";
+import { createObjectCache } from "./object-cache.ts";
+import type { ObjectStore } from "./object-store.ts";
 
 const type: ResourceType = {
   group: "g",
@@ -20,8 +23,10 @@ function setUp(objects: ApiObject[], lastVersion: string) {
     objects,
     lastVersion,
     synced: Promise.resolve(),
-    list() {
-      return this.objects;
+    list(selection) {
+      const indexed = new IndexedObjects();
+      for (const object of this.objects) indexed.set(object);
+      return indexed.list(selection);
     },
     get(_namespace, name) {
       return this.objects.find(({ metadata }) => metadata.name === name);
@@ -132,4 +137,112 @@ test("drops own writes that the watch has delivered, even if the kind is never r
   // What is still laid over the store: the one that the watch has not delivered.
   store.lastVersion = "0";
   expect(await names()).toEqual(["late"]);
+});
+
+const child = (
+  name: string,
+  { version = 5, owner = "owner", namespace = "n" } = {},
+): ApiObject => ({
+  ...machine(name, `${version}`),
+  metadata: {
+    ...machine(name, `${version}`).metadata,
+    namespace,
+    ownerReferences: [{ apiVersion: "g/v1", kind: "Pool", name: owner, uid: owner }],
+  },
+});
+
+test("a list of 10 children with own writes touches as many objects among 100 as among 10,000", async () => {
+  const touchedOf = async (size: number) => {
+    const counts = { touched: 0 };
+    const counted = (object: ApiObject): ApiObject => {
+      const { metadata } = object;
+      const get = () => ((counts.touched += 1), metadata);
+      return Object.defineProperty({ ...object }, "metadata", { get });
+    };
+    const objects = new IndexedObjects<ApiObject>();
+    for (let n = 0; n < size; n += 1) {
+      objects.set(counted(child(`c-${n}`, { owner: n < 10 ? "owner" : `other-${n}` })));
+    }
+    const store: ObjectStore = {
+      synced: Promise.resolve(),
+      lastVersion: "5",
+      list: (selection) => objects.list(selection),
+      get: (namespace = "", name) => objects.get({ namespace, name }),
+    };
+    const cache = createObjectCache(new Map([["machines.g", store]]));
+    // Own writes to other owners' children, and some that this list must have.
+    for (let n = 0; n < 500; n += 1) {
+      const owner = n < 3 ? "owner" : `other-${n + 50}`;
+      cache.noteWrite(type, counted(child(`c-${n + 50}`, { owner, version: 9 })));
+    }
+    counts.touched = 0;
+    const found = await cache.list(type, { namespace: "n", ownerUid: "owner", atLeast: undefined });
+    expect(found).toHaveLength(13);
+    return counts.touched;
+  };
+  const few = await touchedOf(100);
+  expect(await touchedOf(10_000)).toBe(few);
+  expect(few).toBeLessThan(100);
+});
+
+test("lists equal the state after the own writes, whatever the watch has delivered", async () => {
+  const letter = fc.constantFrom("a", "b", "c");
+  const steps = fc.array(
+    fc.record({
+      name: letter,
+      namespace: fc.constantFrom("n", "m"),
+      owner: letter,
+      gone: fc.boolean(),
+    }),
+  );
+  const delivered = fc.nat(10);
+  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  const selection = fc.record({
+    namespace: fc.constantFrom(undefined, "n", "m"),
+    ownerUid: fc.option(letter, { nil: undefined }),
+  });
+  await fc.assert(
+    fc.asyncProperty(steps, delivered, selection, async (made, behind, wanted: ObjectSelection) => {
+      const server = new IndexedObjects<ApiObject>();
+      const watched = new IndexedObjects<ApiObject>();
+      const state = { lastVersion: "0" };
+      const cache = createObjectCache(
+        new Map<string, ObjectStore>([
+          [
+            "machines.g",
+            {
+              synced: Promise.resolve(),
+              get lastVersion() {
+                return state.lastVersion;
+              },
+              list: (by) => watched.list(by),
+              get: (namespace = "", name) => watched.get({ namespace, name }),
+            },
+          ],
+        ]),
+      );
+      const deliveries: (() => void)[] = [];
+      made.forEach(({ gone, name, namespace, owner }, index) => {
+        const version = index + 1;
+        const known = server.get({ namespace, name });
+        if (gone && known === undefined) return;
+        const uid = known?.metadata.uid ?? `uid-${version}`;
+        const base = child(name, { version, owner, namespace });
+        const object = { ...base, metadata: { ...base.metadata, uid } };
+        if (gone) server.delete(object.metadata);
+        else server.set(object);
+        if (gone && known !== undefined) cache.noteDelete(type, known);
+        else cache.noteWrite(type, object);
+        deliveries.push(() => {
+          if (gone) watched.delete(object.metadata);
+          else watched.set(object);
+          state.lastVersion = `${version}`;
+        });
+      });
+      for (const deliver of deliveries.slice(0, Math.max(0, deliveries.length - behind))) deliver();
+      const found = await cache.list(type, { ...wanted, atLeast: undefined });
+      expect(new Set(found)).toEqual(new Set(server.list(wanted)));
+    }),
+    { seed },
+  );
 });

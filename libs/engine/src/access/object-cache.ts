@@ -7,28 +7,11 @@ import {
   type ResourceRef,
   type ResourceType,
 } from "@konverge/core";
-import type { NamespacedName } from "@konverge/kube";
+import type { NamespacedName, ObjectSelection } from "@konverge/kube";
+import type { ObjectStore, ObjectStores } from "./object-store.ts";
+import { OwnWrites } from "./own-writes.ts";
 
-/** A store of watched objects, such as a reflector of libs/kube. */
-export interface ObjectStore {
-  /** Resolves after the first list. */
-  readonly synced: Promise<void>;
-  /** The version up to which the store is complete. */
-  readonly lastVersion: string | undefined;
-  list(): readonly ApiObject[];
-  get(namespace: string | undefined, name: string): ApiObject | undefined;
-}
-
-/** Stores by the id of their kind. */
-export interface ObjectStores {
-  /** May start a store. */
-  get(id: string): ObjectStore | undefined;
-  has(id: string): boolean;
-}
-
-interface ListScope {
-  /** Default: all namespaces. */
-  readonly namespace: string | undefined;
+interface CachedList extends ObjectSelection {
   readonly atLeast: string | undefined;
 }
 
@@ -36,9 +19,9 @@ interface ListScope {
 export interface ObjectCache {
   /**
    * Undefined if this worker does not watch the type, or its watch does not reach version `atLeast` within a second. Then read
-   * from the API server.
+   * from the API server. Costs time in proportion to the result.
    */
-  list<T extends ApiObject>(type: ResourceType<T>, scope: ListScope): Promise<T[] | undefined>;
+  list<T extends ApiObject>(type: ResourceType<T>, options: CachedList): Promise<T[] | undefined>;
   /**
    * The object, if the cache has it at version `atLeast` or later and with all own writes of this worker. Otherwise undefined.
    * Waits up to 31 ms for a watch that is behind: the watch of the leader may have been faster.
@@ -64,14 +47,6 @@ const CONTESTED_MS = 5_000;
 /** Maximum of contested objects in memory; the oldest are dropped. */
 const CONTESTED_KEPT = 1_000;
 
-/** Own writes of a kind after which those delivered by the watch are dropped. */
-const SWEPT_EVERY = 1_000;
-
-interface OwnWrite {
-  readonly object: ApiObject;
-  readonly deleted: boolean;
-}
-
 /**
  * Overlays the watched objects with this worker's own writes, as client-go's MutationCache does: a handler that just created
  * a child must not create it again because the watch is a few milliseconds behind.
@@ -80,38 +55,30 @@ export function createObjectCache(
   stores: ObjectStores,
   clock: () => number = () => performance.now(),
 ): ObjectCache {
-  const ownWrites = new Map<string, Map<string, OwnWrite>>();
+  const ownWrites = new Map<string, OwnWrites>();
   const contestedAtMs = new Map<string, number>();
 
+  const writesOf = (id: string, store: ObjectStore): OwnWrites => {
+    const writes = ownWrites.get(id) ?? new OwnWrites(store);
+    ownWrites.set(id, writes);
+    return writes;
+  };
   const note = (type: ResourceType, object: ApiObject, deleted: boolean) => {
     const id = resourceId(type);
-    const uid = object.metadata.uid;
-    if (!stores.has(id) || uid === undefined) return;
-    const writes = ownWrites.get(id) ?? new Map<string, OwnWrite>();
-    writes.set(uid, { object, deleted });
-    ownWrites.set(id, writes);
-    // Otherwise the writes of a kind that is never read would stay forever.
-    if (writes.size % SWEPT_EVERY === 0) forgetSeen(writes, stores.get(id));
+    const { uid } = object.metadata;
+    const store = stores.has(id) ? stores.get(id) : undefined;
+    if (store !== undefined && uid !== undefined)
+      writesOf(id, store).note(uid, { object, deleted });
   };
 
   return {
-    async list<T extends ApiObject>(type: ResourceType<T>, { namespace, atLeast }: ListScope) {
-      const store = stores.get(resourceId(type));
+    async list<T extends ApiObject>(type: ResourceType<T>, { atLeast, ...selection }: CachedList) {
+      const id = resourceId(type);
+      const store = stores.get(id);
       if (store === undefined) return undefined;
       await store.synced;
       if (atLeast !== undefined && !(await hasReached(store, atLeast, clock))) return undefined;
-      const objects = new Map<string, ApiObject>();
-      for (const object of store.list()) objects.set(object.metadata.uid ?? "", object);
-      const writes = ownWrites.get(resourceId(type));
-      for (const [uid, write] of writes ?? []) {
-        if (isSeen(write, objects.get(uid), store.lastVersion)) writes?.delete(uid);
-        else if (write.deleted) objects.delete(uid);
-        else objects.set(uid, write.object);
-      }
-      const found = [...objects.values()].filter(
-        ({ metadata }) => namespace === undefined || metadata.namespace === namespace,
-      );
-      return found as T[];
+      return writesOf(id, store).list(selection) as T[];
     },
     async find<T extends ApiObject>(type: ResourceType<T>, name: NamespacedName, atLeast: string) {
       const id = resourceId(type);
@@ -126,12 +93,7 @@ export function createObjectCache(
         if (object?.apiVersion !== formatApiVersion(type.group, type.version)) return undefined;
         const order = compareResourceVersions(object.metadata.resourceVersion ?? "", atLeast);
         if (order === undefined) return undefined;
-        const uid = object.metadata.uid ?? "";
-        const write = ownWrites.get(id)?.get(uid);
-        if (order < 0 || (write !== undefined && !isSeen(write, object, store.lastVersion))) {
-          continue;
-        }
-        ownWrites.get(id)?.delete(uid);
+        if (order < 0 || writesOf(id, store).isBehind(object)) continue;
         return object as T;
       }
       return undefined;
@@ -171,26 +133,4 @@ function objectId(
   { namespace, name }: NamespacedName,
 ): string {
   return `${resourceId(type)}/${namespace ?? ""}/${name}`;
-}
-
-function forgetSeen(writes: Map<string, OwnWrite>, store: ObjectStore | undefined): void {
-  for (const [uid, write] of writes) {
-    const { namespace, name } = write.object.metadata;
-    const stored = store?.get(namespace, name);
-    const own = stored?.metadata.uid === uid ? stored : undefined;
-    if (isSeen(write, own, store?.lastVersion)) writes.delete(uid);
-  }
-}
-
-function isSeen(
-  write: OwnWrite,
-  stored: ApiObject | undefined,
-  storeVersion: string | undefined,
-): boolean {
-  if (write.deleted) return stored === undefined;
-  const written = write.object.metadata.resourceVersion ?? "";
-  // The object itself may arrive before the version of the whole store is updated.
-  return [storeVersion, stored?.metadata.resourceVersion].some(
-    (version) => (compareResourceVersions(version ?? "", written) ?? -1) >= 0,
-  );
 }

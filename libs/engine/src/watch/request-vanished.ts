@@ -1,6 +1,6 @@
 import { ensureError, resourceId, sleepMs, type ObjectKey } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
-import type { ObjectStore } from "../access/object-cache.ts";
+import type { ObjectStore } from "../access/object-store.ts";
 import type { Controller } from "../define/define-controller.ts";
 
 export interface RequestVanishedOptions {

@@ -1,6 +1,6 @@
 import { ensureError, sleepMs, type Trigger } from "@konverge/core";
 import type { Controller } from "../define/define-controller.ts";
-import type { ObjectStore } from "../access/object-cache.ts";
+import type { ObjectStore } from "../access/object-store.ts";
 import type { RequestSource } from "./request-source.ts";
 
 export interface ResyncOptions {

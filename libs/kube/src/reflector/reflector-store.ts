@@ -1,6 +1,11 @@
 import { deepFreeze, type ApiObject } from "@konverge/core";
 import type { NamespacedName } from "../names/resource-path.ts";
 import type { WatchEvent } from "../contract/watch-event.ts";
+import {
+  IndexedObjects,
+  type IndexedObjectsOptions,
+  type ObjectSelection,
+} from "./indexed-objects.ts";
 
 /** A change of one object, with its previous and its new state. */
 export interface ObjectEvent<T> {
@@ -14,7 +19,7 @@ export interface ObjectEvent<T> {
 /** The known objects of a reflector. Only `commit` changes the store, so that a change can be delivered first. */
 export interface ReflectorStore<T extends ApiObject> {
   get(target: NamespacedName): T | undefined;
-  list(): T[];
+  list(selection?: ObjectSelection): T[];
   /** Returns the changes that a watch event implies; none if they are already known. */
   eventsOf(event: Extract<WatchEvent<T>, { readonly object: T }>): ObjectEvent<T>[];
   /** Begins to compare the known objects with a whole list. */
@@ -30,17 +35,22 @@ interface ListComparison<T> {
   deletions(): ObjectEvent<T>[][];
 }
 
-/** @param trim keeps a part of an object; its name, uid and version must stay */
-export function createReflectorStore<T extends ApiObject>(
-  trim: (object: T) => T = (object) => object,
-): ReflectorStore<T> {
-  const objects = new Map<string, T>();
+export interface ReflectorStoreOptions<T> extends IndexedObjectsOptions {
+  /** Keeps a part of an object; its name, uid and version must stay. */
+  readonly trim?: (object: T) => T;
+}
+
+export function createReflectorStore<T extends ApiObject>({
+  trim = (object) => object,
+  ...indexing
+}: ReflectorStoreOptions<T> = {}): ReflectorStore<T> {
+  const objects = new IndexedObjects<T>(indexing);
 
   /**
    * A different uid under the same name is a different object: the old one was deleted, even if no event reported it.
    */
   const compare = (object: T): ObjectEvent<T>[] => {
-    const known = objects.get(keyOf(object.metadata));
+    const known = objects.get(object.metadata);
     const next = deepFreeze(trim(object));
     if (known === undefined) return [{ kind: "added", object: next }];
     if (known.metadata.uid !== object.metadata.uid) {
@@ -54,11 +64,11 @@ export function createReflectorStore<T extends ApiObject>(
   };
 
   return {
-    get: (target) => objects.get(keyOf(target)),
-    list: () => [...objects.values()],
+    get: (target) => objects.get(target),
+    list: (selection) => objects.list(selection),
     eventsOf({ kind, object }) {
       if (kind !== "deleted") return compare(object);
-      const known = objects.get(keyOf(object.metadata));
+      const known = objects.get(object.metadata);
       // Belongs to an older object of the same name, whose deletion was reported when its successor appeared.
       if (known === undefined || known.metadata.uid !== object.metadata.uid) return [];
       return [{ kind: "deleted", object: deepFreeze(trim(object)), previous: known }];
@@ -73,15 +83,15 @@ export function createReflectorStore<T extends ApiObject>(
             return events.length === 0 ? [] : [events];
           }),
         deletions: () =>
-          [...objects]
-            .filter(([key]) => !listed.has(key))
-            .map(([, known]) => [{ kind: "deleted", object: known, previous: known }]),
+          objects
+            .list()
+            .filter(({ metadata }) => !listed.has(keyOf(metadata)))
+            .map((known) => [{ kind: "deleted", object: known, previous: known }]),
       };
     },
     commit({ kind, object }) {
-      const key = keyOf(object.metadata);
-      if (kind === "deleted") objects.delete(key);
-      else objects.set(key, object);
+      if (kind === "deleted") objects.delete(object.metadata);
+      else objects.set(object);
     },
   };
 }

@@ -11,6 +11,7 @@ import {
 import type { KubeClient, ListOptions, ListPageOptions } from "../contract/kube-client.ts";
 import type { WatchEvent } from "../contract/watch-event.ts";
 import { listPages } from "../wire/list-pages.ts";
+import type { IndexFunction, ObjectSelection } from "./indexed-objects.ts";
 import { createReflectorStore, type ObjectEvent, type ReflectorStore } from "./reflector-store.ts";
 import { WatchBackoff } from "./watch-backoff.ts";
 import { recoverWatch, type WatchRecovery } from "./watch-failure.ts";
@@ -38,6 +39,10 @@ export interface ReflectorOptions<T extends ApiObject> {
    * Keeps a part of each object, which is stored and delivered; name, uid and version must stay. Default: all of it.
    */
   readonly trim?: (object: T) => T;
+  /** Indexes for `list`, besides those by namespace and owner. */
+  readonly indexes?: readonly IndexFunction[];
+  /** Receives the error of an index function. The object then has no value in this index. */
+  readonly onIndexError?: (error: unknown, object: ApiObject) => void;
   /** Called after the first list. */
   readonly onSynced?: () => void;
   /** Called for each failure outside the normal life of a watch. The reflector recovers by itself. */
@@ -61,7 +66,8 @@ export interface Reflector<T extends ApiObject> {
   stop(): Promise<void>;
   /** Frozen; undefined if it does not exist. */
   get(namespace: string | undefined, name: string): T | undefined;
-  list(): T[];
+  /** Default: all objects. Costs time in proportion to the result. */
+  list(selection?: ObjectSelection): T[];
   /** Everything up to this version has been delivered; undefined before the first list. */
   readonly lastVersion: string | undefined;
   /** Time since the server last sent anything, in ms; `Infinity` before. Bookmarks arrive about once a minute. */
@@ -102,7 +108,8 @@ class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
   constructor(options: ReflectorOptions<T>) {
     const { random = Math.random, clock = () => performance.now() } = options;
     this.#options = options;
-    this.#store = createReflectorStore<T>(options.trim);
+    const { trim, indexes, onIndexError } = options;
+    this.#store = createReflectorStore<T>(defined({ trim, indexes, onIndexError }));
     this.#backoff = new WatchBackoff({ random, clock });
     this.#random = random;
     this.#clock = clock;
@@ -133,8 +140,8 @@ class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
     return this.#store.get({ name, ...defined({ namespace }) });
   }
 
-  list(): T[] {
-    return this.#store.list();
+  list(selection?: ObjectSelection): T[] {
+    return this.#store.list(selection);
   }
 
   get lastVersion(): string | undefined {
