@@ -161,6 +161,77 @@ test("prints the events of a watch as kube-apiserver does", async () => {
   if (real !== undefined) expect(embeddedEvents).toEqual(await watchedOf(real));
 });
 
+test.for(SAMPLES)("returns the metadata of a $kind as kube-apiserver does", async (sample) => {
+  const here = await partialsOf(embedded, sample);
+  expect(here.map(({ code }) => code).slice(0, 3)).toEqual([200, 200, 406]);
+  if (real !== undefined) expect(here).toEqual(await partialsOf(real, sample));
+});
+
+test("watches metadata as kube-apiserver does", async () => {
+  const here = await watchedPartials(embedded);
+  expect(here.map(({ type }) => type)).toEqual(["ADDED", "MODIFIED", "DELETED"]);
+  if (real !== undefined) expect(here).toEqual(await watchedPartials(real));
+});
+
+const PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const PARTIALS = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/** An object and a list as metadata, and each in the form of the other. */
+async function partialsOf(server: TestedServer, { path, object }: Sample) {
+  expect((await send(server, "POST", path, object)).code).toBe(201);
+  const list = `${path}?fieldSelector=metadata.name%3D${NAME}`;
+  const answers: { readonly code: number; readonly shape: JsonValue }[] = [];
+  for (const [from, accept] of [
+    [`${path}/${NAME}`, PARTIAL],
+    [list, PARTIALS],
+    [list, PARTIAL],
+    [`${path}/${NAME}`, PARTIALS],
+  ] as const) {
+    const headers = { Accept: accept };
+    const { code, text } = await server.api.send({ method: "GET", path: from, headers });
+    answers.push({ code, shape: shapeOf(JSON.parse(text) as JsonObject) });
+  }
+  await send(server, "DELETE", `${path}/${NAME}?propagationPolicy=Background`);
+  await send(server, "PATCH", `${path}/${NAME}`, { metadata: { finalizers: null } });
+  return answers;
+}
+
+/** The kinds, versions and members of an answer; of an error its reason. */
+function shapeOf(answer: JsonObject): JsonObject {
+  const { kind = null, apiVersion = null, metadata, items, reason = null } = answer;
+  const members = kind === "Status" ? [] : Object.keys(answer).toSorted();
+  const ofMetadata = isJsonObject(metadata)
+    ? Object.keys(metadata).filter((key) => !["generateName", "selfLink"].includes(key))
+    : [];
+  return {
+    kind,
+    apiVersion,
+    reason,
+    members,
+    metadata: ofMetadata.toSorted(),
+    items: Array.isArray(items) ? items.filter(isJsonObject).map(shapeOf) : [],
+  };
+}
+
+async function watchedPartials(server: TestedServer) {
+  const path = "/api/v1/namespaces/default/configmaps";
+  const headers = { Accept: PARTIAL };
+  const first = await server.api.send({ method: "GET", path: `${path}?limit=1` });
+  const { resourceVersion } = (JSON.parse(first.text) as { metadata: { resourceVersion: string } })
+    .metadata;
+  const query = `watch=true&resourceVersion=${resourceVersion}&fieldSelector=metadata.name%3Dpartial`;
+  const stream = await server.api.stream({ method: "GET", path: `${path}?${query}`, headers });
+  await send(server, "POST", path, { metadata: { name: "partial" }, data: { a: "1" } });
+  await send(server, "PATCH", `${path}/partial`, { data: { a: "2" } });
+  await send(server, "DELETE", `${path}/partial`);
+  const lines = await stream.take(3, 30_000);
+  stream.close();
+  return lines.map((line) => {
+    const { type, object } = JSON.parse(line) as { type: string; object: JsonObject };
+    return { type, shape: shapeOf(object) };
+  });
+}
+
 /** The events of one ConfigMap: their cells, and whether they describe the columns. */
 async function watchedOf(server: TestedServer) {
   const path = "/api/v1/namespaces/default/configmaps";

@@ -37,6 +37,8 @@ export const PAGES: Readonly<Record<string, Page>> = {
       engine("not"),
       engine("Middleware"),
       engine("reportProgress"),
+      kube("onlyMetadata"),
+      kube("onlyPart"),
       kube("setCondition"),
       kube("setControllerReference"),
       kube("addFinalizer"),

@@ -56,6 +56,8 @@ export {
   isInvalid,
   isNotFound,
   isUnauthorized,
+  onlyMetadata,
+  onlyPart,
   removeFinalizer,
   retryOnConflict,
   setCondition,

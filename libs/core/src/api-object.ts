@@ -14,6 +14,10 @@ export interface ResourceRef {
   readonly uid?: string;
 }
 
+/** Selects a part of objects; see {@link ResourceType.keep}. A function must keep the structure of the object. */
+// oxlint-disable-next-line typescript/no-explicit-any -- the object's type is that of the resource
+type KeptPart = "metadata" | ((object: any) => object);
+
 /** A kind as the API server serves it. `T` is the type of its objects and exists at compile time only. */
 export interface ResourceType<T extends ApiObject = ApiObject> {
   readonly group: string;
@@ -24,6 +28,11 @@ export interface ResourceType<T extends ApiObject = ApiObject> {
   readonly scope: "Namespaced" | "Cluster";
   /** True if its objects contain secrets. Their content is never recorded, logged or passed to other writers. */
   readonly sensitive?: boolean;
+  /**
+   * The part of each object that is read. `metadata`: the API server sends nothing else. A function: its result, with the
+   * metadata. Default: the whole object.
+   */
+  readonly keep?: KeptPart;
   readonly objectType?: T;
 }
 

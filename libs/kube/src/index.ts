@@ -17,6 +17,8 @@ export { createKubeClient } from "./client/create-kube-client.ts";
 export type { KubeClientOptions } from "./client/create-kube-client.ts";
 export { BUILT_IN_GROUPS } from "./names/built-in-groups.ts";
 export { isPart, onlyMetadata, onlyPart, withoutManagedFields } from "./names/kept-part.ts";
+export { isNarrower, matchesLabels, parseLabelSelector } from "./names/label-selector.ts";
+export type { LabelSelector } from "./names/label-selector.ts";
 export { listFieldOwners } from "./mutate/field-owners.ts";
 export type { FieldOwner } from "./mutate/field-owners.ts";
 export { addFinalizer, removeFinalizer } from "./objects/finalizers.ts";

@@ -1,5 +1,11 @@
-import type { ResourceType } from "@konverge/core";
-import { createReflector, type KubeClient, type ReflectorEvent } from "@konverge/kube";
+import type { ApiObject, ResourceType } from "@konverge/core";
+import {
+  createReflector,
+  onlyMetadata,
+  onlyPart,
+  type KubeClient,
+  type ReflectorEvent,
+} from "@konverge/kube";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
 import { until } from "../../support/until.ts";
@@ -9,6 +15,13 @@ const namespace = "default";
 
 const numberOf = (widget: Widget | undefined): string =>
   JSON.stringify(widget?.spec?.["n"]) ?? "nothing";
+
+/** Without the metadata, whose content is the server's. */
+function contentOf(object: ApiObject | undefined): object {
+  const { metadata, ...content } = object ?? { metadata: undefined };
+  expect(metadata?.name).toBe("partial");
+  return JSON.parse(JSON.stringify(content)) as object;
+}
 
 describe.each(testServers().map((server) => [server.name, server] as const))(
   "%s",
@@ -57,6 +70,53 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
       });
       await reflector.stop();
       await client.delete(widgets, target);
+    });
+
+    test("keeps the metadata or a part of objects, in lists, watches and reads", async () => {
+      const target = { namespace, name: "partial" };
+      const labels = { kept: "yes" };
+      await client.create(widgets, { metadata: { ...target, labels }, spec: { n: 1, other: 2 } });
+      const part = onlyPart(widgets, ({ spec }) => ({ spec: { n: spec?.["n"] } }));
+      const kinds = [onlyMetadata(widgets), part];
+      const deleted: object[] = [];
+      const reflectors = kinds.map((type) =>
+        createReflector({
+          client,
+          type,
+          labelSelector: "kept=yes",
+          onEvent: ({ kind, object }) => {
+            if (kind === "deleted") deleted.push(contentOf(object));
+          },
+        }),
+      );
+      for (const reflector of reflectors) reflector.start();
+      await Promise.all(reflectors.map(({ synced }) => synced));
+      const expected = (n: number) => [
+        { apiVersion: `${GROUP}/v1`, kind: "Widget" },
+        { apiVersion: `${GROUP}/v1`, kind: "Widget", spec: { n } },
+      ];
+      const cached = () => reflectors.map((one) => contentOf(one.get(namespace, target.name)));
+      expect(cached()).toEqual(expected(1));
+      expect(
+        await Promise.all(kinds.map(async (type) => contentOf(await client.get(type, target)))),
+      ).toEqual(expected(1));
+      await client.mutate(widgets, target, (draft) => void (draft.spec = { n: 2, other: 3 }));
+      const version = (await client.get(widgets, target)).metadata.resourceVersion;
+      await until("both watches have the change", () =>
+        reflectors.every(
+          (one) => one.get(namespace, target.name)?.metadata.resourceVersion === version,
+        ),
+      );
+      expect(cached()).toEqual(expected(2));
+      const [whole] = reflectors.map((one) => one.get(namespace, target.name));
+      expect(whole?.metadata.labels).toEqual(labels);
+      expect(() => client.replace(widgets, { ...whole } as Widget)).toThrow(
+        "Widget: object is only a part",
+      );
+      await client.delete(widgets, target);
+      await until("both deletions are reported", () => deleted.length === 2);
+      expect(deleted).toEqual(expect.arrayContaining(expected(2)));
+      await Promise.all(reflectors.map((one) => one.stop()));
     });
 
     test("reads a long list in pages of one version, and then sees what changed meanwhile", async () => {

@@ -10,6 +10,7 @@ import {
   type StatusError,
 } from "../errors/status-error.ts";
 import { tableOf, type Answer, type Call, type ServerState } from "../verbs/call.ts";
+import type { PartialForm } from "../tables/partial-metadata.ts";
 import { createObject } from "../verbs/create.ts";
 import { deleteCollection, deleteObject } from "../verbs/delete.ts";
 import { evictPod } from "../verbs/evict.ts";
@@ -58,7 +59,7 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
   const method = refuseMethod(path, parts, kind);
   if (method !== undefined) return refused(method);
   const form = chooseForm(parts.accept);
-  if (form === undefined || (form === "table" && !isTabular(parts.verb)))
+  if (form === undefined || (form === "Table" && !isTabular(parts.verb)))
     return refused(notAcceptable(acceptable(kind.isCustom), !kind.isCustom));
   return {
     kind: "call",
@@ -132,15 +133,25 @@ function refuseMethod(
   return methodNotSupported(kind, verb);
 }
 
-/** The form of a response that a client accepts: JSON of the object, or a Table; undefined if it accepts neither. */
-export function chooseForm(accept: string): "object" | "table" | undefined {
+/** The forms of a response that a client can ask for, by the parameter `as`. */
+const FORMS: Readonly<Record<string, ResponseForm>> = {
+  table: "Table",
+  partialobjectmetadata: "PartialObjectMetadata",
+  partialobjectmetadatalist: "PartialObjectMetadataList",
+};
+
+type ResponseForm = "object" | "Table" | PartialForm;
+
+/** The first form that a client accepts and that is served: JSON of the object, a Table, or metadata. */
+export function chooseForm(accept: string): ResponseForm | undefined {
   if (accept === "") return "object";
   for (const range of accept.split(",")) {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
     if (!["*/*", "application/*", "application/json"].includes(type)) continue;
-    const form = parameters.find((one) => one.startsWith("as="));
-    if (form === undefined) return "object";
-    if (form === "as=table" && parameters.includes("v=v1")) return "table";
+    const wanted = parameters.find((one) => one.startsWith("as="))?.slice("as=".length);
+    if (wanted === undefined) return "object";
+    const form = FORMS[wanted];
+    if (form !== undefined && parameters.includes("v=v1")) return form;
   }
   return undefined;
 }

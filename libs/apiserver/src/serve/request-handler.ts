@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { formatApiVersion, parseJson, resourceId, type JsonObject } from "@konverge/core";
 import { StatusError } from "../errors/status-error.ts";
 import { makeTable, makeTableLines } from "../tables/make-table.ts";
+import { makePartial, makePartialLine } from "../tables/partial-metadata.ts";
 import type { Call } from "../verbs/call.ts";
 import { parseApplyBody } from "../verbs/decode-body.ts";
 import { readWatchRequest } from "../verbs/watch.ts";
@@ -89,23 +90,33 @@ async function answerReview(
   sendJson(response, 201, JSON.stringify({ metadata: {}, ...asked, kind, apiVersion, status }));
 }
 
-/** How each line of a watch becomes a Table; undefined if the client does not want one. */
-function tableFormat({ accept, query }: RequestParts, { kind, state }: Call) {
-  if (chooseForm(accept) !== "table") return undefined;
+/** Converts the lines of a watch to the form that the client wants; undefined for the objects as they are. */
+function lineFormat(
+  { accept, query }: RequestParts,
+  { kind, state }: Call,
+): ((line: string) => string) | undefined {
+  const form = chooseForm(accept);
+  if (form === "PartialObjectMetadata") return makePartialLine;
+  if (form !== "Table") return undefined;
   return makeTableLines(kind, query.get("includeObject") ?? "Metadata", state.now);
 }
 
-/** Runs a call; its response is a Table if the client wants one. */
-async function runTabular(
+/** Runs a call and converts its response to the form that the client wants. */
+async function runInForm(
   { verb, accept, query }: RequestParts,
   call: Call,
 ): Promise<{ readonly code: number; readonly text: string }> {
   const { code, text } = await runCall(verb, call);
-  if (chooseForm(accept) !== "table") return { code, text };
-  const include = query.get("includeObject") ?? "Metadata";
-  const nowMs = call.state.now();
-  const table = makeTable(call.kind, parseJson(text) as JsonObject, { include, nowMs });
-  return { code, text: JSON.stringify(table) };
+  const form = chooseForm(accept);
+  if (form === undefined || form === "object") return { code, text };
+  const object = parseJson(text) as JsonObject;
+  if (form === "Table") {
+    const include = query.get("includeObject") ?? "Metadata";
+    const nowMs = call.state.now();
+    return { code, text: JSON.stringify(makeTable(call.kind, object, { include, nowMs })) };
+  }
+  if (object["kind"] === "Status") return { code, text };
+  return { code, text: JSON.stringify(makePartial(form, object, call.kind)) };
 }
 
 async function answer(
@@ -116,11 +127,11 @@ async function answer(
 ): Promise<void> {
   try {
     if (parts.verb === "watch") {
-      const format = tableFormat(parts, call);
+      const format = lineFormat(parts, call);
       watches.open(await readWatchRequest(call), request, response, { effect, format });
       return;
     }
-    const { code, text } = await runTabular(parts, call);
+    const { code, text } = await runInForm(parts, call);
     if (effect?.kind === "silence") return;
     if (effect?.kind === "drop") request.socket.destroy();
     else sendJson(response, code, text, call.warnings);

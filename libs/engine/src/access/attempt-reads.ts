@@ -1,5 +1,5 @@
 import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
-import { ignoreNotFound, type NamespacedName, type ObjectSelection } from "@konverge/kube";
+import { ignoreNotFound, isPart, type NamespacedName, type ObjectSelection } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { Attempt } from "./attempt.ts";
 
@@ -15,6 +15,8 @@ export function handOut<T extends ApiObject>(
   object: T,
 ): T {
   noteSecrets(attempt, type, object);
+  // A write must not start from a part of the object.
+  if (isPart(object)) return attempt.freshReads.noteListed(deepFreeze(object));
   return attempt.freshReads.note(deepFreeze(object));
 }
 

@@ -75,7 +75,7 @@ export function createObjectCache(
     async list<T extends ApiObject>(type: ResourceType<T>, { atLeast, ...selection }: CachedList) {
       const id = resourceId(type);
       const store = stores.get(id);
-      if (store === undefined) return undefined;
+      if (store === undefined || type.keep !== undefined) return undefined;
       await store.synced;
       if (atLeast !== undefined && !(await hasReached(store, atLeast, clock))) return undefined;
       return writesOf(id, store).list(selection) as T[];

@@ -4,6 +4,7 @@ import type { WatchEvent, WatchOptions } from "../contract/watch-event.ts";
 import { query } from "../names/query-string.ts";
 import { collectionPath, objectPath, type NamespacedName } from "../names/resource-path.ts";
 import { readWatch, SILENT_MS } from "../wire/watch.ts";
+import { acceptOf, partOf } from "../names/kept-part.ts";
 import { toPage } from "./object-page.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
 
@@ -15,7 +16,9 @@ export async function getObject<T>(
 ): Promise<T> {
   const path = objectPath(type, target, subresource) + query({ resourceVersion });
   const ref = calls.refOf(type, target);
-  return (await calls.json({ verb: "get", method: "GET", path, subresource, ref }, signal)) as T;
+  const accept = acceptOf(type, false);
+  const parts = { verb: "get", method: "GET", path, subresource, ref, accept } as const;
+  return partOf(type, (await calls.json(parts, signal)) as T);
 }
 
 export async function listPage<T>(
@@ -25,7 +28,8 @@ export async function listPage<T>(
 ): Promise<ObjectPage<T>> {
   const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
   const { pageSizes } = calls.shared;
-  const id = resourceId(type);
+  // Metadata is smaller than whole objects.
+  const id = `${resourceId(type)}${type.keep === "metadata" ? "#metadata" : ""}`;
   const { limit = pageSizes.of(id), continueToken } = options;
   const path =
     collectionPath(type, namespace) +
@@ -37,10 +41,15 @@ export async function listPage<T>(
       resourceVersion,
     });
   const ref = calls.refOf(type, { namespace });
-  const answer = await calls.send({ verb: "list", method: "GET", path, ref }, signal);
+  const answer = await calls.send(
+    { verb: "list", method: "GET", path, ref, accept: acceptOf(type, true) },
+    signal,
+  );
   const page = toPage<T>(calls.objectOf(answer, path), type);
   pageSizes.note(id, { items: page.items.length, bytes: answer.text.length });
-  return page;
+  return type.keep === undefined
+    ? page
+    : { ...page, items: page.items.map((item) => partOf(type, item)) };
 }
 
 export async function* watchObjects<T extends ApiObject>(
@@ -63,8 +72,12 @@ export async function* watchObjects<T extends ApiObject>(
   const ref = calls.refOf(type, { namespace });
   const { silentMs = SILENT_MS } = options;
   const chunks = await calls.stream(
-    { verb: "watch", method: "GET", path, ref },
+    { verb: "watch", method: "GET", path, ref, accept: acceptOf(type, false) },
     { silentMs, signal },
   );
-  yield* readWatch<T>(chunks, { type, ref, sensitive: calls.shared.isSensitive(type) });
+  const events = readWatch<T>(chunks, { type, ref, sensitive: calls.shared.isSensitive(type) });
+  if (type.keep === undefined) return yield* events;
+  for await (const event of events) {
+    yield event.kind === "bookmark" ? event : { ...event, object: partOf(type, event.object) };
+  }
 }

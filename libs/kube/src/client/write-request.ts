@@ -8,6 +8,7 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import type { ApplyOptions, Patch, PatchOptions, ReplaceOptions } from "../contract/kube-client.ts";
+import { isPart } from "../names/kept-part.ts";
 import { collectionPath, objectPath, type NamespacedName } from "../names/resource-path.ts";
 
 /** A write, validated before it costs a token. */
@@ -62,6 +63,13 @@ export function prepareReplace(
   object: object,
   { subresource, unguarded }: ReplaceOptions,
 ): WriteRequest {
+  if (isPart(object)) {
+    throw refused(
+      type,
+      "object",
+      "is only a part, and a PUT would delete the rest; read the whole object, or change it with mutate",
+    );
+  }
   const { body, metadata } = complete(type, object);
   const expectedVersion = metadata["resourceVersion"];
   if (typeof expectedVersion !== "string" && unguarded !== true) {

@@ -10,6 +10,8 @@ export interface ApiCall {
   readonly path: string;
   readonly body?: string | undefined;
   readonly contentType?: string | undefined;
+  /** Default `application/json`. */
+  readonly accept?: string | undefined;
   /** The target; undefined for paths without a resource. */
   readonly ref?: ErrorRef | undefined;
   readonly subresource?: string | undefined;

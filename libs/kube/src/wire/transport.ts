@@ -199,7 +199,7 @@ export class Transport {
       method: call.method,
       path: pool.basePath + call.path,
       headers: {
-        Accept: "application/json",
+        Accept: call.accept ?? "application/json",
         "User-Agent": this.#options.userAgent,
         ...headers,
         ...defined({ "Content-Type": call.contentType }),
