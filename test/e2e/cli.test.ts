@@ -161,7 +161,7 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["object", "blame", ...BLUE], /^FIELD +MANAGER.*\n.*konverge\/node-pool/s, /^spec.replicas$/m],
   [["attempt", "list"], /^STARTED +CONTROLLER.*\n.*node-pool +default\/blue/s, /blue#\d+/],
   [["contention", "list"], /^$|^TYPE/, /^$|./],
-  [["audit", "list", "--action", "pause"], /^AGE +BY.*\n.* admin +pause +fragile/, /\d+-\d+/],
+  [["audit", "list", "--action", "pause"], /^AGE +BY.*\n.* admin +\w+ +pause +fragile/, /\d+-\d+/],
   [["queue", "list"], /^CONTROLLER +KIND.*\nfragile +Fragile .* 1 pause, see /, /^fragile$/m],
   [["queue", "pauses"], /^CONTROLLER +SCOPE.*\nfragile +demo\/glass/, /glass/],
   [["queue", "actions", "fragile"], /^AGE +ACTION.*\n.* pause /, /glass/],
