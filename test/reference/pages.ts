@@ -14,7 +14,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
   "controllers.md": {
     title: "Reference: controllers",
     intro:
-      "Look up the options of `defineController`, the context of a handler, the calls of `kube`, predicates and helpers. All are exported by `konverge`.",
+      "Look up the options of `defineController`, the context of a handler, predicates and helpers. All are exported by `konverge`.",
     of: [
       engine("defineController"),
       engine("ControllerOptions"),
@@ -22,7 +22,6 @@ export const PAGES: Readonly<Record<string, Page>> = {
       engine("WatchSource"),
       engine("Permission"),
       engine("ReconcileContext"),
-      engine("AttemptKube", "kube."),
       engine("StartRunOptions"),
       engine("RunState"),
       engine("Predicate"),
@@ -44,6 +43,23 @@ export const PAGES: Readonly<Record<string, Page>> = {
       kube("addFinalizer"),
       kube("removeFinalizer"),
       kube("retryOnConflict"),
+    ],
+  },
+  "kube.md": {
+    title: "Reference: the Kubernetes client",
+    intro:
+      "Look up the calls of `kube` in handlers and tests, and of `k` in workflow steps: they are one interface.",
+    of: [
+      kube("KubeCalls", "kube."),
+      kube("ListCallOptions"),
+      kube("ApplyCallOptions"),
+      kube("PatchCallOptions"),
+      kube("ObjectTarget"),
+      kube("ResourceTarget"),
+      kube("NamedTarget"),
+      kube("ObjectDraft"),
+      kube("AppliedFields"),
+      kube("ObjectRef"),
     ],
   },
   "resources.md": {

@@ -62,6 +62,10 @@ export {
   retryOnConflict,
   setCondition,
   setControllerReference,
+  type AppliedFields,
+  type KubeCalls,
+  type ObjectDraft,
+  type ResourceTarget,
 } from "@konverge/kube";
 export {
   aesGcmCodec,

@@ -24,7 +24,7 @@ export const coldBackup = defineWorkflow(
   async (w, { namespace, name, claim, image }) => {
     const app = { apiVersion: "apps/v1", kind: "Deployment", namespace, name };
     const before = await w.step("look at the app", async (k) => {
-      const found = await k.get<App>(app);
+      const found = await k.find<App>(app);
       if (found === undefined)
         throw new TerminalError(`Deployment ${namespace}/${name} does not exist`);
       return { replicas: found.spec?.replicas ?? 1 };

@@ -34,7 +34,7 @@ export const fleetRollout = defineWorkflow(
         if (!approval.approved) throw new TerminalError(`${cluster} was rejected`);
       }
       const before = await w.step(`look at ${cluster}`, async (k) => {
-        const found = await k.on(cluster).get<App>(app);
+        const found = await k.on(cluster).find<App>(app);
         if (found === undefined) throw new TerminalError(`${cluster} has no ${namespace}/${name}`);
         return { image: imageOf(found) };
       });
@@ -56,7 +56,7 @@ export const fleetRollout = defineWorkflow(
       await w.waitFor(`${cluster} is ready`, ready(upgraded), { timeout: "15m" });
       await w.sleep(`soak ${cluster}`, `${soakSeconds}s`);
       await w.step(`check ${cluster}`, async (k) => {
-        const found = await k.on(cluster).get<App>(upgraded);
+        const found = await k.on(cluster).find<App>(upgraded);
         const wanted = found?.spec?.replicas ?? 1;
         const available = found?.status?.availableReplicas ?? 0;
         if (found === undefined || imageOf(found) !== image || available < wanted) {

@@ -31,7 +31,7 @@ export const nodeDrain = defineWorkflow(
   async (w, { node, patienceMinutes }) => {
     const at = { apiVersion: "v1", kind: "Node", name: node };
     const before = await w.step("look at the node", async (k) => {
-      const found = await k.get<NodeObject>(at);
+      const found = await k.find<NodeObject>(at);
       if (found === undefined) throw new TerminalError(`node ${node} does not exist`);
       return { unschedulable: found.spec?.unschedulable ?? false };
     });
@@ -42,7 +42,7 @@ export const nodeDrain = defineWorkflow(
     });
     const pods = await w.step("list its pods", async (k) => {
       const fieldSelector = `spec.nodeName=${node}`;
-      const found = await k.list<PodObject>({ apiVersion: "v1", kind: "Pod", fieldSelector });
+      const found = await k.list(Pod, { fieldSelector });
       return found.filter(mustLeave).map(refOf);
     });
     const endMs = (await w.now("begun")) + patienceMinutes * 60_000;

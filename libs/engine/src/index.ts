@@ -1,5 +1,5 @@
 export { createDirectKube } from "./access/create-direct-kube.ts";
-export type { AttemptKube, ResourceTarget, StatusDraft } from "./define/attempt-kube.ts";
+export type { AttemptKube } from "./define/attempt-kube.ts";
 export type {
   RunRequest,
   RunStarter,
@@ -43,7 +43,6 @@ export type { Engine } from "./engine.ts";
 export type { EngineOptions } from "./engine-options.ts";
 export type { Log } from "./define/log.ts";
 export type { Handler, Middleware } from "./define/middleware.ts";
-export type { ObjectDraft } from "./define/new-object.ts";
 export { reportProgress } from "./define/report-progress.ts";
 export type { Progress, ProgressDraft } from "./define/report-progress.ts";
 export { reportStrayErrors } from "./attempt/stray-errors.ts";

@@ -78,6 +78,31 @@ export type {
   ReplaceOptions,
   ServerVersion,
 } from "./contract/kube-client.ts";
+export type {
+  ApplyCallOptions,
+  Caller,
+  DeleteCallOptions,
+  KubeCalls,
+  ListCallOptions,
+  PatchCallOptions,
+  ReadBy,
+  ReadonlyObject,
+  Seen,
+  StatusDraft,
+  WrittenBy,
+} from "./contract/kube-calls.ts";
+export type { ObjectRef } from "./contract/object-ref.ts";
+export type {
+  AppliedFields,
+  KindName,
+  NamedTarget,
+  ObjectDraft,
+  ObjectIdentity,
+  ObjectManifest,
+  ObjectTarget,
+  ResourceTarget,
+} from "./contract/object-target.ts";
+export { buildIntent, isChild } from "./objects/new-object.ts";
 export { conflictRecord } from "./mutate/conflict-record.ts";
 export { assertOutsideOfChanges, runChange } from "./mutate/nested-mutate.ts";
 export { untracked } from "./mutate/field-tracker.ts";

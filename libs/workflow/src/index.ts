@@ -5,7 +5,7 @@ export type { AesGcmCodecOptions } from "./codec/aes-gcm-codec.ts";
 export { decodeValue, encodeValue } from "./codec/value-codec.ts";
 export { externalCodec } from "./codec/external-codec.ts";
 export type { ExternalCodecOptions, ExternalStore } from "./codec/external-codec.ts";
-export type { ObjectRef } from "./define/object-ref.ts";
+export type { ObjectRef } from "@konverge/kube";
 export { defineWorkflow } from "./define/define-workflow.ts";
 export type {
   AnyWorkflow,
@@ -91,16 +91,8 @@ export type { JournalView, NamedRecord, RunHistory } from "./store/run-history.t
 export { replayHistory } from "./execution/replay-history.ts";
 export type { ReplayResult } from "./execution/replay-history.ts";
 export type { RunCounts } from "./store/run-queries.ts";
-export type {
-  StepApplyOptions,
-  StepDeleteOptions,
-  EvictOptions,
-  NamedTarget,
-  ObjectManifest,
-  ObjectTarget,
-  ReadonlyObject,
-  StepVerbs,
-} from "./define/step-verbs.ts";
+export type { NamedTarget, ObjectManifest, ObjectTarget, ReadonlyObject } from "@konverge/kube";
+export type { EvictOptions, StepVerbs } from "./define/step-verbs.ts";
 export { TerminalError } from "@konverge/core";
 export { StepFailedError } from "./execution/step-failed-error.ts";
 export type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";

@@ -323,6 +323,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       create: () => kube.create(type, { name: "late" }),
       delete: () => kube.delete(widget),
       apply: () => kube.apply(type, widget),
+      patch: () => kube.patch(widget, { spec: { late: true } }, { type: "merge" }),
       replace: () => kube.replace(widget),
       mutate: () => kube.mutate(widget, () => undefined),
       mutateStatus: () => kube.mutateStatus(widget, () => undefined),

@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { isKonvergeError } from "@konverge/core";
-import type { AttemptKube, ResourceTarget } from "@konverge/engine";
+import type { AttemptKube } from "@konverge/engine";
+import type { ResourceTarget } from "@konverge/kube";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { eager, namespace, useEngines } from "./engine-harness.ts";

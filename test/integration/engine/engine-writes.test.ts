@@ -1,6 +1,12 @@
 import type { ApiObject, JsonObject } from "@konverge/core";
-import { ignoreNotFound, isServed, ownerOf, setControllerReference } from "@konverge/kube";
-import { ConfigMap, CustomResourceDefinition, Job } from "@konverge/kube/kinds";
+import {
+  ignoreNotFound,
+  isConflict,
+  isServed,
+  ownerOf,
+  setControllerReference,
+} from "@konverge/kube";
+import { ConfigMap, CustomResourceDefinition, Job, Secret } from "@konverge/kube/kinds";
 import { defineResource, type AttemptKube, type ReconcileContext } from "@konverge/engine";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -280,6 +286,116 @@ describe.each(testServers())("writes of a handler on $name", (target) => {
       for (const name of ["placed-draft", "placed-manifest"]) {
         expect((await find(name)).data).toEqual({ a: "1" });
       }
+    });
+
+    test("applies only the fields of the manager that is named, also to the status", async () => {
+      const record = await attempt("managers", async (kube, { object }) => {
+        const { name } = object.metadata;
+        const part = { metadata: { name }, spec: { replicas: 3 } };
+        await kube.apply(harness.Widgets, part, { fieldManager: "konverge/replicas" });
+        await kube.apply(
+          harness.Widgets,
+          { metadata: { name }, status: { ready: 1 } },
+          { subresource: "status" },
+        );
+        await expect(
+          kube.apply(harness.Widgets, { metadata: { name } }, { uid: "another" }),
+        ).rejects.toThrow(/uid/i);
+      });
+      expect(record).toMatchObject({
+        outcome: "done",
+        writes: [
+          { verb: "apply", fieldManager: "konverge/replicas" },
+          { verb: "apply", subresource: "status" },
+        ],
+      });
+      const object = await harness.client.get(harness.Widgets, { namespace, name: "managers" });
+      expect(object).toMatchObject({ spec: { size: 1, replicas: 3 }, status: { ready: 1 } });
+      expect(object.metadata.managedFields).toContainEqual(
+        expect.objectContaining({ manager: "konverge/replicas", operation: "Apply" }),
+      );
+    });
+  });
+
+  describe("patch", () => {
+    const makeMap = (name: string) =>
+      harness.client.create(ConfigMap, { metadata: { namespace, name }, data: { n: "0" } });
+    const PATCHES = [
+      { type: "merge", body: { data: { n: "1" } } },
+      { type: "strategic", body: { data: { n: "1" } } },
+      { type: "json", body: [{ op: "replace", path: "/data/n", value: "1" }] },
+      { type: "apply", body: { data: { n: "1" } }, force: true },
+    ] as const;
+
+    test.each(PATCHES)("writes a $type patch of an object that was read", async (how) => {
+      const { body, ...options } = how;
+      const name = `patched-${how.type}`;
+      await makeMap(name);
+      const record = await attempt(name, async (kube) => {
+        const map = await kube.get(ConfigMap, name);
+        expect((await kube.patch(map, body, options)).data).toEqual({ n: "1" });
+      });
+      expect(record).toMatchObject({
+        outcome: "done",
+        writes: [{ verb: how.type === "apply" ? "apply" : "patch", resource: "configmaps", name }],
+      });
+    });
+
+    test.each(PATCHES.slice(0, 3))(
+      "rejects a $type patch of an outdated object, and records the competing writer",
+      async ({ type, body }) => {
+        const name = `raced-${type}`;
+        await makeMap(name);
+        let code: unknown;
+        const record = await attempt(name, async (kube) => {
+          const map = await kube.get(ConfigMap, name);
+          await harness.client
+            .scoped({ fieldManager: "rival" })
+            .mutate(ConfigMap, { namespace, name }, (draft) => void (draft.data = { n: "7" }));
+          await kube.patch(map, body, { type }).catch((error: unknown) => {
+            code = isConflict(error);
+          });
+        });
+        expect(code).toBe(true);
+        expect(record).toMatchObject({
+          outcome: "done",
+          writes: [],
+          conflicts: [{ name, competingWriters: [{ manager: "rival", paths: ["data.n"] }] }],
+        });
+        const kept = await harness.client.get(ConfigMap, { namespace, name });
+        expect(kept.data).toEqual({ n: "7" });
+      },
+    );
+
+    test("requires an object that was read, or a precondition in the patch (P3)", async () => {
+      await makeMap("unread");
+      const unread = { type: ConfigMap, name: "unread" };
+      const record = await attempt("unread", async (kube) => {
+        for (const { type, body } of PATCHES.slice(0, 3)) {
+          await expect(kube.patch(unread, body, { type })).rejects.toMatchObject({
+            code: "invalid_request",
+          });
+        }
+        const check = { op: "test", path: "/data/n", value: "0" };
+        await kube.patch(unread, [check, ...PATCHES[2].body], { type: "json" });
+      });
+      expect(record).toMatchObject({ outcome: "done", writes: [{ name: "unread" }] });
+    });
+
+    test("keeps values of a patched Secret out of the record", async () => {
+      const name = "patched-secret";
+      await harness.client.create(Secret, { metadata: { namespace, name } });
+      const value = Buffer.from("canary-canary").toString("base64");
+      const record = await attempt(name, async (kube) => {
+        const secret = await kube.get(Secret, name);
+        await kube.patch(secret, [{ op: "add", path: "/data", value: { a: value } }], {
+          type: "json",
+        });
+        throw new Error(`cannot use canary-canary, ${value}`);
+      });
+      expect(record).toMatchObject({ writes: [{ resource: "secrets", name }] });
+      expect(JSON.stringify(record)).not.toContain("canary-canary");
+      expect(JSON.stringify(record)).not.toContain(value);
     });
   });
 });

@@ -86,6 +86,12 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
       attempts: 1,
     },
     {
+      what: "a patch of an object that was not read",
+      act: (k: StepContext) => k.patch(target(), { data: { n: "1" } }, { type: "merge" }),
+      says: { code: "invalid_request", message: expect.stringContaining("resourceVersion") },
+      attempts: 1,
+    },
+    {
       what: "a target without a name",
       act: (k: StepContext) => k.get({ ...target(), name: "" }),
       says: { code: "invalid_request", message: expect.stringContaining("name") },
@@ -203,15 +209,36 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     }
   });
 
-  test("get returns the frozen object, or undefined if it does not exist", async () => {
+  test("get returns the frozen object, and find undefined if it does not exist", async () => {
     await make({ n: "0" });
     const seen: unknown[] = [];
     await play(async (k) => {
       const found = await k.get<ConfigMapObject>(target());
-      seen.push(found, await k.get({ ...target(), name: "absent" }));
-      Object.assign(found?.data ?? {}, { n: "9" });
+      seen.push(found, await k.find(ConfigMap, { ...target(), name: "absent" }));
+      Object.assign(found.data ?? {}, { n: "9" });
     });
     expect(seen).toEqual([await read(), undefined, expect.anything(), undefined]);
+  });
+
+  test("patch and replace write onto the version that was read, with a type or a manifest", async () => {
+    await make({ n: "0" });
+    const step = await play(async (k) => {
+      const known = await k.get(ConfigMap, target());
+      const patched = await k.patch(known, { data: { n: "1" } }, { type: "merge" });
+      await expect(k.patch(known, { data: { n: "9" } }, { type: "merge" })).rejects.toMatchObject({
+        status: 409,
+      });
+      const again = await k.get<ConfigMapObject>(patched);
+      await k.replace({ ...again, data: { ...again.data, m: "2" } });
+      await expect(k.replace(again)).rejects.toMatchObject({ status: 409 });
+      const { name, namespace } = target();
+      await k.apply(ConfigMap, { metadata: { name, namespace }, data: { own: "3" } });
+      await expect(k.mutateStatus(patched, () => undefined)).rejects.toMatchObject({
+        code: "invalid_request",
+      });
+    }, 1);
+    expect(step?.error).toBeUndefined();
+    expect((await read())?.data).toEqual({ n: "1", m: "2", own: "3" });
   });
 
   test("list returns the frozen objects of a kind, selector and cluster", async () => {
@@ -219,11 +246,14 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     const listed: unknown[] = [];
     await play(async (k) => {
       const kind = { apiVersion: "v1", kind: "ConfigMap" };
-      const named = { ...kind, fieldSelector: `metadata.name=${metadata.name}` };
-      const found = await k.list<ConfigMapObject>({ ...named, namespace: "default" });
-      listed.push(found, await k.list({ ...named, namespace: "kube-system" }));
+      const named = { fieldSelector: `metadata.name=${metadata.name}` };
+      const found = await k.list<ConfigMapObject>(kind, { ...named, namespace: "default" });
+      listed.push(found, await k.list(kind, { ...named, namespace: "kube-system" }));
       const before = verbs.relay.passed.length;
-      listed.push((await k.on("west").list(named)).length, verbs.relay.passed.length - before);
+      listed.push(
+        (await k.on("west").list(kind, named)).length,
+        verbs.relay.passed.length - before,
+      );
       Object.assign(found[0]?.data ?? {}, { n: "9" });
     });
     expect(listed.slice(0, 4)).toEqual([[await read()], [], 1, 0]);
@@ -289,7 +319,7 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
         }),
       // A text of the step's own code about a Secret.
       thrown: async (k) => {
-        const { data } = (await k.get<Secret>(secret)) ?? {};
+        const { data } = await k.get<Secret>(secret);
         const password = Buffer.from(data?.["password"] ?? "", "base64").toString();
         throw new Error(`login with ${password} failed`);
       },
@@ -298,12 +328,12 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
           throw new Error(`cannot use ${draft.data?.["password"]}`);
         }),
       whole: (k) => k.get(secret),
-      part: async (k) => (await k.get<Secret>(secret))?.data,
-      list: async (k) => [{ deep: [(await k.get<Secret>(secret))?.data] }],
+      part: async (k) => (await k.get<Secret>(secret)).data,
+      list: async (k) => [{ deep: [(await k.get<Secret>(secret)).data] }],
       listed: async (k) => [await k.list({ apiVersion: "v1", kind: "Secret" })],
-      text: async (k) => (await k.get<Secret>(secret))?.data?.["password"],
+      text: async (k) => (await k.get<Secret>(secret)).data?.["password"],
       decoded: async (k) => {
-        const { data } = (await k.get<Secret>(secret)) ?? {};
+        const { data } = await k.get<Secret>(secret);
         const password = Buffer.from(data?.["password"] ?? "", "base64").toString();
         return { url: `postgres://app:${password}@db`, port: 5_432 };
       },
@@ -327,7 +357,7 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     const leaking = defineWorkflow("leaking", { version: 1 }, async (w) => {
       let password = "";
       await w.step("read", async (k) => {
-        const { data } = (await k.get<Secret>({ ...secret, metadata: kept.metadata })) ?? {};
+        const { data } = await k.get<Secret>({ ...secret, metadata: kept.metadata });
         password = Buffer.from(data?.["password"] ?? "", "base64").toString();
       });
       w.log.info({ password }, `login with ${password}`);
@@ -412,10 +442,10 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
     let left: unknown;
     const step = await play(async (k) => {
       await k.delete(await k.create(owner));
-      left = await k.get(owner);
+      left = await k.find(owner);
       const orphaning = await k.apply(owner);
       await k.delete(orphaning, { propagationPolicy: "Orphan" });
-      expect((await k.get(owner))?.metadata.finalizers).toEqual(["orphan"]);
+      expect((await k.get(owner)).metadata.finalizers).toEqual(["orphan"]);
       await k.mutate(orphaning, (draft) => void delete draft.metadata.finalizers);
     });
     expect(step?.error).toBeUndefined();

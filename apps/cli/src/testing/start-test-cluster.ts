@@ -15,15 +15,15 @@ import {
   type AttemptKube,
   type Controller,
   type Middleware,
-  type ObjectDraft,
   type Resource,
 } from "@konverge/engine";
 import {
   createKubeClient,
   ignoreNotFound,
   loadKubeCredentials,
+  type AppliedFields,
   type KubeClient,
-  type NewObject,
+  type ObjectDraft,
 } from "@konverge/kube";
 import { obtainRedis, type Fault } from "@konverge/apiserver";
 import {
@@ -77,7 +77,7 @@ export interface TestCluster extends AsyncDisposable {
    */
   apply<T extends ApiObject>(
     type: ResourceType<T>,
-    object: ObjectDraft<T> | NewObject<T>,
+    object: ObjectDraft<T> | AppliedFields<T>,
   ): Promise<T>;
   /** Requests the deletion of an object. */
   delete(object: ApiObject): Promise<void>;

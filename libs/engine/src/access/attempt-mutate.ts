@@ -6,19 +6,19 @@ import {
   type ChangeDraft,
   type MutateOptions,
   type MutateResult,
+  type ObjectTarget,
 } from "@konverge/kube";
-import type { ResourceTarget } from "../define/attempt-kube.ts";
 import type { ConflictRetry } from "../define/controller-options.ts";
 import { handOut, noteSecrets } from "./attempt-reads.ts";
 import type { Attempt } from "./attempt.ts";
 import { preferNewer } from "./fresh-reads.ts";
 import { createLaneWriter, type LaneWriter, type WriteOnce } from "./lane-writer.ts";
-import { resolveTarget, type ResolvedTarget } from "./resolve-target.ts";
+import { labelOf, resolveTarget, type ResolvedTarget } from "./resolve-target.ts";
 
 type HowToWrite = Pick<MutateOptions, "subresource" | "strategy">;
 
 export type Mutate = <T extends ApiObject>(
-  target: T | ResourceTarget<T>,
+  target: T | ObjectTarget<T>,
   change: ChangeDraft<T>,
   how?: HowToWrite,
 ) => Promise<T>;
@@ -36,11 +36,15 @@ export function createMutate(attempt: Attempt): Mutate {
     priority: attempt.lease.class,
     urgency: attempt.urgency,
   });
-  return (target, change, how = {}) =>
+  return <T extends ApiObject>(
+    target: T | ObjectTarget<T>,
+    change: ChangeDraft<T>,
+    how: HowToWrite = {},
+  ) =>
     attempt.call(async () => {
       const label = labelOf(target, attempt.lease.key.namespace);
       assertOutsideOfChanges(label);
-      const resolved = await resolveTarget(client, target, attempt.lease.key.namespace);
+      const resolved = await resolveTarget<T>(client, target, attempt.lease.key.namespace);
       const result = await write(attempt, { target, label, resolved, how, writeInLane }, change);
       noteWrite(attempt, resolved, how, result);
       return handOut(attempt, resolved.type, result.object);
@@ -48,7 +52,7 @@ export function createMutate(attempt: Attempt): Mutate {
 }
 
 interface Write<T extends ApiObject> {
-  readonly target: T | ResourceTarget<T>;
+  readonly target: T | ObjectTarget<T>;
   /** For messages. */
   readonly label: string;
   readonly resolved: ResolvedTarget<T>;
@@ -81,26 +85,6 @@ async function write<T extends ApiObject>(
       ? await writeOnce(noted, read)
       : await writeInLane({ type, name, uid, read, subresource }, noted, writeOnce);
   return written as MutateResult<T>;
-}
-
-/** Formats the object for messages. */
-function labelOf<T extends ApiObject>(
-  target: T | ResourceTarget<T>,
-  ownNamespace: string | undefined,
-): string {
-  const { kind, name, namespace } =
-    "type" in target && "name" in target
-      ? addressOf(target, ownNamespace)
-      : { kind: target.kind, ...target.metadata };
-  return namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
-}
-
-function addressOf<T extends ApiObject>(
-  { type, name, namespace }: ResourceTarget<T>,
-  ownNamespace: string | undefined,
-) {
-  const isIn = type.scope === "Cluster" ? undefined : (namespace ?? ownNamespace);
-  return { kind: type.kind, name, namespace: isIn };
 }
 
 /** Also registers the secrets that a change writes. */

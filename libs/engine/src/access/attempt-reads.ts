@@ -1,10 +1,18 @@
 import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
-import { ignoreNotFound, isPart, type NamespacedName, type ObjectSelection } from "@konverge/kube";
+import {
+  ignoreNotFound,
+  isPart,
+  type ListOptions,
+  type NamespacedName,
+  type ObjectSelection,
+  type ObjectTarget,
+} from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { Attempt } from "./attempt.ts";
+import { resolveKind, resolveRead } from "./resolve-target.ts";
 
 /** Registers the content of a sensitive object, which must not appear in an error or a log line (P12). */
-export function noteSecrets(attempt: Attempt, type: ResourceType, object: ApiObject): void {
+export function noteSecrets(attempt: Attempt, type: ResourceType, object: object): void {
   if (attempt.client.isSensitive(type)) attempt.trace.secrets.note(object);
 }
 
@@ -20,48 +28,61 @@ export function handOut<T extends ApiObject>(
   return attempt.freshReads.note(deepFreeze(object));
 }
 
-interface LiveList extends Pick<ObjectSelection, "namespace" | "ownerUid"> {
-  readonly labelSelector: string | undefined;
-}
+type LiveList = {
+  readonly [Option in keyof Selection]: Selection[Option] | undefined;
+} & Pick<ObjectSelection, "ownerUid">;
+type Selection = Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">;
 
-export function createAttemptReads(attempt: Attempt): Pick<AttemptKube, "get" | "find" | "list"> {
-  const { client } = attempt;
+type Reads = Pick<AttemptKube, "get" | "find" | "list">;
+
+export function createAttemptReads(attempt: Attempt): Reads {
   const ownNamespace = attempt.lease.key.namespace;
 
-  const locate = (target: string | NamespacedName): NamespacedName => {
-    if (typeof target !== "string") return target;
-    return { name: target, ...defined({ namespace: ownNamespace }) };
+  const read = async <T extends ApiObject>(
+    first: ResourceType<T> | ObjectTarget<T>,
+    second: string | NamespacedName | undefined,
+  ): Promise<T> => {
+    const { client } = attempt;
+    const { type, name } = await resolveRead<T>(client, { first, second }, ownNamespace);
+    return handOut(attempt, type, await client.get(type, name));
   };
   const listLive = async <T extends ApiObject>(
     type: ResourceType<T>,
-    { namespace, labelSelector, ownerUid }: LiveList,
+    { ownerUid, ...selection }: LiveList,
   ): Promise<readonly T[]> => {
-    const { items } = await client.list(type, defined({ namespace, labelSelector }));
+    const { items } = await attempt.client.list(type, { ...defined(selection) });
     return ownerUid === undefined ? items : items.filter((item) => isOwnedBy(item, ownerUid));
   };
 
   return {
-    get: (type, target) =>
-      attempt.call(async () => handOut(attempt, type, await client.get(type, locate(target)))),
-    find: (type, target) =>
-      attempt.call(async () => {
-        const found = await client.get(type, locate(target)).catch(ignoreNotFound);
-        return found && handOut(attempt, type, found);
-      }),
+    get: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectTarget<T>,
+      second?: string | NamespacedName,
+    ) => attempt.call(() => read(first, second)),
+    find: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectTarget<T>,
+      second?: string | NamespacedName,
+    ) => attempt.call(() => read(first, second).catch(ignoreNotFound)),
     list: (
-      type,
-      { ownedBy, labelSelector, namespace = ownedBy?.metadata.namespace ?? ownNamespace } = {},
+      kind,
+      {
+        ownedBy,
+        labelSelector,
+        fieldSelector,
+        namespace = ownedBy?.metadata.namespace ?? ownNamespace,
+      } = {},
     ) =>
       attempt.call(async () => {
+        const type = await resolveKind(attempt.client, kind);
         const inside = type.scope === "Cluster" ? undefined : namespace;
         const ownerUid = ownedBy?.metadata.uid;
         const atLeast = attempt.requestedVersion(type);
-        const cached =
-          labelSelector === undefined
-            ? await attempt.runtime.cache.list(type, { namespace: inside, ownerUid, atLeast })
-            : undefined;
-        const found =
-          cached ?? (await listLive(type, { namespace: inside, labelSelector, ownerUid }));
+        const isWhole = labelSelector === undefined && fieldSelector === undefined;
+        const cached = isWhole
+          ? await attempt.runtime.cache.list(type, { namespace: inside, ownerUid, atLeast })
+          : undefined;
+        const selection = { namespace: inside, labelSelector, fieldSelector, ownerUid };
+        const found = cached ?? (await listLive(type, selection));
         for (const item of found) noteSecrets(attempt, type, item);
         return found.map((item) => attempt.freshReads.noteListed(deepFreeze(item)));
       }),

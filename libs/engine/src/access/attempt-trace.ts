@@ -15,6 +15,8 @@ export interface WriteTrace {
   readonly type: ResourceType;
   readonly name: NamespacedName;
   readonly subresource?: string;
+  /** Default: that of the controller. */
+  readonly fieldManager?: string;
   readonly fromVersion?: string;
   /** The object after the write; before it for a delete. */
   readonly object: ApiObject;

@@ -117,7 +117,7 @@ function writeRecord(
       ref.namespace === write.name.namespace &&
       subresource === write.subresource,
   );
-  const fieldManager = `konverge/${controller}`;
+  const { fieldManager = `konverge/${controller}` } = write;
   const fieldsTakenOver =
     write.before === undefined || write.patch === undefined
       ? []

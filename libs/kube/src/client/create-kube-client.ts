@@ -76,13 +76,16 @@ function bindClient(shared: SharedClient, scope: CallScope): KubeClient {
     list: (type, options = {}) => listAll((page) => listPage(calls, type, page), options),
     listPage: (type, options = {}) => listPage(calls, type, options),
     create: (type, object, { signal } = {}) =>
-      writeObject(calls, type, prepareCreate(type, object), signal),
+      writeObject(calls, type, prepareCreate(type, object), { signal }),
     replace: (type, object, options = {}) =>
-      writeObject(calls, type, prepareReplace(type, object, options), options.signal),
+      writeObject(calls, type, prepareReplace(type, object, options), { signal: options.signal }),
     patch: (type, target, patch, options = {}) =>
-      writeObject(calls, type, preparePatch(type, target, { patch, options }), options.signal),
+      writeObject(calls, type, preparePatch(type, target, { patch, options }), {
+        signal: options.signal,
+        read: options.read,
+      }),
     apply: (type, object, options = {}) =>
-      writeObject(calls, type, prepareApply(type, object, options), options.signal),
+      writeObject(calls, type, prepareApply(type, object, options), { signal: options.signal }),
     delete: (type, target, options = {}) => deleteObject(calls, type, target, options),
     mutate: async (type, target, change, options = {}) =>
       mutateObject(mutateAccess(calls, type, target, options), change, options),

@@ -1,9 +1,12 @@
-import { defined, type JsonObject, type ResourceType } from "@konverge/core";
+import { defined, type ApiObject, type JsonObject, type ResourceType } from "@konverge/core";
+import type { ConflictRecord } from "../contract/call-record.ts";
 import type { DeleteOptions } from "../contract/kube-client.ts";
 import { isOptimisticConflict } from "../errors/kube-api-error.ts";
+import { findCompetingWriters } from "../mutate/competing-writers.ts";
 import { conflictRecord } from "../mutate/conflict-record.ts";
 import { query } from "../names/query-string.ts";
 import { objectPath, type NamespacedName } from "../names/resource-path.ts";
+import { getObject } from "./read-calls.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
 import { bodyText, type WriteRequest } from "./write-request.ts";
 
@@ -32,26 +35,68 @@ export async function sendWrite(
   );
 }
 
+interface WriteContext {
+  readonly signal: AbortSignal | undefined;
+  /** The object that the write is based on, to find the writers since then. */
+  readonly read?: ApiObject | undefined;
+}
+
 /** Like {@link sendWrite}, but also reports an optimistic conflict to the scope. */
 export async function writeObject<T>(
   calls: ScopedCalls,
   type: ResourceType,
   request: WriteRequest,
-  signal: AbortSignal | undefined,
+  { signal, read }: WriteContext,
 ): Promise<T> {
   try {
     return (await sendWrite(calls, type, request, signal)) as T;
   } catch (error) {
     const { expectedVersion, target, subresource } = request;
     const { name } = target;
-    if (expectedVersion !== undefined && name !== undefined && isOptimisticConflict(error)) {
+    const { onConflict } = calls.scope;
+    if (
+      onConflict !== undefined &&
+      expectedVersion !== undefined &&
+      name !== undefined &&
+      isOptimisticConflict(error)
+    ) {
       const ref = { ...calls.refOf(type, target), name };
-      calls.scope.onConflict?.(
-        conflictRecord({ ref, ...defined({ subresource }), readVersion: expectedVersion }),
+      const atMs = Date.now();
+      const found =
+        read === undefined
+          ? {}
+          : await findWriters(calls, type, { name, ...defined(target) }, { signal, read });
+      onConflict(
+        conflictRecord({
+          ref,
+          atMs,
+          ...defined({ subresource }),
+          readVersion: expectedVersion,
+          ...found,
+        }),
       );
     }
     throw error;
   }
+}
+
+/** The writers since the read. A failed read leaves the conflict without them. */
+async function findWriters(
+  calls: ScopedCalls,
+  type: ResourceType,
+  target: NamespacedName,
+  { signal, read }: { readonly signal: AbortSignal | undefined; readonly read: ApiObject },
+): Promise<Partial<ConflictRecord>> {
+  const found = await getObject<JsonObject>(calls, type, target, { signal }).catch(() => undefined);
+  if (found === undefined) return {};
+  const { resourceVersion: foundVersion, uid } = (found as unknown as ApiObject).metadata;
+  if (uid !== read.metadata.uid) return {};
+  const sensitive = calls.shared.isSensitive(type);
+  const before = read as unknown as JsonObject;
+  return {
+    competingWriters: findCompetingWriters(before, found, { sensitive }),
+    ...defined({ foundVersion }),
+  };
 }
 
 export async function deleteObject(

@@ -1,7 +1,9 @@
 import {
+  defined,
   formatApiVersion,
   isJsonObject,
   KonvergeError,
+  type ApiObject,
   type CallVerb,
   type JsonObject,
   type JsonValue,
@@ -97,7 +99,7 @@ export function preparePatch(
   target: NamespacedName,
   { patch, options }: { readonly patch: Patch; readonly options: PatchOptions },
 ): WriteRequest {
-  const { subresource, force, unguarded } = options;
+  const { subresource, force, unguarded, read } = options;
   const contentType: string | undefined = PATCH_TYPES[patch.type];
   if (contentType === undefined) {
     throw refused(
@@ -109,7 +111,8 @@ export function preparePatch(
   if (force !== undefined && patch.type !== "apply") {
     throw refused(type, "force", `requires an apply patch (got "${patch.type}"); remove it`);
   }
-  if (unguarded !== true && !isGuarded(patch)) {
+  const body = read === undefined ? patch.body : guardedBody(type, patch, read);
+  if (unguarded !== true && !isGuarded({ type: patch.type, body })) {
     throw refused(
       type,
       "body",
@@ -118,19 +121,50 @@ export function preparePatch(
         : "has no metadata.resourceVersion; add the version that was read, or set unguarded",
     );
   }
-  const metadata = isJsonObject(patch.body) ? patch.body["metadata"] : undefined;
-  const version = isJsonObject(metadata) ? metadata["resourceVersion"] : undefined;
   return {
     verb: patch.type === "apply" ? "apply" : "patch",
     method: "PATCH",
     path: objectPath(type, target, subresource),
     contentType,
-    body: patch.body,
+    body,
     target,
     subresource,
     force,
-    expectedVersion: typeof version === "string" ? version : undefined,
+    expectedVersion: versionIn(body),
   };
+}
+
+/** Adds the precondition of the object that was read, unless the patch has one of its own. */
+function guardedBody(type: ResourceType, patch: Patch, read: ApiObject): JsonValue {
+  const { body } = patch;
+  const { resourceVersion, uid } = read.metadata;
+  if (patch.type === "json") {
+    if (!Array.isArray(body)) throw refused(type, "body", "must be a list of operations");
+    if (resourceVersion === undefined || versionIn(body) !== undefined) return body;
+    // A failed test has no specific response; replacing the version with a stale one is a conflict.
+    return [{ op: "replace", path: VERSION, value: resourceVersion }, ...body];
+  }
+  if (!isJsonObject(body)) throw refused(type, "body", "must be an object");
+  const metadata = isJsonObject(body["metadata"]) ? body["metadata"] : {};
+  if (patch.type === "apply") {
+    const { name, namespace } = read.metadata;
+    const named = { name, ...defined({ namespace, uid }), ...metadata };
+    return { ...complete(type, { ...body, metadata: named }).body };
+  }
+  return { ...body, metadata: { ...defined({ resourceVersion, uid }), ...metadata } };
+}
+
+const VERSION = "/metadata/resourceVersion";
+
+/** The version that a patch requires. */
+function versionIn(body: JsonValue): string | undefined {
+  const operation = Array.isArray(body)
+    ? body.filter(isJsonObject).find(({ op, path }) => op === "replace" && path === VERSION)
+    : undefined;
+  const metadata = isJsonObject(body) ? body["metadata"] : undefined;
+  const version =
+    operation?.["value"] ?? (isJsonObject(metadata) ? metadata["resourceVersion"] : undefined);
+  return typeof version === "string" ? version : undefined;
 }
 
 export function prepareApply(
@@ -176,7 +210,7 @@ function isGuarded({ type, body }: Patch): boolean {
         (operation) =>
           isJsonObject(operation) &&
           (operation["op"] === "test" ||
-            (operation["op"] === "replace" && operation["path"] === "/metadata/resourceVersion")),
+            (operation["op"] === "replace" && operation["path"] === VERSION)),
       )
     );
   }

@@ -89,6 +89,11 @@ export interface PatchOptions extends CallOptions {
    * JSON Patch a `test`, or a `replace` of `/metadata/resourceVersion` (P3).
    */
   readonly unguarded?: boolean;
+  /**
+   * The object that the patch is based on. A merge, strategic or JSON Patch then requires its version, an apply its uid, and a
+   * conflict is reported with the writers since then, which costs a read.
+   */
+  readonly read?: ApiObject;
 }
 
 export interface ApplyOptions extends CallOptions {

@@ -1,7 +1,7 @@
 import type { Deployment } from "@konverge/kube/kinds";
 import { expect, test } from "vitest";
 import { defineWorkflow } from "./define-workflow.ts";
-import type { ObjectRef } from "./object-ref.ts";
+import type { ObjectRef } from "@konverge/kube";
 import { gone, ready } from "./object-conditions.ts";
 import { all, any } from "./wait-condition.ts";
 import type { WaitTarget } from "./wait-target.ts";
@@ -76,11 +76,11 @@ defineWorkflow("types", { version: 1 }, async (w) => {
   );
   const replicas = await w.step(
     "part",
-    async (k) => (await k.get<DeploymentObject>(ref))?.spec?.replicas ?? 0,
+    async (k) => (await k.find<DeploymentObject>(ref))?.spec?.replicas ?? 0,
   );
   replicas.toFixed();
   // @ts-expect-error objects returned by reads are frozen
-  await w.step("change", async (k) => void ((await k.get(ref))!.metadata.labels = {}));
+  await w.step("change", async (k) => void ((await k.get(ref)).metadata.labels = {}));
   const answer = await w.signal<{ ok: boolean }>("approve", { timeout: "1h" });
   // @ts-expect-error null after the timeout
   void answer.ok;

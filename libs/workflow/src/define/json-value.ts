@@ -1,4 +1,5 @@
 import { isEncoded, KonvergeError } from "@konverge/core";
+import type { Seen } from "@konverge/kube";
 import { isSecret } from "./seen-secrets.ts";
 
 /**
@@ -21,13 +22,6 @@ export type Json<T> = T extends string | number | boolean | null | undefined | v
         : unknown extends T
           ? T
           : never;
-
-declare const seen: unique symbol;
-
-/** Marks an object that a step has read, and must not return. */
-export interface Seen {
-  readonly [seen]: () => never;
-}
 
 /**
  * A constraint on functions whose result is recorded: met if the result is plain JSON. The types of Kubernetes objects are too

@@ -8,7 +8,7 @@ import {
   statusTextOf,
   type Readiness,
 } from "@konverge/kube";
-import type { ObjectRef } from "./object-ref.ts";
+import type { ObjectRef } from "@konverge/kube";
 import type { ObjectCondition, Sighting, Verdict, WaitCondition } from "./wait-condition.ts";
 import { checkTarget, invalidCondition, nameOf, refTo, type WaitTarget } from "./wait-target.ts";
 

@@ -1,5 +1,5 @@
 import { defined, KonvergeError, type ApiObject } from "@konverge/core";
-import type { ObjectRef } from "./object-ref.ts";
+import type { ObjectRef } from "@konverge/kube";
 
 /**
  * An object to wait for: a ref that a step returned, or a name. With a uid only that object counts; without one any object with

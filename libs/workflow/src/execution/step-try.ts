@@ -79,6 +79,9 @@ export class StepTry implements StepContext {
   get get(): StepVerbs["get"] {
     return this.#verbs.get;
   }
+  get find(): StepVerbs["find"] {
+    return this.#verbs.find;
+  }
   get list(): StepVerbs["list"] {
     return this.#verbs.list;
   }
@@ -90,6 +93,15 @@ export class StepTry implements StepContext {
   }
   get mutate(): StepVerbs["mutate"] {
     return this.#verbs.mutate;
+  }
+  get mutateStatus(): StepVerbs["mutateStatus"] {
+    return this.#verbs.mutateStatus;
+  }
+  get patch(): StepVerbs["patch"] {
+    return this.#verbs.patch;
+  }
+  get replace(): StepVerbs["replace"] {
+    return this.#verbs.replace;
   }
   get delete(): StepVerbs["delete"] {
     return this.#verbs.delete;

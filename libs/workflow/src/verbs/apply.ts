@@ -1,4 +1,5 @@
 import {
+  defined,
   isJsonObject,
   KonvergeError,
   sleepMs,
@@ -11,12 +12,13 @@ import {
   isFieldManagerConflict,
   isOptimisticConflict,
   isReplaced,
+  type ApplyCallOptions,
+  type ObjectManifest,
+  type ObjectRef,
 } from "@konverge/kube";
-import type { ObjectRef } from "../define/object-ref.ts";
 import { replaced } from "./object-replaced.ts";
 import { creationMarksIn, markerName, markOf, type CreationMark } from "./step-marker.ts";
 import { refTo } from "../define/wait-target.ts";
-import type { StepApplyOptions, ObjectManifest } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;
@@ -29,7 +31,7 @@ export interface Application {
   readonly object: ObjectManifest;
   /** Identity of the call, the same in all attempts. */
   readonly identity: string;
-  readonly options: StepApplyOptions;
+  readonly options: ApplyCallOptions;
 }
 
 /** Applies on the object that was read, with its version and uid as precondition, or its absence. */
@@ -38,8 +40,10 @@ export async function applyObject(
   reached: Reached,
   { object, identity, options }: Application,
 ): Promise<ObjectRef> {
-  const { client, type, at } = reached;
-  const { uid = reached.uid, force = false } = options;
+  const { type, at } = reached;
+  const { uid = reached.uid, force = false, fieldManager, subresource } = options;
+  const client = reached.client.scoped(defined({ fieldManager }));
+  const how = { force, ...defined({ subresource }) };
   assertIntent(object);
   scope.noteSeen(reached, object);
   for (let tries = 1; ; tries += 1) {
@@ -55,7 +59,7 @@ export async function applyObject(
     const intent = { ...object, metadata };
     const created = marks.some(({ step }) => step === scope.step);
     try {
-      return { ...refTo(reached, await client.apply(type, intent, { force })), created };
+      return { ...refTo(reached, await client.apply(type, intent, how)), created };
     } catch (error) {
       if (isFieldManagerConflict(error)) throw fieldConflict(error, reached.label);
       if (uid !== undefined && isReplaced(error)) throw replaced(reached, error);

@@ -1,6 +1,21 @@
-import { KonvergeError } from "@konverge/core";
-import { assertOutsideOfChanges, createAttemptSecrets, type AttemptSecrets } from "@konverge/kube";
-import type { ObjectRef } from "../define/object-ref.ts";
+import { KonvergeError, type ApiObject, type JsonValue, type ResourceType } from "@konverge/core";
+import {
+  assertOutsideOfChanges,
+  buildIntent,
+  createAttemptSecrets,
+  ignoreNotFound,
+  type AppliedFields,
+  type ApplyCallOptions,
+  type AttemptSecrets,
+  type KindName,
+  type NamespacedName,
+  type NewObject,
+  type ObjectDraft,
+  type ObjectManifest,
+  type ObjectRef,
+  type ObjectTarget,
+} from "@konverge/kube";
+import type { StepVerbs } from "../define/step-verbs.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { BodySpan } from "../journal/run-tracing.ts";
 import { applyObject } from "./apply.ts";
@@ -10,16 +25,34 @@ import type { EffectWatch } from "./effect-watch.ts";
 import { evictPod } from "./evict.ts";
 import { getObject } from "./get.ts";
 import { listObjects } from "./list.ts";
-import { mutateObject } from "./mutate.ts";
+import { mutateObject, mutateSubresource } from "./mutate.ts";
+import { patchObject, replaceObject } from "./patch.ts";
 import { assertJob } from "./run-job.ts";
 import { scaleObject } from "./scale.ts";
-import type { ObjectManifest, StepVerbs } from "../define/step-verbs.ts";
-import { createVerbScope, labelOf, type VerbScope } from "./verb-scope.ts";
+import { createVerbScope, labelOf, withKind, type VerbScope } from "./verb-scope.ts";
 
 async function create(scope: VerbScope, object: ObjectManifest, verb: string): Promise<ObjectRef> {
   const identity = scope.identify(verb, object);
   const named = withName(object, identity);
   return await createObject(scope, await scope.reach(named), { object: named, identity });
+}
+
+/** A body names namespaces: no object is reconciled. */
+function manifestOf<T extends ApiObject>(
+  first: ResourceType<T> | ObjectManifest,
+  second: ObjectDraft<T> | NewObject<T> | AppliedFields<T> | undefined,
+): ObjectManifest {
+  return "metadata" in first || second === undefined
+    ? (first as ObjectManifest)
+    : buildIntent(first, second, undefined);
+}
+
+function targetOf(
+  first: ResourceType | ObjectTarget,
+  second: string | NamespacedName | undefined,
+): ObjectTarget {
+  if (second === undefined) return first as ObjectTarget;
+  return withKind(first as ResourceType, typeof second === "string" ? { name: second } : second);
 }
 
 /** The verbs of one attempt of a body. */
@@ -66,34 +99,7 @@ export function createStepVerbs(
     promise.catch(() => undefined);
     return promise;
   };
-  const verbsOn = (scope: VerbScope): StepVerbs => ({
-    get: (target) => track("get", async () => getObject(scope, await scope.reach(target))),
-    list: (target) => track("list", () => listObjects(scope, target)),
-    apply: (object, options = {}) =>
-      track("apply", async () => {
-        const identity = scope.identify("apply", object);
-        return await applyObject(scope, await scope.reach(object), { object, identity, options });
-      }),
-    mutate: (target, change) =>
-      track("mutate", async () => {
-        assertOutsideOfChanges(labelOf(target));
-        const identity = scope.identify("mutate", target);
-        return await mutateObject(scope, await scope.reach(target), { identity, change });
-      }),
-    create: (object) => track("create", () => create(scope, object, "create")),
-    scale: (target, replicas) =>
-      track("scale", async () => scaleObject(scope, await scope.reach(target), replicas)),
-    runJob: (job) =>
-      track("runJob", async () => {
-        assertJob(job);
-        return await create(scope, job, "runJob");
-      }),
-    evict: (pod, options = {}) =>
-      track("evict", async () => evictPod(scope, await scope.reach(pod), options)),
-    delete: (target, options = {}) =>
-      track("delete", async () => deleteObject(scope, await scope.reach(target), options)),
-    on: (cluster) => verbsOn(scope.on(cluster)),
-  });
+  const verbsOn = (scope: VerbScope): StepVerbs => bindVerbs(scope, track);
   return {
     verbs: verbsOn(
       createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets, span }),
@@ -112,5 +118,76 @@ export function createStepVerbs(
         `the body of step "${step}" returned with pending calls: ${verbs.join(", ")}; await them`,
       );
     },
+  };
+}
+
+type Track = <T>(verb: string, work: () => Promise<T>) => Promise<T>;
+
+function bindVerbs(scope: VerbScope, track: Track): StepVerbs {
+  const read = async <T extends ApiObject>(
+    first: ResourceType<T> | ObjectTarget<T>,
+    second: string | NamespacedName | undefined,
+  ) => getObject<T>(scope, await scope.reach(targetOf(first, second)));
+  const mutate: StepVerbs["mutate"] = (target, change, { strategy, subresource } = {}) =>
+    track("mutate", async () => {
+      assertOutsideOfChanges(labelOf(target));
+      const identity = scope.identify("mutate", target);
+      const reached = await scope.reach(target);
+      return subresource === undefined
+        ? await mutateObject(scope, reached, { identity, change, strategy })
+        : await mutateSubresource(scope, reached, { change, strategy, subresource });
+    });
+  return {
+    get: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectTarget<T>,
+      second?: string | NamespacedName,
+    ) => track("get", () => read(first, second)),
+    find: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectTarget<T>,
+      second?: string | NamespacedName,
+    ) => track("find", () => read(first, second).catch(ignoreNotFound)),
+    list: <T extends ApiObject>(kind: ResourceType<T> | KindName, options = {}) =>
+      track("list", () => listObjects<T>(scope, kind, options)),
+    apply: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectManifest,
+      second?: ObjectDraft<T> | AppliedFields<T> | ApplyCallOptions,
+      third?: ApplyCallOptions,
+    ) =>
+      track("apply", async () => {
+        const isManifest = "metadata" in first;
+        const object = manifestOf(first, isManifest ? undefined : (second as AppliedFields<T>));
+        const options = (isManifest ? (second as ApplyCallOptions) : third) ?? {};
+        const identity = scope.identify("apply", object);
+        return await applyObject(scope, await scope.reach(object), { object, identity, options });
+      }),
+    create: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectManifest,
+      second?: ObjectDraft<T> | NewObject<T>,
+    ) => track("create", async () => create(scope, manifestOf(first, second), "create")),
+    patch: (target: ObjectTarget, body, options) =>
+      track("patch", async () => {
+        const reached = await scope.reach(target);
+        return await patchObject(scope, reached, { target, body: body as JsonValue, options });
+      }),
+    replace: (object) =>
+      track("replace", async () => replaceObject(scope, await scope.reach(object), object)),
+    mutate,
+    mutateStatus: (target, change, options) =>
+      mutate(target, change as (draft: ApiObject) => void | Promise<void>, {
+        ...options,
+        subresource: "status",
+      }),
+    scale: (target, replicas) =>
+      track("scale", async () => scaleObject(scope, await scope.reach(target), replicas)),
+    runJob: (job) =>
+      track("runJob", async () => {
+        assertJob(job);
+        return await create(scope, job, "runJob");
+      }),
+    evict: (pod, options = {}) =>
+      track("evict", async () => evictPod(scope, await scope.reach(pod), options)),
+    delete: (target, options = {}) =>
+      track("delete", async () => deleteObject(scope, await scope.reach(target), options)),
+    on: (cluster) => bindVerbs(scope.on(cluster), track),
   };
 }

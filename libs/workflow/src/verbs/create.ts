@@ -1,9 +1,12 @@
-import { isAlreadyExists, ignoreNotFound } from "@konverge/kube";
+import {
+  isAlreadyExists,
+  ignoreNotFound,
+  type ObjectManifest,
+  type ObjectRef,
+} from "@konverge/kube";
 import { KonvergeError } from "@konverge/core";
-import type { ObjectRef } from "../define/object-ref.ts";
 import { refTo } from "../define/wait-target.ts";
 import { markOf, markerName } from "./step-marker.ts";
-import type { ObjectManifest } from "../define/step-verbs.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 
 const MAX_TRIES = 8;

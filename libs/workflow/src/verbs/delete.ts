@@ -1,5 +1,4 @@
-import { ignoreNotFound, isNotFound, isReplaced } from "@konverge/kube";
-import type { StepDeleteOptions } from "../define/step-verbs.ts";
+import { ignoreNotFound, isNotFound, isReplaced, type DeleteCallOptions } from "@konverge/kube";
 import { undoneStep } from "../define/undo-name.ts";
 import { creationMarksIn } from "./step-marker.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
@@ -8,7 +7,7 @@ import type { Reached, VerbScope } from "./verb-scope.ts";
 export async function deleteObject(
   scope: VerbScope,
   reached: Reached,
-  options: StepDeleteOptions,
+  options: DeleteCallOptions,
 ): Promise<void> {
   const { client, type, at } = reached;
   const undone = undoneStep(scope.step);

@@ -1,16 +1,35 @@
-import { deepFreeze, defined, type ApiObject } from "@konverge/core";
-import type { ListTarget, ReadonlyObject } from "../define/step-verbs.ts";
+import {
+  deepFreeze,
+  defined,
+  formatApiVersion,
+  type ApiObject,
+  type ResourceType,
+} from "@konverge/core";
+import type { KindName, ListCallOptions, ReadonlyObject } from "@konverge/kube";
 import type { VerbScope } from "./verb-scope.ts";
 
 export async function listObjects<T extends ApiObject>(
   scope: VerbScope,
-  { apiVersion, kind, namespace, labelSelector, fieldSelector }: ListTarget,
+  kind: ResourceType<T> | KindName,
+  { ownedBy, namespace, labelSelector, fieldSelector }: ListCallOptions,
 ): Promise<readonly ReadonlyObject<T>[]> {
-  const reached = await scope.reachKind({ apiVersion, kind });
+  const reached = await scope.reachKind(
+    "apiVersion" in kind
+      ? kind
+      : { apiVersion: formatApiVersion(kind.group, kind.version), kind: kind.kind },
+  );
   const { client, type } = reached;
-  const { items } = await client.list(type, {
-    ...defined({ namespace, labelSelector, fieldSelector }),
-  });
-  for (const item of items) scope.noteSeen(reached, item);
-  return items.map((item) => deepFreeze(item) as ReadonlyObject<T>);
+  const wanted = namespace ?? ownedBy?.metadata.namespace;
+  const inside = type.scope === "Cluster" ? undefined : wanted;
+  const { items } = await client.list(
+    type,
+    defined({ namespace: inside, labelSelector, fieldSelector }),
+  );
+  const owner = ownedBy?.metadata.uid;
+  const found = items.filter(
+    ({ metadata }) =>
+      owner === undefined || metadata.ownerReferences?.some(({ uid }) => uid === owner) === true,
+  );
+  for (const item of found) scope.noteSeen(reached, item);
+  return found.map((item) => deepFreeze(item) as ReadonlyObject<T>);
 }

@@ -1,12 +1,12 @@
 import {
   cloneJson,
+  defined,
   jsonEquals,
   TerminalError,
   type ApiObject,
   type JsonObject,
 } from "@konverge/core";
-import { runChange } from "@konverge/kube";
-import type { ObjectRef } from "../define/object-ref.ts";
+import { runChange, untracked, type MutateOptions, type ObjectRef } from "@konverge/kube";
 import type { MarkState } from "../store/run-journal-store.ts";
 import type { StepMark } from "../store/run-journal-store.ts";
 import { refTo } from "../define/wait-target.ts";
@@ -22,6 +22,7 @@ export interface Mutation<T> {
   /** Identity of the call, the same in all attempts. */
   readonly identity: string;
   readonly change: (draft: T) => void | Promise<void>;
+  readonly strategy?: MutateOptions["strategy"] | undefined;
 }
 
 /**
@@ -33,7 +34,7 @@ export interface Mutation<T> {
 export async function mutateObject<T extends ApiObject>(
   scope: VerbScope,
   reached: Reached,
-  { identity, change }: Mutation<T>,
+  { identity, change, strategy }: Mutation<T>,
 ): Promise<ObjectRef> {
   const { client, type, at, uid, label } = reached;
   const marker = markerName(identity);
@@ -43,31 +44,61 @@ export async function mutateObject<T extends ApiObject>(
     type,
     at,
     async (draft) => {
-      const marks = marksIn(draft.metadata.annotations);
+      const object = untracked(draft);
+      const marks = marksIn(object.metadata.annotations);
       if (marks.some(({ name }) => name === marker)) return;
-      const before = cloneJson(draft as unknown as JsonObject);
+      const before = cloneJson(object as unknown as JsonObject);
       scope.noteSeen(reached, before);
       await runChange(label, () => change(draft as T));
-      scope.noteSeen(reached, draft);
-      if (jsonEquals(before, draft)) return;
+      scope.noteSeen(reached, object);
+      if (jsonEquals(before, object)) return;
       const settled = await settledOf(
         scope,
         marks.flatMap(({ name, mark }) => (mark === undefined ? [] : [{ name, mark }])),
       );
-      const annotations = { ...draft.metadata.annotations };
+      const annotations = { ...object.metadata.annotations };
       // Restores marks that the change has overwritten.
       for (const { name, text: own } of marks) annotations[name] = own;
       for (const name of settled) delete annotations[name];
       draft.metadata.annotations = { ...annotations, [marker]: text };
       await scope.assertHeld();
     },
-    uid === undefined ? {} : { uid },
+    defined({ uid, strategy }),
   );
   if (result.kind === "updated" && result.object.metadata.annotations?.[marker] === undefined) {
     throw new TerminalError(
       `${label} was changed without the annotation ${marker}; an admission webhook may remove annotations of konverge.dev, which Konverge needs to detect earlier attempts`,
     );
   }
+  return { ...refTo(reached, result.object), created: false };
+}
+
+/**
+ * Changes a subresource, or an object of another kind behind it, which cannot have a mark. A later attempt changes it again, so
+ * `change` must set values instead of adding to them.
+ */
+export async function mutateSubresource<T extends ApiObject>(
+  scope: VerbScope,
+  reached: Reached,
+  {
+    change,
+    strategy,
+    subresource,
+  }: Omit<Mutation<T>, "identity"> & Required<Pick<MutateOptions, "subresource">>,
+): Promise<ObjectRef> {
+  const { client, type, at, uid, label } = reached;
+  const result = await client.mutate<ApiObject>(
+    type,
+    at,
+    async (draft) => {
+      const object = untracked(draft);
+      scope.noteSeen(reached, object);
+      await runChange(label, () => change(draft as T));
+      scope.noteSeen(reached, object);
+      await scope.assertHeld();
+    },
+    { subresource, ...defined({ uid, strategy }) },
+  );
   return { ...refTo(reached, result.object), created: false };
 }
 

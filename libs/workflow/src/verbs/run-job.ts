@@ -1,5 +1,5 @@
 import { KonvergeError } from "@konverge/core";
-import type { ObjectManifest } from "../define/step-verbs.ts";
+import type { ObjectManifest } from "@konverge/kube";
 
 /**
  * Checks that an object is a Job which still exists when its result is read.

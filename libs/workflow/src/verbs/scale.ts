@@ -1,5 +1,5 @@
 import { KonvergeError, type ApiObject } from "@konverge/core";
-import type { ObjectRef } from "../define/object-ref.ts";
+import type { ObjectRef } from "@konverge/kube";
 import { refTo } from "../define/wait-target.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
 

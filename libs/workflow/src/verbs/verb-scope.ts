@@ -1,11 +1,14 @@
 import { createHash } from "node:crypto";
-import { defined, KonvergeError, type ResourceType } from "@konverge/core";
+import { defined, formatApiVersion, KonvergeError, type ResourceType } from "@konverge/core";
 import type {
   AttemptSecrets,
   CallObserver,
   CallRecord,
   KubeClient,
+  NamedTarget,
   NamespacedName,
+  ObjectManifest,
+  ObjectTarget,
   SentCall,
 } from "@konverge/kube";
 import type { RunJournal } from "../journal/run-journal.ts";
@@ -13,7 +16,6 @@ import { roundIdOf } from "../define/run-ref.ts";
 import type { BodySpan } from "../journal/run-tracing.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
 import type { EffectWatch } from "./effect-watch.ts";
-import type { NamedTarget, ObjectManifest, ObjectTarget } from "../define/step-verbs.ts";
 
 /** The context of the verbs in one attempt of a body. */
 export interface VerbScope {
@@ -164,7 +166,12 @@ export function labelOf(target: ObjectTarget): string {
 
 /** @throws KonvergeError `invalid_request` naming the field */
 function nameOf(target: ObjectTarget): NamedTarget {
-  const named: NamedTarget = "metadata" in target ? namesIn(target) : target;
+  const named: NamedTarget =
+    "metadata" in target
+      ? namesIn(target)
+      : "type" in target
+        ? withKind(target.type, target)
+        : target;
   for (const field of ["apiVersion", "kind", "name"] as const) {
     if (typeof named[field] === "string" && named[field] !== "") continue;
     throw new KonvergeError("invalid_request", `the object's ${field} is missing; set it`, {
@@ -176,9 +183,18 @@ function nameOf(target: ObjectTarget): NamedTarget {
 
 function asIntent(target: ObjectTarget): ObjectManifest & { readonly cluster?: string } {
   if ("metadata" in target) return target;
-  const { apiVersion, kind, name, namespace, cluster } = target;
+  const named: NamedTarget = "type" in target ? withKind(target.type, target) : target;
+  const { apiVersion, kind, name, namespace, cluster } = named;
   const metadata = namespace === undefined ? { name } : { name, namespace };
   return { apiVersion, kind, metadata, ...defined({ cluster }) };
+}
+
+/** Names an object of a type as references do. */
+export function withKind(
+  { group, version, kind }: ResourceType,
+  { name, namespace }: NamespacedName,
+): NamedTarget {
+  return { apiVersion: formatApiVersion(group, version), kind, name, ...defined({ namespace }) };
 }
 
 function namesIn({ apiVersion, kind, metadata }: Extract<ObjectTarget, { metadata: unknown }>) {

@@ -6,26 +6,12 @@ import {
   type ObjectMeta,
   type ResourceType,
 } from "@konverge/core";
-import { ownerOf, setControllerReference, type NewObject } from "@konverge/kube";
-
-/** An object to create. Fields of `spec` with defaults are optional. */
-export type ObjectDraft<T extends ApiObject> = {
-  readonly name: string;
-  /** Default: the namespace of the owner, or of the reconciled object. */
-  readonly namespace?: string;
-  readonly labels?: Record<string, string>;
-  readonly annotations?: Record<string, string>;
-  readonly finalizers?: readonly string[];
-  /** Sets the controller reference, so that the owner is reconciled when this object changes. */
-  readonly ownedBy?: ApiObject;
-} & {
-  readonly [Field in Exclude<keyof T, "apiVersion" | "kind" | "metadata" | "status">]?: Partial<
-    T[Field]
-  >;
-};
+import type { NewObject } from "../contract/kube-client.ts";
+import type { AppliedFields, ObjectDraft } from "../contract/object-target.ts";
+import { ownerOf, setControllerReference } from "./owner-references.ts";
 
 /** Returns the object to send. @throws KonvergeError `invalid_draft` if a required namespace is missing */
-export function buildObject<T extends ApiObject>(
+function buildObject<T extends ApiObject>(
   type: ResourceType<T>,
   input: ObjectDraft<T>,
   fallbackNamespace: string | undefined,
@@ -49,10 +35,10 @@ export function buildObject<T extends ApiObject>(
   return object as unknown as T;
 }
 
-/** Returns the object to apply: a draft as for a creation, or a manifest, whose namespace has the same default. */
+/** Returns the object to create or apply: a draft, or a manifest, whose namespace has the same default. */
 export function buildIntent<T extends ApiObject>(
   type: ResourceType<T>,
-  input: ObjectDraft<T> | NewObject<T> | T,
+  input: ObjectDraft<T> | AppliedFields<T> | NewObject<T>,
   fallbackNamespace: string | undefined,
 ): T {
   if (!("metadata" in input)) {

@@ -1,0 +1,63 @@
+import { deepFreeze, type ApiObject, type ResourceType } from "@konverge/core";
+import type { ConflictRecord, KubeClient } from "@konverge/kube";
+import { handOut, noteSecrets } from "./attempt-reads.ts";
+import type { WriteTrace } from "./attempt-trace.ts";
+import type { Attempt } from "./attempt.ts";
+
+/** What the calls of user code need: an attempt, or a test without one. */
+export interface CallHost {
+  readonly client: KubeClient;
+  /** The namespace of names without one. */
+  readonly namespace: string | undefined;
+  /** The reconciled object. */
+  readonly object: ApiObject | undefined;
+  /** Runs a call, unless calls are no longer accepted. */
+  call<R>(run: () => Promise<R>): Promise<R>;
+  /** Returns an object as user code receives it: frozen. */
+  handOut<T extends ApiObject>(type: ResourceType<T>, object: T): T;
+  /** Registers the content of a sensitive object, which must not appear in an error or a log line (P12). */
+  noteSecrets(type: ResourceType, object: object): void;
+  /** Records a write that changed an object. */
+  noteWrite(write: WriteTrace): void;
+  noteConflict(conflict: ConflictRecord): void;
+}
+
+export function attemptHost(attempt: Attempt): CallHost {
+  const { cache } = attempt.runtime;
+  return {
+    get client() {
+      return attempt.client;
+    },
+    namespace: attempt.lease.key.namespace,
+    get object() {
+      return attempt.object;
+    },
+    call: (run) => attempt.call(run),
+    handOut: (type, object) => handOut(attempt, type, object),
+    noteSecrets: (type, object) => noteSecrets(attempt, type, object),
+    noteWrite(write) {
+      attempt.trace.noteWrite(write);
+      const { type, verb, subresource, object } = write;
+      // Other subresources, such as scale, return objects of other kinds.
+      if (subresource !== undefined && subresource !== "status") return;
+      if (verb === "delete") cache.noteDelete(type, object);
+      else cache.noteWrite(type, object);
+    },
+    noteConflict: (conflict) => attempt.trace.noteConflict(conflict),
+  };
+}
+
+/** Calls of a test, which nothing records. */
+export function directHost(client: KubeClient, namespace: string): CallHost {
+  const ignore = () => undefined;
+  return {
+    client,
+    namespace,
+    object: undefined,
+    call: (run) => run(),
+    handOut: (_, object) => deepFreeze(object),
+    noteSecrets: ignore,
+    noteWrite: ignore,
+    noteConflict: ignore,
+  };
+}

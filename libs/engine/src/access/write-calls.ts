@@ -1,0 +1,218 @@
+import {
+  defined,
+  formatApiVersion,
+  isJsonObject,
+  type ApiObject,
+  type JsonValue,
+  type ResourceRef,
+  type ResourceType,
+} from "@konverge/core";
+import {
+  buildIntent,
+  conflictRecord,
+  fieldConflict,
+  findOwners,
+  ignoreNotFound,
+  isChild,
+  isFieldManagerConflict,
+  type AppliedFields,
+  type ApplyCallOptions,
+  type KubeClient,
+  type NamespacedName,
+  type NewObject,
+  type ObjectDraft,
+  type ObjectIdentity,
+  type ObjectManifest,
+  type ObjectTarget,
+  type PatchCallOptions,
+} from "@konverge/kube";
+import type { AttemptKube } from "../define/attempt-kube.ts";
+import type { CallHost } from "./call-host.ts";
+import {
+  labelOf,
+  nameOf,
+  resolveKind,
+  resolveTarget,
+  type ResolvedTarget,
+} from "./resolve-target.ts";
+
+type WriteCalls = Pick<AttemptKube, "create" | "delete" | "apply" | "patch" | "replace">;
+
+/** The writes that need no lane, because none of them repeats a change after a conflict. */
+export function createWriteCalls(host: CallHost): WriteCalls {
+  return {
+    create: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectManifest,
+      second?: ObjectDraft<T> | NewObject<T>,
+    ) => host.call(() => create(host, first, second)),
+    delete: (target, options = {}) =>
+      host.call(async () => {
+        const resolved = await resolveTarget(host.client, target, host.namespace);
+        const { type, name, uid } = resolved;
+        const { propagationPolicy, gracePeriodSeconds, resourceVersion } = options;
+        const how = defined({ uid, propagationPolicy, gracePeriodSeconds, resourceVersion });
+        const deleted = await host.client
+          .delete(type, name, how)
+          .then(() => true)
+          .catch((error: unknown) => ignoreNotFound(error) ?? false);
+        if (!deleted) return;
+        host.noteWrite({ verb: "delete", type, name, object: deletedOf(target, resolved) });
+      }),
+    apply: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectManifest,
+      second?: ObjectDraft<T> | AppliedFields<T> | ApplyCallOptions,
+      third?: ApplyCallOptions,
+    ) =>
+      host.call(() =>
+        "metadata" in first
+          ? apply<T>(host, first, { given: first, options: second as ApplyCallOptions })
+          : apply<T>(host, first, { given: second as AppliedFields<T>, options: third }),
+      ),
+    patch: (target, body, options) =>
+      host.call(() => patch(host, target, { body: body as JsonValue, options })),
+    replace: <T extends ObjectIdentity>(object: T) =>
+      host.call(async () => (await replace(host, object as unknown as ApiObject)) as unknown as T),
+  };
+}
+
+async function create<T extends ApiObject>(
+  host: CallHost,
+  first: ResourceType<T> | ObjectManifest,
+  second: ObjectDraft<T> | NewObject<T> | undefined,
+): Promise<T> {
+  const type = await resolveKind<T>(host.client, first);
+  const wanted = buildIntent(type, (second ?? first) as NewObject<T>, host.namespace);
+  host.noteSecrets(type, wanted);
+  const created = await host.client.create(type, wanted);
+  host.noteWrite({ verb: "create", type, name: nameOf(created), object: created });
+  return host.handOut(type, created);
+}
+
+async function replace(host: CallHost, object: ApiObject): Promise<ApiObject> {
+  const { type } = await resolveTarget(host.client, object, host.namespace);
+  host.noteSecrets(type, object);
+  const replaced = await host.client.replace(type, object);
+  const { resourceVersion: fromVersion = "" } = object.metadata;
+  // The server writes nothing if the object is already the same.
+  if (replaced.metadata.resourceVersion !== fromVersion) {
+    const name = nameOf(object);
+    host.noteWrite({ verb: "update", type, name, fromVersion, object: replaced });
+  }
+  return host.handOut(type, replaced);
+}
+
+interface Application<T extends ApiObject> {
+  readonly given: ObjectDraft<T> | AppliedFields<T> | ObjectManifest;
+  readonly options: ApplyCallOptions | undefined;
+}
+
+async function apply<T extends ApiObject>(
+  host: CallHost,
+  kind: ResourceType<T> | ObjectManifest,
+  { given, options = {} }: Application<T>,
+): Promise<T> {
+  const { force, fieldManager, subresource, uid } = options;
+  const type = await resolveKind<T>(host.client, kind);
+  const intent = buildIntent(type, given as NewObject<T>, host.namespace);
+  const wanted = { ...intent, metadata: { ...intent.metadata, ...defined({ uid }) } };
+  host.noteSecrets(type, wanted);
+  const how = { force: force ?? isChild(given, wanted, host.object), ...defined({ subresource }) };
+  const applied = await under(host, fieldManager)
+    .apply(type, wanted, how)
+    .catch((error: unknown) => {
+      const { resourceVersion: readVersion } = wanted.metadata;
+      noteOwners(host, { ...type, ...nameOf(wanted) }, { error, ...defined({ readVersion }) });
+      throw isFieldManagerConflict(error)
+        ? fieldConflict(error, labelOf(wanted, host.namespace))
+        : error;
+    });
+  const written = defined({ subresource, fieldManager });
+  host.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied, ...written });
+  return host.handOut(type, applied);
+}
+
+interface Patching {
+  readonly body: JsonValue;
+  readonly options: PatchCallOptions;
+}
+
+async function patch<T extends ApiObject>(
+  host: CallHost,
+  target: T | ObjectTarget<T>,
+  { body, options }: Patching,
+): Promise<T> {
+  const { subresource, force, fieldManager } = options;
+  const { type, name } = await resolveTarget<T>(host.client, target, host.namespace);
+  host.noteSecrets(type, valuesOf(body));
+  const read = readOf(target, type, name);
+  const patched = await under(host, fieldManager)
+    .patch(type, name, { type: options.type, body }, defined({ subresource, force, read }))
+    .catch((error: unknown) => {
+      noteOwners(host, { ...type, ...name }, { error });
+      throw isFieldManagerConflict(error)
+        ? fieldConflict(error, labelOf(target, host.namespace))
+        : error;
+    });
+  const fromVersion = read?.metadata.resourceVersion;
+  // The server writes nothing if the object is already the same.
+  if (patched.metadata.resourceVersion !== fromVersion) {
+    const sensitive = host.client.isSensitive(type);
+    host.noteWrite({
+      verb: options.type === "apply" ? "apply" : "patch",
+      type,
+      name,
+      object: patched,
+      sensitive,
+      ...defined({ subresource, fieldManager, fromVersion, before: read }),
+      ...(isJsonObject(body) && !sensitive ? { patch: body } : {}),
+    });
+  }
+  return host.handOut(type, patched);
+}
+
+/** The object that a patch is based on. */
+function readOf(
+  target: ApiObject | ObjectTarget,
+  type: ResourceType,
+  name: NamespacedName,
+): ApiObject | undefined {
+  if (!("metadata" in target)) return undefined;
+  const apiVersion = formatApiVersion(type.group, type.version);
+  return { ...target, apiVersion, kind: type.kind, metadata: { ...target.metadata, ...name } };
+}
+
+/** The values of a patch, without its operations and paths. */
+function valuesOf(body: JsonValue): object {
+  if (!Array.isArray(body)) return isJsonObject(body) ? body : {};
+  return { values: body.map((operation) => (isJsonObject(operation) ? operation["value"] : null)) };
+}
+
+/** The object of a delete, of which only the address may be known. */
+function deletedOf(
+  target: ObjectTarget,
+  { type, name, uid }: ResolvedTarget<ApiObject>,
+): ApiObject {
+  const known = "metadata" in target ? target : {};
+  const apiVersion = formatApiVersion(type.group, type.version);
+  const metadata = {
+    ...("metadata" in target ? target.metadata : {}),
+    ...name,
+    ...defined({ uid }),
+  };
+  return { ...known, apiVersion, kind: type.kind, metadata };
+}
+
+function under({ client }: CallHost, fieldManager: string | undefined): KubeClient {
+  return fieldManager === undefined ? client : client.scoped({ fieldManager });
+}
+
+/** The owners of the fields that an apply was rejected for are contention, even if the handler catches the error. */
+function noteOwners(
+  host: CallHost,
+  ref: ResourceRef,
+  { error, readVersion = "" }: { readonly error: unknown; readonly readVersion?: string },
+): void {
+  const competingWriters = findOwners(error);
+  if (competingWriters.length === 0) return;
+  host.noteConflict(conflictRecord({ ref, readVersion, competingWriters }));
+}

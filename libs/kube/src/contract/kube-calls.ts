@@ -1,0 +1,187 @@
+import type { ApiObject, ResourceType } from "@konverge/core";
+import type { NamespacedName } from "../names/resource-path.ts";
+import type { DeleteOptions, MutateOptions, NewObject, Patch } from "./kube-client.ts";
+import type { ObjectRef } from "./object-ref.ts";
+import type {
+  AppliedFields,
+  KindName,
+  ObjectDraft,
+  ObjectIdentity,
+  ObjectManifest,
+  ObjectTarget,
+} from "./object-target.ts";
+
+/** The user code that calls. It decides what a call returns. */
+export type Caller = "handler" | "step";
+
+declare const seen: unique symbol;
+
+/** Marks an object that a step has read, and must not return. */
+export interface Seen {
+  readonly [seen]: () => never;
+}
+
+/** An object that a step has read: frozen, and rejected by the compiler as the step's result. Objects are not recorded (P12). */
+export type ReadonlyObject<T> = DeepReadonly<T> & Seen;
+
+type DeepReadonly<T> = T extends object
+  ? { readonly [Field in keyof T]: DeepReadonly<T[Field]> }
+  : T;
+
+/** An object that was read, frozen. In a step it cannot be its result. */
+export type ReadBy<By extends Caller, T> = By extends "step" ? ReadonlyObject<T> : T;
+/** The result of a write: the object after it in a handler; its reference in a step, which records results but no objects (P12). */
+export type WrittenBy<By extends Caller, T> = By extends "step" ? ObjectRef : T;
+
+/** A draft whose status exists, possibly empty. */
+export type StatusDraft<T> = T & {
+  status: T extends { status?: infer Status } ? NonNullable<Status> : Record<string, unknown>;
+};
+
+/** The options of `list`. */
+export interface ListCallOptions {
+  /** Only objects with an owner reference to this object. Default namespace: that of the owner. */
+  readonly ownedBy?: ApiObject;
+  /** Default: the reconciled object's namespace; in a step, all namespaces. */
+  readonly namespace?: string;
+  /** For example `app=web,tier!=cache`. */
+  readonly labelSelector?: string;
+  /** For example `spec.nodeName=a`. Each kind supports few fields; a CRD lists them as `selectableFields`. */
+  readonly fieldSelector?: string;
+}
+
+/** The options of `apply`. */
+export interface ApplyCallOptions {
+  /**
+   * Takes over fields of other managers. Default: true for an object that the reconciled object or `ownedBy` controls, so that
+   * a child gets its fields back; else false.
+   */
+  readonly force?: boolean;
+  /**
+   * Default `konverge/<controller>` or `konverge/<workflow>`. Apply each part of an object under one manager only: fields that
+   * the manager's last apply had and this one omits are removed.
+   */
+  readonly fieldManager?: string;
+  /** For example `status`. */
+  readonly subresource?: string;
+  /** If set, a deleted object is not created, and another one with its name is not changed. */
+  readonly uid?: string;
+}
+
+/** The options of `patch`. */
+export interface PatchCallOptions extends Pick<ApplyCallOptions, "force" | "fieldManager"> {
+  /** `json`: a list of operations; `merge` and `strategic`: an object; `apply`: as {@link KubeCalls.apply}. */
+  readonly type: Patch["type"];
+  /** For example `status`. */
+  readonly subresource?: string;
+}
+
+export type DeleteCallOptions = Pick<
+  DeleteOptions,
+  "propagationPolicy" | "gracePeriodSeconds" | "resourceVersion"
+>;
+
+/**
+ * The API server for user code: `kube` of a handler, and the verbs of a workflow step. Every call passes the guard and is
+ * recorded. Reads return frozen objects.
+ *
+ * A handler addresses an object by its type and name, or passes one that it has read; a bare name means the reconciled object's
+ * namespace. Writes return the object. Calls after the end of the attempt are rejected with `attempt_ended`.
+ *
+ * A step usually passes references and manifests, and names the namespace. Writes return a reference. Before each write a step
+ * checks in Redis that this worker still holds the run, and the write has the precondition of an earlier read, so a worker that
+ * was assumed to have died overwrites nothing of its successor. Version conflicts (409), 429, 5xx, missing responses and calls
+ * deferred by the guard do not count as attempts of the step. A 403, a 422 and a kind that is not served fail it immediately. A
+ * body may run again after a crash: each call states whether it detects its own effect.
+ */
+export interface KubeCalls<By extends Caller> {
+  /** Reads an object. @throws KubeApiError; `isNotFound` if the object does not exist */
+  get<T extends ApiObject>(
+    type: ResourceType<T>,
+    target: string | NamespacedName,
+  ): Promise<ReadBy<By, T>>;
+  get<T extends ApiObject = ApiObject>(target: ObjectTarget<T>): Promise<ReadBy<By, T>>;
+  /** As `get`, but returns undefined if the object does not exist. */
+  find<T extends ApiObject>(
+    type: ResourceType<T>,
+    target: string | NamespacedName,
+  ): Promise<ReadBy<By, T> | undefined>;
+  find<T extends ApiObject = ApiObject>(
+    target: ObjectTarget<T>,
+  ): Promise<ReadBy<By, T> | undefined>;
+  /**
+   * Lists objects of a kind. In a handler, kinds in the controller's `owns` come from this worker's cache, which includes this
+   * worker's own writes; other kinds, and all lists with selectors, come from the API server.
+   */
+  list<T extends ApiObject = ApiObject>(
+    type: ResourceType<T> | KindName,
+    options?: ListCallOptions,
+  ): Promise<readonly ReadBy<By, T>[]>;
+  /**
+   * Creates an object. `{ name, ownedBy, ... }` takes the namespace and a controller reference from `ownedBy`. A step creates it
+   * once: a later attempt finds the annotation of the first one and returns that object. With `generateName`, the name is
+   * derived from run and step.
+   * @throws KubeApiError `isAlreadyExists`; in a step KonvergeError `object_exists` if another object has the name
+   */
+  create<T extends ApiObject>(
+    type: ResourceType<T>,
+    object: ObjectDraft<T> | NewObject<T>,
+  ): Promise<WrittenBy<By, T>>;
+  create<T extends ApiObject = ApiObject>(object: ObjectManifest): Promise<WrittenBy<By, T>>;
+  /**
+   * Server-side apply: creates the object, or sets its fields. Pass only the fields to own. Takes the same draft as `create`, or
+   * a manifest with `metadata`. A repeated apply changes nothing.
+   * @throws KonvergeError `field_conflict` with the fields, their owners and the fix; in a step `object_replaced` with a `uid`
+   */
+  apply<T extends ApiObject>(
+    type: ResourceType<T>,
+    object: ObjectDraft<T> | AppliedFields<T>,
+    options?: ApplyCallOptions,
+  ): Promise<WrittenBy<By, T>>;
+  apply<T extends ApiObject = ApiObject>(
+    object: ObjectManifest,
+    options?: ApplyCallOptions,
+  ): Promise<WrittenBy<By, T>>;
+  /**
+   * Patches an object that was read: a write since then is a conflict, because the patch requires its version and uid. Given a
+   * name or a reference instead, the body must have its own precondition: `metadata.resourceVersion`, or a `test` of a JSON
+   * Patch. It is not retried inside the attempt, since only the handler knows whether the patch still fits; `mutate` does.
+   * A step that is retried reads and patches again: a patch that adds to a list or a number is applied twice if the first
+   * response was lost. Use `mutate` for those.
+   * @throws KubeApiError `isConflict`; KonvergeError `invalid_request` without a precondition; `field_conflict` for `apply`
+   */
+  patch<T extends ApiObject>(
+    target: T | ObjectTarget<T>,
+    body: object,
+    options: PatchCallOptions,
+  ): Promise<WrittenBy<By, T>>;
+  /**
+   * Replaces the object (PUT), including fields of other writers; only for objects that the controller owns completely. The
+   * object must come from a read. A write in between is a conflict: it ends the attempt, and the next attempt reads again.
+   */
+  replace<T extends ObjectIdentity>(object: T): Promise<WrittenBy<By, T>>;
+  /**
+   * Reads, changes and writes the object, with retries on conflict. `change` receives a fresh draft each time and must not
+   * depend on earlier decisions. Without a change, nothing is written. A step changes the object once: the write adds an
+   * annotation, and a later attempt that finds it changes nothing, so increments are exact (P10).
+   * @throws KubeApiError `isConflict` after repeated conflicts, `isNotFound`; KonvergeError `object_replaced` for another uid
+   */
+  mutate<T extends ApiObject = ApiObject>(
+    target: T | ObjectTarget<T>,
+    change: (draft: T) => void | Promise<void>,
+    options?: Pick<MutateOptions, "subresource" | "strategy">,
+  ): Promise<WrittenBy<By, T>>;
+  /** {@link KubeCalls.mutate} through the status subresource. */
+  mutateStatus<T extends ApiObject = ApiObject>(
+    target: T | ObjectTarget<T>,
+    change: (draft: StatusDraft<T>) => void | Promise<void>,
+    options?: Pick<MutateOptions, "strategy">,
+  ): Promise<WrittenBy<By, T>>;
+  /**
+   * Deletes exactly this object, not a successor of the same name. Succeeds if the object does not exist. By name, the current
+   * object is deleted, so pass the object or a reference if the call may run again. Finalizers may take longer than the call.
+   * The undo of a step deletes only what its step created: by name, only an object with the mark of that step; by reference, no
+   * object that the step only changed.
+   */
+  delete(target: ObjectTarget, options?: DeleteCallOptions): Promise<void>;
+}
