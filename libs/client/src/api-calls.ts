@@ -1,3 +1,4 @@
+import type { PayloadCodec } from "@konverge/core";
 import type { ReadOptions, WaitOptions, WriteOptions } from "./client.ts";
 import { lastOf, longPoll, type LongPoll } from "./long-poll.ts";
 import { pagesOf, type Pages } from "./pages.ts";
@@ -15,6 +16,11 @@ export interface ClientOptions {
   /** Timeout of one try in ms, in addition to a wait. Default 30,000. */
   readonly timeoutMs?: number | undefined;
   readonly retry?: RetryOptions | undefined;
+  /**
+   * Encodes the inputs and payloads of runs before they are sent, and decodes the values of runs in responses. For callers that do
+   * not trust the API: it and Redis see no plain value. Default: none.
+   */
+  readonly codec?: PayloadCodec | undefined;
   /** Default: `Math.random`. */
   readonly random?: (() => number) | undefined;
   readonly sleep?: ((ms: number, signal: AbortSignal | undefined) => Promise<void>) | undefined;

@@ -1,7 +1,9 @@
 import type { AcceptedReconcile, ReconcileState, RunDetail, RunUpdate } from "@konverge/contracts";
 import { ApiCalls, type ClientOptions } from "./api-calls.ts";
 import type { Client, ControllerObject, ScheduleName } from "./client.ts";
+import { codedRuns, codedSchedules } from "./coded-runs.ts";
 import { streamEvents } from "./event-stream.ts";
+import { RunCodec } from "./run-codec.ts";
 import { randomKey } from "./send-request.ts";
 
 /** Three heartbeats of the event stream. */
@@ -10,11 +12,12 @@ const SILENCE_MS = 45_000;
 /** Creates a client of the HTTP API. It keeps no connection open between calls. */
 export function createClient(options: ClientOptions): Client {
   const api = new ApiCalls(options);
+  const codec = options.codec && new RunCodec(options.codec);
   return {
     reconciles: reconciles(api),
     objects: objects(api),
-    runs: runs(api),
-    schedules: schedules(api),
+    runs: runs(api, codec),
+    schedules: schedules(api, codec),
     attempts: { list: api.pages("/v1/attempts") },
     controllers: {
       list: (query, read) => api.get("/v1/controllers", query, read),
@@ -82,7 +85,12 @@ function objects(api: ApiCalls): Client["objects"] {
   };
 }
 
-function runs(api: ApiCalls): Client["runs"] {
+function runs(api: ApiCalls, codec: RunCodec | undefined): Client["runs"] {
+  const plain = plainRuns(api);
+  return codec === undefined ? plain : codedRuns(plain, codec);
+}
+
+function plainRuns(api: ApiCalls): Client["runs"] {
   const at = (id: string) => `/v1/runs/${encode(id)}`;
   const waiting = {
     hasEnded: ({ endedAt }: RunDetail) => endedAt !== undefined,
@@ -121,7 +129,12 @@ function runs(api: ApiCalls): Client["runs"] {
   };
 }
 
-function schedules(api: ApiCalls): Client["schedules"] {
+function schedules(api: ApiCalls, codec: RunCodec | undefined): Client["schedules"] {
+  const plain = plainSchedules(api);
+  return codec === undefined ? plain : codedSchedules(plain, codec);
+}
+
+function plainSchedules(api: ApiCalls): Client["schedules"] {
   const at = ({ cluster = "default", name }: ScheduleName) =>
     `/v1/schedules/${encode(cluster)}/${encode(name)}`;
   return {

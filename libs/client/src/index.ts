@@ -22,6 +22,7 @@ export type {
   Worker,
   WriteOptions,
 } from "./client.ts";
+export type { CodecContext, PayloadCodec } from "@konverge/core";
 export type { ClientOptions } from "./api-calls.ts";
 export { createClient } from "./create-client.ts";
 export type { ClientEvent } from "./event-stream.ts";

@@ -16,6 +16,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createClient } from "@konverge/client";
 import { z } from "zod";
 import { openClient } from "../../../apps/cli/src/ask/open-client.ts";
 import { checkLiveRuns } from "../../../apps/cli/src/config/check-live-runs.ts";
@@ -32,6 +33,8 @@ const codec = scrambleCodec();
 
 const pay = defineWorkflow("pay", { version: 1 }, async (w, input: { card: string }) => {
   const charged = await w.step("charge", () => input.card);
+  w.set("charged", charged);
+  w.log.info({ charged: charged.slice(0, 20) }, `${CANARY} is charged`);
   const answer = await w.handle("amount", z.object({ euros: z.number() }), ({ euros }) => {
     if (euros > 100) throw new TerminalError(`${CANARY} refuses ${euros}`);
     return { text: `${CANARY} ${euros}` };
@@ -39,18 +42,22 @@ const pay = defineWorkflow("pay", { version: 1 }, async (w, input: { card: strin
   const approval = await w.signal("approve");
   return { charged, answer, approval };
 });
+const fail = defineWorkflow("fail", { version: 1 }, async (_w, card: string) => {
+  throw new TerminalError(`${card} is refused`);
+});
 const open = defineWorkflow("open", { version: 1 }, async (_w, input) => input);
 
 async function work(): Promise<Workflows> {
   const { url, prefix } = harness.queues;
   const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
   const announced = { name: pay.name, version: pay.version, codec: "scramble" };
-  await registry.announce([], [announced, { name: open.name, version: open.version }]);
+  const failing = { ...announced, name: fail.name };
+  await registry.announce([], [announced, failing, { name: open.name, version: open.version }]);
   const runs = openWorkflows({ redis: { url }, prefix, codec });
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);
   });
-  runs.work({ workflows: [pay, open] });
+  runs.work({ workflows: [pay, fail, open] });
   return runs;
 }
 
@@ -128,6 +135,98 @@ test("an API without the codec rejects plain values, and passes encoded ones on"
   const sent = watched.commands.map(({ args }) => args.join(" ")).join("\n");
   expect(sent).toContain("approve");
   expect(sent).not.toContain(CANARY);
+});
+
+/** A client with the codec, and all that it sends and receives. */
+function clientOf(call: Call, sent: string[]) {
+  return createClient({
+    server: "http://localhost:7070",
+    codec,
+    fetch: async (request) => {
+      const text = await request.text();
+      const { pathname, search } = new URL(request.url);
+      const response = await call(`${pathname}${search}`, {
+        method: request.method,
+        headers: Object.fromEntries(request.headers),
+        ...(text === "" ? {} : { body: JSON.parse(text) as unknown }),
+      });
+      sent.push(text, await response.clone().text());
+      return response;
+    },
+  });
+}
+
+test("a client with the codec shows no plain value to an API without it", async () => {
+  const call = serveWith(undefined);
+  const runs = await work();
+  using watched = await watchCommands(harness.queues.url);
+  const sent: string[] = [];
+  const client = clientOf(call, sent);
+  // Compressed by the worker.
+  const card = CANARY.repeat(900);
+  const begin = () =>
+    client.runs.start({ workflow: pay.name, input: { card } }, { idempotencyKey: "once" });
+  const { id } = await begin();
+  expect(await begin()).toEqual({ id, created: true });
+  const [, , name = ""] = id.split("/");
+  await inStatus(runs, name, "waiting");
+  const update = { name: "amount", by: "ann" };
+  await expect(client.runs.update(id, { ...update, payload: { euros: 500 } })).rejects.toThrow(
+    "was refused: encoded by codec scramble",
+  );
+  expect(await client.runs.update(id, { ...update, payload: { euros: 5 } })).toMatchObject({
+    answer: { text: `${CANARY} 5` },
+  });
+  const approve = { name: "approve", payload: CANARY };
+  await expect(
+    client.runs.act({ action: "signal", signal: approve, by: "ann", reason: "test" }),
+  ).rejects.toMatchObject({ code: "invalid_request", errors: [{ pointer: "/filter/workflow" }] });
+  await client.runs.act({
+    action: "signal",
+    filter: { workflow: pay.name },
+    signal: approve,
+    by: "ann",
+    reason: "test",
+  });
+  const done = await client.runs.wait(id);
+  const result = { charged: card, answer: { text: `${CANARY} 5` }, approval: CANARY };
+  expect(done).toMatchObject({ input: { card }, result, published: { charged: card } });
+  expect(done.steps.map(({ value }) => value)).toEqual([card, result.answer, CANARY]);
+  const { items } = await client.runs.logs(id);
+  expect(items[0]).toMatchObject({
+    message: `${CANARY} is charged`,
+    fields: { charged: expect.stringContaining(CANARY) as string },
+  });
+  expect(await client.runs.history(id)).toMatchObject({ input: { card }, result });
+  const listed: string[] = [];
+  for await (const run of client.runs.list({ workflow: pay.name })) listed.push(run.id);
+  expect(listed).toEqual([id]);
+  const commands = watched.commands.map(({ args }) => args.join(" "));
+  const all = [...commands, ...sent].join("\n");
+  expect(all).toContain("konverge.dev/codec:1:scramble:deflate:");
+  for (const text of [CANARY, Buffer.from(CANARY).toString("base64").slice(0, 10)]) {
+    expect(all).not.toContain(text);
+  }
+});
+
+test("a client shows the message of an error, and leaves values of another codec encoded", async () => {
+  const call = serveWith(undefined);
+  const runs = await work();
+  const { id } = await runs.start(fail, CANARY);
+  await until("the run has failed", async () => {
+    const run = await runs.get({ workflow: fail.name, id });
+    return run?.status === "failed" && run;
+  });
+  const run = await clientOf(call, []).runs.get(`fail/default/${id}`);
+  expect(run.error?.message).toBe(`${CANARY} is refused`);
+  expect(run.error?.frames?.join("\n")).not.toContain("konverge.dev/codec");
+  const other = createClient({
+    server: "http://localhost:7070",
+    codec: { ...codec, name: "other" },
+    fetch: async (request) => await call(new URL(request.url).pathname),
+  });
+  const { input } = await other.runs.get(`fail/default/${id}`);
+  expect(input).toMatch(/^konverge.dev\/codec:1:scramble:/);
 });
 
 test("an API with the codec encodes, decodes, and keeps no response as it is", async () => {

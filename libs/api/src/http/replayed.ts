@@ -1,4 +1,4 @@
-import { defined, KonvergeError } from "@konverge/core";
+import { defined, KonvergeError, showEncoded } from "@konverge/core";
 import type { Context } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
 
@@ -32,7 +32,8 @@ export async function replayed(
   const request = JSON.stringify([
     req.method,
     req.url.replace(/^\w+:\/\/[^/]+/, ""),
-    await req.text(),
+    // A repeated call may encode its values anew.
+    showEncoded(await req.text()),
   ]);
   const kept = await answers.begin(callerId, key, request);
   if (kept !== undefined) {

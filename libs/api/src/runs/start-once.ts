@@ -1,3 +1,4 @@
+import { showEncoded } from "@konverge/core";
 import type { StartedRun } from "@konverge/workflow";
 import { digest } from "../access/digest.ts";
 
@@ -15,7 +16,8 @@ export async function startOnce(
   start: (id: string) => Promise<StartedRun>,
 ): Promise<StartedRun> {
   for (let before = ""; ;) {
-    const id = digest(JSON.stringify([...request, before]))
+    // A repeated call may encode its input anew.
+    const id = digest(showEncoded(JSON.stringify([...request, before])))
       .toString("hex")
       .slice(0, ID_CHARS);
     const { createdAtMs, ...started } = await start(id);
