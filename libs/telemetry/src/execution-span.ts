@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Attributes, Context, Link, Span, SpanContext, Tracer } from "@opentelemetry/api";
-import { parseTraceparent } from "@konverge/core";
+import { defined, parseTraceparent } from "@konverge/core";
 import { createCallSpans } from "./call-spans.ts";
 import type { ExecutionSpan, TracedExecution } from "./tracing.ts";
 
@@ -41,7 +41,7 @@ export function startExecutionSpan({
     failed.setAttribute("error.type", code);
     failed.setStatus({
       code: SpanStatusCode.ERROR,
-      ...(message === undefined ? {} : { message }),
+      ...defined({ message }),
     });
   };
 

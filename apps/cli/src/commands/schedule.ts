@@ -1,4 +1,4 @@
-import { SCHEDULE_OVERLAPS, type ScheduleOverlap } from "@konverge/core";
+import { defined, SCHEDULE_OVERLAPS, type ScheduleOverlap } from "@konverge/core";
 import type { ScheduleDetail } from "@konverge/contracts";
 import { Option, type Command } from "commander";
 import {
@@ -132,7 +132,7 @@ function addTrigger(group: Command): void {
           }
           const { action, write } = actionOf(flags);
           const { overlap, output, wait } = flags;
-          const body = { ...action, ...(overlap === undefined ? {} : { overlap }) };
+          const body = { ...action, ...defined({ overlap }) };
           const started = await client.schedules.trigger({ cluster, name }, body, write);
           if (wait === true) return await showWhenEnded(client, started.id, flags);
           print(output, { document: started, names: [started.id], table: () => started.id });

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Problem } from "@konverge/contracts";
 import { needsLogin } from "../state/session.ts";
 
@@ -34,7 +35,7 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
         ...(waitS === undefined ? {} : { prefer: `wait=${waitS}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
+      ...defined({ signal }),
     });
   } catch (error) {
     if (signal?.aborted === true) throw error;

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { KeyItem, KeyList, ReleaseResponse } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { call, CallError } from "../api/call.ts";
@@ -100,8 +101,7 @@ function BulkRelease({
 }: Match & { readonly onDone: () => void }) {
   const match = {
     controller,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(contains === undefined ? {} : { contains }),
+    ...defined({ namespace, contains }),
   };
   return (
     <div class="title-row gap">
@@ -196,7 +196,7 @@ function ReleaseButton({
   readonly onDone: () => void;
 }) {
   const { controller, namespace, name } = parts;
-  const target = { controller, name, ...(namespace === undefined ? {} : { namespace }) };
+  const target = { controller, name, ...defined({ namespace }) };
   return (
     <ActionButton
       label="Release"

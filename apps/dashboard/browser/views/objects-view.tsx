@@ -1,5 +1,5 @@
 import type { KeyItem, KeyList, QueueList } from "@konverge/contracts";
-import { KEY_PHASES } from "@konverge/core";
+import { defined, KEY_PHASES } from "@konverge/core";
 import { call } from "../api/call.ts";
 import { partsOf, shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
@@ -145,11 +145,7 @@ function PauseController({
       danger
       explains="No attempt starts until the pause ends. Running attempts finish and requests stay queued."
       run={async (action) => {
-        await send(
-          "v1/pauses",
-          { controller, ...(namespace === undefined ? {} : { namespace }) },
-          action,
-        );
+        await send("v1/pauses", { controller, ...defined({ namespace }) }, action);
         onDone();
         return `${what} is paused`;
       }}

@@ -1,5 +1,5 @@
 import type { RunList, WorkerList } from "@konverge/contracts";
-import { RUN_STATUSES } from "@konverge/core";
+import { defined, RUN_STATUSES } from "@konverge/core";
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
@@ -164,7 +164,7 @@ function useHeldBack(
 ): { readonly rows: readonly Run[]; readonly fresh: number; readonly show: () => void } {
   const [shown, setShown] = useState<{ readonly path: string; readonly newest?: string }>({ path });
   const newest = items?.[0]?.id;
-  const show = () => setShown({ path, ...(newest === undefined ? {} : { newest }) });
+  const show = () => setShown({ path, ...defined({ newest }) });
   useEffect(() => {
     if (newest === undefined || shown.newest === newest) return;
     const isRead =

@@ -1,4 +1,5 @@
 import {
+  defined,
   isJsonObject,
   parseJson,
   resourceId,
@@ -84,7 +85,7 @@ function customColumn(column: ResourceKind["printerColumns"][number]): Column {
     name,
     type: type as Column["type"],
     priority,
-    ...(format === undefined ? {} : { format }),
+    ...defined({ format }),
     description:
       description ?? `Custom resource definition column (in JSONPath format): ${jsonPath}`,
     cell: (object, nowMs) => formatCell(valuesAt(object, jsonPath)[0], type, nowMs),

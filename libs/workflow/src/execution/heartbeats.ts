@@ -1,4 +1,4 @@
-import { KonvergeError, startLongTimer } from "@konverge/core";
+import { defined, KonvergeError, startLongTimer } from "@konverge/core";
 import { assertJson } from "../define/json-value.ts";
 import { FencedError } from "../store/run-journal-store.ts";
 import type { Heartbeat } from "../store/run-record.ts";
@@ -87,7 +87,7 @@ export class Heartbeats {
       check(value);
     }
     const progress = value === undefined ? this.#last?.progress : value;
-    this.#last = { attempt, atMs: nowMs(), ...(progress === undefined ? {} : { progress }) };
+    this.#last = { attempt, atMs: nowMs(), ...defined({ progress }) };
     this.#beatAtMs = performance.now();
     this.#store();
     onBeat?.(value);

@@ -1,4 +1,4 @@
-import { ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
+import { defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Schema, UpdateSender } from "../define/define-workflow.ts";
 import { assertJson } from "../define/json-value.ts";
 import { schemaIssues, schemaRefusal } from "../define/schema-refusal.ts";
@@ -43,7 +43,7 @@ export async function takeUpdate(
     const record: StepRecord = {
       kind: "update",
       value: answered.value,
-      ...(by === undefined ? {} : { by }),
+      ...defined({ by }),
     };
     journal.assertFits(key, record);
     return await journal.commit(key, record, { taken, update: updateIdOf(taken.id) });
@@ -72,7 +72,7 @@ function answerTo(
     return { refusal: { message, issues: issues.map(underPayload) } };
   }
   try {
-    const sender = { id: updateIdOf(id), ...(by === undefined ? {} : { by }) };
+    const sender = { id: updateIdOf(id), ...defined({ by }) };
     const value = runInBody(key, () => answer(parsed, sender));
     if (value instanceof Promise)
       throw new TypeError("it returned a promise; do such work in a step");

@@ -1,4 +1,4 @@
-import { ensureError, LOG_LEVELS, logFieldsText, parseLogFields } from "@konverge/core";
+import { defined, ensureError, LOG_LEVELS, logFieldsText, parseLogFields } from "@konverge/core";
 import { assertJson } from "../define/json-value.ts";
 import type { Log } from "../define/log.ts";
 import type { LogLine } from "../store/run-record.ts";
@@ -89,8 +89,7 @@ export class RunLog {
       atMs: this.#options.nowMs(),
       level,
       message: scrub(String(message)).slice(0, MAX_MESSAGE),
-      ...(step === undefined ? {} : { step }),
-      ...(attempt === undefined ? {} : { attempt }),
+      ...defined({ step, attempt }),
       ...fieldsOf(fields, scrub),
     };
     this.#options.onLine(line);

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Schedule } from "../schedules/define-schedule.ts";
 import type { ScheduleBook } from "../schedules/schedule-book.ts";
 import {
@@ -33,7 +34,7 @@ export function createMemoryScheduleBook(now: () => number): ScheduleBook {
       const field = fieldOf(schedule);
       const entry = entries.get(field);
       if (entry === undefined || entry.doneMs >= dueMs) return;
-      put(field, entry, { doneMs: dueMs, ...(run === undefined ? {} : { run }) });
+      put(field, entry, { doneMs: dueMs, ...defined({ run }) });
     },
     async list() {
       const nowMs = now();

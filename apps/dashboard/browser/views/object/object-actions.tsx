@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { AcceptedReconcile, CancelResponse, ObjectHistory } from "@konverge/contracts";
 import { call } from "../../api/call.ts";
 import type { KeyParts } from "../../api/object-key.ts";
@@ -14,7 +15,7 @@ export interface ObjectActionsProps {
 /** Operator actions on an object. The server checks permissions. */
 export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
   const { cluster, controller, namespace, name } = parts;
-  const target = { cluster, controller, name, ...(namespace === undefined ? {} : { namespace }) };
+  const target = { cluster, controller, name, ...defined({ namespace }) };
   const { pending } = history;
   const scope = history.paused?.scope.kind;
   if (!mayOperate) return null;

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { RunDetail } from "@konverge/contracts";
 
 type Step = RunDetail["steps"][number];
@@ -76,9 +77,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       toMs,
       isOpen: true,
       isGuessed: since === undefined,
-      ...(child === undefined ? {} : { child }),
-      ...(message === undefined ? {} : { message }),
-      ...(until === undefined ? {} : { until }),
+      ...defined({ child, message, until }),
     }));
   const waiting = new Set(open.map(({ name }) => name));
   const working = (run.progress ?? []).flatMap(({ step: name, heartbeat }): TimelineRow[] => {
