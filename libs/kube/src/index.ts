@@ -15,6 +15,9 @@ export { setCondition } from "./objects/conditions.ts";
 export type { Condition, WithConditions } from "./objects/conditions.ts";
 export { createKubeClient } from "./client/create-kube-client.ts";
 export type { KubeClientOptions } from "./client/create-kube-client.ts";
+export type { ClientNodeApi, ForwardAnswer, ForwardRequest } from "./contract/forward.ts";
+export { createClientNodeApi } from "./interop/client-node-api.ts";
+export { convertApiException, findApiError } from "./errors/api-exception.ts";
 export { BUILT_IN_GROUPS } from "./names/built-in-groups.ts";
 export { isPart, onlyMetadata, onlyPart, withoutManagedFields } from "./names/kept-part.ts";
 export { isNarrower, matchesLabels, parseLabelSelector } from "./names/label-selector.ts";
@@ -22,6 +25,7 @@ export type { LabelSelector } from "./names/label-selector.ts";
 export { listFieldOwners } from "./mutate/field-owners.ts";
 export type { FieldOwner } from "./mutate/field-owners.ts";
 export { addFinalizer, removeFinalizer } from "./objects/finalizers.ts";
+export { isKubeApiError, KubeApiError } from "./errors/kube-api-error.ts";
 export {
   ignoreNotFound,
   isAlreadyExists,
@@ -34,7 +38,6 @@ export {
   isInapplicable,
   isInternalError,
   isInvalid,
-  isKubeApiError,
   isMethodNotAllowed,
   isNamespaceTerminating,
   isNotAcceptable,
@@ -51,9 +54,8 @@ export {
   isTooManyRequests,
   isUnauthorized,
   isUnsupportedMediaType,
-  KubeApiError,
   suggestsDelayMs,
-} from "./errors/kube-api-error.ts";
+} from "./errors/error-predicates.ts";
 export type { ErrorRef, KubeApiErrorFields, StatusCause } from "./errors/kube-api-error.ts";
 export type {
   ApplyOptions,
@@ -111,7 +113,9 @@ export { startLeaderElection } from "./reflector/leader-election.ts";
 export type { LeaderElection, LeaderElectionOptions } from "./reflector/leader-election.ts";
 export { loadKubeCredentials } from "./credentials/kube-credentials.ts";
 export type { Authorization } from "./credentials/authorization-cache.ts";
-export type { KubeCredentials } from "./credentials/kube-credentials.ts";
+export type { KubeCredentials, KubeCredentialsOptions } from "./credentials/kube-credentials.ts";
+export type { KubeConfigObject } from "./credentials/client-node-auth.ts";
+export { isKubeConfig } from "./credentials/kube-config-object.ts";
 export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";
 export { ownerOf, setControllerReference, setOwnerReference } from "./objects/owner-references.ts";
 export type { Owned } from "./objects/owner-references.ts";

@@ -1,9 +1,15 @@
 import type { Settings } from "@konverge/contracts";
 import { defined, type Gate } from "@konverge/core";
+import { credentialsFrom } from "./config/cluster-options.ts";
 import type { Config } from "./config/define-config.ts";
 import type { Log } from "@konverge/engine";
 import type { Guard } from "@konverge/guard";
-import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import {
+  createKubeClient,
+  loadKubeCredentials,
+  type KubeClient,
+  type KubeConfigObject,
+} from "@konverge/kube";
 import { Namespace } from "@konverge/kube/kinds";
 import type { Metrics } from "@konverge/telemetry";
 import { startGuard } from "./start-guard.ts";
@@ -25,6 +31,8 @@ export interface ClusterTarget {
   readonly cluster: Config["clusters"][string];
   /** Used instead of a file. */
   readonly kubeconfigText: string | undefined;
+  /** Used instead of a file, for a cluster without one. */
+  readonly kubeConfig?: KubeConfigObject | undefined;
   readonly context: string | undefined;
 }
 
@@ -39,13 +47,13 @@ export interface ClusterConnection {
 /** Sends no call. @throws KonvergeError `invalid_config`, `redis_unavailable` */
 export async function connectCluster(
   connector: ClusterConnector,
-  { name, cluster, kubeconfigText, context }: ClusterTarget,
+  { name, cluster, kubeconfigText, kubeConfig, context }: ClusterTarget,
 ): Promise<ClusterConnection> {
   const { settings, version, workerId, log, metrics, env } = connector;
-  const kubeconfigPath = cluster.kubeconfig ?? settings.kubeconfig;
   const credentials = loadKubeCredentials({
     env,
-    ...defined({ kubeconfigText, kubeconfigPath, context }),
+    ...credentialsFrom(cluster.kubeconfig ?? kubeConfig ?? settings.kubeconfig),
+    ...defined({ kubeconfigText, context }),
   });
   const guard = await startGuard({
     settings,

@@ -36,13 +36,14 @@ export interface WorkerConnections {
 /** Connects the cluster that the worker serves; no call is sent. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
 export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection> {
   const { cluster, place, options } = setup;
-  const { settings, log, kubeconfigText } = options;
+  const { settings, log, kubeconfigText, kubeConfig } = options;
   const facts = await onceAnswered(() => checkRedis(place.redis), reportLate(setup));
   for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
   const home = await connectCluster(connectorOf(setup), {
     name: place.cluster,
     cluster,
     kubeconfigText,
+    kubeConfig,
     context: cluster.context ?? settings.context,
   });
   setup.atEnd("connections to the cluster", () => home.close());

@@ -1,4 +1,4 @@
-export { CONSERVATIVE_RATE, clusterLimits } from "./config/cluster-options.ts";
+export { CONSERVATIVE_RATE, clusterLimits, credentialsFrom } from "./config/cluster-options.ts";
 export type { ClusterOptions } from "./config/cluster-options.ts";
 export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
 export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";

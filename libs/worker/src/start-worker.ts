@@ -3,6 +3,7 @@ import { readSettings, type SettingsInput } from "@konverge/contracts";
 import type { Config } from "./config/define-config.ts";
 import type { WorkerRole } from "@konverge/core";
 import type { Log } from "@konverge/engine";
+import { isKubeConfig, type KubeConfigObject } from "@konverge/kube";
 import { createLogger, createMetrics } from "@konverge/telemetry";
 import { openWorker } from "./open-worker.ts";
 
@@ -11,8 +12,11 @@ export interface WorkerOptions {
   readonly config: Config;
   /** URL of Redis. Default: `settings.redisUrl` of the configuration, else `redis://127.0.0.1:6379`. */
   readonly redis?: string;
-  /** Path of a kubeconfig, or its text. Default: from the configuration, or else found with `env`. */
-  readonly kubeconfig?: string | { readonly text: string };
+  /**
+   * Path of a kubeconfig, its text, or a loaded `KubeConfig` of `@kubernetes/client-node`. Default: from the configuration, or
+   * else found with `env`.
+   */
+  readonly kubeconfig?: string | { readonly text: string } | KubeConfigObject;
   /** Default: from the configuration, or else `all`. */
   readonly role?: WorkerRole;
   /** A cluster of the configuration. Default: from its settings, or else `default`. */
@@ -60,8 +64,18 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const settings = readSettings({ file, env: {} });
   const log = options.log ?? createLogger({ service: "worker", version, level: settings.logLevel });
   const metrics = createMetrics({ version });
-  const kubeconfigText = typeof kubeconfig === "object" ? kubeconfig.text : undefined;
-  const worker = await openWorker({ config, settings, version, log, metrics, env, kubeconfigText });
+  const worker = await openWorker({
+    config,
+    settings,
+    version,
+    log,
+    metrics,
+    env,
+    ...(isKubeConfig(kubeconfig) ? { kubeConfig: kubeconfig } : {}),
+    ...(typeof kubeconfig === "object" && "text" in kubeconfig
+      ? { kubeconfigText: kubeconfig.text }
+      : {}),
+  });
   return {
     workerId: worker.workerId,
     get ready() {

@@ -7,7 +7,7 @@ import { requiredAccess } from "./config/controller-access.ts";
 import type { ClusterOptions } from "./config/cluster-options.ts";
 import { defineConfig, type Config } from "./config/define-config.ts";
 import { explainForbidden } from "./explain-forbidden.ts";
-import type { KubeClient } from "@konverge/kube";
+import type { KubeClient, KubeConfigObject } from "@konverge/kube";
 
 export interface OpenWorkerOptions {
   readonly config: Config;
@@ -16,6 +16,7 @@ export interface OpenWorkerOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly kubeconfigText?: string | undefined;
+  readonly kubeConfig?: KubeConfigObject | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
 

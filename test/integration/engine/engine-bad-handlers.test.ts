@@ -1,3 +1,4 @@
+import { CoreV1Api } from "@kubernetes/client-node";
 import { ensureError, TerminalError } from "@konverge/core";
 import type { AttemptKube, ReconcileContext, ReconcileResult } from "@konverge/engine";
 import { isConflict } from "@konverge/kube";
@@ -327,6 +328,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       replace: () => kube.replace(widget),
       mutate: () => kube.mutate(widget, () => undefined),
       mutateStatus: () => kube.mutateStatus(widget, () => undefined),
+      api: () => kube.api(CoreV1Api).listNamespace(),
     };
     expect(Object.keys(kube).toSorted()).toEqual(Object.keys(calls).toSorted());
     for (const [method, run] of Object.entries(calls)) {

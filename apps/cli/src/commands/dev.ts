@@ -1,5 +1,5 @@
 import { readSettings } from "@konverge/contracts";
-import type { KubeconfigOptions } from "@konverge/kube";
+import type { KubeCredentialsOptions } from "@konverge/kube";
 import type { Config } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { kubeconfigOf } from "../config/kubeconfig-of.ts";
@@ -76,7 +76,7 @@ export function addDevCommand(program: Command): void {
     });
 }
 
-async function checkOtherFleet(kubeconfig: KubeconfigOptions, own: OwnFleet): Promise<void> {
+async function checkOtherFleet(kubeconfig: KubeCredentialsOptions, own: OwnFleet): Promise<void> {
   const [{ assertNoOtherFleet }, { createKubeClient, loadKubeCredentials }, { createLocalGate }] =
     await Promise.all([
       import("../dev/other-fleet.ts"),

@@ -1,6 +1,6 @@
 import { createLocalGate } from "@konverge/core";
 import type { Config } from "@konverge/worker";
-import { createKubeClient, loadKubeCredentials, type KubeconfigOptions } from "@konverge/kube";
+import { createKubeClient, loadKubeCredentials, type KubeCredentialsOptions } from "@konverge/kube";
 import { resourcesOf } from "./crds-of.ts";
 import { installCrds, type InstallCrdsOptions } from "./install-crds.ts";
 import { readVersion } from "../process/version.ts";
@@ -8,7 +8,7 @@ import { readVersion } from "../process/version.ts";
 /** Applies the CRDs of a configuration, waits until the cluster serves them, and prints each to stderr. */
 export async function applyCrds(
   config: Pick<Config, "controllers">,
-  kubeconfig: KubeconfigOptions,
+  kubeconfig: KubeCredentialsOptions,
   options: InstallCrdsOptions = {},
 ): Promise<void> {
   const client = createKubeClient({

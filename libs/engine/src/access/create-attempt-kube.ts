@@ -1,4 +1,5 @@
 import type { AttemptKube } from "../define/attempt-kube.ts";
+import { createAttemptApi } from "./attempt-api.ts";
 import { createMutate } from "./attempt-mutate.ts";
 import { createAttemptReads } from "./attempt-reads.ts";
 import type { Attempt } from "./attempt.ts";
@@ -12,6 +13,7 @@ export function createAttemptKube(attempt: Attempt): AttemptKube {
   return {
     ...createAttemptReads(attempt),
     ...createWriteCalls(attemptHost(attempt)),
+    api: createAttemptApi(attempt),
     mutate,
     mutateStatus: mutateStatusBy(mutate),
   };

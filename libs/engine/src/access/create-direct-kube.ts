@@ -53,6 +53,7 @@ export function createDirectKube(client: KubeClient, namespace: string): Attempt
       const owner = ownedBy?.metadata.uid;
       return items.filter((item) => owner === undefined || isOwnedBy(item, owner)).map(deepFreeze);
     },
+    api: (type) => client.api(type),
     mutate,
     mutateStatus: mutateStatusBy(mutate),
   };

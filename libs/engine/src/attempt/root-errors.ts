@@ -1,4 +1,5 @@
 import { isKonvergeError, type KonvergeError } from "@konverge/core";
+import { convertApiException } from "@konverge/kube";
 
 /** Maximum of visited errors; bounds an endless tree of causes. */
 const MAX_NODES = 256;
@@ -31,7 +32,8 @@ interface Look {
 function look(node: unknown): Look {
   if (typeof node !== "object" || node === null) return { inner: [] };
   try {
-    if (isKonvergeError(node)) return { ours: node, inner: [] };
+    const ours = isKonvergeError(node) ? node : convertApiException(node);
+    if (ours !== undefined) return { ours, inner: [] };
     const parts: unknown = "errors" in node ? node.errors : undefined;
     if (Array.isArray(parts) && parts.length > 0) return { inner: parts };
     const cause: unknown = "cause" in node ? node.cause : undefined;

@@ -1,4 +1,5 @@
 import { KonvergeError } from "@konverge/core";
+import { convertApiException } from "@konverge/kube";
 
 /** First limit; the final one applies after secrets are removed, because a truncated secret would not be found. */
 const MAX_MESSAGE = 20_000;
@@ -7,11 +8,14 @@ const FIX = 'throw new Error("what went wrong") instead';
 
 /**
  * Converts a value thrown by a handler to an error that is safe to read: name and message exist and are short strings. An Error
- * with these properties is returned unchanged; any other value is described without its content (P12).
+ * with these properties is returned unchanged, an ApiException of client-node as a KubeApiError; any other value is described
+ * without its content (P12).
  */
 export function errorOfThrown(thrown: unknown): Error {
   try {
     if (!(thrown instanceof Error)) return invalid(describe(thrown));
+    const converted = convertApiException(thrown);
+    if (converted !== undefined) return converted;
     const { name, message, cause } = thrown as { name: unknown; message: unknown; cause?: unknown };
     if (typeof name !== "string" || typeof message !== "string") {
       return invalid("an Error with a name or message that is not a string");

@@ -15,7 +15,10 @@ import { groupVersionPath, type NamespacedName } from "../names/resource-path.ts
 import { makeIsSensitive } from "../names/sensitive-kinds.ts";
 import { createPageSizes } from "../wire/page-sizes.ts";
 import { Transport } from "../wire/transport.ts";
+import { createClientNodeApi } from "../interop/client-node-api.ts";
+import { createLostWrites } from "../mutate/lost-writes.ts";
 import { createDiscovery, type FetchResources } from "./discovery.ts";
+import { forwardCall } from "./forward-call.ts";
 import { listAll } from "./list-all.ts";
 import { sendRaw } from "./raw-call.ts";
 import { getObject, listPage, watchObjects } from "./read-calls.ts";
@@ -69,6 +72,8 @@ function bindClient(shared: SharedClient, scope: CallScope): KubeClient {
   const { server, transport, discovery, isSensitive } = shared;
   const calls = new ScopedCalls(shared, scope);
   const fetchResources = resourcesFrom(calls);
+  const lostWrites = createLostWrites(isSensitive);
+  const forward: KubeClient["forward"] = (request) => forwardCall(calls, request, lostWrites);
 
   return {
     server,
@@ -91,6 +96,8 @@ function bindClient(shared: SharedClient, scope: CallScope): KubeClient {
       mutateObject(mutateAccess(calls, type, target, options), change, options),
     watch: (type, options = {}) => watchObjects(calls, type, options),
     raw: (request) => sendRaw(calls, request),
+    forward,
+    api: (type) => createClientNodeApi(type, forward),
     discover: async (apiVersion) => discovery.discover(apiVersion, fetchResources),
     resolveType: async (apiVersion, kind) =>
       discovery.resolveType(apiVersion, kind, fetchResources),

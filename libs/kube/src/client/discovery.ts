@@ -7,7 +7,7 @@ import {
   type JsonValue,
 } from "@konverge/core";
 import { BUILT_IN_GROUPS } from "../names/built-in-groups.ts";
-import { isNotFound } from "../errors/kube-api-error.ts";
+import { isNotFound } from "../errors/error-predicates.ts";
 import type { DiscoveredResource } from "../contract/kube-client.ts";
 
 /** The served resources, cached per apiVersion. */

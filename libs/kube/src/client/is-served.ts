@@ -1,5 +1,5 @@
 import { formatApiVersion, isKonvergeError, type ResourceType } from "@konverge/core";
-import { isNotFound, isTooManyRequests } from "../errors/kube-api-error.ts";
+import { isNotFound, isTooManyRequests } from "../errors/error-predicates.ts";
 import type { KubeClient } from "../contract/kube-client.ts";
 
 /**

@@ -41,7 +41,7 @@ const VERBS: Readonly<Record<RawRequest["method"], CallVerb>> = {
 };
 
 /** The verb of a raw request, for the gate and the records. */
-function rawVerb(
+export function rawVerb(
   method: RawRequest["method"],
   place: ErrorRef | undefined,
   contentType: string,

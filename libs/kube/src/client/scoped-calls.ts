@@ -8,7 +8,8 @@ import {
 } from "@konverge/core";
 import type { ApiCall } from "../contract/api-call.ts";
 import type { CallScope } from "../contract/call-record.ts";
-import { isKubeApiError, isNotFound, type ErrorRef } from "../errors/kube-api-error.ts";
+import { isKubeApiError, type ErrorRef } from "../errors/kube-api-error.ts";
+import { isNotFound } from "../errors/error-predicates.ts";
 import type { IsSensitive } from "../names/sensitive-kinds.ts";
 import type { PageSizes } from "../wire/page-sizes.ts";
 import type { ApiAnswer, Transport } from "../wire/transport.ts";

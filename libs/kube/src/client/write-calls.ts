@@ -1,7 +1,7 @@
 import { defined, type ApiObject, type JsonObject, type ResourceType } from "@konverge/core";
 import type { ConflictRecord } from "../contract/call-record.ts";
 import type { DeleteOptions } from "../contract/kube-client.ts";
-import { isOptimisticConflict } from "../errors/kube-api-error.ts";
+import { isOptimisticConflict } from "../errors/error-predicates.ts";
 import { findCompetingWriters } from "../mutate/competing-writers.ts";
 import { conflictRecord } from "../mutate/conflict-record.ts";
 import { query } from "../names/query-string.ts";

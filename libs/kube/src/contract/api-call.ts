@@ -1,5 +1,6 @@
 import type { CallVerb } from "@konverge/core";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
+import type { HttpAnswer } from "./http-answer.ts";
 import type { CallScope } from "./call-record.ts";
 
 /** An API call, ready to be sent. */
@@ -12,6 +13,10 @@ export interface ApiCall {
   readonly contentType?: string | undefined;
   /** Default `application/json`. */
   readonly accept?: string | undefined;
+  /** Further request headers; they may replace `Accept`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Receives each response, also one that becomes an error. */
+  readonly onAnswer?: (answer: HttpAnswer) => void;
   /** The target; undefined for paths without a resource. */
   readonly ref?: ErrorRef | undefined;
   readonly subresource?: string | undefined;

@@ -1,5 +1,6 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { NamespacedName } from "../names/resource-path.ts";
+import type { ClientNodeApi } from "./forward.ts";
 import type { DeleteOptions, MutateOptions, NewObject, Patch } from "./kube-client.ts";
 import type { ObjectRef } from "./object-ref.ts";
 import type {
@@ -184,4 +185,11 @@ export interface KubeCalls<By extends Caller> {
    * object that the step only changed.
    */
   delete(target: ObjectTarget, options?: DeleteCallOptions): Promise<void>;
+  /**
+   * Returns a generated API class of `@kubernetes/client-node`, such as `CoreV1Api`, whose requests are calls of this attempt.
+   * It behaves as with a KubeConfig: writes without a resourceVersion overwrite, and errors are of the class ApiException, which
+   * all predicates accept. It cannot stream (`watch`, `follow`). A step that is retried repeats its requests: they do not detect
+   * their own effect.
+   */
+  api<Api>(type: ClientNodeApi<Api>): Api;
 }

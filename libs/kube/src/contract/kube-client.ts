@@ -7,6 +7,7 @@ import type {
   ResourceType,
 } from "@konverge/core";
 import type { CallScope } from "./call-record.ts";
+import type { ClientNodeApi, ForwardAnswer, ForwardRequest } from "./forward.ts";
 import type { NamespacedName } from "../names/resource-path.ts";
 import type { ReadBasis } from "./read-basis.ts";
 import type { WatchEvent, WatchOptions } from "./watch-event.ts";
@@ -249,6 +250,13 @@ export interface KubeClient {
   ): AsyncIterable<WatchEvent<T>>;
   /** Sends any other call, through the same gate. */
   raw(request: RawRequest): Promise<RawResponse>;
+  /** Sends a request of another client library as it is. Returns error responses instead of throwing them. */
+  forward(request: ForwardRequest): Promise<ForwardAnswer>;
+  /**
+   * Returns a generated API of `@kubernetes/client-node` whose requests are calls of this client. Its errors are those of
+   * client-node; all predicates accept them.
+   */
+  api<Api>(type: ClientNodeApi<Api>): Api;
   /**
    * Returns the resources that the server serves under an apiVersion. Cached until a response reports that a resource
    * does not exist.

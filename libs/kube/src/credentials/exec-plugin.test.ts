@@ -1,10 +1,11 @@
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { User } from "@kubernetes/client-node/dist/config_types.js";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createExecAuthenticator } from "./exec-plugin.ts";
+import { createExecPlugin } from "./exec-plugin.ts";
 import { loadKubeCredentials } from "./kube-credentials.ts";
+
+const cluster = { name: "main", server: "https://127.0.0.1:1" };
 
 let directory: string;
 beforeEach(() => {
@@ -23,21 +24,15 @@ test("stops a hanging plugin and runs it again for the next call", async () => {
   const command = plugin(
     `test -e "${directory}/again" && echo '{"status":{"token":"late"}}' && exit; touch "${directory}/again"; exec sleep 600`,
   );
-  const user: User = { name: "main", exec: { command } };
-  const authenticator = createExecAuthenticator({ limitMs: 300 });
-  await expect(authenticator.applyAuthentication(user, {})).rejects.toBeInstanceOf(Error);
+  const hanging = createExecPlugin({ exec: { command }, cluster, limitMs: 300 });
+  await expect(hanging.issue()).rejects.toBeInstanceOf(Error);
   expect(existsSync(join(directory, "again"))).toBe(true);
-  const issued = { headers: {} };
-  await authenticator.applyAuthentication(user, issued);
-  expect(issued.headers).toEqual({ Authorization: "Bearer late" });
+  expect(await createExecPlugin({ exec: { command }, cluster }).issue()).toEqual({ token: "late" });
 });
 
 test("gives no input to a plugin that asks for it", async () => {
   const command = plugin(`read answer; echo "{\\"status\\":{\\"token\\":\\"got-$answer\\"}}"`);
-  const issued = { headers: {} };
-  const user: User = { name: "main", exec: { command } };
-  await createExecAuthenticator().applyAuthentication(user, issued);
-  expect(issued.headers).toEqual({ Authorization: "Bearer got-" });
+  expect(await createExecPlugin({ exec: { command }, cluster }).issue()).toEqual({ token: "got-" });
 });
 
 test.each([

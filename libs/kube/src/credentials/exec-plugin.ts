@@ -1,74 +1,117 @@
 import { spawn } from "node:child_process";
-import { ensureError } from "@konverge/core";
-import type { Authenticator } from "@kubernetes/client-node/dist/auth.js";
-import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
-import { ExecAuth } from "@kubernetes/client-node/dist/exec_auth.js";
+import { defined, ensureError, isJsonObject, parseJson } from "@konverge/core";
+import type { ExecConfig, KubeconfigCluster } from "./kubeconfig-entries.ts";
 import { readCa } from "./tls-material.ts";
 
 /** Time limit of a plugin, so that a hanging one does not block all calls. Long enough for a slow identity provider. */
 const PLUGIN_MS = 60_000;
 const API_VERSION = "client.authentication.k8s.io/v1";
 
-export interface ExecAuthenticatorOptions {
+/** The credential that a plugin has issued. */
+export interface IssuedCredential {
+  readonly token?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+export interface ExecPluginOptions {
+  readonly exec: ExecConfig;
+  readonly cluster: KubeconfigCluster;
   readonly limitMs?: number;
   /** Called when the plugin's process starts. */
   readonly onStart?: () => void;
 }
 
-/**
- * Returns client-node's authenticator for plugins, with a closed standard input and a time limit. A plugin runs again
- * when its credential has expired.
- */
-export function createExecAuthenticator({
-  limitMs = PLUGIN_MS,
-  onStart = () => undefined,
-}: ExecAuthenticatorOptions = {}): Authenticator {
-  const plugin = new ExecAuth();
-  const start = (command: string, args: readonly string[] | undefined, options: object) => {
-    onStart();
-    return spawn(command, args ?? [], {
-      ...options,
-      stdio: ["ignore", "pipe", "pipe"],
-      timeout: limitMs,
-      killSignal: "SIGKILL",
-    });
-  };
-  // The property is private in its types; client-node's own tests replace it in the same way.
-  Object.assign(plugin, { execFn: start });
-  return plugin;
+/** A credential plugin (client.authentication.k8s.io). */
+export interface ExecPlugin {
+  /** Runs the plugin, unless its latest credential is still valid. @throws Error by which `describePluginFailure` explains it */
+  issue(): Promise<IssuedCredential>;
+  /** Makes the next `issue` run the plugin. */
+  forget(): void;
 }
 
-/** Adds KUBERNETES_EXEC_INFO (client.authentication.k8s.io), which plugins require and client-node does not set. */
-export function withExecInfo(user: User, cluster: Cluster): User {
-  const exec = user.exec as
-    | {
-        apiVersion?: string;
-        env?: { name: string; value: string }[] | null;
-        provideClusterInfo?: boolean;
-      }
-    | null
-    | undefined;
-  if (!exec) return user;
-  const info = {
-    apiVersion: exec.apiVersion ?? API_VERSION,
+export function createExecPlugin({
+  exec,
+  cluster,
+  limitMs = PLUGIN_MS,
+  onStart = () => undefined,
+}: ExecPluginOptions): ExecPlugin {
+  let latest: { readonly credential: IssuedCredential; readonly untilMs: number } | undefined;
+  return {
+    async issue() {
+      if (latest !== undefined && Date.now() < latest.untilMs) return latest.credential;
+      onStart();
+      latest = readCredential(await runPlugin(exec, execInfo(exec, cluster), limitMs));
+      return latest.credential;
+    },
+    forget() {
+      latest = undefined;
+    },
+  };
+}
+
+/** Runs the command with a closed standard input, and returns its standard output. */
+async function runPlugin(exec: ExecConfig, info: object, limitMs: number): Promise<string> {
+  const { command, args, env } = exec;
+  if (typeof command !== "string" || command === "") throw new Error("exec.command is missing");
+  const ended = Promise.withResolvers<number | null>();
+  const child = spawn(command, args ?? [], {
+    env: {
+      ...process.env,
+      ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])),
+      KUBERNETES_EXEC_INFO: JSON.stringify(info),
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: limitMs,
+    killSignal: "SIGKILL",
+  });
+  const output = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (text: string) => (output[name] += text));
+  }
+  child.once("error", (error) => ended.reject(error));
+  child.once("close", (code) => ended.resolve(code));
+  if ((await ended.promise) !== 0) throw new Error(output.stderr);
+  return output.stdout;
+}
+
+/** @throws SyntaxError or TypeError for an output of another form, which it may quote */
+function readCredential(output: string) {
+  const value = parseJson(output);
+  const status = isJsonObject(value) ? value["status"] : undefined;
+  if (!isJsonObject(status)) throw new TypeError("no status");
+  const textAt = (field: string) => {
+    const found = status[field];
+    return typeof found === "string" && found !== "" ? found : undefined;
+  };
+  const expiresAtMs = Date.parse(textAt("expirationTimestamp") ?? "");
+  return {
+    credential: defined({
+      token: textAt("token"),
+      cert: textAt("clientCertificateData"),
+      key: textAt("clientKeyData"),
+    }),
+    untilMs: Number.isNaN(expiresAtMs) ? Infinity : expiresAtMs,
+  };
+}
+
+/** The content of KUBERNETES_EXEC_INFO, which plugins require. */
+function execInfo({ apiVersion, provideClusterInfo }: ExecConfig, cluster: KubeconfigCluster) {
+  const clusterInfo = {
+    server: cluster.server,
+    "certificate-authority-data": readCa(cluster)?.toString("base64"),
+    "tls-server-name": cluster.tlsServerName,
+    "insecure-skip-tls-verify": cluster.skipTLSVerify,
+    "proxy-url": cluster.proxyUrl,
+  };
+  return {
+    apiVersion: apiVersion ?? API_VERSION,
     kind: "ExecCredential",
     spec: {
       interactive: false,
-      ...(exec.provideClusterInfo === true
-        ? {
-            cluster: {
-              server: cluster.server,
-              "certificate-authority-data": readCa(cluster)?.toString("base64"),
-              "tls-server-name": cluster.tlsServerName,
-              "insecure-skip-tls-verify": cluster.skipTLSVerify,
-              "proxy-url": cluster.proxyUrl,
-            },
-          }
-        : {}),
+      ...(provideClusterInfo === true ? { cluster: clusterInfo } : {}),
     },
   };
-  const env = [...(exec.env ?? []), { name: "KUBERNETES_EXEC_INFO", value: JSON.stringify(info) }];
-  return { ...user, exec: { ...exec, env } };
 }
 
 /** Omits the plugin's output, which is the credential and which a parser error quotes. */

@@ -1,14 +1,18 @@
 import { defined, ensureError, KonvergeError } from "@konverge/core";
-import type { Authenticator } from "@kubernetes/client-node/dist/auth.js";
-import { AzureAuth } from "@kubernetes/client-node/dist/azure_auth.js";
-import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
-import { FileAuth } from "@kubernetes/client-node/dist/file_auth.js";
-import { GoogleCloudPlatformAuth } from "@kubernetes/client-node/dist/gcp_auth.js";
 import { AuthorizationCache, type Authorization } from "./authorization-cache.ts";
-import { createExecAuthenticator, describePluginFailure, withExecInfo } from "./exec-plugin.ts";
-import { loadKubeconfig, type KubeconfigOptions } from "./kubeconfig.ts";
+import {
+  authorizeByKubeConfig,
+  createProviderAuth,
+  type ForeignCredential,
+  type KubeConfigObject,
+} from "./client-node-auth.ts";
+import { createExecPlugin, describePluginFailure, type IssuedCredential } from "./exec-plugin.ts";
+import { contextOfKubeConfig } from "./kube-config-object.ts";
+import { loadKubeconfig, type KubeconfigContext, type KubeconfigOptions } from "./kubeconfig.ts";
+import type { KubeconfigCluster, KubeconfigUser } from "./kubeconfig-entries.ts";
 import { selectProxy } from "./proxy-selection.ts";
 import { createTlsReader, REREAD_MS } from "./tls-material.ts";
+import { createTokenFile } from "./token-file.ts";
 
 /** The address of an API server and the credentials for it. */
 export interface KubeCredentials {
@@ -28,48 +32,55 @@ export interface KubeCredentials {
   forget(): void;
 }
 
+export interface KubeCredentialsOptions extends KubeconfigOptions {
+  /** A loaded `KubeConfig` of client-node, with its authenticators. Replaces the other sources. */
+  readonly kubeConfig?: KubeConfigObject;
+}
+
+/** Whatever issues the credentials of a user, beyond its static fields. */
+interface Issuer {
+  readonly issue: () => Promise<IssuedCredential & Partial<ForeignCredential>>;
+  /** Drops cached credentials. */
+  readonly forget: () => void;
+  /** False if it only reads files. */
+  readonly isActive: boolean;
+}
+
 /**
- * Reads a kubeconfig with the authenticators of client-node: exec plugins, token files, auth providers, client
- * certificates. They are imported one by one, because client-node as a whole costs 75 MiB of memory per process.
+ * Loads the credentials of a kubeconfig: exec plugins, token files, auth providers, client certificates. client-node is
+ * loaded only for an auth provider.
  * @throws KonvergeError `invalid_config`
  */
 export function loadKubeCredentials(
-  options: KubeconfigOptions = {},
+  options: KubeCredentialsOptions = {},
   clock: () => number = () => performance.now(),
 ): KubeCredentials {
-  const { env = process.env } = options;
-  const { context, cluster, user } = loadKubeconfig(options);
+  const { env = process.env, kubeConfig } = options;
+  const found =
+    kubeConfig === undefined
+      ? loadKubeconfig(options)
+      : contextOfKubeConfig(kubeConfig, options.context);
+  const { context, cluster, user } = found;
   const server = serverOf(cluster);
   const proxyUrl = cluster.proxyUrl || selectProxy(server, env);
   const tls = createTlsReader(cluster, user);
-  const select = () => selectAuthenticator(user, () => cache.noteRun());
-  let authenticator = select();
+  const issuer = selectIssuer(found, kubeConfig, () => cache.noteRun());
   const cache = new AuthorizationCache(
     {
       authorize: async () => {
-        const headers: Record<string, string> = {};
-        const issued: { headers: Record<string, string>; cert?: string; key?: string } = {
-          headers,
-        };
         try {
-          if (user.username) headers["Authorization"] = basic(user.username, user.password ?? "");
-          if (authenticator !== undefined) {
-            await (await authenticator).applyAuthentication(withExecInfo(user, cluster), issued);
-          }
-          if (user.token) headers["Authorization"] = `Bearer ${user.token}`;
-          if (user.impersonateUser) headers["Impersonate-User"] = user.impersonateUser;
-          for (const [name, value] of Object.entries(headers)) headers[name] = value.trim();
-          return { headers, tls: tls.read(issued) };
+          const issued = await issuer.issue();
+          return { headers: headersOf(user, issued), tls: tls.read(issued) };
         } catch (error) {
           throw credentialsFailed(user, error);
         }
       },
       renew: () => {
-        authenticator = select();
+        issuer.forget();
         tls.forget();
       },
-      // Without an authenticator only files can change.
-      steadyMs: () => (authenticator === undefined ? Math.min(REREAD_MS, tls.againMs) : 0),
+      // Without a plugin or a provider only files can change.
+      steadyMs: () => (issuer.isActive ? 0 : Math.min(REREAD_MS, tls.againMs)),
     },
     clock,
   );
@@ -83,7 +94,7 @@ export function loadKubeCredentials(
   };
 }
 
-function serverOf({ name, server }: Cluster): URL {
+function serverOf({ name, server }: KubeconfigCluster): URL {
   const url = URL.parse(server);
   if (url !== null && (url.protocol === "https:" || url.protocol === "http:")) return url;
   throw new KonvergeError(
@@ -92,43 +103,69 @@ function serverOf({ name, server }: Cluster): URL {
   );
 }
 
-function selectAuthenticator(
-  user: User,
-  onPluginStart: () => void,
-): Authenticator | Promise<Authenticator> | undefined {
-  const plugins = [
-    new AzureAuth(),
-    new GoogleCloudPlatformAuth(),
-    createExecAuthenticator({ onStart: onPluginStart }),
-    new FileAuth(),
-  ];
-  const found = plugins.find((plugin) => plugin.isAuthProvider(user));
-  if (found !== undefined) return found;
-  const provider = (user.authProvider as { readonly name?: string } | null | undefined)?.name;
-  if (provider === undefined) return undefined;
-  if (provider === "oidc") return lazyOidc();
-  throw new KonvergeError(
-    "invalid_config",
-    `auth-provider "${provider}" of user "${user.name}" in the kubeconfig is not supported; use an exec plugin`,
-  );
+/** A static token takes precedence over an issued one, as in client-go. */
+function headersOf(
+  { username, password = "", token, impersonateUser }: KubeconfigUser,
+  issued: IssuedCredential & Partial<ForeignCredential>,
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (username !== undefined) headers["Authorization"] = basic(username, password);
+  Object.assign(headers, issued.headers);
+  const bearer = token ?? issued.token;
+  if (bearer !== undefined) headers["Authorization"] = `Bearer ${bearer}`;
+  if (impersonateUser !== undefined) headers["Impersonate-User"] = impersonateUser;
+  for (const [name, value] of Object.entries(headers)) headers[name] = value.trim();
+  return headers;
 }
 
-/** Imported on demand: the only authenticator that loads all of client-node, and a rarely used one. */
-function lazyOidc(): Promise<Authenticator> {
-  const loaded = import("@kubernetes/client-node/dist/oidc_auth.js").then(
-    ({ OpenIDConnectAuth }): Authenticator => new OpenIDConnectAuth(),
+const PROVIDERS: ReadonlySet<string> = new Set(["azure", "gcp", "oidc"]);
+
+/** @throws KonvergeError `invalid_config` for an unknown auth provider */
+function selectIssuer(
+  { cluster, user }: KubeconfigContext,
+  kubeConfig: KubeConfigObject | undefined,
+  onPluginStart: () => void,
+): Issuer {
+  const { authProvider, exec, tokenFile, name } = user;
+  const nothing = () => undefined;
+  if (kubeConfig !== undefined) {
+    return {
+      issue: () => authorizeByKubeConfig(kubeConfig),
+      forget: nothing,
+      isActive: authProvider !== undefined || exec !== undefined,
+    };
+  }
+  const { name: provider, config } = authProvider ?? {};
+  if (provider !== undefined && PROVIDERS.has(provider)) {
+    return { issue: createProviderAuth(cluster, user), forget: nothing, isActive: true };
+  }
+  const plugin = exec ?? config?.["exec"];
+  if (typeof plugin === "object" && plugin !== null) {
+    const command = createExecPlugin({ exec: plugin, cluster, onStart: onPluginStart });
+    return { issue: () => command.issue(), forget: () => command.forget(), isActive: true };
+  }
+  const file = tokenFile ?? config?.["tokenFile"];
+  if (typeof file === "string") {
+    const token = createTokenFile(file);
+    return {
+      issue: async () => ({ token: token.read() }),
+      forget: () => token.forget(),
+      isActive: false,
+    };
+  }
+  if (provider === undefined) return { issue: async () => ({}), forget: nothing, isActive: false };
+  throw new KonvergeError(
+    "invalid_config",
+    `auth-provider "${provider}" of user "${name}" in the kubeconfig is not supported; use an exec plugin`,
   );
-  // The call that authorizes receives the failure; until then there is no listener.
-  loaded.catch(() => undefined);
-  return loaded;
 }
 
 function basic(username: string, password: string): string {
   return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 }
 
-function credentialsFailed(user: User, error: unknown): KonvergeError {
-  const command = (user.exec as { readonly command?: string } | null | undefined)?.command;
+function credentialsFailed(user: KubeconfigUser, error: unknown): KonvergeError {
+  const command = user.exec?.command;
   const by = command === undefined ? "" : ` by plugin "${command}"`;
   const why = command === undefined ? ensureError(error).message : describePluginFailure(error);
   // The cause is omitted: the plugin's output may contain the credential after its first line.

@@ -1,15 +1,22 @@
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
-import { ensureError, KonvergeError } from "@konverge/core";
-import { newClusters, newContexts, newUsers } from "@kubernetes/client-node/dist/config_types.js";
-import type { Cluster, Context, User } from "@kubernetes/client-node/dist/config_types.js";
+import { ensureError, isJsonObject, KonvergeError, type JsonValue } from "@konverge/core";
 import { load } from "js-yaml";
+import {
+  readClusters,
+  readContexts,
+  readUsers,
+  type KubeconfigCluster,
+  type KubeconfigEntry,
+  type KubeconfigUser,
+  type ReadUser,
+} from "./kubeconfig-entries.ts";
 
 /** One context of a kubeconfig and the entries that it references, with absolute file paths. */
 export interface KubeconfigContext {
-  readonly context: Context;
-  readonly cluster: Cluster;
-  readonly user: User;
+  readonly context: Pick<KubeconfigEntry, "name" | "namespace">;
+  readonly cluster: KubeconfigCluster;
+  readonly user: KubeconfigUser;
 }
 
 export interface KubeconfigOptions {
@@ -30,20 +37,9 @@ export interface KubeconfigOptions {
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/**
- * Impersonation fields other than `as`, the only one that client-node reads. Dropping them would impersonate a
- * different identity.
- */
-const UNREAD = ["as-groups", "as-uid", "as-user-extra"];
-
-interface ReadUser extends User {
-  /** Returns the set fields that cannot be honored. */
-  readonly unread: readonly string[];
-}
-
 interface Kubeconfig {
-  readonly clusters: readonly Cluster[];
-  readonly contexts: readonly Context[];
+  readonly clusters: readonly KubeconfigCluster[];
+  readonly contexts: readonly KubeconfigEntry[];
   readonly users: readonly ReadUser[];
   readonly current: string | undefined;
 }
@@ -86,19 +82,21 @@ function readConfig(file: string): Kubeconfig {
 
 function parse(text: string, source: string, directory: string): Kubeconfig {
   try {
-    const document = load(text) as Record<string, unknown> | null | undefined;
-    if (typeof document !== "object" || document === null || Array.isArray(document))
+    const document = load(text) as JsonValue | undefined;
+    if (document === undefined || !isJsonObject(document))
       throw new Error("it is not a YAML mapping");
-    const rawUsers = Array.isArray(document["users"]) ? document["users"] : [];
     const current = document["current-context"];
     return {
-      clusters: newClusters(document["clusters"]).map((cluster) =>
+      clusters: readClusters(document["clusters"]).map((cluster) =>
         withPaths(cluster, ["caFile"], directory),
       ),
-      contexts: newContexts(document["contexts"]),
-      users: newUsers(rawUsers.map((entry) => adaptUser(entry, directory))).map((user, n) => ({
-        ...withPaths(user, ["certFile", "keyFile"], directory),
-        unread: unreadOf(rawUsers[n]),
+      contexts: readContexts(document["contexts"]),
+      users: readUsers(document["users"]).map(({ user, unread }) => ({
+        user: withPluginPath(
+          withPaths(user, ["certFile", "keyFile", "tokenFile"], directory),
+          directory,
+        ),
+        unread,
       })),
       current: typeof current === "string" && current !== "" ? current : undefined,
     };
@@ -109,34 +107,11 @@ function parse(text: string, source: string, directory: string): Kubeconfig {
   }
 }
 
-/**
- * Completes what client-node lacks: it ignores `tokenFile`, and resolves a relative plugin path against the working
- * directory.
- */
-function adaptUser(entry: unknown, directory: string): unknown {
-  const { user, ...rest } = entry as { user?: Record<string, unknown> | null };
-  if (user === undefined || user === null) return entry;
-  const adapted = { ...user };
-  if (typeof user["tokenFile"] === "string") {
-    delete adapted["token"];
-    adapted["auth-provider"] = {
-      name: "tokenFile",
-      config: { tokenFile: absolute(user["tokenFile"], directory) },
-    };
-  }
-  const exec = user["exec"] as { command?: unknown } | undefined;
-  if (typeof exec?.command === "string" && /[/\\]/.test(exec.command)) {
-    adapted["exec"] = { ...exec, command: absolute(exec.command, directory) };
-  }
-  return { ...rest, user: adapted };
-}
-
-function unreadOf(entry: unknown): string[] {
-  const { user } = entry as { user?: Record<string, unknown> | null };
-  return UNREAD.filter((field) => {
-    const value = user?.[field] ?? "";
-    return typeof value === "object" ? Object.keys(value).length > 0 : value !== "";
-  });
+/** As kubectl: a command with a slash is relative to the kubeconfig, any other is found by PATH. */
+function withPluginPath(user: KubeconfigUser, directory: string): KubeconfigUser {
+  const { exec } = user;
+  if (typeof exec?.command !== "string" || !/[/\\]/.test(exec.command)) return user;
+  return { ...user, exec: { ...exec, command: absolute(exec.command, directory) } };
 }
 
 function withPaths<T extends object>(entry: T, fields: readonly (keyof T)[], directory: string): T {
@@ -171,7 +146,11 @@ function pick(
   const cluster = named(clusters, context.cluster, "cluster");
   // Contexts without a user exist for clusters without credentials, such as a local one over http.
   if (!context.user) return { context, cluster, user: { name: "" } };
-  const { unread, ...user } = named(users, context.user, "user");
+  const { unread, user } = named(
+    users.map((entry) => ({ ...entry, name: entry.user.name })),
+    context.user,
+    "user",
+  );
   if (unread.length === 0) return { context, cluster, user };
   throw invalid(
     `${unread.join(", ")} of user "${user.name}" in the kubeconfig is not supported: only "as" (a user name) is; remove the rest, or use another context`,
@@ -197,21 +176,18 @@ function fromServiceAccount(env: NodeJS.ProcessEnv, folder: string): KubeconfigC
   const tokenFile = `${folder}/token`;
   if (!host || !port || !existsSync(tokenFile)) return undefined;
   const namespaceFile = `${folder}/namespace`;
-  const context: Context = {
-    name: "in-cluster",
-    cluster: "in-cluster",
-    user: "in-cluster",
-    ...(existsSync(namespaceFile) ? { namespace: readFileSync(namespaceFile, "utf8").trim() } : {}),
-  };
+  const namespace = existsSync(namespaceFile)
+    ? readFileSync(namespaceFile, "utf8").trim()
+    : undefined;
   return {
-    context,
+    context: { name: "in-cluster", namespace },
     cluster: {
       name: "in-cluster",
       server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
       caFile: `${folder}/ca.crt`,
       skipTLSVerify: false,
     },
-    user: { name: "in-cluster", authProvider: { name: "tokenFile", config: { tokenFile } } },
+    user: { name: "in-cluster", tokenFile },
   };
 }
 

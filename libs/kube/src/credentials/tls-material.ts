@@ -1,7 +1,7 @@
 import { defined } from "@konverge/core";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { Cluster, User } from "@kubernetes/client-node/dist/config_types.js";
+import type { KubeconfigCluster, KubeconfigUser } from "./kubeconfig-entries.ts";
 
 /** TLS options. The same object is returned until one of them changes. */
 export interface TlsMaterial {
@@ -26,14 +26,15 @@ interface Files {
 }
 
 export interface TlsReader {
-  read(issued: { readonly cert?: string; readonly key?: string }): TlsMaterial;
+  /** @param issued a certificate of a plugin, which takes precedence */
+  read(issued: Pick<TlsMaterial, "cert" | "key">): TlsMaterial;
   /** How long the result stays valid. */
   readonly againMs: number;
   /** Makes the next `read` check the files. */
   forget(): void;
 }
 
-export function createTlsReader(cluster: Cluster, user: User): TlsReader {
+export function createTlsReader(cluster: KubeconfigCluster, user: KubeconfigUser): TlsReader {
   let current: TlsMaterial = {};
   let files: Files | undefined;
   let againMs = REREAD_MS;
@@ -87,7 +88,10 @@ function renewed(before: Files, readFiles: () => Files): Files {
   return isPair(now) ? { ...now, isWhole: true } : { ...before, ca: now.ca, isWhole: false };
 }
 
-export function readCa({ caFile, caData }: Cluster): Buffer | undefined {
+export function readCa({
+  caFile,
+  caData,
+}: Pick<KubeconfigCluster, "caFile" | "caData">): Buffer | undefined {
   return fileOrData(caFile, caData);
 }
 

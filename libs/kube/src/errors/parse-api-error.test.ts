@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { isNotPermitted } from "./kube-api-error.ts";
+import { isNotPermitted } from "./error-predicates.ts";
 import { fromStatus, parseApiError } from "./parse-api-error.ts";
 
 const ref = {

@@ -21,7 +21,8 @@ export interface FailedAnswer {
   readonly body: string;
   /** The `Retry-After` header. */
   readonly retryAfter?: string | undefined;
-  readonly verb: CallVerb;
+  /** Absent if the call was made by other code. */
+  readonly verb?: CallVerb | undefined;
   readonly ref?: ErrorRef | undefined;
   /** The response may quote secret data; its text must be dropped. */
   readonly sensitive: boolean;
@@ -139,8 +140,7 @@ function build(
     reason,
     causes,
     details: sensitive ? safeDetails(parts.details) : parts.details,
-    verb,
-    ...defined({ trait, ref, retryAfterMs: delayMs }),
+    ...defined({ verb, trait, ref, retryAfterMs: delayMs }),
   });
 }
 
@@ -153,7 +153,8 @@ function describe(
   { status, reason, message, causes }: ErrorParts,
   { verb, ref, sensitive }: Pick<FailedAnswer, "verb" | "ref" | "sensitive">,
 ): string {
-  const what = `${verb} ${formatRef(ref)}: ${status}${reason === "" ? "" : ` ${reason}`}`;
+  const call = verb === undefined ? formatRef(ref) : `${verb} ${formatRef(ref)}`;
+  const what = `${call}: ${status}${reason === "" ? "" : ` ${reason}`}`;
   if (!sensitive) return message === "" ? what : `${what}: ${cut(message)}`;
   const fields = [...new Set(causes.map(({ field }) => field))].filter((field) => field !== "");
   return fields.length === 0 ? what : `${what} (${fields.join(", ")})`;

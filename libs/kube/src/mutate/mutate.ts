@@ -17,6 +17,7 @@ import { makeDraft, patchOf } from "./draft.ts";
 import { trackFields } from "./field-tracker.ts";
 import { fieldsPatch } from "./fields-patch.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
+import { KubeApiError } from "../errors/kube-api-error.ts";
 import {
   isBadRequest,
   isInapplicable,
@@ -25,8 +26,7 @@ import {
   isOptimisticConflict,
   isReplaced,
   isResourceVersionTooLarge,
-  KubeApiError,
-} from "../errors/kube-api-error.ts";
+} from "../errors/error-predicates.ts";
 import type { ChangeDraft, MutateOptions, MutateResult, Patch } from "../contract/kube-client.ts";
 import { MUST_READ, type ReadBasis, type ServerRead } from "../contract/read-basis.ts";
 import { redactValues } from "../names/sensitive-kinds.ts";

@@ -1,6 +1,7 @@
 import { defined, findCause, KonvergeError } from "@konverge/core";
 import type { CompetingWriter } from "../contract/call-record.ts";
-import { isFieldManagerConflict, isKubeApiError } from "../errors/kube-api-error.ts";
+import { isKubeApiError } from "../errors/kube-api-error.ts";
+import { isFieldManagerConflict } from "../errors/error-predicates.ts";
 
 /** The server's text for each field: `conflict with "hpa" with subresource "scale" using apps/v1`. */
 const OWNER = /^conflict with "((?:[^"\\]|\\.)*)"(?: with subresource "([^"]*)")?/;

@@ -1,5 +1,5 @@
 import { nextDelay, sleepMs, type BackoffPolicy } from "@konverge/core";
-import { isOptimisticConflict } from "../errors/kube-api-error.ts";
+import { isOptimisticConflict } from "../errors/error-predicates.ts";
 
 export interface RetryOnConflictOptions {
   /** Ends the wait between tries; the last conflict is thrown then. */

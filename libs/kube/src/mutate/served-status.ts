@@ -1,5 +1,5 @@
 import { ensureError, KonvergeError, type JsonObject, type ResourceRef } from "@konverge/core";
-import { isNotFound } from "../errors/kube-api-error.ts";
+import { isNotFound } from "../errors/error-predicates.ts";
 
 /** Returns true if the server serves a subresource of the kind. */
 export type ServesSubresource = (subresource: string) => Promise<boolean>;

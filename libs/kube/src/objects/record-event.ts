@@ -1,5 +1,5 @@
 import { defined, formatApiVersion, type ResourceRef } from "@konverge/core";
-import { isAlreadyExists } from "../errors/kube-api-error.ts";
+import { isAlreadyExists } from "../errors/error-predicates.ts";
 import type { KubeClient } from "../contract/kube-client.ts";
 import { Event } from "../names/kinds.ts";
 

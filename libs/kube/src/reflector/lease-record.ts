@@ -1,6 +1,6 @@
 import type { V1Lease } from "@kubernetes/client-node";
 import type { KubeClient } from "../contract/kube-client.ts";
-import { ignoreNotFound, isAlreadyExists, isConflict } from "../errors/kube-api-error.ts";
+import { ignoreNotFound, isAlreadyExists, isConflict } from "../errors/error-predicates.ts";
 import { Lease, type BuiltIn } from "../names/kinds.ts";
 
 type LeaseObject = BuiltIn<V1Lease>;

@@ -1,11 +1,11 @@
 import { isKonvergeError } from "@konverge/core";
+import { isKubeApiError } from "../errors/kube-api-error.ts";
 import {
   isExpired,
   isGone,
   isInternalError,
-  isKubeApiError,
   isTooManyRequests,
-} from "../errors/kube-api-error.ts";
+} from "../errors/error-predicates.ts";
 import { StreamSilent } from "../wire/http-stream.ts";
 
 /** How a reflector continues after a failed list or watch. */

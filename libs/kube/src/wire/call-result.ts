@@ -11,7 +11,7 @@ import {
 import type { ApiCall } from "../contract/api-call.ts";
 import type { KubeApiError } from "../errors/kube-api-error.ts";
 import { parseApiError } from "../errors/parse-api-error.ts";
-import type { HttpAnswer } from "./http-exchange.ts";
+import type { HttpAnswer } from "../contract/http-answer.ts";
 
 /** The content of a response. */
 export type Content =

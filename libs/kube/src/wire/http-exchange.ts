@@ -1,5 +1,6 @@
 import { ensureError, KonvergeError } from "@konverge/core";
 import type { Dispatcher } from "undici";
+import type { HttpAnswer } from "../contract/http-answer.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
 
 export interface HttpRequest {
@@ -11,12 +12,6 @@ export interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
   /** For the whole exchange, from sending to the last byte. */
   readonly deadlineMs: number;
-}
-
-export interface HttpAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
 }
 
 const BROKEN = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "HPE_INVALID_EOF_STATE"]);

@@ -1,6 +1,7 @@
 import { KonvergeError } from "@konverge/core";
 import { errors, type Dispatcher } from "undici";
-import { networkError, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
+import type { HttpAnswer } from "../contract/http-answer.ts";
+import { networkError, type HttpRequest } from "./http-exchange.ts";
 
 export type OpenedStream =
   | { readonly kind: "stream"; readonly chunks: AsyncIterable<Uint8Array> }

@@ -1,4 +1,4 @@
-import { isExpired, isGone } from "../errors/kube-api-error.ts";
+import { isExpired, isGone } from "../errors/error-predicates.ts";
 import type { ListPageOptions, ObjectPage } from "../contract/kube-client.ts";
 
 export interface ListedPage<T> extends ObjectPage<T> {

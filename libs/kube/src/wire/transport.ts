@@ -12,13 +12,14 @@ import type { ApiCall } from "../contract/api-call.ts";
 import type { Authorization } from "../credentials/authorization-cache.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
-import { isInapplicable, isOptimisticConflict } from "../errors/kube-api-error.ts";
+import { isInapplicable, isOptimisticConflict } from "../errors/error-predicates.ts";
 import { admitUrgently } from "./admit-urgently.ts";
 import { startCallReport } from "./call-report.ts";
 import { contentOf, failureOf, responseOf, type Content } from "./call-result.ts";
 import { createConnectionPool, type ConnectionPool } from "./connection-pool.ts";
 import { createConnectionSlots, type ConnectionSlots } from "./connection-slots.ts";
-import { exchange, type HttpAnswer, type HttpRequest } from "./http-exchange.ts";
+import type { HttpAnswer } from "../contract/http-answer.ts";
+import { exchange, type HttpRequest } from "./http-exchange.ts";
 import { openStream } from "./http-stream.ts";
 import { createListCosts, type ListCosts } from "./list-costs.ts";
 
@@ -137,6 +138,7 @@ export class Transport {
       report.ended({ status: 0 });
       throw error;
     }
+    call.onAnswer?.(answer);
     const content = contentOf(call, answer);
     this.#settle(permit, answer, content);
     const { status } = answer;
@@ -200,6 +202,7 @@ export class Transport {
       path: pool.basePath + call.path,
       headers: {
         Accept: call.accept ?? "application/json",
+        ...call.headers,
         "User-Agent": this.#options.userAgent,
         ...headers,
         ...defined({ "Content-Type": call.contentType }),

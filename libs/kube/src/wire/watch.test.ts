@@ -1,7 +1,7 @@
 import { parseJson } from "@konverge/core";
 import { expect, test } from "vitest";
 import { Secret } from "../names/kinds.ts";
-import { isExpired } from "../errors/kube-api-error.ts";
+import { isExpired } from "../errors/error-predicates.ts";
 import type { WatchEvent } from "../contract/watch-event.ts";
 import { readWatch } from "./watch.ts";
 

@@ -6,12 +6,16 @@ import {
   type ErrorIssue,
   type GuardLimits,
 } from "@konverge/core";
+import { isKubeConfig, type KubeConfigObject, type KubeCredentialsOptions } from "@konverge/kube";
 import { findShardsIssue } from "@konverge/queue";
 
 /** The address and the limits of one cluster. */
 export interface ClusterOptions {
-  /** Path of a kubeconfig. Default: `KUBECONFIG`, `~/.kube/config`, or the pod's service account. */
-  readonly kubeconfig?: string;
+  /**
+   * Path of a kubeconfig, or a loaded `KubeConfig` of `@kubernetes/client-node`. Default: `KUBECONFIG`, `~/.kube/config`, or the
+   * pod's service account.
+   */
+  readonly kubeconfig?: string | KubeConfigObject;
   readonly context?: string;
   /** API calls per second of all workers, 0.001 to 100000. Default 500. Too low causes a backlog; too high causes rejections by the server. */
   readonly rate?: number;
@@ -57,6 +61,14 @@ export function clusterLimits({ rate, burst, minRate }: ClusterOptions): Partial
   };
 }
 
+/** The source of the credentials of a cluster's `kubeconfig`. */
+export function credentialsFrom(kubeconfig: ClusterOptions["kubeconfig"]): KubeCredentialsOptions {
+  if (kubeconfig === undefined) return {};
+  return typeof kubeconfig === "string"
+    ? { kubeconfigPath: kubeconfig }
+    : { kubeConfig: kubeconfig };
+}
+
 /** Returns all problems of the clusters of a configuration, by their configuration names. */
 export function findClusterIssues(clusters: unknown): ErrorIssue[] {
   if (typeof clusters !== "object" || clusters === null || Object.keys(clusters).length === 0) {
@@ -75,6 +87,9 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
     return [issue("", "must be an object; use {} for the defaults")];
   }
   const options = cluster as ClusterOptions;
+  const { kubeconfig } = options;
+  const hasKubeconfig =
+    kubeconfig === undefined || typeof kubeconfig === "string" || isKubeConfig(kubeconfig);
   const inFlight =
     options.maxInFlight === undefined ? undefined : findInFlightIssue(options.maxInFlight);
   const shards = options.shards === undefined ? undefined : findShardsIssue(options.shards);
@@ -88,6 +103,9 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
     ...findGuardLimitIssues(clusterLimits(options)).map(({ pointer, detail }) =>
       issue(WRITTEN_AS[pointer] ?? pointer.slice(1), detail),
     ),
+    ...(hasKubeconfig
+      ? []
+      : [issue("kubeconfig", "must be a path, or a KubeConfig of @kubernetes/client-node")]),
     ...(inFlight === undefined ? [] : [issue("maxInFlight", inFlight)]),
     ...(shards === undefined ? [] : [issue("shards", shards)]),
   ];

@@ -9,6 +9,7 @@ import {
   toMs,
   type BackoffPolicy,
 } from "@konverge/core";
+import { convertApiException } from "@konverge/kube";
 import type { Advance } from "./advance.ts";
 import { StepPermits } from "./step-permits.ts";
 import type { RetryOptions, StepContext, StepOptions } from "../define/define-workflow.ts";
@@ -215,7 +216,7 @@ class StepRun {
       journal.assertFits(key, { kind, value });
       verbs?.assertNotSecret(value);
     } catch (thrown) {
-      const error = ensureError(thrown);
+      const error = convertApiException(thrown) ?? ensureError(thrown);
       this.#mayHaveActed ||= effects.mayHaveActed || !isRejected(error);
       const scrub = (text: string) => verbs?.scrub(text) ?? text;
       span?.end(this.#signal.aborted ? "interrupted" : "failed", failureOf(error, scrub));

@@ -115,6 +115,9 @@ export class StepTry implements StepContext {
   get evict(): StepVerbs["evict"] {
     return this.#verbs.evict;
   }
+  get api(): StepVerbs["api"] {
+    return this.#verbs.api;
+  }
   get on(): StepVerbs["on"] {
     return this.#verbs.on;
   }

@@ -3,6 +3,7 @@ import {
   assertOutsideOfChanges,
   buildIntent,
   createAttemptSecrets,
+  createClientNodeApi,
   ignoreNotFound,
   type AppliedFields,
   type ApplyCallOptions,
@@ -22,6 +23,7 @@ import { applyObject } from "./apply.ts";
 import { createObject, withName } from "./create.ts";
 import { deleteObject } from "./delete.ts";
 import type { EffectWatch } from "./effect-watch.ts";
+import { forward } from "./forward.ts";
 import { evictPod } from "./evict.ts";
 import { getObject } from "./get.ts";
 import { listObjects } from "./list.ts";
@@ -188,6 +190,8 @@ function bindVerbs(scope: VerbScope, track: Track): StepVerbs {
       track("evict", async () => evictPod(scope, await scope.reach(pod), options)),
     delete: (target, options = {}) =>
       track("delete", async () => deleteObject(scope, await scope.reach(target), options)),
+    api: (type) =>
+      createClientNodeApi(type, (request) => track("api", () => forward(scope, request))),
     on: (cluster) => bindVerbs(scope.on(cluster), track),
   };
 }

@@ -23,6 +23,8 @@ export interface VerbScope {
   readonly step: string;
   /** Aborted when the attempt has ended; the client then sends nothing more. */
   readonly signal: AbortSignal;
+  /** The client of the scope's cluster. @throws KonvergeError `invalid_config`, `invalid_request` */
+  client(): Promise<KubeClient>;
   /** Resolves a kind. @throws as `reach` */
   reachKind(named: NamedKind): Promise<ReachedKind>;
   /** Resolves a target. @throws KonvergeError `invalid_config`, `invalid_request`, `not_found` */
@@ -39,8 +41,12 @@ export interface VerbScope {
    */
   identify(verb: string, target: ObjectTarget): string;
   /** Remembers an object that the body reads, if its kind is sensitive (P12). */
-  noteSeen(reached: ReachedKind, object: object): void;
+  noteSeen(reached: Pick<ReachedKind, "client"> & SeenType, object: object): void;
   on(cluster: string): VerbScope;
+}
+
+interface SeenType {
+  readonly type: Parameters<KubeClient["isSensitive"]>[0];
 }
 
 type NamedKind = Pick<NamedTarget, "apiVersion" | "kind" | "cluster">;
@@ -80,14 +86,14 @@ export interface VerbScopeOptions {
 export function createVerbScope(options: VerbScopeOptions): VerbScope {
   const { journal, step, signal, effects, counts, secrets, span, cluster: chosen } = options;
   const { held, clusters } = journal;
-  const reachKind = async (named: NamedKind): Promise<ReachedKind> => {
+  const reachCluster = async (named: string | undefined) => {
     if (clusters === undefined) {
       throw new KonvergeError(
         "invalid_config",
         `step "${step}" calls Kubernetes, but no cluster is configured; run \`konverge worker\`, or pass \`clusters\` to work() of openWorkflows, or \`kube\` to testWorkflow`,
       );
     }
-    const cluster = named.cluster ?? chosen ?? clusters.home;
+    const cluster = named ?? chosen ?? clusters.home;
     const whole = await clusters.client(cluster);
     const onSend = (call: SentCall): CallObserver => {
       const observer = effects.onSend(call);
@@ -100,6 +106,10 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
       return { headers: traced.headers, ended };
     };
     const client = whole.scoped({ signal, fieldManager: `konverge/${held.workflow}`, onSend });
+    return { client, cluster: cluster === clusters.home ? undefined : cluster };
+  };
+  const reachKind = async (named: NamedKind): Promise<ReachedKind> => {
+    const { client, cluster } = await reachCluster(named.cluster);
     const { group, version, resource, scope, subresources, kind } = await client.resolveType(
       named.apiVersion,
       named.kind,
@@ -108,13 +118,14 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
       client,
       type: { group, version, kind, resource, scope },
       subresources,
-      cluster: cluster === clusters.home ? undefined : cluster,
+      cluster,
     };
   };
   return {
     journal,
     step,
     signal,
+    client: async () => (await reachCluster(undefined)).client,
     reachKind,
     async reach(target) {
       const named = nameOf(target);

@@ -27,7 +27,7 @@ import {
   isUnauthorized,
   isUnsupportedMediaType,
   suggestsDelayMs,
-} from "./kube-api-error.ts";
+} from "./error-predicates.ts";
 import { parseApiError } from "./parse-api-error.ts";
 
 const PREDICATES = {

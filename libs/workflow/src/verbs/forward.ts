@@ -1,0 +1,34 @@
+import { isJsonObject, type JsonValue } from "@konverge/core";
+import type { ForwardAnswer, ForwardRequest } from "@konverge/kube";
+import type { VerbScope } from "./verb-scope.ts";
+
+/** Sends a request of client-node, a write only while this worker holds the run. */
+export async function forward(scope: VerbScope, request: ForwardRequest): Promise<ForwardAnswer> {
+  const client = await scope.client();
+  if (request.method !== "GET") await scope.assertHeld();
+  const answer = await client.forward(request);
+  const { target, value } = answer;
+  if (target !== undefined) {
+    for (const object of [...objectsIn(parsed(request.body)), ...objectsIn(value)]) {
+      scope.noteSeen({ client, type: target }, object);
+    }
+  }
+  return answer;
+}
+
+function parsed(body: string | undefined): JsonValue | undefined {
+  if (body === undefined) return undefined;
+  try {
+    return JSON.parse(body) as JsonValue;
+  } catch {
+    // YAML of a server-side apply.
+    return undefined;
+  }
+}
+
+/** The object, or the items of a list. */
+function objectsIn(value: JsonValue | undefined): readonly object[] {
+  if (!isJsonObject(value)) return [];
+  const { items } = value;
+  return Array.isArray(items) ? items.filter(isJsonObject) : [value];
+}
