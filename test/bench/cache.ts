@@ -1,5 +1,6 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { createObjectCache } from "../../libs/engine/src/access/object-cache.ts";
+import type { ObjectStore } from "../../libs/engine/src/access/object-store.ts";
 import { createReflectorStore } from "../../libs/kube/src/reflector/reflector-store.ts";
 import { figureOf, type BenchOptions, type Figure } from "./measure.ts";
 
@@ -32,19 +33,14 @@ async function measure(size: number): Promise<Figure[]> {
   for (let index = 0; index < size; index++) {
     store.commit({ kind: "added", object: machine(index) });
   }
-  const cache = createObjectCache(
-    new Map([
-      [
-        "machines.bench.konverge.dev",
-        {
-          synced: Promise.resolve(),
-          lastVersion: String(size),
-          list: (selection) => store.list(selection),
-          get: (namespace = "", name) => store.get({ namespace, name }),
-        },
-      ],
-    ]),
-  );
+  const objects: ObjectStore = {
+    scope: { type: Machine, namespace: undefined, labels: undefined, fields: undefined },
+    synced: Promise.resolve(),
+    lastVersion: String(size),
+    list: (selection) => store.list(selection),
+    get: (namespace = "", name) => store.get({ namespace, name }),
+  };
+  const cache = createObjectCache({ find: () => objects, started: () => [objects] });
   const namespace = "ns-0";
   const ownerUid = "owner-0";
   const ours: number[] = [];

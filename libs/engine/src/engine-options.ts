@@ -20,6 +20,8 @@ interface EngineConnections {
   readonly lanes: ObjectLanes;
   /** Stores the history of attempts. Without it there is no search, no contention report and no loop protection. */
   readonly history?: HistoryWriter;
+  /** The namespaces to watch. Default: all. */
+  readonly namespaces?: readonly string[];
   /** Starts workflow runs for handlers; opened by the first use. Default: such calls are rejected. */
   readonly runs?: () => RunStarter;
   /** Named limits for handlers. Default: none; their use is rejected. */

@@ -1,4 +1,3 @@
-import { resourceId } from "@konverge/core";
 import type { LeaderElection } from "@konverge/kube";
 import { ProcessQuarantine, type QueueWorker } from "@konverge/queue";
 import { createObjectCache } from "./access/object-cache.ts";
@@ -43,7 +42,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const loop = watchLoop(log);
   const candidates = role === "work" ? [] : parts;
   for (const { controller } of candidates) {
-    const objects = reflectors.get(resourceId(controller.for))?.list() ?? [];
+    const objects = reflectors.groupOf(controller.sources[0]).list();
     warnOfLeftFinalizers(controller, objects, log);
   }
   const elections = candidates.map((part) => ({
@@ -93,7 +92,7 @@ function observePart(part: Leader, options: EngineOptions): void {
 /** Resolves after the first lists. On failure it releases the watches and the queues. */
 async function startWatches(
   parts: readonly Leader[],
-  { client, log, metrics, role = "all", onForbidden }: EngineOptions,
+  { client, log, metrics, role = "all", namespaces, onForbidden }: EngineOptions,
   state: { readonly ready: boolean },
 ): Promise<Reflectors> {
   const forbidden = Promise.withResolvers<never>();
@@ -104,6 +103,7 @@ async function startWatches(
     log,
     metrics,
     role,
+    namespaces,
     onForbidden: (error) => {
       forbidden.reject(error);
       if (state.ready) onForbidden?.(error);

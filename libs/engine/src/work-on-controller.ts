@@ -10,6 +10,7 @@ import type { Controller } from "./define/define-controller.ts";
 import { withMiddleware } from "./define/middleware.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import type { AttemptHistory } from "./history/attempt-history.ts";
+import { scopeOf } from "./watch/start-reflectors.ts";
 import type { Leader } from "./watch/start-leader.ts";
 
 /** Share of the rate limit for retries after failures, so that they do not displace other work. */
@@ -88,6 +89,7 @@ function runtimeOf(
       cleanup: controller.cleanup && withMiddleware(use, controller.cleanup),
     },
     client: options.client,
+    namespaces: scopeOf(controller.sources[0], options.namespaces).namespaces,
     cache,
     lanes: options.lanes,
     groups: createWriteGroups(),

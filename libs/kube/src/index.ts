@@ -19,7 +19,7 @@ export type { ClientNodeApi, ForwardAnswer, ForwardRequest } from "./contract/fo
 export { createClientNodeApi } from "./interop/client-node-api.ts";
 export { convertApiException, findApiError } from "./errors/api-exception.ts";
 export { BUILT_IN_GROUPS } from "./names/built-in-groups.ts";
-export { isPart, onlyMetadata, onlyPart, withoutManagedFields } from "./names/kept-part.ts";
+export { isPart, onlyMetadata, onlyPart, partOf, withoutManagedFields } from "./names/kept-part.ts";
 export { isNarrower, matchesLabels, parseLabelSelector } from "./names/label-selector.ts";
 export type { LabelSelector } from "./names/label-selector.ts";
 export { listFieldOwners } from "./mutate/field-owners.ts";

@@ -8,7 +8,7 @@ import {
   type Resource,
 } from "@konverge/engine";
 import { setControllerReference } from "@konverge/kube";
-import { Deployment, Job } from "@konverge/kube/kinds";
+import { Deployment, Job, Pod } from "@konverge/kube/kinds";
 import type { Config } from "@konverge/worker";
 import { complete, defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
 import { expect, test, type TestContext } from "vitest";
@@ -162,6 +162,30 @@ test("docs/resources.md: a change of a watched kind enqueues the objects that it
     return annotations["example.com/secrets"] !== "" && annotations["example.com/secrets"];
   });
   expect(named).toBe("web-tls");
+});
+
+test("docs/scope-and-permissions.md: only labelled Deployments are reconciled, and counted by their scope", async () => {
+  const { checksums } = (await importText(blockOf("docs/scope-and-permissions.md ts 1").text)) as {
+    checksums: Controller;
+  };
+  await using k = await startTestCluster({ controllers: [checksums] });
+  const spec = { containers: [{ name: "app", image: "app:1" }] };
+  const app = { app: "web" };
+  const template = { metadata: { labels: app }, spec };
+  const deploymentOf = (name: string, labels: Record<string, string>) =>
+    k.apply(Deployment, {
+      metadata: { name, labels },
+      spec: { selector: { matchLabels: app }, template },
+    });
+  await k.apply(Pod, { metadata: { name: "on-n1" }, spec: { ...spec, nodeName: "n1" } });
+  const plain = await deploymentOf("plain", {});
+  const chosen = await deploymentOf("chosen", { checksums: "yes" });
+  const counts = await k.until("the annotation has the counts", async () => {
+    const { annotations } = (await k.client.get(Deployment, chosen.metadata)).metadata;
+    return annotations?.["example.com/counts"];
+  });
+  expect(counts).toBe("0 secrets, 1 pods on n1");
+  expect(await k.attempts(plain)).toEqual([]);
 });
 
 test("docs/resources.md: an owned kind starts the handler with the selected changes only", async () => {

@@ -9,6 +9,7 @@ import {
 } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { Attempt } from "./attempt.ts";
+import { indexedValues } from "./indexed-values.ts";
 import { resolveKind, resolveRead } from "./resolve-target.ts";
 
 /** Registers the content of a sensitive object, which must not appear in an error or a log line (P12). */
@@ -30,7 +31,7 @@ export function handOut<T extends ApiObject>(
 
 type LiveList = {
   readonly [Option in keyof Selection]: Selection[Option] | undefined;
-} & Pick<ObjectSelection, "ownerUid">;
+} & Pick<ObjectSelection, "ownerUid" | "indexed">;
 type Selection = Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">;
 
 type Reads = Pick<AttemptKube, "get" | "find" | "list">;
@@ -48,10 +49,10 @@ export function createAttemptReads(attempt: Attempt): Reads {
   };
   const listLive = async <T extends ApiObject>(
     type: ResourceType<T>,
-    { ownerUid, ...selection }: LiveList,
+    { ownerUid, indexed, ...selection }: LiveList,
   ): Promise<readonly T[]> => {
     const { items } = await attempt.client.list(type, { ...defined(selection) });
-    return ownerUid === undefined ? items : items.filter((item) => isOwnedBy(item, ownerUid));
+    return items.filter((item) => matchesSelection(item, { ownerUid, indexed }));
   };
 
   return {
@@ -69,6 +70,7 @@ export function createAttemptReads(attempt: Attempt): Reads {
         ownedBy,
         labelSelector,
         fieldSelector,
+        index = {},
         namespace = ownedBy?.metadata.namespace ?? ownNamespace,
       } = {},
     ) =>
@@ -76,19 +78,26 @@ export function createAttemptReads(attempt: Attempt): Reads {
         const type = await resolveKind(attempt.client, kind);
         const inside = type.scope === "Cluster" ? undefined : namespace;
         const ownerUid = ownedBy?.metadata.uid;
+        const { cache, controller } = attempt.runtime;
+        const indexed = indexedValues(controller, type, index);
+        const wanted = { namespace: inside, labelSelector, fieldSelector, ownerUid, indexed };
         const atLeast = attempt.requestedVersion(type);
-        const isWhole = labelSelector === undefined && fieldSelector === undefined;
-        const cached = isWhole
-          ? await attempt.runtime.cache.list(type, { namespace: inside, ownerUid, atLeast })
-          : undefined;
-        const selection = { namespace: inside, labelSelector, fieldSelector, ownerUid };
-        const found = cached ?? (await listLive(type, selection));
+        const found =
+          (await cache.list(type, { ...wanted, atLeast })) ?? (await listLive(type, wanted));
         for (const item of found) noteSecrets(attempt, type, item);
         return found.map((item) => attempt.freshReads.noteListed(deepFreeze(item)));
       }),
   };
 }
 
-export function isOwnedBy(object: ApiObject, uid: string): boolean {
-  return object.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
+/** True if the object has the owner and the values of the indexes. */
+export function matchesSelection(
+  object: ApiObject,
+  { ownerUid, indexed = [] }: Pick<ObjectSelection, "ownerUid" | "indexed">,
+): boolean {
+  const owners = object.metadata.ownerReferences ?? [];
+  return (
+    (ownerUid === undefined || owners.some(({ uid }) => uid === ownerUid)) &&
+    indexed.every(({ index, value }) => [index(object)].flat().includes(value))
+  );
 }

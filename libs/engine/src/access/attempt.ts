@@ -29,6 +29,8 @@ export interface ControllerRuntime {
   /** The controller's handlers, wrapped in all middleware. */
   readonly handlers: { readonly reconcile: Handler; readonly cleanup: Handler | undefined };
   readonly client: KubeClient;
+  /** The namespaces of the reconciled objects. Undefined: all, or the kind is cluster-scoped. */
+  readonly namespaces: readonly string[] | undefined;
   readonly cache: ObjectCache;
   readonly lanes: ObjectLanes;
   readonly groups: WriteGroups;

@@ -1,4 +1,10 @@
-import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
+import {
+  deepFreeze,
+  defined,
+  KonvergeError,
+  type ApiObject,
+  type ResourceType,
+} from "@konverge/core";
 import {
   ignoreNotFound,
   type KubeClient,
@@ -6,7 +12,7 @@ import {
   type ObjectTarget,
 } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
-import { isOwnedBy } from "./attempt-reads.ts";
+import { matchesSelection } from "./attempt-reads.ts";
 import { directHost } from "./call-host.ts";
 import { mutateStatusBy } from "./mutate-status.ts";
 import { resolveKind, resolveRead, resolveTarget } from "./resolve-target.ts";
@@ -44,14 +50,23 @@ export function createDirectKube(client: KubeClient, namespace: string): Attempt
       const found = await client.get(type, name).catch(ignoreNotFound);
       return found && deepFreeze(found);
     },
-    list: async (kind, { ownedBy, labelSelector, fieldSelector, namespace: wanted } = {}) => {
+    list: async (
+      kind,
+      { ownedBy, labelSelector, fieldSelector, index, namespace: wanted } = {},
+    ) => {
+      if (index !== undefined) {
+        throw new KonvergeError(
+          "invalid_request",
+          "index: only a handler can list by an index of its controller; omit it",
+        );
+      }
       const type = await resolveKind(client, kind);
       const inside = wanted ?? ownedBy?.metadata.namespace ?? namespace;
       const scope = type.scope === "Cluster" ? undefined : inside;
       const selection = defined({ namespace: scope, labelSelector, fieldSelector });
       const { items } = await client.list(type, selection);
-      const owner = ownedBy?.metadata.uid;
-      return items.filter((item) => owner === undefined || isOwnedBy(item, owner)).map(deepFreeze);
+      const ownerUid = ownedBy?.metadata.uid;
+      return items.filter((item) => matchesSelection(item, { ownerUid })).map(deepFreeze);
     },
     api: (type) => client.api(type),
     mutate,

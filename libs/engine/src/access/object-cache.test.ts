@@ -1,9 +1,9 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import { describe, expect, test } from "vitest";
-import { IndexedObjects, type ObjectSelection } from "@konverge/kube";
+import { IndexedObjects, partOf, type ObjectSelection } from "@konverge/kube";
 import * as fc from "fast-check";
 import { createObjectCache } from "./object-cache.ts";
-import type { ObjectStore } from "./object-store.ts";
+import type { ObjectStore, ObjectStores } from "./object-store.ts";
 
 const type: ResourceType = {
   group: "g",
@@ -18,8 +18,25 @@ const machine = (name: string, resourceVersion: string, finalizers: string[] = [
   metadata: { name, namespace: "n", uid: `uid-${name}`, resourceVersion, finalizers },
 });
 
+const scope = { type, namespace: undefined, labels: undefined, fields: undefined };
+
+/** The stores of one kind, all started. */
+function storesOf(...stores: readonly ObjectStore[]): ObjectStores {
+  const of = (kind: ResourceType, namespace: string | undefined) =>
+    stores.filter(
+      (store) =>
+        kind.resource === store.scope.type.resource &&
+        (store.scope.namespace === undefined || store.scope.namespace === namespace),
+    );
+  return {
+    find: (kind, namespace, accepts) => of(kind, namespace).find((store) => accepts(store.scope)),
+    started: of,
+  };
+}
+
 function setUp(objects: ApiObject[], lastVersion: string) {
   const store: ObjectStore & { objects: ApiObject[]; lastVersion: string } = {
+    scope,
     objects,
     lastVersion,
     synced: Promise.resolve(),
@@ -33,7 +50,7 @@ function setUp(objects: ApiObject[], lastVersion: string) {
     },
   };
   const clock = { ms: 0 };
-  const cache = createObjectCache(new Map([["machines.g", store]]), () => clock.ms);
+  const cache = createObjectCache(storesOf(store), () => clock.ms);
   const names = async () =>
     (await cache.list(type, { namespace: "n", atLeast: undefined }))
       ?.map(({ metadata }) => metadata.name)
@@ -164,12 +181,13 @@ test("a list of 10 children with own writes touches as many objects among 100 as
       objects.set(counted(child(`c-${n}`, { owner: n < 10 ? "owner" : `other-${n}` })));
     }
     const store: ObjectStore = {
+      scope,
       synced: Promise.resolve(),
       lastVersion: "5",
       list: (selection) => objects.list(selection),
       get: (namespace = "", name) => objects.get({ namespace, name }),
     };
-    const cache = createObjectCache(new Map([["machines.g", store]]));
+    const cache = createObjectCache(storesOf(store));
     // Own writes to other owners' children, and some that this list must have.
     for (let n = 0; n < 500; n += 1) {
       const owner = n < 3 ? "owner" : `other-${n + 50}`;
@@ -207,19 +225,15 @@ test("lists equal the state after the own writes, whatever the watch has deliver
       const watched = new IndexedObjects<ApiObject>();
       const state = { lastVersion: "0" };
       const cache = createObjectCache(
-        new Map<string, ObjectStore>([
-          [
-            "machines.g",
-            {
-              synced: Promise.resolve(),
-              get lastVersion() {
-                return state.lastVersion;
-              },
-              list: (by) => watched.list(by),
-              get: (namespace = "", name) => watched.get({ namespace, name }),
-            },
-          ],
-        ]),
+        storesOf({
+          scope,
+          synced: Promise.resolve(),
+          get lastVersion() {
+            return state.lastVersion;
+          },
+          list: (by) => watched.list(by),
+          get: (namespace = "", name) => watched.get({ namespace, name }),
+        }),
       );
       const deliveries: (() => void)[] = [];
       made.forEach(({ gone, name, namespace, owner }, index) => {
@@ -245,4 +259,99 @@ test("lists equal the state after the own writes, whatever the watch has deliver
     }),
     { seed },
   );
+});
+
+test("a list equals an unscoped read of the server, whatever the scopes of the watches", async () => {
+  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  const letter = fc.constantFrom("a", "b");
+  const maybe = fc.option(letter, { nil: undefined });
+  const keep = fc.constantFrom(undefined, "metadata" as const);
+  const rarely = fc.oneof(
+    { weight: 4, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: letter },
+  );
+  const scopes = fc.array(fc.record({ namespace: maybe, label: maybe, field: rarely, keep }), {
+    minLength: 4,
+    maxLength: 6,
+  });
+  const writes = fc.array(
+    fc.record({
+      namespace: letter,
+      name: letter,
+      owner: letter,
+      label: maybe,
+      own: fc.boolean(),
+      gone: fc.boolean(),
+    }),
+    { maxLength: 12 },
+  );
+  const reads = fc.record({ namespace: maybe, ownerUid: maybe, label: maybe, keep });
+  const selectorOf = (label: string | undefined) =>
+    label === undefined ? undefined : `l=${label}`;
+  let answered = 0;
+  await fc.assert(
+    fc.asyncProperty(scopes, writes, reads, fc.nat(12), async (drawn, made, read, delivered) => {
+      const server = new IndexedObjects<ApiObject>();
+      const stores = drawn.map(({ namespace, label, field, keep: kept }) => {
+        const objects = new IndexedObjects<ApiObject>();
+        const state = { version: "0" };
+        const part = kept === undefined ? type : { ...type, keep: kept };
+        const labels = selectorOf(label);
+        const fields = field === undefined ? undefined : `metadata.name=${field}`;
+        const store: ObjectStore = {
+          scope: { type: part, namespace, labels, fields },
+          synced: Promise.resolve(),
+          get lastVersion() {
+            return state.version;
+          },
+          list: (by) => objects.list(by),
+          get: (inside = "", name) => objects.get({ namespace: inside, name }),
+        };
+        const isSelected = ({ metadata }: ApiObject) =>
+          (namespace === undefined || metadata.namespace === namespace) &&
+          (label === undefined || metadata.labels?.["l"] === label) &&
+          (field === undefined || metadata.name === field);
+        const deliver = (object: ApiObject, gone: boolean, version: number) => {
+          if (gone || !isSelected(object)) objects.delete(object.metadata);
+          else objects.set(partOf(part, object));
+          state.version = `${version}`;
+        };
+        return { store, deliver };
+      });
+      const cache = createObjectCache(storesOf(...stores.map(({ store }) => store)));
+      const last = made.length - 1;
+      made.forEach(({ namespace, name, owner, label, own, gone }, index) => {
+        const version = index + 1;
+        const known = server.get({ namespace, name });
+        if (gone && known === undefined) return;
+        const base = child(name, { version, owner, namespace });
+        const uid = known?.metadata.uid ?? `uid-${version}`;
+        const labels = label === undefined ? {} : { l: label };
+        const object = { ...base, spec: { version }, metadata: { ...base.metadata, uid, labels } };
+        if (gone) server.delete(object.metadata);
+        else server.set(object);
+        // Changes of others are visible when the watch has delivered them; own ones always.
+        const isOwn = own || index > delivered;
+        if (isOwn && gone && known !== undefined) cache.noteDelete(type, known);
+        else if (isOwn) cache.noteWrite(type, object);
+        if (index <= delivered || index > last) {
+          for (const { deliver } of stores) deliver(object, gone, version);
+        }
+      });
+      const { keep: kept, label, ...selection } = read;
+      const wanted = kept === undefined ? type : { ...type, keep: kept };
+      const labelSelector = selectorOf(label);
+      const found = await cache.list(wanted, { ...selection, labelSelector, atLeast: undefined });
+      // The handler then reads from the API server.
+      if (found === undefined) return;
+      answered += 1;
+      const expected = server
+        .list(selection)
+        .filter(({ metadata }) => label === undefined || metadata.labels?.["l"] === label)
+        .map((object) => partOf(wanted, object));
+      expect(new Set(found)).toEqual(new Set(expected));
+    }),
+    { seed, numRuns: 500 },
+  );
+  expect(answered).toBeGreaterThan(100);
 });

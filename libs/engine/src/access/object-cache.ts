@@ -1,25 +1,33 @@
 import {
   compareResourceVersions,
-  formatApiVersion,
   resourceId,
   sleepMs,
   type ApiObject,
   type ResourceRef,
   type ResourceType,
 } from "@konverge/core";
-import type { NamespacedName, ObjectSelection } from "@konverge/kube";
-import type { ObjectStore, ObjectStores } from "./object-store.ts";
+import {
+  isNarrower,
+  matchesLabels,
+  parseLabelSelector,
+  type LabelSelector,
+  type NamespacedName,
+  type ObjectSelection,
+} from "@konverge/kube";
+import type { ObjectStore, ObjectStores, StoreScope } from "./object-store.ts";
 import { OwnWrites } from "./own-writes.ts";
 
 interface CachedList extends ObjectSelection {
   readonly atLeast: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
 }
 
 /** Cached reads of a worker, never older than the worker's own writes. */
 export interface ObjectCache {
   /**
-   * Undefined if this worker does not watch the type, or its watch does not reach version `atLeast` within a second. Then read
-   * from the API server. Costs time in proportion to the result.
+   * Undefined if no watch of this worker has all objects that the list can return, or it does not reach version `atLeast` within
+   * a second. Then read from the API server. Costs time in proportion to the objects of the owner, index or namespace.
    */
   list<T extends ApiObject>(type: ResourceType<T>, options: CachedList): Promise<T[] | undefined>;
   /**
@@ -55,46 +63,49 @@ export function createObjectCache(
   stores: ObjectStores,
   clock: () => number = () => performance.now(),
 ): ObjectCache {
-  const ownWrites = new Map<string, OwnWrites>();
+  const ownWrites = new WeakMap<ObjectStore, OwnWrites>();
   const contestedAtMs = new Map<string, number>();
 
-  const writesOf = (id: string, store: ObjectStore): OwnWrites => {
-    const writes = ownWrites.get(id) ?? new OwnWrites(store);
-    ownWrites.set(id, writes);
+  const writesOf = (store: ObjectStore): OwnWrites => {
+    const writes = ownWrites.get(store) ?? new OwnWrites(store);
+    ownWrites.set(store, writes);
     return writes;
   };
   const note = (type: ResourceType, object: ApiObject, deleted: boolean) => {
-    const id = resourceId(type);
-    const { uid } = object.metadata;
-    const store = stores.has(id) ? stores.get(id) : undefined;
-    if (store !== undefined && uid !== undefined)
-      writesOf(id, store).note(uid, { object, deleted });
+    const { uid, namespace } = object.metadata;
+    if (uid === undefined) return;
+    for (const store of stores.started(type, namespace)) {
+      writesOf(store).note(uid, { object, deleted });
+    }
   };
 
   return {
-    async list<T extends ApiObject>(type: ResourceType<T>, { atLeast, ...selection }: CachedList) {
-      const id = resourceId(type);
-      const store = stores.get(id);
-      if (store === undefined || type.keep !== undefined) return undefined;
-      await store.synced;
+    async list<T extends ApiObject>(
+      type: ResourceType<T>,
+      { atLeast, labelSelector, fieldSelector, ...selection }: CachedList,
+    ) {
+      const wanted = parseLabelSelector(labelSelector ?? "");
+      if (wanted === undefined) return undefined;
+      const store = stores.find(
+        type,
+        selection.namespace,
+        (scope) => hasForm(scope, type) && hasAll(scope, wanted, fieldSelector),
+      );
+      if (store === undefined || !(await isReady(store))) return undefined;
       if (atLeast !== undefined && !(await hasReached(store, atLeast, clock))) return undefined;
-      return writesOf(id, store).list(selection) as T[];
+      const found = writesOf(store).list(selection) as T[] | undefined;
+      return labelSelector === undefined
+        ? found
+        : found?.filter(({ metadata }) => matchesLabels(wanted, metadata.labels));
     },
     async find<T extends ApiObject>(type: ResourceType<T>, name: NamespacedName, atLeast: string) {
-      const id = resourceId(type);
-      // Never starts a watch: it would save one call, whereas a list saves one per page.
-      const store = stores.has(id) ? stores.get(id) : undefined;
       const contestedMs = clock() - (contestedAtMs.get(objectId(type, name)) ?? -Infinity);
-      if (store === undefined || contestedMs < CONTESTED_MS) return undefined;
-      for (const pauseMs of CATCH_UP_PAUSES_MS) {
-        if (pauseMs > 0) await sleepMs(pauseMs);
-        const object = store.get(name.namespace, name.name);
-        // There is one watch per resource; its objects have the API version of the watch.
-        if (object?.apiVersion !== formatApiVersion(type.group, type.version)) return undefined;
-        const order = compareResourceVersions(object.metadata.resourceVersion ?? "", atLeast);
-        if (order === undefined) return undefined;
-        if (order < 0 || writesOf(id, store).isBehind(object)) continue;
-        return object as T;
+      if (contestedMs < CONTESTED_MS) return undefined;
+      // Never starts a watch: it would save one call, whereas a list saves one per page.
+      for (const store of stores.started(type, name.namespace)) {
+        if (!hasForm(store.scope, type)) continue;
+        const found = await findIn(store, writesOf(store), name, atLeast);
+        if (found !== undefined) return found as T;
       }
       return undefined;
     },
@@ -111,6 +122,48 @@ export function createObjectCache(
       if ((object.metadata.finalizers ?? []).length === 0) note(type, object, true);
     },
   };
+}
+
+/** True if the store has the wanted part of objects, in the wanted version. */
+function hasForm({ type }: StoreScope, { keep, version }: ResourceType): boolean {
+  return type.keep === keep && type.version === version;
+}
+
+/** True if every object that matches the selectors is in the scope. */
+function hasAll(
+  { labels, fields }: StoreScope,
+  wanted: LabelSelector,
+  fieldSelector: string | undefined,
+): boolean {
+  if (fields !== fieldSelector) return false;
+  if (labels === undefined) return true;
+  const selected = parseLabelSelector(labels);
+  return selected !== undefined && isNarrower(wanted, selected);
+}
+
+/** Waits for the first list. False if it is forbidden: the API server then reports it to the caller. */
+async function isReady({ synced, forbidden }: ObjectStore): Promise<boolean> {
+  const isListed = synced.then(() => true);
+  if (forbidden === undefined) return isListed;
+  return Promise.race([isListed, forbidden.then(() => false)]);
+}
+
+/** Waits for a watch that is slightly behind. */
+async function findIn(
+  store: ObjectStore,
+  writes: OwnWrites,
+  { namespace, name }: NamespacedName,
+  atLeast: string,
+): Promise<ApiObject | undefined> {
+  for (const pauseMs of CATCH_UP_PAUSES_MS) {
+    if (pauseMs > 0) await sleepMs(pauseMs);
+    const object = store.get(namespace, name);
+    if (object === undefined) return undefined;
+    const order = compareResourceVersions(object.metadata.resourceVersion ?? "", atLeast);
+    if (order === undefined) return undefined;
+    if (order >= 0 && !writes.isBehind(object)) return object;
+  }
+  return undefined;
 }
 
 /** Waits for a watch that is slightly behind. The first checks come soon, because it is mostly a matter of a millisecond. */

@@ -1,5 +1,5 @@
 import { compareResourceVersions, type ApiObject } from "@konverge/core";
-import { IndexedObjects, type IndexedObjectsOptions, type ObjectSelection } from "@konverge/kube";
+import { IndexedObjects, partOf, type ObjectSelection } from "@konverge/kube";
 import type { ObjectStore } from "./object-store.ts";
 
 interface OwnWrite {
@@ -20,21 +20,29 @@ export class OwnWrites {
   /** The written objects, without the deleted ones. */
   readonly #written: IndexedObjects<ApiObject>;
 
-  constructor(store: ObjectStore, indexing: IndexedObjectsOptions = {}) {
+  constructor(store: ObjectStore) {
     this.#store = store;
-    this.#written = new IndexedObjects(indexing);
+    this.#written = new IndexedObjects({ indexes: store.indexes ?? [] });
   }
 
   note(uid: string, write: OwnWrite): void {
     this.#forget(uid);
-    this.#writes.set(uid, write);
-    if (!write.deleted) this.#written.set(write.object);
+    const object = partOf(this.#store.scope.type, write.object);
+    this.#writes.set(uid, { object, deleted: write.deleted });
+    if (!write.deleted) this.#written.set(object);
     // Otherwise the writes of a kind that is never read would stay forever.
     if (this.#writes.size % SWEPT_EVERY === 0) this.#forgetSeen();
   }
 
-  /** The objects of the store with the writes. */
-  list(selection: ObjectSelection): ApiObject[] {
+  /**
+   * The objects of the store with the writes, which may not match the label selector of the store. Undefined if there are writes of which only the API server knows whether they
+   * match the field selector of the store.
+   */
+  list(selection: ObjectSelection): ApiObject[] | undefined {
+    if (this.#store.scope.fields !== undefined) {
+      this.#forgetSeen();
+      if (this.#writes.size > 0) return undefined;
+    }
     const found = this.#store.list(selection).filter((object) => !this.isBehind(object));
     for (const object of this.#written.list(selection)) {
       const uid = object.metadata.uid ?? "";

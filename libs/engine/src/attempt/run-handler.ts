@@ -4,10 +4,8 @@ import {
   resourceId,
   toMs,
   type ApiObject,
-  type JsonObject,
   type Outcome,
 } from "@konverge/core";
-import { atLeast, ignoreNotFound, MUST_READ, startFrom, type ReadBasis } from "@konverge/kube";
 import type { Attempt } from "../access/attempt.ts";
 import { noteSecrets } from "../access/attempt-reads.ts";
 import { createAttemptKube } from "../access/create-attempt-kube.ts";
@@ -22,6 +20,7 @@ import type { RunState, StartedWorkflow, StartRun, StartRunOptions } from "../de
 import { classifyError } from "./classify-error.ts";
 import { createHandlerLog } from "./handler-log.ts";
 import { nextStep, type Step } from "./next-step.ts";
+import { readObject } from "./read-object.ts";
 
 /** Reads the object, runs `reconcile` or `cleanup`, and maintains the controller's finalizer. Never throws. */
 export async function runHandler(attempt: Attempt): Promise<Outcome> {
@@ -103,36 +102,6 @@ function foreignKind({ lease: { key }, runtime: { controller } }: Attempt): Outc
     `controller "${controller.name}" of this worker reconciles ${resourceId(controller.for)}, not ${resourceId(key)}; run a worker of the other version, or cancel the request`,
   );
   return { kind: "retry", error };
-}
-
-async function readObject(attempt: Attempt): Promise<ApiObject | undefined> {
-  const { client, target, runtime } = attempt;
-  const basis = await basisOf(attempt);
-  switch (basis.kind) {
-    case "from":
-      return basis.object as unknown as ApiObject;
-    case "atLeast":
-      return await client
-        .get(runtime.controller.for, target, { resourceVersion: basis.version })
-        .catch(ignoreNotFound);
-    case "mustRead":
-      return await client.get(runtime.controller.for, target).catch(ignoreNotFound);
-  }
-}
-
-/** A conflict requires the newest version, and a user request an answer from the API server. */
-async function basisOf({
-  lease,
-  target,
-  runtime: { cache, controller },
-}: Attempt): Promise<ReadBasis> {
-  const { floor, conflicts, class: requestClass } = lease;
-  // The competing write is newer than every version in the requests.
-  if (floor === undefined || conflicts > 0) return MUST_READ;
-  const known =
-    requestClass === "interactive" ? undefined : await cache.find(controller.for, target, floor);
-  if (known === undefined) return atLeast(floor);
-  return startFrom(known as unknown as JsonObject, atLeast(floor));
 }
 
 /** Waits for calls that the handler did not await. Their failure is a failure of the handler. */

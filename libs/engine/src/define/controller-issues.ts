@@ -1,4 +1,5 @@
-import { KonvergeError, toMs, type ErrorIssue } from "@konverge/core";
+import { KonvergeError, toMs, type ErrorIssue, type ResourceType } from "@konverge/core";
+import { parseLabelSelector } from "@konverge/kube";
 import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import { findBackoffIssues } from "./backoff.ts";
 import { ACCESS_VERBS } from "./permission.ts";
@@ -57,12 +58,37 @@ const duration =
       return `${String(value)} is not a duration; write milliseconds or text such as "30s"`;
     }
   };
+const NAMESPACE = NAME;
+const isSelector: Check = (value) =>
+  typeof value === "string" && value !== "" && parseLabelSelector(value) !== undefined
+    ? undefined
+    : 'must be a label selector such as "app=web" or "tier in (a, b)"';
+const isFieldSelector: Check = (value) =>
+  typeof value === "string" && /^[^=!,]+(=|==|!=)[^=!,]*(,[^=!,]+(=|==|!=)[^=!,]*)*$/.test(value)
+    ? undefined
+    : 'must be a field selector such as "spec.nodeName=n1"';
+const namespaces: Check = (value) =>
+  Array.isArray(value) && value.length === 0
+    ? "must have at least one namespace; omit it for all"
+    : listOf((one) =>
+        typeof one === "string" && NAMESPACE.test(one)
+          ? undefined
+          : "must be the name of a namespace",
+      )(value);
+const indexes: Check = (value) =>
+  typeof value === "object" && value !== null && Object.values(value).every(isFunction)
+    ? undefined
+    : "must be an object of functions (object) => text or a list of texts";
 /** The checks of the fields of a source. Tables, so that a new field without a check does not compile. */
 const SOURCE_CHECKS: Readonly<Record<keyof Source, Check>> = {
   type: isType,
   predicate: optional((value) =>
     isFunction(value) ? undefined : "must be a function (change) => boolean",
   ),
+  namespaces: optional(namespaces),
+  labels: optional(isSelector),
+  fields: optional(isFieldSelector),
+  indexes: optional(indexes),
 };
 const WATCH_CHECKS: Readonly<Record<keyof WatchSource, Check>> = {
   ...SOURCE_CHECKS,
@@ -76,6 +102,9 @@ const fieldsOf =
     for (const [field, check] of Object.entries(checks)) {
       const detail = check(given[field]);
       if (detail !== undefined) return `${field} ${detail}`;
+    }
+    if (given["namespaces"] !== undefined && (given["type"] as ResourceType).scope === "Cluster") {
+      return "namespaces must be omitted, because the kind is cluster-scoped";
     }
     const unknown = Object.keys(given).find((field) => !Object.hasOwn(checks, field));
     if (unknown === undefined) return undefined;

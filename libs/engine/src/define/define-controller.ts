@@ -52,7 +52,7 @@ export function defineController<
   const sources = listSources(erased);
   return {
     name,
-    for: sources[0].type,
+    for: wholeOf(sources[0].type),
     sources,
     permissions: erased.permissions ?? [],
     concurrency,
@@ -70,4 +70,11 @@ export function defineController<
     abandonsCleanup: cleanup === "abandon",
     finalizer: finalizerOf(name),
   };
+}
+
+/** A handler receives the whole object, even if only a part of the kind is watched. */
+function wholeOf(type: ResourceType): ResourceType {
+  if (type.keep === undefined) return type;
+  const { keep: _part, ...whole } = type;
+  return whole;
 }

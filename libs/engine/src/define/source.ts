@@ -1,5 +1,5 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
-import type { NamespacedName } from "@konverge/kube";
+import type { IndexFunction, NamespacedName } from "@konverge/kube";
 import { contentChanged, generationChanged, type Predicate } from "./predicate.ts";
 
 /** A kind to watch, and its changes that count. The common part of `for`, `owns` and `watches`. */
@@ -12,6 +12,20 @@ export interface Source<T extends ApiObject = ApiObject> {
    * requests by a user; for `owns`, also changed owner references.
    */
   readonly predicate?: Predicate<T>;
+  /** The namespaces to watch, with one watch each. Default: all that the worker may access. */
+  readonly namespaces?: readonly string[];
+  /**
+   * Label selector of the objects to watch, such as `app=web,tier in (a, b)`. Others are neither cached nor reconciled. Default:
+   * all objects.
+   */
+  readonly labels?: string;
+  /** Field selector of the objects to watch, such as `spec.nodeName=n1`, as far as the API server supports it. Default: all. */
+  readonly fields?: string;
+  /**
+   * Indexes of the cached objects, for the `index` of `kube.list`: functions that return the values under which an object is
+   * found. They must depend on the object only.
+   */
+  readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
 }
 
 /** Objects of another kind whose changes affect the controller's objects. */

@@ -33,7 +33,13 @@ export type KnownVersion = (name: NamespacedName) => string | undefined;
  */
 export interface RequestSource {
   /** Takes a change of an object of a source of the controller. */
-  readonly onChange: (source: ControllerSource, change: SeenChange, known: KnownVersion) => void;
+  readonly onChange: (
+    source: ControllerSource,
+    change: SeenChange,
+    known: KnownVersion,
+    /** True for the names of objects that the controller does not reconcile. */
+    isOutside?: (name: NamespacedName) => boolean,
+  ) => void;
   /** Enqueues one object for a resync. Resolves when Redis accepted or first refused the request. */
   readonly resync: (
     object: ApiObject,
@@ -94,14 +100,15 @@ export function createRequestSource(
   };
 
   return {
-    onChange(source, change, known) {
+    onChange(source, change, known, isOutside = () => false) {
       if (!change.initial && !isWanted(source, change)) return;
       if (source.option === "for") return requestItself(change);
       const states = [change.object, change.previous].filter((object) => object !== undefined);
       const names = states.flatMap((object) =>
         source.option === "watches" ? namesOf(source, object) : ownersOf(object, controller.for),
       );
-      requestAll(names, change, known, {
+      const wanted = names.filter((name) => !isOutside(name));
+      requestAll(wanted, change, known, {
         kind: source.option === "owns" ? "owner" : "watch",
         by: `watch ${change.object.kind}`,
         reason: `${change.object.kind} ${change.object.metadata.name} ${change.kind}`,

@@ -1,11 +1,11 @@
 import { ensureError, resourceId, sleepMs, type ObjectKey } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
-import type { ObjectStore } from "../access/object-store.ts";
+import type { WatchedObjects } from "../access/object-store.ts";
 import type { Controller } from "../define/define-controller.ts";
 
 export interface RequestVanishedOptions {
   readonly controller: Controller;
-  readonly store: ObjectStore;
+  readonly store: WatchedObjects;
   readonly queue: Pick<WorkQueue, "listKeys" | "submit">;
   readonly signal: AbortSignal;
   /** Receives the error of each try. */

@@ -1,14 +1,14 @@
 import { ensureError, sleepMs, type Trigger } from "@konverge/core";
 import type { Controller } from "../define/define-controller.ts";
-import type { ObjectStore } from "../access/object-store.ts";
+import type { WatchedObjects } from "../access/object-store.ts";
 import type { RequestSource } from "./request-source.ts";
 
 export interface ResyncOptions {
   readonly controller: Controller;
-  readonly store: ObjectStore;
+  readonly store: WatchedObjects;
   readonly source: RequestSource;
-  /** Versions that this process's watches of owned and watched kinds have reached. */
-  readonly seen: () => NonNullable<Trigger["seen"]>;
+  /** Versions that this process's watches of owned and watched kinds have reached for a namespace. */
+  readonly seen: (namespace: string | undefined) => NonNullable<Trigger["seen"]>;
   /** Differs after Redis may have lost requests. */
   readonly incarnation: () => Promise<string>;
   readonly signal: AbortSignal;
@@ -73,8 +73,10 @@ async function requestAll(
       signal.throwIfAborted();
       const chunk = objects.slice(start, start + size);
       if (intervalMs > 0) await sleepMs((intervalMs * chunk.length) / objects.length, signal);
-      const why = { reason, seen: seen() };
-      await Promise.all(chunk.map((object) => source.resync(object, why)));
+      const requests = chunk.map((object) =>
+        source.resync(object, { reason, seen: seen(object.metadata.namespace) }),
+      );
+      await Promise.all(requests);
     }
     if (objects.length === 0) await sleepMs(Math.min(controller.resyncMs, 60_000), signal);
     reason = "resync interval";

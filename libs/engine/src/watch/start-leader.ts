@@ -1,4 +1,4 @@
-import { ensureError, isKonvergeError, resourceId, type Trigger } from "@konverge/core";
+import { ensureError, isKonvergeError, type Trigger } from "@konverge/core";
 import {
   isForbidden,
   startLeaderElection,
@@ -100,8 +100,7 @@ function resyncWhile(
   { controller, source, queue, again }: Leader,
   { reflectors, log }: { readonly reflectors: Reflectors; readonly log: Log },
 ): void {
-  const store = reflectors.get(resourceId(controller.for));
-  if (store === undefined) return;
+  const store = reflectors.groupOf(controller.sources[0]);
   const sweep = () => {
     const onError = (error: Error) => log.warn({ err: error }, "search for deleted objects failed");
     requestVanished({ controller, store, queue, signal: leading, onError }).catch(() => undefined);
@@ -111,7 +110,7 @@ function resyncWhile(
     controller,
     store,
     source,
-    seen: () => seenBy(controller, reflectors),
+    seen: (namespace) => seenBy(controller, reflectors, namespace),
     incarnation: () => queue.incarnation(),
     signal: leading,
     onError: (error) => log.warn({ err: error }, "resync failed, retrying"),
@@ -127,12 +126,17 @@ function resyncWhile(
 }
 
 /** A child that was deleted without a leader shows only by its absence, so the reader's cache must have seen the deletion. */
-function seenBy({ sources }: Controller, reflectors: Reflectors): NonNullable<Trigger["seen"]> {
+function seenBy(
+  { sources }: Controller,
+  reflectors: Reflectors,
+  namespace: string | undefined,
+): NonNullable<Trigger["seen"]> {
   const seen: Record<string, string> = {};
-  for (const { option, type } of sources) {
-    if (option === "for") continue;
-    const version = reflectors.get(resourceId(type))?.lastVersion;
-    if (version !== undefined) seen[resourceId(type)] = version;
+  for (const source of sources) {
+    if (source.option === "for") continue;
+    const group = reflectors.groupOf(source);
+    const version = group.versionIn(namespace);
+    if (version !== undefined) seen[group.id] = version;
   }
   return seen;
 }

@@ -51,6 +51,12 @@ export interface ListCallOptions {
   readonly fieldSelector?: string;
 }
 
+/** The options of `list` in a handler. */
+export interface HandlerListOptions extends ListCallOptions {
+  /** Only objects with these values, by the names of `indexes` of a source of the controller. */
+  readonly index?: Readonly<Record<string, string>>;
+}
+
 /** The options of `apply`. */
 export interface ApplyCallOptions {
   /**
@@ -111,12 +117,13 @@ export interface KubeCalls<By extends Caller> {
     target: ObjectTarget<T>,
   ): Promise<ReadBy<By, T> | undefined>;
   /**
-   * Lists objects of a kind. In a handler, kinds in the controller's `owns` come from this worker's cache, which includes this
-   * worker's own writes; other kinds, and all lists with selectors, come from the API server.
+   * Lists objects of a kind. In a handler, the objects come from this worker's cache if a source of the controller watches all of
+   * them. They then include this worker's own writes and have no managedFields. Otherwise they come from the API server.
+   * @throws KonvergeError `invalid_request` for an index that the controller does not define
    */
   list<T extends ApiObject = ApiObject>(
     type: ResourceType<T> | KindName,
-    options?: ListCallOptions,
+    options?: By extends "step" ? ListCallOptions : HandlerListOptions,
   ): Promise<readonly ReadBy<By, T>[]>;
   /**
    * Creates an object. `{ name, ownedBy, ... }` takes the namespace and a controller reference from `ownedBy`. A step creates it

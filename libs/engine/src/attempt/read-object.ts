@@ -1,0 +1,54 @@
+import { defined, type ApiObject, type JsonObject } from "@konverge/core";
+import { atLeast, ignoreNotFound, MUST_READ, startFrom, type ReadBasis } from "@konverge/kube";
+import type { Attempt } from "../access/attempt.ts";
+
+/**
+ * Reads the reconciled object, from the watch of this worker if it is new enough. Undefined if it does not exist, or if the
+ * controller does not reconcile it, since it is outside of the namespaces and selectors of `for`.
+ */
+export async function readObject(attempt: Attempt): Promise<ApiObject | undefined> {
+  const { target, runtime } = attempt;
+  const { namespaces } = runtime;
+  if (target.namespace !== undefined && namespaces?.includes(target.namespace) === false) {
+    attempt.log.info({}, "object outside of the controller's namespaces, request dropped");
+    return undefined;
+  }
+  const basis = await basisOf(attempt);
+  if (basis.kind === "from") return basis.object as unknown as ApiObject;
+  return readLive(attempt, basis.kind === "atLeast" ? basis.version : undefined);
+}
+
+/** With selectors, the API server decides whether the object is in the scope of the controller. */
+async function readLive(
+  { client, target, runtime: { controller } }: Attempt,
+  resourceVersion: string | undefined,
+): Promise<ApiObject | undefined> {
+  const [{ labels, fields }] = controller.sources;
+  if (labels === undefined && fields === undefined) {
+    const options = defined({ resourceVersion });
+    return client.get(controller.for, target, options).catch(ignoreNotFound);
+  }
+  const name = `metadata.name=${target.name}`;
+  const { items } = await client.listPage(controller.for, {
+    ...defined({ namespace: target.namespace, labelSelector: labels, resourceVersion }),
+    fieldSelector: fields === undefined ? name : `${name},${fields}`,
+    // A limit would require exactly this version instead of at least.
+    limit: 0,
+  });
+  return items[0];
+}
+
+/** A conflict requires the newest version, and a user request an answer from the API server. */
+async function basisOf({
+  lease,
+  target,
+  runtime: { cache, controller },
+}: Attempt): Promise<ReadBasis> {
+  const { floor, conflicts, class: requestClass } = lease;
+  // The competing write is newer than every version in the requests.
+  if (floor === undefined || conflicts > 0) return MUST_READ;
+  const known =
+    requestClass === "interactive" ? undefined : await cache.find(controller.for, target, floor);
+  if (known === undefined) return atLeast(floor);
+  return startFrom(known as unknown as JsonObject, atLeast(floor));
+}
