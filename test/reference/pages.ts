@@ -52,6 +52,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
     of: [
       kube("KubeCalls", "kube."),
       kube("ListCallOptions"),
+      kube("HandlerListOptions"),
       kube("ApplyCallOptions"),
       kube("PatchCallOptions"),
       kube("ObjectTarget"),

@@ -85,6 +85,7 @@ export type {
   Caller,
   DeleteCallOptions,
   KubeCalls,
+  HandlerListOptions,
   ListCallOptions,
   PatchCallOptions,
   ReadBy,

@@ -10,7 +10,7 @@ export async function readObject(attempt: Attempt): Promise<ApiObject | undefine
   const { target, runtime } = attempt;
   const { namespaces } = runtime;
   if (target.namespace !== undefined && namespaces?.includes(target.namespace) === false) {
-    attempt.log.info({}, "object outside of the controller's namespaces, request dropped");
+    attempt.log.debug({}, "object outside of the controller's namespaces, request dropped");
     return undefined;
   }
   const basis = await basisOf(attempt);
