@@ -308,6 +308,26 @@ function requestOf(
   return { path: query.size === 0 ? path : `${path}?${query.toString()}`, body };
 }
 
+interface Made extends ReturnType<typeof requestOf> {
+  readonly where: string;
+  readonly isNarrow: boolean;
+  readonly place: Place;
+}
+
+/** The requests of an operation for all targets. Many operations have no filters, so that narrow and wide are the same. */
+function requestsOf(operation: Operation, rule: Rule): readonly Made[] {
+  const made = new Map<string, Made>();
+  for (const [where, target] of Object.entries(TARGETS)) {
+    for (const isNarrow of [true, false]) {
+      const request = requestOf(operation, target, isNarrow);
+      const place = rule.place(target, isNarrow);
+      const text = JSON.stringify([request, place]);
+      if (!made.has(text)) made.set(text, { where, isNarrow, place, ...request });
+    }
+  }
+  return [...made.values()];
+}
+
 /** The names of the targets that a scope does not cover. */
 function foreignNames({ scope }: Credentials): string[] {
   const { clusters, controllers, namespaces } = scope;
@@ -456,52 +476,46 @@ describe("matrix", () => {
     for (const operation of operations) {
       const rule = RULES[operation.operationId];
       if (rule === undefined) throw new Error(`no rule for ${operation.operationId}`);
-      for (const [where, target] of Object.entries(TARGETS)) {
-        for (const isNarrow of [true, false]) {
-          const { path, body } = requestOf(operation, target, isNarrow);
-          await Promise.all(
-            Object.entries(callers).map(async ([who, caller]) => {
-              cells++;
-              const abort = new AbortController();
-              const response = await call(path, {
-                ...caller.sent,
-                method: operation.method,
-                signal: abort.signal,
-                ...(body === undefined ? {} : { body }),
-              });
-              const cell = [who, operation.operationId, where, isNarrow ? "narrow" : "wide"];
-              const isStream = response.headers.get("content-type") === "text/event-stream";
-              const text = isStream ? "" : await response.text();
-              if (isStream) await response.body?.cancel();
-              const { status } = response;
-              if (!(status in operation.responses)) wrong.push([...cell, status, "undocumented"]);
-              if (status >= 400) problemSchema.parse(JSON.parse(text));
-              const place = rule.place(target, isNarrow);
-              // The login answers 401 to an unknown token.
-              if (rule.role !== "none") {
-                const isRefused = status === 401 || status === 403;
-                if (isRefused === isAllowed(rule, caller, place)) wrong.push([...cell, status]);
-                if ((status === 401) !== (caller.role === undefined)) wrong.push([...cell, status]);
-              }
-              if (caller.role === undefined) return;
-              const headers = [...response.headers].flat().join("\n");
-              const given = decodeURIComponent(path) + JSON.stringify(body ?? "");
-              const told = decodeURIComponent(
-                `${text}\n${headers}`.replaceAll(/%(?![0-9a-f]{2})/gi, "%25"),
-              );
-              for (const name of foreignNames(caller)) {
-                if (!told.includes(name) || given.includes(name)) continue;
-                wrong.push([...cell, "tells", name, text.slice(0, 200)]);
-              }
-            }),
-          );
-        }
+      for (const { where, isNarrow, path, body, place } of requestsOf(operation, rule)) {
+        await Promise.all(
+          Object.entries(callers).map(async ([who, caller]) => {
+            cells++;
+            const abort = new AbortController();
+            const response = await call(path, {
+              ...caller.sent,
+              method: operation.method,
+              signal: abort.signal,
+              ...(body === undefined ? {} : { body }),
+            });
+            const cell = [who, operation.operationId, where, isNarrow ? "narrow" : "wide"];
+            const isStream = response.headers.get("content-type") === "text/event-stream";
+            const text = isStream ? "" : await response.text();
+            if (isStream) await response.body?.cancel();
+            const { status } = response;
+            if (!(status in operation.responses)) wrong.push([...cell, status, "undocumented"]);
+            if (status >= 400) problemSchema.parse(JSON.parse(text));
+            // The login answers 401 to an unknown token.
+            if (rule.role !== "none") {
+              const isRefused = status === 401 || status === 403;
+              if (isRefused === isAllowed(rule, caller, place)) wrong.push([...cell, status]);
+              if ((status === 401) !== (caller.role === undefined)) wrong.push([...cell, status]);
+            }
+            if (caller.role === undefined) return;
+            const headers = [...response.headers].flat().join("\n");
+            const given = decodeURIComponent(path) + JSON.stringify(body ?? "");
+            const told = decodeURIComponent(
+              `${text}\n${headers}`.replaceAll(/%(?![0-9a-f]{2})/gi, "%25"),
+            );
+            for (const name of foreignNames(caller)) {
+              if (!told.includes(name) || given.includes(name)) continue;
+              wrong.push([...cell, "tells", name, text.slice(0, 200)]);
+            }
+          }),
+        );
       }
     }
     expect(wrong).toEqual([]);
-    expect(cells).toBe(
-      operations.length * Object.keys(TARGETS).length * 2 * Object.keys(callers).length,
-    );
+    expect(cells).toBeGreaterThan(2 * operations.length * Object.keys(callers).length);
   });
 
   test("metrics and raw jobs require a token without a scope", async () => {

@@ -43,8 +43,17 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   }),
 );
 
+const promises = new Map<string, z.ZodType | undefined>();
+
 /** The schema that the document promises for an answer, with the codes of a problem. */
-function promised({ responses }: Operation, status: number): z.ZodType | undefined {
+function promised(operation: Operation, status: number): z.ZodType | undefined {
+  const id = `${operation.id} ${status}`;
+  // Made once: it contains all schemas of the document.
+  if (!promises.has(id)) promises.set(id, makePromised(operation, status));
+  return promises.get(id);
+}
+
+function makePromised({ responses }: Operation, status: number): z.ZodType | undefined {
   const named = responses[status];
   if (named === undefined) return undefined;
   const reference = named["$ref"];
