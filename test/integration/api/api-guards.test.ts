@@ -199,16 +199,20 @@ test("returns 503 without Redis instead of waiting", async () => {
   const hanging = openApi(redis.url);
   expect((await hanging("/v1/guards")).status).toBe(200);
   process.kill(redis.pid, "SIGSTOP");
-  for (const call of [hanging, openApi("redis://127.0.0.1:1")]) {
-    for (const [path, method, body] of [
-      ["/v1/guards", "GET", undefined],
-      ["/v1/guards/default", "GET", undefined],
-      [...ISOLATE, ORDER],
-      [...RATE, { ...ORDER, ratePerSecond: 5 }],
-    ] as const) {
-      const response = await call(path, method, body);
-      expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect((await problemOf(response, 503)).code).toBe("redis_unavailable");
-    }
-  }
+  const requests = [
+    ["/v1/guards", "GET", undefined],
+    ["/v1/guards/default", "GET", undefined],
+    [...ISOLATE, ORDER],
+    [...RATE, { ...ORDER, ratePerSecond: 5 }],
+  ] as const;
+  // At once: each call waits for its own deadline.
+  await Promise.all(
+    [hanging, openApi("redis://127.0.0.1:1")].flatMap((call) =>
+      requests.map(async ([path, method, body]) => {
+        const response = await call(path, method, body);
+        expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+        expect((await problemOf(response, 503)).code).toBe("redis_unavailable");
+      }),
+    ),
+  );
 });

@@ -11,7 +11,8 @@ describe.each(testServers())("attempts that never end, on $name", (target) => {
   const group = "lost.test.konverge.dev";
   const engines = useEngines(target, group);
 
-  test.each([1, 2])(
+  // Shards concern Redis only.
+  test.each(target.name.startsWith("embedded") ? [1, 2] : [1])(
     "counts, logs and indexes each one, with an Event from the second consecutive one (%d shards)",
     async (shards) => {
       const { queues, Widgets } = engines;

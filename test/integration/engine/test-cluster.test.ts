@@ -26,6 +26,7 @@ import { complete, defineWorkflow, ready } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { until } from "../../support/until.ts";
 
 const Task = defineResource({
   group: "cluster.test.konverge.dev",
@@ -116,8 +117,9 @@ test("ignores attempts at older versions, so waiting for a filtered change times
     for: { type: Task, predicate: generationChanged },
     reconcile: async () => undefined,
   });
-  await using k = await start({ controllers: [picky], deadlineMs: 8_000 });
-  await k.reconciled(await k.apply(Task, named("f")));
+  await using k = await start({ controllers: [picky], deadlineMs: 1_000 });
+  const task = await k.apply(Task, named("f"));
+  await until("the first attempt has ended", async () => (await k.attempts(task)).length === 1);
   const labelled = { metadata: { name: "f", labels: { colour: "blue" } }, spec: { fails: false } };
   await expect(k.reconciled(await k.apply(Task, labelled))).rejects.toThrow(
     "attempt 1 of picky ended with done",
@@ -125,14 +127,15 @@ test("ignores attempts at older versions, so waiting for a filtered change times
 });
 
 test("reports the last attempt at the deadline", async () => {
-  await using k = await start({ resources: [Other], deadlineMs: 5_000 });
+  await using k = await start({ resources: [Other], deadlineMs: 1_000 });
   const failing = await k.apply(Task, named("b", true));
+  await until("the attempt has ended", async () => (await k.attempts(failing)).length === 1);
   await expect(k.reconciled(failing)).rejects.toThrow(
-    /waited 5000 ms for Task b to be reconciled: attempt 1 of tasks ended with terminal, .*this task cannot be done/,
+    /waited 1000 ms for Task b to be reconciled: attempt 1 of tasks ended with terminal, .*this task cannot be done/,
   );
   const other = await k.apply(Other, { metadata: { name: "c" } });
   await expect(k.reconciled(other)).rejects.toThrow(/no controller of this test reconciles Other/);
-  await expect(k.gone(other)).rejects.toThrow(/waited 5000 ms for Other c to be deleted/);
+  await expect(k.gone(other)).rejects.toThrow(/waited 1000 ms for Other c to be deleted/);
 });
 
 test("gone includes the cleanup; calls are those of the worker and can be cleared", async () => {
