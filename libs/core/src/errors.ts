@@ -40,6 +40,7 @@ export type ErrorCode =
   | "kube_api"
   | "kube_timeout"
   | "kube_unreachable"
+  | "list_expired"
   | "method_not_allowed"
   | "nested_mutate"
   | "not_found"
@@ -108,6 +109,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   kube_api: entry("The API server rejected the call", 502, 1),
   kube_timeout: entry("The API server did not respond in time", 504, 6),
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
+  list_expired: entry("A list was read for too long and has expired", 500, 1),
   method_not_allowed: entry("The route does not support this method", 405, 2, true),
   nested_mutate: entry("The function of a mutate called mutate", 500, 1, true),
   not_found: entry("Not found", 404, 3, true),

@@ -1,3 +1,4 @@
+import { createEventRecorder } from "@konverge/kube";
 import { defined } from "@konverge/core";
 import type { Quarantine, QueueWorker } from "@konverge/queue";
 import type { ControllerRuntime } from "./access/attempt.ts";
@@ -95,6 +96,7 @@ function runtimeOf(
     groups: createWriteGroups(),
     conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
     runs: options.runs,
+    events: createEventRecorder(`konverge/${controller.name}`),
     limits: options.limits,
   };
 }

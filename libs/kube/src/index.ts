@@ -82,18 +82,31 @@ export type {
 } from "./contract/kube-client.ts";
 export type {
   ApplyCallOptions,
-  Caller,
+  CreateOrUpdateOptions,
   DeleteCallOptions,
-  KubeCalls,
+  DeleteCollectionOptions,
+  EventInput,
+  EvictOptions,
   HandlerListOptions,
   ListCallOptions,
+  LogOptions,
+  MutateCallOptions,
+  PageCallOptions,
   PatchCallOptions,
-  ReadBy,
+  WriteCallOptions,
+} from "./contract/call-options.ts";
+export type {
+  CreateOrUpdateResult,
+  KubeCalls,
   ReadonlyObject,
+  Scale,
   Seen,
-  StatusDraft,
-  WrittenBy,
 } from "./contract/kube-calls.ts";
+export { assertSelected } from "./objects/assert-selected.ts";
+export { evictPod } from "./objects/evict-pod.ts";
+export { readLogs } from "./objects/read-logs.ts";
+export { readPages } from "./objects/read-pages.ts";
+export { parsePath } from "./names/resource-path.ts";
 export type { ObjectRef } from "./contract/object-ref.ts";
 export type {
   AppliedFields,
@@ -122,6 +135,8 @@ export { ownerOf, setControllerReference, setOwnerReference } from "./objects/ow
 export type { Owned } from "./objects/owner-references.ts";
 export { fieldConflict, findOwners } from "./mutate/ownership-conflict.ts";
 export type { NamespacedName } from "./names/resource-path.ts";
+export { createEventRecorder } from "./objects/event-recorder.ts";
+export type { EventRecorder } from "./objects/event-recorder.ts";
 export { recordEvent } from "./objects/record-event.ts";
 export type { ObjectEventInput } from "./objects/record-event.ts";
 export {

@@ -92,7 +92,7 @@ export { replayHistory } from "./execution/replay-history.ts";
 export type { ReplayResult } from "./execution/replay-history.ts";
 export type { RunCounts } from "./store/run-queries.ts";
 export type { NamedTarget, ObjectManifest, ObjectTarget, ReadonlyObject } from "@konverge/kube";
-export type { EvictOptions, StepVerbs } from "./define/step-verbs.ts";
+export type { StepVerbs } from "./define/step-verbs.ts";
 export { TerminalError } from "@konverge/core";
 export { StepFailedError } from "./execution/step-failed-error.ts";
 export type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";

@@ -329,6 +329,15 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       mutate: () => kube.mutate(widget, () => undefined),
       mutateStatus: () => kube.mutateStatus(widget, () => undefined),
       api: () => kube.api(CoreV1Api).listNamespace(),
+      pages: () => kube.pages(type)[Symbol.asyncIterator]().next(),
+      createOrUpdate: () => kube.createOrUpdate(type, "late", () => undefined),
+      scale: () => kube.scale(widget, 1),
+      readScale: () => kube.readScale(widget),
+      deleteCollection: () => kube.deleteCollection(type, { all: true }),
+      evict: () => kube.evict(widget),
+      logs: () => kube.logs(widget),
+      event: () => kube.event(widget, { type: "Normal", reason: "Late", message: "late" }),
+      raw: () => kube.raw({ method: "GET", path: "/version" }),
     };
     expect(Object.keys(kube).toSorted()).toEqual(Object.keys(calls).toSorted());
     for (const [method, run] of Object.entries(calls)) {

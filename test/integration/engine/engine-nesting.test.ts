@@ -11,6 +11,7 @@ import { until } from "../../support/until.ts";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const PROGRAMS = process.env["KONVERGE_TEST_LONG"] === "1" ? 1_000 : 40;
 const OBJECTS = ["a", "b", "c"] as const;
+const WAYS = ["mutate", "mutateStatus", "fields", "createOrUpdate"] as const;
 /** Far beyond the time that a program needs, so that a deadlock ends the test by this outcome. */
 const TIMEOUT = "60s";
 
@@ -20,7 +21,7 @@ const FAILURES: ReadonlySet<string> = new Set(["nested_mutate", "attempt_ended",
 /** One call of `mutate` by user code, and what its function does besides its change. */
 interface Call {
   readonly target: (typeof OBJECTS)[number];
-  readonly through: "mutate" | "mutateStatus" | "fields";
+  readonly through: (typeof WAYS)[number];
   readonly isAwaited: boolean;
   /** A call inside the function: at once, after an await, or in a timer that may end after everything else. */
   readonly nested?: { readonly when: "now" | "afterAwait" | "inTimer"; readonly call: Call };
@@ -34,7 +35,7 @@ function makeProgram(random: () => number): Program {
   const pick = <T>(from: readonly T[]): T => from[below(from.length)] as T;
   const makeCall = (depth: number): Call => ({
     target: pick(OBJECTS),
-    through: pick(["mutate", "mutateStatus", "fields"]),
+    through: pick(WAYS),
     isAwaited: below(3) > 0,
     ...(depth < 2 && below(3) === 0
       ? {
@@ -159,6 +160,8 @@ describe.each(testServers())("calls of mutate by user code on $name", (server) =
         if (through === "mutateStatus") await kube.mutateStatus(targetOf(target), change);
         else if (through === "fields") {
           await kube.mutate(targetOf(target), change, { strategy: "fields" });
+        } else if (through === "createOrUpdate") {
+          await kube.createOrUpdate(harness.Widgets, { namespace, name: target }, change);
         } else await kube.mutate(targetOf(target), change);
         if (isNested || isBad) wrong.push(`${JSON.stringify(call)} succeeded`);
         const id = `${target}.${through}`;
@@ -201,7 +204,7 @@ describe.each(testServers())("calls of mutate by user code on $name", (server) =
     for (const name of OBJECTS) {
       const { spec, status } = await harness.client.get(harness.Widgets, { namespace, name });
       const found = { ...spec, ...status };
-      for (const through of ["mutate", "mutateStatus", "fields"]) {
+      for (const through of WAYS) {
         const id = `${name}.${through}`;
         expect(`${id} ${Number(found[through] ?? 0)}`).toBe(`${id} ${acknowledged.get(id) ?? 0}`);
       }

@@ -6,7 +6,15 @@ import {
   ownerOf,
   setControllerReference,
 } from "@konverge/kube";
-import { ConfigMap, CustomResourceDefinition, Job, Secret } from "@konverge/kube/kinds";
+import {
+  ConfigMap,
+  CustomResourceDefinition,
+  Deployment,
+  Event,
+  Job,
+  Pod,
+  Secret,
+} from "@konverge/kube/kinds";
 import { defineResource, type AttemptKube, type ReconcileContext } from "@konverge/engine";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -397,5 +405,191 @@ describe.each(testServers())("writes of a handler on $name", (target) => {
       expect(JSON.stringify(record)).not.toContain("canary-canary");
       expect(JSON.stringify(record)).not.toContain(value);
     });
+  });
+
+  describe("createOrUpdate", () => {
+    test("creates, updates or leaves the object, owned by the reconciled one", async () => {
+      const name = "upserted";
+      const kinds: string[] = [];
+      const record = await attempt(name, async (kube, { object }) => {
+        for (const n of ["1", "1", "2"]) {
+          const { kind, object: map } = await kube.createOrUpdate(
+            ConfigMap,
+            name,
+            (draft) => void (draft.data = { n }),
+            { ownedBy: object },
+          );
+          kinds.push(kind);
+          expect(map.data).toEqual({ n });
+          expect(ownerOf(map)?.uid).toBe(object.metadata.uid);
+        }
+        await expect(
+          kube.createOrUpdate(ConfigMap, "never", async () => {
+            await kube.mutate(object, () => undefined);
+          }),
+        ).rejects.toMatchObject({ code: "nested_mutate" });
+      });
+      expect(kinds).toEqual(["created", "unchanged", "updated"]);
+      expect(record).toMatchObject({
+        outcome: "done",
+        writes: [{ verb: "create" }, { verb: "patch", patch: { data: { n: "2" } } }],
+      });
+    });
+
+    test("makes each change once if several attempts create the object at once", async () => {
+      const { records } = await harness.start({
+        backoff: eager,
+        concurrency: 8,
+        reconcile: async ({ kube }) => {
+          await kube.createOrUpdate(ConfigMap, "raced-upsert", (draft) => {
+            draft.data = { n: String(Number(draft.data?.["n"] ?? 0) + 1) };
+          });
+        },
+      });
+      const names = Array.from({ length: 8 }, (_, n) => `upsert-${n}`);
+      await Promise.all(names.map((name) => harness.make(name)));
+      for (const name of names) {
+        await until("it is done", async () =>
+          (await records(name)).some(({ parsed }) => parsed.outcome === "done"),
+        );
+      }
+      const { data } = await harness.client.get(ConfigMap, { namespace, name: "raced-upsert" });
+      expect(data).toEqual({ n: "8" });
+    });
+  });
+
+  test("a dry run of any write stores nothing and is no write of the attempt", async () => {
+    const name = "dry";
+    const map = await harness.client.create(ConfigMap, {
+      metadata: { namespace, name, labels: { dry: "1" } },
+      data: { n: "0" },
+    });
+    const dryRun = true;
+    const set = (draft: ConfigMapObject) => void (draft.data = { n: "1" });
+    const record = await attempt(name, async (kube) => {
+      const changed = [
+        await kube.apply(ConfigMap, { name, data: { n: "1" } }, { dryRun, force: true }),
+        await kube.patch(map, { data: { n: "1" } }, { type: "merge", dryRun }),
+        await kube.replace({ ...map, data: { n: "1" } }, { dryRun }),
+        await kube.mutate(map, set, { dryRun }),
+        (await kube.createOrUpdate(ConfigMap, name, set, { dryRun })).object,
+        (await kube.createOrUpdate(ConfigMap, "dry-new", set, { dryRun })).object,
+        await kube.create(ConfigMap, { name: "dry-new", data: { n: "1" } }, { dryRun }),
+      ];
+      for (const { data } of changed) expect(data).toEqual({ n: "1" });
+      await kube.delete(map, { dryRun });
+      await kube.deleteCollection(ConfigMap, { labelSelector: "dry=1", dryRun });
+      // The result of a dry run is no base of a write.
+      expect((await kube.mutate(changed[3] ?? map, () => undefined)).data).toEqual({ n: "0" });
+    });
+    expect(record).toMatchObject({ outcome: "done", writes: [] });
+    expect(await harness.client.get(ConfigMap, { namespace, name })).toEqual(map);
+    const created = { namespace, name: "dry-new" };
+    expect(await harness.client.get(ConfigMap, created).catch(ignoreNotFound)).toBeUndefined();
+  });
+
+  test("reads pages, and deletes what a selector matches", async () => {
+    for (let n = 0; n < 5; n += 1) {
+      const metadata = { namespace, name: `paged-${n}`, labels: { paged: `${n % 2}`, all: "1" } };
+      await harness.client.create(ConfigMap, { metadata });
+    }
+    const sizes: number[] = [];
+    const record = await attempt("paged", async (kube) => {
+      const pages = kube.pages(ConfigMap, { labelSelector: "all=1", limit: 2 });
+      for await (const page of pages) sizes.push(page.length);
+      const fieldSelector = "metadata.name=paged-1";
+      expect(await kube.list(ConfigMap, { fieldSelector })).toHaveLength(1);
+      await expect(kube.deleteCollection(ConfigMap, {})).rejects.toMatchObject({
+        code: "invalid_request",
+        message: expect.stringContaining("all: true"),
+      });
+      expect(await kube.deleteCollection(ConfigMap, { labelSelector: "paged=0" })).toBe(3);
+      expect(await kube.list(ConfigMap, { labelSelector: "all=1" })).toHaveLength(2);
+      await kube.delete({ type: ConfigMap, name: "paged-1" });
+      await expect(
+        kube.delete({ type: ConfigMap, name: "paged-3" }, { uid: "another" }),
+      ).rejects.toSatisfy(isConflict);
+    });
+    expect(sizes).toEqual([2, 2, 1]);
+    const deleted = [0, 2, 4, 1].map((n) => ({ verb: "delete", name: `paged-${n}` }));
+    expect(record).toMatchObject({ outcome: "done", writes: deleted });
+  });
+
+  test("scales, evicts and sends other requests, all in the record", async () => {
+    const labels = { app: "scaled" };
+    const containers = [{ name: "a", image: "a" }];
+    const metadata = { namespace, name: "scaled" };
+    await harness.client.create(Deployment, {
+      metadata,
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers } },
+      },
+    });
+    const pod = await harness.client.create(Pod, {
+      metadata: { namespace, name: "evicted" },
+      spec: { containers },
+    });
+    const password = Buffer.from("canary-canary").toString("base64");
+    const record = await attempt("raw", async (kube) => {
+      const scaled = { type: Deployment, name: "scaled" };
+      expect((await kube.scale(scaled, 3)).spec?.replicas).toBe(3);
+      expect((await kube.readScale(scaled)).spec?.replicas).toBe(3);
+      await expect(kube.scale(scaled, -1)).rejects.toMatchObject({ code: "invalid_request" });
+      await kube.evict(pod, { gracePeriodSeconds: 0 });
+      await kube.evict(pod);
+      await expect(kube.evict(scaled)).rejects.toMatchObject({ code: "invalid_request" });
+      const path = `/api/v1/namespaces/${namespace}/secrets`;
+      const { body } = await kube.raw({
+        method: "POST",
+        path,
+        body: { metadata: { name: "by-raw" }, data: { password } },
+      });
+      expect(body).toMatchObject({ kind: "Secret" });
+      await kube.raw({ method: "GET", path: "/version" });
+      throw new Error(`cannot log in with canary-canary or ${password}`);
+    });
+    expect(record).toMatchObject({
+      outcome: "retry",
+      writes: [
+        { verb: "patch", subresource: "scale", resource: "deployments.apps" },
+        { verb: "create", subresource: "eviction", name: "evicted" },
+        { verb: "create", resource: "secrets", name: "by-raw" },
+      ],
+    });
+    expect(JSON.stringify(record)).not.toMatch(new RegExp(`canary-canary|${password}`));
+  });
+
+  test("records events in series, without secrets and without failing the handler", async () => {
+    const value = "canary-canary";
+    const secret = await harness.client.create(Secret, {
+      metadata: { namespace, name: "told" },
+      data: { value: Buffer.from(value).toString("base64") },
+    });
+    const record = await attempt("told", async (kube, { object }) => {
+      await kube.get(Secret, secret.metadata.name);
+      const event = { type: "Normal", reason: "Told", message: `uses ${value}` } as const;
+      for (let n = 0; n < 5; n += 1) await kube.event(object, event);
+      await kube.event(object, { ...event, reason: "" });
+      await kube.event({ ...object, kind: "Nonsense" }, event);
+    });
+    expect(record).toMatchObject({
+      outcome: "done",
+      writes: [],
+      log: [{ level: "warn", message: "event not recorded" }],
+    });
+    const { items } = await harness.client.list(Event, { namespace });
+    const told = items.filter(({ reason }) => reason === "Told");
+    expect(told).toMatchObject([
+      {
+        type: "Normal",
+        action: "Reconcile",
+        message: "uses (redacted)",
+        involvedObject: { kind: "Widget", name: "told" },
+        reportingComponent: expect.stringMatching(/^konverge\//),
+        series: { count: 4 },
+      },
+    ]);
   });
 });

@@ -233,7 +233,8 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
       await expect(k.replace(again)).rejects.toMatchObject({ status: 409 });
       const { name, namespace } = target();
       await k.apply(ConfigMap, { metadata: { name, namespace }, data: { own: "3" } });
-      await expect(k.mutateStatus(patched, () => undefined)).rejects.toMatchObject({
+      const set = (draft: { status: object }) => void Object.assign(draft.status, { a: 1 });
+      await expect(k.mutateStatus(patched, set)).rejects.toMatchObject({
         code: "invalid_request",
       });
     }, 1);

@@ -63,6 +63,12 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
       arrange: () => verbs.runs.dieAtCommit("act", "after"),
     },
   ];
+  const upsert = async (k: StepContext) => {
+    const { object } = await k.createOrUpdate(ConfigMap, target(), (draft) => {
+      draft.data = { n: String(Number(draft.data?.["n"] ?? 0) + 1) };
+    });
+    return object;
+  };
   const table: readonly Verb[] = [
     {
       verb: "mutate",
@@ -100,6 +106,19 @@ describe.each(testServers())("Kubernetes verbs on the $name", (server) => {
           expect.stringMatching(new RegExp(`^${verbs.name}-[0-9a-f]{10}$`)),
         ]);
       },
+    },
+    {
+      verb: "createOrUpdate of an object that exists",
+      before: () => make({ n: "7" }),
+      act: upsert,
+      write: () => ({ method: "PATCH", path: path() }),
+      check: async () => expect((await read())?.data).toEqual({ n: "8" }),
+    },
+    {
+      verb: "createOrUpdate of a new object",
+      act: upsert,
+      write: () => ({ method: "POST", path: /\/configmaps$/ }),
+      check: async () => expect((await read())?.data).toEqual({ n: "1" }),
     },
     {
       verb: "delete",

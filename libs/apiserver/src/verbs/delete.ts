@@ -199,7 +199,9 @@ function readDeleteOptions(call: Call): DeleteOptions {
     typeof value === "string" ? value : undefined;
   const policy = textOf(body, "propagationPolicy") || call.query.get("propagationPolicy") || "";
   const orphans = body["orphanDependents"] ?? call.query.get("orphanDependents");
-  const dryRun = [...stringsOf(body, "dryRun"), ...call.query.getAll("dryRun")];
+  // With a body, the server ignores the options in the query.
+  const hasBody = Object.keys(body).length > 0;
+  const dryRun = hasBody ? stringsOf(body, "dryRun") : call.query.getAll("dryRun");
   const errors: FieldError[] = [];
   if (policy !== "" && orphans !== null && orphans !== undefined) {
     const detail = "orphanDependents and deletionPropagation cannot be both set";

@@ -1,9 +1,10 @@
-import { defined, type ApiObject, type ResourceType } from "@konverge/core";
+import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
 import {
   assertOutsideOfChanges,
   runChange,
   untracked,
   type ChangeDraft,
+  type MutateCallOptions,
   type MutateOptions,
   type MutateResult,
   type ObjectTarget,
@@ -11,19 +12,15 @@ import {
 import type { ConflictRetry } from "../define/controller-options.ts";
 import { handOut, noteSecrets } from "./attempt-reads.ts";
 import type { Attempt } from "./attempt.ts";
+import type { ChangeObject } from "./change-calls.ts";
 import { preferNewer } from "./fresh-reads.ts";
 import { createLaneWriter, type LaneWriter, type WriteOnce } from "./lane-writer.ts";
 import { labelOf, resolveTarget, type ResolvedTarget } from "./resolve-target.ts";
 
-type HowToWrite = Pick<MutateOptions, "subresource" | "strategy">;
+type HowToWrite = MutateCallOptions;
 
-export type Mutate = <T extends ApiObject>(
-  target: T | ObjectTarget<T>,
-  change: ChangeDraft<T>,
-  how?: HowToWrite,
-) => Promise<T>;
-
-export function createMutate(attempt: Attempt): Mutate {
+/** Changes objects in their lanes. */
+export function createLaneChange(attempt: Attempt): ChangeObject {
   const { client } = attempt;
   const { lanes, groups } = attempt.runtime;
   const writeInLane = createLaneWriter({
@@ -46,8 +43,13 @@ export function createMutate(attempt: Attempt): Mutate {
       assertOutsideOfChanges(label);
       const resolved = await resolveTarget<T>(client, target, attempt.lease.key.namespace);
       const result = await write(attempt, { target, label, resolved, how, writeInLane }, change);
+      const { kind } = result;
+      if (how.dryRun === true) {
+        noteSecrets(attempt, resolved.type, result.object);
+        return { kind, object: deepFreeze(result.object) };
+      }
       noteWrite(attempt, resolved, how, result);
-      return handOut(attempt, resolved.type, result.object);
+      return { kind, object: handOut(attempt, resolved.type, result.object) };
     });
 }
 
@@ -66,22 +68,23 @@ async function write<T extends ApiObject>(
   change: ChangeDraft<T>,
 ): Promise<MutateResult<T>> {
   const { type, name, uid, read } = resolved;
-  const { subresource, strategy } = how;
+  const { subresource, strategy, dryRun } = how;
   const retry = retryOf(attempt.runtime.conflictRetry);
   // A scale is another object. If each lost race costs an attempt, none is risked to save a call.
   const mayUseRead = subresource !== "scale" && retry !== "none";
   // The write tests the values that the change has read, so the age of the object does not matter.
   const maxAgeMs = strategy === "fields" ? Infinity : undefined;
+  const client = dryRun === true ? attempt.client.scoped({ dryRun }) : attempt.client;
   const writeOnce: WriteOnce = (changes, basis) =>
-    attempt.client.mutate<ApiObject>(type, name, changes, {
+    client.mutate<ApiObject>(type, name, changes, {
       basis: mayUseRead ? preferNewer(basis, attempt.freshReads.take(target, maxAgeMs)) : basis,
       ...defined({ subresource, strategy, retry, uid }),
     });
   const alone: ChangeDraft<T> = (draft) => runChange(label, () => change(draft));
   const noted = noting(attempt, type, alone) as ChangeDraft<ApiObject>;
-  // Writers of different fields do not conflict, so a lane would only delay them.
+  // Writers of different fields do not conflict, so a lane would only delay them. A dry run has no result for the next writer.
   const written =
-    strategy === "fields"
+    strategy === "fields" || dryRun === true
       ? await writeOnce(noted, read)
       : await writeInLane({ type, name, uid, read, subresource }, noted, writeOnce);
   return written as MutateResult<T>;

@@ -8,7 +8,13 @@ import {
   type Limits,
   type ResourceType,
 } from "@konverge/core";
-import { Urgency, type CallObserver, type KubeClient, type NamespacedName } from "@konverge/kube";
+import {
+  Urgency,
+  type CallObserver,
+  type EventRecorder,
+  type KubeClient,
+  type NamespacedName,
+} from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
 import type { AttemptLease } from "@konverge/queue";
 import type { AttemptSpan } from "@konverge/telemetry";
@@ -37,6 +43,7 @@ export interface ControllerRuntime {
   readonly conflictRetry: ConflictRetry;
   /** Opened by the first handler that starts a run. */
   readonly runs: (() => RunStarter) | undefined;
+  readonly events: EventRecorder;
   /** The named limits of the configuration. */
   readonly limits: Limits | undefined;
 }

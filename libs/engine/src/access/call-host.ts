@@ -1,5 +1,12 @@
-import { deepFreeze, type ApiObject, type ResourceType } from "@konverge/core";
-import type { ConflictRecord, KubeClient } from "@konverge/kube";
+import { deepFreeze, ensureError, type ApiObject, type ResourceType } from "@konverge/core";
+import {
+  createEventRecorder,
+  isForbidden,
+  isInvalid,
+  type ConflictRecord,
+  type EventRecorder,
+  type KubeClient,
+} from "@konverge/kube";
 import { handOut, noteSecrets } from "./attempt-reads.ts";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { Attempt } from "./attempt.ts";
@@ -15,11 +22,18 @@ export interface CallHost {
   call<R>(run: () => Promise<R>): Promise<R>;
   /** Returns an object as user code receives it: frozen. */
   handOut<T extends ApiObject>(type: ResourceType<T>, object: T): T;
+  /** Like `handOut`, for an object that no write may start from, such as the result of a dry run. */
+  show<T extends ApiObject>(type: ResourceType<T>, object: T): T;
   /** Registers the content of a sensitive object, which must not appear in an error or a log line (P12). */
   noteSecrets(type: ResourceType, object: object): void;
   /** Records a write that changed an object. */
   noteWrite(write: WriteTrace): void;
   noteConflict(conflict: ConflictRecord): void;
+  /** Removes values of sensitive objects (P12). */
+  readonly scrub: (text: string) => string;
+  readonly events: EventRecorder;
+  /** Receives the error of an event, which does not fail the handler. */
+  reportEventError(error: unknown): void;
 }
 
 export function attemptHost(attempt: Attempt): CallHost {
@@ -34,6 +48,10 @@ export function attemptHost(attempt: Attempt): CallHost {
     },
     call: (run) => attempt.call(run),
     handOut: (type, object) => handOut(attempt, type, object),
+    show(type, object) {
+      noteSecrets(attempt, type, object);
+      return deepFreeze(object);
+    },
     noteSecrets: (type, object) => noteSecrets(attempt, type, object),
     noteWrite(write) {
       attempt.trace.noteWrite(write);
@@ -44,6 +62,15 @@ export function attemptHost(attempt: Attempt): CallHost {
       else cache.noteWrite(type, object);
     },
     noteConflict: (conflict) => attempt.trace.noteConflict(conflict),
+    scrub: (text) => attempt.trace.secrets.scrub(text),
+    events: attempt.runtime.events,
+    reportEventError(error) {
+      // Only these need a user: a missing permission, or an event that the API server rejects.
+      const level = isForbidden(error) || isInvalid(error) ? "warn" : "debug";
+      const err = ensureError(error);
+      attempt.log[level]({ err }, "event not recorded");
+      attempt.trace.log.note(level, { error: err.message }, "event not recorded");
+    },
   };
 }
 
@@ -56,8 +83,14 @@ export function directHost(client: KubeClient, namespace: string): CallHost {
     object: undefined,
     call: (run) => run(),
     handOut: (_, object) => deepFreeze(object),
+    show: (_, object) => deepFreeze(object),
     noteSecrets: ignore,
     noteWrite: ignore,
     noteConflict: ignore,
+    scrub: (text) => text,
+    events: createEventRecorder("konverge/test"),
+    reportEventError(error) {
+      throw error;
+    },
   };
 }

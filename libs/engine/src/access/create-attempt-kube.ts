@@ -1,20 +1,25 @@
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import { createAttemptApi } from "./attempt-api.ts";
-import { createMutate } from "./attempt-mutate.ts";
+import { createLaneChange } from "./attempt-mutate.ts";
 import { createAttemptReads } from "./attempt-reads.ts";
 import type { Attempt } from "./attempt.ts";
 import { attemptHost } from "./call-host.ts";
-import { mutateStatusBy } from "./mutate-status.ts";
+import { createChangeCalls } from "./change-calls.ts";
+import { createCollectionCalls } from "./collection-calls.ts";
+import { createEventCall } from "./event-call.ts";
+import { createRawCalls } from "./raw-calls.ts";
 import { createWriteCalls } from "./write-calls.ts";
 
 /** The API server as the handler of this attempt sees it. */
 export function createAttemptKube(attempt: Attempt): AttemptKube {
-  const mutate = createMutate(attempt);
+  const host = attemptHost(attempt);
   return {
     ...createAttemptReads(attempt),
-    ...createWriteCalls(attemptHost(attempt)),
+    ...createWriteCalls(host),
+    ...createChangeCalls(host, createLaneChange(attempt)),
+    ...createCollectionCalls(host),
+    ...createRawCalls(host),
+    ...createEventCall(host),
     api: createAttemptApi(attempt),
-    mutate,
-    mutateStatus: mutateStatusBy(mutate),
   };
 }

@@ -7,16 +7,21 @@ import {
 } from "@konverge/core";
 import {
   ignoreNotFound,
+  type ChangeDraft,
   type KubeClient,
+  type MutateCallOptions,
   type NamespacedName,
   type ObjectTarget,
 } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import { matchesSelection } from "./attempt-reads.ts";
 import { directHost } from "./call-host.ts";
-import { mutateStatusBy } from "./mutate-status.ts";
+import { createChangeCalls, type ChangeObject } from "./change-calls.ts";
+import { createCollectionCalls } from "./collection-calls.ts";
+import { createEventCall } from "./event-call.ts";
+import { createRawCalls } from "./raw-calls.ts";
 import { resolveKind, resolveRead, resolveTarget } from "./resolve-target.ts";
-import { createWriteCalls } from "./write-calls.ts";
+import { clientFor, createWriteCalls } from "./write-calls.ts";
 
 /**
  * The calls of a handler outside of one, for tests: each reaches the API server, and none is recorded. `namespace` takes the
@@ -30,17 +35,23 @@ export function createDirectKube(client: KubeClient, namespace: string): Attempt
     const { type, name } = await resolveRead<T>(client, { first, second }, namespace);
     return deepFreeze(await client.get(type, name));
   };
-  const mutate: AttemptKube["mutate"] = async <T extends ApiObject>(
+  const host = directHost(client, namespace);
+  const changeObject: ChangeObject = async <T extends ApiObject>(
     target: T | ObjectTarget<T>,
-    change: (draft: T) => void | Promise<void>,
-    { subresource, strategy }: Parameters<AttemptKube["mutate"]>[2] = {},
+    change: ChangeDraft<T>,
+    { subresource, strategy, dryRun }: MutateCallOptions = {},
   ) => {
     const { type, name, uid, read } = await resolveTarget<T>(client, target, namespace);
     const how = { basis: read, ...defined({ subresource, strategy, uid }) };
-    return deepFreeze((await client.mutate<T>(type, name, change, how)).object);
+    const { kind, object } = await clientFor(host, { dryRun }).mutate<T>(type, name, change, how);
+    return { kind, object: deepFreeze(object) };
   };
   return {
-    ...createWriteCalls(directHost(client, namespace)),
+    ...createWriteCalls(host),
+    ...createChangeCalls(host, changeObject),
+    ...createCollectionCalls(host),
+    ...createRawCalls(host),
+    ...createEventCall(host),
     get,
     find: async <T extends ApiObject>(
       first: ResourceType<T> | ObjectTarget<T>,
@@ -69,7 +80,5 @@ export function createDirectKube(client: KubeClient, namespace: string): Attempt
       return items.filter((item) => matchesSelection(item, { ownerUid })).map(deepFreeze);
     },
     api: (type) => client.api(type),
-    mutate,
-    mutateStatus: mutateStatusBy(mutate),
   };
 }

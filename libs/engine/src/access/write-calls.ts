@@ -25,6 +25,7 @@ import {
   type ObjectManifest,
   type ObjectTarget,
   type PatchCallOptions,
+  type WriteCallOptions,
 } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { CallHost } from "./call-host.ts";
@@ -43,19 +44,24 @@ export function createWriteCalls(host: CallHost): WriteCalls {
   return {
     create: <T extends ApiObject>(
       first: ResourceType<T> | ObjectManifest,
-      second?: ObjectDraft<T> | NewObject<T>,
-    ) => host.call(() => create(host, first, second)),
+      second?: ObjectDraft<T> | NewObject<T> | WriteCallOptions,
+      third?: WriteCallOptions,
+    ) =>
+      host.call(() =>
+        "metadata" in first
+          ? create<T>(host, first, { given: first, options: second as WriteCallOptions })
+          : create<T>(host, first, { given: second as NewObject<T>, options: third }),
+      ),
     delete: (target, options = {}) =>
       host.call(async () => {
         const resolved = await resolveTarget(host.client, target, host.namespace);
         const { type, name, uid } = resolved;
-        const { propagationPolicy, gracePeriodSeconds, resourceVersion } = options;
-        const how = defined({ uid, propagationPolicy, gracePeriodSeconds, resourceVersion });
-        const deleted = await host.client
-          .delete(type, name, how)
+        const { dryRun, ...given } = options;
+        const deleted = await clientFor(host, { dryRun })
+          .delete(type, name, { ...defined({ uid }), ...given })
           .then(() => true)
           .catch((error: unknown) => ignoreNotFound(error) ?? false);
-        if (!deleted) return;
+        if (!deleted || dryRun === true) return;
         host.noteWrite({ verb: "delete", type, name, object: deletedOf(target, resolved) });
       }),
     apply: <T extends ApiObject>(
@@ -70,28 +76,42 @@ export function createWriteCalls(host: CallHost): WriteCalls {
       ),
     patch: (target, body, options) =>
       host.call(() => patch(host, target, { body: body as JsonValue, options })),
-    replace: <T extends ObjectIdentity>(object: T) =>
-      host.call(async () => (await replace(host, object as unknown as ApiObject)) as unknown as T),
+    replace: <T extends ObjectIdentity>(object: T, options: WriteCallOptions = {}) =>
+      host.call(async () => {
+        const replaced = await replace(host, object as unknown as ApiObject, options);
+        return replaced as unknown as T;
+      }),
   };
+}
+
+interface Creation<T extends ApiObject> {
+  readonly given: ObjectDraft<T> | NewObject<T> | ObjectManifest;
+  readonly options: WriteCallOptions | undefined;
 }
 
 async function create<T extends ApiObject>(
   host: CallHost,
-  first: ResourceType<T> | ObjectManifest,
-  second: ObjectDraft<T> | NewObject<T> | undefined,
+  kind: ResourceType<T> | ObjectManifest,
+  { given, options = {} }: Creation<T>,
 ): Promise<T> {
-  const type = await resolveKind<T>(host.client, first);
-  const wanted = buildIntent(type, (second ?? first) as NewObject<T>, host.namespace);
+  const type = await resolveKind<T>(host.client, kind);
+  const wanted = buildIntent(type, given as NewObject<T>, host.namespace);
   host.noteSecrets(type, wanted);
-  const created = await host.client.create(type, wanted);
+  const created = await clientFor(host, options).create(type, wanted);
+  if (options.dryRun === true) return host.show(type, created);
   host.noteWrite({ verb: "create", type, name: nameOf(created), object: created });
   return host.handOut(type, created);
 }
 
-async function replace(host: CallHost, object: ApiObject): Promise<ApiObject> {
+async function replace(
+  host: CallHost,
+  object: ApiObject,
+  options: WriteCallOptions,
+): Promise<ApiObject> {
   const { type } = await resolveTarget(host.client, object, host.namespace);
   host.noteSecrets(type, object);
-  const replaced = await host.client.replace(type, object);
+  const replaced = await clientFor(host, options).replace(type, object);
+  if (options.dryRun === true) return host.show(type, replaced);
   const { resourceVersion: fromVersion = "" } = object.metadata;
   // The server writes nothing if the object is already the same.
   if (replaced.metadata.resourceVersion !== fromVersion) {
@@ -111,13 +131,13 @@ async function apply<T extends ApiObject>(
   kind: ResourceType<T> | ObjectManifest,
   { given, options = {} }: Application<T>,
 ): Promise<T> {
-  const { force, fieldManager, subresource, uid } = options;
+  const { force, fieldManager, subresource, uid, dryRun } = options;
   const type = await resolveKind<T>(host.client, kind);
   const intent = buildIntent(type, given as NewObject<T>, host.namespace);
   const wanted = { ...intent, metadata: { ...intent.metadata, ...defined({ uid }) } };
   host.noteSecrets(type, wanted);
   const how = { force: force ?? isChild(given, wanted, host.object), ...defined({ subresource }) };
-  const applied = await under(host, fieldManager)
+  const applied = await clientFor(host, { fieldManager, dryRun })
     .apply(type, wanted, how)
     .catch((error: unknown) => {
       const { resourceVersion: readVersion } = wanted.metadata;
@@ -126,6 +146,7 @@ async function apply<T extends ApiObject>(
         ? fieldConflict(error, labelOf(wanted, host.namespace))
         : error;
     });
+  if (dryRun === true) return host.show(type, applied);
   const written = defined({ subresource, fieldManager });
   host.noteWrite({ verb: "apply", type, name: nameOf(applied), object: applied, ...written });
   return host.handOut(type, applied);
@@ -141,11 +162,11 @@ async function patch<T extends ApiObject>(
   target: T | ObjectTarget<T>,
   { body, options }: Patching,
 ): Promise<T> {
-  const { subresource, force, fieldManager } = options;
+  const { subresource, force, fieldManager, dryRun } = options;
   const { type, name } = await resolveTarget<T>(host.client, target, host.namespace);
   host.noteSecrets(type, valuesOf(body));
   const read = readOf(target, type, name);
-  const patched = await under(host, fieldManager)
+  const patched = await clientFor(host, { fieldManager, dryRun })
     .patch(type, name, { type: options.type, body }, defined({ subresource, force, read }))
     .catch((error: unknown) => {
       noteOwners(host, { ...type, ...name }, { error });
@@ -153,6 +174,7 @@ async function patch<T extends ApiObject>(
         ? fieldConflict(error, labelOf(target, host.namespace))
         : error;
     });
+  if (dryRun === true) return host.show(type, patched);
   const fromVersion = read?.metadata.resourceVersion;
   // The server writes nothing if the object is already the same.
   if (patched.metadata.resourceVersion !== fromVersion) {
@@ -202,8 +224,15 @@ function deletedOf(
   return { ...known, apiVersion, kind: type.kind, metadata };
 }
 
-function under({ client }: CallHost, fieldManager: string | undefined): KubeClient {
-  return fieldManager === undefined ? client : client.scoped({ fieldManager });
+/** Returns the client of a call with its own field manager, or of a dry run. */
+export function clientFor(
+  { client }: CallHost,
+  scope: { readonly fieldManager?: string | undefined; readonly dryRun?: boolean | undefined },
+): KubeClient {
+  const { fieldManager, dryRun } = scope;
+  return fieldManager === undefined && dryRun === undefined
+    ? client
+    : client.scoped(defined(scope));
 }
 
 /** The owners of the fields that an apply was rejected for are contention, even if the handler catches the error. */

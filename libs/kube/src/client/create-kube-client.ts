@@ -23,7 +23,7 @@ import { listAll } from "./list-all.ts";
 import { sendRaw } from "./raw-call.ts";
 import { getObject, listPage, watchObjects } from "./read-calls.ts";
 import { joinSignals, ScopedCalls, type SharedClient } from "./scoped-calls.ts";
-import { deleteObject, sendWrite, writeObject } from "./write-calls.ts";
+import { deleteCollection, deleteObject, sendWrite, writeObject } from "./write-calls.ts";
 import { prepareApply, prepareCreate, preparePatch, prepareReplace } from "./write-request.ts";
 
 export interface KubeClientOptions {
@@ -92,6 +92,7 @@ function bindClient(shared: SharedClient, scope: CallScope): KubeClient {
     apply: (type, object, options = {}) =>
       writeObject(calls, type, prepareApply(type, object, options), { signal: options.signal }),
     delete: (type, target, options = {}) => deleteObject(calls, type, target, options),
+    deleteCollection: (type, options = {}) => deleteCollection(calls, type, options),
     mutate: async (type, target, change, options = {}) =>
       mutateObject(mutateAccess(calls, type, target, options), change, options),
     watch: (type, options = {}) => watchObjects(calls, type, options),

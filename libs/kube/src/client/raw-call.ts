@@ -21,7 +21,11 @@ export async function sendRaw(calls: ScopedCalls, request: RawRequest): Promise<
     {
       verb,
       method,
-      path: path + query(parameters),
+      path:
+        path +
+        query(
+          method === "GET" ? parameters : { ...defined({ dryRun: calls.dryRun }), ...parameters },
+        ),
       anyContent: true,
       ...(body === undefined ? {} : { body: JSON.stringify(body), contentType }),
       ...defined({ subresource }),

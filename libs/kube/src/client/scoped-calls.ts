@@ -90,6 +90,11 @@ export class ScopedCalls {
     return { group, version, kind, resource, ...defined({ namespace, name }) };
   }
 
+  /** The query parameter of writes. */
+  get dryRun(): "All" | undefined {
+    return this.scope.dryRun === true ? "All" : undefined;
+  }
+
   fieldManagerFor(verb: CallVerb): string | undefined {
     if (this.scope.fieldManager !== undefined || verb !== "apply") return this.scope.fieldManager;
     return this.shared.userAgent.split(/[/ ]/, 1)[0];

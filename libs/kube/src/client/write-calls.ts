@@ -1,11 +1,12 @@
 import { defined, type ApiObject, type JsonObject, type ResourceType } from "@konverge/core";
 import type { ConflictRecord } from "../contract/call-record.ts";
-import type { DeleteOptions } from "../contract/kube-client.ts";
+import type { DeleteCollectionCall, DeleteOptions } from "../contract/kube-client.ts";
 import { isOptimisticConflict } from "../errors/error-predicates.ts";
 import { findCompetingWriters } from "../mutate/competing-writers.ts";
 import { conflictRecord } from "../mutate/conflict-record.ts";
 import { query } from "../names/query-string.ts";
-import { objectPath, type NamespacedName } from "../names/resource-path.ts";
+import { collectionPath, objectPath, type NamespacedName } from "../names/resource-path.ts";
+import { toPage } from "./object-page.ts";
 import { getObject } from "./read-calls.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
 import { bodyText, type WriteRequest } from "./write-request.ts";
@@ -20,11 +21,13 @@ export async function sendWrite(
   signal: AbortSignal | undefined,
 ): Promise<JsonObject> {
   const { verb, method, path, contentType, target, subresource, force, expectedVersion } = request;
+  const fieldManager = calls.fieldManagerFor(verb);
+  const { dryRun } = calls;
   return calls.json(
     {
       verb,
       method,
-      path: path + query({ fieldManager: calls.fieldManagerFor(verb), fieldValidation, force }),
+      path: path + query({ fieldManager, fieldValidation, force, dryRun }),
       contentType,
       body: bodyText(request),
       subresource,
@@ -105,26 +108,52 @@ export async function deleteObject(
   target: NamespacedName,
   options: DeleteOptions,
 ): Promise<void> {
-  const { uid, resourceVersion, gracePeriodSeconds, signal } = options;
-  // The server's default for Jobs and ReplicationControllers leaves their Pods running.
-  const { propagationPolicy = "Background" } = options;
-  const preconditions = defined({ uid, resourceVersion });
-  const body = {
-    apiVersion: "v1",
-    kind: "DeleteOptions",
-    ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
-    propagationPolicy,
-    ...defined({ gracePeriodSeconds }),
-  };
+  const { uid, resourceVersion, signal } = options;
   await calls.send(
     {
       verb: "delete",
       method: "DELETE",
       path: objectPath(type, target),
       contentType: "application/json",
-      body: JSON.stringify(body),
+      body: deleteBody(calls, options, defined({ uid, resourceVersion })),
       ref: calls.refOf(type, target),
     },
     signal,
   );
+}
+
+/** Deletes all objects that match, and returns them. */
+export async function deleteCollection<T extends ApiObject>(
+  calls: ScopedCalls,
+  type: ResourceType<T>,
+  options: DeleteCollectionCall,
+): Promise<T[]> {
+  const { namespace, labelSelector, fieldSelector, signal } = options;
+  const path = collectionPath(type, namespace) + query({ labelSelector, fieldSelector });
+  const call = {
+    verb: "delete",
+    method: "DELETE",
+    path,
+    contentType: "application/json",
+    body: deleteBody(calls, options, {}),
+    ref: calls.refOf(type, { namespace }),
+  } as const;
+  return toPage<T>(await calls.json(call, signal), type).items;
+}
+
+function deleteBody(
+  { dryRun }: ScopedCalls,
+  { propagationPolicy = "Background", gracePeriodSeconds }: DeleteOptions,
+  preconditions: JsonObject,
+): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "DeleteOptions",
+    ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+    // The server's default for Jobs and ReplicationControllers leaves their Pods running.
+    propagationPolicy,
+    ...defined({ gracePeriodSeconds }),
+    // With a body, the server ignores the options in the query.
+    ...(dryRun === undefined ? {} : { dryRun: [dryRun] }),
+  });
 }

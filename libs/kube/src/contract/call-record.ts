@@ -21,6 +21,8 @@ export interface CallScope {
   readonly onConflict?: (conflict: ConflictRecord) => void;
   /** The manager in managedFields. At most 128 bytes. */
   readonly fieldManager?: string;
+  /** Sends all writes with `dryRun=All`. */
+  readonly dryRun?: boolean;
 }
 
 /** A call that has a connection and a token. */

@@ -1,7 +1,22 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { NamespacedName } from "../names/resource-path.ts";
+import type {
+  ApplyCallOptions,
+  CreateOrUpdateOptions,
+  DeleteCallOptions,
+  DeleteCollectionOptions,
+  EventInput,
+  EvictOptions,
+  HandlerListOptions,
+  ListCallOptions,
+  LogOptions,
+  MutateCallOptions,
+  PageCallOptions,
+  PatchCallOptions,
+  WriteCallOptions,
+} from "./call-options.ts";
 import type { ClientNodeApi } from "./forward.ts";
-import type { DeleteOptions, MutateOptions, NewObject, Patch } from "./kube-client.ts";
+import type { NewObject, RawRequest, RawResponse } from "./kube-client.ts";
 import type { ObjectRef } from "./object-ref.ts";
 import type {
   AppliedFields,
@@ -13,7 +28,7 @@ import type {
 } from "./object-target.ts";
 
 /** The user code that calls. It decides what a call returns. */
-export type Caller = "handler" | "step";
+type Caller = "handler" | "step";
 
 declare const seen: unique symbol;
 
@@ -30,63 +45,14 @@ type DeepReadonly<T> = T extends object
   : T;
 
 /** An object that was read, frozen. In a step it cannot be its result. */
-export type ReadBy<By extends Caller, T> = By extends "step" ? ReadonlyObject<T> : T;
+type ReadBy<By extends Caller, T> = By extends "step" ? ReadonlyObject<T> : T;
 /** The result of a write: the object after it in a handler; its reference in a step, which records results but no objects (P12). */
-export type WrittenBy<By extends Caller, T> = By extends "step" ? ObjectRef : T;
+type WrittenBy<By extends Caller, T> = By extends "step" ? ObjectRef : T;
 
 /** A draft whose status exists, possibly empty. */
-export type StatusDraft<T> = T & {
+type StatusDraft<T> = T & {
   status: T extends { status?: infer Status } ? NonNullable<Status> : Record<string, unknown>;
 };
-
-/** The options of `list`. */
-export interface ListCallOptions {
-  /** Only objects with an owner reference to this object. Default namespace: that of the owner. */
-  readonly ownedBy?: ApiObject;
-  /** Default: the reconciled object's namespace; in a step, all namespaces. */
-  readonly namespace?: string;
-  /** For example `app=web,tier!=cache`. */
-  readonly labelSelector?: string;
-  /** For example `spec.nodeName=a`. Each kind supports few fields; a CRD lists them as `selectableFields`. */
-  readonly fieldSelector?: string;
-}
-
-/** The options of `list` in a handler. */
-export interface HandlerListOptions extends ListCallOptions {
-  /** Only objects with these values, by the names of `indexes` of a source of the controller. */
-  readonly index?: Readonly<Record<string, string>>;
-}
-
-/** The options of `apply`. */
-export interface ApplyCallOptions {
-  /**
-   * Takes over fields of other managers. Default: true for an object that the reconciled object or `ownedBy` controls, so that
-   * a child gets its fields back; else false.
-   */
-  readonly force?: boolean;
-  /**
-   * Default `konverge/<controller>` or `konverge/<workflow>`. Apply each part of an object under one manager only: fields that
-   * the manager's last apply had and this one omits are removed.
-   */
-  readonly fieldManager?: string;
-  /** For example `status`. */
-  readonly subresource?: string;
-  /** If set, a deleted object is not created, and another one with its name is not changed. */
-  readonly uid?: string;
-}
-
-/** The options of `patch`. */
-export interface PatchCallOptions extends Pick<ApplyCallOptions, "force" | "fieldManager"> {
-  /** `json`: a list of operations; `merge` and `strategic`: an object; `apply`: as {@link KubeCalls.apply}. */
-  readonly type: Patch["type"];
-  /** For example `status`. */
-  readonly subresource?: string;
-}
-
-export type DeleteCallOptions = Pick<
-  DeleteOptions,
-  "propagationPolicy" | "gracePeriodSeconds" | "resourceVersion"
->;
 
 /**
  * The API server for user code: `kube` of a handler, and the verbs of a workflow step. Every call passes the guard and is
@@ -126,6 +92,15 @@ export interface KubeCalls<By extends Caller> {
     options?: By extends "step" ? ListCallOptions : HandlerListOptions,
   ): Promise<readonly ReadBy<By, T>[]>;
   /**
+   * Lists the objects of a kind page by page, from the API server: `for await (const page of kube.pages(Pod))`. All pages are of
+   * one version. A list that is read for longer than the server keeps that version (about 5 minutes) cannot be continued.
+   * @throws KonvergeError `list_expired`: read faster, or begin again
+   */
+  pages<T extends ApiObject = ApiObject>(
+    type: ResourceType<T> | KindName,
+    options?: PageCallOptions,
+  ): AsyncIterable<readonly ReadBy<By, T>[]>;
+  /**
    * Creates an object. `{ name, ownedBy, ... }` takes the namespace and a controller reference from `ownedBy`. A step creates it
    * once: a later attempt finds the annotation of the first one and returns that object. With `generateName`, the name is
    * derived from run and step.
@@ -134,8 +109,12 @@ export interface KubeCalls<By extends Caller> {
   create<T extends ApiObject>(
     type: ResourceType<T>,
     object: ObjectDraft<T> | NewObject<T>,
+    options?: WriteCallOptions,
   ): Promise<WrittenBy<By, T>>;
-  create<T extends ApiObject = ApiObject>(object: ObjectManifest): Promise<WrittenBy<By, T>>;
+  create<T extends ApiObject = ApiObject>(
+    object: ObjectManifest,
+    options?: WriteCallOptions,
+  ): Promise<WrittenBy<By, T>>;
   /**
    * Server-side apply: creates the object, or sets its fields. Pass only the fields to own. Takes the same draft as `create`, or
    * a manifest with `metadata`. A repeated apply changes nothing.
@@ -167,7 +146,10 @@ export interface KubeCalls<By extends Caller> {
    * Replaces the object (PUT), including fields of other writers; only for objects that the controller owns completely. The
    * object must come from a read. A write in between is a conflict: it ends the attempt, and the next attempt reads again.
    */
-  replace<T extends ObjectIdentity>(object: T): Promise<WrittenBy<By, T>>;
+  replace<T extends ObjectIdentity>(
+    object: T,
+    options?: WriteCallOptions,
+  ): Promise<WrittenBy<By, T>>;
   /**
    * Reads, changes and writes the object, with retries on conflict. `change` receives a fresh draft each time and must not
    * depend on earlier decisions. Without a change, nothing is written. A step changes the object once: the write adds an
@@ -177,14 +159,38 @@ export interface KubeCalls<By extends Caller> {
   mutate<T extends ApiObject = ApiObject>(
     target: T | ObjectTarget<T>,
     change: (draft: T) => void | Promise<void>,
-    options?: Pick<MutateOptions, "subresource" | "strategy">,
+    options?: MutateCallOptions,
   ): Promise<WrittenBy<By, T>>;
   /** {@link KubeCalls.mutate} through the status subresource. */
   mutateStatus<T extends ApiObject = ApiObject>(
     target: T | ObjectTarget<T>,
     change: (draft: StatusDraft<T>) => void | Promise<void>,
-    options?: Pick<MutateOptions, "strategy">,
+    options?: Omit<MutateCallOptions, "subresource">,
   ): Promise<WrittenBy<By, T>>;
+  /**
+   * Creates an object, or changes the existing one as `mutate` does, and returns what has happened. For a new object, the draft
+   * has only its kind, name and namespace, so `change` assigns `spec` instead of reading it. A bare name means the reconciled
+   * object's namespace, or that of `ownedBy`. A step makes the change once, also if another attempt has created the object.
+   * @throws KonvergeError `invalid_owner` if another object controls the existing one; as `mutate`
+   */
+  createOrUpdate<T extends ApiObject>(
+    type: ResourceType<T>,
+    name: string | NamespacedName,
+    change: (draft: T) => void | Promise<void>,
+    options?: CreateOrUpdateOptions,
+  ): Promise<CreateOrUpdateResult<WrittenBy<By, T>>>;
+  /**
+   * Sets the number of replicas through the subresource `scale`, and returns it. A step returns the reference of the object. A
+   * repeated call sets the same number again.
+   * @throws KonvergeError `invalid_request` if the kind has no such subresource, or for an invalid number
+   */
+  scale(
+    target: ObjectTarget,
+    replicas: number,
+    options?: WriteCallOptions,
+  ): Promise<WrittenBy<By, Scale>>;
+  /** Reads the subresource `scale`: wanted and actual replicas, and the selector of the Pods. */
+  readScale(target: ObjectTarget): Promise<ReadBy<By, Scale>>;
   /**
    * Deletes exactly this object, not a successor of the same name. Succeeds if the object does not exist. By name, the current
    * object is deleted, so pass the object or a reference if the call may run again. Finalizers may take longer than the call.
@@ -193,10 +199,54 @@ export interface KubeCalls<By extends Caller> {
    */
   delete(target: ObjectTarget, options?: DeleteCallOptions): Promise<void>;
   /**
+   * Deletes all objects of a kind that match the selectors, in the reconciled object's namespace or another one. Returns the
+   * number of objects. A step that is retried also deletes objects that were created since. @throws KonvergeError
+   * `invalid_request` without a selector, unless `all` is true
+   */
+  deleteCollection(
+    type: ResourceType | KindName,
+    options: DeleteCollectionOptions,
+  ): Promise<number>;
+  /**
+   * Evicts a Pod, as its disruption budgets allow; never another one with its name if a copy or a reference is given. Succeeds if
+   * it is deleted or replaced already. While a budget forbids the eviction, a step is retried without counting attempts.
+   * @throws KubeApiError 429 while a disruption budget forbids it
+   */
+  evict(pod: ObjectTarget, options?: EvictOptions): Promise<void>;
+  /**
+   * Records a Kubernetes Event about an object (events.k8s.io/v1), which `kubectl describe` and `kubectl events` show. An equal
+   * event within 6 minutes increases the count of the first one. An object gets up to 25 different events at once, and one more
+   * per 5 minutes; others are dropped. The event never fails the caller: an error of the API server is logged.
+   */
+  event(about: ObjectTarget, event: EventInput): Promise<void>;
+  /** Reads the log of a container. Requires the permission `get` of `pods/log`. */
+  logs(pod: ObjectTarget, options?: LogOptions): Promise<string>;
+  /**
+   * Sends any other request, under the guard and in the record. It is sent as it is: a write without `metadata.resourceVersion`
+   * overwrites changes that were not read, and a step that is retried sends it again. It cannot stream (`watch`, `follow`).
+   */
+  raw(request: Omit<RawRequest, "signal">): Promise<RawResponse>;
+  /**
    * Returns a generated API class of `@kubernetes/client-node`, such as `CoreV1Api`, whose requests are calls of this attempt.
    * It behaves as with a KubeConfig: writes without a resourceVersion overwrite, and errors are of the class ApiException, which
    * all predicates accept. It cannot stream (`watch`, `follow`). A step that is retried repeats its requests: they do not detect
    * their own effect.
    */
   api<Api>(type: ClientNodeApi<Api>): Api;
+}
+
+/** The result of `createOrUpdate`. */
+export interface CreateOrUpdateResult<T> {
+  /** `unchanged`: nothing was written. */
+  readonly kind: "created" | "updated" | "unchanged";
+  /** The object after it; in a step, its reference. */
+  readonly object: T;
+}
+
+/** The subresource `scale` of an object. */
+export interface Scale extends ApiObject {
+  /** The wanted number. */
+  spec?: { replicas?: number };
+  /** The actual number, and the selector of the Pods. */
+  status?: { replicas: number; selector?: string };
 }

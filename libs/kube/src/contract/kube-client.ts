@@ -115,6 +115,12 @@ export interface DeleteOptions extends CallOptions {
   readonly gracePeriodSeconds?: number;
 }
 
+export interface DeleteCollectionCall
+  extends
+    CallOptions,
+    Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">,
+    Pick<DeleteOptions, "propagationPolicy" | "gracePeriodSeconds"> {}
+
 export interface MutateOptions extends CallOptions {
   readonly subresource?: "status" | "scale";
   /**
@@ -232,6 +238,11 @@ export interface KubeClient {
     options?: ApplyOptions,
   ): Promise<T>;
   delete(type: ResourceType, target: NamespacedName, options?: DeleteOptions): Promise<void>;
+  /** Deletes all objects of a type that match the selectors, and returns them. */
+  deleteCollection<T extends ApiObject>(
+    type: ResourceType<T>,
+    options?: DeleteCollectionCall,
+  ): Promise<T[]>;
   /**
    * Reads, changes and writes the object under optimistic concurrency (P3, P4).
    * @throws KubeApiError `isConflict` if all tries conflict; KonvergeError `object_replaced`; `invalid_draft` for a

@@ -75,8 +75,8 @@ export function requiredAccess(
         resourceNames: ["kube-system"],
         verbs: ["get"],
       },
-      // Reports loops and contention, in the namespace of the object.
-      { apiGroups: [""], resources: ["events"], verbs: ["create"] },
+      // Reports loops, contention and the events of handlers, in the namespace of the object.
+      { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
       ...crdRules(controllers),
       ...toRules(grants),
     ],

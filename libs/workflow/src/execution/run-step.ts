@@ -198,6 +198,11 @@ class StepRun {
     try {
       const hold = journal.beforeBody(key);
       const body = hold === undefined ? this.#body : heldBody(this.#body, hold);
+      const log = journal.log.logger(() => ({
+        step: key,
+        attempt: this.#attempts,
+        scrub: (text: string) => verbs?.scrub(text) ?? text,
+      }));
       const options: BodyOptions = {
         run: journal.held.run,
         step: key,
@@ -207,7 +212,7 @@ class StepRun {
         log: journal.log,
         heartbeats,
         openVerbs(over) {
-          verbs = createStepVerbs(journal, { step: key, signal: over, effects, span });
+          verbs = createStepVerbs(journal, { step: key, signal: over, effects, log, span });
           return verbs;
         },
       };

@@ -103,6 +103,27 @@ export class StepTry implements StepContext {
   get replace(): StepVerbs["replace"] {
     return this.#verbs.replace;
   }
+  get pages(): StepVerbs["pages"] {
+    return this.#verbs.pages;
+  }
+  get createOrUpdate(): StepVerbs["createOrUpdate"] {
+    return this.#verbs.createOrUpdate;
+  }
+  get readScale(): StepVerbs["readScale"] {
+    return this.#verbs.readScale;
+  }
+  get deleteCollection(): StepVerbs["deleteCollection"] {
+    return this.#verbs.deleteCollection;
+  }
+  get logs(): StepVerbs["logs"] {
+    return this.#verbs.logs;
+  }
+  get event(): StepVerbs["event"] {
+    return this.#verbs.event;
+  }
+  get raw(): StepVerbs["raw"] {
+    return this.#verbs.raw;
+  }
   get delete(): StepVerbs["delete"] {
     return this.#verbs.delete;
   }

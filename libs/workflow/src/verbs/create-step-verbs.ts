@@ -1,4 +1,11 @@
-import { KonvergeError, type ApiObject, type JsonValue, type ResourceType } from "@konverge/core";
+import {
+  deepFreeze,
+  formatApiVersion,
+  KonvergeError,
+  type ApiObject,
+  type JsonValue,
+  type ResourceType,
+} from "@konverge/core";
 import {
   assertOutsideOfChanges,
   buildIntent,
@@ -6,6 +13,8 @@ import {
   createClientNodeApi,
   ignoreNotFound,
   type AppliedFields,
+  readLogs,
+  readPages,
   type ApplyCallOptions,
   type AttemptSecrets,
   type KindName,
@@ -14,29 +23,41 @@ import {
   type ObjectDraft,
   type ObjectManifest,
   type ObjectRef,
+  type ReadonlyObject,
   type ObjectTarget,
+  type PageCallOptions,
+  type WriteCallOptions,
 } from "@konverge/kube";
 import type { StepVerbs } from "../define/step-verbs.ts";
+import type { Log } from "../define/log.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { BodySpan } from "../journal/run-tracing.ts";
 import { applyObject } from "./apply.ts";
 import { createObject, withName } from "./create.ts";
-import { deleteObject } from "./delete.ts";
+import { deleteCollection, deleteObject } from "./delete.ts";
 import type { EffectWatch } from "./effect-watch.ts";
-import { forward } from "./forward.ts";
-import { evictPod } from "./evict.ts";
+import { createOrUpdate } from "./create-or-update.ts";
+import { recordStepEvent } from "./event.ts";
+import { evict } from "./evict.ts";
+import { forward, sendRaw } from "./forward.ts";
 import { getObject } from "./get.ts";
 import { listObjects } from "./list.ts";
 import { mutateObject, mutateSubresource } from "./mutate.ts";
 import { patchObject, replaceObject } from "./patch.ts";
 import { assertJob } from "./run-job.ts";
-import { scaleObject } from "./scale.ts";
-import { createVerbScope, labelOf, withKind, type VerbScope } from "./verb-scope.ts";
+import { readScale, scaleObject } from "./scale.ts";
+import { createVerbScope, dryRunOf, labelOf, withKind, type VerbScope } from "./verb-scope.ts";
 
-async function create(scope: VerbScope, object: ObjectManifest, verb: string): Promise<ObjectRef> {
+async function create(
+  scope: VerbScope,
+  object: ObjectManifest,
+  { verb, dryRun }: { readonly verb: string; readonly dryRun?: boolean | undefined },
+): Promise<ObjectRef> {
   const identity = scope.identify(verb, object);
   const named = withName(object, identity);
-  return await createObject(scope, await scope.reach(named), { object: named, identity });
+  const reached = dryRunOf(await scope.reach(named), dryRun);
+  const ref = await createObject(scope, reached, { object: named, identity });
+  return dryRun === true ? { ...ref, created: false } : ref;
 }
 
 /** A body names namespaces: no object is reconciled. */
@@ -72,17 +93,19 @@ export interface StepVerbsOptions {
   readonly step: string;
   readonly signal: AbortSignal;
   readonly effects: EffectWatch;
+  readonly log: Log;
   /** The span of the attempt. */
   readonly span?: BodySpan | undefined;
 }
 
 export function createStepVerbs(
   journal: RunJournal,
-  { step, signal, effects, span }: StepVerbsOptions,
+  { step, signal, effects, log, span }: StepVerbsOptions,
 ): OpenVerbs {
   const running = new Map<string, number>();
   const own = createAttemptSecrets();
-  const secrets: Pick<AttemptSecrets, "note"> = {
+  const secrets: Pick<AttemptSecrets, "note" | "scrub"> = {
+    scrub: (text) => own.scrub(text),
     note(object) {
       own.note(object);
       // The function may quote them after the body.
@@ -101,10 +124,10 @@ export function createStepVerbs(
     promise.catch(() => undefined);
     return promise;
   };
-  const verbsOn = (scope: VerbScope): StepVerbs => bindVerbs(scope, track);
   return {
-    verbs: verbsOn(
-      createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets, span }),
+    verbs: bindVerbs(
+      createVerbScope({ journal, step, signal, effects, counts: new Map(), secrets, log, span }),
+      track,
     ),
     scrub: (text) => own.scrub(text),
     assertNotSecret(value) {
@@ -126,19 +149,43 @@ export function createStepVerbs(
 type Track = <T>(verb: string, work: () => Promise<T>) => Promise<T>;
 
 function bindVerbs(scope: VerbScope, track: Track): StepVerbs {
+  return {
+    ...readVerbs(scope, track),
+    ...objectVerbs(scope, track),
+    ...changeVerbs(scope, track),
+    runJob: (job) =>
+      track("runJob", async () => {
+        assertJob(job);
+        return await create(scope, job, { verb: "runJob" });
+      }),
+    evict: (pod, options = {}) =>
+      track("evict", async () =>
+        evict(scope, dryRunOf(await scope.reach(pod), options.dryRun), options),
+      ),
+    delete: (target, { dryRun, ...options } = {}) =>
+      track("delete", async () =>
+        deleteObject(scope, dryRunOf(await scope.reach(target), dryRun), options),
+      ),
+    deleteCollection: (kind, options) =>
+      track("deleteCollection", async () =>
+        deleteCollection(scope, await scope.reachKind(kindOf(kind)), options),
+      ),
+    event: (about, event) =>
+      track("event", async () => recordStepEvent(scope, await scope.reach(about), event)),
+    raw: (request) => track("raw", () => sendRaw(scope, request)),
+    api: (type) =>
+      createClientNodeApi(type, (request) => track("api", () => forward(scope, request))),
+    on: (cluster) => bindVerbs(scope.on(cluster), track),
+  };
+}
+
+type ReadVerbs = Pick<StepVerbs, "get" | "find" | "list" | "pages" | "readScale" | "logs">;
+
+function readVerbs(scope: VerbScope, track: Track): ReadVerbs {
   const read = async <T extends ApiObject>(
     first: ResourceType<T> | ObjectTarget<T>,
     second: string | NamespacedName | undefined,
   ) => getObject<T>(scope, await scope.reach(targetOf(first, second)));
-  const mutate: StepVerbs["mutate"] = (target, change, { strategy, subresource } = {}) =>
-    track("mutate", async () => {
-      assertOutsideOfChanges(labelOf(target));
-      const identity = scope.identify("mutate", target);
-      const reached = await scope.reach(target);
-      return subresource === undefined
-        ? await mutateObject(scope, reached, { identity, change, strategy })
-        : await mutateSubresource(scope, reached, { change, strategy, subresource });
-    });
   return {
     get: <T extends ApiObject>(
       first: ResourceType<T> | ObjectTarget<T>,
@@ -150,6 +197,31 @@ function bindVerbs(scope: VerbScope, track: Track): StepVerbs {
     ) => track("find", () => read(first, second).catch(ignoreNotFound)),
     list: <T extends ApiObject>(kind: ResourceType<T> | KindName, options = {}) =>
       track("list", () => listObjects<T>(scope, kind, options)),
+    async *pages<T extends ApiObject>(
+      kind: ResourceType<T> | KindName,
+      options: PageCallOptions = {},
+    ) {
+      const reached = await track("pages", () => scope.reachKind(kindOf(kind)));
+      const call = <R>(work: () => Promise<R>) => track("pages", work);
+      for await (const page of readPages(reached.client, reached.type, { options, call })) {
+        for (const item of page) scope.noteSeen(reached, item);
+        yield page.map((item) => deepFreeze(item) as ReadonlyObject<T>);
+      }
+    },
+    readScale: (target) => track("readScale", async () => readScale(await scope.reach(target))),
+    logs: (pod, options = {}) =>
+      track("logs", async () => {
+        const { client, type, at } = await scope.reach(pod);
+        return await readLogs(client, type, { at, options });
+      }),
+  };
+}
+
+function objectVerbs(
+  scope: VerbScope,
+  track: Track,
+): Pick<StepVerbs, "apply" | "create" | "patch" | "replace"> {
+  return {
     apply: <T extends ApiObject>(
       first: ResourceType<T> | ObjectManifest,
       second?: ObjectDraft<T> | AppliedFields<T> | ApplyCallOptions,
@@ -160,38 +232,71 @@ function bindVerbs(scope: VerbScope, track: Track): StepVerbs {
         const object = manifestOf(first, isManifest ? undefined : (second as AppliedFields<T>));
         const options = (isManifest ? (second as ApplyCallOptions) : third) ?? {};
         const identity = scope.identify("apply", object);
-        return await applyObject(scope, await scope.reach(object), { object, identity, options });
+        const reached = dryRunOf(await scope.reach(object), options.dryRun);
+        const ref = await applyObject(scope, reached, { object, identity, options });
+        return options.dryRun === true ? { ...ref, created: false } : ref;
       }),
     create: <T extends ApiObject>(
       first: ResourceType<T> | ObjectManifest,
-      second?: ObjectDraft<T> | NewObject<T>,
-    ) => track("create", async () => create(scope, manifestOf(first, second), "create")),
+      second?: ObjectDraft<T> | NewObject<T> | WriteCallOptions,
+      third?: WriteCallOptions,
+    ) =>
+      track("create", async () => {
+        const isManifest = "metadata" in first;
+        const object = manifestOf(first, isManifest ? undefined : (second as NewObject<T>));
+        const { dryRun } = (isManifest ? (second as WriteCallOptions) : third) ?? {};
+        return await create(scope, object, { verb: "create", dryRun });
+      }),
     patch: (target: ObjectTarget, body, options) =>
       track("patch", async () => {
-        const reached = await scope.reach(target);
+        const reached = dryRunOf(await scope.reach(target), options.dryRun);
         return await patchObject(scope, reached, { target, body: body as JsonValue, options });
       }),
-    replace: (object) =>
-      track("replace", async () => replaceObject(scope, await scope.reach(object), object)),
+    replace: (object, options = {}) =>
+      track("replace", async () =>
+        replaceObject(scope, dryRunOf(await scope.reach(object), options.dryRun), object),
+      ),
+  };
+}
+
+type ChangeVerbs = Pick<StepVerbs, "mutate" | "mutateStatus" | "createOrUpdate" | "scale">;
+
+function changeVerbs(scope: VerbScope, track: Track): ChangeVerbs {
+  const mutate: StepVerbs["mutate"] = (target, change, { strategy, subresource, dryRun } = {}) =>
+    track("mutate", async () => {
+      assertOutsideOfChanges(labelOf(target));
+      const identity = scope.identify("mutate", target);
+      const reached = dryRunOf(await scope.reach(target), dryRun);
+      if (subresource !== undefined) {
+        return await mutateSubresource(scope, reached, { change, strategy, subresource });
+      }
+      return (await mutateObject(scope, reached, { identity, change, strategy })).object;
+    });
+  return {
     mutate,
     mutateStatus: (target, change, options) =>
       mutate(target, change as (draft: ApiObject) => void | Promise<void>, {
         ...options,
         subresource: "status",
       }),
-    scale: (target, replicas) =>
-      track("scale", async () => scaleObject(scope, await scope.reach(target), replicas)),
-    runJob: (job) =>
-      track("runJob", async () => {
-        assertJob(job);
-        return await create(scope, job, "runJob");
+    createOrUpdate: (type, name, change, options = {}) =>
+      track("createOrUpdate", async () => {
+        const named = typeof name === "string" ? { name } : name;
+        const namespace = options.ownedBy?.metadata.namespace;
+        const target = withKind(type, namespace === undefined ? named : { namespace, ...named });
+        assertOutsideOfChanges(labelOf(target));
+        const identity = scope.identify("createOrUpdate", target);
+        const reached = dryRunOf(await scope.reach(target), options.dryRun);
+        return await createOrUpdate(scope, reached, { identity, change, options });
       }),
-    evict: (pod, options = {}) =>
-      track("evict", async () => evictPod(scope, await scope.reach(pod), options)),
-    delete: (target, options = {}) =>
-      track("delete", async () => deleteObject(scope, await scope.reach(target), options)),
-    api: (type) =>
-      createClientNodeApi(type, (request) => track("api", () => forward(scope, request))),
-    on: (cluster) => bindVerbs(scope.on(cluster), track),
+    scale: (target, replicas, { dryRun } = {}) =>
+      track("scale", async () =>
+        scaleObject(scope, dryRunOf(await scope.reach(target), dryRun), replicas),
+      ),
   };
+}
+
+function kindOf(kind: ResourceType | KindName): KindName {
+  if ("apiVersion" in kind) return kind;
+  return { apiVersion: formatApiVersion(kind.group, kind.version), kind: kind.kind };
 }

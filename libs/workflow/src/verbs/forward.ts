@@ -1,5 +1,11 @@
-import { isJsonObject, type JsonValue } from "@konverge/core";
-import type { ForwardAnswer, ForwardRequest } from "@konverge/kube";
+import { isJsonObject, type JsonValue, type ResourceType } from "@konverge/core";
+import {
+  parsePath,
+  type ForwardAnswer,
+  type ForwardRequest,
+  type RawRequest,
+  type RawResponse,
+} from "@konverge/kube";
 import type { VerbScope } from "./verb-scope.ts";
 
 /** Sends a request of client-node, a write only while this worker holds the run. */
@@ -14,6 +20,22 @@ export async function forward(scope: VerbScope, request: ForwardRequest): Promis
     }
   }
   return answer;
+}
+
+/** Sends any other request, a write only while this worker holds the run. */
+export async function sendRaw(scope: VerbScope, request: RawRequest): Promise<RawResponse> {
+  const client = await scope.client();
+  if (request.method !== "GET") await scope.assertHeld();
+  const place = parsePath(request.path);
+  const note = (content: JsonValue | undefined): void => {
+    if (place === undefined) return;
+    const type: ResourceType = { ...place, scope: "Namespaced" };
+    for (const object of objectsIn(content)) scope.noteSeen({ client, type }, object);
+  };
+  note(Array.isArray(request.body) ? { items: request.body } : request.body);
+  const response = await client.raw(request);
+  note(response.body);
+  return response;
 }
 
 function parsed(body: string | undefined): JsonValue | undefined {

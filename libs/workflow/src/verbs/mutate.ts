@@ -6,7 +6,13 @@ import {
   type ApiObject,
   type JsonObject,
 } from "@konverge/core";
-import { runChange, untracked, type MutateOptions, type ObjectRef } from "@konverge/kube";
+import {
+  runChange,
+  untracked,
+  type CreateOrUpdateResult,
+  type MutateOptions,
+  type ObjectRef,
+} from "@konverge/kube";
 import type { MarkState } from "../store/run-journal-store.ts";
 import type { StepMark } from "../store/run-journal-store.ts";
 import { refTo } from "../define/wait-target.ts";
@@ -25,6 +31,9 @@ export interface Mutation<T> {
   readonly strategy?: MutateOptions["strategy"] | undefined;
 }
 
+/** What all attempts of the step have done together. */
+type Mutated = CreateOrUpdateResult<ObjectRef>;
+
 /**
  * Changes an object once for all attempts of the step. The mark is part of the write with its precondition, so it exists exactly
  * if the change does. A mark whose step is recorded is never read again: another execution of that step no longer holds the
@@ -35,18 +44,19 @@ export async function mutateObject<T extends ApiObject>(
   scope: VerbScope,
   reached: Reached,
   { identity, change, strategy }: Mutation<T>,
-): Promise<ObjectRef> {
+): Promise<Mutated> {
   const { client, type, at, uid, label } = reached;
   const marker = markerName(identity);
   const text = await markOf(scope);
-
+  let found: { readonly mark: StepMark | undefined } | undefined;
   const result = await client.mutate<ApiObject>(
     type,
     at,
     async (draft) => {
       const object = untracked(draft);
       const marks = marksIn(object.metadata.annotations);
-      if (marks.some(({ name }) => name === marker)) return;
+      found = marks.find(({ name }) => name === marker);
+      if (found !== undefined) return;
       const before = cloneJson(object as unknown as JsonObject);
       scope.noteSeen(reached, before);
       await runChange(label, () => change(draft as T));
@@ -70,7 +80,9 @@ export async function mutateObject<T extends ApiObject>(
       `${label} was changed without the annotation ${marker}; an admission webhook may remove annotations of konverge.dev, which Konverge needs to detect earlier attempts`,
     );
   }
-  return { ...refTo(reached, result.object), created: false };
+  const created = found?.mark?.created === true;
+  const kind = created ? "created" : found === undefined ? result.kind : "updated";
+  return { kind, object: { ...refTo(reached, result.object), created } };
 }
 
 /**

@@ -1,11 +1,7 @@
-import { KonvergeError, type ApiObject } from "@konverge/core";
-import type { ObjectRef } from "@konverge/kube";
+import { deepFreeze, KonvergeError } from "@konverge/core";
+import type { ObjectRef, ReadonlyObject, Scale } from "@konverge/kube";
 import { refTo } from "../define/wait-target.ts";
 import type { Reached, VerbScope } from "./verb-scope.ts";
-
-interface Scale extends ApiObject {
-  spec?: { replicas?: number };
-}
 
 /** Sets the number of replicas through `/scale`, then reads the object for its generation. */
 export async function scaleObject(
@@ -27,6 +23,11 @@ export async function scaleObject(
   const only = uid === undefined ? {} : { uid };
   await client.mutate<Scale>(type, at, set, { subresource: "scale", ...only });
   return { ...refTo(reached, await client.get(type, at)), created: false };
+}
+
+export async function readScale({ client, type, at }: Reached): Promise<ReadonlyObject<Scale>> {
+  const scale: unknown = await client.get(type, at, { subresource: "scale" });
+  return deepFreeze(scale as object) as ReadonlyObject<Scale>;
 }
 
 function invalid(detail: string): KonvergeError {

@@ -15,6 +15,7 @@ import type { RunJournal } from "../journal/run-journal.ts";
 import { roundIdOf } from "../define/run-ref.ts";
 import type { BodySpan } from "../journal/run-tracing.ts";
 import { rememberSecret } from "../define/seen-secrets.ts";
+import type { Log } from "../define/log.ts";
 import type { EffectWatch } from "./effect-watch.ts";
 
 /** The context of the verbs in one attempt of a body. */
@@ -43,6 +44,10 @@ export interface VerbScope {
   /** Remembers an object that the body reads, if its kind is sensitive (P12). */
   noteSeen(reached: Pick<ReachedKind, "client"> & SeenType, object: object): void;
   on(cluster: string): VerbScope;
+  /** Removes values of sensitive objects that the body has read (P12). */
+  readonly scrub: (text: string) => string;
+  /** Of the step. */
+  readonly log: Log;
 }
 
 interface SeenType {
@@ -52,7 +57,7 @@ interface SeenType {
 type NamedKind = Pick<NamedTarget, "apiVersion" | "kind" | "cluster">;
 
 /** A resolved kind. */
-interface ReachedKind {
+export interface ReachedKind {
   readonly client: KubeClient;
   readonly type: ResourceType;
   readonly subresources: readonly string[];
@@ -77,7 +82,8 @@ export interface VerbScopeOptions {
   readonly effects: EffectWatch;
   /** Shared by the scopes of all clusters. */
   readonly counts: Map<string, number>;
-  readonly secrets: Pick<AttemptSecrets, "note">;
+  readonly secrets: Pick<AttemptSecrets, "note" | "scrub">;
+  readonly log: Log;
   readonly span: BodySpan | undefined;
   /** Set by `on`. */
   readonly cluster?: string;
@@ -165,7 +171,14 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
       rememberSecret(object);
     },
     on: (cluster) => createVerbScope({ ...options, cluster }),
+    scrub: (text) => secrets.scrub(text),
+    log: options.log,
   };
+}
+
+/** Returns the target of a call that may be a dry run. */
+export function dryRunOf(reached: Reached, dryRun: boolean | undefined): Reached {
+  return dryRun === true ? { ...reached, client: reached.client.scoped({ dryRun }) } : reached;
 }
 
 /** Formats an object for messages. */
