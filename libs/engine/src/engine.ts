@@ -62,7 +62,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   return new RunningEngine(started, options);
 }
 
-function openPart(controller: Controller, { queueFor, log, client }: EngineOptions): Leader {
+function openPart(
+  controller: Controller,
+  { queueFor, log, client, metrics }: EngineOptions,
+): Leader {
   const queue = queueFor(controller);
   return {
     controller,
@@ -70,6 +73,7 @@ function openPart(controller: Controller, { queueFor, log, client }: EngineOptio
     source: createRequestSource(controller, queue, {
       log,
       isSensitive: (type) => client.isSensitive(type),
+      onError: (of) => metrics.watchFunctionFailed(controller.name, of),
     }),
     leading: false,
     again: createRepeatedSignal(),

@@ -16,6 +16,8 @@ export interface RequestMetrics {
   /** `resource`: `plural.group`. */
   addWatch(resource: string): void;
   watchInterrupted(resource: string): void;
+  /** A predicate or `map` of a controller threw, or `map` returned an invalid name. */
+  watchFunctionFailed(controller: string, name: "predicate" | "map"): void;
 }
 
 export interface ObservedQueue {
@@ -49,6 +51,12 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     labelNames: ["resource"],
     registers,
   });
+  const functionErrors = new Counter({
+    name: "konverge_watch_function_errors_total",
+    help: "Total number of errors in predicates and map functions, including invalid names.",
+    labelNames: ["controller", "function"],
+    registers,
+  });
   createQueueGauges(registry, queues);
   const leading: Gauge<"name"> = new Gauge({
     name: "konverge_leader_election_master_status",
@@ -64,6 +72,8 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     observeQueue(controller, queue) {
       queues.set(controller, queue);
       adds.inc({ name: controller, controller }, 0);
+      for (const name of ["predicate", "map"])
+        functionErrors.inc({ controller, function: name }, 0);
     },
     requested({ controller, trigger, coalesced }) {
       requests.inc({ controller, trigger, coalesced: String(coalesced) });
@@ -71,6 +81,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     },
     addWatch: (resource) => interruptions.inc({ resource }, 0),
     watchInterrupted: (resource) => interruptions.inc({ resource }),
+    watchFunctionFailed: (controller, name) => functionErrors.inc({ controller, function: name }),
   };
 }
 

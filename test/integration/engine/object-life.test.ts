@@ -1,7 +1,13 @@
 import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { ResourceType } from "@konverge/core";
-import { ignoreNotFound, isServed, type KubeClient, type KubeconfigOptions } from "@konverge/kube";
+import {
+  ignoreNotFound,
+  isServed,
+  type KubeClient,
+  type KubeconfigOptions,
+  type NamespacedName,
+} from "@konverge/kube";
 import { ConfigMap, CustomResourceDefinition, Namespace } from "@konverge/kube/kinds";
 import { createWorkQueue } from "@konverge/queue";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -17,14 +23,19 @@ import {
   childName,
   CONFIG_LABEL,
   MAX_SIZE,
+  NOTE_LABEL,
+  notesText,
+  Notice,
+  Plot,
   Realm,
   SEEN,
   Thing,
 } from "./object-life-controllers.ts";
 
 /**
- * Lives of objects: created, edited, deleted, held by finalizers and created again, with and without generation, in a namespace
- * and cluster-scoped, while workers are killed. In the end the desired state is reached, and nothing else is left.
+ * Lives of objects: created, edited, deleted, held by finalizers and created again, with and without generation, while workers
+ * are killed. Owners, their children and the objects that they watch are in a namespace or cluster-scoped, in every combination
+ * that Kubernetes allows. In the end the desired state is reached, and nothing else is left.
  */
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
@@ -55,6 +66,8 @@ interface Slot {
   /** Undefined if it must not exist. */
   size: number | undefined;
   isHeld: boolean;
+  /** The texts of its watched objects: a ConfigMap and a Notice. */
+  readonly notes: [string | undefined, string | undefined];
 }
 
 /** Objects with a spec, a status or data, as this test reads and writes them. */
@@ -65,7 +78,7 @@ interface AnyObject {
     annotations?: Record<string, string>;
   };
   spec?: { size: number };
-  status?: { size?: number };
+  status?: { size?: number; notes?: string };
   data?: Record<string, string>;
 }
 
@@ -85,7 +98,7 @@ class World {
     this.slots = KINDS.flatMap((kind) =>
       ["a", "b"].map((name) => {
         const full = `${kind.controller}-${name}-${process.pid}`;
-        return { kind, name: full, size: undefined, isHeld: false };
+        return { kind, name: full, size: undefined, isHeld: false, notes: [undefined, undefined] };
       }),
     );
   }
@@ -134,14 +147,36 @@ class World {
     slot.isHeld = false;
   }
 
+  /** Creates, changes or deletes an object that the owner watches. */
+  async note(slot: Slot, which: 0 | 1, text: string | undefined): Promise<void> {
+    const { name } = slot;
+    const type: ResourceType = which === 0 ? ConfigMap : Notice;
+    const target: NamespacedName = which === 0 ? { namespace, name: `${name}-note` } : { name };
+    const body = which === 0 ? { data: { text: text ?? "" } } : { spec: { text: text ?? "" } };
+    const before = slot.notes[which];
+    slot.notes[which] = text;
+    if (before !== undefined && text === undefined) await this.#client.delete(type, target);
+    if (before === undefined && text !== undefined) {
+      const metadata = { ...target, labels: { [NOTE_LABEL]: name } };
+      await this.#client.create(type, { metadata, ...body });
+    }
+    if (before === undefined || text === undefined) return;
+    await this.#client.mutate(type, target, (draft) => void Object.assign(draft, body));
+  }
+
   /** Another program deletes or changes a child. */
-  async disturb(slot: Slot, deletes: boolean): Promise<void> {
+  async disturb(slot: Slot, what: "plot" | "delete" | "change"): Promise<void> {
     const child = { namespace, name: childName(slot.name, 0) };
-    const done = deletes
-      ? this.#client.delete(ConfigMap, child)
-      : this.#client.mutate(ConfigMap, child, (draft) => {
-          draft.data = { owner: "somebody else" };
-        });
+    if (what === "plot") {
+      await this.#client.delete(Plot, { name: child.name }).catch(ignoreNotFound);
+      return;
+    }
+    const done =
+      what === "delete"
+        ? this.#client.delete(ConfigMap, child)
+        : this.#client.mutate(ConfigMap, child, (draft) => {
+            draft.data = { owner: "somebody else" };
+          });
     await done.catch(ignoreNotFound);
   }
 
@@ -160,12 +195,15 @@ class World {
         : Number(object.metadata.annotations?.[SEEN]);
       if (answer !== size) wrong.push(`${name} has ${answer}, not ${size}`);
       if (!kind.hasChildren) continue;
+      const notes = notesText(...slot.notes);
+      if (object.status?.notes !== notes) wrong.push(`${name} notes ${object.status?.notes}`);
       children.push(...Array.from({ length: size }, (_, index) => childName(name, index)));
     }
     const { items } = await this.#client.list(ConfigMap, {
       namespace,
       labelSelector: `${CHILD_LABEL}=true`,
     });
+    wrong.push(...(await this.#findWrongPlots()));
     // A dead-lettered owner keeps its children as they were.
     const settled = items.filter(({ metadata }) => !this.#isOfRefused(metadata.name));
     const found = settled.map(({ metadata }) => metadata.name).toSorted();
@@ -175,6 +213,17 @@ class World {
         wrong.push(`data of ${metadata.name}`);
     }
     return wrong;
+  }
+
+  async #findWrongPlots(): Promise<string[]> {
+    const realms = this.slots.filter(({ kind }) => kind.type === Realm);
+    const wanted = realms.flatMap(({ name, size = 0 }) =>
+      Array.from({ length: size > MAX_SIZE ? 0 : size }, (_, index) => childName(name, index)),
+    );
+    const { items } = await this.#client.list(Plot);
+    const names = items.map(({ metadata }) => metadata.name);
+    const found = names.filter((name) => !this.#isOfRefused(name)).toSorted();
+    return found.join() === wanted.toSorted().join() ? [] : [`plots ${found.join()}`];
   }
 
   #isOfRefused(child: string): boolean {
@@ -190,6 +239,8 @@ class World {
   }
 }
 
+const CUSTOM = [Thing, Realm, Plot, Notice];
+
 const servers = testServers().filter(({ name }) => isLong || name.startsWith("embedded"));
 
 describe.each(servers)("on $name", (server) => {
@@ -203,13 +254,13 @@ describe.each(servers)("on $name", (server) => {
     opened = await server.open();
     ({ client, kubeconfig } = opened);
     await client.create(Namespace, { metadata: { name: namespace } });
-    for (const type of [Thing, Realm]) {
+    for (const type of CUSTOM) {
       await client.create(CustomResourceDefinition, type.crd());
       await until("it is served", () => isServed(client, type));
     }
   });
   afterAll(async () => {
-    for (const type of [Thing, Realm]) {
+    for (const type of CUSTOM) {
       await client.delete(CustomResourceDefinition, type.crd().metadata);
     }
     await opened.close();
@@ -316,7 +367,11 @@ describe.each(servers)("on $name", (server) => {
         return await world.create(slot, next);
       }
       if (what < 0.75) return isHeld ? await world.release(slot) : await world.hold(slot);
-      if (kind.hasChildren) await world.disturb(slot, random() < 0.5);
+      if (!kind.hasChildren) return;
+      const other = (["plot", "delete", "change", "note", "note"] as const)[below(5)] ?? "note";
+      if (other !== "note") return await world.disturb(slot, other);
+      const text = random() < 0.3 ? undefined : `text ${below(1_000)}`;
+      await world.note(slot, below(2) === 0 ? 0 : 1, text);
     };
 
     await Promise.all(Array.from({ length: WORKERS }, startWorker));

@@ -1,6 +1,7 @@
 import {
   codecName,
   defined,
+  findNameIssue,
   KonvergeError,
   type ObjectKey,
   type PayloadCodec,
@@ -259,15 +260,12 @@ export function keyFor(
   target: { readonly namespace?: string | undefined; readonly name: string },
 ): ObjectKey {
   const { namespace, name } = target;
-  const wrong = (detail: string) =>
-    new KonvergeError("invalid_request", `namespace ${detail}`, {
-      issues: [{ pointer: "/namespace", detail }],
+  const issue = findNameIssue({ kind, scope }, target);
+  if (issue !== undefined) {
+    const { field, detail } = issue;
+    throw new KonvergeError("invalid_request", `${field} ${detail}`, {
+      issues: [{ pointer: `/${field}`, detail }],
     });
-  if (scope === "Namespaced" && namespace === undefined) {
-    throw wrong(`is required, because ${kind} is namespaced`);
-  }
-  if (scope === "Cluster" && namespace !== undefined) {
-    throw wrong(`is not allowed, because ${kind} is cluster-scoped`);
   }
   return { controller, cluster, resource, group, name, ...defined({ namespace }) };
 }

@@ -67,7 +67,8 @@ export async function resolveRead<T extends ApiObject>(
   }
   const type = first as ResourceType<T>;
   if (typeof second !== "string") return { type, name: second };
-  return { type, name: { name: second, ...defined({ namespace: ownNamespace }) } };
+  const namespace = type.scope === "Cluster" ? undefined : ownNamespace;
+  return { type, name: { name: second, ...defined({ namespace }) } };
 }
 
 interface Address extends Partial<NamespacedName> {

@@ -1,4 +1,4 @@
-import { defined, type ApiObject, type JsonObject } from "@konverge/core";
+import { defined, findNameIssue, type ApiObject, type JsonObject } from "@konverge/core";
 import { atLeast, ignoreNotFound, MUST_READ, startFrom, type ReadBasis } from "@konverge/kube";
 import type { Attempt } from "../access/attempt.ts";
 
@@ -9,6 +9,8 @@ import type { Attempt } from "../access/attempt.ts";
 export async function readObject(attempt: Attempt): Promise<ApiObject | undefined> {
   const { target, runtime } = attempt;
   const { namespaces } = runtime;
+  // A read would fail forever. Older versions enqueued whatever `map` returned.
+  if (findNameIssue(runtime.controller.for, target) !== undefined) return undefined;
   if (target.namespace !== undefined && namespaces?.includes(target.namespace) === false) {
     attempt.log.debug({}, "object outside of the controller's namespaces, request dropped");
     return undefined;

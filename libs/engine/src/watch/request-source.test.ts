@@ -43,6 +43,7 @@ function setUp(of = controller) {
   const source = createRequestSource(of, queue as WorkQueue, {
     log: silent,
     isSensitive: () => false,
+    onError: () => undefined,
   });
   return { source, keys, asked, triggers };
 }

@@ -1,11 +1,4 @@
-import {
-  defined,
-  parseApiVersion,
-  type ApiObject,
-  type ObjectKey,
-  type ResourceType,
-  type Trigger,
-} from "@konverge/core";
+import { defined, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
@@ -104,9 +97,7 @@ export function createRequestSource(
       if (!change.initial && !isWanted(source, change)) return;
       if (source.option === "for") return requestItself(change);
       const states = [change.object, change.previous].filter((object) => object !== undefined);
-      const names = states.flatMap((object) =>
-        source.option === "watches" ? namesOf(source, object) : ownersOf(object, controller.for),
-      );
+      const names = states.flatMap((object) => namesOf(source, object));
       const wanted = names.filter((name) => !isOutside(name));
       requestAll(wanted, change, known, {
         kind: source.option === "owns" ? "owner" : "watch",
@@ -143,20 +134,4 @@ function versionsOf({ metadata }: ApiObject): Pick<Trigger, "resourceVersion" | 
 
 function changedVersion({ object: { metadata } }: SeenChange): Pick<Trigger, "version"> {
   return metadata.resourceVersion === undefined ? {} : { version: metadata.resourceVersion };
-}
-
-/**
- * Controller owners of a kind, compared by group and kind without the version. They are in the object's namespace, or are
- * cluster-scoped.
- */
-function ownersOf(object: ApiObject, { group, kind, scope }: ResourceType): NamespacedName[] {
-  const { namespace, ownerReferences = [] } = object.metadata;
-  return ownerReferences
-    .filter(
-      (owner) =>
-        owner.controller === true &&
-        owner.kind === kind &&
-        parseApiVersion(owner.apiVersion).group === group,
-    )
-    .map(({ name }) => (scope === "Cluster" ? { name } : { name, ...defined({ namespace }) }));
 }
