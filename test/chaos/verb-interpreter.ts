@@ -85,7 +85,15 @@ export function makeVerbInterpreter(
   });
   const runCount = async (
     w: WorkflowContext,
-    { name, counter, by, undo, takesMs, breaks = false }: Extract<VerbOp, { kind: "count" }>,
+    {
+      name,
+      counter,
+      by,
+      undo,
+      takesMs,
+      breaks = false,
+      spread = false,
+    }: Extract<VerbOp, { kind: "count" }>,
   ) => {
     const target = counterOf(test, counter);
     const add = (value: number) => (draft: Counter) => {
@@ -102,7 +110,12 @@ export function makeVerbInterpreter(
         if (breaks && !(await isHealed())) throw new TerminalError("broken, as planned");
         await pause(takesMs);
       },
-      undo ? { undo: async (_, k) => void (await k.mutate<Counter>(target, add(-whole))) } : {},
+      {
+        spread,
+        ...(undo
+          ? { undo: async (_, k) => void (await k.mutate<Counter>(target, add(-whole))) }
+          : {}),
+      },
     );
   };
   const runApply = async (

@@ -20,6 +20,8 @@ export type VerbOp =
       readonly kind: "count";
       readonly counter: number;
       readonly by: readonly number[];
+      /** The body may run in another worker than its run. */
+      readonly spread?: boolean;
       /** The step fails after them, until the faults are over. */
       readonly breaks?: boolean;
     } & Act)
@@ -71,7 +73,7 @@ export function makeVerbProgram(random: () => number, depth = 0): VerbProgram {
         return depth === 0 ? { kind: "signal" } : { kind: "sleep", name, ms: 1 };
       default: {
         const by = Array.from({ length: 1 + below(2) }, () => 1 + below(9));
-        return { kind: "count", counter: below(COUNTERS), by, ...act };
+        return { kind: "count", counter: below(COUNTERS), by, spread: below(2) === 0, ...act };
       }
     }
   };

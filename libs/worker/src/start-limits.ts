@@ -1,7 +1,7 @@
 import { parseKey, type RunStatus } from "@konverge/core";
 import { openLimits, type OpenLimits } from "@konverge/guard";
 import { createWorkQueue, QueuePumps, type WorkQueue } from "@konverge/queue";
-import { workflowOfQueue, type Workflows } from "@konverge/workflow";
+import { runOfKey, type Workflows } from "@konverge/workflow";
 import type { WorkerSetup } from "./worker-setup.ts";
 
 /** Statuses of runs whose steps ask for no permit until something else happens. */
@@ -53,9 +53,9 @@ class WaiterQueues {
     const key = parseKey(text);
     // A waiter of another cluster asks again by itself.
     if (key.cluster !== this.#setup.place.cluster) return true;
-    const workflow = workflowOfQueue(key.controller);
-    if (workflow !== undefined) {
-      const run = await this.#runs().peek({ workflow, id: key.name });
+    const ref = runOfKey(key);
+    if (ref !== undefined) {
+      const run = await this.#runs().peek(ref);
       if (run === undefined || AWAY.has(run.status)) return false;
     }
     const reason = `limit "${limit}" has a free slot`;

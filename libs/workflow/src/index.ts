@@ -60,6 +60,7 @@ export {
   keyOfRun,
   parseRunId,
   queueOfWorkflow,
+  runOfKey,
   workflowOfQueue,
 } from "./define/run-ref.ts";
 export type { RunRef } from "./define/run-ref.ts";

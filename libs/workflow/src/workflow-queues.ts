@@ -6,7 +6,13 @@ import {
   type WorkQueueOptions,
 } from "@konverge/queue";
 import type { RunTracing } from "./journal/run-tracing.ts";
-import { formatRunId, keyOfRun, queueOfWorkflow, type RunRef } from "./define/run-ref.ts";
+import {
+  formatRunId,
+  keyOfRun,
+  queueOfWorkflow,
+  workflowOf,
+  type RunRef,
+} from "./define/run-ref.ts";
 
 type QueueOptions = Omit<WorkQueueOptions, "controller" | "pumps" | "observe"> & {
   readonly tracing?: RunTracing;
@@ -24,7 +30,7 @@ export class WorkflowQueues {
   }
 
   of(workflow: string): WorkQueue {
-    return this.#open(queueOfWorkflow(workflow));
+    return this.#open(queueOfWorkflow(workflowOf(workflow)));
   }
 
   /** Requests an execution of a run. */

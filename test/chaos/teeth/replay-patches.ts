@@ -3,6 +3,7 @@ import type { Change } from "./patches.ts";
 const FIND_UNDOS = "libs/workflow/src/execution/find-undos.ts";
 const LIVE_WAITS = "libs/workflow/src/execution/live-waits.ts";
 const VERB_REPLAY = "libs/workflow/src/execution/verb-replay.ts";
+const OPEN_CHILDREN = "libs/workflow/src/execution/open-children.ts";
 const RUN_EXECUTION = "libs/workflow/src/execution/run-execution.ts";
 
 type Name =
@@ -15,7 +16,9 @@ type Name =
   | "race-undo"
   | "race-end"
   | "live-events"
-  | "live-timers";
+  | "live-timers"
+  | "spread-end"
+  | "spread-outcome";
 
 /** As `PATCHES`, for replays of workflows. */
 export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
@@ -99,6 +102,22 @@ export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
       file: LIVE_WAITS,
       from: "this.#cancelTimer = after(ms, () => this.#onTimer());",
       to: "void [after, ms, () => this.#onTimer()];",
+    },
+  ],
+  /** Undoes steps and ends the run while a spread step is at work. */
+  "spread-end": [
+    {
+      file: OPEN_CHILDREN,
+      from: "const isSpread = this.#spread.has(step);",
+      to: "const isSpread = this.#spread.has(step); if (isSpread) continue;",
+    },
+  ],
+  /** Forgets what spread steps have done that ended after the failure of their run. */
+  "spread-outcome": [
+    {
+      file: OPEN_CHILDREN,
+      from: "await this.#journal.commit(step, outcomeOf(run));",
+      to: "void outcomeOf;",
     },
   ],
 };

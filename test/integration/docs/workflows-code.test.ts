@@ -148,7 +148,7 @@ test.each([
 ])("docs/workflow-steps.md: a race of a long copy ends by $event", async ({ event, run }) => {
   const deleted: string[] = [];
   const names = ["w", "copyBucket", "deleteCopy", "Abort", "TerminalError"];
-  const body = await functionOf(blockOf("docs/workflow-steps.md ts 5"), names);
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 6"), names);
   const long = defineWorkflow("long", { version: 1 }, async (w) => {
     const copyBucket = () => "copied";
     const deleteCopy = () => void deleted.push("copy");
@@ -193,9 +193,23 @@ test("docs/workflow-steps.md: tries of a step have one idempotency key, and thei
   expect(new Set(keys).size).toBe(1);
 });
 
+test("docs/workflow-steps.md: videos are encoded by spread steps", async () => {
+  const body = await functionOf(
+    blockOf("docs/workflow-steps.md ts 3"),
+    ["w", "spec", "encode"],
+    "outcomes.map(({ value }) => value)",
+  );
+  const encode = (video: string) => `${video}.av1`;
+  const library = defineWorkflow("library", { version: 1 }, async (w) => {
+    return (await body({ w, spec: { videos: ["a", "b"] }, encode })) as never;
+  });
+  const run = await testWorkflow(library, undefined).settle();
+  expect(run).toMatchObject({ status: "done", result: ["a.av1", "b.av1"] });
+});
+
 test("docs/workflow-steps.md: a failed step is caught, and a TerminalError fails the run", async () => {
   const names = ["w", "mail", "tickets", "spec", "limit", "StepFailedError", "TerminalError"];
-  const body = await functionOf(blockOf("docs/workflow-steps.md ts 3"), names);
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 4"), names);
   const opened: string[] = [];
   const env = {
     mail: {
@@ -225,7 +239,7 @@ test("docs/workflow-steps.md: branches run at the same time, and items with tole
     return "db-1";
   });
   const body = await functionOf(
-    blockOf("docs/workflow-steps.md ts 4"),
+    blockOf("docs/workflow-steps.md ts 5"),
     ["w", "build", "createDatabase", "install", "spec"],
     "{ image, database, outcomes: outcomes.map(({ status }) => status) }",
   );
@@ -266,7 +280,7 @@ test("docs/workflow-steps.md: a run copies in a child, starts a scan, and undoes
     },
   );
   const names = ["w", "copyBucket", "scanBucket", "deleteBucket", "spec"];
-  const body = await functionOf(blockOf("docs/workflow-steps.md ts 6"), names, "report");
+  const body = await functionOf(blockOf("docs/workflow-steps.md ts 7"), names, "report");
   const deleteBucket = (made: unknown) => void deleted.push(made);
   const mover = defineWorkflow("mover", { version: 1 }, async (w) => {
     const report = await body({ w, copyBucket, scanBucket, deleteBucket, spec: "photos" });

@@ -14,6 +14,7 @@ import {
 import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { Failure, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
+import { refOfSpread, spreadStepOf } from "../../../libs/workflow/src/store/spread-step.ts";
 import { updateSignalId } from "../../../libs/workflow/src/store/run-updates.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
@@ -901,6 +902,120 @@ describe.each([
       expect(await store.start(attached)).toEqual({ kind: "attached", id: "a" });
       await store.start(behind("d"));
       expect(await store.leave(held, done)).toEqual({ next: ref("d") });
+    });
+  });
+
+  describe("a spread step", () => {
+    /** Starts a run, and the step "s" as it does. */
+    async function begin(id = "a") {
+      await store.start(newRun(id));
+      const held = await claim(store, id);
+      const spread = spreadStepOf(held, "s");
+      const stored = refOfSpread(spread);
+      const parent = { ...ref(id), step: "s" };
+      const start = async () =>
+        await store.start({ ...stored, version: 1, input: { spread }, parent });
+      expect(await start()).toMatchObject({ kind: "created" });
+      return { held, spread, stored, start };
+    }
+    const noted = async (id = "a") => (await store.journal(ref(id))).progress.get("s");
+
+    test("may begin until its run has ended", async () => {
+      const { held, spread } = await begin();
+      expect(await store.admitSpread(spread)).toBe("active");
+      expect(await store.isSpreadAwaited(spread)).toBe(true);
+      await store.leave(held, done);
+      expect(await store.admitSpread(spread)).toBe("over");
+      expect(await store.isSpreadAwaited(spread)).toBe(false);
+    });
+
+    test("is not that of a later round, of a retry, or of another run with the id", async () => {
+      const { held, spread } = await begin();
+      for (const other of [
+        { round: 2 },
+        { reopened: 1 },
+        { createdAtMs: spread.createdAtMs - 1 },
+      ]) {
+        expect(await store.isSpreadAwaited({ ...spread, ...other })).toBe(false);
+        expect(await store.admitSpread({ ...spread, ...other })).toBe("over");
+      }
+      await store.leave(held, { kind: "continued", input: 2 });
+      expect(await store.isSpreadAwaited(spread)).toBe(false);
+      expect(await store.isSpreadAwaited({ ...spread, round: 2 })).toBe(true);
+    });
+
+    test("has another name after a retry of its run", async () => {
+      const { held, spread } = await begin();
+      await store.leave(held, { kind: "failed", error: stepFailed });
+      const { epoch = 0 } = (await store.retryFacts(ref("a"))) ?? {};
+      await store.reopen(ref("a"), { epoch, drop: [], kept: 0, author: {} });
+      const again = spreadStepOf(await claim(store, "a", 2), "s");
+      expect(again.reopened).toBe(1);
+      expect(refOfSpread(again)).not.toEqual(refOfSpread(spread));
+      expect(await store.isSpreadAwaited(spread)).toBe(false);
+      expect(await store.isSpreadAwaited(again)).toBe(true);
+    });
+
+    test("of a paused run is held back, which its run sees until the step begins", async () => {
+      const { spread } = await begin();
+      expect(await noted()).not.toHaveProperty("heldBack");
+      await store.pause("w", ["a"], { request: {} });
+      expect(await store.admitSpread(spread)).toBe("held");
+      expect(await noted()).toMatchObject({ heldBack: true });
+      await store.resume("w", ["a"]);
+      expect(await noted()).toMatchObject({ heldBack: true });
+      expect(await store.admitSpread(spread)).toBe("active");
+      expect(await noted()).not.toHaveProperty("heldBack");
+    });
+
+    test("that no worker can execute makes its run due", async () => {
+      const { held, spread } = await begin();
+      expect(await store.admitSpread(spread, "always")).toBe("held");
+      expect(await noted()).toMatchObject({ heldBack: true });
+      const { wakeSeq } = await store.news(held, { signals: [], children: [] });
+      expect(wakeSeq).toBe(held.wakeSeq + 1);
+    });
+
+    test("ends as a child does: its run is noted and due, and reads the outcome", async () => {
+      const { held, stored, start } = await begin();
+      const claimed = await store.claim(stored, { lease: 1, owner: "x" });
+      if (claimed.kind !== "held") throw new Error(claimed.kind);
+      const outcome = { kind: "step", value: { n: 1 }, attempts: 1 };
+      expect(await store.leave(claimed, { kind: "done", result: outcome })).toEqual({
+        parent: ref("a"),
+      });
+      expect(await noted()).toMatchObject({ childEnded: true });
+      const news = await store.news(held, { signals: [], children: [stored] });
+      expect(news).toMatchObject({ ended: [stored], wakeSeq: held.wakeSeq + 1 });
+      expect(await store.get(stored)).toMatchObject({ status: "done", result: outcome });
+      expect(await start()).toMatchObject({ kind: "exists", run: { result: outcome } });
+    });
+
+    test("is in no list, count or bulk action of its workflow", async () => {
+      await begin();
+      const { runs } = await store.list("w", { limit: 10, filter: {} });
+      expect(runs.map(({ id }) => id)).toEqual(["a"]);
+      expect(await store.count("w", {})).toBe(1);
+      expect(await store.counts("w")).toMatchObject({ queued: 0, running: 1 });
+    });
+
+    test("is handed back by code that does not fit while fitting code is live", async () => {
+      const { stored } = await begin();
+      await store.announce("w", "new", { version: 1, accepts: [] });
+      const code = { version: 2, accepts: [] };
+      expect(await store.claim(stored, { lease: 1, owner: "x", code })).toEqual({
+        kind: "unfit",
+        times: 1,
+      });
+    });
+
+    test("logs with its run until that has ended", async () => {
+      const { held, spread } = await begin();
+      const line = (message: string) => ({ atMs: 1, level: "info", message, step: "s" }) as const;
+      await store.appendSpreadLog(spread, [line("one")]);
+      await store.leave(held, done);
+      await store.appendSpreadLog(spread, [line("two")]);
+      expect((await store.logs(ref("a"))).map(({ message }) => message)).toEqual(["one"]);
     });
   });
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { defineWorkflow, openWorkflows } from "@konverge/workflow";
+import { defineWorkflow, openWorkflows, type RunRef } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runExecution } from "../../../libs/workflow/src/execution/run-execution.ts";
+import { runSpreadStep } from "../../../libs/workflow/src/execution/run-spread-step.ts";
 import { createChildStarter } from "../../../libs/workflow/src/create-child-starter.ts";
 import { useWorkflows } from "./workflow-harness.ts";
 
@@ -72,5 +73,66 @@ test("a parent's calls of Redis grow with its children, not with children times 
   for (const children of [10, 100, 200]) perChild.push((await callsFor(children)) / children);
   const [few = 0, ...more] = perChild;
   expect(few).toBeLessThan(12);
+  for (const each of more) expect(each).toBeLessThanOrEqual(few);
+});
+
+const spreading = defineWorkflow("spreading", { version: 1 }, async (w, steps: number) => {
+  const names = Array.from({ length: steps }, (_, n) => `step ${n}`);
+  const one = (name: string) => w.step(name, () => 1, { spread: true });
+  return (await Promise.all(names.map(one))).length;
+});
+
+/** Runs spread steps by hand, with a wake-up of their run after each. Returns the calls of Redis and of the queue. */
+async function callsForSpread(steps: number): Promise<number> {
+  const { redis, prefix, url } = harness;
+  let calls = 0;
+  const store = createRedisRunStore({
+    call: async (run) => {
+      calls += 1;
+      return await run(redis);
+    },
+    prefix,
+    cluster: "default",
+    retentionMs: 3_600_000,
+  });
+  const woken: RunRef[] = [];
+  const wake = async (ref: RunRef) => {
+    calls += 1;
+    woken.push(ref);
+  };
+  const starter = createChildStarter(store, { wake, notify: async () => undefined });
+  const clock = () => performance.now();
+  const stopped = new AbortController().signal;
+  let lease = 0;
+  const execute = async (ref: RunRef) => {
+    lease += 1;
+    const held = await store.claim(ref, { lease, owner: `o${lease}` });
+    if (held.kind !== "held") throw new Error(`${ref.id} is ${held.kind}`);
+    const options = { store, workflow: spreading, held, stopped, clock, random: () => 0 };
+    return ref.workflow === "spreading"
+      ? await runExecution({ ...options, startChild: starter, spread: { ...starter, wake } })
+      : await runSpreadStep({ ...options, wake, onError: () => undefined });
+  };
+  const runs = openWorkflows({ redis: { url }, prefix });
+  const run = { workflow: "spreading", id: `s${steps}` };
+  await runs.start(spreading, steps, { id: run.id });
+  await execute(run);
+  const begun = woken.splice(0);
+  expect(begun).toHaveLength(steps);
+  for (const ref of begun) {
+    await execute(ref);
+    await wake(run);
+    await execute(run);
+  }
+  await runs.close();
+  expect(await store.get(run)).toMatchObject({ status: "done", result: steps });
+  return calls;
+}
+
+test("spread steps cost calls of Redis by their number, not by that times the wake-ups", async () => {
+  const perStep = [];
+  for (const steps of [10, 50, 100]) perStep.push((await callsForSpread(steps)) / steps);
+  const [few = 0, ...more] = perStep;
+  expect(few).toBeLessThan(14);
   for (const each of more) expect(each).toBeLessThanOrEqual(few);
 });

@@ -6,11 +6,12 @@ import {
 import type { StepContext } from "../../../libs/workflow/src/define/define-workflow.ts";
 import { undoName, undoneStep } from "../../../libs/workflow/src/define/undo-name.ts";
 import { CancelRequests } from "../../../libs/workflow/src/journal/cancel-requests.ts";
-import { FencedError } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunView, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
+import { Execution, UNAVAILABLE } from "./execution.ts";
+import { SpreadPlayer } from "./play-spreads.ts";
 import {
   makeProgram,
   opsOf,
@@ -28,10 +29,6 @@ const REF = { workflow: "program", id: "r" };
 /** Executions after which a run counts as endless. */
 const MAX_EXECUTIONS = 500;
 const MAX_CRASHES = 8;
-/** Chance of an error of the store before, and of one after the effect of a call. */
-const FAILS_AT = 0.015;
-/** Message of a failed call of the store, which may have had its effect. */
-const UNAVAILABLE = "the store is unavailable";
 /** Chance of a body that looks on while an event reaches the other branches. */
 const LOOKS_ON_AT = 0.3;
 /** Turns and ms of real time within which it must. */
@@ -87,6 +84,7 @@ class World {
   #cancels = new CancelRequests();
   /** Tells the execution that something has happened. */
   #refresh = (): void => undefined;
+  readonly #spreads: SpreadPlayer;
   readonly #timers = new Set<{ readonly atMs: number; readonly call: () => void }>();
 
   constructor(program: Program, random: () => number) {
@@ -96,6 +94,20 @@ class World {
     const codec = random() < 0.2 ? scrambleCodec() : undefined;
     const memory = createMemoryRunStore({ now: () => this.#nowMs });
     this.#store = withCodec(memory, { codec, executes: true });
+    this.#spreads = new SpreadPlayer({
+      store: this.#store,
+      nowMs: () => this.#nowMs,
+      random,
+      open: () => new Execution(() => this.#crashesNow(), random),
+      workflow: (execution, answers) =>
+        workflowOf(program, this.#playerOf(execution, answers), this.#isStrict),
+      ended: (answers) => {
+        this.#compare(answers);
+        this.#wake();
+      },
+      report: (finding) => void this.findings.push(finding),
+      pause: (ms) => void (this.#nowMs += Math.ceil(ms)),
+    });
     this.#signals = opsOf(program).flatMap((op) => (op.kind === "signal" ? [op.name] : []));
   }
 
@@ -141,8 +153,11 @@ class World {
       startChild: {
         ...noChildren,
         start: (run) => this.#child(run.id),
-        get: async ({ id }) => (this.#childEnds.has(id) ? await this.#child(id) : undefined),
+        cancel: this.#spreads.cancel,
+        get: async (ref) =>
+          this.#childEnds.has(ref.id) ? await this.#child(ref.id) : await this.#spreads.get(ref),
       },
+      spread: this.#spreads,
       clock: () => this.#nowMs,
       random: this.#random,
       pause: async (ms) => void (this.#nowMs += Math.ceil(ms)),
@@ -179,7 +194,8 @@ class World {
         return (this.#serial += 1);
       },
       ended: () => execution.functionEnded(),
-      body: async (op: StepOp, k: StepContext) => await this.#body(execution, op, k),
+      body: async (op: StepOp, k: StepContext) =>
+        await this.#spreads.atWork(execution, op, () => this.#body(execution, op, k)),
       undo: async (op: StepOp) => await this.#undo(execution, op),
     };
   }
@@ -193,7 +209,8 @@ class World {
       if (execution.lost.has(op.name) && !execution.isRenamed)
         this.findings.push(`${op.name} runs on after its race`);
     }
-    if (this.#random() < LOOKS_ON_AT) await this.#lookOn(execution, op);
+    if (!this.#spreads.has(execution) && this.#random() < LOOKS_ON_AT)
+      await this.#lookOn(execution, op);
     if (signal.aborted) throw ensureError(signal.reason);
     const { name } = op;
     if ((await this.#store.steps(REF)).has(name)) {
@@ -236,7 +253,9 @@ class World {
     for (const timer of due) if (this.#timers.delete(timer)) timer.call();
   }
 
-  async #undo(execution: Execution, { name, undoFailures }: StepOp): Promise<void> {
+  async #undo(execution: Execution, op: StepOp): Promise<void> {
+    const { name, undoFailures } = op;
+    this.#spreads.checkUndo(op);
     await execution.turn();
     const failures = this.#undoFailures.get(name) ?? 0;
     if (failures < undoFailures) {
@@ -265,7 +284,10 @@ class World {
     if (draw < 0.08) {
       await this.#store.cancel(REF, { reason: "as planned" });
       const cancel = (await this.#store.cancelling(REF.workflow)).get(REF.id);
-      if (cancel !== undefined) this.#cancels.note(cancel);
+      if (cancel !== undefined) {
+        this.#cancels.note(cancel);
+        this.#spreads.cancelAll(cancel);
+      }
     } else {
       const name = this.#signals[Math.floor(this.#random() * this.#signals.length)];
       if (name === undefined) return;
@@ -306,12 +328,13 @@ class World {
       this.findings.push(`blocked: ${end.reason}`);
     }
     if (this.#isWoken || end.kind === "lost" || end.kind === "error") return;
+    if (await this.#spreads.play()) return;
     if (this.#signals.length > 0 && this.#random() < 0.5) return await this.#disturb();
     const childEnds = [...this.#childEnds.values()].flatMap(({ atMs }) =>
       atMs > this.#nowMs ? [atMs - this.#nowMs] : [],
     );
     const afterMs = "afterMs" in end && end.afterMs !== undefined ? [end.afterMs] : [];
-    const waits = [...childEnds, ...afterMs];
+    const waits = [...childEnds, ...afterMs, ...this.#spreads.afterMs()];
     if (waits.length > 0) this.#nowMs += Math.ceil(Math.min(...waits));
     else await this.#disturb();
   }
@@ -329,6 +352,7 @@ class World {
   async #checkEnd(): Promise<void> {
     const run = await this.#store.get(REF);
     const steps = await this.#store.steps(REF);
+    await this.#spreads.end();
     if (run?.warnings !== undefined) {
       this.findings.push(`warnings: ${JSON.stringify(run.warnings)}`);
     }
@@ -361,13 +385,16 @@ class World {
     );
     const op = recorded[Math.floor(this.#random() * recorded.length)];
     if (op === undefined) return false;
+    this.#spreads.freeze();
     const end = await this.#execute(rename(this.#program, op.name), { crashes: false });
     // The record that carries the warning may have failed; the next execution gives it again.
     if (end?.kind === "error") return true;
     const run = await this.#store.get(REF);
     const steps = await this.#store.steps(REF);
+    // A failing run records the outcomes of its spread steps, to undo them.
+    const isFailing = (await this.#store.history(REF))?.failing !== undefined;
     const isNew = ([name, { kind, error }]: [string, StepRecord]) =>
-      !before.has(name) && kind !== "undo" && error?.code !== "outcome_unknown";
+      !before.has(name) && kind !== "undo" && error?.code !== "outcome_unknown" && !isFailing;
     const fresh = [...steps].filter(isNew).map(([name]) => name);
     if (fresh.length > 0 && this.#isStrict) {
       this.findings.push(`strict, but recorded ${fresh.join()} without ${op.name}`);
@@ -381,106 +408,5 @@ class World {
       this.findings.push(`${run.status} without the undo of ${op.name}, which the code lost`);
     }
     return true;
-  }
-}
-
-/** A worker's execution, which may die at each of its awaits. */
-class Execution {
-  readonly #stop = new AbortController();
-  readonly #crashesNow: () => boolean;
-  readonly #random: () => number;
-  #isOver = false;
-  #isLive = true;
-  /** Verbs that the function has called and that have not answered. */
-  readonly open = new Map<string, Verb>();
-
-  constructor(crashesNow: () => boolean, random: () => number) {
-    this.#crashesNow = crashesNow;
-    this.#random = random;
-  }
-
-  /** True if the code has changed, so that the branch that was first may do its renamed step again. */
-  isRenamed = false;
-  /** Names of the verbs in branches that have lost a race. */
-  readonly lost = new Set<string>();
-
-  lose(name: string): void {
-    this.open.delete(name);
-    this.lost.add(name);
-  }
-
-  get stopped(): AbortSignal {
-    return this.#stop.signal;
-  }
-
-  /** False once the function has ended, a call of the store has failed, or the worker has died. */
-  get isLive(): boolean {
-    return this.#isLive && !this.#isOver;
-  }
-
-  /** Names of the open verbs that end by time. */
-  timed(): string[] {
-    return [...this.open.values()].flatMap((op) =>
-      op.kind === "sleep" || (op.kind === "signal" && op.timeoutMs !== undefined) ? [op.name] : [],
-    );
-  }
-
-  functionEnded(): void {
-    this.#isLive = false;
-  }
-
-  end(): void {
-    this.#isOver = true;
-  }
-
-  /** Passes a turn of the event loop, in which the worker may die. @throws FencedError in a dead worker */
-  async turn(): Promise<void> {
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    if (!this.#isOver && this.#crashesNow()) {
-      this.#isOver = true;
-      this.#stop.abort(new FencedError("the worker died"));
-    }
-    if (this.#isOver) throw new FencedError("the worker is dead");
-  }
-
-  #unreliable<Args extends readonly unknown[], R>(
-    call: (...args: Args) => Promise<R>,
-  ): (...args: Args) => Promise<R> {
-    return async (...args) => {
-      const draw = this.#random();
-      const isAcknowledged = draw >= FAILS_AT && draw <= 1 - FAILS_AT;
-      if (!isAcknowledged) this.#isLive = false;
-      if (draw < FAILS_AT) throw new Error(UNAVAILABLE);
-      const result = await call(...args);
-      if (!isAcknowledged) throw new Error(UNAVAILABLE);
-      return result;
-    };
-  }
-
-  /** A store whose calls take a while before and after their effect. */
-  storeOf(store: RunStore): RunStore {
-    const slow =
-      <Args extends readonly unknown[], R>(call: (...args: Args) => Promise<R>) =>
-      async (...args: Args): Promise<R> => {
-        await this.turn();
-        const result = await call(...args);
-        for (let turns = Math.floor(this.#random() * 3); turns >= 0; turns -= 1) await this.turn();
-        return result;
-      };
-    return {
-      ...store,
-      commit: slow(
-        this.#unreliable(
-          async (...args: Parameters<RunStore["commit"]>) => await store.commit(...args),
-        ),
-      ),
-      note: slow(
-        this.#unreliable(
-          async (...args: Parameters<RunStore["note"]>) => await store.note(...args),
-        ),
-      ),
-      news: slow(async (...args: Parameters<RunStore["news"]>) => await store.news(...args)),
-      leave: slow(async (...args: Parameters<RunStore["leave"]>) => await store.leave(...args)),
-    };
   }
 }

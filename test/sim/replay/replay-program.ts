@@ -18,6 +18,8 @@ export interface StepOp {
   /** Turns of the event loop of each try. */
   readonly turns: number;
   readonly undo: boolean;
+  /** True if it may run in another worker. */
+  readonly spread: boolean;
   /** Tries of the undo that fail before the first success. */
   readonly undoFailures: number;
 }
@@ -65,6 +67,7 @@ export function makeProgram(random: () => number): Program {
       delayMs: below(2) === 0 ? 60_000 : 100,
       turns: below(6),
       undo: below(3) > 0,
+      spread: below(4) === 0,
       undoFailures: below(5) === 0 ? 1 + below(6) : 0,
     };
   };
@@ -232,6 +235,7 @@ async function callVerb(w: WorkflowContext, op: Verb, player: Player): Promise<u
         : {};
       return await w.step(op.name, async (k) => (await player.body(op, k)) as string, {
         retry: { attempts, policy },
+        spread: op.spread,
         ...undo,
       });
     }

@@ -3,7 +3,7 @@ import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { HonoAdapter } from "@bull-board/hono";
 import { serveStatic } from "@hono/node-server/serve-static";
 import { KonvergeError, parseKey } from "@konverge/core";
-import { queueOfWorkflow, workflowOfQueue } from "@konverge/workflow";
+import { queueOfWorkflow, runOfKey, workflowOfQueue } from "@konverge/workflow";
 import { Hono, type Context } from "hono";
 import { answerMethod } from "../http/answer-unserved.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
@@ -198,10 +198,10 @@ async function readJobLog(access: QueueAccess, cluster: string, data: unknown): 
   const text = keyTextOf(data);
   if (text === undefined) return [];
   const key = parseKey(text);
-  const workflow = workflowOfQueue(key.controller);
-  if (workflow !== undefined) {
+  const run = runOfKey(key);
+  if (run !== undefined) {
     const { workflows } = await access.runs(cluster);
-    const lines = await workflows.logs({ workflow, id: key.name });
+    const lines = await workflows.logs(run);
     return lines.map(({ atMs, step, ...line }) =>
       lineText({ ...line, at: new Date(atMs).toISOString(), origin: step }),
     );
@@ -235,6 +235,10 @@ function objectLink(data: unknown): { readonly displayText: string; readonly hre
   if (key === undefined) return { displayText: "Dashboard", href: "../" };
   const [controller = "", cluster, , namespace, name] = key.split("/");
   const workflow = workflowOfQueue(controller);
+  // A spread step has no page of its own.
+  if (workflow !== undefined && runOfKey(parseKey(key))?.workflow !== workflow) {
+    return { displayText: "Dashboard", href: "../" };
+  }
   if (workflow !== undefined) {
     return { displayText: "Run", href: `../runs/${workflow}/${cluster}/${name}` };
   }

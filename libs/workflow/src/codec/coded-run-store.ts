@@ -84,6 +84,13 @@ function codedJournal(store: RunStore, values: ValueCodec): Partial<RunJournalSt
         logged,
       );
     },
+    async appendSpreadLog(spread, lines) {
+      const run = of(spread);
+      await store.appendSpreadLog(
+        spread,
+        await Promise.all(lines.map((line) => run.encodeLine(line))),
+      );
+    },
     async news(held, awaited) {
       const news = await store.news(held, awaited);
       return { ...news, signals: await decodeSignals(of(held), news.signals) };

@@ -5,7 +5,7 @@ import {
   type CodecValueKind,
   type PayloadCodec,
 } from "@konverge/core";
-import type { RunRef } from "../define/run-ref.ts";
+import { workflowOf, type RunRef } from "../define/run-ref.ts";
 import type { EndedRun } from "../store/run-actions.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave, RunOutputText } from "../store/run-journal-store.ts";
@@ -39,7 +39,11 @@ export class RunValues {
   readonly #decode: Transform;
 
   constructor(values: ValueCodec, { workflow, id }: RunRef) {
-    const contextOf = (kind: CodecValueKind): CodecContext => ({ workflow, run: id, kind });
+    const contextOf = (kind: CodecValueKind): CodecContext => ({
+      workflow: workflowOf(workflow),
+      run: id,
+      kind,
+    });
     this.#encode = async <T>(value: T, kind: CodecValueKind) =>
       (await values.encode(value, contextOf(kind))) as T;
     this.#decode = async <T>(value: T, kind: CodecValueKind) =>

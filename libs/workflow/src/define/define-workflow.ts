@@ -76,6 +76,12 @@ export interface StepOptions<T> {
    * Default: none.
    */
   readonly limit?: string | LimitUse;
+  /**
+   * Runs the body on any worker of the workflow, so that steps that are called together run in several processes. Each try then
+   * takes a slot of its own and replays the function up to the call. Default false: in the process that executes the run. Use it for
+   * long bodies or many at once; for a short body, the step takes longer.
+   */
+  readonly spread?: boolean;
   /** Timeout of one attempt. Default 5 min. Too short repeats work that would have succeeded; too long occupies a worker. */
   readonly timeout?: Duration;
   /**

@@ -20,11 +20,25 @@ const KEPT_OF_LONG = 200;
  * are separated by spaces, and its dots separate the child from its parent.
  */
 const UNFIT = /[\s\p{Cc}%.]/gu;
+const SPREAD_STEPS = "steps";
 const RUN_ID = /^([^/]*)\/([^/]*)\/([^]+)$/;
 
 /** Returns the queue of a workflow. A controller's name has no dot, so the two never collide. */
 export function queueOfWorkflow(workflow: string): string {
   return `workflow.${workflow}`;
+}
+
+/** Ends the name under which a workflow's spread steps are stored. No workflow has it in its name. */
+const SPREAD = "!";
+
+/** Returns the name under which the spread steps of a workflow are stored: as runs beside its own. */
+export function spreadOf(workflow: string): string {
+  return workflow + SPREAD;
+}
+
+/** Returns the workflow of a run or spread step. */
+export function workflowOf(stored: string): string {
+  return stored.endsWith(SPREAD) ? stored.slice(0, -SPREAD.length) : stored;
 }
 
 /** Returns the workflow of a queue; undefined for a controller's queue. */
@@ -33,15 +47,23 @@ export function workflowOfQueue(queue: string): string | undefined {
   return queue.startsWith(prefix) ? queue.slice(prefix.length) : undefined;
 }
 
-/** Returns the key of a run in its workflow's queue: requests are wake-ups, attempts are executions. */
-export function keyOfRun({ workflow, id }: RunRef, cluster: string): ObjectKey {
+/** Returns the key of a run, or of a spread step, in its workflow's queue: requests are wake-ups, attempts are executions. */
+export function keyOfRun({ workflow: stored, id }: RunRef, cluster: string): ObjectKey {
+  const workflow = workflowOf(stored);
   return {
     controller: queueOfWorkflow(workflow),
     cluster,
-    resource: "runs",
+    resource: workflow === stored ? "runs" : SPREAD_STEPS,
     group: "workflow.konverge.dev",
     name: id,
   };
+}
+
+/** Returns the run, or the spread step, of a key in a workflow's queue; undefined for an object of a controller. */
+export function runOfKey({ controller, resource, name: id }: ObjectKey): RunRef | undefined {
+  const workflow = workflowOfQueue(controller);
+  if (workflow === undefined) return undefined;
+  return { workflow: resource === SPREAD_STEPS ? spreadOf(workflow) : workflow, id };
 }
 
 /** Formats a run of any cluster as `<workflow>/<cluster>/<id>`; the cluster is percent-encoded. */

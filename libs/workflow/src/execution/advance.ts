@@ -9,6 +9,8 @@ export type Advance =
       /** What is missing, for users. */
       readonly message?: string;
       readonly child?: RunRef;
+      /** The run as which the spread step is stored. */
+      readonly spread?: RunRef;
       /** The limit that has no permit now; a wake-up may end the wait. */
       readonly limit?: string;
       /** Objects whose change ends the wait. */

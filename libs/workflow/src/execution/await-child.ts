@@ -124,7 +124,12 @@ export async function closeOnce(
     start,
     onParentClose,
     reason,
-  }: { child: RunRef; start: ChildStarter; onParentClose: ParentClosePolicy; reason: string },
+  }: {
+    child: RunRef;
+    start: Pick<ChildStarter, "cancel" | "terminate">;
+    onParentClose: ParentClosePolicy;
+    reason: string;
+  },
 ): Promise<void> {
   if (isCloseNoted(journal, key)) return;
   const request = { reason: `its parent ${journal.held.id} ${reason}` };

@@ -10,8 +10,12 @@ const MIN_HEARTBEAT_MS = 1_000;
  */
 export function checkStepOptions(
   name: string,
-  { timeout, heartbeatTimeout, retry, limit }: StepOptions<never>,
+  { timeout, heartbeatTimeout, retry, limit, spread }: StepOptions<never>,
 ): void {
+  if (spread !== undefined && typeof spread !== "boolean") {
+    const detail = `spread of step "${name}" must be true or false (got ${String(spread)})`;
+    throw new KonvergeError("invalid_config", detail);
+  }
   checkLimit(name, limit);
   if (timeout !== undefined) toMs(timeout, `the timeout of step "${name}"`);
   checkHeartbeats(name, heartbeatTimeout);

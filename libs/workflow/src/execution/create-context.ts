@@ -15,6 +15,7 @@ import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { checkStepOptions } from "./check-step-options.ts";
 import type { ChildStarter } from "./await-child.ts";
+import { awaitSpread, type BegunSpreads, type SpreadStarter } from "./await-spread.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf, runningBody } from "./run-body.ts";
 import { race } from "./race.ts";
@@ -23,6 +24,7 @@ import type { OpenChildren } from "./open-children.ts";
 import { continueWith } from "./continue-with.ts";
 import { createRunVerbs } from "./run-verbs.ts";
 import { runStep } from "./run-step.ts";
+import { StepPermits } from "./step-permits.ts";
 import { sleep, sleepUntil } from "./sleep.ts";
 import { takeSignal } from "./take-signal.ts";
 import { takeUpdate, type UpdateHandler } from "./take-update.ts";
@@ -34,13 +36,24 @@ export interface ContextOptions {
   readonly journal: RunJournal;
   readonly startChild: ChildStarter;
   readonly children: OpenChildren;
+  /** Default: spread steps run in this execution. */
+  readonly spread?: SpreadStarter;
+  /** Called with each step before it begins. Default: nothing. */
+  readonly onStep?: (key: string, step: CalledStep) => void;
   /** Blocks the run if the code does not fit the records; otherwise this is a warning. */
   readonly isStrict: boolean;
 }
 
+/** A step as the function calls it. */
+export interface CalledStep {
+  readonly body: (step: StepContext) => unknown;
+  readonly options: StepOptions<never>;
+}
+
 /** Creates the context of one execution. */
 export function createContext(options: ContextOptions): WorkflowContext {
-  const { scope, journal, startChild } = options;
+  const { scope, journal, startChild, children, onStep } = options;
+  const begun: BegunSpreads = new Set();
   const { held } = journal;
   const replay = new VerbReplay(scope, journal, options.isStrict);
 
@@ -52,13 +65,24 @@ export function createContext(options: ContextOptions): WorkflowContext {
     await replay.exclusively(name, async (key) => {
       checkStepOptions(name, stepOptions);
       const { isReplaying: isReplayed } = journal.order;
-      journal.undos.offer(key, { kind: "step", options: stepOptions, isReplayed });
+      const starter = stepOptions.spread === true ? options.spread : undefined;
+      const isSpread = starter !== undefined;
+      const kind = isSpread ? "child" : "step";
+      journal.undos.offer(key, { kind, options: stepOptions, isReplayed });
+      onStep?.(key, { body, options: stepOptions });
+      if (isSpread) {
+        // Checked here, where the function receives the error.
+        StepPermits.of(journal, key, stepOptions.limit);
+        children.addSpread(key);
+        const wait = () => awaitSpread(journal, key, { starter, begun });
+        return valueOf(key, await replay.settle(key, "step", wait, { isSpread }));
+      }
       const isOver = () => scope.closed || !scope.mayWork;
       const run = () => runStep(journal, key, "step", body, { ...stepOptions, isOver });
       return valueOf(key, await replay.settle(key, "step", run));
     });
 
-  const runs = createRunVerbs(replay, startChild, options.children);
+  const runs = createRunVerbs(replay, startChild, children);
 
   const context: WorkflowContext = {
     runId: held.id,
@@ -90,7 +114,7 @@ export function createContext(options: ContextOptions): WorkflowContext {
     },
     idempotencyKey: (key) => idempotencyKeyOf(held.run, key),
     race: ((branches, { name } = {}) =>
-      race(replay, options.children, context, { branches, name })) as WorkflowContext["race"],
+      race(replay, children, context, { branches, name })) as WorkflowContext["race"],
     map: ((items, call, mapOptions) => mapItems(items, call, mapOptions)) as WorkflowContext["map"],
     continueWith: (input: unknown) =>
       continueWith(replay, options.workflow, input) as Durable<never>,

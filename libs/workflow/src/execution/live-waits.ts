@@ -105,10 +105,11 @@ class LiveWaits {
 /** Returns true if the news may end the wait. Sleeps and delays between attempts end by time only. */
 function mayContinue({ wait }: ParkedVerb, { signals, ended }: RunNews): boolean {
   if (wait?.limit !== undefined) return true;
-  if (wait === undefined || wait.kind === "sleep" || wait.kind === "step") return false;
+  if (wait === undefined || wait.kind === "sleep") return false;
+  if (wait.kind === "step" && wait.spread === undefined) return false;
   const [awaited] = awaitedSignals([wait]);
   if (awaited !== undefined) return signals.some(({ name }) => name === awaited);
-  const { child } = wait;
+  const { spread, child = spread } = wait;
   if (child === undefined) return true;
   return ended.some(({ workflow, id }) => workflow === child.workflow && id === child.id);
 }

@@ -2,19 +2,22 @@ import type { ParentClosePolicy } from "../define/define-workflow.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { isEndStatus, type RunWait } from "../store/run-record.ts";
+import { refOfSpread, spreadStepOf } from "../store/spread-step.ts";
 import { closeOnce, isCloseNoted, type ChildStarter } from "./await-child.ts";
+import { outcomeOf } from "./await-spread.ts";
 
-/** A child that does not outlive its parent. */
+/** A child that does not outlive its parent, or a spread step. */
 interface CalledChild {
   readonly ref: RunRef;
   readonly onParentClose: ParentClosePolicy;
 }
 
-/** The children that the function of one execution has called, and that end with their parent. */
+/** The children and spread steps that the function of one execution has called, and that end with their parent. */
 export class OpenChildren {
   readonly #journal: RunJournal;
   readonly #starter: ChildStarter;
   readonly #called = new Map<string, CalledChild>();
+  readonly #spread = new Set<string>();
 
   constructor(journal: RunJournal, starter: ChildStarter) {
     this.#journal = journal;
@@ -23,6 +26,12 @@ export class OpenChildren {
 
   add(step: string, child: CalledChild): void {
     this.#called.set(step, child);
+  }
+
+  addSpread(step: string): void {
+    this.#spread.add(step);
+    const ref = refOfSpread(spreadStepOf(this.#journal.held, step));
+    this.add(step, { ref, onParentClose: "cancel" });
   }
 
   /** True if a child has no record. It may not have been started. */
@@ -35,7 +44,12 @@ export class OpenChildren {
     const open: RunWait[] = [];
     if (this.areOpen) await this.#journal.assertHeld();
     for (const [step, child] of this.#unrecorded()) {
-      if (await this.#close(step, child)) open.push({ step, kind: "child", child: child.ref });
+      if (!(await this.#close(step, child))) continue;
+      const { ref } = child;
+      const isSpread = this.#spread.has(step);
+      open.push(
+        isSpread ? { step, kind: "step", spread: ref } : { step, kind: "child", child: ref },
+      );
     }
     return open;
   }
@@ -72,13 +86,16 @@ export class OpenChildren {
     await closeOnce(this.#journal, step, { child: ref, start, onParentClose, reason });
   }
 
-  /** Records the results of children that were done before they could be cancelled, so that they are undone. */
+  /** Records the results of children that were done before they could be cancelled, and of spread steps, so that they are undone. */
   async recordDone(): Promise<void> {
     for (const [step, { ref }] of this.#unrecorded()) {
       if (!this.#journal.undos.has(step)) continue;
       const run = await this.#starter.get(ref);
-      if (run?.status !== "done") continue;
-      await this.#journal.commit(step, { kind: "child", value: run.result, child: ref });
+      if (run !== undefined && this.#spread.has(step)) {
+        await this.#journal.commit(step, outcomeOf(run));
+      } else if (run?.status === "done") {
+        await this.#journal.commit(step, { kind: "child", value: run.result, child: ref });
+      }
     }
   }
 

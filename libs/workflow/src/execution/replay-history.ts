@@ -9,6 +9,7 @@ import { heldOfRecords } from "../store/held-of-records.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { Held, RunJournalStore } from "../store/run-journal-store.ts";
 import type { RunView } from "../store/run-record.ts";
+import type { ChildStarter } from "./await-child.ts";
 import { createContext } from "./create-context.ts";
 import { OpenChildren } from "./open-children.ts";
 import { findMisfit } from "./find-misfit.ts";
@@ -193,7 +194,8 @@ function isAwaited(outcome: Outcome, name: string): boolean {
   return waits.some(({ step }) => step === name) || waits.length >= MAX_KNOWN_WAITS;
 }
 
-function heldOf(history: RunHistory): Held {
+/** Returns what an execution reads of a run. */
+export function heldOf(history: RunHistory): Held {
   const { workflow, id, version, status, round, createdAtMs, input } = history;
   const { parsedInput, failing, continuedBy } = history;
   const run: RunView = { workflow, id, version, status, createdAtMs, input, ...defined({ round }) };
@@ -212,7 +214,7 @@ async function refuse(): Promise<never> {
   throw new KonvergeError("invalid_request", "a replay has no store");
 }
 
-const NO_CHILDREN = {
+export const NO_CHILDREN: ChildStarter = {
   start: refuse,
   cancel: refuse,
   terminate: refuse,

@@ -1,6 +1,7 @@
 import { defined, ensureError, jsonEquals } from "@konverge/core";
 import { ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
 import type { ChildStarter } from "./await-child.ts";
+import type { SpreadStarter } from "./await-spread.ts";
 import { compensate } from "./compensate.ts";
 import { createContext } from "./create-context.ts";
 import { OpenChildren } from "./open-children.ts";
@@ -35,6 +36,8 @@ export type ExecutionEnd =
 export interface ExecutionOptions extends RunJournalOptions {
   readonly workflow: AnyWorkflow;
   readonly startChild: ChildStarter;
+  /** Default: spread steps run in the execution of their run. */
+  readonly spread?: SpreadStarter;
   /** Stall timeout of workflows without their own, in ms. Default 10 s. */
   readonly stallTimeoutMs?: number;
   /** Wake-ups of the run during the execution. Default: none. */
@@ -110,13 +113,17 @@ async function advance(
     if (outcome.kind === "waiting") return await suspend(journal, leave, outcome);
     // The function has ended, and its waiting steps with it.
     for (const place of journal.places.values()) place.leave();
+    if (outcome.kind === "continued" || outcome.kind === "returned") {
+      const open = await children.cancel();
+      const waits = open.filter(({ spread }) => spread !== undefined);
+      // No body is at work when the round has ended.
+      if (waits.length > 0) return await suspend(journal, leave, { kind: "waiting", waits });
+    }
     if (outcome.kind === "continued") {
-      await children.cancel();
       await leave(outcome);
       return { kind: "continued" };
     }
     if (outcome.kind === "returned") {
-      await children.cancel();
       return ended("done", await leave({ kind: "done", result: outcome.result }));
     }
     failing =
@@ -162,7 +169,16 @@ async function execute(
 ): Promise<Outcome> {
   const { store, workflow, held, startChild, stopped } = options;
   const isStrict = workflow.strict;
-  const w = createContext({ workflow, scope, journal, startChild, children, isStrict });
+  const { spread } = options;
+  const w = createContext({
+    workflow,
+    scope,
+    journal,
+    startChild,
+    children,
+    isStrict,
+    ...defined({ spread }),
+  });
   const { wakeUps, after } = options;
   const endLiveWaits = startLiveWaits({ scope, journal, ...defined({ wakeUps, after }) });
   let endWatch = (): void => undefined;

@@ -44,6 +44,8 @@ interface Options extends Pick<
 > {
   /** True once the function has ended: no further attempt begins. Default: never. */
   readonly isOver?: () => boolean;
+  /** Asked before each attempt, with its permit; after false, the step waits. Default: each may begin. */
+  readonly mayBegin?: () => Promise<boolean>;
 }
 
 /**
@@ -77,6 +79,7 @@ class StepRun {
   readonly #signal: AbortSignal;
   readonly #branch = runningBranch();
   readonly #isOver: () => boolean;
+  readonly #mayBegin: Options["mayBegin"];
   readonly #permits: StepPermits | undefined;
   #attempts: number;
   #uncounted: number;
@@ -107,6 +110,7 @@ class StepRun {
     const branch = this.#branch?.signal;
     this.#signal = branch === undefined ? this.#ending : AbortSignal.any([this.#ending, branch]);
     this.#isOver = options.isOver ?? (() => false);
+    this.#mayBegin = options.mayBegin;
     this.#permits = StepPermits.of(journal, key, options.limit);
     const noted = journal.progressOf(key);
     this.#attempts = noted?.attempts ?? 0;
@@ -147,6 +151,10 @@ class StepRun {
         return unready;
       }
       journal.places.delete(this.#key);
+      if (this.#mayBegin !== undefined && !(await this.#mayBegin())) {
+        this.#permits?.release();
+        return { waitUntilMs: undefined };
+      }
       const ended = await this.#attempt().finally(() => this.#permits?.release());
       if (ended !== undefined) return ended;
     }

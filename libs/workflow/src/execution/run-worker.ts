@@ -18,7 +18,8 @@ import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { ExecutionSpan, RunTracing } from "../journal/run-tracing.ts";
 import { WakeRounds } from "./wake-rounds.ts";
 import { watchSilence } from "./watch-silence.ts";
-import type { RunRef } from "../define/run-ref.ts";
+import { runOfKey, spreadOf, type RunRef } from "../define/run-ref.ts";
+import { SpreadSteps } from "./spread-steps.ts";
 import {
   FencedError,
   type Claimed,
@@ -26,6 +27,7 @@ import {
   type RunJournalStore,
 } from "../store/run-journal-store.ts";
 import type { KeptEnd, RunQueries } from "../store/run-queries.ts";
+import type { SpreadInput } from "../store/spread-step.ts";
 import type { LogLine, RunWarning } from "../store/run-record.ts";
 
 /** Interval in which the signals of cancelled runs are aborted, in ms. */
@@ -38,7 +40,10 @@ const LAST_ROUND_MS = 1_000;
 
 export interface RunWorkerOptions {
   readonly store: RunJournalStore &
-    Pick<RunQueries, "cancelling" | "fences" | "overdue" | "pausing" | "silent">;
+    Pick<
+      RunQueries,
+      "cancelling" | "fences" | "get" | "history" | "overdue" | "pausing" | "silent"
+    >;
   readonly queue: WorkQueue;
   readonly workflow: AnyWorkflow;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
@@ -86,6 +91,7 @@ class RunWorker implements QueueWorker {
   readonly #options: RunWorkerOptions;
   /** By run. */
   readonly #active = new Map<string, ActiveExecution>();
+  readonly #spreads: SpreadSteps;
   readonly #handBack = new HandBack(Math.random);
   /** Other than the worker's id, which a restarted worker may have again. */
   readonly #instance = crypto.randomUUID();
@@ -99,15 +105,19 @@ class RunWorker implements QueueWorker {
     this.#options = options;
     const { store, workflow, queue, abandon, workerId, concurrency, onError } = options;
     const { sweepEveryMs = SWEEP_EVERY_MS } = options;
+    this.#spreads = new SpreadSteps({ store, workflow: workflow.name });
+    const watchedNames = [workflow.name, spreadOf(workflow.name)];
     this.#rounds = [
       repeat(() => this.#announce(), ANNOUNCE_EVERY_MS, onError),
       repeat(() => this.#interrupt(), CANCEL_EVERY_MS, onError),
-      repeat(() => this.#wakeOverdue(), sweepEveryMs, onError),
-      watchSilence({
-        read: () => store.silent(workflow.name),
-        abandon: (id, lease) => abandon({ workflow: workflow.name, id }, lease),
-        onError,
-      }),
+      ...watchedNames.flatMap((name) => [
+        repeat(() => this.#wakeOverdue(name), sweepEveryMs, onError),
+        watchSilence({
+          read: () => store.silent(name),
+          abandon: (id, lease) => abandon({ workflow: name, id }, lease),
+          onError,
+        }),
+      ]),
     ];
     this.#wakeRounds = new WakeRounds({ read: (keys) => queue.waitingRequests(keys), onError });
     const handle = (attempt: AttemptLease) => this.#handle(attempt);
@@ -162,7 +172,7 @@ class RunWorker implements QueueWorker {
 
   async #execute(attempt: AttemptLease): Promise<Executed> {
     const { workflow, observer } = this.#options;
-    const ref = { workflow: workflow.name, id: attempt.key.name };
+    const ref = runOfKey(attempt.key) ?? { workflow: workflow.name, id: attempt.key.name };
     const claimed = await this.#claim(ref, attempt);
     if (claimed.kind === "ended") await wakeFollowers(this.#options, ref, claimed);
     if (claimed.kind === "unfit") {
@@ -170,6 +180,11 @@ class RunWorker implements QueueWorker {
       return claimed;
     }
     if (claimed.kind !== "held") return claimed.kind;
+    if (ref.workflow !== workflow.name) {
+      const end = await this.#runSpread(claimed, attempt);
+      if (end.kind === "ended") await wakeFollowers(this.#options, ref, end.followers);
+      return end;
+    }
     const execution = {
       epoch: claimed.epoch,
       cancels: new CancelRequests(),
@@ -206,7 +221,8 @@ class RunWorker implements QueueWorker {
     attempt: AttemptLease,
     { stop, pause, cancels }: ActiveExecution,
   ): Promise<ExecutionEnd> {
-    const { store, workflow, startChild, clusters, observer, onWarning, onLog } = this.#options;
+    const { store, workflow, startChild, wake, clusters, observer, onWarning, onLog } =
+      this.#options;
     const { recordLimitBytes, recheckMs, limits } = this.#options;
     const permits = limits && { limits, key: formatKey(attempt.key) };
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
@@ -221,6 +237,7 @@ class RunWorker implements QueueWorker {
       cancels,
       wakeUps: this.#wakeRounds.of(attempt.key),
       startChild,
+      spread: { ...startChild, wake: (spread) => wake(spread, "resume") },
       clock: () => performance.now(),
       random: Math.random,
       onWarning: (warning) => onWarning?.(ref, warning),
@@ -232,6 +249,31 @@ class RunWorker implements QueueWorker {
     const result = end.kind === "ended" ? end.status : end.kind;
     trace?.end(result);
     observer?.executionEnded(workflow.name, { result, durationMs: performance.now() - beganMs });
+    return end;
+  }
+
+  async #runSpread(held: Held, attempt: AttemptLease): Promise<ExecutionEnd> {
+    const { store, workflow, wake, clusters, limits, onError, onLog } = this.#options;
+    const { recordLimitBytes, recheckMs } = this.#options;
+    const permits = limits && { limits, key: formatKey(attempt.key) };
+    const { parent = held, parent: _parent, ...view } = held.run;
+    const { spread } = held.run.input as Partial<SpreadInput>;
+    // Of the run, which has one trace.
+    const run = { ...view, ...defined({ createdAtMs: spread?.createdAtMs }) };
+    const trace = this.#startSpan({ ...held, ...parent, run }, attempt);
+    const execute = () =>
+      this.#spreads.run(held, attempt, {
+        store,
+        workflow,
+        wake: (ref) => wake(ref, "a spread step is held back"),
+        clock: () => performance.now(),
+        random: Math.random,
+        onError,
+        onLog: (line) => onLog?.(parent, line),
+        ...defined({ clusters, permits, trace, recordLimitBytes, recheckMs }),
+      });
+    const end = await (trace === undefined ? execute() : trace.run(execute));
+    trace?.end(end.kind);
     return end;
   }
 
@@ -251,13 +293,14 @@ class RunWorker implements QueueWorker {
 
   /** Aborts the bodies of cancelled runs and the executions of terminated ones, and suspends paused ones. */
   async #interrupt(): Promise<void> {
-    if (this.#active.size === 0) return;
+    if (this.#active.size === 0 && !this.#spreads.areActive) return;
     const { store, workflow } = this.#options;
     const [cancelling, fences, pausing] = await Promise.all([
       store.cancelling(workflow.name),
       store.fences(workflow.name),
       store.pausing(workflow.name),
     ]);
+    if (this.#spreads.areActive) await this.#spreads.interrupt(cancelling);
     for (const id of pausing) this.#active.get(id)?.pause.abort();
     for (const [id, cancel] of cancelling) this.#active.get(id)?.cancels.note(cancel);
     for (const [id, epoch] of fences) {
@@ -290,10 +333,10 @@ class RunWorker implements QueueWorker {
     await Promise.race([retracted.catch(() => undefined), sleepMs(LAST_ROUND_MS)]);
   }
 
-  async #wakeOverdue(): Promise<void> {
-    const { store, workflow, wake } = this.#options;
-    const { runs, ends } = await store.overdue(workflow.name);
-    await Promise.all(runs.map((id) => wake({ workflow: workflow.name, id }, "overdue")));
+  async #wakeOverdue(workflow: string): Promise<void> {
+    const { store, wake } = this.#options;
+    const { runs, ends } = await store.overdue(workflow);
+    await Promise.all(runs.map((id) => wake({ workflow, id }, "overdue")));
     await Promise.all(ends.map((end) => this.#checkEnd(end)));
   }
 

@@ -79,7 +79,14 @@ export class VerbReplay {
     key: string,
     kind: StepKind,
     advance: () => Promise<Advance>,
-    { needsRoom = true }: { readonly needsRoom?: boolean } = {},
+    {
+      needsRoom = true,
+      isSpread = false,
+    }: {
+      readonly needsRoom?: boolean;
+      /** True for a step that other executions run: it ends with its branch as a child does. */
+      readonly isSpread?: boolean;
+    } = {},
   ): Promise<StepRecord> {
     if (this.#scope.closed) return await never();
     const known = this.journal.get(key);
@@ -94,7 +101,8 @@ export class VerbReplay {
     }
     const branch = runningBranch();
     const { held, order } = this.journal;
-    branch?.enter({ key, kind, hasBegun: held.died && order.isReplaying });
+    const hasBegun = held.died && order.isReplaying;
+    branch?.enter({ key, kind: isSpread ? "child" : kind, hasBegun });
     const record = known ?? (await this.#advance({ step: key, kind }, advance, needsRoom));
     await order.turn(key, record.seq ?? 0);
     if (branch?.isClosed === true) return await never();
@@ -187,10 +195,10 @@ export class VerbReplay {
       if (!("waitUntilMs" in advanced)) return advanced;
       // What arrived in between may have ended the wait.
       if (this.#scope.resumptions !== resumptions && this.#scope.mayWork) continue;
-      const { waitUntilMs: untilMs, message, child, limit, objects } = advanced;
+      const { waitUntilMs: untilMs, message, child, spread, limit, objects } = advanced;
       // Continues only while another branch is at work; else, a later execution does.
       await this.#scope.park(
-        { ...wait, sinceMs, ...defined({ untilMs, message, child, limit }) },
+        { ...wait, sinceMs, ...defined({ untilMs, message, child, spread, limit }) },
         objects,
       );
     }

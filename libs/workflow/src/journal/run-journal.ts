@@ -89,6 +89,7 @@ export class RunJournal {
   readonly #begunMs: Map<string, number | undefined>;
   readonly #watched: Set<string>;
   #bytes: number;
+  #lastSeq: number;
   #warnings: readonly RunWarning[];
   readonly #given: RunWarning[] = [];
   readonly #limits: RunSize;
@@ -137,6 +138,7 @@ export class RunJournal {
     this.#begunMs = new Map(held.waited.map(({ step, sinceMs }) => [step, sinceMs]));
     this.#watched = new Set(held.watched);
     this.#bytes = held.bytes;
+    this.#lastSeq = [...held.steps.values()].reduce((last, { seq = 0 }) => Math.max(last, seq), 0);
     this.#warnings = held.run.warnings ?? [];
     this.#reportsLoss = held.died;
     this.#wakeSeq = held.wakeSeq;
@@ -216,6 +218,11 @@ export class RunJournal {
     return this.#progress;
   }
 
+  /** Place of the last known record in the order of commits; 0 without records. */
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
   get(step: string): StepRecord | undefined {
     return this.#steps.get(step);
   }
@@ -257,6 +264,7 @@ export class RunJournal {
     this.#steps.set(step, stored);
     this.#progress.delete(step);
     this.#bytes += bytes;
+    this.#lastSeq = Math.max(this.#lastSeq, stored.seq ?? 0);
     if (how.taken !== undefined) this.inbox.remove(how.taken);
     if (stored.error?.code === "cancelled") this.#thrown = how.cancels ?? this.#thrown;
     return stored;
@@ -306,11 +314,11 @@ export class RunJournal {
   /** Reads what has arrived for these waits. */
   async refresh(waits: readonly RunWait[]): Promise<RunNews> {
     const signals = awaitedSignals(waits);
-    const children = waits.flatMap(({ child }) => child ?? []);
+    const children = waits.flatMap(({ child, spread }) => child ?? spread ?? []);
     const news = await this.#options.store.news(this.held, { signals, children });
     this.#wakeSeq = news.wakeSeq;
     this.inbox.renew(signals, news);
-    for (const { step, child } of waits) {
+    for (const { step, spread, child = spread } of waits) {
       const hasEnded = ({ workflow, id }: RunRef) =>
         workflow === child?.workflow && id === child.id;
       if (!news.ended.some(hasEnded)) continue;

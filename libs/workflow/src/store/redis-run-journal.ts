@@ -27,6 +27,8 @@ import {
   type StepProgress,
   type StepRecord,
 } from "./run-record.ts";
+import type { SpreadStep } from "./spread-step.ts";
+import { admitSpreadScript } from "./scripts/admit-spread.ts";
 import { announceCodeScript } from "./scripts/announce-code.ts";
 import { appendLogScript } from "./scripts/append-log.ts";
 import { claimScript } from "./scripts/claim.ts";
@@ -79,6 +81,9 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     readSignals: (ref, name) => readSignals(runs, ref, name),
     refuse: (held, name, refused) => refuse(runs, held, name, refused),
     appendLog: (held, lines, logged) => appendLog(runs, held, lines, logged),
+    appendSpreadLog: (spread, lines) => appendSpreadLog(runs, spread, lines),
+    admitSpread: (spread, hold) => admitSpread(runs, spread, hold),
+    isSpreadAwaited: (spread) => isSpreadAwaited(runs, spread),
     news: (held, awaited) => news(runs, held, awaited),
     refuseUpdate: (held, taken, refusal) => refuseUpdate(runs, held, taken, refusal),
     watch: (held, objects) => watch(runs, held, objects),
@@ -303,6 +308,37 @@ const appendLog: Call<"appendLog"> = async (runs, held, lines, logged) => {
   });
   if (kind === "fenced") throw fenced(held);
 };
+
+/** Lines of a step whose run no longer waits for it are dropped. */
+const appendSpreadLog: Call<"appendSpreadLog"> = async (runs, { workflow, id }, lines) => {
+  const names = runs.namesOf(workflow);
+  await runs.evaluate(appendLogScript, {
+    keys: { run: names.run(id), logs: names.logs(id) },
+    args: { epoch: "", logged: 0 },
+    each: lines.map((line) => ({ text: JSON.stringify(line) })),
+  });
+};
+
+const admitSpread: Call<"admitSpread"> = async (runs, spread, hold) => {
+  const { workflow, id, step, createdAtMs, round, reopened } = spread;
+  const { wakes, ...names } = runs.namesOf(workflow);
+  return await runs.evaluate(admitSpreadScript, {
+    keys: { run: names.run(id), steps: names.steps(id), wakes },
+    args: { id, step, createdAt: createdAtMs, round, reopened, always: hold === "always" },
+  });
+};
+
+async function isSpreadAwaited(
+  runs: RedisRuns,
+  { workflow, id, createdAtMs, round, reopened }: SpreadStep,
+): Promise<boolean> {
+  const [status, createdAt, ...of] = await runs.call((redis) =>
+    redis.hmget(runs.namesOf(workflow).run(id), "status", "createdAt", "round", "reopened"),
+  );
+  const [inRound, times] = [Number(of[0] ?? 1), Number(of[1] ?? 0)];
+  const isSame = Number(createdAt) === createdAtMs && inRound === round && times === reopened;
+  return isSame && !hasEnded(status);
+}
 
 const refuse: Call<"refuse"> = async (runs, held, name, refused) => {
   const { workflow, id, epoch } = held;

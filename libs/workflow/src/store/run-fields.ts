@@ -186,6 +186,7 @@ export function readHeld(
     cancels: Number(fields["cancels"] ?? 0),
     died: fields["died"] === "1",
     logged: Number(fields["logged"] ?? 0),
+    ...(fields["reopened"] ? { reopened: Number(fields["reopened"]) } : {}),
     wakeSeq: Number(fields["wakeSeq"]),
     watched: new Set((fields["watched"] ?? "").split(" ").filter((object) => object !== "")),
   };

@@ -14,6 +14,7 @@ import type {
   StepRecord,
 } from "./run-record.ts";
 import type { UpdateRefusal } from "./run-updates.ts";
+import type { SpreadStep } from "./spread-step.ts";
 
 /** The right to write to a run. Every claim raises the epoch, and writes with an older one are rejected. */
 export interface Held extends RunRef {
@@ -46,6 +47,8 @@ export interface Held extends RunRef {
   readonly died: boolean;
   /** Number of lines that the function has logged. Default 0. */
   readonly logged?: number;
+  /** How often a retry has continued the ended run. Default 0. */
+  readonly reopened?: number;
   /** Raised by each signal and cancellation. */
   readonly wakeSeq: number;
   /** Objects under which the run is in the index of waits. */
@@ -153,6 +156,12 @@ export interface StepMark extends RunRef {
  */
 export type MarkState = "live" | "ended" | "settled";
 
+/**
+ * Whether the body of a spread step may begin: `over` once its run has ended or begun another round, `held` while the run does not
+ * let it begin.
+ */
+export type SpreadState = "active" | "held" | "over";
+
 /** What an execution waits for. */
 interface Awaited {
   /** Names of signals. */
@@ -225,6 +234,15 @@ export interface RunJournalStore {
   refuse(held: Held, name: string, refused: readonly Refusal[]): Promise<void>;
   /** Appends lines to the log of the run. `logged` is the number of lines of the function so far. */
   appendLog(held: Held, lines: readonly LogLine[], logged: number): Promise<void>;
+  /** Appends lines of the body of a spread step to the log of its run. */
+  appendSpreadLog(spread: SpreadStep, lines: readonly LogLine[]): Promise<void>;
+  /**
+   * Returns whether a spread step may begin a try. One that may not is noted in its run, which wakes it in its next execution.
+   * `always`: holds it also if the run is not paused, and makes the run due.
+   */
+  admitSpread(spread: SpreadStep, hold?: "always"): Promise<SpreadState>;
+  /** Returns false once the run of a spread step has ended, or begun another round. */
+  isSpreadAwaited(spread: SpreadStep): Promise<boolean>;
   /** Reads what has arrived, for the waits of an execution that is at work. */
   news(held: Held, awaited: Awaited): Promise<RunNews>;
   /** Removes the signal of an update, and keeps the refusal for its caller. */

@@ -1,3 +1,4 @@
+import { workflowOf } from "../define/run-ref.ts";
 import type { EndingKey } from "./scripts/end-run.ts";
 
 /** Redis names of one workflow's runs. All workflows of a cluster share one hash tag, so a script may access several runs. */
@@ -91,7 +92,7 @@ export function runNames(prefix: string, cluster: string, workflow: string): Run
     stepsRoot: `${root}/steps/${workflow}/`,
     rechecks: `${root}/rechecks/${workflow}`,
     recheckGap: `${root}/recheckGap/${workflow}`,
-    codes: `${root}/codes/${workflow}`,
+    codes: `${root}/codes/${workflowOf(workflow)}`,
     waitRoot: `${root}/waits/`,
     waitKinds: `${root}/waitKinds`,
     installation: `${root}/installation`,

@@ -83,6 +83,8 @@ export interface RunWait {
   readonly child?: RunRef;
   /** The limit that has no permit now. */
   readonly limit?: string;
+  /** The run as which the spread step is stored. */
+  readonly spread?: RunRef;
 }
 
 /** What the body of a step has last reported. */
@@ -105,8 +107,10 @@ export interface StepProgress {
   readonly hasUndo?: boolean;
   /** How the last attempt ended, for users. */
   readonly message?: string;
-  /** For a child: true once it has ended. */
+  /** For a child or spread step: true once it has ended. */
   readonly childEnded?: boolean;
+  /** For a spread step: true if it waits for an execution of the run, which wakes it. */
+  readonly heldBack?: boolean;
   /** The last one of its body. */
   readonly heartbeat?: Heartbeat;
   /**

@@ -198,6 +198,7 @@ function reopen(runs: MemoryRuns, ref: RunRef, { epoch, drop, author }: Reopenin
   run.view = { ...view, status: "queued", retry: author };
   for (const field of ["cancelledAt", "failing", "next", "after"] as const) delete run[field];
   run.epoch += 1;
+  run.reopened = (run.reopened ?? 0) + 1;
   run.wakeSeq += 1;
   run.cancels = 0;
   run.logged = 0;

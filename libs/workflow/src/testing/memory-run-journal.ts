@@ -15,8 +15,10 @@ import {
   type ProgressNote,
   type RunJournalStore,
   type RunOutputText,
+  type SpreadState,
   type StepMark,
 } from "../store/run-journal-store.ts";
+import type { SpreadStep } from "../store/spread-step.ts";
 import {
   awaitedSignals,
   isEndStatus,
@@ -113,6 +115,15 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
       run.logged = logged;
     },
 
+    async appendSpreadLog(spread, lines) {
+      const run = runs.find(spread);
+      if (run === undefined || hasEnded(run)) return;
+      run.logs = [...run.logs, ...jsonCopy(lines)].slice(-MOST_LINES);
+    },
+
+    admitSpread: async (spread, hold) => admitSpread(runs, spread, hold === "always"),
+    isSpreadAwaited: async (spread) => waiterOf(runs, spread) !== undefined,
+
     async watch(held, objects) {
       const run = runs.ownActive(held);
       for (const object of objects) run.watched.add(object);
@@ -197,7 +208,7 @@ function claim(
     awaited,
     signals: firstOf(run.signals, awaited),
     waited,
-    ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
+    ...defined({ failing, cancelledAt, parsedInput, continuedBy, reopened: run.reopened }),
     ...(code === undefined || code.version === run.view.version ? {} : { code: code.version }),
   };
 }
@@ -274,6 +285,30 @@ function note(
     run.silent.set(step, { atMs: runs.now() + silentMs, lease: run.lease });
   }
   return progress;
+}
+
+/** Returns the run that waits for a spread step. */
+function waiterOf(runs: MemoryRuns, spread: SpreadStep): StoredRun | undefined {
+  const run = runs.find(spread);
+  if (run === undefined || hasEnded(run)) return undefined;
+  const { createdAtMs, round = 1 } = run.view;
+  const isSame = createdAtMs === spread.createdAtMs && round === spread.round;
+  return isSame && (run.reopened ?? 0) === spread.reopened ? run : undefined;
+}
+
+function admitSpread(runs: MemoryRuns, spread: SpreadStep, always: boolean): SpreadState {
+  const run = waiterOf(runs, spread);
+  if (run === undefined) return "over";
+  const { step } = spread;
+  const noted = run.progress.get(step);
+  const base = { attempts: 0, untilMs: 0 };
+  if (!always && !isPaused(run)) {
+    if (noted?.heldBack === true) run.progress.set(step, base);
+    return "active";
+  }
+  if (noted !== undefined) run.progress.set(step, { ...base, heldBack: true });
+  if (always) run.wakeSeq += 1;
+  return "held";
 }
 
 function publish(run: StoredRun, output: RunOutputText | undefined): void {

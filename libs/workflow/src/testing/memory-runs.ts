@@ -1,5 +1,5 @@
 import { defined } from "@konverge/core";
-import type { RunRef } from "../define/run-ref.ts";
+import { workflowOf, type RunRef } from "../define/run-ref.ts";
 import { CODE_TTL_MS, fitsRun, type CodeVersion } from "../store/code-version.ts";
 import { FencedError, type Held } from "../store/run-journal-store.ts";
 import { textOf } from "../store/run-fields.ts";
@@ -37,6 +37,8 @@ export interface StoredRun {
   /** True from the claim until the execution has left the run, or for ever if it is lost. */
   isExecuted: boolean;
   cancels: number;
+  /** How often a retry has continued the ended run. */
+  reopened?: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
   continuedBy?: number;
   /** The epoch of the execution that has begun the round. */
@@ -155,7 +157,7 @@ export class MemoryRuns {
   }
 
   #liveCodes(workflow: string): readonly CodeVersion[] {
-    const codes = [...(this.#codes.get(workflow)?.values() ?? [])];
+    const codes = [...(this.#codes.get(workflowOf(workflow))?.values() ?? [])];
     return codes.filter((announced) => this.#isLive(announced)).map(({ code }) => code);
   }
 

@@ -6,6 +6,7 @@ const signature = {
   name: "workflow-append-log",
   keys: ["run", "logs"],
   args: {
+    /** Empty for lines of a spread step, which any worker may append. */
     epoch: "text",
     /** Number of lines of the function so far, which a replay logs again. */
     logged: "number",

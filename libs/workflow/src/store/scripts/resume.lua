@@ -17,6 +17,7 @@ end
 for _, name in ipairs({ run, steps, signals, signalNames, seen, refusals }) do redis.call('PERSIST', name) end
 redis.call('HDEL', run, 'result', 'error', 'logged', 'endedAt', 'cancel', 'cancelledAt', 'cancels', 'failing', 'next', 'terminated')
 redis.call('HINCRBY', run, 'epoch', 1)
+redis.call('HINCRBY', run, 'reopened', 1)
 redis.call('HINCRBY', run, 'wakeSeq', 1)
 redis.call('HSET', run, 'status', 'queued', 'seq', kept, 'retry', author, 'after', '', 'waits', '', 'awaited', '', 'died', '')
 move(statuses, id, status, 'queued', h[4])
