@@ -359,3 +359,28 @@ test("--all prints all pages; a page prints the next cursor", async () => {
   const yaml = await run(["object", "list", "-n", "pages", "--all", "-o", "yaml"]);
   expect(loadAll(yaml.stdout)).toMatchObject([{ items: names.map(() => ({})) }]);
 });
+
+test("object logs --follow prints each line once, also of a later attempt", async () => {
+  const words = ["object", "logs", "fragile", "vase", "-n", "demo", "--follow"];
+  const command = ["--conditions=@konverge/source", "apps/cli/src/main.ts", ...words];
+  const following = spawn(process.execPath, command, {
+    env: { ...process.env, ...remote() },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = new Promise((resolve) => following.once("close", resolve));
+  const attempts: string[] = [];
+  createInterface({ input: following.stdout }).on("line", (line) => {
+    const [, attempt] = /^\S+ +(\d+) +info +opening the box$/.exec(line) ?? [];
+    attempts.push(attempt ?? line);
+  });
+  try {
+    await until("the first line is printed", () => attempts.length > 0);
+    const [first = ""] = attempts;
+    await client.deadLetters.release({ controller: "fragile", by: "ada", reason: "a test" });
+    await until("the next attempt is printed", () => attempts.length > 1);
+    expect(attempts).toEqual([first, String(Number(first) + 1)]);
+  } finally {
+    following.kill("SIGTERM");
+    await ended;
+  }
+});

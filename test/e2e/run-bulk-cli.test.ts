@@ -58,6 +58,34 @@ test("previews, confirms and pauses the runs that match", async () => {
   expect(ended.stdout).toMatch(/^\d terminated\n$/);
 });
 
+test("previews and sends a signal to the runs that match", async () => {
+  const { runs, konverge } = await stage(["web-1", "web-2", "db-1"]);
+  const web = ["signal", "go", "--payload", '{"by":"ann"}', "--label", "team=web"];
+  const preview = await konverge(...web, "--dry-run");
+  expect(preview).toMatchObject({ code: 0, stdout: "2 runs would be signalled\n" });
+  expect(await konverge(...web, "--yes", "--expect", "3")).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining("2 runs match, but 3 were expected") as string,
+  });
+  expect(await konverge(...web, "--yes", "--expect", "2")).toMatchObject({
+    code: 0,
+    stdout: "2 signalled\n",
+  });
+  for (const id of ["web-1", "web-2"]) {
+    const result = async () => (await runs.get({ workflow: "held", id }))?.result;
+    expect(await until(`${id} is done`, result)).toEqual({ by: "ann" });
+  }
+  expect(await runs.peek({ workflow: "held", id: "db-1" })).toMatchObject({ status: "waiting" });
+  const refused = (stderr: string) => ({
+    code: 2,
+    stderr: expect.stringContaining(stderr) as string,
+  });
+  expect(await konverge("signal", "go")).toMatchObject(refused("--all: is required"));
+  expect(await konverge("signal", "held/default/db-1", "go", "--yes")).toMatchObject(
+    refused("a run cannot be combined with filters"),
+  );
+});
+
 test("rejects an action without a run and a filter, and a run with a filter", async () => {
   const { konverge } = await stage(["web-1"]);
   const refused = (stderr: string) => ({

@@ -150,7 +150,7 @@ test("docs/workflow-operations.md: the commands pause one run and many, and rais
   await start("r2");
   await inStatus("rollout/default/r2", "waiting");
   const many = block("docs/workflow-operations.md", "run resume --all");
-  const [preview = [], all = [], retry = [], resumed = []] = many.lines;
+  const [preview = [], all = [], retry = [], resumed = [], signalled = []] = many.lines;
   expect(await type(preview)).toMatch(/\b2\b/);
   const asCurl = block("docs/workflow-operations.md", "/v1/runs/actions");
   expect(JSON.parse(await curl(asCurl.text, folder))).toMatchObject({ matched: 2 });
@@ -160,8 +160,9 @@ test("docs/workflow-operations.md: the commands pause one run and many, and rais
   await inStatus("rollout/default/r2", "paused");
   await type(resumed);
   await inStatus("rollout/default/r2", "waiting");
-  // No run has failed.
+  // No run has failed, and none has the key.
   await type(retry);
+  expect(await type(signalled)).toBe("0 signalled\n");
 
   await konverge("run", "signal", "rollout/default/r1", "go");
   await inStatus("rollout/default/r1", "blocked");

@@ -48,6 +48,7 @@ export type {
 export { KEY_PHASES } from "./key-phase.ts";
 export type { KeyPhase } from "./key-phase.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
+export { readLogCall } from "./log-call.ts";
 export { LOG_LEVELS, logFieldsText, parseLogFields } from "./log-line.ts";
 export type { LogLevel } from "./log-line.ts";
 export { startLongTimer } from "./long-timer.ts";

@@ -258,9 +258,20 @@ class RedisWorkflows implements Workflows {
 
   async raise(ref: RunRef, limits: RunLimits): Promise<void> {
     checkRunLimits(limits);
+    const overview = await this.#store.peek(ref);
+    if (limits.steps !== undefined && overview !== undefined && limits.steps < overview.steps) {
+      throw lowLimit("steps", `the run has recorded ${overview.steps} steps`, limits.steps);
+    }
     const answer = await this.#store.raise(ref, limits);
+    if (answer === "low") throw await this.#belowPresent(ref, limits);
     if (answer !== "raised") throw refusal(ref, answer);
     await this.#queues.wake(ref, "raise");
+  }
+
+  async #belowPresent(ref: RunRef, limits: RunLimits): Promise<KonvergeError> {
+    const present = (await this.#store.get(ref))?.limits ?? {};
+    const field = (limits.steps ?? Infinity) < (present.steps ?? 0) ? "steps" : "bytes";
+    return lowLimit(field, `the limit of the run is ${present[field]}`, limits[field]);
   }
 
   async retry(ref: RunRef, options: RetryRunOptions = {}): Promise<RunRef> {
@@ -420,6 +431,17 @@ class RedisWorkflows implements Workflows {
     await this.#queues.close();
     await closeRedis(this.#producer);
   }
+}
+
+function lowLimit(
+  field: keyof RunLimits,
+  present: string,
+  given: number | undefined,
+): KonvergeError {
+  const detail = `${field} would change nothing: ${present} (got ${given}); pass a higher limit`;
+  return new KonvergeError("invalid_request", detail, {
+    issues: [{ pointer: `/${field}`, detail }],
+  });
 }
 
 function defaultWorkerId(): string {

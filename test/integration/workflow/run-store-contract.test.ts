@@ -565,7 +565,8 @@ describe.each([
     await store.start(newRun("a"));
     expect((await store.get(ref("a")))?.limits).toBeUndefined();
     expect(await store.raise(ref("a"), { steps: 2_000 })).toBe("raised");
-    expect(await store.raise(ref("a"), { steps: 1_500, bytes: 7 })).toBe("raised");
+    expect(await store.raise(ref("a"), { steps: 1_500, bytes: 7 })).toBe("low");
+    expect(await store.raise(ref("a"), { steps: 2_000, bytes: 7 })).toBe("raised");
     const held = await claim(store, "a");
     expect(held.run.limits).toEqual({ steps: 2_000, bytes: 7 });
     await store.leave(held, { kind: "continued", input: 2 });

@@ -84,6 +84,17 @@ test("a blocked run continues when its own limits are raised, also in later roun
   await until("the run is blocked at 7", async () =>
     (await runs.get(ref))?.blockedReason?.includes("the limit is 7"),
   );
+  await expect(runs.raise(ref, { steps: 6 })).rejects.toMatchObject({
+    code: "invalid_request",
+    message:
+      "steps would change nothing: the run has recorded 7 steps (got 6); pass a higher limit",
+  });
+  await runs.raise(ref, { bytes: 1_000 });
+  await expect(runs.raise(ref, { steps: 20, bytes: 999 })).rejects.toMatchObject({
+    message:
+      "bytes would change nothing: the limit of the run is 1000 (got 999); pass a higher limit",
+    issues: [{ pointer: "/bytes" }],
+  });
   await runs.raise(ref, { steps: 10, bytes: 1_000 });
   expect(await ended(runs, workflow, "r")).toMatchObject({
     status: "done",

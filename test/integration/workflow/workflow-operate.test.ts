@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { TerminalError } from "@konverge/core";
 import { expect, test } from "vitest";
 import { defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
@@ -116,4 +117,27 @@ test("a cancellation without effect says so, and names terminate", async () => {
     effect: "none",
     note: "the run already undoes its steps; terminate the run to end it now, without undo",
   });
+});
+
+test("an undo begins after the end of a cancelled body that ignores its signal", async () => {
+  const events: string[] = [];
+  const begun = Promise.withResolvers<void>();
+  const workflow = defineWorkflow("stubborn", { version: 1 }, async (w) => {
+    const body = async ({ signal }: { readonly signal: AbortSignal }) => {
+      const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve));
+      begun.resolve();
+      await aborted;
+      // An undo that did not wait would run meanwhile.
+      await sleep(1_000);
+      events.push("body ended");
+    };
+    await w.step("copy", body, { undo: () => void events.push("undone") });
+  });
+  const runs = harness.openRuns();
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const { id } = await runs.start(workflow, undefined);
+  await begun.promise;
+  await runs.cancel({ workflow: "stubborn", id });
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "cancelled" });
+  expect(events).toEqual(["body ended", "undone"]);
 });

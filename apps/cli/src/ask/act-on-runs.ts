@@ -39,10 +39,13 @@ export const BULK_OPTIONS = {
 
 /** Adds the run, and the options to act on all that match instead. */
 export function withRuns(command: Command): Command {
-  return withRunFilter(
-    withAction(withClient(command.argument("[run]", `${RUN_ID} (default: all that match)`))),
-    "--started-by",
-  )
+  const run = command.argument("[run]", `${RUN_ID} (default: all that match)`);
+  return withBulkOptions(withAction(withClient(run)));
+}
+
+/** Adds the filters of an action on several runs, and its confirmation. */
+export function withBulkOptions(command: Command): Command {
+  return withRunFilter(command, "--started-by")
     .option("--workflow <name>", "Workflow name")
     .option("--all", "All runs to which the action applies")
     .option("--yes", "Skip the confirmation")
@@ -55,7 +58,7 @@ export interface BulkOptions {
   readonly done: string;
   readonly flags: BulkFlags;
   /** Further fields of the request. */
-  readonly more?: Pick<BulkRunAction, "fromFailed">;
+  readonly more?: Pick<BulkRunAction, "fromFailed" | "signal">;
 }
 
 /** Counts the runs that match, asks the user, acts on them and prints the result. */
@@ -111,7 +114,7 @@ async function actOnAll(
 }
 
 /** Rejects filters together with a run, because they would have no effect. @throws KonvergeError `invalid_request` */
-export function checkOneRun(flags: BulkFlags): void {
+export function checkOneRun(flags: Omit<BulkFlags, "reason">): void {
   const { all, yes, expect } = flags;
   const isPlain = [all, yes, expect, ...Object.values(filterOf(flags))].every(
     (each) => each === undefined,
@@ -121,7 +124,7 @@ export function checkOneRun(flags: BulkFlags): void {
   throw new KonvergeError("invalid_request", detail);
 }
 
-function filterOf(flags: BulkFlags): BulkRunAction["filter"] & object {
+function filterOf(flags: Omit<BulkFlags, "reason">): BulkRunAction["filter"] & object {
   const { workflow, startedBy: by } = flags;
   return { ...defined({ workflow }), ...runFilterOf({ ...flags, by }) };
 }

@@ -9,7 +9,6 @@ import {
   withClient,
   withIdempotencyKey,
   withServer,
-  type ClientFlags,
 } from "../ask/run-with-client.ts";
 import {
   RUN_ID,
@@ -27,6 +26,7 @@ import { addRunControlCommands } from "./run-control.ts";
 import { addRunExportCommand } from "./run-export.ts";
 import { addRunRaiseCommand } from "./run-raise.ts";
 import { addRunRetryCommand } from "./run-retry.ts";
+import { addSignalCommand } from "./run-signal.ts";
 import { addRunLogsCommand } from "./run-logs.ts";
 import { addRunUpdateCommand } from "./run-update.ts";
 import { addRunWatchCommand } from "./run-watch.ts";
@@ -41,17 +41,12 @@ interface StartFlags extends WaitFlags {
   readonly idempotencyKey?: string;
 }
 type ListFlags = PageFlags & RunFilterFlags;
-interface SignalFlags extends ClientFlags {
-  readonly payload?: string;
-  readonly by?: string;
-  readonly idempotencyKey?: string;
-}
-
 const HELP = `
   konverge run start release --input '{"version":"1.4.0","folder":"/tmp/releases"}' --key release/1.4.0
   konverge run start release --input @release.json --wait --timeout 10m
   konverge run get release/default/6f1b
   konverge run signal release/default/6f1b approve --payload '{"by":"ann"}'
+  konverge run signal approve --workflow release --label team=web --reason "reviewed"
   konverge run update release/default/6f1b resize --payload '{"size":3}'
   konverge run list release -o name
   konverge run list --status blocked --search web
@@ -74,7 +69,7 @@ export function addRunCommand(program: Command): void {
   addStart(group);
   addGet(group);
   addList(group);
-  addSignal(group);
+  addSignalCommand(group);
   addRunUpdateCommand(group);
   addRunLogsCommand(group);
   addRunControlCommands(group);
@@ -180,31 +175,4 @@ function addList(group: Command): void {
       RUN_OPTIONS,
     ),
   );
-}
-
-function addSignal(group: Command): void {
-  withIdempotencyKey(
-    withServer(
-      group
-        .command("signal")
-        .description("Send a signal to a run, even before the run waits for it")
-        .argument("<run>", RUN_ID)
-        .argument("<signal>", "Signal name"),
-    ),
-  )
-    .option("--payload <json>", "Payload as JSON; @file reads a file, @- standard input")
-    .option("--by <name>", "Author (default: system user)")
-    .action((id: string, name: string, flags: SignalFlags) =>
-      runWithClient(
-        flags,
-        async ({ client }) => {
-          const { payload, by = systemUser(), idempotencyKey } = flags;
-          const given =
-            payload === undefined ? {} : { payload: await readJson("--payload", payload) };
-          const write = idempotencyKey === undefined ? {} : { idempotencyKey };
-          showRun(flags, await client.runs.signal(id, { name, by, ...given }, write));
-        },
-        RUN_OPTIONS,
-      ),
-    );
 }

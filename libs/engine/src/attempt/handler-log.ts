@@ -1,4 +1,4 @@
-import type { LogLevel } from "@konverge/core";
+import { readLogCall, type LogLevel } from "@konverge/core";
 import type { AttemptSecrets } from "@konverge/kube";
 import type { AttemptTrace } from "../access/attempt-trace.ts";
 import type { Log } from "../define/log.ts";
@@ -14,10 +14,11 @@ export function createHandlerLog(
   { secrets, log }: Pick<AttemptTrace, "secrets" | "log">,
   bound: Readonly<Record<string, unknown>> = {},
 ): Log {
-  const write = (level: LogLevel) => (fields: object, message: string) => {
+  const write = (level: LogLevel) => (given: object, text: string) => {
+    const { fields, message } = readLogCall(given, text);
     log.note(level, { ...bound, ...fields }, message);
     if (secrets.isEmpty) sink[level](fields, message);
-    else sink[level](scrubValue(fields, secrets, 0) as object, secrets.scrub(String(message)));
+    else sink[level](scrubValue(fields, secrets, 0) as object, secrets.scrub(message));
   };
   return {
     debug: write("debug"),

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { KonvergeError, type CodecContext, type PayloadCodec } from "@konverge/core";
+import { KonvergeError, TerminalError, type CodecContext, type PayloadCodec } from "@konverge/core";
 
 /** The options of {@link aesGcmCodec}. */
 export interface AesGcmCodecOptions {
@@ -47,13 +47,19 @@ export function aesGcmCodec({ keys, current, name = "aes-gcm" }: AesGcmCodecOpti
       const keyId = take(idLength).toString();
       const [iv, tag] = [take(IV_BYTES), take(TAG_BYTES)];
       const key = known.get(keyId);
-      if (tag.length < TAG_BYTES) throw new TypeError("the value is too short");
+      if (tag.length < TAG_BYTES) throw new TerminalError("the value is too short");
       if (key === undefined)
         throw new TypeError(`key "${keyId.slice(0, 40)}" is missing from keys`);
       const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
       decipher.setAAD(additionalData(context));
       decipher.setAuthTag(tag);
-      return Buffer.concat([decipher.update(stored.subarray(at)), decipher.final()]);
+      const body = decipher.update(stored.subarray(at));
+      try {
+        return Buffer.concat([body, decipher.final()]);
+      } catch (cause) {
+        const detail = "the value was not encoded with this key for this workflow and use";
+        throw new TerminalError(detail, { cause });
+      }
     },
   };
 }

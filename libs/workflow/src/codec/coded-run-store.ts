@@ -237,8 +237,7 @@ function rejectEncoded(store: RunStore): RunStore {
     },
     async news(held, awaited) {
       const news = await store.news(held, awaited);
-      await decodeSignals(of(held), news.signals);
-      return news;
+      return { ...news, signals: await decodeSignals(of(held), news.signals) };
     },
   };
 }

@@ -1,5 +1,7 @@
-import type { PayloadCodec } from "@konverge/core";
+import { formatEncoded, type PayloadCodec } from "@konverge/core";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { aesGcmCodec } from "./aes-gcm-codec.ts";
 import { defineWorkflow } from "../define/define-workflow.ts";
 import { testWorkflow } from "../testing/test-workflow.ts";
 import { scrambleCodec } from "../../../../test/support/scramble-codec.ts";
@@ -9,6 +11,38 @@ const pay = defineWorkflow("pay", { version: 1 }, async (w, input: { card: strin
   const charged = await w.step("charge", () => ({ card: input.card }));
   const answer = await w.signal("approve");
   return { charged, answer };
+});
+
+describe("a signal that only looks encoded", () => {
+  const aes = aesGcmCodec({ keys: { a: Buffer.alloc(32) }, current: "a" });
+  const text = (codec: string, bytes: Uint8Array) =>
+    formatEncoded({ codec, packing: "json", data: Buffer.from(bytes).toString("base64") });
+
+  test.each([
+    ["without a codec, and damaged", undefined, "konverge.dev/codec:1:mine:json:!"],
+    ["and is damaged", scrambleCodec(), "konverge.dev/codec:1:scramble:json:!"],
+    ["and is too short", aes, text("aes-gcm", Buffer.alloc(4))],
+    [
+      "and has another key",
+      aes,
+      text("aes-gcm", Buffer.concat([Buffer.from("\u0001a"), Buffer.alloc(40)])),
+    ],
+  ])("%s is dropped, and the next one is consumed", async (_, codec, forged) => {
+    for (const step of ["signal", "update"]) {
+      const handling = defineWorkflow("handling", { version: 1 }, async (w) =>
+        step === "signal"
+          ? await w.signal("approve")
+          : await w.handle("approve", z.string(), (payload) => payload),
+      );
+      const t = testWorkflow(handling, undefined, codec === undefined ? {} : { codec });
+      const send = async (payload: string) =>
+        await (step === "signal" ? t.signal("approve", payload) : t.update("approve", payload));
+      await send(forged).catch(() => undefined);
+      expect(await t.run()).toMatchObject({ status: "waiting" });
+      await send("yes");
+      expect(await t.run()).toMatchObject({ status: "done", result: "yes" });
+    }
+  });
 });
 
 describe("a codec that fails", () => {

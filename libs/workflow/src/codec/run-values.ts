@@ -20,7 +20,7 @@ import type {
   StepRecord,
 } from "../store/run-record.ts";
 import type { UpdateRefusal } from "../store/run-updates.ts";
-import { createValueCodec, NO_CODEC, type ValueCodec } from "./value-codec.ts";
+import { createValueCodec, isForged, NO_CODEC, type ValueCodec } from "./value-codec.ts";
 
 /** Encodes, or decodes, a value of one run. */
 type Transform = <T>(value: T, kind: CodecValueKind) => Promise<T>;
@@ -177,8 +177,15 @@ export class RunValues {
   }
 
   async decodeSignal(signal: BufferedSignal): Promise<BufferedSignal> {
-    if (!isEncoded(signal.payload)) return signal;
-    return { ...signal, payload: await this.#decode(signal.payload, "payload") };
+    const { payload, ...rest } = signal;
+    if (!isEncoded(payload)) return signal;
+    try {
+      return { ...rest, payload: await this.#decode<unknown>(payload, "payload") };
+    } catch (error) {
+      // Anyone who may send signals can send a text with the mark of encoded values. It must not block the run.
+      if (!isForged(error)) throw error;
+      return { ...rest, forged: (error as Error).message };
+    }
   }
 
   /** Keeps the parts of a refusal together, because a message may quote the payload. */

@@ -8,6 +8,7 @@ import {
   KonvergeError,
   parseEncoded,
   sleepMs,
+  TerminalError,
   type CodecContext,
   type PayloadCodec,
 } from "@konverge/core";
@@ -15,6 +16,9 @@ import { PACK_ABOVE_BYTES } from "../store/packed-record.ts";
 
 /** Delays before the further tries of a codec, in ms: if a recorded value were lost, the body of its step would run again. */
 const RETRY_AFTER_MS = [50, 500];
+
+const DAMAGED = "the stored value is damaged";
+const isTerminal = (error: unknown) => isKonvergeError(error) && error.code === "terminal";
 
 export interface ValueCodec {
   /** Returns the stored form of a value; undefined stays undefined. @throws KonvergeError `codec_failed`, `invalid_result` */
@@ -27,6 +31,11 @@ export function isCodecError(error: unknown): error is KonvergeError {
   return (
     isKonvergeError(error) && (error.code === "codec_missing" || error.code === "codec_failed")
   );
+}
+
+/** True if the stored text is certainly no value that the codec has encoded. */
+export function isForged(error: unknown): boolean {
+  return isCodecError(error) && isTerminal(error.cause);
 }
 
 /** Returns why a run is blocked after the error of a codec. */
@@ -48,7 +57,7 @@ export function createValueCodec(codec: PayloadCodec): ValueCodec {
     async decode(value, context) {
       if (!isEncoded(value)) return value;
       const encoded = parseEncoded(value);
-      if (encoded === undefined) throw failed(name, "decode", "the stored value is damaged");
+      if (encoded === undefined) throw damaged(name);
       if (encoded.codec !== name) throw missing(encoded.codec, `has codec "${name}"`);
       const stored = Buffer.from(encoded.data, "base64");
       const bytes = await call(name, "decode", () => codec.decode(stored, context));
@@ -86,7 +95,9 @@ export const NO_CODEC: ValueCodec = {
   encode: async (value) => value,
   async decode(value) {
     if (!isEncoded(value)) return value;
-    throw missing(parseEncoded(value)?.codec ?? "unknown", "has no codec");
+    const encoded = parseEncoded(value);
+    if (encoded === undefined) throw damaged("none");
+    throw missing(encoded.codec, "has no codec");
   },
 };
 
@@ -120,7 +131,7 @@ async function call(
       );
     } catch (thrown) {
       const error = ensureError(thrown);
-      const afterMs = RETRY_AFTER_MS[tried];
+      const afterMs = isTerminal(error) ? undefined : RETRY_AFTER_MS[tried];
       if (afterMs === undefined) throw failed(name, method, error.message, error);
       await sleepMs(afterMs);
     }
@@ -141,6 +152,10 @@ function failed(name: string, method: string, why: string, cause?: Error): Konve
   return new KonvergeError("codec_failed", `${method} of codec "${name}" failed: ${why}`, {
     cause,
   });
+}
+
+function damaged(name: string): KonvergeError {
+  return failed(name, "decode", DAMAGED, new TerminalError(DAMAGED));
 }
 
 function missing(codec: string, has: string): KonvergeError {

@@ -46,14 +46,20 @@ export interface BodyOptions {
   readonly timeoutMs: number;
   /** Aborts the wait for the body. */
   readonly signal: AbortSignal;
+  /** Returns what ends the wait for the end of an aborted body; undefined if it is not awaited. Default: it is not. */
+  readonly awaitsEnd?: () => AbortSignal | undefined;
   /** Creates the verbs of this attempt; they end with the signal. */
   readonly openVerbs: (signal: AbortSignal) => OpenVerbs;
   readonly log: RunLog;
   readonly heartbeats: Heartbeats;
 }
 
+/** Longest time in which the end of a cancelled body is awaited, in ms: an undo must not run beside it. */
+const GRACE_MS = 5_000;
+
 /**
- * Runs a step's body once, unless its signal is aborted already. After a timeout, a body that ignores its signal is abandoned.
+ * Runs a step's body once, unless its signal is aborted already. After a timeout, a body that ignores its signal is abandoned;
+ * after a cancellation, once it has ended, or after 5 s or its timeout.
  * @throws what the body throws; KonvergeError `timed_out`, `heartbeat_timeout`, `invalid_workflow`; the reason of `signal`
  */
 export async function runBody<T>(
@@ -77,10 +83,15 @@ export async function runBody<T>(
   const stop = () => end(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
   heartbeats.onEnd(end);
+  const running = bodies.run(step, async () => await body(tried));
   try {
-    const value = await Promise.race([aborted, bodies.run(step, async () => await body(tried))]);
+    const value = await Promise.race([aborted, running]);
     tried.assertVerbsEnded();
     return value;
+  } catch (error) {
+    const stopped = signal.aborted ? options.awaitsEnd?.() : undefined;
+    if (stopped !== undefined) await endOf(running, Math.min(GRACE_MS, timeoutMs), stopped);
+    throw error;
   } finally {
     cancelTimer();
     heartbeats.end();
@@ -88,4 +99,16 @@ export async function runBody<T>(
     // An abandoned body must not write during the next attempt.
     tried.end(() => new KonvergeError("attempt_ended", `this attempt of step "${step}" has ended`));
   }
+}
+
+/** Resolves when the body has ended, after `ms`, or when `stopped` is aborted. */
+async function endOf(running: Promise<unknown>, ms: number, stopped: AbortSignal): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const stop = () => resolve();
+  const cancelTimer = startLongTimer(ms, stop);
+  stopped.addEventListener("abort", stop, { once: true });
+  if (stopped.aborted) stop();
+  await Promise.race([running.then(stop, stop), over]);
+  cancelTimer();
+  stopped.removeEventListener("abort", stop);
 }

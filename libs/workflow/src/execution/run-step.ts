@@ -217,6 +217,7 @@ class StepRun {
         attempt: this.#attempts,
         timeoutMs: this.#timeoutMs,
         signal: this.#permits?.bind(this.#signal) ?? this.#signal,
+        awaitsEnd: () => (this.#isCancelled ? journal.stopped : undefined),
         log: journal.log,
         heartbeats,
         openVerbs(over) {

@@ -38,7 +38,8 @@ async function takeFitting(
   for (;;) {
     const refused: Refusal[] = [];
     for (const taken of await journal.inbox.oldest(name)) {
-      const parsed = parse(schema, taken.payload);
+      const { forged } = taken;
+      const parsed = forged === undefined ? parse(schema, taken.payload) : { refusal: forged };
       if ("refusal" in parsed) {
         refused.push({ signal: taken, message: parsed.refusal.slice(0, MAX_MESSAGE) });
         continue;

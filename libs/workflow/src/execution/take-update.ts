@@ -60,9 +60,10 @@ export async function takeUpdate(
 
 function answerTo(
   key: string,
-  { id, by, payload }: BufferedSignal,
+  { id, by, payload, forged }: BufferedSignal,
   { schema, answer }: Pick<UpdateHandler, "schema" | "answer">,
 ): { readonly value: unknown } | { readonly refusal: UpdateRefusal } {
+  if (forged !== undefined) return { refusal: { message: forged, issues: [] } };
   let parsed: unknown;
   try {
     parsed = schema.parse(payload);

@@ -1,4 +1,11 @@
-import { defined, ensureError, LOG_LEVELS, logFieldsText, parseLogFields } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  LOG_LEVELS,
+  logFieldsText,
+  parseLogFields,
+  readLogCall,
+} from "@konverge/core";
 import { assertJson } from "../define/json-value.ts";
 import type { Log } from "../define/log.ts";
 import type { LogLine } from "../store/run-record.ts";
@@ -45,10 +52,10 @@ export class RunLog {
 
   /** Returns a logger. `originOf` is asked for each line; without an origin, the line is of the function. */
   logger(originOf: () => LogOrigin | undefined, bindings: object = {}): Log {
-    const [debug, info, warn, error] = LOG_LEVELS.map(
-      (level) => (fields: object, message: string) =>
-        this.#log({ level, fields: { ...bindings, ...fields }, message, origin: originOf() }),
-    ) as [Log["debug"], Log["info"], Log["warn"], Log["error"]];
+    const [debug, info, warn, error] = LOG_LEVELS.map((level) => (given: object, text: string) => {
+      const { fields, message } = readLogCall(given, text);
+      this.#log({ level, fields: { ...bindings, ...fields }, message, origin: originOf() });
+    }) as [Log["debug"], Log["info"], Log["warn"], Log["error"]];
     const child = (more: Record<string, unknown>) =>
       this.logger(originOf, { ...bindings, ...more });
     return { debug, info, warn, error, child };
@@ -88,7 +95,7 @@ export class RunLog {
     const line: LogLine = {
       atMs: this.#options.nowMs(),
       level,
-      message: scrub(String(message)).slice(0, MAX_MESSAGE),
+      message: scrub(message).slice(0, MAX_MESSAGE),
       ...defined({ step, attempt }),
       ...fieldsOf(fields, scrub),
     };

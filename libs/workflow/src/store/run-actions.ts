@@ -133,8 +133,8 @@ export interface RunActions {
   reopen(ref: RunRef, how: Reopening): Promise<Reopened>;
   /** Lets undos that have failed be tried again at the next execution. */
   retryUndos(ref: RunRef): Promise<void>;
-  /** Raises the limits of the run's records. A limit below one that was set before changes nothing. */
-  raise(ref: RunRef, limits: RunLimits): Promise<"raised" | "ended" | "missing">;
+  /** Raises the limits of the run's records. `low`: a limit is below the one that was set before; nothing was changed. */
+  raise(ref: RunRef, limits: RunLimits): Promise<"raised" | "low" | "ended" | "missing">;
   /** Ends the run in any status, without its undo. A running execution is fenced. */
   terminate(ref: RunRef, request: CancelRequest): Promise<Terminated>;
   /** Ends a cancelled run that is queued behind another one. `active`: it is no longer queued; nothing was changed. */

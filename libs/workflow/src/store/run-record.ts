@@ -129,12 +129,14 @@ export interface BufferedSignal {
   readonly name: string;
   readonly id: string;
   readonly payload?: unknown;
+  /** Why the payload is not a value that the codec has encoded. The signal is then refused. */
+  readonly forged?: string;
   readonly by?: string;
   readonly atMs: number;
 }
 
 /** A signal that the run has not consumed, without its payload, which may be confidential. */
-export type UnconsumedSignal = Omit<BufferedSignal, "payload" | "seq">;
+export type UnconsumedSignal = Omit<BufferedSignal, "payload" | "seq" | "forged">;
 
 /** A signal whose payload did not fit the schema, so that it was dropped. */
 export interface RefusedSignal extends UnconsumedSignal {

@@ -1,6 +1,5 @@
-import { defined, jsonEquals } from "@konverge/core";
+import { defined, jsonEquals, type RunLimits } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
-import { higherOf } from "../journal/run-limits.ts";
 import { updateSignalId } from "../store/run-updates.ts";
 import { jsonCopy } from "../define/json-value.ts";
 import { undoName, undoneStep } from "../define/undo-name.ts";
@@ -89,7 +88,10 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       const run = runs.find(ref);
       if (run === undefined) return "missing";
       if (hasEnded(run)) return "ended";
-      run.view = { ...run.view, limits: higherOf(run.view.limits ?? {}, limits) };
+      const known = run.view.limits ?? {};
+      const isLow = (what: keyof RunLimits) => (limits[what] ?? Infinity) < (known[what] ?? 0);
+      if (isLow("steps") || isLow("bytes")) return "low";
+      run.view = { ...run.view, limits: { ...known, ...defined(limits) } };
       run.wakeSeq += 1;
       return "raised";
     },

@@ -39,6 +39,20 @@ test("after crashes, a replay logs the lines of the function that were not store
   expect(ofFunction.map(({ message }) => message)).toEqual(["begin", "waiting", "end"]);
 });
 
+test("accepts a message without fields from JavaScript", async () => {
+  const plain = defineWorkflow("plain", { version: 1 }, async (w) => {
+    // @ts-expect-error -- the fields are missing
+    w.log.info("begin");
+    // @ts-expect-error -- the fields are missing
+    await w.step("copy", ({ log }) => log.warn("copying"));
+  });
+  const t = testWorkflow(plain, undefined);
+  await t.settle();
+  const lines = await t.logs();
+  expect(lines.map(textOf)).toEqual(["info - begin", "warn copy copying"]);
+  expect(lines.map(({ fields }) => fields)).toEqual([undefined, undefined]);
+});
+
 test("keeps the last 200 lines, of limited size", async () => {
   const talking = defineWorkflow("talking", { version: 1 }, async (w) => {
     for (let line = 0; line < 500; line += 1) w.log.debug({ text: "x".repeat(9_000) }, `${line}`);

@@ -13,9 +13,9 @@ const signature = {
   },
 } as const;
 
-const ANSWERS = ["raised", "ended", "missing"] as const;
+const ANSWERS = ["raised", "low", "ended", "missing"] as const;
 
-/** Raises the limits of a run; a lower one than before changes nothing. */
+/** Raises the limits of a run. If one is lower than before, nothing is changed (`low`). */
 export const raiseScript: Script<typeof signature, (typeof ANSWERS)[number]> = defineScript(
   signature,
   {
