@@ -94,6 +94,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
     of: [
       workflow("defineWorkflow"),
       workflow("WorkflowOptions"),
+      workflow("RunConcurrency"),
       workflow("WorkflowContext", "w."),
       workflow("StepOptions"),
       workflow("RetryOptions"),

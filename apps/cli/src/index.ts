@@ -95,6 +95,7 @@ export {
   type JsonSerializable,
   type ReadyOptions,
   type RetryOptions,
+  type RunConcurrency,
   type Schema,
   type ReadonlyObject,
   type Schedule,

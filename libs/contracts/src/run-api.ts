@@ -113,6 +113,15 @@ const runFields = {
   endedAt: z.string().optional(),
   /** Limits that the run has reached half of. It fails at the limit. */
   warnings: z.array(z.object({ code: z.string(), message: z.string() })).optional(),
+  /** Set while the run waits for a slot of its workflow, before its function begins. */
+  slotWait: z
+    .object({
+      /** Its key, or the value of its label; missing if all runs share the slots. */
+      group: z.string().optional(),
+      /** Number of runs before it; missing in lists. */
+      ahead: z.number().optional(),
+    })
+    .optional(),
   /** The current waits. */
   waits: z
     .array(

@@ -26,6 +26,7 @@ export type {
   WorkflowFunction,
   WorkflowOptions,
 } from "./define/define-workflow.ts";
+export type { RunConcurrency } from "./define/run-concurrency.ts";
 export type { Json, JsonSerializable } from "./define/json-value.ts";
 export type { RunCursor, RunPage } from "./store/list-runs.ts";
 export type { RunFilter } from "./store/run-queries.ts";

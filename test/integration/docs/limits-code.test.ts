@@ -64,7 +64,7 @@ test("docs/limits.md: the limits of a configuration, in a handler and in a workf
 test("docs/limits.md: the test of a workflow with limits passes", async () => {
   const calls: string[] = [];
   const refund = await loadRefund(calls);
-  const run = await functionOf(blockOf("docs/limits.md ts 4"), [
+  const run = await functionOf(blockOf("docs/limits.md ts 5"), [
     "testWorkflow",
     "refund",
     "order",
@@ -72,6 +72,21 @@ test("docs/limits.md: the test of a workflow with limits passes", async () => {
   ]);
   await run({ testWorkflow, refund, order, expect });
   expect(calls).toEqual(["refund o1", "export acme"]);
+});
+
+test("docs/limits.md: a run takes a slot of its tenant", async () => {
+  const copied: string[] = [];
+  const run = await functionOf<Workflow<Order>>(
+    blockOf("docs/limits.md ts 4"),
+    ["copyData"],
+    "migrate",
+  );
+  const migrate = await run({ copyData: (tenant: string) => void copied.push(tenant) });
+  expect(migrate.concurrency).toMatchObject({ runs: 2 });
+  const t = testWorkflow(migrate, order);
+  await t.settle();
+  expect(copied).toEqual(["acme"]);
+  expect((await t.signal("verified")).status).toBe("done");
 });
 
 test("reports all invalid limits with their names", () => {

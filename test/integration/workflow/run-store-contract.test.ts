@@ -7,9 +7,11 @@ import { planResume } from "../../../libs/workflow/src/store/plan-resume.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import {
   FencedError,
+  type AnnouncedCode,
   type Held,
   type Leave,
   type RunOutputText,
+  type RunSlot,
 } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
@@ -31,6 +33,8 @@ const harness = useQueues();
 interface Side {
   readonly store: RunStore;
   expire(): Promise<void>;
+  /** Returns when the clock has changed. */
+  tick(): Promise<void>;
 }
 
 function openMemory(): Side {
@@ -39,6 +43,9 @@ function openMemory(): Side {
     store: createMemoryRunStore({ now: () => nowMs, retentionMs: RETENTION_MS }),
     async expire() {
       nowMs += RETENTION_MS;
+    },
+    async tick() {
+      nowMs += 1;
     },
   };
 }
@@ -60,13 +67,23 @@ function openRedis(): Side {
         }
       }
     },
+    async tick() {
+      const begin = await timeMs(redis);
+      // At most a millisecond.
+      while ((await timeMs(redis)) === begin);
+    },
   };
+}
+
+async function timeMs(redis: typeof harness.redis): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
 }
 
 /** As a worker with a codec sees the store. */
 function coded(side: Side): Side {
   const store = withCodec(side.store, { codec: scrambleCodec(), executes: true });
-  return { store, expire: () => side.expire() };
+  return { store, expire: () => side.expire(), tick: () => side.tick() };
 }
 
 const ref = (id: string) => ({ workflow: "w", id });
@@ -1243,7 +1260,18 @@ type Op =
       readonly anew: boolean;
       readonly code: CodeVersion | undefined;
     }
-  | { readonly op: "announce"; readonly code: CodeVersion; readonly worker: string }
+  | {
+      readonly op: "announce";
+      readonly code: AnnouncedCode;
+      readonly worker: string;
+    }
+  | {
+      readonly op: "enter";
+      readonly id: string;
+      readonly old: boolean;
+      readonly slot: RunSlot;
+    }
+  | { readonly op: "sweep" }
   | { readonly op: "retract"; readonly worker: string }
   | {
       readonly op: "commit";
@@ -1305,6 +1333,11 @@ const code = fc.constantFrom<CodeVersion>(
   { version: 2, accepts: [1] },
   { version: 2, accepts: [] },
 );
+const announced = fc
+  .record({ code, runs: maybe(fc.constantFrom(1, 2)) })
+  .map(({ code: version, runs }): AnnouncedCode =>
+    runs === undefined ? version : { ...version, concurrency: { runs } },
+  );
 const labels = fc.dictionary(fc.constantFrom("a", "b"), fc.constantFrom("1", "2"));
 const start = fc
   .record({
@@ -1344,6 +1377,16 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
         code: maybe(code),
       }),
     },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        op: fc.constant("enter" as const),
+        id,
+        old,
+        slot: fc.record({ slots: fc.constantFrom(1, 2), group: fc.constantFrom("", "", "g") }),
+      }),
+    },
+    { weight: 1, arbitrary: fc.constant({ op: "sweep" as const }) },
     {
       weight: 3,
       arbitrary: fc.record({
@@ -1425,7 +1468,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
       weight: 1,
       arbitrary: fc.record({
         op: fc.constant("announce" as const),
-        code,
+        code: announced,
         worker: fc.constantFrom("one", "two"),
       }),
     },
@@ -1452,7 +1495,13 @@ class Caller {
     const { store } = this.#side;
     switch (op.op) {
       case "start":
+        // Runs that wait are in the order of their starts.
+        await this.#side.tick();
         return await store.start(op.run);
+      case "sweep":
+        // Only the runs that get a slot are in both answers.
+        await store.overdue("w");
+        return undefined;
       case "claim": {
         const claimed = await store.claim(ref(op.id), {
           lease: op.lease,
@@ -1553,6 +1602,8 @@ class Caller {
       }
       case "news":
         return await store.news(held, { signals: ["n", "m"], children: IDS.map(ref) });
+      case "enter":
+        return await store.enter(held, op.slot);
       case "keepInput":
         return await store.keepInput(held, { by: claims.indexOf(held) });
       case "watch":

@@ -500,7 +500,7 @@ describe("leave", () => {
     async ({ kind, field }) => {
       await cancel();
       await commit(1, "s", '{"kind":"step"}');
-      expect(await leave(1, kind, { text: "7" })).toEqual(["left", "w", "p", "", ""]);
+      expect(await leave(1, kind, { text: "7" })).toEqual(["left", "w", "p", "", "", []]);
       expect(await leave(1, "failed", { text: "8" })).toEqual(["left", "w", "p", "", ""]);
       expect(await run()).toMatchObject({ status: kind, [field]: "7" });
       for (const name of [names.run("r"), names.steps("r"), names.holder("k")]) {
@@ -746,6 +746,7 @@ const sweep = (most: number) =>
       retentionMs: RETENTION_MS,
       statuses: names.statuses,
       lastRoot: names.lastRoot,
+      runRoot: names.runRoot,
     },
   });
 

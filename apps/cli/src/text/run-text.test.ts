@@ -19,6 +19,23 @@ test("shows the unmet conditions of a waiting run in one line", () => {
   expect(more).toEqual([]);
 });
 
+test("shows the wait for a slot", () => {
+  const run: Run = {
+    id: "rollout/default/r1",
+    workflow: "rollout",
+    cluster: "default",
+    version: 1,
+    status: "queued",
+    createdAt: new Date().toISOString(),
+  };
+  const text = runRows([
+    { ...run, slotWait: {} },
+    { ...run, slotWait: { group: "acme", ahead: 1 } },
+  ]);
+  expect(text).toMatch(/ waits for a slot$/m);
+  expect(text).toMatch(/ waits for a slot of "acme" \(1 run before it\)$/m);
+});
+
 test("shows the published values of a run", () => {
   const run: RunDetail = {
     id: "copy/default/r1",

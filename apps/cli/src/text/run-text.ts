@@ -183,9 +183,16 @@ function resultOf({ value, error, until, skipped }: RunDetail["steps"][number]):
 }
 
 /** Returns why a run failed or is blocked, or its waits. */
-function noteOf({ error, blockedReason, waits = [] }: Run): string {
+function noteOf({ error, blockedReason, slotWait, waits = [] }: Run): string {
   if (error !== undefined) return `${error.code}: ${error.message}`;
   if (blockedReason !== undefined) return blockedReason;
+  if (slotWait !== undefined) {
+    const { group, ahead } = slotWait;
+    const key = group === undefined ? "" : ` of "${group}"`;
+    const place =
+      ahead === undefined ? "" : ` (${ahead} ${ahead === 1 ? "run" : "runs"} before it)`;
+    return `waits for a slot${key}${place}`;
+  }
   const texts = waits.map(
     ({ step, kind, until, message }) =>
       `${kind === "wait" ? "" : `${kind} `}"${step}"${until === undefined ? "" : ` (${age(until)})`}${message === undefined ? "" : `: ${message}`}`,

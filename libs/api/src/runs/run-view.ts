@@ -18,6 +18,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
   const { workflow, version, status, error, blockedReason, key, parent, by, cancel, retry } = run;
   const { terminated, scheduledAtMs, createdAtMs, startedAtMs, endedAtMs } = run;
   const { warnings, waits, labels, blockedError, pause, round, roundStartedAtMs, limits } = run;
+  const { slotWait } = run;
   return {
     id: formatRunId(run, cluster),
     workflow,
@@ -46,6 +47,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
     ...(warnings === undefined ? {} : { warnings: [...warnings] }),
+    ...defined({ slotWait }),
     ...(waits === undefined
       ? {}
       : {

@@ -10,6 +10,7 @@ import {
   type RunLimits,
 } from "@konverge/core";
 import { findLimitIssues } from "./check-run-limits.ts";
+import { findConcurrencyIssues, type RunConcurrency } from "./run-concurrency.ts";
 import type { JsonSerializable } from "./json-value.ts";
 import type { Log } from "./log.ts";
 import type { OnExisting } from "./on-existing.ts";
@@ -326,6 +327,11 @@ export interface WorkflowOptions<I> {
   /** The limits at which a run is blocked. A higher limit continues it. Each execution reads all records. */
   readonly limits?: RunLimits;
   /**
+   * Most runs that are under way at once in all workers. Further ones wait in the order of their starts, without a worker.
+   * Default: any number.
+   */
+  readonly concurrency?: RunConcurrency<I>;
+  /**
    * Blocks a run if the code no longer calls recorded steps in the recorded order, before it does anything new. Default false: the
    * run continues with a warning.
    */
@@ -347,6 +353,7 @@ export interface AnyWorkflow {
   readonly strict: boolean;
   readonly stallTimeoutMs?: number;
   readonly limits?: RunLimits;
+  readonly concurrency?: RunConcurrency;
   readonly run: (w: WorkflowContext, input: never) => Promise<unknown>;
 }
 
@@ -374,6 +381,7 @@ export function defineWorkflow<I, R>(
     input,
     stallTimeout,
     limits,
+    concurrency,
   } = options;
   const stallTimeoutMs = stallTimeout === undefined ? undefined : toMs(stallTimeout, "");
   return {
@@ -382,7 +390,7 @@ export function defineWorkflow<I, R>(
     accepts,
     kinds,
     strict,
-    ...defined({ input, stallTimeoutMs, limits }),
+    ...defined({ input, stallTimeoutMs, limits, concurrency }),
     run,
   };
 }
@@ -397,7 +405,8 @@ function findIssues(
     strict,
     stallTimeout,
     limits,
-  }: WorkflowOptions<unknown>,
+    concurrency,
+  }: Omit<WorkflowOptions<unknown>, "concurrency"> & { readonly concurrency?: unknown },
   run: unknown,
 ): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
@@ -428,6 +437,7 @@ function findIssues(
     `strict must be true or false (got ${String(strict)})`,
   );
   issues.push(...findLimitIssues(limits ?? {}));
+  if (concurrency !== undefined) issues.push(...findConcurrencyIssues(concurrency));
   check(
     stallTimeout === undefined || isStallTimeout(stallTimeout),
     "/stallTimeout",

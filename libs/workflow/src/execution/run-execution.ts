@@ -4,6 +4,7 @@ import type { ChildStarter } from "./await-child.ts";
 import type { SpreadStarter } from "./await-spread.ts";
 import { compensate } from "./compensate.ts";
 import { createContext } from "./create-context.ts";
+import { enterSlot } from "./enter-slot.ts";
 import { OpenChildren } from "./open-children.ts";
 import { findUndos, recordUnknownOutcomes } from "./find-undos.ts";
 import type { AnyWorkflow } from "../define/define-workflow.ts";
@@ -94,6 +95,17 @@ async function advance(
   const { workflow, held } = options;
   const unfit = held.unreadable ?? findMisfit(workflow, held);
   if (unfit !== undefined) return await block(journal, leave, unfit);
+  const entered = await enterSlot(options.store, workflow, held, () => parseInput(workflow, held));
+  switch (entered.kind) {
+    case "entered":
+      break;
+    case "waiting":
+      return { kind: "waiting" };
+    case "blocked":
+      return await block(journal, leave, entered.reason, { quotesError: true });
+    case "cancelled":
+      return ended("cancelled", await leave({ kind: "cancelled", error: entered.error }));
+  }
   const scope = new ExecutionScope(journal.order);
   options.onScope?.(scope);
   if (held.failing !== undefined) scope.stopWork();

@@ -11,9 +11,10 @@ export interface Waker {
 export async function wakeFollowers(
   waker: Waker,
   ref: RunRef,
-  { parent, next, notify }: Followers,
+  { parent, next, notify, slotTo = [] }: Followers,
 ): Promise<void> {
   if (parent !== undefined) await waker.wake(parent, "a child has ended");
   if (next !== undefined) await waker.wake(next, "the run before has ended");
+  await Promise.all(slotTo.map((run) => waker.wake(run, "a slot is free")));
   if (notify !== undefined) await waker.notify(notify, ref);
 }

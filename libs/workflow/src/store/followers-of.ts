@@ -10,5 +10,6 @@ export function followersOf(workflow: string, names: FollowerNames): Followers {
   return {
     ...defined({ parent, next }),
     ...(names.notify === "" ? {} : { notify: names.notify }),
+    ...(names.slotTo.length === 0 ? {} : { slotTo: names.slotTo.map((id) => ({ workflow, id })) }),
   };
 }

@@ -34,6 +34,7 @@ import { appendLogScript } from "./scripts/append-log.ts";
 import { claimScript } from "./scripts/claim.ts";
 import { commitScript } from "./scripts/commit.ts";
 import { continueScript } from "./scripts/continue.ts";
+import { enterScript } from "./scripts/enter.ts";
 import { followersOf } from "./followers-of.ts";
 import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript } from "./scripts/leave.ts";
@@ -71,6 +72,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
       await runs.call((redis) => redis.hdel(codes, worker));
     },
     claim: (ref, claimed) => claim(runs, ref, claimed),
+    enter: (held, slot) => enter(runs, held, slot),
     holds: (held) => holds(runs, held),
     statesOf: async (marks) => await Promise.all(marks.map((mark) => stateOf(runs, mark))),
     keepInput: (held, input) => keepInput(runs, held, input),
@@ -103,7 +105,7 @@ const announce: Call<"announce"> = async (runs, workflow, worker, code) => {
   const { codes, statuses } = runs.namesOf(workflow);
   return await runs.evaluate(announceCodeScript, {
     keys: { codes, blocked: `${statuses}blocked` },
-    args: { worker, code: codeText(code) },
+    args: { worker, code: codeText(code), slots: code.concurrency?.runs ?? "", statuses },
   });
 };
 
@@ -162,6 +164,17 @@ async function stateOf(runs: RedisRuns, mark: StepMark): Promise<MarkState> {
   const records = await runs.call((redis) => redis.hgetall(names.steps(id)));
   return markStateOf(known, readSteps(Object.entries(records).flat()).steps, mark);
 }
+
+const enter: Call<"enter"> = async (runs, held, { slots, group }) => {
+  const { workflow, id, epoch } = held;
+  const { wakes, statuses, ...names } = runs.namesOf(workflow);
+  const kind = await runs.evaluate(enterScript, {
+    keys: { run: names.run(id), steps: names.steps(id), wakes },
+    args: { epoch, id, slots, group, member: memberOf(held), statuses },
+  });
+  if (kind === "fenced") throw fenced(held);
+  return kind;
+};
 
 const keepInput: Call<"keepInput"> = async (runs, held, input) => {
   const { workflow, id, epoch } = held;

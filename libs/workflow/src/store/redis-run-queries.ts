@@ -119,11 +119,12 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
     },
 
     async overdue(workflow) {
-      const { wakes, ended, index, statuses, rechecks, recheckGap, lastChecks, lastRoot } =
+      const { wakes, ended, index, rechecks, recheckGap, lastChecks, ...names } =
         runs.namesOf(workflow);
+      const { statuses, lastRoot, runRoot } = names;
       const due = await runs.evaluate(sweepScript, {
         keys: { wakes, endedRuns: ended, index, rechecks, recheckGap, lastChecks },
-        args: { most: SWEPT_AT_ONCE, retentionMs: runs.retentionMs, statuses, lastRoot },
+        args: { most: SWEPT_AT_ONCE, retentionMs: runs.retentionMs, statuses, lastRoot, runRoot },
       });
       return { runs: due.runs, ends: endsOf(due.checks) };
     },
@@ -162,8 +163,14 @@ async function readJournal(runs: RedisRuns, { workflow, id }: RunRef): Promise<S
 }
 
 export async function getRun(runs: RedisRuns, ref: RunRef): Promise<RunView | undefined> {
-  const fields = await runs.call((redis) => redis.hgetall(runs.namesOf(ref.workflow).run(ref.id)));
-  return fields["status"] === undefined ? undefined : readRun(ref, fields);
+  const { statuses, ...names } = runs.namesOf(ref.workflow);
+  const fields = await runs.call((redis) => redis.hgetall(names.run(ref.id)));
+  if (fields["status"] === undefined) return undefined;
+  const run = readRun(ref, fields);
+  if (run.slotWait === undefined) return run;
+  const line = `${statuses}slotLine/${run.slotWait.group ?? ""}`;
+  const ahead = await runs.call((redis) => redis.zrank(line, ref.id));
+  return { ...run, slotWait: { ...run.slotWait, ...(ahead === null ? {} : { ahead }) } };
 }
 
 async function retryFacts(

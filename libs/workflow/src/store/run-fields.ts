@@ -19,6 +19,7 @@ import {
   type RunWait,
   type RunView,
   type RunWarning,
+  type SlotWait,
   type StepRecord,
 } from "./run-record.ts";
 import type { Held } from "./run-journal-store.ts";
@@ -57,6 +58,7 @@ const SUMMARY_FIELDS = [
   "limitSteps",
   "limitBytes",
   "beatAt",
+  "slot",
 ] as const;
 
 /** Reads a run without its input and result, which may be large. Returns undefined if the run has expired. */
@@ -128,6 +130,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
   const warnings = json(fields["warnings"]) as readonly RunWarning[] | undefined;
   // Redis keeps them for the next execution, which takes the begin of its waits from them.
   const waits = before === "waiting" ? waitsOf(fields) : undefined;
+  const slotWait = slotWaitIn(fields);
   return {
     workflow: ref.workflow,
     id: ref.id,
@@ -142,7 +145,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     ...(fields["by"] ? { by: fields["by"] } : {}),
     ...defined({ cancel, pause, terminated, retry, scheduledAtMs }),
     createdAtMs: Number(fields["createdAt"]),
-    ...defined({ startedAtMs, endedAtMs, waitingUntilMs, waits, beatAtMs, warnings }),
+    ...defined({ startedAtMs, endedAtMs, waitingUntilMs, slotWait, waits, beatAtMs, warnings }),
   };
 }
 
@@ -184,6 +187,7 @@ export function readHeld(
     waited: waitsOf(fields) ?? [],
     ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
     cancels: Number(fields["cancels"] ?? 0),
+    hasSlot: /^[+^]/.test(fields["slot"] ?? ""),
     died: fields["died"] === "1",
     logged: Number(fields["logged"] ?? 0),
     ...(fields["reopened"] ? { reopened: Number(fields["reopened"]) } : {}),
@@ -272,6 +276,11 @@ function pauseOf(fields: Fields): RunPause | undefined {
 
 function waitsOf(fields: Fields): readonly RunWait[] | undefined {
   return json(fields["waits"]) as readonly RunWait[] | undefined;
+}
+
+function slotWaitIn({ slot = "" }: Fields): SlotWait | undefined {
+  if (!slot.startsWith("?")) return undefined;
+  return slot === "?" ? {} : { group: slot.slice(1) };
 }
 
 function json(text: string | undefined): unknown {

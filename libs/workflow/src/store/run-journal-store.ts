@@ -43,6 +43,8 @@ export interface Held extends RunRef {
   readonly code?: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
   readonly continuedBy?: number;
+  /** True if the run holds a slot of its workflow, or runs in that of an ancestor. */
+  readonly hasSlot?: boolean;
   /** True if the previous execution has not left the run, so that the steps it began are unknown. */
   readonly died: boolean;
   /** Number of lines that the function has logged. Default 0. */
@@ -77,12 +79,25 @@ export type Claimed =
   | { readonly kind: "unfit"; readonly times: number }
   | ({ readonly kind: "ended" } & Followers);
 
+/** The code of a worker, with the number of slots per group that its runs have. */
+export type AnnouncedCode = CodeVersion & { readonly concurrency?: { readonly runs: number } };
+
+/** The slot that a run needs. */
+export interface RunSlot {
+  /** Number of slots per group. The one that the last started worker has announced counts. */
+  readonly slots: number;
+  /** Empty for one group of all runs. */
+  readonly group: string;
+}
+
 /** The runs and the key that continue when a run ends. */
 export interface Followers {
   readonly parent?: RunRef;
   readonly next?: RunRef;
   /** Key to request, as text. */
   readonly notify?: string;
+  /** The runs that get its slot. A repeated call does not return them; the sweep wakes them, too. */
+  readonly slotTo?: readonly RunRef[];
 }
 
 export interface CommitOptions {
@@ -199,13 +214,18 @@ export interface RunJournalStore {
   /** A random id created with the first run, so that marks of another Redis are never mistaken for ours. */
   installation(): Promise<string>;
   /**
-   * Notes that a worker with this code is live. The first time, returns the ids of blocked runs, at most 1,000, which the code
-   * may continue.
+   * Notes that a worker with this code is live. The first time, sets the number of slots for its runs, and returns the ids of
+   * blocked runs, at most 1,000, which the code may continue.
    */
-  announce(workflow: string, worker: string, code: CodeVersion): Promise<readonly string[]>;
+  announce(workflow: string, worker: string, code: AnnouncedCode): Promise<readonly string[]>;
   /** Notes that the worker takes no more runs. */
   retract(workflow: string, worker: string): Promise<void>;
   claim(ref: RunRef, claim: Claim): Promise<Claimed>;
+  /**
+   * Takes a slot for the run. `waiting`: none is free, and the run was left; it is woken when it has one. `cancelled`: the run was
+   * cancelled before it got a slot, and has not begun.
+   */
+  enter(held: Held, slot: RunSlot): Promise<"entered" | "waiting" | "cancelled">;
   /** True while no other execution has claimed the run, and it has not ended. */
   holds(held: Held): Promise<boolean>;
   statesOf(marks: readonly StepMark[]): Promise<MarkState[]>;

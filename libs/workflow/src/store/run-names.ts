@@ -31,7 +31,7 @@ export interface RunNames {
   readonly wakes: string;
   readonly index: string;
   readonly ended: string;
-  /** Prefix of the sets by status (`done`) and by label (`label/region=eu`), sorted by creation, and of the hash `labels`. */
+  /** Prefix of the sets by status (`done`) and by label (`label/region=eu`), sorted by creation, of the hash `labels`, and of the slots of runs. */
   readonly statuses: string;
   /** Hash by id: the requested cancellation (JSON) that was not thrown yet. */
   readonly cancelling: string;

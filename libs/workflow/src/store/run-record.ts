@@ -235,6 +235,14 @@ interface RunRound {
   readonly roundStartedAtMs?: number;
 }
 
+/** The wait of a run for a slot of its workflow. */
+export interface SlotWait {
+  /** Its key, or the value of its label; missing if all runs of the workflow share the slots. */
+  readonly group?: string;
+  /** Number of runs before it; missing in lists. */
+  readonly ahead?: number;
+}
+
 /** A run without its input and result. Times are epoch ms by Redis's clock. */
 export interface RunSummary extends RunRef, RunRound {
   readonly version: number;
@@ -266,6 +274,8 @@ export interface RunSummary extends RunRef, RunRound {
   readonly endedAtMs?: number;
   /** When a waiting run continues without an event. */
   readonly waitingUntilMs?: number;
+  /** Set while the run waits for a slot of its workflow. */
+  readonly slotWait?: SlotWait;
   /** The waits of a run that waits, or that waited when it was paused; at most 20. */
   readonly waits?: readonly RunWait[];
   /** Time of the last heartbeat that was stored. */

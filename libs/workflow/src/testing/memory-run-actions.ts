@@ -35,6 +35,7 @@ import {
   type MemoryRuns,
   type StoredRun,
 } from "./memory-runs.ts";
+import { freeSlot } from "./memory-slots.ts";
 
 export function createMemoryRunActions(runs: MemoryRuns): RunActions {
   return {
@@ -150,6 +151,8 @@ function pause(
   if (wanted !== undefined && wanted !== status) return "changed";
   const isActive = status === "running" || (status === "compensating" && run.isExecuted);
   const paused = isActive ? "pausing" : "paused";
+  // It waits for a slot again once it is resumed.
+  if (run.slot?.startsWith("?") === true) run.slot = "";
   run.pausedFrom = status;
   run.view = { ...run.view, status: paused, pause: { ...request, atMs: nowMs } };
   return paused;
@@ -198,6 +201,7 @@ function reopen(runs: MemoryRuns, ref: RunRef, { epoch, drop, author }: Reopenin
     ...view
   } = run.view;
   run.view = { ...view, status: "queued", retry: author };
+  run.slot = "";
   for (const field of ["cancelledAt", "failing", "next", "after"] as const) delete run[field];
   run.epoch += 1;
   run.reopened = (run.reopened ?? 0) + 1;
@@ -249,7 +253,8 @@ function end(
   run.waited = [];
   runs.noteChildEnd(run);
   runs.keepEnd(run);
-  return { kind: "terminated", ...followers };
+  const slotTo = freeSlot(runs, run);
+  return { kind: "terminated", ...followers, ...(slotTo.length === 0 ? {} : { slotTo }) };
 }
 
 function start(

@@ -40,6 +40,7 @@ import {
   type MemoryRuns,
   type StoredRun,
 } from "./memory-runs.ts";
+import { enterSlot, freeSlot } from "./memory-slots.ts";
 
 export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
   /** Random, so that marks in a test's objects never match those of an earlier test on the same server. */
@@ -49,11 +50,14 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
     installation: async () => installation,
     async announce(workflow, worker, code) {
       if (!runs.announce(workflow, worker, code)) return [];
+      if (code.concurrency === undefined) runs.slotCounts.delete(workflow);
+      else runs.slotCounts.set(workflow, code.concurrency.runs);
       const blocked = runs.of(workflow).filter(({ view }) => view.status === "blocked");
       return blocked.map(({ view }) => view.id).toReversed();
     },
     retract: async (workflow, worker) => runs.retract(workflow, worker),
     claim: async (ref, how) => claim(runs, ref, how),
+    enter: async (held, slot) => enterSlot(runs, held, slot),
     async holds(held) {
       const run = runs.find(held);
       return run?.epoch === held.epoch && !hasEnded(run);
@@ -159,6 +163,11 @@ function claim(
     run.view = { ...run.view, status: "paused" };
     return { kind: "paused" };
   }
+  if (run.slot?.startsWith("?") === true) {
+    const hasBegun = run.steps.size > 0 || run.progress.size > 0;
+    if (run.view.cancel === undefined || hasBegun) return { kind: "waiting" };
+    run.slot = "";
+  }
   const started = { version: run.view.version, continuedBy: run.continuedBy };
   if (code !== undefined && !fitsRun(code, started) && runs.hasFittingCode(run)) {
     run.handedBack += 1;
@@ -196,6 +205,7 @@ function claim(
     ...ref,
     epoch,
     died,
+    hasSlot: run.slot?.startsWith("+") === true || run.slot === "^",
     cancels,
     wakeSeq,
     watched: new Set(run.watched),
@@ -337,8 +347,9 @@ function leaveRun(
     leave(run, how, runs.now());
     if (hasEnded(run)) runs.noteChildEnd(run);
   }
-  if (hasEnded(run)) runs.keepEnd(run);
-  return followersOf(run);
+  if (!hasEnded(run)) return followersOf(run);
+  runs.keepEnd(run);
+  return followersOf(run, freeSlot(runs, run));
 }
 
 function continueRun(
@@ -441,8 +452,11 @@ function leave(
   }
 }
 
-export function followersOf(run: StoredRun): Followers {
+export function followersOf(run: StoredRun, slotTo: readonly RunRef[] = []): Followers {
   const { workflow, parent } = run.view;
   const next = run.next === undefined ? undefined : { workflow, id: run.next };
-  return defined({ parent, next, notify: run.notify });
+  return {
+    ...defined({ parent, next, notify: run.notify }),
+    ...(slotTo.length === 0 ? {} : { slotTo }),
+  };
 }

@@ -6,10 +6,14 @@ import type { RunCounts, RunQueries, Silence } from "../store/run-queries.ts";
 import { RUN_STATUSES, withoutPayload } from "../store/run-record.ts";
 import { AGAIN_MS } from "../store/scripts/silent.ts";
 import { hasEnded, type MemoryRuns } from "./memory-runs.ts";
+import { passAllSlots, slotWaitOf } from "./memory-slots.ts";
 
 export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
   return {
-    get: async (ref) => runs.find(ref)?.view,
+    async get(ref) {
+      const run = runs.find(ref);
+      return run && { ...run.view, ...defined({ slotWait: slotWaitOf(runs, run) }) };
+    },
     async peek(ref) {
       const run = runs.find(ref);
       return run === undefined
@@ -58,7 +62,10 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
       ) as RunCounts;
     },
     // No wake-up is lost between two calls of one process.
-    overdue: async () => ({ runs: [], ends: [] }),
+    overdue: async (workflow) => ({
+      runs: passAllSlots(runs, workflow).map(({ id }) => id),
+      ends: [],
+    }),
     silent: async (workflow) => findSilent(runs, workflow),
     async fences(workflow) {
       const fenced = runs.of(workflow).filter((run) => run.view.terminated !== undefined);

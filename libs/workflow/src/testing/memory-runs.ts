@@ -36,6 +36,8 @@ export interface StoredRun {
   pausedFrom?: RunStatus;
   /** True from the claim until the execution has left the run, or for ever if it is lost. */
   isExecuted: boolean;
+  /** As in Redis: `?<group>` while it waits for a slot, `+<group>` while it holds one, `^` in that of an ancestor. */
+  slot?: string;
   cancels: number;
   /** How often a retry has continued the ended run. */
   reopened?: number;
@@ -97,6 +99,8 @@ const RETRY = /^~\d+$/;
 export class MemoryRuns {
   /** Epoch ms. */
   readonly now: () => number;
+  /** Number of slots per group, by workflow; missing for no limit. */
+  readonly slotCounts: Map<string, number> = new Map();
   readonly #runs = new Map<string, StoredRun>();
   readonly #holders = new Map<string, string>();
   /** The code of each worker with the time of its last announcement, by workflow. */

@@ -730,7 +730,11 @@ class MemoryTestRun implements TestRun {
         this.#woken.push(ref);
         return;
       case "ended":
-        for (const follower of [end.followers.parent, end.followers.next]) {
+        for (const follower of [
+          end.followers.parent,
+          end.followers.next,
+          ...(end.followers.slotTo ?? []),
+        ]) {
           if (follower !== undefined) this.#woken.push(follower);
         }
         return;
@@ -757,6 +761,7 @@ function readOnly(store: RunStore): RunStore {
       throw new Error(`the replay would record "${step}", which the run did not reach`);
     },
     note: async (_, __, { attempts }) => ({ attempts, untilMs: Infinity }),
+    enter: async () => "entered",
     keepInput: async (_, input) => input,
     publish: async () => undefined,
     relabel: async () => undefined,

@@ -1,9 +1,9 @@
 import { Time } from "../../parts/time.tsx";
-import { authorText, endText, waitText, type Run, type Wait } from "./wait-text.tsx";
+import { authorText, endText, slotText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
 /** The reason for a run's status, for a table row. */
 export function RunNote({
-  run: { status, waits = [], error, blockedReason, cancel, pause, terminated },
+  run: { status, waits = [], error, blockedReason, cancel, pause, terminated, slotWait },
 }: {
   run: Run;
 }) {
@@ -22,7 +22,9 @@ export function RunNote({
         </span>
       );
     case "queued":
-      return <span class="dim">for a worker</span>;
+      return (
+        <span class="dim">{slotWait === undefined ? "for a worker" : slotText(slotWait)}</span>
+      );
     case "done":
       return null;
     case "running":

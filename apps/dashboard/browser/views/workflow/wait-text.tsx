@@ -1,5 +1,6 @@
 import type { RunList } from "@konverge/contracts";
 import type { ComponentChildren } from "preact";
+import { plural } from "../../parts/format.ts";
 
 export type Run = RunList["items"][number];
 export type Wait = NonNullable<Run["waits"]>[number];
@@ -30,6 +31,12 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
     case "race":
       return <>for {name}</>;
   }
+}
+
+/** Describes the wait for a slot, to follow "queued". */
+export function slotText({ group, ahead }: NonNullable<Run["slotWait"]>): string {
+  const key = group === undefined ? "" : ` of "${group}"`;
+  return `for a slot${key}${ahead === undefined ? "" : `, ${plural(ahead, "run")} before it`}`;
 }
 
 /** Formats the author and reason of a cancellation or retry. */

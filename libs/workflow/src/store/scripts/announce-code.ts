@@ -11,10 +11,14 @@ const signature = {
     worker: "text",
     /** The version of its code, and those that it accepts. */
     code: "text",
+    /** Number of slots for runs of each group, or empty for no limit. */
+    slots: "text",
+    /** Prefix of the index by status. */
+    statuses: "text",
   },
 } as const;
 
-/** Notes that a worker is live. The first time, returns the ids of blocked runs, which its code may continue. */
+/** Notes that a worker is live. The first time, sets the number of slots, and returns the ids of blocked runs, which its code may continue. */
 export const announceCodeScript: Script<typeof signature, readonly string[]> = defineScript(
   signature,
   {

@@ -1,5 +1,5 @@
 local h = redis.call('HMGET', run, 'status', 'lease', 'owner', 'after', 'parentWorkflow', 'parent', 'next', 'failing',
-  'createdAt', 'notify', 'died', 'awaited', 'version', 'continuedBy')
+  'createdAt', 'notify', 'died', 'awaited', 'version', 'continuedBy', 'slot', 'cancel')
 local status, heldLease, after = h[1], tonumber(h[2]), h[4] or ''
 if not status or ended(status) then
   -- A terminated run is noted for its execution and its followers.
@@ -20,6 +20,14 @@ if status == 'pausing' then
   acknowledgePause(run, id, statuses, h[9])
   redis.call('ZREM', wakes, id)
   return { 'paused' }
+end
+if string.sub(h[15] or '', 1, 1) == '?' then
+  -- A run that was cancelled before it began needs no slot for its end.
+  if not h[16] or redis.call('HLEN', steps) > 0 then
+    redis.call('ZREM', wakes, id)
+    return { 'waiting' }
+  end
+  leaveSlotLine(statuses, run, id, h[15])
 end
 if code ~= '' and not codeFits(code, h[13], h[14]) and liveCodeFits(codes, h[13], h[14]) then
   return { 'unfit', redis.call('HINCRBY', run, 'handedBack', 1) }

@@ -14,10 +14,11 @@ import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { linePart } from "./line.ts";
 import { movePart } from "./move-run.ts";
 import { pausesPart } from "./pauses.ts";
+import { runSlotsPart } from "./run-slots.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 export type ClaimAnswer =
-  /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended. `paused`: until it is resumed. */
+  /** `fenced`: a newer lease has claimed the run. `waiting`: a run that it replaces, or that is before it in the queue, has not ended; or it waits for a slot. `paused`: until it is resumed. */
   | { readonly kind: "missing" | "fenced" | "waiting" | "paused" }
   /** The code does not fit the run, but that of a live worker does. Only the count of such claims was changed. */
   | { readonly kind: "unfit"; readonly times: number }
@@ -62,7 +63,15 @@ const signature = {
  */
 export const claimScript: Script<typeof signature, ClaimAnswer> = defineScript(signature, {
   lua: readLua(new URL("claim.lua", import.meta.url)),
-  include: [clockPart, movePart, linePart, signalBufferPart, codeFitsPart, pausesPart],
+  include: [
+    clockPart,
+    movePart,
+    linePart,
+    signalBufferPart,
+    codeFitsPart,
+    pausesPart,
+    runSlotsPart,
+  ],
   constants: { HELD_CHECK_MS },
   answer: decode,
 });

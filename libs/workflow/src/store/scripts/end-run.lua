@@ -1,5 +1,5 @@
 local function endRun(at, run, id, status, field, text, retentionMs)
-  local h = redis.call('HMGET', run, 'status', 'createdAt', 'uid', 'generation', 'object', 'key')
+  local h = redis.call('HMGET', run, 'status', 'createdAt', 'uid', 'generation', 'object', 'key', 'slot')
   move(at.statuses, id, h[1], status, h[2])
   redis.call('HSET', run, 'status', status, field, text, 'endedAt', int(now), 'reason', '', 'waitingUntil', '', 'waits', '')
   redis.call('HDEL', run, 'pause', 'pausedAt', 'pausedFrom')
@@ -13,4 +13,5 @@ local function endRun(at, run, id, status, field, text, retentionMs)
       { id = id, uid = h[3], generation = h[4], object = h[5], status = status, text = text })
   end
   if redis.call('GET', at.holder) == id then redis.call('PEXPIRE', at.holder, retentionMs) end
+  return freeSlot(at.statuses, at.wakes, run, id, h[7])
 end

@@ -39,7 +39,7 @@ if kind == 'waiting' or kind == 'blocked' then
   return left
 end
 noteChildEnd(steps, member, run)
-endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
+left[6] = endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
   cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
   run, id, kind, kind == 'done' and 'result' or 'error', text, retentionMs)
 return left

@@ -1,5 +1,6 @@
 import { defineScript, readLua, replyList, replyWord, type Script } from "@konverge/redis";
 import { pausesPart } from "./pauses.ts";
+import { runSlotsPart } from "./run-slots.ts";
 
 const signature = {
   name: "workflow-pause-runs",
@@ -27,7 +28,7 @@ export const pauseRunsScript: Script<typeof signature, readonly PauseAnswer[]> =
   signature,
   {
     lua: readLua(new URL("pause-runs.lua", import.meta.url)),
-    include: [pausesPart],
+    include: [pausesPart, runSlotsPart],
     answer: (reply) => replyList(reply).map((each) => replyWord(each, ANSWERS)),
   },
 );

@@ -19,7 +19,7 @@ redis.call('HDEL', run, 'result', 'error', 'logged', 'endedAt', 'cancel', 'cance
 redis.call('HINCRBY', run, 'epoch', 1)
 redis.call('HINCRBY', run, 'reopened', 1)
 redis.call('HINCRBY', run, 'wakeSeq', 1)
-redis.call('HSET', run, 'status', 'queued', 'seq', kept, 'retry', author, 'after', '', 'waits', '', 'awaited', '', 'died', '')
+redis.call('HSET', run, 'status', 'queued', 'seq', kept, 'retry', author, 'after', '', 'waits', '', 'awaited', '', 'died', '', 'slot', '')
 move(statuses, id, status, 'queued', h[4])
 redis.call('ZREM', endedRuns, id)
 redis.call('HDEL', fences, id)

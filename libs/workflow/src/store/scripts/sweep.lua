@@ -8,6 +8,9 @@ if #waiting > 0 and redis.call('SET', recheckGap, '1', 'NX', 'PX', RECHECK_GAP_M
     due[#due + 1] = id
   end
 end
+for _, group in ipairs(redis.call('SPOP', statuses .. 'slotRests', MOST_GROUPS)) do
+  for _, id in ipairs(passSlots(statuses, wakes, runRoot, group)) do due[#due + 1] = id end
+end
 local checks = {}
 for _, key in ipairs(redis.call('ZRANGEBYSCORE', lastChecks, '-inf', now, 'LIMIT', 0, MOST_CHECKED)) do
   local object = redis.call('HGET', lastRoot .. key, 'object')

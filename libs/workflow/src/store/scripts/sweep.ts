@@ -9,10 +9,13 @@ import {
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { forgetPart } from "./forget-runs.ts";
 import { LAST_CHECK_MS } from "./last-run.ts";
+import { runSlotsPart } from "./run-slots.ts";
 import { RECHECK_GAP_MS, RECHECK_MS } from "./waits.ts";
 
 /** Most objects to check per sweep. */
 const MOST_CHECKED = 20;
+/** Most groups of runs per sweep that get free slots. */
+const MOST_GROUPS = 10;
 
 export interface SweepAnswer {
   readonly runs: readonly string[];
@@ -31,6 +34,8 @@ const signature = {
     statuses: "text",
     /** Prefix of the names of the ends of last runs. */
     lastRoot: "text",
+    /** Prefix of the names of runs. */
+    runRoot: "text",
   },
 } as const;
 
@@ -41,12 +46,12 @@ const signature = {
  * Runs that wait for objects are returned beside them, by their own time and with their own limit, so that many of them do
  * not delay the others; and by one sweep of the fleet at a time, since each of them is a call of an API server.
  *
- * Also returns kept ends of runs whose object is to be checked.
+ * Also returns the runs that get a slot now because their number has changed, and kept ends of runs whose object is to be checked.
  */
 export const sweepScript: Script<typeof signature, SweepAnswer> = defineScript(signature, {
   lua: readLua(new URL("sweep.lua", import.meta.url)),
-  include: [clockPart, forgetPart],
-  constants: { GRACE_MS, RECHECK_MS, RECHECK_GAP_MS, LAST_CHECK_MS, MOST_CHECKED },
+  include: [clockPart, forgetPart, runSlotsPart],
+  constants: { GRACE_MS, RECHECK_MS, RECHECK_GAP_MS, LAST_CHECK_MS, MOST_CHECKED, MOST_GROUPS },
   answer: decode,
 });
 

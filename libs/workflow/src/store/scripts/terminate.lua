@@ -23,7 +23,7 @@ if before then
   end
 end
 noteChildEnd(steps, member, run)
-endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
+followers[5] = endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
   cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
   run, id, 'cancelled', 'error', error, retentionMs)
 -- Until a worker claims it: `fences` aborts its execution, `wakes` wakes its followers if the caller does not.

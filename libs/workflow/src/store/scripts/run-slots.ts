@@ -1,0 +1,23 @@
+import { readLua, type LuaPart } from "@konverge/redis";
+import { clockPart, GRACE_MS } from "./clock.ts";
+
+/** Most runs that one script gives a slot; the sweep continues. */
+const MOST_GIVEN = 100;
+
+/**
+ * The slots of runs. The field `slot` of a run is missing before it asks for one, `?<group>` while it waits, `+<group>` while it
+ * holds one, `^` if it runs in the slot of an ancestor, and empty after it has given up its place or slot.
+ *
+ * Beside the index by status, whose prefix is `statuses`: `slotCount` is the number of slots per group, missing for no limit;
+ * `slots/<group>` the set of holders, `slotLine/<group>` the waiting runs by the time of their start, `slotLines` the groups with
+ * waiting runs, and `slotRests` those among them that may have free slots, for the sweep.
+ *
+ * `passSlots(statuses, wakes, runRoot, group)` gives free slots to the first waiting runs and returns their ids.
+ * `freeSlot(statuses, wakes, run, id, slot)` does so for the slot of a run that ends. `leaveSlotLine(statuses, run, id, slot)`
+ * removes a waiting run from its line.
+ */
+export const runSlotsPart: LuaPart = {
+  lua: readLua(new URL("run-slots.lua", import.meta.url)),
+  include: [clockPart],
+  constants: { GRACE_MS, MOST_GIVEN },
+};
