@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomInt } from "node:crypto";
 import type { PayloadCodec } from "@konverge/core";
 
 /** A codec whose output hides the value and differs each time. */
@@ -6,7 +6,8 @@ export function scrambleCodec(name = "scramble"): PayloadCodec {
   return {
     name,
     encode(bytes) {
-      const [key = 0] = randomBytes(1);
+      // Zero would leave the value as it is.
+      const key = randomInt(1, 256);
       return Buffer.concat([Buffer.of(key, 0xff), mix(bytes, key)]);
     },
     decode: (bytes) => mix(bytes.subarray(2), bytes[0] ?? 0),
@@ -14,5 +15,5 @@ export function scrambleCodec(name = "scramble"): PayloadCodec {
 }
 
 function mix(bytes: Uint8Array, key: number): Buffer {
-  return Buffer.from(bytes.map((byte) => byte ^ key ^ 0x5a));
+  return Buffer.from(bytes.map((byte) => byte ^ key));
 }

@@ -1,20 +1,16 @@
 import { createApi, openQueueAccess, type ApiOptions, type QueueAccess } from "@konverge/api";
 import { problemSchema, streamEventSchema, type StreamEvent } from "@konverge/contracts";
 import { openGuardControl, createGuard, type GuardControl } from "@konverge/guard";
-import {
-  createControllerRegistry,
-  createHistoryWriter,
-  type AttemptRow,
-  type HistoryWriter,
-} from "@konverge/queue";
+import { createHistoryWriter, type AttemptRow, type HistoryWriter } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { announce } from "../queue/announce.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { patiently } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
 const harness = useQueues();
-const TYPE = { cluster: "default", group: "demo.konverge.dev", version: "v1" } as const;
 const ORDER = { by: "ada", reason: "a <script>bad</script>\n\nrelease" };
 let access: QueueAccess;
 let guards: GuardControl;
@@ -23,11 +19,7 @@ let writer: HistoryWriter;
 beforeEach(async () => {
   const redis = { url: harness.url };
   const { prefix } = harness;
-  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
-  await registry.announce([
-    { ...TYPE, name: "node-pool", kind: "NodePool", resource: "nodepools", scope: "Namespaced" },
-  ]);
-  await registry.close();
+  await announce(harness);
   const onError = () => undefined;
   access = openQueueAccess({ redisUrl: harness.url, prefix, onError });
   guards = openGuardControl({ redis, prefix });
@@ -243,7 +235,7 @@ test("disconnects slow readers and frees their buffers", async () => {
   const reader = slow.body?.getReader();
   await reader?.read();
   await finish(["first"]);
-  for (let sent = 0; sent < 12 && !cut; sent++) await finish(range(1, 1_000));
+  for (let sent = 0; sent < 12 && !cut; sent++) await patiently(() => finish(range(1, 1_000)));
   await until("it is cut off", () => cut);
   let read = 0;
   while ((await reader?.read())?.done === false) read++;

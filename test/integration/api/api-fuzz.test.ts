@@ -69,6 +69,13 @@ function makePromised({ responses }: Operation, status: number): z.ZodType | und
   return z.fromJSONSchema(JSON.parse(local) as Parameters<typeof z.fromJSONSchema>[0]);
 }
 
+/** True if the path has a segment that swallows its neighbors, such as "..": it leads to another route. */
+function isElsewhere(path: string): boolean {
+  const [sent = ""] = path.split("?", 1);
+  const { pathname } = new URL(`http://localhost${sent}`);
+  return pathname.split("/").length !== sent.split("/").length;
+}
+
 beforeEach(async () => {
   const call = harness.serve();
   const { url: redisUrl, prefix } = harness.queues;
@@ -140,11 +147,12 @@ test.each(operations)("$method $path answers random requests as documented", asy
         return;
       }
       const text = await response.text();
-      // A segment that swallows its neighbours, such as "..", leads to another route, or to none.
+      // A name with a slash leads to another route, or to none.
       if (response.status === 404 || response.status === 405) {
         const { code } = problemSchema.parse(JSON.parse(text));
         if (code === "route_not_found" || code === "method_not_allowed") return;
       }
+      if (isElsewhere(request.path)) return;
       const schema = promised(operation, response.status);
       expect(schema, `${response.status} ${text}`).toBeDefined();
       if (text === "") return;

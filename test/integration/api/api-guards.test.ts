@@ -11,6 +11,7 @@ import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { expect, onTestFinished, test } from "vitest";
 import { useQueues } from "../queue/queue-harness.ts";
+import { patiently, readPatiently } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 
 const harness = useQueues();
@@ -32,33 +33,39 @@ function openApi(redisUrl = harness.url) {
     cluster: "default",
     onError: () => undefined,
   });
-  return (path: string, method = "GET", body?: unknown) =>
-    fetch(
-      new Request(`http://localhost:7070${path}`, {
-        method,
-        headers: { host: "localhost:7070", "content-type": "application/json" },
-        ...(body === undefined
-          ? {}
-          : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-      }),
-    );
+  return async (path: string, method = "GET", body?: unknown) => {
+    const send = async () =>
+      await fetch(
+        new Request(`http://localhost:7070${path}`, {
+          method,
+          headers: { host: "localhost:7070", "content-type": "application/json" },
+          ...(body === undefined
+            ? {}
+            : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+        }),
+      );
+    const isPatient = method === "GET" && redisUrl === harness.url;
+    return isPatient ? await readPatiently(send) : await send();
+  };
 }
 
 /** Stores the Redis keys that a worker writes at its start. */
 async function announce(cluster: string): Promise<void> {
   const { url, prefix } = harness;
   const registry = createControllerRegistry({ redis: { url }, cluster, prefix });
-  await registry.announce([
-    {
-      name: "node-pool",
-      cluster,
-      group: "demo.konverge.dev",
-      version: "v1",
-      kind: "NodePool",
-      resource: "nodepools",
-      scope: "Namespaced",
-    },
-  ]);
+  await patiently(() =>
+    registry.announce([
+      {
+        name: "node-pool",
+        cluster,
+        group: "demo.konverge.dev",
+        version: "v1",
+        kind: "NodePool",
+        resource: "nodepools",
+        scope: "Namespaced",
+      },
+    ]),
+  );
   await registry.close();
 }
 async function guardOf(cluster: string): Promise<Guard> {

@@ -1,4 +1,5 @@
 import { createControllerRegistry, type AnnouncedController } from "@konverge/queue";
+import { patiently } from "../../support/patient.ts";
 
 /** A controller as its workers announce it. */
 export const NODE_POOL = {
@@ -17,6 +18,6 @@ export async function announce(
   controllers: readonly AnnouncedController[] = [NODE_POOL],
 ): Promise<void> {
   const registry = createControllerRegistry({ redis: { url }, cluster: "default", prefix });
-  await registry.announce(controllers);
+  await patiently(() => registry.announce(controllers));
   await registry.close();
 }

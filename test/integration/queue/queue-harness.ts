@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll } from "vitest";
 import { Redis } from "ioredis";
-import { isKonvergeError, type ObjectKey, type Outcome } from "@konverge/core";
+import type { ObjectKey, Outcome } from "@konverge/core";
 import {
   createWorkQueue,
   type AttemptClosed,
@@ -11,6 +11,7 @@ import {
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
+import { patiently } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 
 export const CONTROLLER = "node-pool";
@@ -95,16 +96,8 @@ export function patient(queue: WorkQueue): WorkQueue {
     get(target, name) {
       const own: unknown = Reflect.get(target, name, target);
       if (typeof own !== "function" || !ASKS.has(name)) return own;
-      return async (...args: unknown[]): Promise<unknown> => {
-        for (const endMs = performance.now() + 30_000; ;) {
-          try {
-            return await Reflect.apply(own, target, args);
-          } catch (error) {
-            const isLate = isKonvergeError(error) && error.code === "redis_unavailable";
-            if (!isLate || performance.now() > endMs) throw error;
-          }
-        }
-      };
+      return (...args: unknown[]): Promise<unknown> =>
+        patiently(async () => (await Reflect.apply(own, target, args)) as unknown);
     },
   });
 }
