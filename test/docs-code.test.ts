@@ -36,6 +36,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/from-temporal.md typescript": "code for Temporal's SDK, which is not a dependency",
   "docs/history.md sh":
     "queries of an API that is running; api-history tests have the same filters",
+  "docs/scope-and-permissions.md sh": "manifests tests run it with the project of konverge init",
   "docs/security.md sh": "generates a token with openssl",
   "docs/tracing.md sh": "sends traces to a collector that does not exist",
   "docs/workflow-patterns.md sh":

@@ -90,6 +90,7 @@ const scenarios = globSync(`${CHART}/ci/*-values.yaml`);
 
 test.for([
   { what: "alone", args: ["--replicas", "3"] },
+  { what: "with Roles only", args: ["--namespaces", "shop,staging"] },
   { what: "with watchers and the API", args: ["--watch-replicas", "2", "--api-secret", "api"] },
 ])(
   "with printed values, $what, the chart renders the objects of konverge manifests",
@@ -100,7 +101,8 @@ test.for([
       // Helm creates the namespace itself, with --create-namespace.
       .filter(({ kind }) => kind !== "Namespace")
       .map(comparable);
-    const nameOf = ({ kind, metadata }: ApiObject) => `${kind} ${metadata.name}`;
+    const nameOf = ({ kind, metadata }: ApiObject) =>
+      `${kind} ${metadata.namespace} ${metadata.name}`;
     const sorted = (objects: readonly ApiObject[]) =>
       objects.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b)));
     expect(sorted(fromChart)).toEqual(sorted(printed));

@@ -33,6 +33,8 @@ const MIN_RETENTION_MS = 60_000;
 /** Shorter intervals of background work load Redis without a benefit. */
 const MIN_ROUND_MS = 1_000;
 
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
 const port = z.coerce.number().int("must be a whole number").min(0).max(65_535);
 
 /**
@@ -208,6 +210,22 @@ export const settingsSchema = z.strictObject({
     .min(1)
     .default("default")
     .meta(meta("KONVERGE_LEASE_NAMESPACE", "Namespace of the leader election Leases.")),
+  namespaces: z
+    .union([
+      z.string().transform((text) => text.split(",").map((one) => one.trim())),
+      z.array(z.string()),
+    ])
+    .refine(
+      (names) => names.length > 0 && names.every((name) => NAMESPACE.test(name)),
+      "must be names of namespaces, separated by commas",
+    )
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_NAMESPACES",
+        "Namespaces that the worker may access, separated by commas (default: those of the cluster in the configuration, or all). docs/scope-and-permissions.md explains them.",
+      ),
+    ),
   leaseDuration: duration
     .default(15_000)
     .meta(meta("KONVERGE_LEASE_DURATION", "Time until a silent leader is replaced (default 15s).")),

@@ -34,6 +34,8 @@ export interface ClusterTarget {
   /** Used instead of a file, for a cluster without one. */
   readonly kubeConfig?: KubeConfigObject | undefined;
   readonly context: string | undefined;
+  /** The namespaces that the account may access. Undefined: all. */
+  readonly namespaces: readonly string[] | undefined;
 }
 
 /** An API server with its guard. */
@@ -47,7 +49,7 @@ export interface ClusterConnection {
 /** Sends no call. @throws KonvergeError `invalid_config`, `redis_unavailable` */
 export async function connectCluster(
   connector: ClusterConnector,
-  { name, cluster, kubeconfigText, kubeConfig, context }: ClusterTarget,
+  { name, cluster, kubeconfigText, kubeConfig, context, namespaces }: ClusterTarget,
 ): Promise<ClusterConnection> {
   const { settings, version, workerId, log, metrics, env } = connector;
   const credentials = loadKubeCredentials({
@@ -62,7 +64,10 @@ export async function connectCluster(
     workerId,
     log,
     probe: (signal) =>
-      readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true })),
+      readClusterUid(
+        client.scoped({ signal, priority: "critical", isProbe: true }),
+        identityNamespace(namespaces, settings),
+      ),
   });
   const client = createKubeClient({
     credentials,
@@ -115,8 +120,19 @@ function counted(gate: Gate, metrics: Metrics, host: string): Gate {
   };
 }
 
-/** Returns the uid of kube-system, which identifies a cluster independently of its name. */
-export async function readClusterUid(client: KubeClient): Promise<string> {
-  const { metadata } = await client.get(Namespace, { name: "kube-system" });
+/** The namespace whose uid identifies a cluster, for an account that may access these namespaces. */
+export function identityNamespace(
+  namespaces: readonly string[] | undefined,
+  { leaseNamespace }: Pick<Settings, "leaseNamespace">,
+): string {
+  return namespaces === undefined ? "kube-system" : leaseNamespace;
+}
+
+/**
+ * Returns the uid of a namespace, which identifies a cluster independently of its name. An account without access to kube-system
+ * reads the namespace of its Leases instead.
+ */
+export async function readClusterUid(client: KubeClient, namespace: string): Promise<string> {
+  const { metadata } = await client.get(Namespace, { name: namespace });
   return metadata.uid ?? "";
 }

@@ -10,7 +10,12 @@ import { codecName, defined } from "@konverge/core";
 import type { OpenLimits } from "@konverge/guard";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { checkRedis } from "@konverge/redis";
-import { connectCluster, readClusterUid, type ClusterConnection } from "./connect-cluster.ts";
+import {
+  connectCluster,
+  identityNamespace,
+  readClusterUid,
+  type ClusterConnection,
+} from "./connect-cluster.ts";
 import { onceAdmitted } from "./once-admitted.ts";
 import { onceAnswered } from "./once-answered.ts";
 import { openClusters, type OpenClusters } from "./open-clusters.ts";
@@ -45,6 +50,7 @@ export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection
     kubeconfigText,
     kubeConfig,
     context: cluster.context ?? settings.context,
+    namespaces: setup.namespaces,
   });
   setup.atEnd("connections to the cluster", () => home.close());
   return home;
@@ -59,13 +65,13 @@ export async function connectWorker(
   const { log, kubeconfigText } = options;
   const { client } = home;
   const uid = await onceAdmitted(
-    () => readClusterUid(client),
+    () => readClusterUid(client, identityNamespace(setup.namespaces, options.settings)),
     (error) => log.warn({ err: error }, "waiting for the API server"),
   );
   const binding = { uid, shards };
   await onceAnswered(() => bindCluster({ ...place, ...binding }), reportLate(setup));
   const clusters = openClusters({
-    home: { name: place.cluster, client, uid },
+    home: { name: place.cluster, client, uid, namespaces: setup.namespaces },
     clusters: config.clusters,
     kubeconfigText,
     connector: connectorOf(setup),

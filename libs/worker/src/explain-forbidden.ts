@@ -16,8 +16,10 @@ export async function explainForbidden(
   const asker = client.scoped({ priority: "critical" });
   // The original error is more useful than the error of its explanation.
   const missing = await findMissingAccess(asker, access, leaseNamespace).catch(() => undefined);
+  const place =
+    access.namespaces === undefined ? "ClusterRole" : `Role in ${access.namespaces.join(" and ")}`;
   const lines = [
-    ...(missing?.cluster ?? []).map((rule) => `ClusterRole: - ${textOf(rule)}`),
+    ...(missing?.cluster ?? []).map((rule) => `${place}: - ${textOf(rule)}`),
     ...(missing?.leases ?? []).map((rule) => `Role in ${leaseNamespace}: - ${textOf(rule)}`),
   ];
   if (lines.length === 0) return thrown;

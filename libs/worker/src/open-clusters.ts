@@ -5,6 +5,7 @@ import { bindCluster } from "@konverge/queue";
 import type { ClusterAccess } from "@konverge/workflow";
 import {
   connectCluster,
+  identityNamespace,
   readClusterUid,
   type ClusterConnection,
   type ClusterConnector,
@@ -12,7 +13,12 @@ import {
 
 export interface OpenClustersOptions {
   /** The cluster that the worker serves, already connected. */
-  readonly home: { readonly name: string; readonly client: KubeClient; readonly uid: string };
+  readonly home: {
+    readonly name: string;
+    readonly client: KubeClient;
+    readonly uid: string;
+    readonly namespaces?: readonly string[] | undefined;
+  };
   readonly clusters: Config["clusters"];
   /** Used instead of a file, for a cluster without one. */
   readonly kubeconfigText: string | undefined;
@@ -36,8 +42,9 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
   const closing = new AbortController();
 
   const bind = async (name: string, { client }: ClusterConnection) => {
-    const uid = await readClusterUid(client.scoped({ signal: closing.signal }));
-    const { shards = 1 } = clusters[name] ?? {};
+    const { shards = 1, namespaces } = clusters[name] ?? {};
+    const identity = identityNamespace(namespaces, settings);
+    const uid = await readClusterUid(client.scoped({ signal: closing.signal }), identity);
     const redis = { url: settings.redisUrl };
     await bindCluster({ redis, prefix: settings.prefix, cluster: name, uid, shards });
     const other = names.get(uid) ?? name;
@@ -64,6 +71,7 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
 
   return {
     home: home.name,
+    namespaces: (name) => (name === home.name ? home.namespaces : clusters[name]?.namespaces),
     async client(name) {
       if (name === home.name) return home.client;
       if (closing.signal.aborted) throw new KonvergeError("cancelled", "the worker is stopping");
@@ -108,5 +116,6 @@ function targetOf(
     cluster,
     kubeconfigText: kubeconfig === undefined ? kubeconfigText : undefined,
     context,
+    namespaces: cluster.namespaces,
   };
 }

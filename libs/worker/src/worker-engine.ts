@@ -80,7 +80,12 @@ function engineOptions(
     role: settings.role,
     log,
     metrics,
-    ...defined({ tracing, concurrency: settings.concurrency, limits }),
+    ...defined({
+      tracing,
+      concurrency: settings.concurrency,
+      limits,
+      namespaces: setup.namespaces,
+    }),
     ratePerSecond: { ...DEFAULT_GUARD_LIMITS, ...clusterLimits(cluster) }.ratePerSecond,
     conflictRetry: settings.conflictRetry,
     onWorkable: (listener) => home.guard.onWorkable(listener),

@@ -4,7 +4,7 @@ import { KonvergeError } from "@konverge/core";
 import { createShutdown, type Log, type Shutdown } from "@konverge/engine";
 import { loadTracing, type Metrics, type Tracing } from "@konverge/telemetry";
 import { requiredAccess } from "./config/controller-access.ts";
-import type { ClusterOptions } from "./config/cluster-options.ts";
+import { namespacesOf, type ClusterOptions } from "./config/cluster-options.ts";
 import { defineConfig, type Config } from "./config/define-config.ts";
 import { explainForbidden } from "./explain-forbidden.ts";
 import type { KubeClient, KubeConfigObject } from "@konverge/kube";
@@ -83,6 +83,11 @@ export class WorkerSetup {
     return { redis: { url: redisUrl }, prefix, cluster };
   }
 
+  /** The namespaces that the worker may access. Undefined: all. */
+  get namespaces(): readonly string[] | undefined {
+    return namespacesOf(this.options.settings, this.cluster);
+  }
+
   get shards(): number {
     return this.cluster.shards ?? 1;
   }
@@ -99,8 +104,9 @@ export class WorkerSetup {
   /** Adds the missing permissions to an error of a forbidden call. */
   explain(error: unknown, client: KubeClient): Promise<unknown> {
     const { prefix, leaseNamespace } = this.options.settings;
+    const { namespaces } = this;
     return explainForbidden(error, client, {
-      access: requiredAccess(this.config, prefix),
+      access: requiredAccess(this.config, { installation: prefix, namespaces, leaseNamespace }),
       leaseNamespace,
     });
   }

@@ -60,12 +60,12 @@ async function openEast() {
     lost: {},
   };
   const target = { name: "east", cluster: clusters.east };
-  const unsaid = { kubeconfigText: undefined, context: undefined };
+  const unsaid = { kubeconfigText: undefined, context: undefined, namespaces: undefined };
   const home = await connectCluster(connector, { ...target, ...unsaid });
   cleanup.defer(() => home.close());
   const { client } = home;
   const access = openClusters({
-    home: { name: "east", client, uid: await readClusterUid(client) },
+    home: { name: "east", client, uid: await readClusterUid(client, "kube-system") },
     clusters,
     kubeconfigText: undefined,
     connector,

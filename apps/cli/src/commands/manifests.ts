@@ -4,13 +4,14 @@ import { invalidConfig, type ErrorIssue } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { loadConfig } from "../config/load-config.ts";
-import type { ManifestsOptions } from "../manifests/make-manifests.ts";
+import type { ManifestsOptions } from "../manifests/manifests-options.ts";
 
 interface ManifestsFlags {
   readonly config: string;
   readonly image: string;
   readonly configInImage?: string;
   readonly namespace: string;
+  readonly namespaces?: string;
   readonly name: string;
   readonly replicas: string;
   readonly watchReplicas?: string;
@@ -30,6 +31,10 @@ export function addManifestsCommand(program: Command): void {
       "Configuration file in the image (default: --config, relative to the working directory)",
     )
     .option("--namespace <name>", "Namespace of the workers", "konverge")
+    .option(
+      "--namespaces <names>",
+      "Namespaces to watch, separated by commas; prints Roles instead of a ClusterRole (default: of the configuration)",
+    )
     .option("--name <name>", "Name of the ServiceAccount and prefix of the Deployments", "konverge")
     .option("--replicas <n>", "Number of worker Pods", "2")
     .option("--watch-replicas <n>", "Number of watch-only Pods (others then only work)")
@@ -48,6 +53,7 @@ export function addManifestsCommand(program: Command): void {
         settings: readSettings({ file: config.settings, env: {} }),
         installation: { name: flags.name, namespace: flags.namespace, image: flags.image },
         configInImage: flags.configInImage ?? pathInImage(flags.config),
+        namespaces: flags.namespaces?.split(","),
         replicas: Number(flags.replicas),
         watchers: flags.watchReplicas === undefined ? undefined : Number(flags.watchReplicas),
         redisSecret: flags.redisSecret,
@@ -84,7 +90,8 @@ function checkFlags(flags: ManifestsFlags): void {
     const what = value === undefined ? "" : ` ${JSON.stringify(value)}`;
     if (!isGood) issues.push({ pointer: `/${flag}`, detail: `--${flag}${what}: ${fix}` });
   };
-  const { image, namespace, name, replicas, watchReplicas, redisSecret, apiSecret } = flags;
+  const { image, namespace, namespaces, name, replicas, watchReplicas, redisSecret, apiSecret } =
+    flags;
   const label = "must consist of lower-case letters, digits and dashes";
   // A secret passed by mistake must not appear in a log.
   const secret = "must be the name of a Secret, not its value";
@@ -95,6 +102,8 @@ function checkFlags(flags: ManifestsFlags): void {
     image,
   );
   check("namespace", DNS_LABEL.test(namespace), label, namespace);
+  const areLabels = namespaces?.split(",").every((one) => DNS_LABEL.test(one)) ?? true;
+  check("namespaces", areLabels, "must be names of namespaces, separated by commas", namespaces);
   const isName = DNS_LABEL.test(name) && name.length <= MAX_NAME;
   check("name", isName, `${label}, at most ${MAX_NAME} characters`, name);
   check("replicas", /^\d{1,5}$/.test(replicas), "must be a whole number", replicas);

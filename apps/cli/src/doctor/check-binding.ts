@@ -2,18 +2,20 @@ import type { Settings } from "@konverge/contracts";
 import { defined, ERRORS } from "@konverge/core";
 import { isForbidden, type KubeClient } from "@konverge/kube";
 import { findBindingIssue } from "@konverge/queue";
-import { readClusterUid, type Config } from "@konverge/worker";
+import { identityNamespace, namespacesOf, readClusterUid, type Config } from "@konverge/worker";
 import { failedCheck, type Check } from "./check.ts";
 
 /** Checks that the data in Redis belongs to the connected cluster; a worker does not start otherwise. */
 export async function checkBinding(
   client: KubeClient,
-  { redisUrl, prefix, cluster }: Settings,
+  settings: Settings,
   { clusters }: Pick<Config, "clusters">,
 ): Promise<Check> {
   const check = "redis data";
+  const { redisUrl, prefix, cluster } = settings;
   try {
-    const uid = await readClusterUid(client);
+    const namespaces = namespacesOf(settings, clusters[cluster]);
+    const uid = await readClusterUid(client, identityNamespace(namespaces, settings));
     const shards = clusters[cluster]?.shards;
     const binding = { redis: { url: redisUrl }, prefix, cluster, uid, ...defined({ shards }) };
     const issue = await findBindingIssue(binding);

@@ -8,6 +8,7 @@ import {
 import { findCrdDrift, findServedIssue, type Resource } from "@konverge/engine";
 import {
   findMissingAccess,
+  namespacesOf,
   requiredAccess,
   type Config,
   type RequiredAccess,
@@ -65,7 +66,7 @@ export async function checkKubernetes({
     const bound = hasRedis ? [await checkBinding(client, settings, config)] : [];
     const [served, allowed, led] = await Promise.all([
       checkKinds(client, config),
-      checkPermissions(client, requiredAccess(config, settings.prefix), settings),
+      checkPermissions(client, accessOf(config, settings), settings),
       checkLeaders(client, settings, config),
     ]);
     return [found, ...bound, ...served, ...allowed, ...led];
@@ -74,6 +75,12 @@ export async function checkKubernetes({
   } finally {
     await client.close();
   }
+}
+
+function accessOf(config: Config, settings: Settings): RequiredAccess {
+  const { prefix: installation, leaseNamespace, cluster } = settings;
+  const namespaces = namespacesOf(settings, config.clusters[cluster]);
+  return requiredAccess(config, { installation, leaseNamespace, namespaces });
 }
 
 async function checkKinds(client: KubeClient, { controllers }: Config): Promise<Check[]> {

@@ -40,11 +40,18 @@ async function checkCluster(
     client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
     const { gitVersion } = await client.serverVersion();
     // Leases and Events are in the worker's own cluster.
-    const { cluster } = requiredAccess({ controllers: [], workflows }, settings.prefix);
+    const { cluster } = requiredAccess(
+      { controllers: [], workflows },
+      {
+        installation: settings.prefix,
+        leaseNamespace: settings.leaseNamespace,
+        namespaces: clusters[name]?.namespaces,
+      },
+    );
     const needed = cluster.filter(({ resources }) => !resources.includes("events"));
     const permissions = await checkPermissions(
       client,
-      { cluster: needed, leases: [] },
+      { cluster: needed, leases: [], namespaces: clusters[name]?.namespaces },
       { ...settings, where: ` on ${name}` },
     );
     return [{ check, level: "ok", detail: `${gitVersion} at ${client.server}` }, ...permissions];

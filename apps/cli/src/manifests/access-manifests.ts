@@ -1,44 +1,51 @@
-import type { RequiredAccess } from "@konverge/worker";
+import type { AccessRule, RequiredAccess } from "@konverge/worker";
 import { labelsOf, type Installation, type Manifest } from "./manifest.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 
-/** Returns the ServiceAccount of the workers, a ClusterRole for the kinds and a Role for the Leases. */
+/**
+ * Returns the ServiceAccount of the workers, a ClusterRole for the kinds, or a Role in each of the namespaces, and a Role for the
+ * Leases.
+ */
 export function accessManifests(
   installation: Installation,
-  { cluster, leases }: RequiredAccess,
+  { cluster, leases, namespaces }: RequiredAccess,
 ): Manifest[] {
   const { name, namespace } = installation;
   const labels = labelsOf(installation);
-  // ClusterRoles have no namespace, so the name includes it.
-  const clusterName = `${namespace}-${name}`;
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
+  // The roles for the kinds are outside of the workers' namespace, so the name includes it.
+  const metadata = { name: `${namespace}-${name}`, labels };
+  const roles =
+    namespaces === undefined
+      ? bind("ClusterRole", metadata, { rules: cluster, subjects })
+      : namespaces.flatMap((each) =>
+          bind("Role", { ...metadata, namespace: each }, { rules: cluster, subjects }),
+        );
   return [
     serviceAccount(installation, name),
+    ...roles,
+    ...bind("Role", { name, namespace, labels }, { rules: leases, subjects }),
+  ];
+}
+
+/** Returns a role and its binding, of the same name. */
+function bind(
+  kind: "Role" | "ClusterRole",
+  metadata: Manifest["metadata"],
+  {
+    rules,
+    subjects,
+  }: { readonly rules: readonly AccessRule[]; readonly subjects: readonly object[] },
+): Manifest[] {
+  const apiVersion = `${RBAC}/v1`;
+  return [
+    { apiVersion, kind, metadata, rules },
     {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRole",
-      metadata: { name: clusterName, labels },
-      rules: cluster,
-    },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata: { name: clusterName, labels },
-      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name: clusterName },
-      subjects,
-    },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "Role",
-      metadata: { name, namespace, labels },
-      rules: leases,
-    },
-    {
-      apiVersion: `${RBAC}/v1`,
-      kind: "RoleBinding",
-      metadata: { name, namespace, labels },
-      roleRef: { apiGroup: RBAC, kind: "Role", name },
+      apiVersion,
+      kind: `${kind}Binding`,
+      metadata,
+      roleRef: { apiGroup: RBAC, kind, name: metadata.name },
       subjects,
     },
   ];

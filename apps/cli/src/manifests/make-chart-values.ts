@@ -1,11 +1,11 @@
-import { requiredAccess } from "@konverge/worker";
 import { crdsOf } from "../config/crds-of.ts";
-import type { ManifestsOptions } from "./make-manifests.ts";
+import { installedAccess } from "./installed-access.ts";
+import type { ManifestsOptions } from "./manifests-options.ts";
 
 /** Returns the values with which the chart in infra/helm/konverge creates the same objects. */
 export function makeChartValues(options: ManifestsOptions): object {
   const { config, settings, installation, watchers, apiSecret } = options;
-  const { cluster, leases } = requiredAccess(config, settings.prefix);
+  const { cluster, leases, namespaces } = installedAccess(options);
   return {
     image: installation.image,
     config: options.configInImage,
@@ -17,6 +17,7 @@ export function makeChartValues(options: ManifestsOptions): object {
     workers: { replicas: options.replicas },
     ...(watchers === undefined ? {} : { watchers: { replicas: watchers } }),
     ...(apiSecret === undefined ? {} : { api: { enabled: true, existingSecret: apiSecret } }),
+    ...(namespaces === undefined ? {} : { namespaces }),
     rbac: { clusterRules: cluster, leaseRules: leases },
     crds: crdsOf(config),
   };

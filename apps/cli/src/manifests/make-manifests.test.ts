@@ -5,7 +5,8 @@ import { defineController } from "@konverge/engine";
 import { expect, test } from "vitest";
 import { Pod } from "@konverge/kube/kinds";
 import { makeChartValues } from "./make-chart-values.ts";
-import { makeManifests, type ManifestsOptions } from "./make-manifests.ts";
+import { makeManifests } from "./make-manifests.ts";
+import type { ManifestsOptions } from "./manifests-options.ts";
 
 function options(settings: SettingsInput): ManifestsOptions {
   const pods = defineController({ name: "pods", for: Pod, reconcile: async () => undefined });

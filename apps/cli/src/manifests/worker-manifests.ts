@@ -17,6 +17,8 @@ export interface WorkerManifestsOptions {
   readonly component: "worker" | "watcher";
   readonly role: Settings["role"];
   readonly replicas: number;
+  /** Undefined: all namespaces. */
+  readonly namespaces: readonly string[] | undefined;
 }
 
 const METRICS_PORT = 9090;
@@ -26,7 +28,7 @@ const MEMORY_MIB = 512;
 
 /** Returns a Deployment of workers with its PodDisruptionBudget and the Service for Prometheus. */
 export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
-  const { installation, settings, config, redis, component, role, replicas } = options;
+  const { installation, settings, config, redis, component, role, replicas, namespaces } = options;
   const port = { name: "metrics", number: METRICS_PORT };
   const template = podTemplate(installation, {
     component,
@@ -35,6 +37,7 @@ export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
       KONVERGE_ROLE: role,
       KONVERGE_BUILD_ID: installation.image,
       KONVERGE_LEASE_NAMESPACE: installation.namespace,
+      ...(namespaces === undefined ? {} : { KONVERGE_NAMESPACES: namespaces.join(",") }),
       KONVERGE_METRICS_HOST: "0.0.0.0",
       KONVERGE_METRICS_PORT: String(METRICS_PORT),
     },

@@ -198,6 +198,9 @@ spec:
   (dict "name" "KONVERGE_LEASE_NAMESPACE" "value" .root.Release.Namespace)
   (dict "name" "KONVERGE_METRICS_HOST" "value" "0.0.0.0")
   (dict "name" "KONVERGE_METRICS_PORT" "value" "9090") -}}
+{{- with $values.namespaces -}}
+{{- $env = append $env (dict "name" "KONVERGE_NAMESPACES" "value" (join "," .)) -}}
+{{- end -}}
 {{- $pod := dict
   "args" (list "worker" "--config" $values.config)
   "env" $env

@@ -25,6 +25,11 @@ export interface ClusterOptions {
   readonly minRate?: number;
   /** Concurrent API calls and connections per process. Default 64. Too low leaves the rate unused. */
   readonly maxInFlight?: number;
+  /**
+   * The namespaces that workers may access, for accounts with Roles only. Default: all. The setting `namespaces` takes precedence
+   * for the worker's own cluster.
+   */
+  readonly namespaces?: readonly string[];
   /** Shards of its queues, 1 to 64. Default 1. Cannot be changed while there is work: docs/configuration.md. */
   readonly shards?: number;
 }
@@ -36,6 +41,14 @@ export const CONSERVATIVE_RATE: Required<Pick<ClusterOptions, "rate" | "burst" |
   minRate: CLASSIC_GUARD_LIMITS.minRatePerSecond,
 };
 
+/** The namespaces that a worker may access. Undefined: all. */
+export function namespacesOf(
+  settings: { readonly namespaces?: readonly string[] | undefined },
+  cluster: Pick<ClusterOptions, "namespaces"> | undefined,
+): readonly string[] | undefined {
+  return settings.namespaces ?? cluster?.namespaces;
+}
+
 /** A table, so that a new option without an entry does not compile. */
 const KNOWN: Readonly<Record<keyof ClusterOptions, true>> = {
   kubeconfig: true,
@@ -44,6 +57,7 @@ const KNOWN: Readonly<Record<keyof ClusterOptions, true>> = {
   burst: true,
   minRate: true,
   maxInFlight: true,
+  namespaces: true,
   shards: true,
 };
 
@@ -108,7 +122,21 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
       : [issue("kubeconfig", "must be a path, or a KubeConfig of @kubernetes/client-node")]),
     ...(inFlight === undefined ? [] : [issue("maxInFlight", inFlight)]),
     ...(shards === undefined ? [] : [issue("shards", shards)]),
+    ...(isNamespaces(options.namespaces)
+      ? []
+      : [issue("namespaces", "must be a list of names of namespaces; omit it for all")]),
   ];
+}
+
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+function isNamespaces(value: unknown): boolean {
+  if (value === undefined) return true;
+  return (
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((name) => typeof name === "string" && NAMESPACE.test(name))
+  );
 }
 
 function pointerPart(text: string): string {

@@ -27,7 +27,10 @@ function rulesOf(options: Partial<ControllerOptions<never>>): string[] {
     reconcile: async () => undefined,
     ...(options as object),
   });
-  const { cluster } = requiredAccess({ controllers: [controller], workflows: [] }, "konverge");
+  const { cluster } = requiredAccess(
+    { controllers: [controller], workflows: [] },
+    { installation: "konverge", leaseNamespace: "tools" },
+  );
   return cluster
     .filter(
       ({ resourceNames, resources }) => resourceNames === undefined && resources[0] !== "events",
@@ -75,7 +78,10 @@ test("two controllers share a role and have their own Leases", () => {
   const controllers = ["b", "a"].map((name) =>
     defineController({ name, for: Plain, reconcile: async () => undefined }),
   );
-  const { cluster, leases } = requiredAccess({ controllers, workflows: [] }, "shop");
+  const { cluster, leases } = requiredAccess(
+    { controllers, workflows: [] },
+    { installation: "shop", leaseNamespace: "tools" },
+  );
   expect(cluster).toHaveLength(4);
   // To report a CRD that differs from its definition.
   expect(cluster[2]).toEqual({
@@ -100,7 +106,10 @@ test("grants the kinds of workflows all calls of steps, and the Lease of their w
     { version: 1, kinds: [kind("widgets")] },
     async () => null,
   );
-  const { cluster, leases } = requiredAccess({ controllers: [], workflows: [workflow] }, "shop");
+  const { cluster, leases } = requiredAccess(
+    { controllers: [], workflows: [workflow] },
+    { installation: "shop", leaseNamespace: "tools" },
+  );
   expect(cluster.at(-1)).toEqual({
     apiGroups: [""],
     resources: ["widgets"],
@@ -119,7 +128,10 @@ test("grants scaling of workloads and eviction of Pods; other kinds get no subre
     { ...kind("deployments"), group: "demo.konverge.dev" },
   ];
   const workflow = defineWorkflow("roll", { version: 1, kinds }, async () => null);
-  const { cluster } = requiredAccess({ controllers: [], workflows: [workflow] }, "shop");
+  const { cluster } = requiredAccess(
+    { controllers: [], workflows: [workflow] },
+    { installation: "shop", leaseNamespace: "tools" },
+  );
   const through = cluster.filter(({ resources }) => resources.some((name) => name.includes("/")));
   expect(through).toEqual([
     { apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"] },

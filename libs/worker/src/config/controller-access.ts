@@ -18,8 +18,9 @@ export interface AccessRule {
 
 /** The Kubernetes permissions of a worker. */
 export interface RequiredAccess {
-  /** For all namespaces, in a ClusterRole. */
+  /** For all namespaces, in a ClusterRole; with `namespaces`, for each of them, in a Role. */
   readonly cluster: readonly AccessRule[];
+  readonly namespaces?: readonly string[] | undefined;
   /** For the namespace of the Leases, in a Role. */
   readonly leases: readonly AccessRule[];
 }
@@ -38,20 +39,29 @@ const STEP_SUBRESOURCES: Readonly<
   pods: { subresource: "eviction", verbs: ["create"] },
 };
 
+/** Where a worker needs its permissions. */
+export interface AccessScope {
+  /** The setting `prefix`, which names the Leases. */
+  readonly installation: string;
+  /** Undefined: all namespaces. */
+  readonly namespaces?: readonly string[] | undefined;
+  readonly leaseNamespace: string;
+}
+
 /** Names the Lease of the watcher for waiting workflow runs. Controller names have no dot. */
 export const WAITS_LEASE = "workflow.waits";
 
 /**
  * Returns the minimum permissions of a worker with these controllers and workflows: the calls of Konverge for `for`, `owns` and
- * `watches`, the `permissions` of the controllers, and all calls of steps for the `kinds` of workflows. `installation` is the
- * setting `prefix`, which names the Leases.
+ * `watches`, the `permissions` of the controllers, and all calls of steps for the `kinds` of workflows. With `namespaces`, nothing
+ * outside of them and of the namespace of the Leases is needed.
  */
 export function requiredAccess(
   {
     controllers,
     workflows,
   }: { readonly controllers: readonly Controller[]; readonly workflows: readonly AnyWorkflow[] },
-  installation: string,
+  { installation, namespaces, leaseNamespace }: AccessScope,
 ): RequiredAccess {
   const grants = new Map<string, Set<AccessVerb>>();
   const grant = (type: ResourceType, verbs: readonly AccessVerb[], subresource?: string) => {
@@ -66,22 +76,26 @@ export function requiredAccess(
     const through = STEP_SUBRESOURCES[resourceId(type)];
     if (through !== undefined) grant(type, through.verbs, through.subresource);
   }
+  // Identifies the cluster, and probes whether the API server is back.
+  const identity = (namespace: string): AccessRule => ({
+    apiGroups: [""],
+    resources: ["namespaces"],
+    resourceNames: [namespace],
+    verbs: ["get"],
+  });
+  const isNamespaced = namespaces !== undefined;
   return {
+    namespaces,
     cluster: [
-      // Identifies the cluster, and probes whether the API server is back.
-      {
-        apiGroups: [""],
-        resources: ["namespaces"],
-        resourceNames: ["kube-system"],
-        verbs: ["get"],
-      },
+      ...(isNamespaced ? [] : [identity("kube-system")]),
       // Reports loops, contention and the events of handlers, in the namespace of the object.
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
-      ...crdRules(controllers),
+      ...(isNamespaced ? [] : crdRules(controllers)),
       ...toRules(grants),
     ],
     // Elects the leaders. A create cannot be restricted to a name, since the name is not in its URL.
     leases: [
+      ...(isNamespaced ? [identity(leaseNamespace)] : []),
       { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create"] },
       {
         apiGroups: ["coordination.k8s.io"],

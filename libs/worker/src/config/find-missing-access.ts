@@ -13,10 +13,19 @@ export async function findMissingAccess(
   leaseNamespace: string,
 ): Promise<RequiredAccess> {
   const [cluster, leases] = await Promise.all([
-    missingOf(client, access.cluster, undefined),
+    Promise.all(
+      (access.namespaces ?? [undefined]).map((namespace) =>
+        missingOf(client, access.cluster, namespace),
+      ),
+    ),
     missingOf(client, access.leases, leaseNamespace),
   ]);
-  return { cluster, leases };
+  return { cluster: distinct(cluster.flat()), leases, namespaces: access.namespaces };
+}
+
+/** Several namespaces may lack the same rule. */
+function distinct(rules: readonly AccessRule[]): AccessRule[] {
+  return [...new Map(rules.map((rule) => [JSON.stringify(rule), rule])).values()];
 }
 
 async function missingOf(

@@ -9,4 +9,6 @@ export interface ClusterAccess {
    * @throws KonvergeError `invalid_request` naming the configured clusters
    */
   client(cluster: string): Promise<KubeClient>;
+  /** The namespaces of a cluster that may be accessed. Undefined: all. */
+  namespaces?(cluster: string): readonly string[] | undefined;
 }

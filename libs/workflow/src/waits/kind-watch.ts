@@ -1,4 +1,11 @@
-import { defined, ensureError, KonvergeError, sleepMs, type ApiObject } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  KonvergeError,
+  sleepMs,
+  type ApiObject,
+  type ResourceType,
+} from "@konverge/core";
 import { createReflector, isForbidden, type KubeClient, type Reflector } from "@konverge/kube";
 import { parseKindKey, placeOf } from "../store/wait-names.ts";
 import { RunWaker, type RunWakerOptions } from "./run-waker.ts";
@@ -8,6 +15,8 @@ const RETRY_MS = 5_000;
 
 export interface KindWatchOptions extends Omit<RunWakerOptions, "retry" | "signal"> {
   readonly client: () => Promise<KubeClient>;
+  /** The namespaces that the account may access. Undefined: all. */
+  readonly namespaces: readonly string[] | undefined;
   readonly onError: (error: Error) => void;
 }
 
@@ -39,28 +48,42 @@ export class KindWatch {
     const { apiVersion, kind } = parseKindKey(this.#options.kind);
     const client = await this.#options.client();
     const type = await client.scoped({ signal }).resolveType(apiVersion, kind);
-    const reflector: Reflector<ApiObject> = createReflector<ApiObject>({
-      client,
-      type,
-      trim,
-      onEvent: ({ object, initial }) => {
-        // All runs are woken after the first list.
-        if (initial) return;
-        const { namespace, name } = object.metadata;
-        this.#waker.add(placeOf(namespace, name));
-      },
-      onSynced: () => this.#waker.addAll(),
-      onError: (error) => this.#report(error),
-    });
-    reflector.start();
+    const { namespaces } = this.#options;
+    const scopes = type.scope === "Cluster" ? [undefined] : (namespaces ?? [undefined]);
+    const reflectors = scopes.map((namespace) => this.#reflect(client, type, namespace));
+    for (const reflector of reflectors) reflector.start();
+    Promise.all(reflectors.map(({ synced }) => synced)).then(
+      () => this.#waker.addAll(),
+      // Stopped before the first list.
+      () => undefined,
+    );
     try {
       await new Promise<void>((resolve) => {
         if (signal.aborted) resolve();
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
     } finally {
-      await reflector.stop();
+      await Promise.all(reflectors.map((reflector) => reflector.stop()));
     }
+  }
+
+  #reflect(
+    client: KubeClient,
+    type: ResourceType,
+    namespace: string | undefined,
+  ): Reflector<ApiObject> {
+    return createReflector<ApiObject>({
+      client,
+      type,
+      ...defined({ namespace }),
+      trim,
+      onEvent: ({ object, initial }) => {
+        // All runs are woken after the first list.
+        if (initial) return;
+        this.#waker.add(placeOf(object.metadata.namespace, object.metadata.name));
+      },
+      onError: (error) => this.#report(error),
+    });
   }
 
   /** Repeats failed work. Equal consecutive errors are reported once, such as a kind that is not served. */

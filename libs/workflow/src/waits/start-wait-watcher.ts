@@ -141,8 +141,10 @@ class ElectedWaitWatcher implements WaitWatcher {
         known.neededAtMs = nowMs;
         continue;
       }
-      const client = () => clusters.client(parseKindKey(kind).cluster);
-      const watch = new KindWatch({ kind, client, index, wake, onError });
+      const { cluster } = parseKindKey(kind);
+      const client = () => clusters.client(cluster);
+      const namespaces = clusters.namespaces?.(cluster);
+      const watch = new KindWatch({ kind, client, namespaces, index, wake, onError });
       this.#watches.set(kind, { watch, neededAtMs: nowMs });
     }
     const over = [...this.#watches].filter(([, watch]) => nowMs - watch.neededAtMs > LINGER_MS);

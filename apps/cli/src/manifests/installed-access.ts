@@ -1,0 +1,41 @@
+import { KonvergeError } from "@konverge/core";
+import { namespacesOf, requiredAccess, type RequiredAccess } from "@konverge/worker";
+import type { ManifestsOptions } from "./manifests-options.ts";
+
+/**
+ * Returns the permissions of the workers of an installation.
+ * @throws KonvergeError `invalid_config` for cluster-scoped kinds in an installation with Roles only
+ */
+export function installedAccess(options: ManifestsOptions): RequiredAccess {
+  const { config, settings, installation } = options;
+  const namespaces = installedNamespaces(options);
+  if (namespaces !== undefined) {
+    const types = [
+      ...config.controllers.flatMap(({ sources, permissions }) =>
+        [...sources, ...permissions].map(({ type }) => type),
+      ),
+      ...config.workflows.flatMap(({ kinds }) => kinds),
+    ];
+    const kind = types.find(({ scope }) => scope === "Cluster")?.kind;
+    if (kind !== undefined) {
+      throw new KonvergeError(
+        "invalid_config",
+        `namespaces: ${kind} is cluster-scoped, and Roles cannot grant access to it; omit the namespaces, or the kind`,
+      );
+    }
+  }
+  return requiredAccess(config, {
+    installation: settings.prefix,
+    namespaces,
+    leaseNamespace: installation.namespace,
+  });
+}
+
+/** The namespaces that the workers may access: of the command line, or else of the configuration. Undefined: all. */
+export function installedNamespaces({
+  config,
+  settings,
+  namespaces,
+}: ManifestsOptions): readonly string[] | undefined {
+  return namespaces ?? namespacesOf(settings, config.clusters[settings.cluster]);
+}
