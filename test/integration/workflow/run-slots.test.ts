@@ -200,3 +200,15 @@ test("a worker that starts with more slots, or without a limit, lets the waiting
     expect(await begun).toBe(true);
   }
 });
+
+test("a spread step runs in the slot of its run", async () => {
+  const encode = defineWorkflow("encode", { version: 1, concurrency: { runs: 1 } }, async (w) => {
+    return await w.step("part", () => w.runId, { spread: true });
+  });
+  const runs = harness.openRuns();
+  runs.work({ workflows: [encode], workerId: "test" });
+  for (const id of ["a", "b"]) await runs.start(encode, undefined, { id });
+  for (const id of ["a", "b"]) {
+    expect(await ended(runs, encode, id)).toMatchObject({ status: "done", result: id });
+  }
+});

@@ -1,3 +1,4 @@
+import { TerminalError } from "@konverge/core";
 import { expect, test } from "vitest";
 import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
 import { testWorkflow } from "./test-workflow.ts";
@@ -76,6 +77,25 @@ test("a run keeps its slot in further rounds", async () => {
   expect(t.bodies).toHaveLength(6);
   expect(new Set(ids.slice(0, 3)).size).toBe(1);
   expect(new Set(ids.slice(3)).size).toBe(1);
+});
+
+test("a spread step and its undo need no slot of their own", async () => {
+  const undone: string[] = [];
+  const encode = defineWorkflow(
+    "encode",
+    { version: 1, concurrency: { runs: 1 } },
+    async (w, fails: boolean) => {
+      const part = await w.step("part", () => 7, {
+        spread: true,
+        undo: () => void undone.push("part"),
+      });
+      if (fails) await w.step("check", () => Promise.reject(new TerminalError("no")));
+      return part;
+    },
+  );
+  expect(await testWorkflow(encode, false).settle()).toMatchObject({ status: "done", result: 7 });
+  expect(await testWorkflow(encode, true).settle()).toMatchObject({ status: "failed" });
+  expect(undone).toEqual(["part"]);
 });
 
 test("a run that has failed frees its slot", async () => {

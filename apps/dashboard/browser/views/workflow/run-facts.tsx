@@ -6,7 +6,7 @@ import { Frames } from "../../parts/frames.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { now, Time } from "../../parts/time.tsx";
 import { idOf } from "../../api/run-id.ts";
-import { authorText, slotText } from "./wait-text.tsx";
+import { authorText } from "./wait-text.tsx";
 
 /** The origin and progress of a run, with its error, warnings and unconsumed signals. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
@@ -147,7 +147,7 @@ function RefusedSignals({ refused }: { readonly refused: RunDetail["refusedSigna
 
 /** The error, warnings, signals to look at and blocked reason of a run. */
 function RunNotes({ run }: { readonly run: RunDetail }) {
-  const { status, error, warnings = [], unconsumedSignals = [], blockedReason, slotWait } = run;
+  const { status, error, warnings = [], unconsumedSignals = [], blockedReason } = run;
   const undosLeft = run.terminated === undefined ? [] : (run.undosLeft ?? []);
   return (
     <>
@@ -160,11 +160,6 @@ function RunNotes({ run }: { readonly run: RunDetail }) {
         <div class="note bad">
           <code>{error.code}</code> <span>{error.message}</span>
           <Frames of={error.frames} />
-        </div>
-      )}
-      {slotWait === undefined ? null : (
-        <div class="note">
-          <span>Waits {slotText(slotWait)}</span>
         </div>
       )}
       {warnings.map(({ code, message }) => (

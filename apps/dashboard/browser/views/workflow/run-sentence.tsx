@@ -1,15 +1,20 @@
 import { formatMs, plural } from "../../parts/format.ts";
 import { now } from "../../parts/time.tsx";
-import { authorText, endText, waitText, type Run, type Wait } from "./wait-text.tsx";
+import { authorText, endText, slotText, waitText, type Run, type Wait } from "./wait-text.tsx";
 
 /** The rest of the sentence that begins with a run's status. */
 export function RunSentence({ run }: { readonly run: Run }) {
-  const { status, waits = [], cancel, pause, createdAt, startedAt, endedAt } = run;
+  const { status, slotWait, waits = [], cancel, pause, createdAt, startedAt, endedAt } = run;
   const took = formatMs(Date.parse(endedAt ?? createdAt) - Date.parse(createdAt));
   const action = cancel === undefined ? "" : `, cancelled ${authorText(cancel)}`;
   switch (status) {
     case "queued":
-      return <>for {since(createdAt)}, waiting for a worker</>;
+      return (
+        <>
+          for {since(createdAt)}, waiting{" "}
+          {slotWait === undefined ? "for a worker" : slotText(slotWait)}
+        </>
+      );
     case "running":
       return (
         <>

@@ -33,7 +33,7 @@ export function waitText({ kind, step, message }: Wait): ComponentChildren {
   }
 }
 
-/** Describes the wait for a slot, to follow "queued". */
+/** Describes the wait for a slot, to follow "waiting". */
 export function slotText({ group, ahead }: NonNullable<Run["slotWait"]>): string {
   const key = group === undefined ? "" : ` of "${group}"`;
   return `for a slot${key}${ahead === undefined ? "" : `, ${plural(ahead, "run")} before it`}`;
