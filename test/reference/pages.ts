@@ -52,6 +52,11 @@ export const PAGES: Readonly<Record<string, Page>> = {
     of: [
       kube("KubeCalls", "kube."),
       kube("WriteCallOptions"),
+      engine("AttemptKube", "kube."),
+      engine("child"),
+      engine("ChildrenReport"),
+      engine("ChildState"),
+      engine("ReconcileChildrenOptions"),
       kube("ListCallOptions"),
       kube("HandlerListOptions"),
       kube("PageCallOptions"),

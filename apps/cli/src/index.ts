@@ -15,6 +15,7 @@ export {
 } from "@konverge/core";
 export {
   allOf,
+  child,
   annotationsChanged,
   anyOf,
   conditions,
@@ -29,6 +30,9 @@ export {
   statusChanged,
   type AttemptKube,
   type Backoff,
+  type Child,
+  type ChildrenReport,
+  type ChildState,
   type Predicate,
   type Controller,
   type CustomObject,

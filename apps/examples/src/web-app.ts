@@ -1,10 +1,4 @@
-import {
-  conditions,
-  defineController,
-  defineResource,
-  reportProgress,
-  setControllerReference,
-} from "konverge";
+import { child, conditions, defineController, defineResource, reportProgress } from "konverge";
 import { Deployment, HorizontalPodAutoscaler, Service } from "konverge/kinds";
 import { z } from "zod";
 
@@ -29,27 +23,19 @@ export const WebApp = defineResource({
   ],
 });
 
-/** Applies a Deployment, its Service and its autoscaler, and reports when enough Pods of the current version are available. */
+/** Keeps a Deployment, its Service and its autoscaler, and reports when all of them are ready. */
 export const webApp = defineController({
   name: "web-app",
   for: WebApp,
   owns: [Deployment, Service, HorizontalPodAutoscaler],
   async reconcile({ object: app, kube }) {
     const { image, port, minReplicas, maxReplicas, cpuPercent } = app.spec;
-    const { name, namespace = "default" } = app.metadata;
+    const { name } = app.metadata;
     const labels = { "app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "web-app" };
-    const owned = <T extends { metadata: object }>(object: T): T => {
-      setControllerReference(object, app);
-      return object;
-    };
-    // The objects are children of the app, so fields that others have changed are taken over.
-    const force = true;
-    const deployment = await kube.apply(
-      Deployment,
-      owned({
-        apiVersion: "apps/v1",
-        kind: "Deployment",
-        metadata: { name, namespace, labels },
+    const target = { type: "Utilization", averageUtilization: cpuPercent };
+    const { children, ready, message } = await kube.reconcileChildren(app, [
+      child(Deployment, {
+        metadata: { name, labels },
         spec: {
           // No replicas: that field belongs to the autoscaler.
           selector: { matchLabels: labels },
@@ -59,25 +45,12 @@ export const webApp = defineController({
           },
         },
       }),
-      { force },
-    );
-    await kube.apply(
-      Service,
-      owned({
-        apiVersion: "v1",
-        kind: "Service",
-        metadata: { name, namespace, labels },
+      child(Service, {
+        metadata: { name, labels },
         spec: { selector: labels, ports: [{ name: "http", port: 80, targetPort: port }] },
       }),
-      { force },
-    );
-    const target = { type: "Utilization", averageUtilization: cpuPercent };
-    await kube.apply(
-      HorizontalPodAutoscaler,
-      owned({
-        apiVersion: "autoscaling/v2",
-        kind: "HorizontalPodAutoscaler",
-        metadata: { name, namespace, labels },
+      child(HorizontalPodAutoscaler, {
+        metadata: { name, labels },
         spec: {
           scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name },
           minReplicas,
@@ -85,22 +58,18 @@ export const webApp = defineController({
           metrics: [{ type: "Resource", resource: { name: "cpu", target } }],
         },
       }),
-      { force },
-    );
+    ]);
 
-    const { status = {} } = deployment;
-    const { availableReplicas = 0, updatedReplicas = 0, observedGeneration = 0 } = status;
-    // The figures of an earlier version do not describe the current one.
-    const isCurrent = observedGeneration >= (deployment.metadata.generation ?? 0);
-    const isReady = isCurrent && Math.min(availableReplicas, updatedReplicas) >= minReplicas;
+    const [{ object: deployment }] = children;
+    const { availableReplicas = 0 } = deployment.status ?? {};
+    const available = `${availableReplicas} of ${minReplicas} replicas are available`;
     await kube.mutateStatus(app, (draft) => {
       draft.status.availableReplicas = availableReplicas;
-      const message = `${availableReplicas} of ${minReplicas} replicas are available`;
       reportProgress(
         draft,
-        isReady
-          ? { state: "ready", reason: "Available", message }
-          : { state: "reconciling", reason: "WaitingForReplicas", message },
+        ready && availableReplicas >= minReplicas
+          ? { state: "ready", reason: "Available", message: available }
+          : { state: "reconciling", reason: "WaitingForReplicas", message: message || available },
       );
     });
   },

@@ -20,6 +20,13 @@ export {
   statusChanged,
 } from "./define/predicate.ts";
 export type { Predicate, ObjectChange } from "./define/predicate.ts";
+export { child } from "./define/children.ts";
+export type {
+  Child,
+  ChildrenReport,
+  ChildState,
+  ReconcileChildrenOptions,
+} from "./define/children.ts";
 export type { Backoff } from "./define/backoff.ts";
 export { ACCESS_VERBS } from "./define/permission.ts";
 export type { AccessVerb, Permission } from "./define/permission.ts";

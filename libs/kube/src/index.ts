@@ -162,6 +162,7 @@ export { findCondition } from "./objects/reported-conditions.ts";
 export type { ReportedCondition } from "./objects/reported-conditions.ts";
 export { retryOnConflict } from "./mutate/retry-on-conflict.ts";
 export type { RetryOnConflictOptions } from "./mutate/retry-on-conflict.ts";
+export { ownsFields } from "./mutate/owns-fields.ts";
 export { findTakenFields } from "./mutate/taken-fields.ts";
 export type { TakenField } from "./mutate/taken-fields.ts";
 export type { TlsMaterial } from "./credentials/tls-material.ts";

@@ -1,7 +1,7 @@
 import { ApiException, KubeConfig } from "@kubernetes/client-node";
-import { defineController, defineResource, type Controller } from "@konverge/engine";
+import { conditions, defineController, defineResource, type Controller } from "@konverge/engine";
 import { isAlreadyExists, isConflict, isNotFound } from "@konverge/kube";
-import { ConfigMap, Deployment } from "@konverge/kube/kinds";
+import { ConfigMap, Deployment, Service } from "@konverge/kube/kinds";
 import { defineConfig, type Config } from "@konverge/worker";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { expect, test } from "vitest";
@@ -54,6 +54,32 @@ test("a handler and a step use APIs of client-node, by its KubeConfig", async ()
   );
   const { clusters } = await makeConfig({ defineConfig, scaler, text: k.kubeconfig });
   expect(clusters["default"]?.kubeconfig).toBeInstanceOf(KubeConfig);
+});
+
+test("a handler keeps a list of children", async () => {
+  const Site = defineResource({
+    group: "docs.konverge.dev",
+    version: "v1",
+    kind: "Site",
+    spec: z.object({ image: z.string(), public: z.boolean() }),
+    status: z.object({ observedGeneration: z.int(), conditions }),
+  });
+  const load = await functionOf<Controller>(blockOf("docs/children.md ts 1"), ["Site"], "site");
+  await using k = await startTestCluster({ controllers: [await load({ Site })] });
+  const apply = (isPublic: boolean) =>
+    k.apply(Site, { metadata: { name: "a" }, spec: { image: "nginx", public: isPublic } });
+  const created = await k.reconciled(await apply(true));
+  expect(created.status?.conditions).toContainEqual(
+    expect.objectContaining({ reason: "WaitingForChildren", message: expect.stringMatching(/./) }),
+  );
+  await k.setReady(await k.kube.get(Deployment, "a"));
+  await k.until("it is ready", async () => {
+    const { status } = await k.kube.get(Site, "a");
+    return status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True");
+  });
+  await k.kube.get(Service, "a");
+  await k.reconciled(await apply(false));
+  await k.until("the Service is deleted", async () => !(await k.kube.find(Service, "a")));
 });
 
 test("predicates accept an ApiException", async () => {

@@ -328,6 +328,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       replace: () => kube.replace(widget),
       mutate: () => kube.mutate(widget, () => undefined),
       mutateStatus: () => kube.mutateStatus(widget, () => undefined),
+      reconcileChildren: () => kube.reconcileChildren(widget, []),
       api: () => kube.api(CoreV1Api).listNamespace(),
       pages: () => kube.pages(type)[Symbol.asyncIterator]().next(),
       createOrUpdate: () => kube.createOrUpdate(type, "late", () => undefined),

@@ -38,15 +38,12 @@ interface Reported extends ApiObject {
 const conditionOf = (object: Reported, wanted: string) =>
   object.status?.conditions?.find(({ type }) => type === wanted)?.status;
 
-/** Acts as the controller of Deployments: all of its replicas of the current version are available. */
+/** Acts as the autoscaler and as the controller of Deployments: all replicas of the current version are available. */
 async function makeAvailable(k: TestCluster, name: string, replicas: number) {
-  const deployment = await k.kube.get(Deployment, name);
-  const [updatedReplicas, readyReplicas, availableReplicas] = [replicas, replicas, replicas];
-  const figures = { replicas, updatedReplicas, readyReplicas, availableReplicas };
-  await k.kube.mutateStatus(deployment, (draft) => {
-    const { generation: observedGeneration = 0 } = draft.metadata;
-    Object.assign(draft.status, { ...figures, observedGeneration });
+  const deployment = await k.kube.mutate({ type: Deployment, name }, (draft) => {
+    if (draft.spec) draft.spec.replicas = replicas;
   });
+  await k.setReady(deployment);
 }
 
 test.for(SERVERS)("web app: children, drift and scaling down, on %s", async ([, server]) => {

@@ -12,7 +12,6 @@ import {
 import { defineConfig, startWorker } from "@konverge/worker";
 import {
   createDirectKube,
-  type AttemptKube,
   type Controller,
   type Middleware,
   type Resource,
@@ -22,6 +21,7 @@ import {
   ignoreNotFound,
   loadKubeCredentials,
   type AppliedFields,
+  type KubeCalls,
   type KubeClient,
   type ObjectDraft,
 } from "@konverge/kube";
@@ -64,7 +64,7 @@ export interface TestClusterOptions {
 /** An API server, a Redis and a worker for one test. */
 export interface TestCluster extends AsyncDisposable {
   /** The calls of a handler, for the test; the default namespace is `default`. `calls` does not contain them. */
-  readonly kube: AttemptKube;
+  readonly kube: KubeCalls<"handler">;
   /** The client below `kube`, for `testWorkflow` and for other calls. */
   readonly client: KubeClient;
   /** The kubeconfig as YAML, for other programs. */

@@ -3,6 +3,7 @@ import { createAttemptApi } from "./attempt-api.ts";
 import { createLaneChange } from "./attempt-mutate.ts";
 import { createAttemptReads } from "./attempt-reads.ts";
 import type { Attempt } from "./attempt.ts";
+import { bindChildren } from "./bind-children.ts";
 import { attemptHost } from "./call-host.ts";
 import { createChangeCalls } from "./change-calls.ts";
 import { createCollectionCalls } from "./collection-calls.ts";
@@ -13,13 +14,14 @@ import { createWriteCalls } from "./write-calls.ts";
 /** The API server as the handler of this attempt sees it. */
 export function createAttemptKube(attempt: Attempt): AttemptKube {
   const host = attemptHost(attempt);
+  const calls = { ...createAttemptReads(attempt), ...createWriteCalls(host) };
   return {
-    ...createAttemptReads(attempt),
-    ...createWriteCalls(host),
+    ...calls,
     ...createChangeCalls(host, createLaneChange(attempt)),
     ...createCollectionCalls(host),
     ...createRawCalls(host),
     ...createEventCall(host),
+    reconcileChildren: bindChildren(attempt, calls),
     api: createAttemptApi(attempt),
   };
 }

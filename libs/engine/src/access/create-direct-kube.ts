@@ -8,12 +8,12 @@ import {
 import {
   ignoreNotFound,
   type ChangeDraft,
+  type KubeCalls,
   type KubeClient,
   type MutateCallOptions,
   type NamespacedName,
   type ObjectTarget,
 } from "@konverge/kube";
-import type { AttemptKube } from "../define/attempt-kube.ts";
 import { matchesSelection } from "./attempt-reads.ts";
 import { directHost } from "./call-host.ts";
 import { createChangeCalls, type ChangeObject } from "./change-calls.ts";
@@ -23,12 +23,14 @@ import { createRawCalls } from "./raw-calls.ts";
 import { resolveKind, resolveRead, resolveTarget } from "./resolve-target.ts";
 import { clientFor, createWriteCalls } from "./write-calls.ts";
 
+type Calls = KubeCalls<"handler">;
+
 /**
  * The calls of a handler outside of one, for tests: each reaches the API server, and none is recorded. `namespace` takes the
  * place of the reconciled object's.
  */
-export function createDirectKube(client: KubeClient, namespace: string): AttemptKube {
-  const get: AttemptKube["get"] = async <T extends ApiObject>(
+export function createDirectKube(client: KubeClient, namespace: string): Calls {
+  const get: Calls["get"] = async <T extends ApiObject>(
     first: ResourceType<T> | ObjectTarget<T>,
     second?: string | NamespacedName,
   ) => {

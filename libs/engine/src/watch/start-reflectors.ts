@@ -5,14 +5,9 @@ import {
   type ResourceType,
   type WorkerRole,
 } from "@konverge/core";
-import {
-  createReflector,
-  isForbidden,
-  withoutManagedFields,
-  type IndexFunction,
-  type KubeClient,
-} from "@konverge/kube";
+import { createReflector, isForbidden, type IndexFunction, type KubeClient } from "@konverge/kube";
 import type { Metrics } from "@konverge/telemetry";
+import { withoutOtherManagers } from "../access/child-mark.ts";
 import type { ObjectStore, ObjectStores, StoreScope } from "../access/object-store.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
@@ -97,7 +92,7 @@ export function startReflectors(
       // Records of writes name the managers of the object that they start from.
       ...(subscribed.some(({ source }) => source.option === "for")
         ? {}
-        : { trim: withoutManagedFields }),
+        : { trim: withoutOtherManagers }),
       onEvent: (change) => {
         const seen = { [id]: change.version };
         for (const { part, source } of subscribed) {

@@ -1,0 +1,56 @@
+import type { ApiObject, ResourceType } from "@konverge/core";
+import type { AppliedFields, ObjectDraft, ObjectManifest, Readiness } from "@konverge/kube";
+
+/** A child with its type, for `kube.reconcileChildren`. */
+export interface Child<T extends ApiObject = ApiObject> {
+  readonly type: ResourceType<T>;
+  /** A draft or a manifest, without an owner reference. */
+  readonly given: object;
+}
+
+/** Returns a child for `kube.reconcileChildren`, with checked fields and a typed result. */
+export function child<T extends ApiObject>(
+  type: ResourceType<T>,
+  object: Omit<ObjectDraft<T>, "ownedBy"> | AppliedFields<T>,
+): Child<T> {
+  return { type, given: object };
+}
+
+/** The result for one child. */
+export interface ChildState<T extends ApiObject = ApiObject> {
+  /** The object after the call, frozen. */
+  readonly object: T;
+  /** What the call did. `unchanged` cost no call, or the server had the same content. */
+  readonly change: "created" | "updated" | "unchanged" | "deleted";
+  /**
+   * By the rules of kstatus. A deleted child is `terminating` while finalizers keep it, else `notFound`. `failed` may recover.
+   */
+  readonly status: Readiness["status"];
+  /** What is missing; empty if `current`. */
+  readonly message: string;
+}
+
+type TypeOf<Listed> = Listed extends Child<infer T> ? T : ApiObject;
+
+/** The result of `kube.reconcileChildren`. */
+export interface ChildrenReport<
+  Listed extends readonly (Child | ObjectManifest)[] = readonly Child[],
+> {
+  /** True if every listed child is `current`. */
+  readonly ready: boolean;
+  /** What is missing, with kind and name, for a condition; empty if ready. */
+  readonly message: string;
+  /** One entry per listed child, in the same order. */
+  readonly children: { readonly [Index in keyof Listed]: ChildState<TypeOf<Listed[Index]>> };
+  /** Former children: deleted by this call, or terminating since an earlier one. */
+  readonly deleted: readonly ChildState[];
+}
+
+/** The options of `kube.reconcileChildren`. */
+export interface ReconcileChildrenOptions {
+  /**
+   * The status of a custom resource without a Ready condition. `inProgress` (default) waits until its controller sets one;
+   * `ready` is for controllers that never do.
+   */
+  readonly none?: "ready" | "inProgress";
+}
