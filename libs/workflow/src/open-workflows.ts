@@ -59,6 +59,7 @@ import type {
 } from "./store/run-record.ts";
 import { updateSignal, updateSignalId, type UpdateAnswer } from "./store/run-updates.ts";
 import type { RunStore } from "./store/run-store.ts";
+import { readWithSpread } from "./store/spread-progress.ts";
 import { parseKindKey, type WaitedKind } from "./store/wait-names.ts";
 import {
   startWaitWatcher,
@@ -184,7 +185,7 @@ class RedisWorkflows implements Workflows {
   }
 
   async journal(ref: RunRef): Promise<JournalView> {
-    return journalOf(await this.#store.journal(ref));
+    return journalOf(await readWithSpread(this.#store, ref));
   }
 
   history(ref: RunRef): Promise<RunHistory | undefined> {

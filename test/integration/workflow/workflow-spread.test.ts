@@ -280,6 +280,34 @@ test("the main body of the function logs and publishes once, and the body's line
   ]);
 });
 
+test("users see the tries and heartbeats of the body", async () => {
+  const over = gate();
+  const workflow = defineWorkflow("spread", { version: 1 }, async (w) => {
+    await w.step(
+      "copy",
+      async ({ attempt, heartbeat, lastHeartbeat }) => {
+        if (attempt === 1) {
+          heartbeat({ row: 7 });
+          throw new Error("again");
+        }
+        heartbeat(lastHeartbeat);
+        await over.promise;
+      },
+      { spread: true, heartbeatTimeout: "10m", retry: { delay: 1 } },
+    );
+  });
+  const runs = harness.openRuns();
+  runs.work({ workflows: [workflow] });
+  const { id } = await runs.start(workflow, null);
+  await until("the second try is seen", async () => {
+    const { progress } = await runs.journal({ workflow: "spread", id });
+    const [copy] = progress;
+    return copy?.running === 2 && (copy.heartbeat?.progress as { row?: number })?.row === 7;
+  });
+  over.open();
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "done" });
+});
+
 test("the body has the idempotency key of its step", async () => {
   const keys: string[] = [];
   const workflow = defineWorkflow("spread", { version: 1 }, async (w) => {
