@@ -71,10 +71,12 @@ export function createContext(options: ContextOptions): WorkflowContext {
       journal.undos.offer(key, { kind, options: stepOptions, isReplayed });
       onStep?.(key, { body, options: stepOptions });
       if (isSpread) {
-        // Checked here, where the function receives the error.
-        StepPermits.of(journal, key, stepOptions.limit);
         children.addSpread(key);
-        const wait = () => awaitSpread(journal, key, { starter, begun });
+        const wait = async () => {
+          // Checked here, where the function receives the error.
+          StepPermits.of(journal, key, stepOptions.limit);
+          return await awaitSpread(journal, key, { starter, begun });
+        };
         return valueOf(key, await replay.settle(key, "step", wait, { isSpread }));
       }
       const isOver = () => scope.closed || !scope.mayWork;

@@ -22,7 +22,7 @@ import { runStep } from "./run-step.ts";
 import { DEFAULT_STALL_TIMEOUT_MS } from "./watch-stalls.ts";
 
 /** Delay before a step that is held back looks again whether its run waits for it, in ms. The run wakes it earlier. */
-const HELD_RECHECK_MS = 600_000;
+const HELD_RECHECK_MS = 120_000;
 const RECHECK_MS = 60_000;
 
 /** The reason of the abort when the run no longer waits for the step. */
