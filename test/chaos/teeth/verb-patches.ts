@@ -34,7 +34,7 @@ export const VERB_PATCHES = {
     },
   ],
   /** A second try does not see the changes of the first. */
-  mark: [{ file: MUTATE, from: "if (marks.some(({ name }) => name === marker)) return;", to: "" }],
+  mark: [{ file: MUTATE, from: "if (found !== undefined) return;", to: "" }],
   /** The mark of a step is removed before the step is recorded. */
   settled: [{ file: MUTATE, from: 'state === "settled" ||', to: "true ||" }],
 } as const satisfies Record<string, readonly Change[]>;

@@ -2,7 +2,6 @@ import { KonvergeError, type ApiObject } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { crdsOf } from "../config/crds-of.ts";
-import { kubeconfigOf } from "../config/kubeconfig-of.ts";
 import { loadConfig, loadWorkerConfig } from "../config/load-config.ts";
 
 interface CrdsFlags {
@@ -28,6 +27,7 @@ export function addCrdsCommand(program: Command): void {
       if (apply) {
         const { config, settings } = await loadWorkerConfig(path, process.env);
         const { applyCrds } = await import("../config/apply-crds.ts");
+        const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
         return await applyCrds(config, kubeconfigOf(settings, config), { force });
       }
       if (force) {

@@ -2,7 +2,6 @@ import { readSettings } from "@konverge/contracts";
 import type { KubeCredentialsOptions } from "@konverge/kube";
 import type { Config } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { kubeconfigOf } from "../config/kubeconfig-of.ts";
 import { loadWorkerConfig } from "../config/load-config.ts";
 import type { OwnFleet } from "../dev/other-fleet.ts";
 import { untilSignal } from "../process/until-signal.ts";
@@ -64,6 +63,7 @@ export function addDevCommand(program: Command): void {
     .option("--shared")
     .action(async ({ config: path, shared = false }: DevWorkerFlags) => {
       const { applyCrds } = await import("../config/apply-crds.ts");
+      const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
       const { startWorkerProcess } = await import("@konverge/worker");
       const { config: written, settings } = await loadWorkerConfig(path, process.env);
       const config = { ...written, clusters: withoutAddresses(written.clusters) };
