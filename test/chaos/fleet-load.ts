@@ -48,7 +48,7 @@ export interface FleetLoad {
 const PAUSE_MS = 30;
 const STRANGER_PAUSE_MS = 150;
 const LOOKS = 200;
-const CLASSES: readonly RequestClass[] = ["interactive", "event", "retry", "resync"];
+const CLASSES: readonly RequestClass[] = ["interactive", "event", "retry", "background"];
 
 /** Requests reconciles and remembers the acknowledged ones. */
 export function createLoad(fleet: Fleet, random: () => number): FleetLoad {

@@ -152,6 +152,7 @@ export {
   reconcileNowSchema,
   reconcileResultsSchema,
   reconcileStateSchema,
+  REQUEST_CLASSES,
   waitQuerySchema,
 } from "./reconcile-api.ts";
 export type {
@@ -159,6 +160,7 @@ export type {
   CreateReconcile,
   ReconcileResults,
   ReconcileState,
+  RequestedClass,
 } from "./reconcile-api.ts";
 export {
   newTokenSchema,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { duration } from "./duration.ts";
 import { problemSchema } from "./problem.ts";
-import { text } from "./query-fields.ts";
+import { oneOf, text } from "./query-fields.ts";
 import { pauseSchema } from "./queue-api.ts";
 
 /** A segment of a path of the Kubernetes API; workers could not use any other name. */
@@ -9,6 +9,11 @@ const objectName = text.regex(
   /^(?!\.{1,2}$)[^/%]*$/,
   'is not an object name: must not contain "/" or "%", or be "." or ".."',
 );
+/** The classes that callers may request, the most urgent first. */
+export const REQUEST_CLASSES = ["interactive", "event", "background"] as const;
+export type RequestedClass = (typeof REQUEST_CLASSES)[number];
+export const requestedClassSchema = z.enum(REQUEST_CLASSES, oneOf(REQUEST_CLASSES));
+
 const BAD_REASON = "must have at most 500 characters";
 
 /** Body of `POST /v1/reconciles`. */
@@ -20,10 +25,15 @@ export const createReconcileSchema = z.strictObject({
   name: objectName,
   /** Shown in the history of the object. */
   reason: z.string(BAD_REASON).max(500, BAD_REASON).optional(),
+  /**
+   * The urgency of the request. Default: `interactive`; in a batch, `event`; with a token that is limited to other classes, the
+   * most urgent of these.
+   */
+  class: requestedClassSchema.optional(),
 });
 
 /** Body of `POST /v1/objects/{cluster}/{controller}/{namespace}/{name}/reconcile`. */
-export const reconcileNowSchema = createReconcileSchema.pick({ reason: true });
+export const reconcileNowSchema = createReconcileSchema.pick({ reason: true, class: true });
 
 const BAD_ITEMS = "must have 1 to 1000 items";
 

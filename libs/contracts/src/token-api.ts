@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { oneOf, text } from "./query-fields.ts";
+import { requestedClassSchema } from "./reconcile-api.ts";
 
 /** The roles of tokens. Each role includes the permissions of the roles before it. */
 export const ROLES = ["viewer", "operator", "admin"] as const;
@@ -21,11 +22,17 @@ export const scopeSchema = z.strictObject({
   namespaces: names.optional(),
 });
 
+const classes = z
+  .array(requestedClassSchema)
+  .min(1, "must not be empty; omit the field to allow all");
+
 /** The properties of a new token. */
 export const newTokenSchema = z.strictObject({
   name: z.string(BAD_NAME).regex(/^[\w.-]{1,100}$/, BAD_NAME),
   role: z.enum(ROLES, oneOf(ROLES)),
   scope: scopeSchema.default({}),
+  /** The classes of requests that the token may make. Default: all. */
+  classes: classes.optional(),
   /** Lifetime in ms. Default: unlimited. */
   ttlMs: z.number().int().min(1_000, "must be at least 1s").optional(),
 });
@@ -36,6 +43,7 @@ export const tokenViewSchema = z.object({
   name: z.string(),
   role: z.enum(ROLES),
   scope: scopeSchema,
+  classes: classes.optional(),
   createdAt: z.string(),
   createdBy: z.string(),
   expiresAt: z.string().optional(),
@@ -53,6 +61,8 @@ export const whoamiSchema = z.object({
   name: z.string(),
   role: z.enum(ROLES),
   scope: scopeSchema,
+  /** The classes of requests that the caller may make. Omitted: all. */
+  classes: classes.optional(),
   via: z.enum(AUTHENTICATIONS),
 });
 

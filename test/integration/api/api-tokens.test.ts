@@ -507,3 +507,56 @@ test("Prefer: wait returns the result, or 202 on timeout", async () => {
   expect((await call("/v1/objects/default/node-pool/blue/a/attempts/999")).status).toBe(404);
   await worker.stop();
 });
+
+test("requests have the class of their body, within the classes of the token", async () => {
+  const call = serve();
+  const { queue } = await api.access.find("default", "node-pool");
+  const role = "operator";
+  const tokens = {
+    all: await make("all", { role }),
+    quiet: await make("quiet", { role, classes: ["event", "background"] }),
+    night: await make("night", { role, classes: ["background"] }),
+  };
+  /** The class of the attempt for a request of its own object, or the rejection. */
+  let count = 0;
+  const classOf = async (token: string, body: object, isBatch = false): Promise<string> => {
+    count += 1;
+    const item = { ...BLUE, name: `class-${count}`, ...body };
+    const response = await call(`/v1/reconciles${isBatch ? "/batch" : ""}`, {
+      token,
+      body: isBatch ? { items: [item] } : item,
+    });
+    if (!response.ok) return await refused(response, 403);
+    const answer = (await response.json()) as { items?: { error?: { detail: string } }[] };
+    const error = answer.items?.[0]?.error;
+    if (error !== undefined) return error.detail;
+    const worker = workOn(queue, () => ({ kind: "done" }));
+    const lease = await until("it starts", () =>
+      worker.started.find(({ key }) => key.name === item.name),
+    );
+    await worker.stop();
+    return lease.class;
+  };
+  expect(await classOf(tokens.all, {})).toBe("interactive");
+  expect(await classOf(tokens.all, {}, true)).toBe("event");
+  expect(await classOf(tokens.all, { class: "background" })).toBe("background");
+  expect(await classOf(tokens.all, { class: "interactive" }, true)).toBe("interactive");
+  expect(await classOf(tokens.quiet, {})).toBe("event");
+  expect(await classOf(tokens.night, {}, true)).toBe("background");
+  const limited = 'class "interactive", but the token is limited to event, background';
+  expect(await classOf(tokens.quiet, { class: "interactive" })).toBe(limited);
+  expect(await classOf(tokens.quiet, { class: "interactive" }, true)).toBe(limited);
+  const release = { controller: "node-pool", namespace: "blue", by: "ann", reason: "fixed" };
+  const answer = await call("/v1/dead-letters/release", { token: tokens.quiet, body: release });
+  expect(await refused(answer, 403)).toBe(limited);
+  const path = "/v1/objects/default/node-pool/blue/a/reconcile";
+  const now = await call(path, { token: tokens.night, body: { class: "event" } });
+  expect(await refused(now, 403)).toContain("limited to background");
+  const unknown = await call("/v1/reconciles", {
+    token: tokens.all,
+    body: { ...BLUE, class: "x" },
+  });
+  expect(unknown.status).toBe(422);
+  const whoami = await call("/v1/whoami", { token: tokens.night });
+  expect(await whoami.json()).toMatchObject({ classes: ["background"] });
+});

@@ -69,7 +69,7 @@ describe.each(testServers())("the priority of calls in a lane on $name", (server
         }
       }
       const trigger = { kind: "http" } as const;
-      await slow.queue.request(slow.key("slow"), trigger, { class: "resync" });
+      await slow.queue.request(slow.key("slow"), trigger, { class: "background" });
       await until("the resync waits for its token", () => patches.includes("resync"));
       await urgent.queue.request(urgent.key("urgent"), trigger, { class: "interactive" });
       await until("both are written", async () => {

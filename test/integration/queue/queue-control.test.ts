@@ -349,7 +349,7 @@ describe("back pressure", () => {
     await expect(coalesced("c")).rejects.toMatchObject({ code: "queue_full", retryAfterMs: 5_000 });
     expect([await coalesced("b"), await coalesced("parked")]).toEqual([true, true]);
     expect(await queue.getKey(keyOf("c"))).toBeUndefined();
-    for (const requestClass of ["event", "resync", "interactive"] as const) {
+    for (const requestClass of ["event", "background", "interactive"] as const) {
       await expect(queue.request(keyOf("c"), http, { class: requestClass })).rejects.toMatchObject({
         code: "queue_full",
       });

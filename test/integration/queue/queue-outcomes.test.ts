@@ -87,7 +87,7 @@ test("ends a backoff on a new event, but not on a resync", async () => {
   const worker = workOn(queue, script(failed), { backoffs: slow });
   await queue.request(keyOf("a"), http);
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
-  await queue.request(keyOf("a"), { kind: "resync" }, { class: "resync" });
+  await queue.request(keyOf("a"), { kind: "resync" }, { class: "background" });
   // A job whose backoff ended would be waiting or active immediately: the script that adds it does both.
   expect(await queue.counts()).toEqual({ waiting: 0, active: 0, delayed: 1 });
   await queue.request(keyOf("a"), { kind: "watch" });
@@ -124,11 +124,13 @@ test("a follow-up for a new event, parked during a failing attempt, ends the bac
 
 test("a follow-up without a new event, parked during a failing attempt, waits for the backoff", async () => {
   const queue = harness.open();
-  const worker = await parkDuringFailure(queue, "resync");
+  const worker = await parkDuringFailure(queue, "background");
   await until("the backoff", async () => (await queue.counts()).delayed === 1);
   // After another key has run, the check for new events after the failure is over.
   await queue.request(keyOf("other"), http);
   await until("another key", () => worker.closed.length === 2);
+  // Its job ends after the attempt.
+  await until("its job has ended", async () => (await queue.counts()).active === 0);
   expect(await queue.counts()).toEqual({ waiting: 0, active: 0, delayed: 1 });
 });
 

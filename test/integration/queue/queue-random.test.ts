@@ -97,7 +97,7 @@ test("P1, P2: random requests, outcomes, pauses, cancellations and crashes lose 
     } else if (choice < 0.18) {
       await queue.requestAt(key, Date.now() + random() * 40);
     } else {
-      const requestClass = pick(["interactive", "event", "retry", "resync"] as const);
+      const requestClass = pick(["interactive", "event", "retry", "background"] as const);
       const trigger = { kind: "watch", resourceVersion: `${step + 1}` } as const;
       ids.push((await queue.request(key, trigger, { class: requestClass })).id);
     }

@@ -106,7 +106,7 @@ test("unknown ids are not found", async () => {
 test("a more urgent request overtakes others, also if its key is already waiting", async () => {
   const queue = harness.open();
   for (const name of ["resync-1", "resync-2", "raised"]) {
-    await queue.request(keyOf(name), { kind: "resync" }, { class: "resync" });
+    await queue.request(keyOf(name), { kind: "resync" }, { class: "background" });
   }
   await queue.request(keyOf("event"), watch);
   await queue.request(keyOf("raised"), http, { class: "interactive" });

@@ -297,7 +297,7 @@ test(
     const ids: string[] = [];
     let refused = 0;
     for (let step = 0; step < STEPS; step++) {
-      const classes = ["interactive", "event", "resync"] as const;
+      const classes = ["interactive", "event", "background"] as const;
       const requestClass = classes[Math.floor(random() * classes.length)] ?? "event";
       ids.push((await queue.request(keyOf(pick()), http, { class: requestClass })).id);
       const deed = deeds[Math.floor(random() * deeds.length)];

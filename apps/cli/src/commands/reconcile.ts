@@ -1,6 +1,6 @@
-import type { ReconcileState } from "@konverge/contracts";
-import { handlerSucceeded, KonvergeError } from "@konverge/core";
-import type { Command } from "commander";
+import { REQUEST_CLASSES, type ReconcileState, type RequestedClass } from "@konverge/contracts";
+import { defined, handlerSucceeded, KonvergeError } from "@konverge/core";
+import { Option, type Command } from "commander";
 import { ProblemError } from "@konverge/client";
 import { exitCodeOf } from "../process/exit-codes.ts";
 import { oneLine } from "../process/explain-failure.ts";
@@ -29,6 +29,7 @@ import { timeoutOption } from "../ask/timeout-option.ts";
 interface EnqueueFlags extends ClientFlags {
   readonly namespace?: string;
   readonly reason?: string;
+  readonly class?: RequestedClass;
   readonly wait?: boolean;
   readonly timeout: number;
   readonly dryRun?: boolean;
@@ -66,6 +67,12 @@ function addEnqueue(reconcile: Command): void {
   )
     .option("-n, --namespace <name>", "Namespace; omit for cluster-scoped objects")
     .option("--reason <text>", "Reason, shown in the history of the objects")
+    .addOption(
+      new Option(
+        "--class <class>",
+        "Class of the requests (default: interactive for one object, event for several)",
+      ).choices(REQUEST_CLASSES),
+    )
     .option("--wait", "Wait until all requests end; exit with 1 if one failed")
     .addOption(timeoutOption())
     .option("--dry-run", "Validate the request without enqueueing it")
@@ -134,9 +141,12 @@ async function enqueue(
   words: readonly [string, ...string[]],
   flags: EnqueueFlags,
 ): Promise<void> {
-  const { output, reason, idempotencyKey } = flags;
+  const { output, reason, class: requestClass, idempotencyKey } = flags;
   const targets = targetsOf(words, { cluster, namespace: flags.namespace });
-  const bodies = targets.map((target) => (reason === undefined ? target : { ...target, reason }));
+  const bodies = targets.map((target) => ({
+    ...target,
+    ...defined({ reason, class: requestClass }),
+  }));
   const names = targets.map(({ name }) => name);
   if (flags.dryRun === true) {
     for (const target of targets) await checkTarget(client, target);

@@ -2,6 +2,7 @@ import type { QueueAccess } from "@konverge/api";
 import {
   duration,
   newTokenSchema,
+  REQUEST_CLASSES,
   readSettings,
   ROLES,
   type NewToken,
@@ -23,6 +24,7 @@ interface CreateFlags extends ShowFlags {
   readonly cluster?: string[];
   readonly controller?: string[];
   readonly namespace?: string[];
+  readonly classes?: NonNullable<NewToken["classes"]>;
   readonly expires?: string;
   readonly by?: string;
 }
@@ -34,6 +36,7 @@ to standard output. Redis stores only its SHA-256 digest.
 Examples:
   konverge token create ci --role operator -n shop -n shop-staging --expires 90d
   konverge token create wall-screen --role viewer > /run/secrets/konverge
+  konverge token create nightly --role operator --classes background
   konverge token list
   konverge token revoke ci
 
@@ -64,6 +67,11 @@ function addCreate(token: Command): void {
     .option(
       "-n, --namespace <name...>",
       "Allowed namespaces; _ for cluster-scoped objects (default: all)",
+    )
+    .addOption(
+      new Option("--classes <class...>", "Allowed classes of requests (default: all)").choices(
+        REQUEST_CLASSES,
+      ),
     )
     .option("--expires <duration>", "Lifetime, such as 12h or 90d (default: unlimited)")
     .option("--by <name>", "Author (default: system user)")
@@ -121,7 +129,7 @@ function addRevoke(token: Command): void {
 
 /** @throws KonvergeError `invalid_request`, which names the options */
 function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): NewToken {
-  const { role, cluster, controller, namespace, expires } = flags;
+  const { role, cluster, controller, namespace, classes, expires } = flags;
   const issues: string[] = [];
   const ttl = expires === undefined ? undefined : duration.safeParse(expires);
   if (ttl?.success === false) issues.push(`--expires: ${ttl.error.issues[0]?.message ?? ""}`);
@@ -131,6 +139,7 @@ function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): Ne
     scope: {
       ...defined({ clusters: cluster, controllers: controller, namespaces: namespace }),
     },
+    ...defined({ classes }),
     ...(ttl?.success === true ? { ttlMs: ttl.data } : {}),
   });
   const where: Readonly<Record<string, string>> = {
@@ -138,6 +147,7 @@ function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): Ne
     clusters: "--cluster",
     controllers: "--controller",
     namespaces: "--namespace",
+    classes: "--classes",
     ttlMs: "--expires",
   };
   for (const { path, message } of parsed.error?.issues ?? []) {
@@ -172,8 +182,8 @@ async function runWithAccess(work: (access: QueueAccess) => Promise<void>): Prom
 }
 
 function tokenRows(items: readonly TokenView[]): string {
-  const rows = items.map(({ id, name, role, scope, createdBy, expiresAt, lastUsedAt }) => {
-    const limits = Object.entries(scope).map(
+  const rows = items.map(({ id, name, role, scope, classes, createdBy, expiresAt, lastUsedAt }) => {
+    const limits = Object.entries({ ...scope, ...defined({ classes }) }).map(
       ([what, names]) => `${what} ${names?.join(", ") ?? ""}`,
     );
     return [

@@ -173,8 +173,8 @@ class RememberedTokens {
 
 function callerAs(view: TokenView | undefined, via: Caller["via"]): Caller | undefined {
   if (view === undefined) return undefined;
-  const { id, name, role, scope } = view;
-  return { id, name, role, scope, via };
+  const { id, name, role, scope, classes } = view;
+  return { id, name, role, scope, classes, via };
 }
 
 function adminBy(via: "token" | "session"): Caller {

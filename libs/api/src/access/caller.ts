@@ -1,4 +1,10 @@
-import { ROLES, type Role, type Scope } from "@konverge/contracts";
+import {
+  ROLES,
+  type Role,
+  type Scope,
+  REQUEST_CLASSES,
+  type RequestedClass,
+} from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 
 /** The sender of a request and its permissions. */
@@ -8,6 +14,8 @@ export interface Caller {
   readonly name: string;
   readonly role: Role;
   readonly scope: Scope;
+  /** The classes of requests that the caller may make. Default: all. */
+  readonly classes?: readonly RequestedClass[] | undefined;
   /** `local`: over loopback without a token. `process`: from the process itself. */
   readonly via: "token" | "session" | "local" | "process";
 }
@@ -47,6 +55,26 @@ export function demand(caller: Caller, place: Place): void {
 /** For lists, which omit items outside the scope. @throws KonvergeError `forbidden` if all would be omitted */
 export function demandSome(caller: Caller, place: Place): void {
   if (!touches(caller.scope, place)) throw outside(caller, place);
+}
+
+/**
+ * Returns the class of a request: `asked`, else `standard`, else the most urgent one that the caller may request.
+ * @throws KonvergeError `forbidden` if the caller may not make requests of the class that it asked for
+ */
+export function classFor(
+  { classes }: Caller,
+  asked: RequestedClass | undefined,
+  standard: RequestedClass,
+): RequestedClass {
+  const wanted = asked ?? standard;
+  if (classes === undefined || classes.includes(wanted)) return wanted;
+  const allowed = REQUEST_CLASSES.filter((each) => classes.includes(each));
+  const [most] = allowed;
+  if (asked === undefined && most !== undefined) return most;
+  throw new KonvergeError(
+    "forbidden",
+    `class "${wanted}", but the token is limited to ${allowed.join(", ")}`,
+  );
 }
 
 export function isUnrestricted({ scope }: Caller): boolean {

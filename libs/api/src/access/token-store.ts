@@ -63,7 +63,7 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
   };
   return {
     async create(input, by) {
-      const { name, role, scope, ttlMs } = newTokenSchema.parse(input);
+      const { name, role, scope, classes, ttlMs } = newTokenSchema.parse(input);
       const known = await listAll();
       if (known.length >= MOST_TOKENS) {
         const fix = "revoke unused tokens";
@@ -85,6 +85,7 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
         name,
         role,
         scope,
+        ...defined({ classes }),
         createdAt: new Date(now).toISOString(),
         createdBy: by,
         ...(ttlMs === undefined ? {} : { expiresAt: new Date(now + ttlMs).toISOString() }),

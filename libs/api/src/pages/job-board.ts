@@ -7,7 +7,7 @@ import { queueOfWorkflow, runOfKey, workflowOfQueue } from "@konverge/workflow";
 import { Hono, type Context } from "hono";
 import { answerMethod } from "../http/answer-unserved.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
-import { allows } from "../access/caller.ts";
+import { allows, classFor } from "../access/caller.ts";
 import { answerProblem, PROBLEM } from "../http/problem.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
@@ -183,10 +183,11 @@ async function requestAgain(
     throw new KonvergeError("not_found", `queue "${name}" has no request with the ID "${id}"`);
   }
   const key = parseKey(text);
-  const { name: by, via } = context.get("caller");
+  const caller = context.get("caller");
+  const { name: by, via } = caller;
   const reason = "raw job view";
   const trigger = { kind: "http", by: via === "local" ? "http" : by, reason } as const;
-  await queue.request(key, trigger, { class: "interactive" });
+  await queue.request(key, trigger, { class: classFor(caller, undefined, "interactive") });
   access.audit.gather({ action: "reconcile", ...placeOf(key), cluster, count: 1, by });
 }
 

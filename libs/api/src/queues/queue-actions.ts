@@ -15,7 +15,7 @@ import {
   type ObjectKey,
 } from "@konverge/core";
 import type { OperatorAction, PauseScope, WorkQueue } from "@konverge/queue";
-import { demand } from "../access/caller.ts";
+import { classFor, demand } from "../access/caller.ts";
 import type { RouteInput } from "../http/route.ts";
 import { placeNamed, placeOf } from "./place-of.ts";
 import { keyFor, type QueueAccess } from "./queue-access.ts";
@@ -115,6 +115,8 @@ export async function releaseDeadLetters(
 ): Promise<ReleaseResponse> {
   demand(caller, placeNamed(body));
   const { cluster, controller, namespace, name, contains, dryRun, by, reason } = body;
+  // A release makes interactive requests.
+  classFor(caller, "interactive", "interactive");
   const { queue, announced } = await access.find(cluster, controller);
   const selection =
     name === undefined

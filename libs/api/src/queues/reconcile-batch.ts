@@ -1,4 +1,4 @@
-import type { CreateReconcile, ReconcileResults } from "@konverge/contracts";
+import type { CreateReconcile, ReconcileResults, RequestedClass } from "@konverge/contracts";
 import { isKonvergeError, type KonvergeError, type Trigger } from "@konverge/core";
 import type { RequestItem, WorkQueue } from "@konverge/queue";
 import { problemOf } from "../http/problem.ts";
@@ -15,8 +15,8 @@ export async function requestBatch(
     check,
   }: {
     readonly trigger: Trigger;
-    /** Throws if the caller lacks permission. */
-    readonly check: (body: CreateReconcile) => void;
+    /** Returns the class of an item. Throws if the caller lacks permission. */
+    readonly check: (body: CreateReconcile) => RequestedClass;
   },
 ): Promise<ReconcileResults> {
   const results: Result[] = [];
@@ -29,7 +29,7 @@ export async function requestBatch(
   };
   for (const [index, body] of bodies.entries()) {
     try {
-      check(body);
+      const requestClass = check(body);
       const id = JSON.stringify([body.cluster, body.controller]);
       const opening = found.get(id) ?? access.find(body.cluster, body.controller);
       found.set(id, opening);
@@ -38,7 +38,7 @@ export async function requestBatch(
       const item: RequestItem = {
         key: keyFor(announced, body),
         trigger: reason === undefined ? trigger : { ...trigger, reason },
-        options: { class: "interactive" },
+        options: { class: requestClass },
       };
       const part = parts.get(queue) ?? [];
       part.push({ index, item });

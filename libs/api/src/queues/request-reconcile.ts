@@ -1,7 +1,7 @@
 import type { AcceptedReconcile, CreateReconcile } from "@konverge/contracts";
 import { defined, namespaceSegment, type Trigger } from "@konverge/core";
 import type { Context } from "hono";
-import { demand, type Caller } from "../access/caller.ts";
+import { classFor, demand, type Caller } from "../access/caller.ts";
 import { jsonResponse } from "../http/json-response.ts";
 import type { RouteInput } from "../http/route.ts";
 import { traceparentOf } from "../http/traceparent-of.ts";
@@ -27,6 +27,7 @@ export async function requestOne(
   { caller, context, headers, openWait, audit }: Asked,
 ): Promise<AcceptedReconcile | Response> {
   demand(caller, placeNamed(body));
+  const requestClass = classFor(caller, body.class, "interactive");
   const waitMs = preferredWaitMs(context);
   using wait = openWait(waitMs);
   const trigger = triggerOf(caller, context, body.reason);
@@ -35,7 +36,7 @@ export async function requestOne(
     body.controller,
     async (found) => ({
       accepted: await found.queue.request(keyFor(found.announced, body), trigger, {
-        class: "interactive",
+        class: requestClass,
       }),
       queue: found.queue,
     }),

@@ -10,7 +10,7 @@ import {
   reconcileStateSchema,
   waitQuerySchema,
 } from "@konverge/contracts";
-import { demand } from "../access/caller.ts";
+import { classFor, demand } from "../access/caller.ts";
 import { placeNamed, placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { cancelRequest, keyOfRequest } from "../queues/queue-actions.ts";
@@ -72,7 +72,10 @@ export function reconcileRoutes(access: QueueAccess): Route[] {
         const trigger = triggerOf(caller, context);
         const answer = await requestBatch(access, items, {
           trigger,
-          check: (item) => demand(caller, placeNamed(item)),
+          check: (item) => {
+            demand(caller, placeNamed(item));
+            return classFor(caller, item.class, "event");
+          },
         });
         for (const [index, item] of items.entries()) {
           if (!("error" in (answer.items[index] ?? { error: 0 }))) audit(noteOf(item));

@@ -57,6 +57,6 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
   ];
 }
 
-function whoami({ name, role, scope, via }: Caller): Whoami {
-  return { name, role, scope, via };
+function whoami({ name, role, scope, classes, via }: Caller): Whoami {
+  return { name, role, scope, ...(classes === undefined ? {} : { classes: [...classes] }), via };
 }

@@ -30,7 +30,7 @@ export function createLaneChange(attempt: Attempt): ChangeObject {
     signal: attempt.signal,
     isOpen: () => attempt.isOpen,
     trace: attempt.trace,
-    priority: attempt.lease.class,
+    priority: attempt.priority,
     urgency: attempt.urgency,
   });
   return <T extends ApiObject>(

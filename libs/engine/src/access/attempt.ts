@@ -7,6 +7,7 @@ import {
   type ApiObject,
   type Limits,
   type ResourceType,
+  type CallPriority,
 } from "@konverge/core";
 import {
   Urgency,
@@ -101,10 +102,16 @@ export class Attempt {
     return { name, ...defined({ namespace }) };
   }
 
+  /** Of the attempt's calls. Those of background requests have the priority of resyncs. */
+  get priority(): CallPriority {
+    const { class: requestClass } = this.lease;
+    return requestClass === "background" ? "resync" : requestClass;
+  }
+
   /** Deletions go before retries and resyncs, including retries of their own cleanup. */
   prioritizeDeletion(): void {
     const { class: requestClass } = this.lease;
-    const isBehind = requestClass === "retry" || requestClass === "resync";
+    const isBehind = requestClass === "retry" || requestClass === "background";
     if (isBehind) this.#client = this.#client.scoped({ priority: "event" });
   }
 
@@ -163,7 +170,7 @@ export class Attempt {
     const { trace } = this;
     return client.scoped({
       signal: this.signal,
-      priority: this.lease.class,
+      priority: this.priority,
       urgency: this.urgency,
       isRunning: () => trace.calls.count > 0,
       onSend: (call) => {

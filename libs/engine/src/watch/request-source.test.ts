@@ -63,8 +63,8 @@ test("requests of lists and resyncs come after events, except deletions, which a
     await source.resync(object, { reason: "resync interval", seen: {} });
   }
   expect(asked).toEqual([
-    { class: "resync", uid: "1" },
-    { class: "resync", uid: "1" },
+    { class: "background", uid: "1" },
+    { class: "background", uid: "1" },
     { class: "event", news: false, uid: "1" },
     { class: "event", news: false, uid: "1" },
   ]);

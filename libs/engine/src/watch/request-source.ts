@@ -70,7 +70,7 @@ export function createRequestSource(
     for (const name of distinct.values()) {
       const resourceVersion = known(name);
       const versioned = resourceVersion === undefined ? trigger : { ...trigger, resourceVersion };
-      void request(name, versioned, { class: change.initial ? "resync" : "event" });
+      void request(name, versioned, { class: change.initial ? "background" : "event" });
     }
   };
 
@@ -119,7 +119,7 @@ export function createRequestSource(
 
 /** Users wait for deletions, so they go before retries and resyncs. A known deletion does not end the backoff of a failing cleanup. */
 function classOfKnown(object: ApiObject): RequestOptions {
-  return isTerminating(object) ? { class: "event", news: false } : { class: "resync" };
+  return isTerminating(object) ? { class: "event", news: false } : { class: "background" };
 }
 
 function nameOf({ metadata: { namespace, name } }: ApiObject): NamespacedName {

@@ -43,7 +43,7 @@ async function requestEach({ controller, store, queue, signal }: RequestVanished
         queue.submit(
           key,
           { kind: "resync", by: "resync", reason: "the object does not exist" },
-          { class: "resync", isDeleted: true },
+          { class: "background", isDeleted: true },
         ),
       ),
     );

@@ -5,10 +5,10 @@ const CLASS_RANK: Readonly<Record<RequestClass, number>> = {
   interactive: 1,
   event: 2,
   retry: 3,
-  resync: 4,
+  background: 4,
 };
 
-const BY_RANK: readonly RequestClass[] = ["interactive", "event", "retry", "resync"];
+const BY_RANK: readonly RequestClass[] = ["interactive", "event", "retry", "background"];
 
 export function rankOf(requestClass: RequestClass): number {
   return CLASS_RANK[requestClass];

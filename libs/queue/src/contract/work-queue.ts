@@ -12,8 +12,11 @@ import type {
   Trigger,
 } from "@konverge/core";
 
-/** The purpose of a request. Determines its priority, and whether it can end a backoff. */
-export type RequestClass = "interactive" | "event" | "retry" | "resync";
+/**
+ * The urgency of a request: of a user, of a change, of a retry, and of work that can wait, such as resyncs. Determines its place
+ * in the queue, and whether it can end a backoff. Only an `interactive` request releases a dead-lettered key by itself.
+ */
+export type RequestClass = "interactive" | "event" | "retry" | "background";
 
 export interface RequestOptions {
   /** Default `event`. */

@@ -116,8 +116,8 @@ test("merges the oldest of many requests of a key without losing their effects",
   const { submit, sent } = start();
   submit("a", 0);
   submit("a", 1, { class: "interactive" });
-  submit("a", 2, { class: "resync", uid: "u", isDeleted: true });
-  for (let version = 3; version <= 25; version += 1) submit("a", version, { class: "resync" });
+  submit("a", 2, { class: "background", uid: "u", isDeleted: true });
+  for (let version = 3; version <= 25; version += 1) submit("a", version, { class: "background" });
   await sent[0]?.accept();
   expect(sent).toHaveLength(21);
   expect(sent[1]).toMatchObject({
@@ -126,7 +126,7 @@ test("merges the oldest of many requests of a key without losing their effects",
   });
   expect(sent[20]).toMatchObject({
     trigger: { resourceVersion: "25" },
-    options: { class: "resync" },
+    options: { class: "background" },
   });
 });
 

@@ -38,7 +38,7 @@ const signature = {
   each: {
     keys: ["key"],
     args: {
-      /** 1 interactive .. 4 resync. */
+      /** 1 interactive .. 4 background. */
       class: "number",
       news: "flag",
       /** JSON without line breaks. */
