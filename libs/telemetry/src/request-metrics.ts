@@ -13,11 +13,17 @@ export interface RequestMetrics {
     readonly trigger: TriggerKind;
     readonly coalesced: boolean;
   }): void;
-  /** `resource`: `plural.group`. */
-  addWatch(resource: string): void;
+  /** `resource`: `plural.group`. `measure` returns the size of its cache, at each scrape. */
+  addWatch(resource: string, measure: () => CacheSize): void;
   watchInterrupted(resource: string): void;
   /** A predicate or `map` of a controller threw, or `map` returned an invalid name. */
   watchFunctionFailed(controller: string, name: "predicate" | "map"): void;
+}
+
+interface CacheSize {
+  readonly objects: number;
+  /** As JSON. */
+  readonly bytes: number;
 }
 
 export interface ObservedQueue {
@@ -58,6 +64,8 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     registers,
   });
   createQueueGauges(registry, queues);
+  const caches = new Map<string, (() => CacheSize)[]>();
+  createCacheGauges(registry, caches);
   const leading: Gauge<"name"> = new Gauge({
     name: "konverge_leader_election_master_status",
     help: "1 if this process leads the controller, else 0.",
@@ -79,10 +87,35 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
       requests.inc({ controller, trigger, coalesced: String(coalesced) });
       if (!coalesced) adds.inc({ name: controller, controller });
     },
-    addWatch: (resource) => interruptions.inc({ resource }, 0),
+    addWatch(resource, measure) {
+      interruptions.inc({ resource }, 0);
+      caches.set(resource, [...(caches.get(resource) ?? []), measure]);
+    },
     watchInterrupted: (resource) => interruptions.inc({ resource }),
     watchFunctionFailed: (controller, name) => functionErrors.inc({ controller, function: name }),
   };
+}
+
+/** Several watches of a kind count together. */
+function createCacheGauges(
+  registry: Registry,
+  caches: ReadonlyMap<string, readonly (() => CacheSize)[]>,
+): void {
+  const cacheGauge = (name: keyof CacheSize, help: string) =>
+    new Gauge({
+      name: `konverge_cache_${name}`,
+      help,
+      labelNames: ["resource"],
+      registers: [registry],
+      collect() {
+        for (const [resource, measures] of caches) {
+          const total = measures.reduce((sum, measure) => sum + measure()[name], 0);
+          this.set({ resource }, total);
+        }
+      },
+    });
+  cacheGauge("objects", "Number of cached objects.");
+  cacheGauge("bytes", "Size of the cached objects as JSON, estimated from 100 of them.");
 }
 
 type Counts = Awaited<ReturnType<ObservedQueue["counts"]>>;

@@ -112,7 +112,7 @@ export function startReflectors(
         onForbidden(error);
       },
     });
-    metrics.addWatch(id);
+    metrics.addWatch(id, () => reflector.measure());
     reflector.start();
     const store: ObjectStore = {
       scope,

@@ -67,6 +67,24 @@ export class IndexedObjects<T extends ApiObject> {
     this.#removeFromIndexes(known);
   }
 
+  get size(): number {
+    let size = 0;
+    for (const objects of this.#byNamespace.values()) size += objects.size;
+    return size;
+  }
+
+  /** Returns some of the objects. */
+  sample(count: number): T[] {
+    const found: T[] = [];
+    for (const objects of this.#byNamespace.values()) {
+      for (const object of objects.values()) {
+        if (found.length === count) return found;
+        found.push(object);
+      }
+    }
+    return found;
+  }
+
   list(selection: ObjectSelection = {}): T[] {
     const { namespace, ownerUid, indexed = [] } = selection;
     const candidates = [

@@ -93,3 +93,12 @@ test("freezes stored objects in depth", () => {
   const found = store.get({ namespace: "n", name: "a" });
   expect(() => (found.spec.list[0].x = 2)).toThrow(TypeError);
 });
+
+test("measures the objects and their JSON", () => {
+  const store = createReflectorStore<ApiObject>();
+  expect(store.measure()).toEqual({ objects: 0, bytes: 0 });
+  const objects = Array.from({ length: 300 }, (_, n) => make(`a-${1_000 + n}`, "1"));
+  apply(store, eventsOfList(store, objects));
+  const bytes = objects.map((one) => JSON.stringify(one).length).reduce((a, b) => a + b);
+  expect(store.measure()).toEqual({ objects: 300, bytes });
+});

@@ -12,7 +12,12 @@ import type { KubeClient, ListOptions, ListPageOptions } from "../contract/kube-
 import type { WatchEvent } from "../contract/watch-event.ts";
 import { listPages } from "../wire/list-pages.ts";
 import type { IndexFunction, ObjectSelection } from "./indexed-objects.ts";
-import { createReflectorStore, type ObjectEvent, type ReflectorStore } from "./reflector-store.ts";
+import {
+  createReflectorStore,
+  type ObjectEvent,
+  type ReflectorStore,
+  type StoreSize,
+} from "./reflector-store.ts";
 import { WatchBackoff } from "./watch-backoff.ts";
 import { recoverWatch, type WatchRecovery } from "./watch-failure.ts";
 
@@ -68,6 +73,8 @@ export interface Reflector<T extends ApiObject> {
   get(namespace: string | undefined, name: string): T | undefined;
   /** Default: all objects. Costs time in proportion to the result. */
   list(selection?: ObjectSelection): T[];
+  /** Counts the objects and estimates their size. */
+  measure(): StoreSize;
   /** Everything up to this version has been delivered; undefined before the first list. */
   readonly lastVersion: string | undefined;
   /** Time since the server last sent anything, in ms; `Infinity` before. Bookmarks arrive about once a minute. */
@@ -142,6 +149,10 @@ class ListWatchReflector<T extends ApiObject> implements Reflector<T> {
 
   list(selection?: ObjectSelection): T[] {
     return this.#store.list(selection);
+  }
+
+  measure(): StoreSize {
+    return this.#store.measure();
   }
 
   get lastVersion(): string | undefined {
