@@ -17,6 +17,9 @@ type Name =
   | "race-end"
   | "live-events"
   | "live-timers"
+  | "heartbeat"
+  | "round-records"
+  | "round-signals"
   | "spread-end"
   | "spread-outcome";
 
@@ -94,6 +97,30 @@ export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
       file: LIVE_WAITS,
       from: "this.#scope.resume((verb) => mayContinue(verb, news));",
       to: "void mayContinue(this.#scope, news);",
+    },
+  ],
+  /** Gives a try no heartbeat of the tries before it. */
+  heartbeat: [
+    {
+      file: "libs/workflow/src/execution/run-step.ts",
+      from: "last: journal.progressOf(key)?.heartbeat,",
+      to: "last: undefined,",
+    },
+  ],
+  /** Lets the next round begin with the records of the one before. */
+  "round-records": [
+    {
+      file: "libs/workflow/src/testing/memory-run-journal.ts",
+      from: "  run.steps.clear();\n  run.progress.clear();\n  run.watched = new Set();\n  run.waited = [];\n  run.logged = 0;",
+      to: "  run.waited = [];",
+    },
+  ],
+  /** Drops the unconsumed signals at the begin of the next round. */
+  "round-signals": [
+    {
+      file: "libs/workflow/src/testing/memory-run-journal.ts",
+      from: "  run.continuedFrom = by.epoch;",
+      to: "  run.continuedFrom = by.epoch;\n  run.signals = [];",
     },
   ],
   /** Leaves sleeps and timeouts alone that end while a body is at work. */

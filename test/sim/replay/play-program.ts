@@ -3,9 +3,10 @@ import {
   runExecution,
   type ExecutionEnd,
 } from "../../../libs/workflow/src/execution/run-execution.ts";
-import type { StepContext } from "../../../libs/workflow/src/define/define-workflow.ts";
+import type { StepContext, Workflow } from "../../../libs/workflow/src/define/define-workflow.ts";
 import { undoName, undoneStep } from "../../../libs/workflow/src/define/undo-name.ts";
 import { CancelRequests } from "../../../libs/workflow/src/journal/cancel-requests.ts";
+import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunView, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
@@ -13,7 +14,7 @@ import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-
 import { Execution, UNAVAILABLE } from "./execution.ts";
 import { SpreadPlayer } from "./play-spreads.ts";
 import {
-  makeProgram,
+  makeRounds,
   opsOf,
   rename,
   workflowOf,
@@ -54,23 +55,27 @@ function randomOf(seed: number): () => number {
 
 /**
  * Plays the random program of a seed with crashes, signals, a cancellation and, for some, a change of the code. Returns what
- * breaks a promise: each execution must see the answers of the first, every step that acted is undone if the run fails, the
- * last recorded first, code that no longer fits is reported, and events reach the branches that wait for them beside a body.
+ * breaks a promise: each execution of a round must see the answers of the first, every step that acted in the last round is
+ * undone if the run fails, the last recorded first, code that no longer fits is reported, events reach the branches that wait
+ * for them beside a body, a round begins with its own input and without records, and a try gets the last stored heartbeat.
  */
 export async function playSeed(seed: number): Promise<readonly string[]> {
   const random = randomOf(seed);
-  const world = new World(makeProgram(random), random);
+  const world = new World(makeRounds(random), random);
   await world.play();
   return world.findings;
 }
 
 class World {
   readonly findings: string[] = [];
-  readonly #program: Program;
+  readonly #rounds: readonly Program[];
+  /** The round of the last execution, from 1. */
+  #round = 1;
   readonly #random: () => number;
   readonly #store: RunStore;
   readonly #isStrict: boolean;
   #signals: readonly string[];
+  readonly #sent = new Set<string>();
   readonly #childEnds = new Map<string, { readonly atMs: number; readonly fails: boolean }>();
   /** Steps whose body had its effect. */
   readonly #acted = new Set<string>();
@@ -87,8 +92,8 @@ class World {
   readonly #spreads: SpreadPlayer;
   readonly #timers = new Set<{ readonly atMs: number; readonly call: () => void }>();
 
-  constructor(program: Program, random: () => number) {
-    this.#program = program;
+  constructor(rounds: readonly Program[], random: () => number) {
+    this.#rounds = rounds;
     this.#random = random;
     this.#isStrict = random() < 0.5;
     const codec = random() < 0.2 ? scrambleCodec() : undefined;
@@ -99,8 +104,7 @@ class World {
       nowMs: () => this.#nowMs,
       random,
       open: () => new Execution(() => this.#crashesNow(), random),
-      workflow: (execution, answers) =>
-        workflowOf(program, this.#playerOf(execution, answers), this.#isStrict),
+      workflow: (execution, answers) => this.#workflowOf(this.#program, execution, answers),
       ended: (answers) => {
         this.#compare(answers);
         this.#wake();
@@ -108,15 +112,20 @@ class World {
       report: (finding) => void this.findings.push(finding),
       pause: (ms) => void (this.#nowMs += Math.ceil(ms)),
     });
-    this.#signals = opsOf(program).flatMap((op) => (op.kind === "signal" ? [op.name] : []));
+    this.#signals = rounds.flatMap(opsOf).flatMap((op) => (op.kind === "signal" ? [op.name] : []));
+  }
+
+  /** The program of the current round. */
+  get #program(): Program {
+    return this.#rounds[this.#round - 1] ?? [];
   }
 
   async play(): Promise<void> {
-    await this.#store.start({ ...REF, version: 1, input: null });
+    await this.#store.start({ ...REF, version: 1, input: 1 });
     const renamesAt = this.#random() < 0.2 ? 1 + Math.floor(this.#random() * 5) : Infinity;
     for (let count = 0; count < MAX_EXECUTIONS; count += 1) {
       if (count >= renamesAt && (await this.#playRenamed())) return;
-      const end = await this.#execute(this.#program, { crashes: true });
+      const end = await this.#execute();
       if (this.findings.length > 0) return;
       if (end === undefined) return await this.#checkEnd();
       await this.#continue(end);
@@ -124,19 +133,19 @@ class World {
     this.findings.push(`the run has not ended after ${MAX_EXECUTIONS} executions`);
   }
 
-  /** Runs one execution. Returns undefined when the run has ended. */
-  async #execute(
-    program: Program,
-    { crashes }: { readonly crashes: boolean },
-  ): Promise<ExecutionEnd | undefined> {
+  /** Runs one execution, possibly with a step renamed. Returns undefined when the run has ended. */
+  async #execute(renamed?: string): Promise<ExecutionEnd | undefined> {
     const lease = (this.#serial += 1);
     const held = await this.#store.claim(REF, { lease, owner: String(lease) });
     if (held.kind === "ended") return undefined;
     if (held.kind !== "held") throw new Error(`claim: ${held.kind}`);
+    await this.#beginRound(held);
+    const crashes = renamed === undefined;
+    const program = crashes ? this.#program : rename(this.#program, renamed);
     const execution = new Execution(() => crashes && this.#crashesNow(), this.#random);
-    execution.isRenamed = program !== this.#program;
+    execution.isRenamed = !crashes;
     const answers: string[] = [];
-    const workflow = workflowOf(program, this.#playerOf(execution, answers), this.#isStrict);
+    const workflow = this.#workflowOf(program, execution, answers);
     this.#isWoken = false;
     this.#cancels = new CancelRequests();
     const end = await runExecution({
@@ -161,20 +170,46 @@ class World {
       clock: () => this.#nowMs,
       random: this.#random,
       pause: async (ms) => void (this.#nowMs += Math.ceil(ms)),
+      beatEveryMs: 0,
     });
     execution.end();
     this.#timers.clear();
-    if (program === this.#program) this.#compare(answers);
+    if (crashes) this.#compare(answers);
     if (end.kind === "error" && end.error.message !== UNAVAILABLE) {
       this.findings.push(`error: ${String(end.error.stack)}`);
     }
     return end.kind === "ended" ? undefined : end;
   }
 
+  /** Notes the round of an execution. A new one has its own input, and nothing of the one before but its signals. */
+  async #beginRound({ run: { round = 1, input }, steps, progress }: Held): Promise<void> {
+    if (round === this.#round) return;
+    if (round !== this.#round + 1) this.findings.push(`round ${round} follows ${this.#round}`);
+    if (input !== round) this.findings.push(`round ${round} has the input ${String(input)}`);
+    const kept = [...steps.keys(), ...progress.keys()];
+    if (kept.length > 0) this.findings.push(`round ${round} begins with ${kept.join()}`);
+    this.#round = round;
+    this.#answers = [];
+    this.#acted.clear();
+    const buffered = (await this.#store.unconsumedSignals(REF)).map(({ name }) => name);
+    for (const { kind, ...op } of this.#rounds.slice(round - 1).flatMap(opsOf)) {
+      if (kind !== "signal" || !("name" in op) || !this.#sent.has(op.name)) continue;
+      if (!buffered.includes(op.name)) this.findings.push(`round ${round} lacks signal ${op.name}`);
+    }
+  }
+
   #crashesNow(): boolean {
     if (this.#crashes >= MAX_CRASHES || this.#random() >= CRASH_AT) return false;
     this.#crashes += 1;
     return true;
+  }
+
+  #workflowOf(program: Program, execution: Execution, answers: string[]): Workflow {
+    const rounds = this.#rounds.length;
+    return workflowOf(program, this.#playerOf(execution, answers), {
+      strict: this.#isStrict,
+      rounds,
+    });
   }
 
   #playerOf(execution: Execution, answers: string[]) {
@@ -200,7 +235,9 @@ class World {
     };
   }
 
-  async #body(execution: Execution, op: StepOp, { attempt, signal }: StepContext): Promise<string> {
+  async #body(execution: Execution, op: StepOp, context: StepContext): Promise<string> {
+    const { attempt, signal } = context;
+    await this.#beat(execution, op, context);
     for (let turn = 0; turn < op.turns; turn += 1) {
       await execution.turn();
       if (this.#random() < 0.05) await this.#disturb();
@@ -223,6 +260,21 @@ class World {
     }
     if (attempt <= op.failures) throw new Error(`${name} fails as planned`);
     return `${name}/${(this.#serial += 1)}`;
+  }
+
+  /** Sends heartbeats, with numbers that grow over all tries of a step. */
+  async #beat(execution: Execution, op: StepOp, context: StepContext): Promise<void> {
+    const { name, beats } = op;
+    const { progress } = await this.#store.journal(REF);
+    const stored = Number(progress.get(name)?.heartbeat?.progress ?? 0);
+    const last = Number(context.lastHeartbeat ?? 0);
+    if (last < stored && !execution.isRenamed) {
+      this.findings.push(`${name} has heartbeat ${last}, but ${stored} is stored`);
+    }
+    for (let beat = 0; beat < beats; beat += 1) {
+      context.heartbeat((this.#serial += 1));
+      await execution.turn();
+    }
   }
 
   /** Sends a signal or lets time pass, and waits for the branches that this continues. */
@@ -266,9 +318,9 @@ class World {
   }
 
   async #child(id: string): Promise<RunView> {
-    const op = opsOf(this.#program).find(
-      ({ kind, ...rest }) => kind === "child" && "name" in rest && id.endsWith(rest.name),
-    );
+    const op = this.#rounds
+      .flatMap(opsOf)
+      .find(({ kind, ...rest }) => kind === "child" && "name" in rest && id.endsWith(rest.name));
     if (op?.kind !== "child") throw new Error(`child ${id} is not in the program`);
     const known = this.#childEnds.get(id) ?? { atMs: this.#nowMs + op.takesMs, fails: op.fails };
     this.#childEnds.set(id, known);
@@ -299,7 +351,9 @@ class World {
   async #send(name: string): Promise<void> {
     this.#signals = this.#signals.filter((each) => each !== name);
     const sent = await this.#store.signal(REF, { name, id: name, payload: name });
-    if (sent === "stored") this.#wake();
+    if (sent !== "stored") return;
+    this.#sent.add(name);
+    this.#wake();
   }
 
   #wake(): void {
@@ -356,7 +410,12 @@ class World {
     if (run?.warnings !== undefined) {
       this.findings.push(`warnings: ${JSON.stringify(run.warnings)}`);
     }
-    this.#checkUndone(run?.status === "done", steps);
+    const isDone = run?.status === "done";
+    const { round = 1 } = run ?? {};
+    if (isDone && round !== this.#rounds.length) {
+      this.findings.push(`done in round ${round} of ${this.#rounds.length}`);
+    }
+    this.#checkUndone(isDone, steps);
   }
 
   #checkUndone(isDone: boolean, steps: ReadonlyMap<string, StepRecord>): void {
@@ -386,7 +445,7 @@ class World {
     const op = recorded[Math.floor(this.#random() * recorded.length)];
     if (op === undefined) return false;
     this.#spreads.freeze();
-    const end = await this.#execute(rename(this.#program, op.name), { crashes: false });
+    const end = await this.#execute(op.name);
     // The record that carries the warning may have failed; the next execution gives it again.
     if (end?.kind === "error") return true;
     const run = await this.#store.get(REF);

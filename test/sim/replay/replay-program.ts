@@ -17,6 +17,8 @@ export interface StepOp {
   readonly delayMs: number;
   /** Turns of the event loop of each try. */
   readonly turns: number;
+  /** Heartbeats of each try. */
+  readonly beats: number;
   readonly undo: boolean;
   /** True if it may run in another worker. */
   readonly spread: boolean;
@@ -48,14 +50,16 @@ export type Op =
 /** A call of the function on its context. */
 export type Verb = Extract<Op, { readonly kind: "step" | "sleep" | "signal" | "now" | "child" }>;
 
+/** One round of a run. */
 export type Program = readonly Op[];
 
 const COMBINATORS = ["all", "race", "any", "allSettled", "wRace"] as const;
 const MAX_OPS = 40;
 
-/** Makes a random program with branches of different length. */
-export function makeProgram(random: () => number): Program {
+/** Makes the random programs of the rounds of a run, with branches of different length. */
+export function makeRounds(random: () => number): readonly Program[] {
   const below = (n: number) => Math.floor(random() * n);
+  const rounds = below(4) === 0 ? 2 + below(2) : 1;
   let serial = 0;
   const makeStep = (name: string): StepOp => {
     const attempts = 1 + below(3);
@@ -66,8 +70,9 @@ export function makeProgram(random: () => number): Program {
       failures: below(3) === 0 ? 1 + below(attempts) : 0,
       delayMs: below(2) === 0 ? 60_000 : 100,
       turns: below(6),
+      beats: below(3) === 0 ? 1 + below(3) : 0,
       undo: below(3) > 0,
-      spread: below(4) === 0,
+      spread: below(4) === 0 && rounds === 1,
       undoFailures: below(5) === 0 ? 1 + below(6) : 0,
     };
   };
@@ -92,7 +97,7 @@ export function makeProgram(random: () => number): Program {
   };
   const makeOps = (length: number, depth: number): Op[] =>
     Array.from({ length: serial < MAX_OPS ? length : 0 }, () => makeOp(depth));
-  return makeOps(2 + below(5), 0);
+  return Array.from({ length: rounds }, () => makeOps(2 + below(5), 0));
 }
 
 /** All operations, nested ones included. */
@@ -127,14 +132,19 @@ export interface Player {
 
 const CHILD = defineWorkflow<unknown, null>("child", { version: 1 }, async () => null);
 
-/** Makes the workflow that plays a program. */
-export function workflowOf(program: Program, player: Player, strict: boolean): Workflow {
+/** Makes the workflow that plays the program of a round, and then the next round. */
+export function workflowOf(
+  program: Program,
+  player: Player,
+  { strict, rounds }: { readonly strict: boolean; readonly rounds: number },
+): Workflow {
   return defineWorkflow<unknown, string>("program", { version: 1, strict }, async (w) => {
     try {
       await playOps(w, program, player);
     } finally {
       player.ended();
     }
+    if (w.round < rounds) return await w.continueWith(w.round + 1);
     return player.answers.join();
   });
 }
