@@ -68,6 +68,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       kube("DeleteCallOptions"),
       kube("DeleteCollectionOptions"),
       kube("EventInput"),
+      kube("ExtractOptions"),
       kube("EvictOptions"),
       kube("LogOptions"),
       kube("Scale"),

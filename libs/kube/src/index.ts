@@ -87,6 +87,7 @@ export type {
   DeleteCollectionOptions,
   EventInput,
   EvictOptions,
+  ExtractOptions,
   HandlerListOptions,
   ListCallOptions,
   LogOptions,
@@ -102,6 +103,7 @@ export type {
   Scale,
   Seen,
 } from "./contract/kube-calls.ts";
+export { extractOwned } from "./mutate/extract-owned.ts";
 export { assertSelected } from "./objects/assert-selected.ts";
 export { evictPod } from "./objects/evict-pod.ts";
 export { readLogs } from "./objects/read-logs.ts";

@@ -8,7 +8,7 @@ import {
   type Resource,
 } from "@konverge/engine";
 import { setControllerReference } from "@konverge/kube";
-import { Deployment, Job, Pod } from "@konverge/kube/kinds";
+import { ConfigMap, Deployment, Event, Job, Pod } from "@konverge/kube/kinds";
 import type { Config } from "@konverge/worker";
 import { complete, defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
 import { expect, test, type TestContext } from "vitest";
@@ -286,3 +286,59 @@ test("docs/testing.md: a test of a controller that starts a workflow", async () 
   expect(tests).toHaveLength(1);
   await tests[0]?.();
 });
+
+test("docs/kube-client.md: each call does what the page says", async () => {
+  const labels = { app: "web" };
+  const containers = [{ name: "app", image: "app:1" }];
+  const Pool = defineResource({ ...GROUP, kind: "Pool", spec: z.object({ size: z.int() }) });
+  await using k = await startTestCluster({ resources: [Pool] });
+  const { kube } = k;
+  const named = { type: Deployment, name: "web" };
+  await k.apply(Deployment, {
+    metadata: { name: "web" },
+    spec: {
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers } },
+    },
+  });
+  const play = async <R>(number: number, returns: string, env: object = {}): Promise<R> => {
+    const block = blockOf(PAGE_BLOCKS[number - 1] ?? "");
+    const names = ["kube", "Deployment", "ConfigMap", "Pod", "pool"];
+    const run = await functionOf<R>(block, names, returns);
+    return await run({ kube, Deployment, ConfigMap, Pod, ...env });
+  };
+  expect(await play(1, "owned")).toEqual({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web", namespace: "default" },
+    spec: { replicas: 3 },
+  });
+  await play(2, "undefined");
+  const web = await kube.get(named);
+  expect([web.spec?.replicas, web.metadata.labels]).toEqual([5, { tier: "front" }]);
+
+  const pool = await k.apply(Pool, { metadata: { name: "blue" }, spec: { size: 2 } });
+  const kinds: unknown[] = [];
+  for (let n = 0; n < 2; n += 1) kinds.push(await play(3, "kind", { pool }));
+  expect(kinds).toEqual(["created", "unchanged"]);
+  const { data, metadata } = await kube.get(ConfigMap, "blue-settings");
+  expect([data, metadata.ownerReferences?.[0]?.uid]).toEqual([{ size: "2" }, pool.metadata.uid]);
+  const events = (await kube.list(Event)).filter(({ reason }) => reason === "SettingsWritten");
+  expect(events).toMatchObject([{ message: "settings created" }]);
+
+  await k.apply(Pod, { metadata: { name: "p", labels }, spec: { containers } });
+  await k.apply(ConfigMap, { metadata: { name: "mine", labels } });
+  const [planned, body] = await play<[{ spec: object }, object]>(4, "[planned, body]");
+  expect(planned.spec).toMatchObject({ replicas: 2 });
+  expect(body).toMatchObject({ gitVersion: expect.any(String) as string });
+  expect((await kube.readScale(named)).spec?.replicas ?? 0).toBe(0);
+  expect(await kube.find(ConfigMap, "mine")).toBeUndefined();
+  expect(await kube.find(Pod, "p")).toBeUndefined();
+});
+
+const PAGE_BLOCKS = [
+  "docs/kube-client.md ts 1",
+  "docs/kube-client.md ts 2",
+  "docs/kube-client.md ts 3",
+  "docs/kube-client.md ts 4",
+];

@@ -338,6 +338,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       evict: () => kube.evict(widget),
       logs: () => kube.logs(widget),
       event: () => kube.event(widget, { type: "Normal", reason: "Late", message: "late" }),
+      extract: () => kube.extract(widget),
       raw: () => kube.raw({ method: "GET", path: "/version" }),
     };
     expect(Object.keys(kube).toSorted()).toEqual(Object.keys(calls).toSorted());

@@ -9,6 +9,7 @@ import {
 } from "@konverge/core";
 import {
   createKubeClient,
+  extractOwned,
   isConflict,
   isInvalid,
   isReplaced,
@@ -411,3 +412,101 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
     });
   },
 );
+
+const some = { minLength: 1 };
+
+/**
+ * A random part of a Deployment: lists by key, sets, maps and values, at several levels. No list is empty: the server does not
+ * store it, but remembers its owner.
+ */
+const parts = fc.record(
+  {
+    labels: fc.dictionary(fc.constantFrom("a", "b", "c"), fc.constantFrom("1", "2"), {
+      minKeys: 1,
+    }),
+    finalizers: fc.uniqueArray(fc.constantFrom("konverge.dev/a", "konverge.dev/b"), some),
+    replicas: fc.integer({ min: 0, max: 3 }),
+    containers: fc.uniqueArray(
+      fc.record(
+        {
+          name: fc.constantFrom("app", "one", "two"),
+          image: fc.constantFrom("a:1", "b:2"),
+          env: fc.uniqueArray(
+            fc.record({ name: fc.constantFrom("A", "B"), value: fc.constantFrom("1", "2") }),
+            { ...some, selector: ({ name }) => name },
+          ),
+          ports: fc.uniqueArray(fc.record({ containerPort: fc.integer({ min: 80, max: 82 }) }), {
+            ...some,
+            selector: ({ containerPort }) => containerPort,
+          }),
+          args: fc.array(fc.constantFrom("x", "y"), { ...some, maxLength: 2 }),
+          resources: fc.constant({ limits: { memory: "1Gi" } }),
+        },
+        { requiredKeys: ["name", "image"] },
+      ),
+      { ...some, selector: ({ name }) => name },
+    ),
+    tolerations: fc.constant([{ key: "gpu", operator: "Exists" }]),
+  },
+  { requiredKeys: [] },
+);
+
+describe.each(testServers())("the fields of a manager on $name", (server) => {
+  const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 200 : 12;
+
+  test(`applying what a manager owns changes nothing (KONVERGE_TEST_SEED=${seed})`, async () => {
+    const open = await server.open();
+    const under = (fieldManager: string) => open.client.scoped({ fieldManager });
+    let runs = 0;
+    const check = async (
+      at: { readonly namespace: string; readonly name: string },
+      applied: readonly (readonly [manager: string, part: Record<string, unknown> | null])[],
+    ) => {
+      const containers = [{ name: "base", image: "base" }];
+      const matchLabels = { app: at.name };
+      const template = { metadata: { labels: matchLabels }, spec: { containers } };
+      const base = { metadata: at, spec: { selector: { matchLabels }, template } };
+      await under("base").apply(Deployment, base);
+      for (const [manager, part] of applied) {
+        if (part === null) continue;
+        const { labels, finalizers, replicas, ...pod } = part;
+        const whole = {
+          metadata: { ...at, labels, finalizers },
+          spec: { replicas, template: { spec: pod } },
+        };
+        const json = JSON.parse(JSON.stringify(whole)) as typeof base;
+        await under(manager).apply(Deployment, json, { force: true });
+      }
+      for (const manager of ["base", "one", "two"]) {
+        const before = await open.client.get(Deployment, at);
+        const owned = extractOwned(before, { manager });
+        if (owned === undefined) continue;
+        const after = await under(manager).apply(Deployment, owned as unknown as typeof before);
+        expect(after, JSON.stringify(owned)).toEqual(before);
+      }
+    };
+    try {
+      const random = fc.record({ one: parts, two: parts, changed: fc.option(parts) });
+      await fc.assert(
+        fc.asyncProperty(random, async ({ one, two, changed }) => {
+          const at = { namespace, name: `extract-${process.pid}-${(runs += 1)}` };
+          try {
+            await check(at, [
+              ["one", one],
+              ["two", two],
+              ["one", changed],
+            ]);
+          } finally {
+            await open.client.mutate(Deployment, at, (draft) => {
+              delete draft.metadata.finalizers;
+            });
+            await open.client.delete(Deployment, at);
+          }
+        }),
+        { numRuns: RUNS, seed },
+      );
+    } finally {
+      await open.close();
+    }
+  });
+});

@@ -31,6 +31,8 @@ export interface CallHost {
   noteConflict(conflict: ConflictRecord): void;
   /** Removes values of sensitive objects (P12). */
   readonly scrub: (text: string) => string;
+  /** Of `apply`; undefined if the client chooses it. */
+  readonly fieldManager: string | undefined;
   readonly events: EventRecorder;
   /** Receives the error of an event, which does not fail the handler. */
   reportEventError(error: unknown): void;
@@ -63,6 +65,7 @@ export function attemptHost(attempt: Attempt): CallHost {
     },
     noteConflict: (conflict) => attempt.trace.noteConflict(conflict),
     scrub: (text) => attempt.trace.secrets.scrub(text),
+    fieldManager: `konverge/${attempt.runtime.controller.name}`,
     events: attempt.runtime.events,
     reportEventError(error) {
       // Only these need a user: a missing permission, or an event that the API server rejects.
@@ -88,6 +91,7 @@ export function directHost(client: KubeClient, namespace: string): CallHost {
     noteWrite: ignore,
     noteConflict: ignore,
     scrub: (text) => text,
+    fieldManager: undefined,
     events: createEventRecorder("konverge/test"),
     reportEventError(error) {
       throw error;

@@ -8,6 +8,7 @@ import { attemptHost } from "./call-host.ts";
 import { createChangeCalls } from "./change-calls.ts";
 import { createCollectionCalls } from "./collection-calls.ts";
 import { createEventCall } from "./event-call.ts";
+import { createExtractCall } from "./extract-call.ts";
 import { createRawCalls } from "./raw-calls.ts";
 import { createWriteCalls } from "./write-calls.ts";
 
@@ -21,6 +22,7 @@ export function createAttemptKube(attempt: Attempt): AttemptKube {
     ...createCollectionCalls(host),
     ...createRawCalls(host),
     ...createEventCall(host),
+    ...createExtractCall(host),
     reconcileChildren: bindChildren(attempt, calls),
     api: createAttemptApi(attempt),
   };

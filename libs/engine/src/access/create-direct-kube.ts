@@ -19,6 +19,7 @@ import { directHost } from "./call-host.ts";
 import { createChangeCalls, type ChangeObject } from "./change-calls.ts";
 import { createCollectionCalls } from "./collection-calls.ts";
 import { createEventCall } from "./event-call.ts";
+import { createExtractCall } from "./extract-call.ts";
 import { createRawCalls } from "./raw-calls.ts";
 import { resolveKind, resolveRead, resolveTarget } from "./resolve-target.ts";
 import { clientFor, createWriteCalls } from "./write-calls.ts";
@@ -54,6 +55,7 @@ export function createDirectKube(client: KubeClient, namespace: string): Calls {
     ...createCollectionCalls(host),
     ...createRawCalls(host),
     ...createEventCall(host),
+    ...createExtractCall(host),
     get,
     find: async <T extends ApiObject>(
       first: ResourceType<T> | ObjectTarget<T>,

@@ -55,6 +55,14 @@ export interface PatchCallOptions
   readonly subresource?: string;
 }
 
+/** The options of `extract`. */
+export interface ExtractOptions {
+  /** Default: the manager that `apply` uses by default. */
+  readonly fieldManager?: string;
+  /** For example `status`: the fields that were applied through it. Default: the object itself. */
+  readonly subresource?: string;
+}
+
 /** The options of `mutate`. */
 export interface MutateCallOptions
   extends WriteCallOptions, Pick<MutateOptions, "subresource" | "strategy"> {}

@@ -7,6 +7,7 @@ import type {
   DeleteCollectionOptions,
   EventInput,
   EvictOptions,
+  ExtractOptions,
   HandlerListOptions,
   ListCallOptions,
   LogOptions,
@@ -130,6 +131,17 @@ export interface KubeCalls<By extends Caller> {
     options?: ApplyCallOptions,
   ): Promise<WrittenBy<By, T>>;
   /**
+   * Returns the fields of an object that a manager owns by `apply`, to change some and apply them again; undefined if it owns
+   * none. Applying the result unchanged changes nothing, except for fields that were applied empty: the API server remembers their
+   * owner, but stores neither an empty list nor what defaults have filled in apart from it. As client-go's `ExtractInto`. It makes
+   * no API call.
+   * @throws KonvergeError `invalid_request` if the object has no `managedFields`, or was applied in another version
+   */
+  extract<T extends ApiObject>(
+    object: T | ObjectIdentity,
+    options?: ExtractOptions,
+  ): Promise<AppliedFields<T> | undefined>;
+  /**
    * Patches an object that was read: a write since then is a conflict, because the patch requires its version and uid. Given a
    * name or a reference instead, the body must have its own precondition: `metadata.resourceVersion`, or a `test` of a JSON
    * Patch. It is not retried inside the attempt, since only the handler knows whether the patch still fits; `mutate` does.
@@ -245,7 +257,7 @@ export interface CreateOrUpdateResult<T> {
 
 /** The subresource `scale` of an object. */
 export interface Scale extends ApiObject {
-  /** The wanted number. */
+  /** The wanted number; absent for 0. */
   spec?: { replicas?: number };
   /** The actual number, and the selector of the Pods. */
   status?: { replicas: number; selector?: string };

@@ -121,6 +121,9 @@ export class StepTry implements StepContext {
   get event(): StepVerbs["event"] {
     return this.#verbs.event;
   }
+  get extract(): StepVerbs["extract"] {
+    return this.#verbs.extract;
+  }
   get raw(): StepVerbs["raw"] {
     return this.#verbs.raw;
   }

@@ -1,5 +1,6 @@
 import {
   deepFreeze,
+  defined,
   formatApiVersion,
   KonvergeError,
   type ApiObject,
@@ -11,16 +12,19 @@ import {
   buildIntent,
   createAttemptSecrets,
   createClientNodeApi,
+  extractOwned,
   ignoreNotFound,
   type AppliedFields,
   readLogs,
   readPages,
   type ApplyCallOptions,
   type AttemptSecrets,
+  type ExtractOptions,
   type KindName,
   type NamespacedName,
   type NewObject,
   type ObjectDraft,
+  type ObjectIdentity,
   type ObjectManifest,
   type ObjectRef,
   type ReadonlyObject,
@@ -172,6 +176,18 @@ function bindVerbs(scope: VerbScope, track: Track): StepVerbs {
       ),
     event: (about, event) =>
       track("event", async () => recordStepEvent(scope, await scope.reach(about), event)),
+    extract: <T extends ApiObject>(
+      object: T | ObjectIdentity,
+      { fieldManager, subresource }: ExtractOptions = {},
+    ) =>
+      track("extract", async () => {
+        const manager = fieldManager ?? `konverge/${scope.journal.held.workflow}`;
+        const owned: unknown = extractOwned(object as ApiObject, {
+          manager,
+          ...defined({ subresource }),
+        });
+        return owned as AppliedFields<T> | undefined;
+      }),
     raw: (request) => track("raw", () => sendRaw(scope, request)),
     api: (type) =>
       createClientNodeApi(type, (request) => track("api", () => forward(scope, request))),
