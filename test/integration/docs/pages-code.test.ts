@@ -208,6 +208,8 @@ test("docs/resources.md: an owned kind starts the handler with the selected chan
     metadata: { name: "web" },
     spec: { selector: { matchLabels: { app: "web" } }, template },
   });
+  // Only a leader requests owners, and it has requested this one.
+  await k.reconciled(web);
   const pod = { spec: { ...template.spec, restartPolicy: "Never" } };
   const job = { metadata: { namespace: "default", name: "migrate" }, spec: { template: pod } };
   setControllerReference(job, web);

@@ -69,6 +69,8 @@ describe.each(testServers())("the sources of a controller on $name", (target) =>
   });
 
   test("map: names of the wrong scope become no keys, and are logged with the fix", async () => {
+    const reasons: string[] = [];
+    let runs = 0;
     const { queue, lines } = await harness.start({
       watches: [
         {
@@ -77,9 +79,14 @@ describe.each(testServers())("the sources of a controller on $name", (target) =>
             name === "mapped" ? [{ name: "phantom" }, { namespace, name: "real" }] : [],
         },
       ],
-      reconcile: async () => undefined,
+      reconcile: async ({ triggers }) => {
+        reasons.push(...triggers.flatMap(({ reason = "" }) => reason));
+        runs += 1;
+      },
     });
     await harness.make("real");
+    // Only a leader maps changes, and it has requested this object.
+    await until("the process leads", () => runs > 0);
     const source = { namespace, name: "mapped" };
     await harness.client.create(ConfigMap, { metadata: source });
     const line = await until("it is logged", () =>
@@ -93,9 +100,8 @@ describe.each(testServers())("the sources of a controller on $name", (target) =>
         fix: "return { namespace, name } from map",
       },
     });
-    const names = async () => (await keysOf(queue)).map(({ name }) => name);
-    await until("the other name is enqueued", async () => (await names()).includes("real"));
-    expect(await names()).toEqual(["real"]);
+    await until("the other name is enqueued", () => reasons.includes("ConfigMap mapped added"));
+    expect((await keysOf(queue)).map(({ name }) => name)).toEqual(["real"]);
     await harness.client.delete(ConfigMap, source);
   });
 
