@@ -54,6 +54,7 @@ describe.each(testServers())("kube.reconcileChildren on $name", (target) => {
   test("applies the list, deletes the rest, and sends nothing for children that are unchanged", async () => {
     const seen: {
       readonly text: string;
+      readonly serial: unknown;
       readonly report: { readonly deleted: readonly string[]; readonly [field: string]: unknown };
     }[] = [];
     const { records, queue, key } = await harness.start({
@@ -68,6 +69,7 @@ describe.each(testServers())("kube.reconcileChildren on $name", (target) => {
         const [web] = first.children;
         seen.push({
           text,
+          serial: object.spec?.["serial"],
           report: {
             ready: first.ready,
             message: first.message,
@@ -79,11 +81,11 @@ describe.each(testServers())("kube.reconcileChildren on $name", (target) => {
       },
     });
     const change = async (spec: object) => {
-      const count = seen.length;
+      const serial = seen.length + 1;
       await harness.client.mutate(harness.Widgets, at("kids"), (draft) => {
-        draft.spec = { ...draft.spec, ...spec };
+        draft.spec = { ...draft.spec, ...spec, serial };
       });
-      await until("it is reconciled", () => seen.length > count);
+      await until("it is reconciled", () => seen.some((each) => each.serial === serial));
       await until("it is idle", async () => (await queue.getKey(key("kids")))?.phase === "idle");
     };
     const writes = async () =>
