@@ -43,6 +43,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       kube("addFinalizer"),
       kube("removeFinalizer"),
       kube("retryOnConflict"),
+      kube("fromClientNode"),
     ],
   },
   "kube.md": {

@@ -53,6 +53,7 @@ export {
 export { CONSERVATIVE_RATE, defineConfig, type Config } from "@konverge/worker";
 export {
   addFinalizer,
+  fromClientNode,
   ignoreNotFound,
   isAlreadyExists,
   isConflict,

@@ -1,6 +1,6 @@
-import { ApiException, KubeConfig } from "@kubernetes/client-node";
+import { ApiException, CoreV1Api, KubeConfig } from "@kubernetes/client-node";
 import { conditions, defineController, defineResource, type Controller } from "@konverge/engine";
-import { isAlreadyExists, isConflict, isNotFound } from "@konverge/kube";
+import { fromClientNode, isAlreadyExists, isConflict, isNotFound } from "@konverge/kube";
 import { ConfigMap, Deployment, Service } from "@konverge/kube/kinds";
 import { defineConfig, type Config } from "@konverge/worker";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
@@ -48,7 +48,7 @@ test("a handler and a step use APIs of client-node, by its KubeConfig", async ()
   expect((await k.kube.get(ConfigMap, "reserved")).data).toEqual({ by: "reserve" });
 
   const makeConfig = await functionOf<Config>(
-    blockOf("docs/bring-your-code.md ts 4"),
+    blockOf("docs/bring-your-code.md ts 5"),
     ["defineConfig", "scaler", "text"],
     "exported",
   );
@@ -80,6 +80,22 @@ test("a handler keeps a list of children", async () => {
   await k.kube.get(Service, "a");
   await k.reconciled(await apply(false));
   await k.until("the Service is deleted", async () => !(await k.kube.find(Service, "a")));
+});
+
+test("an object of client-node's classes is written", async () => {
+  await using k = await startTestCluster({});
+  const core = k.client.api(CoreV1Api);
+  const body = { metadata: { name: "page" }, data: { text: "old" } };
+  const page = await core.createNamespacedConfigMap({ namespace: "default", body });
+  const names = ["fromClientNode"];
+  const load = await functionOf<(kube: unknown, page: unknown) => Promise<void>>(
+    blockOf("docs/bring-your-code.md ts 4"),
+    names,
+    "publish",
+  );
+  const publish = await load({ fromClientNode });
+  await publish(k.kube, { apiVersion: "v1", kind: "ConfigMap", ...page });
+  expect((await k.kube.get(ConfigMap, "page")).data).toEqual({ text: "new" });
 });
 
 test("predicates accept an ApiException", async () => {

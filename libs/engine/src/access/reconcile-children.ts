@@ -13,6 +13,7 @@ import {
   ownerOf,
   readinessOf,
   setControllerReference,
+  toWireValue,
   type AppliedFields,
   type KubeClient,
   type ObjectManifest,
@@ -107,7 +108,9 @@ function intentOf(
     });
   }
   // A copy, without undefined fields: the caller's object is not changed.
-  const plain = parseJson(JSON.stringify(given)) as unknown as AppliedFields<ApiObject>;
+  const plain = parseJson(
+    JSON.stringify(toWireValue(given)),
+  ) as unknown as AppliedFields<ApiObject>;
   const object = buildIntent(type, plain, owner.metadata.namespace);
   setControllerReference(object, owner);
   return { type, object: withChildMarks(object, { controller, owner }) };

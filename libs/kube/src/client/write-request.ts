@@ -11,6 +11,7 @@ import {
 } from "@konverge/core";
 import type { ApplyOptions, Patch, PatchOptions, ReplaceOptions } from "../contract/kube-client.ts";
 import { isPart } from "../names/kept-part.ts";
+import { toWireValue } from "../interop/wire-value.ts";
 import { collectionPath, objectPath, type NamespacedName } from "../names/resource-path.ts";
 
 /** A write, validated before it costs a token. */
@@ -225,7 +226,7 @@ function complete(
   const body = {
     apiVersion: formatApiVersion(type.group, type.version),
     kind: type.kind,
-    ...object,
+    ...toWireValue(object),
   } as JsonObject;
   const metadata = body["metadata"];
   if (!isJsonObject(metadata)) throw refused(type, "metadata", "is missing; set metadata.name");
