@@ -9,7 +9,7 @@ const MAIN = fileURLToPath(new URL("replay/play-main.ts", import.meta.url));
 const PRELOAD = new URL("../chaos/teeth/load-patched.ts", import.meta.url).href;
 /** A fixed seed, since each protection must be missed within these programs. */
 const SEED = 20_000;
-const PROGRAMS = 2_000;
+const PROGRAMS = 6_000;
 
 test.each(Object.keys(REPLAY_PATCHES))(
   "random programs find that %s is missing",
