@@ -10,22 +10,23 @@ export async function sendRaw(calls: ScopedCalls, request: RawRequest): Promise<
   const { contentType = "application/json" } = request;
   const place = parsePath(path);
   const verb = rawVerb(method, place, contentType);
-  if (verb === "get" && String(parameters["watch"] ?? "") !== "") {
+  const [, inPath] = path.split("?", 2);
+  const watch = parameters["watch"] ?? new URLSearchParams(inPath).get("watch") ?? "";
+  if (method === "GET" && String(watch) !== "") {
     throw new KonvergeError(
       "invalid_request",
       "query.watch: raw() cannot stream; use watch() or a reflector",
     );
   }
   const { subresource, ...ref } = place ?? {};
+  const added = query(
+    method === "GET" ? parameters : { ...defined({ dryRun: calls.dryRun }), ...parameters },
+  );
   const answer = await calls.send(
     {
       verb,
       method,
-      path:
-        path +
-        query(
-          method === "GET" ? parameters : { ...defined({ dryRun: calls.dryRun }), ...parameters },
-        ),
+      path: path + (inPath === undefined ? added : added.replace("?", "&")),
       anyContent: true,
       ...(body === undefined ? {} : { body: JSON.stringify(body), contentType }),
       ...defined({ subresource }),

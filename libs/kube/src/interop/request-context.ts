@@ -1,3 +1,5 @@
+import { assertNames } from "../names/resource-path.ts";
+
 /** The methods of client-node's `RequestContext`, which its generated code and middleware call. */
 export interface RequestContext {
   getUrl(): string;
@@ -21,6 +23,8 @@ export interface RequestContext {
 const ORIGIN = "http://konverge.invalid";
 
 export function createRequestContext(endpoint: string, method: string): RequestContext {
+  // Before the URL resolves dot segments.
+  assertNames(endpoint);
   let url = new URL(ORIGIN + endpoint);
   let body: unknown;
   let signal: AbortSignal | undefined;

@@ -71,6 +71,25 @@ export function parsePath(
   };
 }
 
+/**
+ * Rejects a path with an empty segment, or `.` or `..`, for a name: it would address another object or a whole collection.
+ * @throws KonvergeError `invalid_request`
+ */
+export function assertNames(path: string): void {
+  const place = parsePath(path);
+  if (place === undefined) return;
+  const [given = ""] = path.split("?", 1);
+  const parts = given.split("/").slice(1).map(decode);
+  // The path after a proxy belongs to a program in a Pod.
+  const end = place.subresource === "proxy" ? parts.indexOf("proxy") : parts.length;
+  const bad = parts.slice(0, end).find((part) => part === "" || part === "." || part === "..");
+  if (bad === undefined) return;
+  throw new KonvergeError(
+    "invalid_request",
+    `path "${given}" has a segment "${bad}"; set a name that is not empty, "." or ".."`,
+  );
+}
+
 const NAMESPACE_PARTS = new Set(["status", "finalize"]);
 
 function decode(part: string): string {
