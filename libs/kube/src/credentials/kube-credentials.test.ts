@@ -210,6 +210,15 @@ describe("exec plugins", () => {
     ).authorize();
     expect(tls).toEqual({ cert: "CERT", key: "KEY" });
   });
+  test("of an auth provider: a failure does not quote the output, which may be the credential", async () => {
+    const command = join(directory, "plugin");
+    chmodSync(write("plugin", "#!/bin/sh\necho hunter2\n"), 0o755);
+    const user = { "auth-provider": { name: "exec", config: { exec: { command } } } };
+    await expect(load({ user }).authorize()).rejects.toMatchObject({
+      code: "kube_unreachable",
+      message: `no credentials for user "main" by plugin "${command}": the output is not JSON`,
+    });
+  });
   test("report a failure with the first line of its output only", async () => {
     const failed = load(plugin("{}", 3)).authorize();
     await expect(failed).rejects.toMatchObject({

@@ -9,7 +9,7 @@ import {
 import { createExecPlugin, describePluginFailure, type IssuedCredential } from "./exec-plugin.ts";
 import { contextOfKubeConfig } from "./kube-config-object.ts";
 import { loadKubeconfig, type KubeconfigContext, type KubeconfigOptions } from "./kubeconfig.ts";
-import type { KubeconfigCluster, KubeconfigUser } from "./kubeconfig-entries.ts";
+import type { ExecConfig, KubeconfigCluster, KubeconfigUser } from "./kubeconfig-entries.ts";
 import { selectProxy } from "./proxy-selection.ts";
 import { createTlsReader, REREAD_MS } from "./tls-material.ts";
 import { createTokenFile } from "./token-file.ts";
@@ -165,7 +165,8 @@ function basic(username: string, password: string): string {
 }
 
 function credentialsFailed(user: KubeconfigUser, error: unknown): KonvergeError {
-  const command = user.exec?.command;
+  const exec = user.exec ?? user.authProvider?.config?.["exec"];
+  const command = (exec as ExecConfig | null | undefined)?.command;
   const by = command === undefined ? "" : ` by plugin "${command}"`;
   const why = command === undefined ? ensureError(error).message : describePluginFailure(error);
   // The cause is omitted: the plugin's output may contain the credential after its first line.
