@@ -1,4 +1,9 @@
-import { ensureError, isKonvergeError, type Trigger } from "@konverge/core";
+import {
+  compareResourceVersions,
+  ensureError,
+  isKonvergeError,
+  type Trigger,
+} from "@konverge/core";
 import {
   isForbidden,
   startLeaderElection,
@@ -125,10 +130,13 @@ function resyncWhile(
   });
 }
 
-/** A child that was deleted without a leader shows only by its absence, so the reader's cache must have seen the deletion. */
-function seenBy(
-  { sources }: Controller,
-  reflectors: Reflectors,
+/**
+ * A child that was deleted without a leader shows only by its absence, so the reader's cache must have seen the deletion. If
+ * several watches of a kind exist, it may be that of the newest.
+ */
+export function seenBy(
+  { sources }: Pick<Controller, "sources">,
+  reflectors: Pick<Reflectors, "groupOf">,
   namespace: string | undefined,
 ): NonNullable<Trigger["seen"]> {
   const seen: Record<string, string> = {};
@@ -136,7 +144,10 @@ function seenBy(
     if (source.option === "for") continue;
     const group = reflectors.groupOf(source);
     const version = group.versionIn(namespace);
-    if (version !== undefined) seen[group.id] = version;
+    if (version === undefined) continue;
+    const other = seen[group.id];
+    const isNewest = other === undefined || (compareResourceVersions(version, other) ?? 0) > 0;
+    if (isNewest) seen[group.id] = version;
   }
   return seen;
 }

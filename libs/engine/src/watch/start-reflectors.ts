@@ -89,8 +89,9 @@ export function startReflectors(
       client,
       ...selectionOf(scope),
       ...indexing,
-      // Records of writes name the managers of the object that they start from.
-      ...(subscribed.some(({ source }) => source.option === "for")
+      // Records of writes name the managers of the object that they start from. A part has those that its function keeps.
+      ...(typeof scope.type.keep === "function" ||
+      subscribed.some(({ source }) => source.option === "for")
         ? {}
         : { trim: withoutOtherManagers }),
       onEvent: (change) => {
