@@ -1,4 +1,4 @@
-import type { ApiObject, JsonObject } from "@konverge/core";
+import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
 import {
   ignoreNotFound,
   isConflict,
@@ -31,8 +31,10 @@ describe.each(testServers())("writes of a handler on $name", (target) => {
   const attempt = async (
     name: string,
     act: (kube: AttemptKube, context: ReconcileContext<Widget>) => Promise<unknown>,
+    owns: readonly ResourceType[] = [],
   ) => {
     const { records } = await harness.start({
+      owns,
       backoff: eager,
       maxFailures: 1,
       reconcile: async (context) => void (await act(context.kube, context)),
@@ -536,9 +538,14 @@ describe.each(testServers())("writes of a handler on $name", (target) => {
       spec: { containers },
     });
     const password = Buffer.from("canary-canary").toString("base64");
-    const record = await attempt("raw", async (kube) => {
+    const isScaled = (object: ApiObject) => object.metadata.name === "scaled";
+    const act = async (kube: AttemptKube) => {
       const scaled = { type: Deployment, name: "scaled" };
+      const listed = async () => (await kube.list(Deployment)).filter(isScaled);
+      expect(await listed()).toHaveLength(1);
       expect((await kube.scale(scaled, 3)).spec?.replicas).toBe(3);
+      // The scale is not the Deployment, although it has its name and uid.
+      expect((await listed()).map(({ kind }) => kind)).toEqual(["Deployment"]);
       expect((await kube.readScale(scaled)).spec?.replicas).toBe(3);
       await expect(kube.scale(scaled, -1)).rejects.toMatchObject({ code: "invalid_request" });
       await kube.evict(pod, { gracePeriodSeconds: 0 });
@@ -553,7 +560,8 @@ describe.each(testServers())("writes of a handler on $name", (target) => {
       expect(body).toMatchObject({ kind: "Secret" });
       await kube.raw({ method: "GET", path: "/version" });
       throw new Error(`cannot log in with canary-canary or ${password}`);
-    });
+    };
+    const record = await attempt("raw", act, [Deployment]);
     expect(record).toMatchObject({
       outcome: "retry",
       writes: [

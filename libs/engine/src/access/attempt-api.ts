@@ -10,6 +10,7 @@ import { createClientNodeApi, type ForwardAnswer, type ForwardRequest } from "@k
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { Attempt } from "./attempt.ts";
+import { isDryRun } from "./is-dry-run.ts";
 import { nameOf } from "./resolve-target.ts";
 
 /** The generated APIs of client-node for a handler: their calls and writes are those of the attempt. */
@@ -25,16 +26,18 @@ export function createAttemptApi(attempt: Attempt): AttemptKube["api"] {
 
 function noteAnswer(
   attempt: Attempt,
-  { method, body, headers }: ForwardRequest,
+  { method, path, body, headers }: ForwardRequest,
   { target, value, error }: ForwardAnswer,
 ): void {
   if (target === undefined) return;
+  const sent = parsedBody(body);
   if (attempt.client.isSensitive(target)) {
     // What was sent is noted as well: the server quotes it in errors.
-    for (const content of [parsedBody(body), value]) noteSecretsIn(attempt, content);
+    for (const content of [sent, value]) noteSecretsIn(attempt, content);
   }
   const object = objectOf(value);
   if (error !== undefined || method === "GET" || object === undefined) return;
+  if (isDryRun({ method, path, body: sent })) return;
   const { subresource, group, version, resource } = target;
   const { namespace } = object.metadata;
   const type: ResourceType = {
@@ -44,7 +47,7 @@ function noteAnswer(
     resource,
     scope: namespace === undefined ? "Cluster" : "Namespaced",
   };
-  const fromVersion = versionIn(parsedBody(body));
+  const fromVersion = versionIn(sent);
   // The server writes nothing if the object is already the same.
   if (method !== "DELETE" && fromVersion === object.metadata.resourceVersion) return;
   attempt.trace.noteWrite({
@@ -90,6 +93,11 @@ function objectOf(value: JsonValue | undefined): ApiObject | undefined {
 }
 
 function noteSecretsIn(attempt: Attempt, content: JsonValue | undefined): void {
+  if (Array.isArray(content)) {
+    // The operations of a JSON patch.
+    const values = content.map((each) => (isJsonObject(each) ? each["value"] : each));
+    return attempt.trace.secrets.note({ values });
+  }
   if (!isJsonObject(content)) return;
   const items = Array.isArray(content["items"]) ? content["items"].filter(isJsonObject) : [content];
   for (const item of items) attempt.trace.secrets.note(item);

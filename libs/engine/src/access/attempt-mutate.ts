@@ -123,7 +123,8 @@ function noteWrite<T extends ApiObject>(
     sensitive: client.isSensitive(type),
     ...defined({ subresource, before: result.before, patch: result.patch }),
   });
-  runtime.cache.noteWrite(type, result.object);
+  // A scale has the name and the uid of its object.
+  if (subresource !== "scale") runtime.cache.noteWrite(type, result.object);
 }
 
 /** Has no limit of its own, but yields to the attempt's timeout. */

@@ -1,7 +1,12 @@
-import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
+import {
+  deepFreeze,
+  defined,
+  KonvergeError,
+  type ApiObject,
+  type ResourceType,
+} from "@konverge/core";
 import {
   ignoreNotFound,
-  isPart,
   type ListOptions,
   type NamespacedName,
   type ObjectSelection,
@@ -24,8 +29,6 @@ export function handOut<T extends ApiObject>(
   object: T,
 ): T {
   noteSecrets(attempt, type, object);
-  // A write must not start from a part of the object.
-  if (isPart(object)) return attempt.freshReads.noteListed(deepFreeze(object));
   return attempt.freshReads.note(deepFreeze(object));
 }
 
@@ -77,7 +80,7 @@ export function createAttemptReads(attempt: Attempt): Reads {
       attempt.call(async () => {
         const type = await resolveKind(attempt.client, kind);
         const inside = type.scope === "Cluster" ? undefined : namespace;
-        const ownerUid = ownedBy?.metadata.uid;
+        const ownerUid = ownerUidOf(ownedBy);
         const { cache, controller } = attempt.runtime;
         const indexed = indexedValues(controller, type, index);
         const wanted = { namespace: inside, labelSelector, fieldSelector, ownerUid, indexed };
@@ -88,6 +91,17 @@ export function createAttemptReads(attempt: Attempt): Reads {
         return found.map((item) => attempt.freshReads.noteListed(deepFreeze(item)));
       }),
   };
+}
+
+/** @throws KonvergeError `invalid_request` for an owner that was not read: without its uid, every object would match */
+export function ownerUidOf(ownedBy: ApiObject | undefined): string | undefined {
+  if (ownedBy === undefined) return undefined;
+  const { kind, metadata } = ownedBy;
+  if (metadata.uid !== undefined && metadata.uid !== "") return metadata.uid;
+  const detail = "has no metadata.uid; pass an object that was read";
+  throw new KonvergeError("invalid_request", `ownedBy: ${kind} "${metadata.name}" ${detail}`, {
+    issues: [{ pointer: "/ownedBy", detail }],
+  });
 }
 
 /** True if the object has the owner and the values of the indexes. */

@@ -14,7 +14,7 @@ import {
   type NamespacedName,
   type ObjectTarget,
 } from "@konverge/kube";
-import { matchesSelection } from "./attempt-reads.ts";
+import { matchesSelection, ownerUidOf } from "./attempt-reads.ts";
 import { directHost } from "./call-host.ts";
 import { createChangeCalls, type ChangeObject } from "./change-calls.ts";
 import { createCollectionCalls } from "./collection-calls.ts";
@@ -79,8 +79,8 @@ export function createDirectKube(client: KubeClient, namespace: string): Calls {
       const inside = wanted ?? ownedBy?.metadata.namespace ?? namespace;
       const scope = type.scope === "Cluster" ? undefined : inside;
       const selection = defined({ namespace: scope, labelSelector, fieldSelector });
+      const ownerUid = ownerUidOf(ownedBy);
       const { items } = await client.list(type, selection);
-      const ownerUid = ownedBy?.metadata.uid;
       return items.filter((item) => matchesSelection(item, { ownerUid })).map(deepFreeze);
     },
     api: (type) => client.api(type),

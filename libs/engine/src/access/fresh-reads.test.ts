@@ -1,5 +1,6 @@
 import type { ApiObject, JsonObject } from "@konverge/core";
-import { atLeast, startFrom } from "@konverge/kube";
+import { atLeast, onlyMetadata, partOf, startFrom } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { expect, test } from "vitest";
 import { createFreshReads, preferNewer } from "./fresh-reads.ts";
 
@@ -37,4 +38,11 @@ test("returns an object of a list for a write that accepts any age", () => {
   const listed = reads.noteListed(object("5"));
   expect(reads.take(listed, Infinity)).toBe(listed);
   expect(reads.take(reads.noteListed(object("5")))).toBeUndefined();
+});
+
+test("never returns a part of an object", () => {
+  const reads = createFreshReads(() => 0);
+  const part = () => partOf(onlyMetadata(ConfigMap), object("5"));
+  expect(reads.take(reads.note(part()), Infinity)).toBeUndefined();
+  expect(reads.take(reads.noteListed(part()), Infinity)).toBeUndefined();
 });

@@ -1,9 +1,10 @@
 import { compareResourceVersions, type ApiObject, type JsonObject } from "@konverge/core";
-import { startFrom, type ReadBasis } from "@konverge/kube";
+import { isPart, startFrom, type ReadBasis } from "@konverge/kube";
 
 /**
  * Objects that this attempt read a moment ago. A write of such an object needs no second read: it has the version as its
- * precondition, and a foreign change in between is an ordinary conflict.
+ * precondition, and a foreign change in between is an ordinary conflict. Parts of objects are ignored, because a write that
+ * starts from one would remove the rest.
  */
 export interface FreshReads {
   note<T extends ApiObject | undefined>(object: T): T;
@@ -20,11 +21,11 @@ export function createFreshReads(clock: () => number = () => performance.now()):
   const readAtMs = new WeakMap<object, number>();
   return {
     note(object) {
-      if (object !== undefined) readAtMs.set(object, clock());
+      if (object !== undefined && !isPart(object)) readAtMs.set(object, clock());
       return object;
     },
     noteListed(object) {
-      readAtMs.set(object, -Infinity);
+      if (!isPart(object)) readAtMs.set(object, -Infinity);
       return object;
     },
     take(target, maxAgeMs = FRESH_MS) {

@@ -74,6 +74,15 @@ test("stops listing an own create that another client deleted", async () => {
   expect(await names()).toEqual([]);
 });
 
+test("does not answer while an own write in another version of the kind is missing in the watch", async () => {
+  const { store, cache, names } = setUp([machine("a", "5")], "5");
+  cache.noteWrite({ ...type, version: "v2" }, { ...machine("a", "7"), apiVersion: "g/v2" });
+  expect(await names()).toBeUndefined();
+  store.objects = [machine("a", "7")];
+  store.lastVersion = "7";
+  expect(await names()).toEqual(["a"]);
+});
+
 test("hides an own delete immediately, unless the object has finalizers", async () => {
   const { cache, names } = setUp([machine("a", "5"), machine("b", "5", ["hold"])], "5");
   cache.noteDelete(type, machine("a", "5"));
@@ -98,6 +107,15 @@ describe("find", () => {
     expect(await cache.find(type, { ...a, name: "b" }, "1")).toBeUndefined();
     expect(await cache.find({ ...type, version: "v2" }, a, "9")).toBeUndefined();
     expect(await cache.find(type, a, "not a number")).toBeUndefined();
+  });
+
+  test("returns no object of a watch with other selectors, which may be outside of the scope", async () => {
+    const { cache, store } = setUp([machine("a", "9")], "9");
+    const within = { labels: "app=web", fields: undefined };
+    expect(await cache.find(type, a, "9", within)).toBeUndefined();
+    Object.assign(store, { scope: { ...scope, ...within } });
+    expect(await cache.find(type, a, "9", within)).toBe(store.objects[0]);
+    expect(await cache.find(type, a, "9")).toBeUndefined();
   });
 
   test("never returns an object older than an own write", async () => {

@@ -23,6 +23,8 @@ interface CachedList extends ObjectSelection {
   readonly fieldSelector?: string | undefined;
 }
 
+type Selectors = { readonly [Kind in "labels" | "fields"]?: string | undefined };
+
 /** Cached reads of a worker, never older than the worker's own writes. */
 export interface ObjectCache {
   /**
@@ -31,7 +33,8 @@ export interface ObjectCache {
    */
   list<T extends ApiObject>(type: ResourceType<T>, options: CachedList): Promise<T[] | undefined>;
   /**
-   * The object, if the cache has it at version `atLeast` or later and with all own writes of this worker. Otherwise undefined.
+   * The object, if a watch with the selectors `within` has it at version `atLeast` or later and with all own writes of this
+   * worker. Otherwise undefined: an object of another watch may be outside of the selectors.
    * Waits up to 31 ms for a watch that is behind: the watch of the leader may have been faster.
    * Also undefined for some time after a conflict on the object: while others write it, the watch is behind, and a write based
    * on it costs a call instead of saving one.
@@ -40,6 +43,7 @@ export interface ObjectCache {
     type: ResourceType<T>,
     name: NamespacedName,
     atLeast: string,
+    within?: Selectors,
   ): Promise<T | undefined>;
   noteWrite(type: ResourceType, object: ApiObject): void;
   noteDelete(type: ResourceType, object: ApiObject): void;
@@ -98,12 +102,19 @@ export function createObjectCache(
         ? found
         : found?.filter(({ metadata }) => matchesLabels(wanted, metadata.labels));
     },
-    async find<T extends ApiObject>(type: ResourceType<T>, name: NamespacedName, atLeast: string) {
+    async find<T extends ApiObject>(
+      type: ResourceType<T>,
+      name: NamespacedName,
+      atLeast: string,
+      { labels, fields }: Selectors = {},
+    ) {
       const contestedMs = clock() - (contestedAtMs.get(objectId(type, name)) ?? -Infinity);
       if (contestedMs < CONTESTED_MS) return undefined;
       // Never starts a watch: it would save one call, whereas a list saves one per page.
       for (const store of stores.started(type, name.namespace)) {
-        if (!hasForm(store.scope, type)) continue;
+        const { scope } = store;
+        const isWithin = scope.labels === labels && scope.fields === fields;
+        if (!isWithin || !hasForm(scope, type)) continue;
         const found = await findIn(store, writesOf(store), name, atLeast);
         if (found !== undefined) return found as T;
       }

@@ -1,4 +1,4 @@
-import { compareResourceVersions, type ApiObject } from "@konverge/core";
+import { compareResourceVersions, formatApiVersion, type ApiObject } from "@konverge/core";
 import { IndexedObjects, partOf, type ObjectSelection } from "@konverge/kube";
 import type { ObjectStore } from "./object-store.ts";
 
@@ -17,7 +17,9 @@ const SWEPT_EVERY = 1_000;
 export class OwnWrites {
   readonly #store: ObjectStore;
   readonly #writes = new Map<string, OwnWrite>();
-  /** The written objects, without the deleted ones. */
+  /** The uids of objects written in another version of the kind, which the store has in another form. */
+  readonly #otherForm = new Set<string>();
+  /** The written objects, without the deleted ones and those in another form. */
   readonly #written: IndexedObjects<ApiObject>;
 
   constructor(store: ObjectStore) {
@@ -27,21 +29,30 @@ export class OwnWrites {
 
   note(uid: string, write: OwnWrite): void {
     this.#forget(uid);
-    const object = partOf(this.#store.scope.type, write.object);
-    this.#writes.set(uid, { object, deleted: write.deleted });
-    if (!write.deleted) this.#written.set(object);
+    const { type } = this.#store.scope;
+    const isOtherForm = write.object.apiVersion !== formatApiVersion(type.group, type.version);
+    if (write.deleted || isOtherForm) {
+      this.#writes.set(uid, write);
+      if (!write.deleted) this.#otherForm.add(uid);
+    } else {
+      const object = partOf(type, write.object);
+      this.#writes.set(uid, { object, deleted: false });
+      this.#written.set(object);
+    }
     // Otherwise the writes of a kind that is never read would stay forever.
     if (this.#writes.size % SWEPT_EVERY === 0) this.#forgetSeen();
   }
 
   /**
-   * The objects of the store with the writes, which may not match the label selector of the store. Undefined if there are writes of which only the API server knows whether they
-   * match the field selector of the store.
+   * The objects of the store with the writes, which may not match the label selector of the store. Undefined if there are
+   * writes in another version of the kind, or writes of which only the API server knows whether they match the field selector
+   * of the store.
    */
   list(selection: ObjectSelection): ApiObject[] | undefined {
-    if (this.#store.scope.fields !== undefined) {
+    const { fields } = this.#store.scope;
+    if (fields !== undefined || this.#otherForm.size > 0) {
       this.#forgetSeen();
-      if (this.#writes.size > 0) return undefined;
+      if ((fields === undefined ? this.#otherForm : this.#writes).size > 0) return undefined;
     }
     const found = this.#store.list(selection).filter((object) => !this.isBehind(object));
     for (const object of this.#written.list(selection)) {
@@ -75,6 +86,7 @@ export class OwnWrites {
     const write = this.#writes.get(uid);
     if (write === undefined) return;
     this.#writes.delete(uid);
+    this.#otherForm.delete(uid);
     const { metadata } = write.object;
     // A successor of the same name stays.
     if (this.#written.get(metadata) === write.object) this.#written.delete(metadata);

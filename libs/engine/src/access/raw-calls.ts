@@ -9,6 +9,7 @@ import { evictPod, parsePath, readLogs, type RawRequest, type RawResponse } from
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { CallHost } from "./call-host.ts";
+import { isDryRun } from "./is-dry-run.ts";
 import { nameOf, resolveTarget } from "./resolve-target.ts";
 import { clientFor } from "./write-calls.ts";
 
@@ -74,12 +75,11 @@ const VERBS: Readonly<Record<Exclude<RawRequest["method"], "GET">, WriteTrace["v
 };
 
 /** The write of an object in a response; undefined for a dry run, a Status, a list, or a review without a name. */
-function writeOf(
-  { method, path, query, contentType = "" }: RawRequest,
-  { body }: RawResponse,
-): WriteTrace | undefined {
+function writeOf(request: RawRequest, { body }: RawResponse): WriteTrace | undefined {
+  const { method, path, contentType = "" } = request;
   const place = parsePath(path);
-  if (place === undefined || method === "GET" || query?.["dryRun"] !== undefined) return undefined;
+  if (place === undefined || method === "GET") return undefined;
+  if (isDryRun({ ...request, body: request.body })) return undefined;
   if (!isJsonObject(body) || !isJsonObject(body["metadata"])) return undefined;
   if (typeof body["metadata"]["uid"] !== "string") return undefined;
   const object = body as unknown as ApiObject;

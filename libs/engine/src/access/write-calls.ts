@@ -26,6 +26,7 @@ import {
   type ObjectTarget,
   type PatchCallOptions,
   type WriteCallOptions,
+  withoutManagedFields,
 } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { CallHost } from "./call-host.ts";
@@ -110,7 +111,8 @@ async function replace(
 ): Promise<ApiObject> {
   const { type } = await resolveTarget(host.client, object, host.namespace);
   host.noteSecrets(type, object);
-  const replaced = await clientFor(host, options).replace(type, object);
+  // Objects of the cache have only some field managers; those of a PUT take the place of all.
+  const replaced = await clientFor(host, options).replace(type, withoutManagedFields(object));
   if (options.dryRun === true) return host.show(type, replaced);
   const { resourceVersion: fromVersion = "" } = object.metadata;
   // The server writes nothing if the object is already the same.

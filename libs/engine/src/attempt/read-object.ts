@@ -49,8 +49,11 @@ async function basisOf({
   const { floor, conflicts, class: requestClass } = lease;
   // The competing write is newer than every version in the requests.
   if (floor === undefined || conflicts > 0) return MUST_READ;
+  const [within] = controller.sources;
   const known =
-    requestClass === "interactive" ? undefined : await cache.find(controller.for, target, floor);
+    requestClass === "interactive"
+      ? undefined
+      : await cache.find(controller.for, target, floor, within);
   if (known === undefined) return atLeast(floor);
   return startFrom(known as unknown as JsonObject, atLeast(floor));
 }
