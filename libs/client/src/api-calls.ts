@@ -18,7 +18,7 @@ export interface ClientOptions {
   readonly retry?: RetryOptions | undefined;
   /**
    * Encodes the inputs and payloads of runs before they are sent, and decodes the values of runs in responses. For callers that do
-   * not trust the API: it and Redis see no plain value. Default: none.
+   * not trust the API: neither the API nor Redis receives a plain value. Default: none.
    */
   readonly codec?: PayloadCodec | undefined;
   /** Default: `Math.random`. */

@@ -57,7 +57,7 @@ export class RunCodec {
     return (await this.#each(response, { run, kinds: KINDS })) as T;
   }
 
-  /** As `decode`, for log lines. */
+  /** Like `decode`, for log lines. */
   async decodeLog<T>(response: T, run: Pick<CodecContext, "workflow" | "run">): Promise<T> {
     return (await this.#each(response, { run, kinds: LOG_KINDS })) as T;
   }

@@ -37,7 +37,7 @@ export const auditEntrySchema = z.object({
   at: z.string(),
   /** The name of the token, or without a token the author in the request. */
   by: z.string(),
-  /** How the author was authenticated; missing for a change without the HTTP API and its client. */
+  /** The authentication of the author; missing for a change without the HTTP API and its client. */
   via: z.enum(AUTHENTICATIONS).optional(),
   action: z.enum(AUDIT_ACTIONS),
   cluster: z.string().optional(),

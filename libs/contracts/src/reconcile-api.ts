@@ -26,8 +26,8 @@ export const createReconcileSchema = z.strictObject({
   /** Shown in the history of the object. */
   reason: z.string(BAD_REASON).max(500, BAD_REASON).optional(),
   /**
-   * The urgency of the request. Default: `interactive`; in a batch, `event`; with a token that is limited to other classes, the
-   * most urgent of these.
+   * The urgency of the request. Default: `interactive`; in a batch, `event`; if the token does not allow it, the most urgent
+   * class that the token allows.
    */
   class: requestedClassSchema.optional(),
 });

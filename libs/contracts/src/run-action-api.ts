@@ -14,7 +14,7 @@ export const actOnRunsSchema = z
   .strictObject({
     cluster,
     action: z.enum(RUN_ACTIONS, oneOf(RUN_ACTIONS)),
-    /** Only runs to which the action applies match, also without a filter. `retry` needs a status. */
+    /** Only runs to which the action applies match, even without a filter. `retry` needs a status. */
     filter: z.strictObject(runFilterFields).default({}),
     /** Only counts the matching runs. */
     dryRun: z.boolean("must be true or false").default(false),

@@ -29,7 +29,7 @@ export interface ResourceType<T extends ApiObject = ApiObject> {
   /** True if its objects contain secrets. Their content is never recorded, logged or passed to other writers. */
   readonly sensitive?: boolean;
   /**
-   * The part of each object that is read. `metadata`: the API server sends nothing else. A function: its result, with the
+   * The part of each object that is read. `metadata`: the API server sends nothing else. A function: the result, with the
    * metadata. Default: the whole object.
    */
   readonly keep?: KeptPart;

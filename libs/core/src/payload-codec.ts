@@ -42,8 +42,8 @@ export interface PayloadCodec {
   /** Returns the bytes to store. They may differ each time. */
   encode(bytes: Uint8Array, context: CodecContext): Uint8Array | Promise<Uint8Array>;
   /**
-   * Returns the bytes that `encode` was called with. A `TerminalError` means that the codec has certainly not encoded these bytes:
-   * a signal with them is dropped, and a run that has them in its records is blocked without further tries.
+   * Returns the bytes that `encode` received. Throw a `TerminalError` only if the codec has certainly not encoded these bytes: a
+   * signal with them is dropped, and a run that has them in its records is blocked without further tries.
    */
   decode(bytes: Uint8Array, context: CodecContext): Uint8Array | Promise<Uint8Array>;
 }

@@ -13,7 +13,7 @@ export interface WorkerOptions {
   /** URL of Redis. Default: `settings.redisUrl` of the configuration, else `redis://127.0.0.1:6379`. */
   readonly redis?: string;
   /**
-   * Path of a kubeconfig, its text, or a loaded `KubeConfig` of `@kubernetes/client-node`. Default: from the configuration, or
+   * Path or text of a kubeconfig, or a loaded `KubeConfig` of `@kubernetes/client-node`. Default: that of the configuration, or
    * else found with `env`.
    */
   readonly kubeconfig?: string | { readonly text: string } | KubeConfigObject;

@@ -34,7 +34,7 @@ describe.each(testServers())("the sources of a controller on $name", (target) =>
     await harness.client.delete(CustomResourceDefinition, Realm.crd().metadata);
   });
 
-  test("a deleted child in a namespace wakes its cluster-scoped owner, which makes it again", async () => {
+  test("a deleted child in a namespace triggers its cluster-scoped owner, which creates it again", async () => {
     const child = { namespace, name: "of-realm" };
     const childUid = async () => {
       const { items } = await harness.client.list(ConfigMap, { namespace });
@@ -68,7 +68,7 @@ describe.each(testServers())("the sources of a controller on $name", (target) =>
     await harness.client.delete(ConfigMap, child);
   });
 
-  test("map: names of the wrong scope become no keys, and are logged with the fix", async () => {
+  test("map: names of the wrong scope are skipped and logged with the fix", async () => {
     const reasons: string[] = [];
     let runs = 0;
     const { queue, lines } = await harness.start({

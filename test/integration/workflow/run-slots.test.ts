@@ -140,7 +140,7 @@ test("a run that is cancelled or terminated while it waits for a slot does not b
   expect(new Set(begun)).toEqual(new Set(["a", "e"]));
 });
 
-test("runs of a killed worker keep their slots until others have ended them", async () => {
+test("runs of a killed worker keep their slots until other workers have ended them", async () => {
   const active = new Map<string, Set<string>>();
   const most = new Map<string, number>();
   const deploy = defineWorkflow(

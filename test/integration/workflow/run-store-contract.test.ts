@@ -977,7 +977,7 @@ describe.each([
       expect(await store.isSpreadAwaited(again)).toBe(true);
     });
 
-    test("of a paused run is held back, which its run sees until the step begins", async () => {
+    test("of a paused run is held back, and noted in its run until the step begins", async () => {
       const { spread } = await begin();
       expect(await noted()).not.toHaveProperty("heldBack");
       await store.pause("w", ["a"], { request: {} });

@@ -323,7 +323,7 @@ test("the body has the idempotency key of its step", async () => {
   expect(new Set(keys).size).toBe(1);
 });
 
-test("a step of a function that code no longer fits is held back until a worker fits", async () => {
+test("a step that the code of a worker does not call is held back until fitting code runs", async () => {
   const worker = gate();
   const make = (version: number, accepts: readonly number[]) =>
     defineWorkflow("spread", { version, accepts }, async (w) => {

@@ -33,7 +33,7 @@ export function addManifestsCommand(program: Command): void {
     .option("--namespace <name>", "Namespace of the workers", "konverge")
     .option(
       "--namespaces <names>",
-      "Namespaces to watch, separated by commas; prints Roles instead of a ClusterRole (default: of the configuration)",
+      "Namespaces to watch, separated by commas; prints Roles instead of a ClusterRole (default: those of the configuration)",
     )
     .option("--name <name>", "Name of the ServiceAccount and prefix of the Deployments", "konverge")
     .option("--replicas <n>", "Number of worker Pods", "2")

@@ -37,7 +37,7 @@ export function addSignalCommand(group: Command): void {
   )
     .option("--payload <json>", "Payload as JSON; @file reads a file, @- standard input")
     .option("--by <name>", "Author (default: system user)")
-    .option("--reason <text>", "Reason, required for several runs")
+    .option("--reason <text>", "Reason (required for several runs)")
     .option("--dry-run", "Print the effect without making the change");
   withBulkOptions(command).action(
     (first: string | undefined, second: string | undefined, flags: SignalFlags) =>

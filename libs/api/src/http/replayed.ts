@@ -32,7 +32,7 @@ export async function replayed(
   const request = JSON.stringify([
     req.method,
     req.url.replace(/^\w+:\/\/[^/]+/, ""),
-    // A repeated call may encode its values anew.
+    // A repeated call may encode its values again, to another text.
     showEncoded(await req.text()),
   ]);
   const kept = await answers.begin(callerId, key, request);

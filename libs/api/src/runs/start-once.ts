@@ -16,7 +16,7 @@ export async function startOnce(
   start: (id: string) => Promise<StartedRun>,
 ): Promise<StartedRun> {
   for (let before = ""; ;) {
-    // A repeated call may encode its input anew.
+    // A repeated call may encode its input again, to another text.
     const id = digest(showEncoded(JSON.stringify([...request, before])))
       .toString("hex")
       .slice(0, ID_CHARS);

@@ -11,7 +11,7 @@ export function bindChildren(
   const { controller } = attempt.runtime;
   const owns = controller.sources
     .filter(({ option }) => option === "owns")
-    // Whole objects, also if the controller watches only a part of them.
+    // Whole objects, even if the controller watches only a part of them.
     .map(({ type: { keep: _whole, ...type } }): ResourceType => type);
   const done = new Set<string>();
   return (owner, listed, { none } = {}) =>

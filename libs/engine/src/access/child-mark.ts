@@ -20,7 +20,7 @@ export function withChildMarks(
   return { ...intent, metadata: { ...intent.metadata, annotations } };
 }
 
-/** The controller whose child an object is; undefined if none has marked it. */
+/** Returns the controller that has marked the object as a child; undefined without a mark. */
 export function markedBy({ metadata }: ApiObject): string | undefined {
   return metadata.annotations?.[CHILD_OF];
 }

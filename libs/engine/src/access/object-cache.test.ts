@@ -221,7 +221,7 @@ test("a list of 10 children with own writes touches as many objects among 100 as
   expect(few).toBeLessThan(100);
 });
 
-test("lists equal the state after the own writes, whatever the watch has delivered", async () => {
+test("a list equals the state after the worker's own writes, whatever the watch has delivered", async () => {
   const letter = fc.constantFrom("a", "b", "c");
   const steps = fc.array(
     fc.record({

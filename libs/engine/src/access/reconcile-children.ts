@@ -57,7 +57,7 @@ export async function reconcileChildren<const Listed extends readonly (Child | O
   assertDistinct(intents);
   const existing = await findChildren(host, owner);
   const errors: unknown[] = [];
-  // One child that fails for ever must not keep the others from being applied and deleted.
+  // A child that always fails must not prevent the others from being applied and deleted.
   const collect = async <T>(run: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await run();
@@ -194,7 +194,7 @@ async function createChild(
   }
 }
 
-/** @throws KonvergeError `object_exists` for an object of others */
+/** @throws KonvergeError `object_exists` for an object that the owner does not control */
 function assertOwnChild({ controller }: ChildrenHost, owner: ApiObject, object: ApiObject): void {
   const other = markedBy(object);
   const isOwn = isControlledBy(object, owner) && (other ?? controller) === controller;

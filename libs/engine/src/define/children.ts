@@ -20,13 +20,14 @@ export function child<T extends ApiObject>(
 export interface ChildState<T extends ApiObject = ApiObject> {
   /** The object after the call, frozen. */
   readonly object: T;
-  /** What the call did. `unchanged` cost no call, or the server had the same content. */
+  /** The effect of the call. `unchanged`: no API call was made, or the server already had the same content. */
   readonly change: "created" | "updated" | "unchanged" | "deleted";
   /**
-   * By the rules of kstatus. A deleted child is `terminating` while finalizers keep it, else `notFound`. `failed` may recover.
+   * The status by the rules of kstatus. A deleted child is `terminating` while it has finalizers, else `notFound`. A `failed`
+   * child may recover.
    */
   readonly status: Readiness["status"];
-  /** What is missing; empty if `current`. */
+  /** The reason why the child is not `current`; empty if it is. */
   readonly message: string;
 }
 
@@ -38,7 +39,7 @@ export interface ChildrenReport<
 > {
   /** True if every listed child is `current`. */
   readonly ready: boolean;
-  /** What is missing, with kind and name, for a condition; empty if ready. */
+  /** The messages of the children that are not `current`, with kind and name, for a condition; empty if ready. */
   readonly message: string;
   /** One entry per listed child, in the same order. */
   readonly children: { readonly [Index in keyof Listed]: ChildState<TypeOf<Listed[Index]>> };

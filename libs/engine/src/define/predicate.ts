@@ -13,7 +13,7 @@ export type Predicate<T extends ApiObject = ApiObject> = (change: ObjectChange<T
 /** A user request by `kubectl annotate`; passes every predicate. */
 export const REQUESTED_AT = "konverge.dev/requested-at";
 
-/** True if the spec changed. For kinds without a generation (ConfigMap, Secret, Node, Lease, ...): as {@link contentChanged}. */
+/** True if the spec changed. For kinds without a generation (ConfigMap, Secret, Node, ...), equal to {@link contentChanged}. */
 export const generationChanged: Predicate = (change) => {
   const { object, previous } = change;
   if (previous === undefined) return true;
@@ -21,13 +21,13 @@ export const generationChanged: Predicate = (change) => {
   return object.metadata.generation !== previous.metadata.generation;
 };
 
-/** True for every write, including those of `managedFields` only. Loops if the handler writes on every run. */
+/** True for every write, including those that change only `managedFields`. Causes a loop if the handler writes on every run. */
 export const resourceVersionChanged: Predicate = ({ object, previous }) =>
   previous === undefined || object.metadata.resourceVersion !== previous.metadata.resourceVersion;
 
 /**
- * True if anything changed but the resourceVersion and `managedFields`. Status changes count, because many handlers read the
- * status of what they own or watch, such as the ready replicas of a Deployment.
+ * True if anything except the resourceVersion and `managedFields` changed. Includes status changes, because many handlers read
+ * the status of the objects that they own or watch, such as the ready replicas of a Deployment.
  */
 export const contentChanged: Predicate = ({ object, previous }) =>
   previous === undefined ||
@@ -40,7 +40,7 @@ export const contentChanged: Predicate = ({ object, previous }) =>
     },
   });
 
-/** True if the status changed. Loops if the handler writes its own status on every run. */
+/** True if the status changed. Causes a loop if the handler writes its own status on every run. */
 export const statusChanged: Predicate = ({ object, previous }) =>
   previous === undefined || !jsonEquals(statusOf(object), statusOf(previous));
 

@@ -2,7 +2,7 @@ import type { ApiObject, ResourceType } from "@konverge/core";
 import type { IndexFunction, NamespacedName } from "@konverge/kube";
 import { contentChanged, generationChanged, type Predicate } from "./predicate.ts";
 
-/** A kind to watch, and its changes that count. The common part of `for`, `owns` and `watches`. */
+/** A kind to watch, with selectors of its objects and changes. The common part of `for`, `owns` and `watches`. */
 export interface Source<T extends ApiObject = ApiObject> {
   /** The kind to watch. */
   readonly type: ResourceType<T>;
@@ -15,22 +15,22 @@ export interface Source<T extends ApiObject = ApiObject> {
   /** The namespaces to watch, with one watch each. Default: all that the worker may access. */
   readonly namespaces?: readonly string[];
   /**
-   * Label selector of the objects to watch, such as `app=web,tier in (a, b)`. Others are neither cached nor reconciled. Default:
-   * all objects.
+   * Label selector of the objects to watch, such as `app=web,tier in (a, b)`. Other objects are neither cached nor reconciled.
+   * Default: all objects.
    */
   readonly labels?: string;
-  /** Field selector of the objects to watch, such as `spec.nodeName=n1`, as far as the API server supports it. Default: all. */
+  /** Field selector of the objects to watch, such as `spec.nodeName=n1`, if the API server supports it. Default: all objects. */
   readonly fields?: string;
   /**
-   * Indexes of the cached objects, for the `index` of `kube.list`: functions that return the values under which an object is
-   * found. They must depend on the object only.
+   * Indexes of the cached objects, for the option `index` of `kube.list`. Each function returns the values of an object in the
+   * index, and must depend on the object only.
    */
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
 }
 
 /** Objects of another kind whose changes affect the controller's objects. */
 export interface WatchSource<T extends ApiObject = ApiObject> extends Source<T> {
-  /** Returns the objects to reconcile when `object` changes. Also called with the previous state, so that no object is missed. */
+  /** Returns the objects to reconcile when `object` changes. Also called with the previous state, so that none is missed. */
   readonly map: (object: T) => readonly NamespacedName[];
 }
 

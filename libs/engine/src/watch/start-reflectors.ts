@@ -187,7 +187,7 @@ function selectionOf({ type, namespace, labels, fields }: StoreScope) {
   };
 }
 
-/** An object is found under no value if the index function throws, which is logged. */
+/** If the index function throws, the object has no value in the index, and the error is logged. */
 function indexingOf(subscribed: readonly Subscription[], log: Log) {
   const indexes: IndexFunction[] = subscribed.flatMap(({ source }) =>
     Object.values(source.indexes ?? {}),

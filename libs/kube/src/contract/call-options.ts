@@ -32,7 +32,7 @@ export interface HandlerListOptions extends ListCallOptions {
 export interface ApplyCallOptions extends WriteCallOptions {
   /**
    * Takes over fields of other managers. Default: true for an object that the reconciled object or `ownedBy` controls, so that
-   * a child gets its fields back; else false.
+   * changes of a child by other writers are reverted; else false.
    */
   readonly force?: boolean;
   /**
@@ -42,7 +42,7 @@ export interface ApplyCallOptions extends WriteCallOptions {
   readonly fieldManager?: string;
   /** For example `status`. */
   readonly subresource?: string;
-  /** If set, a deleted object is not created, and another one with its name is not changed. */
+  /** If set, a deleted object is not created again, and another object with its name is not changed. */
   readonly uid?: string;
 }
 
@@ -100,7 +100,7 @@ export interface PageCallOptions extends Pick<
 
 /** The options of `evict`. */
 export interface EvictOptions extends WriteCallOptions {
-  /** Default: the pod's own. */
+  /** Default: that of the Pod. */
   readonly gracePeriodSeconds?: number;
 }
 
@@ -114,9 +114,9 @@ export interface LogOptions {
   readonly tailLines?: number;
   /** Only lines of the last seconds. */
   readonly sinceSeconds?: number;
-  /** Puts the time before each line. */
+  /** Adds the time before each line. */
   readonly timestamps?: boolean;
-  /** Longest text in bytes. Default 1 MiB; a longer one occupies the memory of the worker. */
+  /** Maximum length of the text in bytes. Default 1 MiB. The worker keeps the text in memory. */
   readonly limitBytes?: number;
 }
 

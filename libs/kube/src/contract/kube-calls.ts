@@ -59,23 +59,23 @@ type StatusDraft<T> = T & {
  * The API server for user code: `kube` of a handler, and the verbs of a workflow step. Every call passes the guard and is
  * recorded. Reads return frozen objects.
  *
- * A handler addresses an object by its type and name, or passes one that it has read; a bare name means the reconciled object's
- * namespace. Writes return the object. Calls after the end of the attempt are rejected with `attempt_ended`.
+ * A handler passes the type and name of an object, or an object that was read. For a name without a namespace, the namespace of
+ * the reconciled object is used. Writes return the object. Calls after the end of the attempt are rejected with `attempt_ended`.
  *
- * A step usually passes references and manifests, and names the namespace. Writes return a reference. Before each write a step
- * checks in Redis that this worker still holds the run, and the write has the precondition of an earlier read, so a worker that
- * was assumed to have died overwrites nothing of its successor. Version conflicts (409), 429, 5xx, missing responses and calls
- * deferred by the guard do not count as attempts of the step. A 403, a 422 and a kind that is not served fail it immediately. A
- * body may run again after a crash: each call states whether it detects its own effect.
+ * A step passes references or manifests, with their namespace. Writes return a reference. Before each write, a step checks in
+ * Redis that this worker still holds the run. The write has the precondition of an earlier read, so a worker that was considered
+ * lost overwrites no write of its successor. Version conflicts (409), 429, 5xx, missing responses and calls deferred by the guard
+ * do not count as attempts of the step. A 403, a 422, or a kind that is not served fails the step immediately. A body may run
+ * again after a crash. Each call states whether it detects its own effect.
  */
 export interface KubeCalls<By extends Caller> {
-  /** Reads an object. @throws KubeApiError; `isNotFound` if the object does not exist */
+  /** Reads an object from the API server. @throws KubeApiError; `isNotFound` if the object does not exist */
   get<T extends ApiObject>(
     type: ResourceType<T>,
     target: string | NamespacedName,
   ): Promise<ReadBy<By, T>>;
   get<T extends ApiObject = ApiObject>(target: ObjectTarget<T>): Promise<ReadBy<By, T>>;
-  /** As `get`, but returns undefined if the object does not exist. */
+  /** Like `get`, but returns undefined if the object does not exist. */
   find<T extends ApiObject>(
     type: ResourceType<T>,
     target: string | NamespacedName,
@@ -85,7 +85,8 @@ export interface KubeCalls<By extends Caller> {
   ): Promise<ReadBy<By, T> | undefined>;
   /**
    * Lists objects of a kind. In a handler, the objects come from this worker's cache if a source of the controller watches all of
-   * them. They then include this worker's own writes and have no managedFields. Otherwise they come from the API server.
+   * them. Cached lists include this worker's own writes; objects of `owns` and `watches` have no managedFields. Other lists come
+   * from the API server.
    * @throws KonvergeError `invalid_request` for an index that the controller does not define
    */
   list<T extends ApiObject = ApiObject>(
@@ -93,9 +94,9 @@ export interface KubeCalls<By extends Caller> {
     options?: By extends "step" ? ListCallOptions : HandlerListOptions,
   ): Promise<readonly ReadBy<By, T>[]>;
   /**
-   * Lists the objects of a kind page by page, from the API server: `for await (const page of kube.pages(Pod))`. All pages are of
-   * one version. A list that is read for longer than the server keeps that version (about 5 minutes) cannot be continued.
-   * @throws KonvergeError `list_expired`: read faster, or begin again
+   * Lists the objects of a kind page by page, from the API server: `for await (const page of kube.pages(Pod))`. All pages show
+   * the same version of the list. The API server keeps that version for about 5 minutes.
+   * @throws KonvergeError `list_expired` if the version is no longer available; do less work between pages, or start again
    */
   pages<T extends ApiObject = ApiObject>(
     type: ResourceType<T> | KindName,
@@ -132,9 +133,9 @@ export interface KubeCalls<By extends Caller> {
   ): Promise<WrittenBy<By, T>>;
   /**
    * Returns the fields of an object that a manager owns by `apply`, to change some and apply them again; undefined if it owns
-   * none. Applying the result unchanged changes nothing, except for fields that were applied empty: the API server remembers their
-   * owner, but stores neither an empty list nor what defaults have filled in apart from it. As client-go's `ExtractInto`. It makes
-   * no API call.
+   * none. Applying the result unchanged changes nothing, except for fields that were applied empty: the API server stores their
+   * owner, but neither the empty list nor which of the present values are defaults. Equivalent to client-go's `ExtractInto`.
+   * Makes no API call.
    * @throws KonvergeError `invalid_request` if the object has no `managedFields`, or was applied in another version
    */
   extract<T extends ApiObject>(
@@ -142,11 +143,11 @@ export interface KubeCalls<By extends Caller> {
     options?: ExtractOptions,
   ): Promise<AppliedFields<T> | undefined>;
   /**
-   * Patches an object that was read: a write since then is a conflict, because the patch requires its version and uid. Given a
-   * name or a reference instead, the body must have its own precondition: `metadata.resourceVersion`, or a `test` of a JSON
-   * Patch. It is not retried inside the attempt, since only the handler knows whether the patch still fits; `mutate` does.
-   * A step that is retried reads and patches again: a patch that adds to a list or a number is applied twice if the first
-   * response was lost. Use `mutate` for those.
+   * Patches an object that was read. The patch requires its version and uid, so a write since the read is a conflict. If a name
+   * or a reference is passed instead, the body must have its own precondition: `metadata.resourceVersion`, or a `test` of a JSON
+   * Patch. Unlike with `mutate`, a conflict is not retried inside the attempt: only the handler can decide whether the patch
+   * still applies. A retried step reads and patches again: if the first response was lost, a patch that adds to a list or a
+   * number is applied twice. Use `mutate` for such changes.
    * @throws KubeApiError `isConflict`; KonvergeError `invalid_request` without a precondition; `field_conflict` for `apply`
    */
   patch<T extends ApiObject>(
@@ -155,8 +156,8 @@ export interface KubeCalls<By extends Caller> {
     options: PatchCallOptions,
   ): Promise<WrittenBy<By, T>>;
   /**
-   * Replaces the object (PUT), including fields of other writers; only for objects that the controller owns completely. The
-   * object must come from a read. A write in between is a conflict: it ends the attempt, and the next attempt reads again.
+   * Replaces the object (PUT), including fields of other writers. Use it only for objects that the controller owns completely.
+   * The object must come from a read. A write since the read is a conflict, which ends the attempt; the next one reads again.
    */
   replace<T extends ObjectIdentity>(
     object: T,
@@ -180,10 +181,10 @@ export interface KubeCalls<By extends Caller> {
     options?: Omit<MutateCallOptions, "subresource">,
   ): Promise<WrittenBy<By, T>>;
   /**
-   * Creates an object, or changes the existing one as `mutate` does, and returns what has happened. For a new object, the draft
-   * has only its kind, name and namespace, so `change` assigns `spec` instead of reading it. A bare name means the reconciled
-   * object's namespace, or that of `ownedBy`. A step makes the change once, also if another attempt has created the object.
-   * @throws KonvergeError `invalid_owner` if another object controls the existing one; as `mutate`
+   * Creates an object, or changes the existing one as `mutate` does, and returns the kind of change. For a new object, the draft
+   * has only its kind, name and namespace, so `change` assigns `spec` instead of reading it. The default namespace is that of
+   * `ownedBy` or of the reconciled object. A step makes the change once, even if an earlier attempt has created the object.
+   * @throws KonvergeError `invalid_owner` if another object controls the existing one; the errors of `mutate`
    */
   createOrUpdate<T extends ApiObject>(
     type: ResourceType<T>,
@@ -201,48 +202,49 @@ export interface KubeCalls<By extends Caller> {
     replicas: number,
     options?: WriteCallOptions,
   ): Promise<WrittenBy<By, Scale>>;
-  /** Reads the subresource `scale`: wanted and actual replicas, and the selector of the Pods. */
+  /** Reads the subresource `scale`: desired and actual replicas, and the selector of the Pods. */
   readScale(target: ObjectTarget): Promise<ReadBy<By, Scale>>;
   /**
-   * Deletes exactly this object, not a successor of the same name. Succeeds if the object does not exist. By name, the current
-   * object is deleted, so pass the object or a reference if the call may run again. Finalizers may take longer than the call.
+   * Deletes exactly this object, not a successor with the same name. Succeeds if the object does not exist. A name deletes the
+   * current object, so pass the object or a reference if the call may run again. Finalizers may take longer than the call.
    * The undo of a step deletes only what its step created: by name, only an object with the mark of that step; by reference, no
    * object that the step only changed.
    */
   delete(target: ObjectTarget, options?: DeleteCallOptions): Promise<void>;
   /**
-   * Deletes all objects of a kind that match the selectors, in the reconciled object's namespace or another one. Returns the
-   * number of objects. A step that is retried also deletes objects that were created since. @throws KonvergeError
-   * `invalid_request` without a selector, unless `all` is true
+   * Deletes all objects of a kind that match the selectors, by default in the reconciled object's namespace. Returns their
+   * number. A retried step also deletes objects that were created since.
+   * @throws KonvergeError `invalid_request` without a selector, unless `all` is true
    */
   deleteCollection(
     type: ResourceType | KindName,
     options: DeleteCollectionOptions,
   ): Promise<number>;
   /**
-   * Evicts a Pod, as its disruption budgets allow; never another one with its name if a copy or a reference is given. Succeeds if
-   * it is deleted or replaced already. While a budget forbids the eviction, a step is retried without counting attempts.
+   * Evicts a Pod if its disruption budgets allow it. With an object or a reference, it never evicts another Pod with the same
+   * name. Succeeds if the Pod is already deleted or replaced. While a budget forbids the eviction, a step is retried without
+   * counting attempts.
    * @throws KubeApiError 429 while a disruption budget forbids it
    */
   evict(pod: ObjectTarget, options?: EvictOptions): Promise<void>;
   /**
    * Records a Kubernetes Event about an object (events.k8s.io/v1), which `kubectl describe` and `kubectl events` show. An equal
    * event within 6 minutes increases the count of the first one. An object gets up to 25 different events at once, and one more
-   * per 5 minutes; others are dropped. The event never fails the caller: an error of the API server is logged.
+   * per 5 minutes; further ones are dropped. An event never fails the caller: an error of the API server is logged.
    */
   event(about: ObjectTarget, event: EventInput): Promise<void>;
   /** Reads the log of a container. Requires the permission `get` of `pods/log`. */
   logs(pod: ObjectTarget, options?: LogOptions): Promise<string>;
   /**
-   * Sends any other request, under the guard and in the record. It is sent as it is: a write without `metadata.resourceVersion`
-   * overwrites changes that were not read, and a step that is retried sends it again. It cannot stream (`watch`, `follow`).
+   * Sends any other request unchanged. It passes the guard and is recorded. A write without `metadata.resourceVersion`
+   * overwrites changes that were not read, and a retried step sends it again. It cannot stream (`watch`, `follow`).
    */
   raw(request: Omit<RawRequest, "signal">): Promise<RawResponse>;
   /**
-   * Returns a generated API class of `@kubernetes/client-node`, such as `CoreV1Api`, whose requests are calls of this attempt.
-   * It behaves as with a KubeConfig: writes without a resourceVersion overwrite, and errors are of the class ApiException, which
-   * all predicates accept. It cannot stream (`watch`, `follow`). A step that is retried repeats its requests: they do not detect
-   * their own effect.
+   * Returns an instance of a generated API class of `@kubernetes/client-node`, such as `CoreV1Api`, whose requests are calls of
+   * this attempt. As with a KubeConfig, writes without a resourceVersion overwrite changes that were not read, and errors are of
+   * the class ApiException, which all predicates accept. It cannot stream (`watch`, `follow`). A retried step repeats its
+   * requests, because they do not detect their own effect.
    */
   api<Api>(type: ClientNodeApi<Api>): Api;
 }
@@ -251,13 +253,13 @@ export interface KubeCalls<By extends Caller> {
 export interface CreateOrUpdateResult<T> {
   /** `unchanged`: nothing was written. */
   readonly kind: "created" | "updated" | "unchanged";
-  /** The object after it; in a step, its reference. */
+  /** The object after the call; in a step, its reference. */
   readonly object: T;
 }
 
 /** The subresource `scale` of an object. */
 export interface Scale extends ApiObject {
-  /** The wanted number; absent for 0. */
+  /** The desired number; absent for 0. */
   spec?: { replicas?: number };
   /** The actual number, and the selector of the Pods. */
   status?: { replicas: number; selector?: string };

@@ -35,7 +35,7 @@ interface ObjectHead {
   readonly metadata: Readonly<Partial<ObjectMeta>>;
 }
 
-/** The part of an object that addresses it, also of one that a step has read. */
+/** The part of an object that addresses it, also for an object that a step has read. */
 export interface ObjectIdentity {
   readonly apiVersion: string;
   readonly kind: string;

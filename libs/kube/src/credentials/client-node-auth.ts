@@ -19,7 +19,7 @@ export interface ForeignCredential extends Pick<IssuedCredential, "cert" | "key"
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Asks the authenticators of a KubeConfig, including those added by `addAuthenticator`. */
+/** Runs the authenticators of a KubeConfig, including those added by `addAuthenticator`. */
 export async function authorizeByKubeConfig(
   config: Pick<KubeConfigObject, "applyToHTTPSOptions">,
 ): Promise<ForeignCredential> {
@@ -38,7 +38,7 @@ export async function authorizeByKubeConfig(
 
 /**
  * Returns a function that authorizes by client-node's auth providers (azure, gcp, oidc). client-node is imported by the
- * first call, because it costs 75 MiB of memory per process, and few kubeconfigs name an auth provider.
+ * first call, because it costs 45 MiB of memory per process, and few kubeconfigs name an auth provider.
  */
 export function createProviderAuth(
   cluster: KubeconfigCluster,

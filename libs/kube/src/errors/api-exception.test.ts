@@ -34,7 +34,7 @@ test.each([
   expect(isNotFound(value)).toBe(false);
 });
 
-test("is the error of the response whose headers the exception has", () => {
+test("returns the error of the response whose headers the exception has", () => {
   const headers = {};
   const error = new KubeApiError("get pods n/a: 404", { status: 404, reason: "NotFound" });
   noteApiError(headers, error);

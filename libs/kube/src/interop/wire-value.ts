@@ -18,7 +18,7 @@ export function toWireValue<T>(value: T): T {
 }
 
 /**
- * Returns an object of client-node's classes in the form of Konverge's kinds, for calls that check its type:
+ * Returns an object of client-node's classes as plain JSON, with the type of Konverge's kinds:
  * `kube.replace(fromClientNode(deployment))`.
  */
 export function fromClientNode<T extends object>(value: T): BuiltIn<T> {

@@ -79,7 +79,7 @@ test("omits fields that no longer exist, and content of a map owned without it",
   });
 });
 
-test("returns undefined for a manager without an apply, and tells subresources apart", () => {
+test("returns undefined for a manager without an apply, and distinguishes subresources", () => {
   const object = objectWith({ "f:spec": { "f:replicas": {} } }, { subresource: "status" });
   expect(extractOwned(object, { manager })).toBeUndefined();
   expect(extractOwned(object, { manager: "kubectl" })).toBeUndefined();

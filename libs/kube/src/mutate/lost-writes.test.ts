@@ -29,7 +29,7 @@ test("a read after a conflict reveals the winner, by the object that was read be
   expect(record).toMatchObject({ foundVersion: "2", competingWriters: winners });
 });
 
-test("without an earlier read, the written object serves, without its own changes and formats", () => {
+test("without an earlier read, the written object is compared, without its own changes and formats", () => {
   const writes = createLostWrites(() => false);
   const ours = { ...base, time: "2026-01-01T00:00:00.000Z" };
   const record = writes.noteConflict(target, object("1", { x: "own" }, [ours]), "1");

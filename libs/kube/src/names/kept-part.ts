@@ -1,7 +1,7 @@
 import { formatApiVersion, type ApiObject, type ResourceType } from "@konverge/core";
 
 /**
- * Returns a kind of which only the metadata is read: the API server sends nothing else (PartialObjectMetadata).
+ * Returns a kind whose objects have only metadata: the API server sends nothing else (PartialObjectMetadata).
  * @example kube.list(onlyMetadata(Secret), { ownedBy: object })
  */
 export function onlyMetadata(type: ResourceType): ResourceType {
@@ -9,8 +9,8 @@ export function onlyMetadata(type: ResourceType): ResourceType {
 }
 
 /**
- * Returns a kind of which only a part is kept. `part` must keep the structure of the object; metadata without managedFields
- * is added to its result.
+ * Returns a kind whose objects are reduced to a part. `part` must keep the structure of the object. If its result has no
+ * metadata, the metadata without managedFields is added.
  * @example const PodNode = onlyPart(Pod, ({ spec }) => ({ spec: { nodeName: spec?.nodeName } }));
  */
 export function onlyPart<T extends ApiObject, Part extends object>(

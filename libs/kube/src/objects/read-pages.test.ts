@@ -31,7 +31,7 @@ test("names the fix if the server no longer has the version of the list", async 
   });
 });
 
-test("passes the error of a first page on, and ends after the last one", async () => {
+test("passes on the error of a first page, and ends after the last page", async () => {
   await expect(read(() => Promise.reject(expired))).rejects.toBe(expired);
   const last = { items: [{ kind: "ConfigMap" }], resourceVersion: "7" };
   const listPage = (async () => last) as unknown as KubeClient["listPage"];

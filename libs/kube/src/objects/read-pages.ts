@@ -36,7 +36,7 @@ export async function* readPages<T extends ApiObject>(
 function expired({ resource }: ResourceType, pages: number, cause: unknown): KonvergeError {
   return new KonvergeError(
     "list_expired",
-    `the list of ${resource} expired after page ${pages}: the API server no longer has its version; do less between two pages, or begin again`,
+    `the list of ${resource} expired after page ${pages}: the API server no longer has its version; do less work between two pages, or start the list again`,
     { cause },
   );
 }

@@ -111,7 +111,7 @@ test.each<[string, ObjectSelection]>([
   expect(touched[0]).toBeLessThanOrEqual(20);
 });
 
-test("an index function that throws is reported, and its object is found otherwise", () => {
+test("an error of an index function is reported, and its object is in all other lists", () => {
   const errors: unknown[] = [];
   const objects = new IndexedObjects<Pod>({
     indexes: [byNode],

@@ -78,9 +78,9 @@ export interface StepOptions<T> {
    */
   readonly limit?: string | LimitUse;
   /**
-   * Runs the body on any worker of the workflow, so that steps that are called together run in several processes. Each try then
-   * takes a slot of its own and replays the function up to the call. Default false: in the process that executes the run. Use it for
-   * long bodies or many at once; for a short body, the step takes longer.
+   * Runs the body on any worker of the workflow, so that steps that are called together run in several processes. Each try takes
+   * a slot of that worker's `concurrency` and replays the function up to the call. Default false: the body runs in the process
+   * that executes the run. Use it for long bodies, or for many at once; a step with a short body takes longer.
    */
   readonly spread?: boolean;
   /** Timeout of one attempt. Default 5 min. Too short repeats work that would have succeeded; too long occupies a worker. */
@@ -151,18 +151,18 @@ export interface ChildOptions<R> {
   readonly onParentClose?: ParentClosePolicy;
 }
 
-/** The options of `w.start`, with the meaning that they have for a start by a client. */
+/** The options of `w.start`, with the same effect as for a start by a client. */
 export interface StartRunOptions {
   /**
    * Id of the run. A start with the id of an existing run returns that run if the input is the same, and fails with
-   * `input_mismatch` otherwise. Default: made of the id of this run and the name.
+   * `input_mismatch` otherwise. Default: derived from the id of this run and the name.
    */
   readonly id?: string;
   /** At most one run of the workflow with this key is active at a time, such as `rollout:team-a/web`. */
   readonly key?: string;
   /**
-   * If another run holds the key: return that run (`attach`, the default), fail with `run_exists`, cancel it and start after it
-   * has ended, or start after it and all runs that wait for it.
+   * The action if another run holds the key: return that run (`attach`, the default); fail with `run_exists` (`reject`); cancel
+   * that run and start after it has ended (`supersede`); or start after that run and all runs that wait for it (`queue`).
    */
   readonly onExisting?: OnExisting;
 }
@@ -270,8 +270,8 @@ export interface WorkflowContext<I = unknown> {
     options?: ChildOptions<NoInfer<R>>,
   ): Durable<R>;
   /**
-   * Starts another run that is independent of this one. Does not wait for it. Returns its name for `w.signalRun`; with a `key`, that
-   * may be the run that holds it.
+   * Starts another run that is independent of this one, and does not wait for it. Returns its reference for `w.signalRun`; with a
+   * `key`, this may be the run that holds the key.
    * @throws StepFailedError with `run_exists`, `queue_full` or `input_mismatch`
    */
   start<I>(
@@ -327,8 +327,8 @@ export interface WorkflowOptions<I> {
   /** The limits at which a run is blocked. A higher limit continues it. Each execution reads all records. */
   readonly limits?: RunLimits;
   /**
-   * Most runs that are under way at once in all workers. Further ones wait in the order of their starts, without a worker.
-   * Default: any number.
+   * Maximum number of concurrent runs in all workers. Further runs wait in the order of their starts and occupy no worker.
+   * Default: not limited.
    */
   readonly concurrency?: RunConcurrency<I>;
   /**

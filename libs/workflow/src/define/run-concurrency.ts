@@ -1,17 +1,17 @@
 import type { ErrorIssue } from "@konverge/core";
 
-/** Most characters of a key. */
+/** Maximum length of a key in characters. */
 const MAX_KEY = 200;
 const MAX_RUNS = 1_000_000;
 const KNOWN = ["runs", "key", "label"];
 
-/** The slots for the runs of a workflow. A run holds one from its begin to its end, also while it waits or is paused. */
+/** The slots for the runs of a workflow. A run holds one from its first execution to its end, even while it waits or is paused. */
 export interface RunConcurrency<I = never> {
-  /** Slots per key, or value of the label; without both, for all runs. */
+  /** Number of slots per key or value of the label; without both, for all runs. */
   readonly runs: number;
   /** Runs with the same result share slots, such as those of a tenant. At most 200 characters; not encrypted. */
   readonly key?: (input: I) => string;
-  /** Name of a label instead: runs with the same value share slots, and those without the label. */
+  /** Name of a label, instead of `key`. Runs with the same value share slots; runs without the label share slots too. */
   readonly label?: string;
 }
 
@@ -56,7 +56,7 @@ export function findConcurrencyIssues(concurrency: unknown): ErrorIssue[] {
   return issues;
 }
 
-/** Returns what is wrong with the result of `concurrency.key`. */
+/** Returns the problem of a result of `concurrency.key`. */
 export function findGroupIssue(group: unknown): string | undefined {
   if (typeof group === "string" && group.length <= MAX_KEY && group.isWellFormed())
     return undefined;

@@ -31,7 +31,7 @@ export function queueOfWorkflow(workflow: string): string {
 /** Ends the name under which a workflow's spread steps are stored. No workflow has it in its name. */
 const SPREAD = "!";
 
-/** Returns the name under which the spread steps of a workflow are stored: as runs beside its own. */
+/** Returns the name under which the spread steps of a workflow are stored: as runs, separate from its own. */
 export function spreadOf(workflow: string): string {
   return workflow + SPREAD;
 }

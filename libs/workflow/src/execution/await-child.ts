@@ -46,7 +46,7 @@ export async function awaitChild(
   }
   const noted = journal.progressOf(key);
   if (noted?.childEnded === true) {
-    // The child must not run again, also if it is kept no longer.
+    // The child must not run again, even if it is no longer kept.
     const isKept = (await start.get(ref)) !== undefined;
     const cancelled = isKept ? undefined : await journal.throwCancel(key, "child");
     if (cancelled !== undefined) return cancelled;

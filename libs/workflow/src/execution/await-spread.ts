@@ -52,7 +52,7 @@ export async function awaitSpread(
   }
   const known = isNew ? await begin(journal, spread, starter) : await starter.get(ref);
   begun.add(key);
-  // Its body must not run again, also if the outcome is kept no longer.
+  // Its body must not run again, even if the outcome is no longer kept.
   if (known === undefined && !isNew) throw new BlockingError(expiredReason(key));
   if (known === undefined || !isEndStatus(known.status)) return waiting;
   const record = outcomeOf(known);

@@ -54,7 +54,7 @@ export interface BodyOptions {
   readonly heartbeats: Heartbeats;
 }
 
-/** Longest time in which the end of a cancelled body is awaited, in ms: an undo must not run beside it. */
+/** Longest wait for the end of a cancelled body, in ms: an undo must not run at the same time. */
 const GRACE_MS = 5_000;
 
 /**

@@ -60,7 +60,7 @@ class SpreadExecution {
   async run(): Promise<ExecutionEnd> {
     const { stopped } = this.#options;
     const end = await this.#execute().catch((error: unknown) => this.#endOf(ensureError(error)));
-    // The last word of a body whose run has ended.
+    // The last lines of a body whose run has ended.
     if (end.kind !== "lost" || !(stopped.reason instanceof SpreadOverError)) return end;
     return await this.#endOver().catch((error: unknown) => this.#endOf(ensureError(error)));
   }
@@ -195,7 +195,7 @@ class SpreadExecution {
   }
 
   async #endOver(): Promise<ExecutionEnd> {
-    const message = "the run does not wait for the step any more";
+    const message = "the run no longer waits for the step";
     return await this.#end({ kind: "cancelled", error: { code: "cancelled", message } });
   }
 

@@ -258,7 +258,7 @@ export interface RunJournalStore {
   appendSpreadLog(spread: SpreadStep, lines: readonly LogLine[]): Promise<void>;
   /**
    * Returns whether a spread step may begin a try. One that may not is noted in its run, which wakes it in its next execution.
-   * `always`: holds it also if the run is not paused, and makes the run due.
+   * `always`: holds it even if the run is not paused, and makes the run due.
    */
   admitSpread(spread: SpreadStep, hold?: "always"): Promise<SpreadState>;
   /** Returns false once the run of a spread step has ended, or begun another round. */

@@ -33,7 +33,7 @@ describe("w.start with a key", () => {
     { onExisting: "queue" as const, second: "worker test.hire%201" },
     { onExisting: "supersede" as const, second: "worker test.hire%201" },
   ])(
-    "and onExisting $onExisting answers as a start by a client",
+    "and onExisting $onExisting has the result of a start by a client",
     async ({ onExisting, second: expected }) => {
       const second = onExisting === undefined ? { key: "k" } : { key: "k", onExisting };
       for (const replayEveryStep of [false, true]) {

@@ -96,19 +96,19 @@ export interface TestChild {
   child(step: string): TestChild;
 }
 
-/** A schedule whose runs start when the clock of the test reaches their times. Its rules are those of production. */
+/** A schedule whose runs start when the clock of the test reaches their times. It follows the rules of production. */
 export interface TestSchedule {
   /** Returns the schedule with its next times, after everything has settled. */
   get(): Promise<ScheduleDetail>;
-  /** Returns its runs in the order of their starts, also of triggers and backfills. */
+  /** Returns its runs in the order of their starts, including those of triggers and backfills. */
   runs(): Promise<readonly RunView[]>;
-  /** Returns one of its runs by its place in `runs`. Default: the last. The calls of the result throw without such a run. */
+  /** Returns one of its runs by its index in `runs`. Default: the last. The calls of the result throw if there is no such run. */
   run(index?: number): TestChild;
   /** Pauses the schedule. The times in between are skipped. */
   pause(): Promise<void>;
   /** Continues with the next time. */
   resume(): Promise<void>;
-  /** Starts a run now, also while the schedule is paused. @throws KonvergeError `queue_full` */
+  /** Starts a run now, even if the schedule is paused. @throws KonvergeError `queue_full` */
   trigger(options?: Pick<TriggerOptions, "overlap">): Promise<RunView>;
   /** Starts the runs of past times that have none. @throws KonvergeError `invalid_request`, `queue_full` */
   backfill(options: Pick<BackfillOptions, "fromMs" | "toMs" | "overlap">): Promise<void>;
@@ -134,13 +134,13 @@ export interface TestRun {
   /** Advances the clock, and stops at each time at which a run continues. */
   advance(duration: Duration): Promise<RunView>;
   /**
-   * Advances the clock while no worker runs: until its end, no run continues and no schedule starts a run.
+   * Advances the clock while no worker runs: during this time, no run continues and no schedule starts a run.
    * @throws Error while a body is held
    */
   outage(duration: Duration): Promise<RunView>;
   /**
-   * Starts the runs of a schedule from now on, beside the run of this test. The first call that settles announces it, as a worker
-   * does; its workflow then is a part of the test.
+   * Starts the runs of a schedule from now on, in addition to the run of this test. The first call that settles registers the
+   * schedule, as a worker does; its workflow is then part of the test.
    * @throws Error for a second schedule with its name
    */
   schedule(schedule: Schedule): TestSchedule;
@@ -606,7 +606,7 @@ class MemoryTestRun implements TestRun {
     return Math.min(...runs, ...timers, this.#schedules.dueAtMs);
   }
 
-  /** Executes what was woken, then starts what is due: a run that ends at a time of its schedule has ended before it. */
+  /** Executes the woken runs, then starts due ones: a run that ends at a time of its schedule ends before the next one starts. */
   async #executeWoken(): Promise<void> {
     do {
       await this.#executeAll();
