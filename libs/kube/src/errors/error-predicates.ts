@@ -43,9 +43,9 @@ function hasCause(error: unknown, type: string): boolean {
 }
 
 /**
- * 409 `Conflict`: a stale version, a failed precondition, or a field that another manager owns. False for {@link
- * isAlreadyExists}, as in client-go. Check {@link isFieldManagerConflict} and {@link isReplaced} first, because a retry
- * helps with neither.
+ * 409 `Conflict`: a stale version, a failed precondition, or a field that another manager owns. False for
+ * {@link isAlreadyExists}, as in client-go. Check {@link isFieldManagerConflict} and {@link isReplaced} first, because a
+ * retry helps with neither.
  */
 export function isConflict(error: unknown): boolean {
   return byReasonOrStatus(error, "Conflict", 409);
@@ -71,6 +71,7 @@ export function isReplaced(error: unknown): boolean {
 function isObjectReplaced(error: unknown): error is KonvergeError {
   return isKonvergeError(error) && error.code === "object_replaced";
 }
+/** 404: the object, its kind or its namespace does not exist. {@link ignoreNotFound} accepts it. */
 export function isNotFound(error: unknown): boolean {
   return byReasonOrStatus(error, "NotFound", 404);
 }
@@ -89,12 +90,15 @@ export function isInvalid(error: unknown): boolean {
 export function isInapplicable(error: unknown): boolean {
   return isInvalid(error) && findApiError(error)?.causes.length === 0;
 }
+/** 403: a missing permission, or a rejection by admission. See {@link isNotPermitted} and {@link isQuotaExceeded}. */
 export function isForbidden(error: unknown): boolean {
   return byReasonOrStatus(error, "Forbidden", 403);
 }
+/** 401: the credentials are missing, expired or rejected. */
 export function isUnauthorized(error: unknown): boolean {
   return byReasonOrStatus(error, "Unauthorized", 401);
 }
+/** 410 `Gone`: the resource is no longer available. An old version or continue token is {@link isExpired}. */
 export function isGone(error: unknown): boolean {
   return byReasonOrStatus(error, "Gone", 410);
 }
@@ -102,6 +106,7 @@ export function isGone(error: unknown): boolean {
 export function isExpired(error: unknown): boolean {
   return byReason(error, "Expired");
 }
+/** 429: the server is overloaded, or an eviction would violate a PodDisruptionBudget. See {@link suggestsDelayMs}. */
 export function isTooManyRequests(error: unknown): boolean {
   return byReason(error, "TooManyRequests") || findApiError(error)?.status === 429;
 }
@@ -113,27 +118,35 @@ export function isTimeout(error: unknown): boolean {
 export function isResourceVersionTooLarge(error: unknown): boolean {
   return isTimeout(error) && findApiError(error)?.trait === "resourceVersionTooLarge";
 }
+/** 500 `ServerTimeout`: the server could not complete the call in time. Retry after {@link suggestsDelayMs}. */
 export function isServerTimeout(error: unknown): boolean {
   return byReason(error, "ServerTimeout");
 }
+/** 500: the server failed, or a webhook that it calls failed. */
 export function isInternalError(error: unknown): boolean {
   return byReasonOrStatus(error, "InternalError", 500);
 }
+/** 503: the server or an aggregated API does not serve calls at the moment. */
 export function isServiceUnavailable(error: unknown): boolean {
   return byReasonOrStatus(error, "ServiceUnavailable", 503);
 }
+/** 400: the server cannot parse the request. */
 export function isBadRequest(error: unknown): boolean {
   return byReasonOrStatus(error, "BadRequest", 400);
 }
+/** 405: the resource does not support the verb. */
 export function isMethodNotAllowed(error: unknown): boolean {
   return byReasonOrStatus(error, "MethodNotAllowed", 405);
 }
+/** 406: the server cannot respond in the requested media type. */
 export function isNotAcceptable(error: unknown): boolean {
   return byReasonOrStatus(error, "NotAcceptable", 406);
 }
+/** 415: the server does not accept the content type, such as a strategic merge patch of a custom resource. */
 export function isUnsupportedMediaType(error: unknown): boolean {
   return byReasonOrStatus(error, "UnsupportedMediaType", 415);
 }
+/** 413: the object or the request is too large. */
 export function isRequestEntityTooLarge(error: unknown): boolean {
   return byReason(error, "RequestEntityTooLarge") || findApiError(error)?.status === 413;
 }
