@@ -92,6 +92,8 @@ export const PAGES: Readonly<Record<string, Page>> = {
       engine("Resource"),
       { from: "libs/worker/src/config", name: "defineConfig" },
       { from: "libs/worker/src/config", name: "ConfigInput" },
+      { from: "libs/worker/src/config", name: "ClusterOptions" },
+      { from: "libs/worker/src/config", name: "BreakerOptions" },
     ],
   },
   "errors.md": {

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { largestExcess, type Use } from "./largest-excess.ts";
 import { admit, newGuardState } from "./model/admit.ts";
 import {
+  DEFAULT_BREAKER_LIMITS,
   BREAKER,
   bucketSize,
   guardLimits,
@@ -26,6 +27,7 @@ const limitsOf = fc
   })
   .map(({ spare, ...rest }): GuardLimits => ({
     ...rest,
+    breaker: DEFAULT_BREAKER_LIMITS,
     burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
   }));
 
@@ -169,6 +171,7 @@ test("P5 L1: a probe starts after all tokens promised before the breaker opened"
     tokenTtlMs: 50,
     maxWaitMs: 5_000,
     burst: 3,
+    breaker: DEFAULT_BREAKER_LIMITS,
   };
   const { uses, modes } = live(limits, [
     ...Array.from({ length: 10 }, () => QUIET),

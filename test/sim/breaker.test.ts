@@ -337,10 +337,11 @@ test(`P6 B7: the open time starts at 1 s and doubles to the maximum, within 25 %
 });
 
 test("P6 B7: the jitter of the open time covers its range, without overflow", () => {
-  expect(openDurationUs(1, 0, 0)).toBe(750_000);
-  expect(openDurationUs(1, 0, 1)).toBe(1_250_000);
-  expect(openDurationUs(1e6, 0, 0.5)).toBe(BREAKER.maxOpenUs);
-  expect(openDurationUs(1e6, 60e6, 0.5)).toBe(60e6);
+  const { breaker } = limits;
+  expect(openDurationUs(1, breaker, 0, 0)).toBe(750_000);
+  expect(openDurationUs(1, breaker, 0, 1)).toBe(1_250_000);
+  expect(openDurationUs(1e6, breaker, 0, 0.5)).toBe(BREAKER.maxOpenUs);
+  expect(openDurationUs(1e6, breaker, 60e6, 0.5)).toBe(60e6);
 });
 
 /** All data is lost, or an outdated replica responds. */

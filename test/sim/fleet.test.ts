@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import {
+  DEFAULT_BREAKER_LIMITS,
   bucketSize,
   guardLimits,
   LARGEST_FLOOR,
@@ -52,6 +53,7 @@ const scenarios = fc.record({
     })
     .map(({ spare, ...rest }): GuardLimits => ({
       ...rest,
+      breaker: DEFAULT_BREAKER_LIMITS,
       minRatePerSecond: rest.ratePerSecond / 10,
       burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
     })),

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { largestExcess, type Use } from "./largest-excess.ts";
-import { bucketSize, type GuardLimits } from "../../libs/core/src/guard/guard-limits.ts";
+import { bucketSize, DEFAULT_BREAKER_LIMITS, type GuardLimits } from "@konverge/core";
 import { emptiedTat, leaseTokens, rescaledTat } from "./model/token-lease.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
@@ -18,6 +18,7 @@ const wholeLimits = fc
   })
   .map(({ spare, ...rest }): GuardLimits => ({
     ...rest,
+    breaker: DEFAULT_BREAKER_LIMITS,
     minRatePerSecond: 1,
     burst: (rest.ratePerSecond * rest.tokenTtlMs) / 1_000 + spare,
   }));
@@ -96,6 +97,7 @@ const anyLimits = fc
   })
   .map(({ spare, ...rest }): GuardLimits => ({
     ...rest,
+    breaker: DEFAULT_BREAKER_LIMITS,
     minRatePerSecond: rest.ratePerSecond / 50,
     burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
   }));

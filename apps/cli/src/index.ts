@@ -50,7 +50,13 @@ export {
   type StartRunOptions,
   type UseLimit,
 } from "@konverge/engine";
-export { CONSERVATIVE_RATE, defineConfig, type Config } from "@konverge/worker";
+export {
+  CONSERVATIVE_RATE,
+  defineConfig,
+  type BreakerOptions,
+  type ClusterOptions,
+  type Config,
+} from "@konverge/worker";
 export {
   addFinalizer,
   fromClientNode,

@@ -57,6 +57,14 @@ export const guardViewSchema = z.object({
       slow: z.number(),
       throttled: z.number(),
     }),
+    /** Thresholds and open times, as configured by the worker `rate.setBy`. */
+    limits: z.object({
+      failures: z.number(),
+      calls: z.number(),
+      failedShare: z.number(),
+      openMs: z.number(),
+      maxOpenMs: z.number(),
+    }),
     isolated: z.object(actionNote).optional(),
   }),
   rate: z.object({

@@ -68,7 +68,9 @@ export {
   GUARD_RATES,
   guardLimits,
 } from "./guard/guard-limits.ts";
-export type { GuardLimits } from "./guard/guard-limits.ts";
+export type { GuardLimits, GuardLimitsInput } from "./guard/guard-limits.ts";
+export { breakerLimits, DEFAULT_BREAKER_LIMITS } from "./guard/breaker-limits.ts";
+export type { BreakerLimits } from "./guard/breaker-limits.ts";
 export { findLimit, findLimitIssues, findUseIssue, limitRules } from "./limits/limit-options.ts";
 export type { LimitOptions, LimitRules, NamedLimits } from "./limits/limit-options.ts";
 export {

@@ -12,6 +12,7 @@ function retryAfterMs(mode: BreakerMode, waitMs: number, random: number): number
     clock: () => 0,
     random: () => random,
     schedule: () => () => undefined,
+    failuresToPause: 12,
     live: () => 1,
   });
   view.learn({ mode, generation: 2, waitMs });
@@ -24,6 +25,27 @@ test.each([0, 1])(
   "P6: defers calls to an isolated server by at most 2 s, so that they resume soon after the reset (random %d)",
   (random) => {
     expect(retryAfterMs("isolated", 30_000, random)).toBeLessThanOrEqual(2_000);
+  },
+);
+
+test.each([1, 12, 40])(
+  "a process pauses after %d configured failures in a row",
+  (failuresToPause) => {
+    const view = createBreakerView({
+      probe: () => Promise.resolve(),
+      onBreaker: () => undefined,
+      onHealth: () => undefined,
+      clock: () => 0,
+      random: () => 0,
+      schedule: () => () => undefined,
+      failuresToPause,
+      live: () => 1,
+    });
+    for (let failures = 1; failures < failuresToPause; failures += 1) view.noteEnd("failed");
+    expect(view.health).toBe("well");
+    view.noteEnd("failed");
+    expect(view.health).not.toBe("well");
+    view.stop();
   },
 );
 
@@ -48,6 +70,7 @@ test("without credentials, stays unauthorized until a call has credentials again
       due.push(work);
       return () => undefined;
     },
+    failuresToPause: 12,
     live: () => 1,
   });
   const missing = new KonvergeError("kube_unreachable", "no token", { retryAfterMs: 4_000 });
@@ -81,6 +104,7 @@ test("without credentials and without a probe, lets the next call try again", ()
       retry = work;
       return () => undefined;
     },
+    failuresToPause: 12,
     live: () => 1,
   });
   view.noteNoCredentials(new KonvergeError("kube_unreachable", "no token"));
@@ -107,6 +131,7 @@ test("ends the pause after rejected credentials by a call of its own", async () 
       due = { ms, work };
       return () => undefined;
     },
+    failuresToPause: 12,
     live: () => 1,
   });
   for (let n = 0; n < 3; n++) view.noteEnd("unauthorized");

@@ -40,6 +40,8 @@ export interface BreakerViewOptions {
   readonly clock: () => number;
   readonly random: () => number;
   readonly schedule: (ms: number, work: () => void) => () => void;
+  /** Failures in a row after which this process pauses. */
+  readonly failuresToPause: number;
   /** Number of workers that share the breaker, as last reported. */
   readonly live: () => number;
 }
@@ -81,9 +83,9 @@ class ProcessBreakerView implements BreakerView {
   #wasUnwell = false;
 
   constructor(options: BreakerViewOptions) {
-    const { random, schedule, probe, live } = options;
+    const { random, schedule, probe, live, failuresToPause } = options;
     this.#options = options;
-    this.#local = createLocalHealth(random);
+    this.#local = createLocalHealth(failuresToPause, random);
     this.#prober = createProber({
       probe,
       schedule,

@@ -24,6 +24,7 @@ import type { BreakerUpdate } from "./breaker-view.ts";
 import type { Guard, GuardEvent, GuardOptions } from "./guard.ts";
 import { guardKeys, type GuardKeys } from "./guard-keys.ts";
 import { createGuardStore, type GuardStore } from "./guard-store.ts";
+import { breakerLimitsOf } from "./guard-view.ts";
 import type { Health } from "./local-health.ts";
 import type { TokenPool } from "./token-pool-options.ts";
 import { createTokenPool } from "./token-pool.ts";
@@ -211,7 +212,12 @@ class FleetGuard implements Guard {
     const { fields } = await this.#store.read();
     const by = fields["setRate"] ? (fields["setRateBy"] ?? "") : (fields["limitsBy"] ?? "");
     const ratePerSecond = Number(fields["limitRate"]);
-    const limits = { ...this.#limits, ratePerSecond, burst: Number(fields["burst"]) };
+    const limits = {
+      ...this.#limits,
+      ratePerSecond,
+      burst: Number(fields["burst"]),
+      breaker: breakerLimitsOf(fields),
+    };
     this.#emit({ kind: "limits", limits, by, ours: false });
   }
 

@@ -1,4 +1,11 @@
-import { BREAKER, KonvergeError, type AdmitRequest, type GuardLimits } from "@konverge/core";
+import {
+  BREAKER,
+  breakerLimits,
+  defined,
+  KonvergeError,
+  type AdmitRequest,
+  type GuardLimits,
+} from "@konverge/core";
 import { readClockUs, runScript, type RedisClient } from "@konverge/redis";
 import type { GuardKeys } from "./guard-keys.ts";
 import { admitArguments, admitScript, type StoreAnswer } from "./scripts/admit.ts";
@@ -92,14 +99,25 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
   };
 }
 
-function limitsText(limits: GuardLimits): string {
-  const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
-  return [ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs].join(" ");
+/** Returns limits as the script `configure` takes them. */
+export function limitsText(limits: GuardLimits): string {
+  const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs, breaker } = limits;
+  const { failures, calls, failedShare, openMs, maxOpenMs } = breaker;
+  const rates = [ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs];
+  return [...rates, failures, calls, failedShare, openMs, maxOpenMs].join(" ");
 }
 
+/** Workers of earlier versions store no limits of the breaker. */
 function parseLimits(text: string): GuardLimits {
-  const [ratePerSecond = 0, burst = 0, minRatePerSecond = 0, tokenTtlMs = 0, maxWaitMs = 0] = text
-    .split(" ")
-    .map(Number);
-  return { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs };
+  const [
+    ratePerSecond = 0,
+    burst = 0,
+    minRatePerSecond = 0,
+    tokenTtlMs = 0,
+    maxWaitMs = 0,
+    ...rest
+  ] = text.split(" ").map(Number);
+  const [failures, calls, failedShare, openMs, maxOpenMs] = rest;
+  const breaker = breakerLimits(defined({ failures, calls, failedShare, openMs, maxOpenMs }));
+  return { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs, breaker };
 }

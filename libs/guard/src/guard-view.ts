@@ -1,4 +1,4 @@
-import type { BreakerMode, GuardLimits } from "@konverge/core";
+import { BREAKER, type BreakerLimits, type BreakerMode, type GuardLimits } from "@konverge/core";
 import type { GuardStore } from "./guard-store.ts";
 import type { Transition } from "./transition.ts";
 
@@ -19,13 +19,15 @@ export interface GuardView {
       readonly slow: number;
       readonly throttled: number;
     };
+    /** Thresholds and open times that apply. */
+    readonly limits: BreakerLimits;
     /** The operator action that isolated it. */
     readonly isolated?: { readonly by: string; readonly reason: string; readonly at: string };
   };
   readonly rate: {
     /** Current rate of the fleet in calls per second: failures lower it, successes restore it. */
     readonly current: number;
-    readonly limits: GuardLimits;
+    readonly limits: Omit<GuardLimits, "breaker">;
     readonly setBy: string;
     readonly pausedUntil?: string;
     /** The operator action that set the rate. */
@@ -73,6 +75,7 @@ export async function readGuard(
         slow: Math.round(num("slow") * 10) / 10,
         throttled: Math.round(num("throttled") * 10) / 10,
       },
+      limits: breakerLimitsOf(fields),
       ...(mode === "isolated" ? { isolated: note("isolated") } : {}),
     },
     rate: {
@@ -94,5 +97,17 @@ export async function readGuard(
     },
     workers: { live: liveWorkers, failing: failingWorkers },
     transitions,
+  };
+}
+
+/** Returns the breaker's limits in the fields of a guard's state. Workers of earlier versions store none. */
+export function breakerLimitsOf(fields: Readonly<Record<string, string>>): BreakerLimits {
+  const num = (name: string, otherwise: number) => Number(fields[name] ?? otherwise);
+  return {
+    failures: num("failuresToOpen", BREAKER.consecutive),
+    calls: num("callsToOpen", BREAKER.minCalls),
+    failedShare: num("failedShare", BREAKER.failedShare),
+    openMs: num("openUs", BREAKER.openUs) / 1_000,
+    maxOpenMs: num("maxOpenUs", BREAKER.maxOpenUs) / 1_000,
   };
 }

@@ -1,4 +1,4 @@
-import type { BreakerMode, Gate, GuardLimits } from "@konverge/core";
+import type { BreakerMode, Gate, GuardLimits, GuardLimitsInput } from "@konverge/core";
 import type { RedisTarget } from "@konverge/redis";
 import type { BreakerUpdate } from "./breaker-view.ts";
 import type { Health } from "./local-health.ts";
@@ -14,7 +14,7 @@ export interface GuardOptions {
   /** Unique per process. */
   readonly workerId: string;
   /** Limits of the fleet. The process that started last wins; all processes report the change. */
-  readonly limits?: Partial<GuardLimits>;
+  readonly limits?: GuardLimitsInput;
   /** Upper bound of concurrent calls in this process. Default 64. Too low leaves the rate unused. */
   readonly maxInFlight?: number;
   /**

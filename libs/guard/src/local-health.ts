@@ -1,5 +1,3 @@
-/** Consecutive failures after which this process pauses and waits for the fleet's breaker. */
-const FAILURES = 12;
 /** Time for the fleet's breaker to open, in ms. */
 const CONFIRM_MS = 2_000;
 const FIRST_TRY_MS = 2_000;
@@ -39,8 +37,14 @@ export interface LocalHealth {
   retry(nowMs: number): void;
 }
 
-/** The breaker of one process, for its own network failures, which must not stop the fleet, and for its credentials. */
-export function createLocalHealth(random: () => number = Math.random): LocalHealth {
+/**
+ * The breaker of one process, for its own network failures, which must not stop the fleet, and for its credentials. After
+ * `failuresToPause` in a row the process pauses and waits for the fleet's breaker.
+ */
+export function createLocalHealth(
+  failuresToPause: number,
+  random: () => number = Math.random,
+): LocalHealth {
   let failures = 0;
   let isTripped = false;
   let doubtUntilMs = 0;
@@ -80,7 +84,7 @@ export function createLocalHealth(random: () => number = Math.random): LocalHeal
     },
     noteFailed(nowMs) {
       failures += 1;
-      if (failures < FAILURES || isTripped) return;
+      if (failures < failuresToPause || isTripped) return;
       isTripped = true;
       doubtUntilMs = nextTryMs = nowMs + CONFIRM_MS;
     },

@@ -109,6 +109,7 @@ class ProcessTokenPool implements TokenPool {
     this.#breaker = createBreakerView({
       ...options,
       probe: options.probe,
+      failuresToPause: options.limits.breaker.failures,
       live: () => this.#live,
     });
   }

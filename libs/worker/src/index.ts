@@ -1,5 +1,5 @@
 export { CONSERVATIVE_RATE, clusterLimits, credentialsFrom } from "./config/cluster-options.ts";
-export type { ClusterOptions } from "./config/cluster-options.ts";
+export type { BreakerOptions, ClusterOptions } from "./config/cluster-options.ts";
 export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
 export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";
 export { defineConfig } from "./config/define-config.ts";

@@ -5,6 +5,7 @@ import {
   problemSchema,
   type GuardView,
 } from "@konverge/contracts";
+import { DEFAULT_BREAKER_LIMITS } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { createGuard, openGuardControl, type Guard } from "@konverge/guard";
 import { createControllerRegistry } from "@konverge/queue";
@@ -109,7 +110,7 @@ test("lists the guards of all clusters with controllers", async () => {
   expect(items).toMatchObject([
     {
       cluster: "default",
-      breaker: { state: "closed" },
+      breaker: { state: "closed", limits: DEFAULT_BREAKER_LIMITS },
       rate: { current: 500, limits: { ratePerSecond: 500, burst: 1_000 } },
       workers: { live: ["worker-of-default"], failing: [] },
       transitions: [],

@@ -1,6 +1,6 @@
 /** A worker in a separate process: calls a server as fast as its guard admits. Tests kill or stop it. */
 import { Agent, request } from "node:http";
-import { isKonvergeError, type CallResult, type GuardLimits } from "@konverge/core";
+import { isKonvergeError, type CallResult, type GuardLimitsInput } from "@konverge/core";
 import { createGuard, type GuardEvent } from "@konverge/guard";
 
 export interface GuardChildConfig {
@@ -9,7 +9,7 @@ export interface GuardChildConfig {
   readonly cluster: string;
   readonly workerId: string;
   readonly serverUrl: string;
-  readonly limits: Partial<GuardLimits>;
+  readonly limits: GuardLimitsInput;
   /** True if the guard sends the probe itself; else any call can be the probe. */
   readonly ownProbe: boolean;
   readonly deadlineMs: number;

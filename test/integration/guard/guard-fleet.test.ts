@@ -206,7 +206,8 @@ test("two workers with different limits: the later limits apply, and both report
   const first = await fleet.start();
   first.order({ lanes: 4 });
   await everybodyCalls();
-  const second = await fleet.start({ limits: { ratePerSecond: 50, burst: 40 } });
+  const breaker = { failures: 30, calls: 60, failedShare: 0.8, openMs: 500, maxOpenMs: 15_000 };
+  const second = await fleet.start({ limits: { ratePerSecond: 50, burst: 40, breaker } });
   second.order({ lanes: 4 });
   const [ours] = await until("the second says so", () => {
     const said = eventsOf(second, "limits");
@@ -216,7 +217,7 @@ test("two workers with different limits: the later limits apply, and both report
     const said = eventsOf(first, "limits");
     return said.length > 0 && said;
   });
-  const wanted = { by: second.id, limits: { ratePerSecond: 50, burst: 40 } };
+  const wanted = { by: second.id, limits: { ratePerSecond: 50, burst: 40, breaker } };
   expect(ours).toMatchObject({ ...wanted, ours: true });
   expect(theirs).toMatchObject({ ...wanted, ours: false });
   // Tokens promised under the old limits are due within a second.

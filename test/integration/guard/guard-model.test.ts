@@ -3,9 +3,10 @@ import { Redis } from "ioredis";
 import * as fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { admit, newGuardState } from "../../sim/model/admit.ts";
-import { ORDER, type AdmitRequest, type GuardLimits } from "@konverge/core";
+import { ORDER, type AdmitRequest, type BreakerLimits, type GuardLimits } from "@konverge/core";
 import { type GuardState } from "../../sim/model/guard-state.ts";
 import { guardKeys } from "../../../libs/guard/src/guard-keys.ts";
+import { limitsText } from "../../../libs/guard/src/guard-store.ts";
 import { admitArguments, admitScript } from "../../../libs/guard/src/scripts/admit.ts";
 import { configureScript } from "../../../libs/guard/src/scripts/configure.ts";
 import { runScript } from "@konverge/redis";
@@ -26,6 +27,15 @@ const limitsOf = fc.record({
   minRatePerSecond: fc.constantFrom(1, 7),
   tokenTtlMs: fc.constantFrom(50, 100, 200),
   maxWaitMs: fc.constantFrom(100, 1_000),
+  breaker: fc
+    .record({
+      failures: fc.constantFrom(1, 5, 12, 40),
+      calls: fc.constantFrom(3, 20, 90),
+      failedShare: fc.constantFrom(0.05, 0.5, 1),
+      openMs: fc.constantFrom(100, 1_000, 2_500.5),
+      grows: fc.constantFrom(1, 5, 20),
+    })
+    .map(({ grows, ...rest }): BreakerLimits => ({ ...rest, maxOpenMs: rest.openMs * grows })),
 });
 const step = fc.record({
   afterUs: fc.oneof(
@@ -83,11 +93,9 @@ test(
             turns,
           };
           let nowUs = 1.8e15;
-          const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
-          const texts = [ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs];
           await runScript(redis, configure, {
             keys: { state: stateKey },
-            args: { by: "w", limits: texts.join(" "), isLoss: isLoss, ...clockAt(nowUs) },
+            args: { by: "w", limits: limitsText(limits), isLoss: isLoss, ...clockAt(nowUs) },
           });
           let state: GuardState = newGuardState(limits, nowUs, "", isLoss);
           const answeredUs = new Map<string, number>();

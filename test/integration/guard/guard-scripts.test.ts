@@ -172,6 +172,25 @@ const CLOSED: readonly Row[] = [
     after: { openings: "1" },
   },
   {
+    name: "as many failures as are configured open the breaker, for the configured time",
+    state: { failuresToOpen: 3, openUs: 250_000, maxOpenUs: 60_000_000 },
+    ask: { want: 1, need: 1, failed: 3, trailing: 3, random: 0.5 },
+    answer: ["open", 2, 0, 250_000, ""],
+    after: { openings: "1" },
+  },
+  {
+    name: "12 failures in a row do not open a breaker for 40, of at least 50 calls",
+    state: { failuresToOpen: 40, callsToOpen: 50 },
+    ask: { want: 1, need: 1, failed: 30, trailing: 30 },
+    answer: ["closed", 1, 1, 0, ""],
+  },
+  {
+    name: "the configured share of the configured number of calls opens the breaker",
+    state: { callsToOpen: 4, failedShare: 0.25 },
+    ask: { want: 1, need: 1, ok: 3, failed: 1, random: 0.5 },
+    answer: ["open", 2, 0, 1_000_000, ""],
+  },
+  {
     name: "not where another worker lives and does not fail",
     live: ["b"],
     ask: { want: 1, need: 1, failed: 12, trailing: 12 },

@@ -193,7 +193,7 @@ function takeReport(
   if (!isStrained) state.strainedUs = 0;
   else if (state.strainedUs === 0) state.strainedUs = nowUs;
 
-  const reason = openingReason(state, nowUs);
+  const reason = openingReason(state, limits.breaker, nowUs);
   if (reason === undefined) return undefined;
   // A 429 applies to all workers.
   if (reason !== "strained" && !hasQuorum(state)) return undefined;
@@ -226,7 +226,7 @@ function takeVerdict(
 ): Admission["opened"] {
   state.ticket = "";
   // An inconclusive probe must not start the next one immediately.
-  state.ticketUntilUs = nowUs + Math.max(BREAKER.openUs, ask.retryAfterUs);
+  state.ticketUntilUs = nowUs + Math.max(limits.breaker.openMs * 1_000, ask.retryAfterUs);
   if (ask.verdict === "failed") {
     open(state, ask, limits, nowUs);
     return "probe";
@@ -241,9 +241,9 @@ function open(state: Draft, ask: AdmitRequest, limits: GuardLimits, nowUs: numbe
   state.openings = again ? state.openings + 1 : 1;
   state.mode = "open";
   state.generation += 1;
-  const tokenUs = Math.min(BREAKER.maxOpenUs, Math.ceil(1e6 / limits.ratePerSecond));
+  const tokenUs = Math.min(limits.breaker.maxOpenMs * 1_000, Math.ceil(1e6 / limits.ratePerSecond));
   state.untilUs = Math.max(
-    nowUs + openDurationUs(state.openings, ask.retryAfterUs, ask.random),
+    nowUs + openDurationUs(state.openings, limits.breaker, ask.retryAfterUs, ask.random),
     state.promisedUs + tokenUs,
   );
   state.ticket = "";
@@ -294,7 +294,7 @@ function grant(
       return none(state.untilUs - nowUs);
     case "halfOpen":
       if (nowUs < state.ticketUntilUs) return none(state.ticketUntilUs - nowUs);
-      if (ask.probe === "") return none(BREAKER.openUs);
+      if (ask.probe === "") return none(limits.breaker.openMs * 1_000);
       state.ticket = ask.probe;
       state.ticketUntilUs = nowUs + BREAKER.ticketUs;
       // The probe waits for no token, but takes one.

@@ -45,6 +45,12 @@ export function guardDetails(view: GuardView): string {
       `${round(limits.ratePerSecond)} calls/s, burst ${limits.burst}, minimum ${round(limits.minRatePerSecond)} calls/s; set by ${rate.setBy}`,
     ],
   );
+  const { failures, calls, failedShare, openMs, maxOpenMs } = breaker.limits;
+  const share = round(failedShare * 100);
+  rows.push([
+    "opens after",
+    `${failures} failures in a row, or ${share} % of at least ${calls} calls; for ${openMs} to ${maxOpenMs} ms`,
+  ]);
   if (override !== undefined) rows.push(["rate override", noteText(override)]);
   if (pausedUntil !== undefined) rows.push(["paused until", pausedUntil]);
   rows.push(

@@ -1,4 +1,7 @@
-/** Constants of the breaker and of the adaptive rate, also for the script. Times in microseconds. */
+/**
+ * Constants of the breaker and of the adaptive rate, also for the script. Times in microseconds. `consecutive`, `minCalls`,
+ * `failedShare`, `openUs` and `maxOpenUs` are defaults of {@link BreakerLimits}.
+ */
 export const BREAKER: {
   readonly windowUs: number;
   readonly quorumUs: number;

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { DEFAULT_BREAKER_LIMITS, type BreakerLimits } from "./breaker-limits.ts";
 import { findGuardLimitIssues, findInFlightIssue, guardLimits } from "./guard-limits.ts";
 
 const wrong = (input: Parameters<typeof findGuardLimitIssues>[0]) =>
@@ -53,6 +54,24 @@ test("rejects a number as text", () => {
 
 test.each([0.001, 0.5, 10, 333.25, 100_000])("a rate of %s alone is enough", (ratePerSecond) => {
   expect(guardLimits({ ratePerSecond })).toMatchObject({ ratePerSecond });
+});
+
+test("a single open time of the breaker moves the default of the other one", () => {
+  const times = (breaker: Partial<BreakerLimits>) => {
+    const { openMs, maxOpenMs } = guardLimits({ breaker }).breaker;
+    return [openMs, maxOpenMs];
+  };
+  expect(times({})).toEqual([1_000, 5_000]);
+  expect(times({ openMs: 20_000 })).toEqual([20_000, 20_000]);
+  expect(times({ maxOpenMs: 500 })).toEqual([500, 500]);
+  expect(times({ openMs: 200, maxOpenMs: 60_000 })).toEqual([200, 60_000]);
+  expect(guardLimits({}).breaker).toEqual(DEFAULT_BREAKER_LIMITS);
+});
+
+test("names an invalid limit of the breaker", () => {
+  expect(() => guardLimits({ breaker: { failures: 1_001 } })).toThrow(
+    "breaker.failures: must be an integer from 1 to 1000 (got 1001)",
+  );
 });
 
 test("rejects fractional concurrency limits", () => {

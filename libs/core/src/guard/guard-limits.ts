@@ -1,5 +1,11 @@
 import { invalidConfig, type ErrorIssue } from "../errors.ts";
 import { LARGEST_FLOOR } from "./admit-call.ts";
+import {
+  breakerLimits,
+  DEFAULT_BREAKER_LIMITS,
+  findBreakerIssues,
+  type BreakerLimits,
+} from "./breaker-limits.ts";
 
 /** The limits of a cluster's guard, shared by the fleet. The last configured limits apply. */
 export interface GuardLimits {
@@ -13,7 +19,13 @@ export interface GuardLimits {
   readonly tokenTtlMs: number;
   /** Longest time for which tokens are promised ahead, in ms. */
   readonly maxWaitMs: number;
+  readonly breaker: BreakerLimits;
 }
+
+/** The limits to change; the others have their defaults. */
+export type GuardLimitsInput = Partial<Omit<GuardLimits, "breaker">> & {
+  readonly breaker?: Partial<BreakerLimits>;
+};
 
 /** Protects without being the bottleneck: an API server handles hundreds to a few thousand calls per second. */
 export const DEFAULT_GUARD_LIMITS: GuardLimits = {
@@ -22,6 +34,7 @@ export const DEFAULT_GUARD_LIMITS: GuardLimits = {
   minRatePerSecond: 10,
   tokenTtlMs: 100,
   maxWaitMs: 1_000,
+  breaker: DEFAULT_BREAKER_LIMITS,
 };
 
 /** The traditional limits of Go controllers: `rest.Config` with QPS 10 and Burst 20. */
@@ -44,7 +57,7 @@ const MAX_BURST = 1_000_000;
 const MAX_IN_FLIGHT = 10_000;
 
 /** Applies defaults. The minimum rate is a fiftieth of the rate, at least 1. */
-export function guardLimits(input: Partial<GuardLimits>): GuardLimits {
+export function guardLimits(input: GuardLimitsInput): GuardLimits {
   return checkGuardLimits(fillIn(input));
 }
 
@@ -52,7 +65,7 @@ export function guardLimits(input: Partial<GuardLimits>): GuardLimits {
 export function checkGuardLimits(limits: GuardLimits): GuardLimits {
   const issues = issuesOf(limits).map(({ pointer, detail }) => ({
     pointer,
-    detail: `${pointer.slice(1)}: ${detail}`,
+    detail: `${pointer.slice(1).replaceAll("/", ".")}: ${detail}`,
   }));
   if (issues.length > 0) {
     throw invalidConfig(issues, "the limits of the guard are");
@@ -61,7 +74,7 @@ export function checkGuardLimits(limits: GuardLimits): GuardLimits {
 }
 
 /** Returns the errors of limits as they were given. Details have no subject, so callers can prefix their own names. */
-export function findGuardLimitIssues(input: Partial<GuardLimits>): ErrorIssue[] {
+export function findGuardLimitIssues(input: GuardLimitsInput): ErrorIssue[] {
   return issuesOf(fillIn(input));
 }
 
@@ -78,7 +91,7 @@ export function findInFlightIssue(maxInFlight: number): string | undefined {
   return `must be an integer from 1 to ${MAX_IN_FLIGHT} (got ${show(maxInFlight)})`;
 }
 
-function fillIn(input: Partial<GuardLimits>): GuardLimits {
+function fillIn(input: GuardLimitsInput): GuardLimits {
   const { ratePerSecond = DEFAULT_GUARD_LIMITS.ratePerSecond } = input;
   // Consequences of an invalid rate are not reported.
   const sound =
@@ -89,12 +102,13 @@ function fillIn(input: Partial<GuardLimits>): GuardLimits {
     minRatePerSecond: Math.min(sound, Math.max(1, sound / 50)),
     ...input,
     ratePerSecond,
+    breaker: breakerLimits(input.breaker ?? {}),
   };
 }
 
 function issuesOf(limits: GuardLimits): ErrorIssue[] {
   const issues: ErrorIssue[] = [];
-  const refuse = (name: keyof GuardLimits, detail: string | undefined) => {
+  const refuse = (name: Exclude<keyof GuardLimits, "breaker">, detail: string | undefined) => {
     if (detail !== undefined) issues.push({ pointer: `/${name}`, detail });
   };
   const { ratePerSecond, burst, minRatePerSecond, tokenTtlMs, maxWaitMs } = limits;
@@ -126,7 +140,7 @@ function issuesOf(limits: GuardLimits): ErrorIssue[] {
       );
     }
   }
-  return issues;
+  return [...issues, ...findBreakerIssues(limits.breaker)];
 }
 
 /** Values may come from plain JavaScript, where "500" is not a number. */

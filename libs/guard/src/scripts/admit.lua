@@ -4,12 +4,18 @@ local max, min, ceil, floor = math.max, math.min, math.ceil, math.floor
 
 local h = redis.call('HMGET', state, 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation',
   'tatUs', 'rate', 'lastUs', 'runId', 'pausedUntilUs', 'cutUs', 'raisedUs', 'untilUs', 'ticket', 'ticketUntilUs',
-  'closedUs', 'openings', 'revision', 'promisedUs', 'booked1', 'booked2', 'booked3', 'skewUs')
+  'closedUs', 'openings', 'revision', 'promisedUs', 'booked1', 'booked2', 'booked3', 'skewUs',
+  'failuresToOpen', 'callsToOpen', 'failedShare', 'openUs', 'maxOpenUs')
 if not h[1] then return { 'unset' } end
 local function num(i) return tonumber(h[i]) or 0 end
 local limitRate, burst, minRate, ttlMs, maxWaitMs = num(1), num(2), num(3), num(4), num(5)
 local size = burst - limitRate * ttlMs / 1000
 local mode, generation, tatUs, rate, lastUs = h[6], num(7), num(8), num(9), num(10)
+-- Limits that a worker of an earlier version stored have none of the breaker.
+local failuresToOpen = tonumber(h[26]) or BREAKER.consecutive
+local callsToOpen = tonumber(h[27]) or BREAKER.minCalls
+local failedShare = tonumber(h[28]) or BREAKER.failedShare
+local openUs, maxOpenUs = tonumber(h[29]) or BREAKER.openUs, tonumber(h[30]) or BREAKER.maxOpenUs
 local runId, pausedUntilUs, cutUs, raisedUs, untilUs = h[11] or '', num(12), num(13), num(14), num(15)
 local ticket, ticketUntilUs, closedUs, openings, promisedUs = h[16] or '', num(17), num(18), num(19), num(21)
 
@@ -59,9 +65,9 @@ local function clearCounts()
 end
 local function open(reason, evidence)
   if mode == 'halfOpen' or nowUs - closedUs < BREAKER.calmUs then openings = openings + 1 else openings = 1 end
-  local base = min(BREAKER.maxOpenUs, BREAKER.openUs * 2 ^ (openings - 1))
+  local base = min(maxOpenUs, openUs * 2 ^ (openings - 1))
   -- Workers without this update may still use promised tokens: the probe starts one token after the last of them.
-  local tokenUs = min(BREAKER.maxOpenUs, ceil(1e6 / limitRate))
+  local tokenUs = min(maxOpenUs, ceil(1e6 / limitRate))
   local forUs = max(retryAfterUs, floor(base * (0.75 + 0.5 * random)), promisedUs + tokenUs - nowUs)
   moved('open', reason, evidence .. ',"openMs":' .. string.format('%.0f', floor(forUs / 1000)))
   untilUs = nowUs + forUs
@@ -112,9 +118,9 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
   end
 
   local reason
-  if consecutive >= BREAKER.consecutive then reason = 'consecutive'
-  elseif total >= BREAKER.minCalls and failing >= BREAKER.failedShare * total then reason = 'failedShare'
-  elseif total >= BREAKER.minCalls and slowly >= BREAKER.slowShare * total and failing >= BREAKER.slowFailedShare * total then
+  if consecutive >= failuresToOpen then reason = 'consecutive'
+  elseif total >= callsToOpen and failing >= failedShare * total then reason = 'failedShare'
+  elseif total >= callsToOpen and slowly >= BREAKER.slowShare * total and failing >= BREAKER.slowFailedShare * total then
     reason = 'slow'
   elseif strainedUs > 0 and nowUs - strainedUs >= BREAKER.strainedUs then reason = 'strained' end
   if reason then
@@ -138,7 +144,7 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
   end
 elseif mode == 'halfOpen' and askTicket ~= '' and askTicket == ticket and nowUs < ticketUntilUs then
   -- An inconclusive probe must not start the next one immediately.
-  ticket, ticketUntilUs = '', nowUs + max(BREAKER.openUs, retryAfterUs)
+  ticket, ticketUntilUs = '', nowUs + max(openUs, retryAfterUs)
   if verdict == 'failed' then
     open('probe', '')
   elseif verdict == 'ok' then
@@ -161,7 +167,7 @@ if mode == 'isolated' then waitUs = BREAKER.isolatedUs
 elseif mode == 'open' then waitUs = untilUs - nowUs
 elseif mode == 'halfOpen' then
   if nowUs < ticketUntilUs then waitUs = ticketUntilUs - nowUs
-  elseif probe == '' then waitUs = BREAKER.openUs
+  elseif probe == '' then waitUs = openUs
   else
     ticket, ticketUntilUs = probe, nowUs + BREAKER.ticketUs
     granted, handed = 1, probe

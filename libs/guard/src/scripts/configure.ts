@@ -22,7 +22,7 @@ const signature = {
   keys: ["state"],
   args: {
     by: "text",
-    /** "rate burst minRate ttlMs maxWaitMs" */
+    /** "rate burst minRate ttlMs maxWaitMs", and "failures calls failedShare openMs maxOpenMs" of the breaker */
     limits: "text",
     isLoss: "flag",
   },

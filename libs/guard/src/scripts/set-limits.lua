@@ -11,7 +11,7 @@ local function num(i) return tonumber(h[i]) or 0 end
 local nowUs = max(timeUs - num(16), num(10))
 local revision = num(11)
 
--- Applies limits as text, "rate burst minRate ttlMs maxWaitMs". A rate that is given replaces the first of them.
+-- Applies limits as text: rate, burst, minRate, ttlMs, maxWaitMs, and those of the breaker. A rate that is given replaces the first of them.
 -- After a loss of data, workers may hold promised tokens.
 local function setLimits(text, givenRate, afterLoss)
   local parts = {}
@@ -22,6 +22,10 @@ local function setLimits(text, givenRate, afterLoss)
   local minRate = min(parts[3], rate)
   redis.call('HSET', state, 'limitRate', rate, 'burst', burst, 'minRate', minRate, 'ttlMs', ttlMs, 'maxWaitMs', parts[5],
     'revision', revision + 1)
+  -- Workers of earlier versions give no limits of the breaker.
+  redis.call('HSET', state, 'failuresToOpen', parts[6] or BREAKER.consecutive, 'callsToOpen', parts[7] or BREAKER.minCalls,
+    'failedShare', parts[8] or BREAKER.failedShare, 'openUs', (parts[9] or BREAKER.openUs / 1000) * 1000,
+    'maxOpenUs', (parts[10] or BREAKER.maxOpenUs / 1000) * 1000)
   if not known then
     local promisedUs = afterLoss and nowUs + parts[5] * 1000 or 0
     redis.call('HSET', state, 'mode', 'closed', 'generation', 1, 'rate', rate, 'promisedUs', promisedUs,
