@@ -18,6 +18,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
     of: [
       engine("defineController"),
       engine("ControllerOptions"),
+      engine("Backoff"),
       engine("Source"),
       engine("WatchSource"),
       engine("Permission"),

@@ -8,6 +8,7 @@ import { createAttemptHandler } from "./attempt/attempt-handler.ts";
 import { AttemptReporter } from "./attempt/attempt-reporter.ts";
 import type { LoopWatch } from "./attempt/loop-watch.ts";
 import type { Controller } from "./define/define-controller.ts";
+import { inlineRetry } from "./define/inline-retry.ts";
 import { withMiddleware } from "./define/middleware.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import type { AttemptHistory } from "./history/attempt-history.ts";
@@ -94,7 +95,10 @@ function runtimeOf(
     cache,
     lanes: options.lanes,
     groups: createWriteGroups(),
-    conflictRetry: controller.conflictRetry ?? options.conflictRetry ?? "both",
+    retry: inlineRetry(
+      controller.conflictRetry ?? options.conflictRetry ?? "both",
+      controller.inlineBackoff,
+    ),
     runs: options.runs,
     events: createEventRecorder(`konverge/${controller.name}`),
     limits: options.limits,

@@ -1,4 +1,4 @@
-import { createLocalGate, KonvergeError, type Gate } from "@konverge/core";
+import { createLocalGate, defined, KonvergeError, type Gate } from "@konverge/core";
 import { anyOf, generationChanged, labelsChanged, type Middleware } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { ConfigMap } from "@konverge/kube/kinds";
@@ -214,18 +214,23 @@ describe.each(testServers())("the options of a controller on $name", (target) =>
     expect(most).toBe(2);
   });
 
-  test.each([
+  test.each<{
+    readonly conflictRetry: "inline" | "both" | "job";
+    readonly inline?: { readonly steps: number };
+    readonly attempts: number;
+  }>([
     // The default has eight tries; in-handler retries have no such limit.
     { conflictRetry: "inline", attempts: 1 },
     { conflictRetry: "both", attempts: 2 },
+    { conflictRetry: "both", inline: { steps: 2 }, attempts: 4 },
     { conflictRetry: "job", attempts: 11 },
-  ] as const)(
-    "conflictRetry $conflictRetry: ten lost races are $attempts attempts",
+  ])(
+    "conflictRetry $conflictRetry, backoff.inline $inline: ten lost races are $attempts attempts",
     async (row) => {
       let races = 10;
       const { queue, key, records } = await harness.start({
         conflictRetry: row.conflictRetry,
-        backoff: eager,
+        backoff: { ...eager, ...defined({ inline: row.inline }) },
         reconcile: async ({ object, kube }) => {
           await kube.mutate(object, async (draft) => {
             if (races > 0) {

@@ -5,11 +5,9 @@ import {
   untracked,
   type ChangeDraft,
   type MutateCallOptions,
-  type MutateOptions,
   type MutateResult,
   type ObjectTarget,
 } from "@konverge/kube";
-import type { ConflictRetry } from "../define/controller-options.ts";
 import { handOut, noteSecrets } from "./attempt-reads.ts";
 import type { Attempt } from "./attempt.ts";
 import type { ChangeObject } from "./change-calls.ts";
@@ -69,7 +67,7 @@ async function write<T extends ApiObject>(
 ): Promise<MutateResult<T>> {
   const { type, name, uid, read } = resolved;
   const { subresource, strategy, dryRun } = how;
-  const retry = retryOf(attempt.runtime.conflictRetry);
+  const { retry } = attempt.runtime;
   // A scale is another object. If each lost race costs an attempt, none is risked to save a call.
   const mayUseRead = subresource !== "scale" && retry !== "none";
   // The write tests the values that the change has read, so the age of the object does not matter.
@@ -125,24 +123,4 @@ function noteWrite<T extends ApiObject>(
   });
   // A scale has the name and the uid of its object.
   if (subresource !== "scale") runtime.cache.noteWrite(type, result.object);
-}
-
-/** Has no limit of its own, but yields to the attempt's timeout. */
-const INLINE: NonNullable<MutateOptions["retry"]> = {
-  baseMs: 10,
-  factor: 2,
-  capMs: 1_000,
-  steps: Infinity,
-  jitter: { kind: "full" },
-};
-
-function retryOf(mode: ConflictRetry): MutateOptions["retry"] {
-  switch (mode) {
-    case "job":
-      return "none";
-    case "inline":
-      return INLINE;
-    case "both":
-      return undefined;
-  }
 }

@@ -14,12 +14,12 @@ import {
   type CallObserver,
   type EventRecorder,
   type KubeClient,
+  type MutateOptions,
   type NamespacedName,
 } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
 import type { AttemptLease } from "@konverge/queue";
 import type { AttemptSpan } from "@konverge/telemetry";
-import type { ConflictRetry } from "../define/controller-options.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import type { Handler } from "../define/middleware.ts";
@@ -41,7 +41,8 @@ export interface ControllerRuntime {
   readonly cache: ObjectCache;
   readonly lanes: ObjectLanes;
   readonly groups: WriteGroups;
-  readonly conflictRetry: ConflictRetry;
+  /** Retries of a conflict inside the handler. */
+  readonly retry: MutateOptions["retry"];
   /** Opened by the first handler that starts a run. */
   readonly runs: (() => RunStarter) | undefined;
   readonly events: EventRecorder;

@@ -8,7 +8,7 @@ import {
 } from "@konverge/core";
 import type { QueueBackoffs } from "@konverge/queue";
 
-/** Delays between job retries, per cause. Omitted parts of a policy keep their defaults. */
+/** Delays between retries, per cause. Omitted parts of a policy keep their defaults. */
 export interface Backoff {
   /** After a conflict. Default: full jitter, 50 ms doubling to 5 s. */
   readonly conflict?: Partial<BackoffPolicy>;
@@ -16,15 +16,31 @@ export interface Backoff {
   readonly failure?: Partial<BackoffPolicy>;
   /** After a rejection by the server. Default: half jitter, 30 s doubling to 1000 s. */
   readonly rejected?: Partial<BackoffPolicy>;
+  /**
+   * Between the tries of a `mutate` inside the handler, after a conflict. Default: once immediately, then full jitter that follows
+   * the duration of a write, 8 tries. A policy replaces that: full jitter, 10 ms doubling to 1 s, with 7 `steps` (retries), or
+   * without a limit if `conflictRetry` is `inline`. Few steps repeat the whole handler for each busy object; many occupy its
+   * `concurrency` slot. Has no effect if `conflictRetry` is `job`.
+   */
+  readonly inline?: Partial<BackoffPolicy>;
 }
 
-const DEFAULTS: QueueBackoffs = {
+/** Retries inside the handler; the attempt's timeout ends them. */
+export const INLINE_BACKOFF: BackoffPolicy = {
+  baseMs: 10,
+  factor: 2,
+  capMs: 1_000,
+  steps: Infinity,
+  jitter: { kind: "full" },
+};
+const DEFAULTS: Readonly<Record<keyof Backoff, BackoffPolicy>> = {
   conflict: conflictBackoff,
   failure: failureBackoff,
   rejected: rejectedBackoff,
+  inline: INLINE_BACKOFF,
 };
 
-/** Completes the policies with defaults. */
+/** Completes the policies of job retries with defaults. */
 export function completeBackoffs({ conflict, failure, rejected }: Backoff = {}): QueueBackoffs {
   return {
     conflict: { ...DEFAULTS.conflict, ...conflict },

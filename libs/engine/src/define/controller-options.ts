@@ -40,7 +40,7 @@ export interface ControllerOptions<
   readonly resync?: Duration;
   /** Default: the setting of the process, which is `both`. */
   readonly conflictRetry?: ConflictRetry;
-  /** Delays between job retries; omitted parts keep their defaults. */
+  /** Delays between retries, of jobs and inside the handler; omitted parts keep their defaults. */
   readonly backoff?: Backoff;
   /** Consecutive failures before the key is dead-lettered. Default: never, since an outage must not stop keys. */
   readonly maxFailures?: number;

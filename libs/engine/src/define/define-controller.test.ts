@@ -61,6 +61,7 @@ test.each([
   ["backoff", { failure: { baseMs: 0 } }, "/backoff/failure/baseMs", "must be > 0"],
   ["backoff", { failure: { capMs: 1 } }, "/backoff/failure/capMs", "must be >= baseMs (250)"],
   ["backoff", { conflict: { factor: 0.5 } }, "/backoff/conflict/factor", "must be >= 1"],
+  ["backoff", { inline: { steps: 1.5 } }, "/backoff/inline/steps", "integer >= 0"],
   ["backoff", { rejected: { steps: -1 } }, "/backoff/rejected/steps", "integer >= 0"],
   ["backoff", { rejected: { jitter: "full" } }, "/backoff/rejected/jitter/kind", "proportional"],
 ])("%s %j is refused at %s", (option, value, pointer, detail) => {

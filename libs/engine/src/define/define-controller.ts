@@ -1,4 +1,10 @@
-import { invalidConfig, toMs, type ApiObject, type ResourceType } from "@konverge/core";
+import {
+  invalidConfig,
+  toMs,
+  type ApiObject,
+  type BackoffPolicy,
+  type ResourceType,
+} from "@konverge/core";
 import type { Fairness, QueueBackoffs } from "@konverge/queue";
 import { completeBackoffs } from "./backoff.ts";
 import { findControllerIssues } from "./controller-issues.ts";
@@ -24,6 +30,7 @@ export interface Controller {
   readonly resyncMs: number;
   readonly conflictRetry: ConflictRetry | undefined;
   readonly backoff: QueueBackoffs;
+  readonly inlineBackoff: Partial<BackoffPolicy> | undefined;
   readonly maxFailures: number | undefined;
   readonly maxLost: number;
   readonly fairness: Fairness;
@@ -60,6 +67,7 @@ export function defineController<
     resyncMs: toMs(resync, "resync"),
     conflictRetry: options.conflictRetry,
     backoff: completeBackoffs(options.backoff),
+    inlineBackoff: options.backoff?.inline,
     maxFailures: options.maxFailures,
     maxLost: options.maxLost ?? MAX_LOST,
     fairness: { agingMs: toMs(agingTime, "agingTime"), weights: erased.weights ?? {} },
