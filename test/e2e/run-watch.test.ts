@@ -89,7 +89,7 @@ test("retry --from-failed-step continues a cancelled run, the token's name is re
     'done: "published 1.4.0"',
   ]);
   expect((await konverge("run", "get", id)).stdout).toMatch(/^approve +signal .* ann *$/m);
-  expect((await konverge("audit", "list")).stdout).toMatch(/ ann +run\.signal .*r1/);
+  expect((await konverge("audit", "list")).stdout).toMatch(/ ann +token +run\.signal .*r1/);
   const late = await konverge("run", "watch", id, "-o", "jsonl");
   expect(
     late.stdout

@@ -1,4 +1,5 @@
 import type { Settings } from "@konverge/contracts";
+import { defined } from "@konverge/core";
 import {
   labelsOf,
   selectorOf,
@@ -37,9 +38,9 @@ export function workerManifests(options: WorkerManifestsOptions): Manifest[] {
       KONVERGE_ROLE: role,
       KONVERGE_BUILD_ID: installation.image,
       KONVERGE_LEASE_NAMESPACE: installation.namespace,
-      ...(namespaces === undefined ? {} : { KONVERGE_NAMESPACES: namespaces.join(",") }),
       KONVERGE_METRICS_HOST: "0.0.0.0",
       KONVERGE_METRICS_PORT: String(METRICS_PORT),
+      ...defined({ KONVERGE_NAMESPACES: namespaces?.join(",") }),
     },
     secrets: [redis],
     port,
