@@ -26,7 +26,7 @@ test("names the fix if the server no longer has the version of the list", async 
   };
   await expect(read(failing)).rejects.toMatchObject({
     code: "list_expired",
-    message: expect.stringMatching(/configmaps expired after page 1: .*begin again/),
+    message: expect.stringMatching(/configmaps expired after page 1: .*start the list again/),
     cause: expired,
   });
 });
