@@ -21,6 +21,7 @@ import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addScheduleCommand } from "./commands/schedule.ts";
 import { addTokenCommand } from "./commands/token.ts";
+import { addTypesCommand } from "./commands/types.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
 import { exitCodesHelp } from "./process/exit-codes.ts";
 import { readVersion } from "./process/version.ts";
@@ -64,6 +65,7 @@ export function createProgram(): Command {
   addApiCommand(program);
   addApiserverCommand(program);
   addCrdsCommand(program);
+  addTypesCommand(program);
   addManifestsCommand(program);
   addDeployCommand(program);
   program.commandsGroup("Inspect and control:");

@@ -1,11 +1,24 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { ApiException, CoreV1Api, KubeConfig } from "@kubernetes/client-node";
-import { conditions, defineController, defineResource, type Controller } from "@konverge/engine";
+import { isJsonObject } from "@konverge/core";
+import {
+  conditions,
+  defineController,
+  defineResource,
+  type Controller,
+  type Resource,
+} from "@konverge/engine";
 import { fromClientNode, isAlreadyExists, isConflict, isNotFound } from "@konverge/kube";
 import { ConfigMap, Deployment, Service } from "@konverge/kube/kinds";
 import { defineConfig, type Config } from "@konverge/worker";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { loadCrds } from "../../../apps/cli/src/crd-types/load-crds.ts";
+import { makeTypeFile } from "../../../apps/cli/src/crd-types/make-type-file.ts";
+import { readKinds } from "../../../apps/cli/src/crd-types/read-kinds.ts";
 import { startTestCluster, testWorkflow } from "../../../apps/cli/src/testing/index.ts";
 import { blockOf, functionOf } from "./load-block.ts";
 
@@ -107,4 +120,26 @@ test("predicates accept an ApiException", async () => {
   const explain = await load({ isNotFound, isConflict });
   const codes = [409, 404, 500].map((code) => explain(new ApiException(code, "", "", {})));
   expect(codes).toEqual(["client-node's own check", "missing", "other"]);
+});
+
+test("a controller uses the generated type of a CRD", async () => {
+  const crds = await loadCrds("test/integration/kube/published-crds/cert-manager.yaml");
+  const crd = crds.find(({ metadata }) => {
+    return isJsonObject(metadata) && metadata["name"] === "certificates.cert-manager.io";
+  });
+  const folder = await mkdtemp(join(tmpdir(), "konverge-types-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "cert-manager.ts");
+  await writeFile(file, makeTypeFile(readKinds(crds), "konverge types x"));
+  const block = blockOf("docs/bring-your-code.md ts 6");
+  const text = block.text.replace("./cert-manager.ts", file);
+  const load = await functionOf<Controller>({ ...block, text }, [], "issued");
+  const issued = await load({});
+  const Certificate = { ...issued.for, crd: () => crd } as unknown as Resource;
+  await using k = await startTestCluster({ controllers: [issued], resources: [Certificate] });
+  const spec = { secretName: "web-tls", issuerRef: { name: "letsencrypt" } };
+  const manifest = { metadata: { name: "web" }, spec };
+  await k.reconciled(await k.apply(Certificate, manifest));
+  const data = { secret: "web-tls", renewal: "unknown" };
+  expect((await k.kube.get(ConfigMap, "web")).data).toEqual(data);
 });
