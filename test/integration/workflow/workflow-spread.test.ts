@@ -344,3 +344,54 @@ test("a step that the code of a worker does not call is held back until fitting 
   runs.work({ workflows: [both], workerId: "both" });
   expect(await ended(runs, old, id)).toMatchObject({ status: "done", result: 3 });
 });
+
+test("a body at work is awaited, not repeated, when its step is no longer a spread one", async () => {
+  const over = gate();
+  const atWork: string[] = [];
+  const make = (code: string) =>
+    defineWorkflow("spread", { version: 1 }, async (w) => {
+      const copy = async () => {
+        atWork.push(code);
+        await over.promise;
+        return code;
+      };
+      const [copied] = await Promise.all([
+        w.step("copy", copy, { spread: code === "old" }),
+        w.signal("go"),
+      ]);
+      return copied;
+    });
+  const runs = harness.openRuns();
+  const worker = runs.work({ workflows: [make("old")], workerId: "old" });
+  const { id } = await runs.start(make("old"), null);
+  const ref = { workflow: "spread", id };
+  await until("the body is at work", () => atWork.length === 1);
+  await inStatus(runs, make("old"), id, "waiting");
+  worker.pause();
+  runs.work({ workflows: [make("new")], workerId: "new" });
+  await runs.signal(ref, "go");
+  await until("the run is executed", async () => (await runs.steps(ref)).length === 1);
+  over.open();
+  expect(await ended(runs, make("old"), id)).toMatchObject({ status: "done", result: "old" });
+  expect(atWork).toEqual(["old"]);
+});
+
+test("a step that has begun in its run continues there when it becomes a spread one", async () => {
+  const attempts: number[] = [];
+  const make = (spread: boolean) =>
+    defineWorkflow("spread", { version: 1 }, async (w) => {
+      const copy = async (k: StepContext) => {
+        attempts.push(k.attempt);
+        if (!spread) await held(k, new Promise(() => undefined));
+      };
+      await w.step("copy", copy, { spread, heartbeatTimeout: "10m", retry: { delay: 1 } });
+    });
+  const runs = harness.openRuns();
+  const worker = runs.work({ workflows: [make(false)], workerId: "old" });
+  const { id } = await runs.start(make(false), null);
+  await until("the body is at work", () => attempts.length === 1);
+  await worker.stop({ graceMs: 0 });
+  runs.work({ workflows: [make(true)], workerId: "new" });
+  expect(await ended(runs, make(true), id)).toMatchObject({ status: "done" });
+  expect(attempts).toHaveLength(2);
+});

@@ -84,7 +84,8 @@ class World {
   #answers: readonly string[] = [];
   #crashes = 0;
   #serial = 0;
-  #nowMs = 0;
+  /** Not 0: a note without a time is that of a child. */
+  #nowMs = 1;
   #isWoken = false;
   #cancels = new CancelRequests();
   /** Tells the execution that something has happened. */

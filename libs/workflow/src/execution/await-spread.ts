@@ -24,6 +24,29 @@ export interface SpreadStarter extends Pick<
 export type BegunSpreads = Set<string>;
 
 /**
+ * Returns whether a step is, or may be, a spread one. A step that has begun keeps the way in which it was begun when the option
+ * changes: its body may be at work elsewhere, or has used some of its attempts.
+ */
+export function begunAsSpread(
+  journal: RunJournal,
+  key: string,
+  { spread = false }: { readonly spread?: boolean },
+): boolean {
+  const noted = journal.progressOf(key);
+  // Only the notes about spread steps and children have no time.
+  return noted === undefined ? spread : noted.attempts + noted.untilMs === 0;
+}
+
+/** Returns true if the step is stored as a run. */
+export async function hasSpread(
+  journal: RunJournal,
+  key: string,
+  starter: Pick<SpreadStarter, "get">,
+): Promise<boolean> {
+  return (await starter.get(refOfSpread(spreadStepOf(journal.held, key)))) !== undefined;
+}
+
+/**
  * Begins a spread step, or records its outcome. Only an execution of the run records: the order of records is then known to the
  * function that receives them.
  */

@@ -15,7 +15,13 @@ import type { ExecutionScope } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { checkStepOptions } from "./check-step-options.ts";
 import type { ChildStarter } from "./await-child.ts";
-import { awaitSpread, type BegunSpreads, type SpreadStarter } from "./await-spread.ts";
+import {
+  awaitSpread,
+  begunAsSpread,
+  hasSpread,
+  type BegunSpreads,
+  type SpreadStarter,
+} from "./await-spread.ts";
 import { assertAccess, awaitCondition } from "./await-condition.ts";
 import { assertOutsideOfBodies, idempotencyKeyOf, runningBody } from "./run-body.ts";
 import { race } from "./race.ts";
@@ -65,23 +71,25 @@ export function createContext(options: ContextOptions): WorkflowContext {
     await replay.exclusively(name, async (key) => {
       checkStepOptions(name, stepOptions);
       const { isReplaying: isReplayed } = journal.order;
-      const starter = stepOptions.spread === true ? options.spread : undefined;
+      const starter = begunAsSpread(journal, key, stepOptions) ? options.spread : undefined;
       const isSpread = starter !== undefined;
       const kind = isSpread ? "child" : "step";
       journal.undos.offer(key, { kind, options: stepOptions, isReplayed });
       onStep?.(key, { body, options: stepOptions });
-      if (isSpread) {
-        children.addSpread(key);
-        const wait = async () => {
-          // Checked here, where the function receives the error.
-          StepPermits.of(journal, key, stepOptions.limit);
-          return await awaitSpread(journal, key, { starter, begun });
-        };
-        return valueOf(key, await replay.settle(key, "step", wait, { isSpread }));
-      }
       const isOver = () => scope.closed || !scope.mayWork;
       const run = () => runStep(journal, key, "step", body, { ...stepOptions, isOver });
-      return valueOf(key, await replay.settle(key, "step", run));
+      if (!isSpread) return valueOf(key, await replay.settle(key, "step", run));
+      children.addSpread(key);
+      const wait = async () => {
+        // The note may be that of a child with this name, in earlier code.
+        if (stepOptions.spread !== true && !(await hasSpread(journal, key, starter))) {
+          return await run();
+        }
+        // Checked here, where the function receives the error.
+        StepPermits.of(journal, key, stepOptions.limit);
+        return await awaitSpread(journal, key, { starter, begun });
+      };
+      return valueOf(key, await replay.settle(key, "step", wait, { isSpread }));
     });
 
   const runs = createRunVerbs(replay, startChild, children);
