@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type WorkflowContext } from "@konverge/workflow";
 import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { watchCommands } from "../../contract/watch-commands.ts";
 import { until } from "../../support/until.ts";
 import { fleetSteps, openStore, SlotFleet } from "./slot-fleet.ts";
@@ -63,6 +64,25 @@ test("an entry and an end cost the same with any number of waiting runs", async 
     ];
   };
   expect(await costFor(500)).toEqual(await costFor(5));
+});
+
+test("a sweep frees the slots of runs that were deleted, or that a worker without slots has ended", async () => {
+  const { redis, prefix } = harness;
+  const store = openStore(redis, prefix);
+  const claim = (id: string, lease: number) => store.claim(ref(id), { lease, owner: `o${lease}` });
+  for (const id of ["a", "b", "c"]) {
+    await store.start({ ...ref(id), version: 1, input: null });
+    const held = await claim(id, 1);
+    if (held.kind === "held") await store.enter(held, { slots: 1, group: "" });
+  }
+  expect(await claim("b", 2)).toEqual({ kind: "waiting" });
+  const { run } = runNames(prefix, "c", "w");
+  await redis.del(run("a"));
+  expect((await store.overdue("w")).runs).toContain("b");
+  expect(await claim("b", 3)).toMatchObject({ kind: "held", hasSlot: true });
+  await redis.hset(run("b"), "status", "done");
+  expect((await store.overdue("w")).runs).toContain("c");
+  expect(await claim("c", 3)).toMatchObject({ kind: "held", hasSlot: true });
 });
 
 test("a run begins as soon as another one ends, however that ends", async () => {

@@ -11,6 +11,15 @@ end
 for _, group in ipairs(redis.call('SPOP', statuses .. 'slotRests', MOST_GROUPS)) do
   for _, id in ipairs(passSlots(statuses, wakes, runRoot, group)) do due[#due + 1] = id end
 end
+-- A holder was deleted by hand, or ended by a worker whose version has no slots.
+local checked = redis.call('SRANDMEMBER', statuses .. 'slotLines')
+if checked then
+  for _, id in ipairs(redis.call('SRANDMEMBER', statuses .. 'slots/' .. checked, MOST_HOLDERS)) do
+    local status = redis.call('HGET', runRoot .. id, 'status')
+    if not status or ended(status) then redis.call('SREM', statuses .. 'slots/' .. checked, id) end
+  end
+  for _, id in ipairs(passSlots(statuses, wakes, runRoot, checked)) do due[#due + 1] = id end
+end
 local checks = {}
 for _, key in ipairs(redis.call('ZRANGEBYSCORE', lastChecks, '-inf', now, 'LIMIT', 0, MOST_CHECKED)) do
   local object = redis.call('HGET', lastRoot .. key, 'object')

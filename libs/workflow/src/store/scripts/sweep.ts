@@ -16,6 +16,8 @@ import { RECHECK_GAP_MS, RECHECK_MS } from "./waits.ts";
 const MOST_CHECKED = 20;
 /** Most groups of runs per sweep that get free slots. */
 const MOST_GROUPS = 10;
+/** Holders of slots per sweep that are checked, of one group with waiting runs. */
+const MOST_HOLDERS = 10;
 
 export interface SweepAnswer {
   readonly runs: readonly string[];
@@ -46,12 +48,21 @@ const signature = {
  * Runs that wait for objects are returned beside them, by their own time and with their own limit, so that many of them do
  * not delay the others; and by one sweep of the fleet at a time, since each of them is a call of an API server.
  *
- * Also returns the runs that get a slot now because their number has changed, and kept ends of runs whose object is to be checked.
+ * Also returns the runs that get a slot now because their number has changed or a holder is missing, and kept ends of runs whose
+ * object is to be checked.
  */
 export const sweepScript: Script<typeof signature, SweepAnswer> = defineScript(signature, {
   lua: readLua(new URL("sweep.lua", import.meta.url)),
   include: [clockPart, forgetPart, runSlotsPart],
-  constants: { GRACE_MS, RECHECK_MS, RECHECK_GAP_MS, LAST_CHECK_MS, MOST_CHECKED, MOST_GROUPS },
+  constants: {
+    GRACE_MS,
+    RECHECK_MS,
+    RECHECK_GAP_MS,
+    LAST_CHECK_MS,
+    MOST_CHECKED,
+    MOST_GROUPS,
+    MOST_HOLDERS,
+  },
   answer: decode,
 });
 
