@@ -134,7 +134,12 @@ export type { KubeCredentials, KubeCredentialsOptions } from "./credentials/kube
 export type { KubeConfigObject } from "./credentials/client-node-auth.ts";
 export { isKubeConfig } from "./credentials/kube-config-object.ts";
 export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";
-export { ownerOf, setControllerReference, setOwnerReference } from "./objects/owner-references.ts";
+export {
+  ownerOf,
+  ownerUidOf,
+  setControllerReference,
+  setOwnerReference,
+} from "./objects/owner-references.ts";
 export type { Owned } from "./objects/owner-references.ts";
 export { fieldConflict, findOwners } from "./mutate/ownership-conflict.ts";
 export type { NamespacedName } from "./names/resource-path.ts";

@@ -61,6 +61,13 @@ describe.each(testServers())("rules of the verbs on the $name", (server) => {
       attempts: 2,
     },
     {
+      what: "a list by an owner without a uid",
+      act: (k: StepContext) =>
+        k.list(ConfigMap, { ownedBy: { ...target(), metadata: { name: "absent" } } }),
+      says: { code: "invalid_request", message: expect.stringContaining("has no metadata.uid") },
+      attempts: 1,
+    },
+    {
       what: "an object of another uid",
       act: (k: StepContext) => k.apply(intent({}), { uid: "another" }),
       says: { code: "object_replaced", message: expect.stringContaining("default/verbs-") },

@@ -1,12 +1,7 @@
-import {
-  deepFreeze,
-  defined,
-  KonvergeError,
-  type ApiObject,
-  type ResourceType,
-} from "@konverge/core";
+import { deepFreeze, defined, type ApiObject, type ResourceType } from "@konverge/core";
 import {
   ignoreNotFound,
+  ownerUidOf,
   type ListOptions,
   type NamespacedName,
   type ObjectSelection,
@@ -91,17 +86,6 @@ export function createAttemptReads(attempt: Attempt): Reads {
         return found.map((item) => attempt.freshReads.noteListed(deepFreeze(item)));
       }),
   };
-}
-
-/** @throws KonvergeError `invalid_request` for an owner that was not read: without its uid, every object would match */
-export function ownerUidOf(ownedBy: ApiObject | undefined): string | undefined {
-  if (ownedBy === undefined) return undefined;
-  const { kind, metadata } = ownedBy;
-  if (metadata.uid !== undefined && metadata.uid !== "") return metadata.uid;
-  const detail = "has no metadata.uid; pass an object that was read";
-  throw new KonvergeError("invalid_request", `ownedBy: ${kind} "${metadata.name}" ${detail}`, {
-    issues: [{ pointer: "/ownedBy", detail }],
-  });
 }
 
 /** True if the object has the owner and the values of the indexes. */

@@ -7,6 +7,7 @@ import {
 } from "@konverge/core";
 import {
   ignoreNotFound,
+  ownerUidOf,
   type ChangeDraft,
   type KubeCalls,
   type KubeClient,
@@ -14,7 +15,7 @@ import {
   type NamespacedName,
   type ObjectTarget,
 } from "@konverge/kube";
-import { matchesSelection, ownerUidOf } from "./attempt-reads.ts";
+import { matchesSelection } from "./attempt-reads.ts";
 import { directHost } from "./call-host.ts";
 import { createChangeCalls, type ChangeObject } from "./change-calls.ts";
 import { createCollectionCalls } from "./collection-calls.ts";

@@ -95,3 +95,14 @@ function invalid(object: Owned, owner: ApiObject, reason: string): KonvergeError
     `${owner.kind} "${owner.metadata.name}" cannot own ${object.kind ?? "object"} "${object.metadata.name ?? ""}": ${reason}`,
   );
 }
+
+/** @throws KonvergeError `invalid_request` for an owner that was not read: without its uid, every object would match */
+export function ownerUidOf(ownedBy: ApiObject | undefined): string | undefined {
+  if (ownedBy === undefined) return undefined;
+  const { kind, metadata } = ownedBy;
+  if (metadata.uid !== undefined && metadata.uid !== "") return metadata.uid;
+  const detail = "has no metadata.uid; pass an object that was read";
+  throw new KonvergeError("invalid_request", `ownedBy: ${kind} "${metadata.name}" ${detail}`, {
+    issues: [{ pointer: "/ownedBy", detail }],
+  });
+}

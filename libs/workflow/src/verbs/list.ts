@@ -5,7 +5,12 @@ import {
   type ApiObject,
   type ResourceType,
 } from "@konverge/core";
-import type { KindName, ListCallOptions, ReadonlyObject } from "@konverge/kube";
+import {
+  ownerUidOf,
+  type KindName,
+  type ListCallOptions,
+  type ReadonlyObject,
+} from "@konverge/kube";
 import type { VerbScope } from "./verb-scope.ts";
 
 export async function listObjects<T extends ApiObject>(
@@ -13,6 +18,7 @@ export async function listObjects<T extends ApiObject>(
   kind: ResourceType<T> | KindName,
   { ownedBy, namespace, labelSelector, fieldSelector }: ListCallOptions,
 ): Promise<readonly ReadonlyObject<T>[]> {
+  const owner = ownerUidOf(ownedBy);
   const reached = await scope.reachKind(
     "apiVersion" in kind
       ? kind
@@ -25,7 +31,6 @@ export async function listObjects<T extends ApiObject>(
     type,
     defined({ namespace: inside, labelSelector, fieldSelector }),
   );
-  const owner = ownedBy?.metadata.uid;
   const found = items.filter(
     ({ metadata }) =>
       owner === undefined || metadata.ownerReferences?.some(({ uid }) => uid === owner) === true,

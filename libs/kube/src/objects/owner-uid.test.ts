@@ -1,6 +1,6 @@
 import type { ApiObject } from "@konverge/core";
 import { expect, test } from "vitest";
-import { ownerUidOf } from "./attempt-reads.ts";
+import { ownerUidOf } from "./owner-references.ts";
 
 const owner = (uid?: string): ApiObject => ({
   apiVersion: "v1",
