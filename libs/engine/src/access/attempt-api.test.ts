@@ -1,5 +1,5 @@
-import type { ApiObject } from "@konverge/core";
-import { createAttemptSecrets, type ForwardAnswer } from "@konverge/kube";
+import type { ApiObject, JsonValue } from "@konverge/core";
+import { createAttemptSecrets, type ForwardAnswer, type ForwardRequest } from "@konverge/kube";
 import { CoreV1Api } from "@kubernetes/client-node";
 import { expect, test } from "vitest";
 import { createAttemptApi } from "./attempt-api.ts";
@@ -18,17 +18,21 @@ function setUp() {
   const deleted: ApiObject[] = [];
   const secrets = createAttemptSecrets();
   const recorded: unknown[] = [];
-  const answer: ForwardAnswer = {
+  const answerTo = ({ body }: ForwardRequest): ForwardAnswer => ({
     status: 200,
     headers: { "content-type": "application/json" },
     text: JSON.stringify(object),
+    sent: body === undefined ? undefined : (JSON.parse(body) as JsonValue),
     value: object,
     error: undefined,
     target: { group: "", version: "v1", kind: "", resource: "secrets", namespace: "n", name: "a" },
-  };
+  });
   const attempt: unknown = {
     call: (run: () => unknown) => run(),
-    client: { forward: async () => answer, isSensitive: () => true },
+    client: {
+      forward: async (request: ForwardRequest) => answerTo(request),
+      isSensitive: () => true,
+    },
     trace: { secrets, noteWrite: (write: unknown) => recorded.push(write) },
     runtime: {
       cache: {

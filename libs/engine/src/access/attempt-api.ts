@@ -26,11 +26,10 @@ export function createAttemptApi(attempt: Attempt): AttemptKube["api"] {
 
 function noteAnswer(
   attempt: Attempt,
-  { method, path, body, headers }: ForwardRequest,
-  { target, value, error }: ForwardAnswer,
+  { method, path, headers }: ForwardRequest,
+  { target, sent, value, error }: ForwardAnswer,
 ): void {
   if (target === undefined) return;
-  const sent = parsedBody(body);
   if (attempt.client.isSensitive(target)) {
     // What was sent is noted as well: the server quotes it in errors.
     for (const content of [sent, value]) noteSecretsIn(attempt, content);
@@ -107,14 +106,4 @@ function versionIn(body: JsonValue | undefined): string | undefined {
   const metadata = isJsonObject(body) ? body["metadata"] : undefined;
   const version = isJsonObject(metadata) ? metadata["resourceVersion"] : undefined;
   return typeof version === "string" ? version : undefined;
-}
-
-function parsedBody(body: string | undefined): JsonValue | undefined {
-  if (body === undefined) return undefined;
-  try {
-    return JSON.parse(body) as JsonValue;
-  } catch {
-    // YAML of a server-side apply.
-    return undefined;
-  }
 }

@@ -142,11 +142,9 @@ async function apply<T extends ApiObject>(
   const applied = await clientFor(host, { fieldManager, dryRun })
     .apply(type, wanted, how)
     .catch((error: unknown) => {
-      const { resourceVersion: readVersion } = wanted.metadata;
-      noteOwners(host, { ...type, ...nameOf(wanted) }, { error, ...defined({ readVersion }) });
-      throw isFieldManagerConflict(error)
-        ? fieldConflict(error, labelOf(wanted, host.namespace))
-        : error;
+      const { resourceVersion } = wanted.metadata;
+      const label = labelOf(wanted, host.namespace);
+      throw rejectionOf(host, { ...type, ...nameOf(wanted) }, { error, label, resourceVersion });
     });
   if (dryRun === true) return host.show(type, applied);
   const written = defined({ subresource, fieldManager });
@@ -171,10 +169,8 @@ async function patch<T extends ApiObject>(
   const patched = await clientFor(host, { fieldManager, dryRun })
     .patch(type, name, { type: options.type, body }, defined({ subresource, force, read }))
     .catch((error: unknown) => {
-      noteOwners(host, { ...type, ...name }, { error });
-      throw isFieldManagerConflict(error)
-        ? fieldConflict(error, labelOf(target, host.namespace))
-        : error;
+      const label = labelOf(target, host.namespace);
+      throw rejectionOf(host, { ...type, ...name }, { error, label });
     });
   if (dryRun === true) return host.show(type, patched);
   const fromVersion = read?.metadata.resourceVersion;
@@ -237,13 +233,21 @@ export function clientFor(
     : client.scoped(defined(scope));
 }
 
-/** The owners of the fields that an apply was rejected for are contention, even if the handler catches the error. */
-function noteOwners(
-  host: CallHost,
-  ref: ResourceRef,
-  { error, readVersion = "" }: { readonly error: unknown; readonly readVersion?: string },
-): void {
+interface Rejection {
+  readonly error: unknown;
+  readonly label: string;
+  readonly resourceVersion?: string | undefined;
+}
+
+/**
+ * The error of a rejected write, with the fix for fields of other managers. The owners of these fields are contention, even if
+ * the handler catches the error.
+ */
+function rejectionOf(host: CallHost, ref: ResourceRef, rejection: Rejection): unknown {
+  const { error, label, resourceVersion: readVersion = "" } = rejection;
   const competingWriters = findOwners(error);
-  if (competingWriters.length === 0) return;
-  host.noteConflict(conflictRecord({ ref, readVersion, competingWriters }));
+  if (competingWriters.length > 0) {
+    host.noteConflict(conflictRecord({ ref, readVersion, competingWriters }));
+  }
+  return isFieldManagerConflict(error) ? fieldConflict(error, label) : error;
 }

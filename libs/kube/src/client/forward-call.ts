@@ -41,7 +41,8 @@ export async function forwardCall(
   const ref = "resource" in place ? (place as ErrorRef) : undefined;
   const contentType = headerOf(headers, "content-type");
   const verb = rawVerb(method, ref, contentType ?? "");
-  const written = ref === undefined || body === undefined ? undefined : objectIn(method, body);
+  const content = body === undefined ? undefined : parsed(body);
+  const written = ref === undefined ? undefined : objectIn(method, content);
   const readVersion = versionOf(written);
   const isObjectWrite =
     WRITES.has(method) && ref !== undefined && !CONNECTIONS.has(subresource ?? "");
@@ -70,6 +71,7 @@ export async function forwardCall(
     status: state.answer?.status ?? 0,
     headers: textHeaders(state.answer?.headers ?? {}),
     text: state.answer?.body ?? "",
+    sent: content,
     value: sent?.value,
     error: state.error,
     target,
@@ -85,11 +87,17 @@ export async function forwardCall(
 }
 
 /** The object that a request writes, or its part in a merge patch. */
-function objectIn(method: ForwardRequest["method"], body: string): JsonObject | undefined {
+function objectIn(
+  method: ForwardRequest["method"],
+  content: JsonValue | undefined,
+): JsonObject | undefined {
   if (method !== "PUT" && method !== "PATCH") return undefined;
+  return isJsonObject(content) ? content : undefined;
+}
+
+function parsed(body: string): JsonValue | undefined {
   try {
-    const value = JSON.parse(body) as JsonValue;
-    return isJsonObject(value) ? value : undefined;
+    return JSON.parse(body) as JsonValue;
   } catch {
     // YAML of a server-side apply.
     return undefined;

@@ -17,6 +17,8 @@ export interface ForwardAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
+  /** The parsed body of the request; undefined unless it is JSON. */
+  readonly sent: JsonValue | undefined;
   /** The parsed body of a success; undefined unless it is JSON. */
   readonly value: JsonValue | undefined;
   /** The error of a response with another status than 2xx. */

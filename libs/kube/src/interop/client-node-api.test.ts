@@ -10,7 +10,8 @@ function setUp() {
     paths.push(path);
     const text = JSON.stringify({ kind: "Status", status: "Success" });
     const headers = { "content-type": "application/json" };
-    return { status: 200, headers, text, value: undefined, error: undefined, target: undefined };
+    const unused = { sent: undefined, value: undefined, error: undefined, target: undefined };
+    return { status: 200, headers, text, ...unused };
   };
   return {
     paths,

@@ -55,6 +55,7 @@ const responding = (value: object) => async () => ({
   status: 200,
   headers: { "content-type": "application/json" },
   text: JSON.stringify(value),
+  sent: undefined,
   value: undefined,
   error: undefined,
   target: undefined,

@@ -13,9 +13,9 @@ export async function forward(scope: VerbScope, request: ForwardRequest): Promis
   const client = await scope.client();
   if (request.method !== "GET") await scope.assertHeld();
   const answer = await client.forward(request);
-  const { target, value } = answer;
+  const { target, sent, value } = answer;
   if (target !== undefined) {
-    for (const object of [...objectsIn(parsed(request.body)), ...objectsIn(value)]) {
+    for (const object of [...objectsIn(sent), ...objectsIn(value)]) {
       scope.noteSeen({ client, type: target }, object);
     }
   }
@@ -36,16 +36,6 @@ export async function sendRaw(scope: VerbScope, request: RawRequest): Promise<Ra
   const response = await client.raw(request);
   note(response.body);
   return response;
-}
-
-function parsed(body: string | undefined): JsonValue | undefined {
-  if (body === undefined) return undefined;
-  try {
-    return JSON.parse(body) as JsonValue;
-  } catch {
-    // YAML of a server-side apply.
-    return undefined;
-  }
 }
 
 /** The object, or the items of a list. */
