@@ -1,5 +1,6 @@
-/** `npm run conformance`: runs the suite against the embedded and, if available, a real API server. */
+/** `npm run conformance`: runs the suite and kubectl against the embedded and, if available, a real API server. */
 import { parseArgs } from "node:util";
+import { compareWithKubectl } from "./foreign/compare-with-kubectl.ts";
 import { runSuite, type Report } from "./run-suite.ts";
 import { startEmbedded, startReal } from "./servers.ts";
 
@@ -43,7 +44,12 @@ async function main(): Promise<number> {
     const report = await runSuite(servers, (name) => name.includes(values.text));
     if (values.output === "json") console.log(JSON.stringify(report, null, 2));
     else print(report);
-    return report.failures.length + report.differences.length === 0 && report.cases > 0 ? 0 : 1;
+    const kubectl = await compareWithKubectl(servers, (name) => name.includes(values.text), log);
+    for (const deviation of kubectl.deviations) log(deviation);
+    log(`kubectl: ${kubectl.commands} commands, ${kubectl.deviations.length} differences`);
+    const cases = report.cases + kubectl.commands;
+    const wrong = report.failures.length + report.differences.length + kubectl.deviations.length;
+    return wrong === 0 && cases > 0 ? 0 : 1;
   } finally {
     for (const server of servers) await server.stop();
   }

@@ -128,8 +128,8 @@ function symbol(known: Map<string, string>, value: string, name: string): string
   return found;
 }
 
-/** Their order depends on the second of the write. */
-function sortManagers(entries: readonly JsonValue[]): JsonValue[] {
+/** Sorts the entries of managedFields, whose order depends on the second of the write. */
+export function sortManagers(entries: readonly JsonValue[]): JsonValue[] {
   const identity = (entry: JsonValue) =>
     isJsonObject(entry)
       ? ["operation", "manager", "subresource", "apiVersion"]

@@ -9,6 +9,8 @@ export interface TestedServer {
   readonly kind: "embedded" | "kube-apiserver";
   readonly version: string;
   readonly api: ApiConnection;
+  /** In YAML, for other programs. */
+  readonly kubeconfig: string;
   /** Actions of the embedded server only. */
   readonly act?: (act: ActStep["act"]) => void;
   stop(): Promise<void>;
@@ -24,6 +26,7 @@ export async function startEmbedded(): Promise<TestedServer> {
     kind: "embedded",
     version: server.version,
     api,
+    kubeconfig: server.kubeconfig,
     act: (act) => {
       if (act === "bookmark") server.sendBookmarks();
       else if (act === "compact") server.compact();
@@ -66,6 +69,7 @@ async function realServer(kubeconfig: string, stop: () => Promise<void>): Promis
     kind: "kube-apiserver",
     version: gitVersion,
     api,
+    kubeconfig,
     async stop() {
       api.close();
       await stop();

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { ETCD_VERSION, KUBERNETES_VERSION } from "@konverge/infra-envtest";
+import { KUBECTL_VERSION } from "../../infra/kubectl/find-kubectl.js";
 import { COMMANDS } from "../../infra/setup/commands.js";
 
 interface Manifest {
@@ -38,6 +39,12 @@ test("the Go modules have the versions that the build reports", () => {
     ([, version]) => version,
   );
   expect(new Set(staging)).toEqual(new Set([KUBERNETES_VERSION.replace("v1.", "v0.")]));
+});
+
+test("kubectl has the version of the control plane and of its Go module", () => {
+  expect(KUBECTL_VERSION).toBe(KUBERNETES_VERSION);
+  const module = readFileSync("infra/kubectl/program/go.mod", "utf8");
+  expect(module).toContain(`k8s.io/kubectl ${KUBECTL_VERSION.replace("v1.", "v0.")}\n`);
 });
 
 test("every command of the set-up has its script", () => {

@@ -1,5 +1,6 @@
 import {
   defined,
+  formatApiVersion,
   isJsonObject,
   parseJson,
   resourceId,
@@ -41,7 +42,7 @@ export function makeTable(
     })),
     rows: objects.map((object) => ({
       cells: columns.map(({ cell }) => cell(object, nowMs)),
-      ...(include === "None" ? {} : { object: rowObject(object, include) }),
+      ...(include === "None" ? {} : { object: rowObject(kind, object, include) }),
     })),
   };
 }
@@ -67,8 +68,11 @@ export function makeTableLines(
   };
 }
 
-function rowObject(object: JsonObject, include: string): JsonObject {
-  if (include === "Object") return object;
+/** The items of a list lack their type, and kubectl sorts only rows that have one. */
+function rowObject(kind: ResourceKind, object: JsonObject, include: string): JsonObject {
+  if (include === "Object") {
+    return { kind: kind.kind, apiVersion: formatApiVersion(kind.group, kind.version), ...object };
+  }
   const metadata = metadataOf(object);
   return { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata };
 }

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { findKubectl } from "../../../infra/kubectl/find-kubectl.js";
+import { startEmbedded, startReal, type TestedServer } from "../servers.ts";
+import { compareScript, type Contest } from "./compare-scripts.ts";
+import { FILES } from "./kubectl-manifests.ts";
+import { KUBECTL_SCRIPTS } from "./kubectl-scripts.ts";
+
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const log = (line: string) => console.error(line);
+const servers: TestedServer[] = [];
+let contest: Contest | undefined;
+let missing = "";
+
+beforeAll(async () => {
+  const kubectl = await findKubectl({ log, build: isLong });
+  if ("missing" in kubectl) {
+    missing = kubectl.missing;
+    return;
+  }
+  const real = await startReal(log);
+  missing = "no real API server to compare with";
+  if (real === undefined) return;
+  const embedded = await startEmbedded();
+  servers.push(real, embedded);
+  contest = { embedded, real, program: kubectl.path, files: FILES };
+}, 400_000);
+afterAll(async () => {
+  for (const server of servers) await server.stop();
+});
+
+const scripts = KUBECTL_SCRIPTS.filter((script) => isLong || script.isLong !== true);
+
+test.for(scripts)("kubectl $name as with kube-apiserver", async (script, { skip }) => {
+  if (contest === undefined) return skip(missing);
+  const { deviations } = await compareScript(contest, script);
+  expect(deviations).toEqual([]);
+});
