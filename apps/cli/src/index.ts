@@ -53,9 +53,12 @@ export {
 export {
   CONSERVATIVE_RATE,
   defineConfig,
+  openKube,
   type BreakerOptions,
   type ClusterOptions,
   type Config,
+  type OpenKube,
+  type OpenKubeOptions,
 } from "@konverge/worker";
 export {
   addFinalizer,

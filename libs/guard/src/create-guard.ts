@@ -50,6 +50,7 @@ export async function createGuard(options: GuardOptions): Promise<Guard> {
 class FleetGuard implements Guard {
   readonly #workerId: string;
   readonly #limits: GuardLimits;
+  readonly #keepsLimits: boolean;
   readonly #keys: GuardKeys;
   readonly #redis: RedisClient;
   readonly #subscriber: { disconnect(): void };
@@ -68,6 +69,7 @@ class FleetGuard implements Guard {
   constructor(options: GuardOptions, limits: GuardLimits) {
     this.#workerId = options.workerId;
     this.#limits = limits;
+    this.#keepsLimits = options.keepLimits ?? false;
     this.#emit = options.onEvent ?? (() => undefined);
     this.#keys = guardKeys(options.prefix ?? DEFAULT_PREFIX, options.cluster);
     this.#redis = openOnceOnly(options.redis);
@@ -198,7 +200,8 @@ class FleetGuard implements Guard {
 
   async #storeLimits(isLoss = false): Promise<void> {
     const limits = this.#limits;
-    const configured = await this.#store.configure(limits, this.#workerId, isLoss);
+    const how = { isLoss, keepsLimits: this.#keepsLimits };
+    const configured = await this.#store.configure(limits, this.#workerId, how);
     const { changed, before, revision } = configured;
     if (changed && before !== undefined && before.by !== this.#workerId) {
       this.#emit({ kind: "limits", limits, by: this.#workerId, ours: true });

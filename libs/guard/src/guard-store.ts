@@ -30,8 +30,12 @@ export interface GuardStore {
   /** False while commands would fail. */
   readonly reachable: boolean;
   admit(ask: AdmitRequest): Promise<StoreAnswer>;
-  /** `isLoss`: Redis had limits before, and workers may hold tokens. */
-  configure(limits: GuardLimits, by: string, isLoss?: boolean): Promise<LimitsSet>;
+  /** `isLoss`: Redis had limits before, and workers may hold tokens. `keepsLimits`: existing limits stay. */
+  configure(
+    limits: GuardLimits,
+    by: string,
+    how?: { readonly isLoss?: boolean; readonly keepsLimits?: boolean },
+  ): Promise<LimitsSet>;
   act(kind: "isolate" | "reset", action: OperatorAction): Promise<void>;
   /** Undefined restores the configured rate. */
   setRate(ratePerSecond: number | undefined, action: OperatorAction): Promise<void>;
@@ -70,10 +74,10 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
         keys: { state, liveWorkers: live, failingWorkers: failing, transitions, order, turns },
         args: admitArguments(channel, ask),
       }),
-    async configure(limits, by, isLoss = false) {
+    async configure(limits, by, { isLoss = false, keepsLimits = false } = {}) {
       const { changed, revision, ...known } = await runScript(redis, configureScript, {
         keys: { state },
-        args: { by, limits: limitsText(limits), isLoss },
+        args: { by, limits: limitsText(limits), isLoss, keepsLimits },
       });
       if (known.limits === "") return { changed, revision };
       const before = { limits: parseLimits(known.limits), by: known.by };

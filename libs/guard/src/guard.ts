@@ -15,6 +15,8 @@ export interface GuardOptions {
   readonly workerId: string;
   /** Limits of the fleet. The process that started last wins; all processes report the change. */
   readonly limits?: GuardLimitsInput;
+  /** Keep the limits that another process has stored; `limits` apply only if there are none. Default false. */
+  readonly keepLimits?: boolean;
   /** Upper bound of concurrent calls in this process. Default 64. Too low leaves the rate unused. */
   readonly maxInFlight?: number;
   /**

@@ -7,6 +7,8 @@ export type { Config } from "./config/define-config.ts";
 export { findMissingAccess } from "./config/find-missing-access.ts";
 export { namespacesOf } from "./config/cluster-options.ts";
 export { identityNamespace, readClusterUid } from "./connect-cluster.ts";
+export { openKube } from "./open-kube.ts";
+export type { OpenKube, OpenKubeOptions } from "./open-kube.ts";
 export { createRunStarter } from "./run-starter.ts";
 export { startWorker } from "./start-worker.ts";
 export type { RunningWorker, WorkerOptions } from "./start-worker.ts";

@@ -6,13 +6,15 @@ import { type Log } from "@konverge/engine";
 import { createGuard, type Guard, type GuardEvent } from "@konverge/guard";
 
 export interface StartGuardOptions {
-  readonly settings: Settings;
+  readonly settings: Pick<Settings, "redisUrl" | "prefix">;
   readonly name: string;
   readonly cluster: Config["clusters"][string];
   readonly workerId: string;
   readonly log: Log;
   /** Makes one read call to the API server. */
   readonly probe: (signal: AbortSignal) => Promise<unknown>;
+  /** The limits of other processes stay. */
+  readonly keepLimits?: boolean;
 }
 
 /** Opens the guard that all workers of a cluster share. @throws KonvergeError `invalid_config`, `redis_unavailable` */
@@ -23,6 +25,7 @@ export function startGuard({
   workerId,
   log,
   probe,
+  keepLimits = false,
 }: StartGuardOptions): Promise<Guard> {
   const { maxInFlight } = cluster;
   return createGuard({
@@ -31,6 +34,7 @@ export function startGuard({
     cluster: name,
     workerId,
     limits: clusterLimits(cluster),
+    keepLimits,
     ...defined({ maxInFlight }),
     probe,
     onEvent: (event) => logEvent(log, event),

@@ -95,7 +95,13 @@ test(
           let nowUs = 1.8e15;
           await runScript(redis, configure, {
             keys: { state: stateKey },
-            args: { by: "w", limits: limitsText(limits), isLoss: isLoss, ...clockAt(nowUs) },
+            args: {
+              by: "w",
+              limits: limitsText(limits),
+              isLoss,
+              keepsLimits: false,
+              ...clockAt(nowUs),
+            },
           });
           let state: GuardState = newGuardState(limits, nowUs, "", isLoss);
           const answeredUs = new Map<string, number>();

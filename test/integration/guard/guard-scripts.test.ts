@@ -308,6 +308,7 @@ test.each([...CLOSED, ...MOVED])(
         by: "test",
         limits: "100 30 10 100 1000",
         isLoss: false,
+        keepsLimits: false,
         ...clockAt(NOW_US - 60_000_000),
       },
     });

@@ -1,7 +1,11 @@
+import { readFile } from "node:fs/promises";
+import { CoreV1Api } from "@kubernetes/client-node";
 import { readSettings } from "@konverge/contracts";
 import { openGuardControl } from "@konverge/guard";
 import { bindCluster, createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
+import { isNotFound } from "@konverge/kube";
+import { openKube, type OpenKubeOptions } from "@konverge/worker";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { ConfigMap } from "@konverge/kube/kinds";
 import { connectCluster, readClusterUid } from "../../../libs/worker/src/connect-cluster.ts";
@@ -152,5 +156,80 @@ test("reports two clusters with one API server", async () => {
     level: "warn",
     fields: { cluster: "twin", other: "east" },
     message: expect.stringContaining("duplicate cluster"),
+  });
+});
+
+const openReport = async (options: Partial<OpenKubeOptions> = {}) => {
+  const { url: redis, prefix } = queues;
+  const kubeconfig = east.kubeconfig;
+  const kube = await openKube({ name: "report", kubeconfig, redis, prefix, ...options });
+  cleanup.defer(() => kube.close());
+  return kube;
+};
+
+test("a program has the calls of a handler, and its writes have its name", async () => {
+  const kube = await openReport();
+  await kube.apply(ConfigMap, { metadata: { name: "report" }, data: { total: "1" } });
+  const core = kube.api(CoreV1Api);
+  const target = { namespace: "default", name: "report" };
+  const read = await core.readNamespacedConfigMap(target);
+  expect(read.data).toEqual({ total: "1" });
+  expect(read.metadata?.managedFields?.map(({ manager }) => manager)).toEqual(["report"]);
+  await kube.event(
+    { type: ConfigMap, name: "report" },
+    { type: "Normal", reason: "R", message: "" },
+  );
+  const events = await core.listNamespacedEvent({ namespace: "default" });
+  expect(events.items.map(({ reportingComponent }) => reportingComponent)).toEqual(["report"]);
+  await kube.delete({ type: ConfigMap, name: "report" });
+  await expect(core.readNamespacedConfigMap(target)).rejects.toSatisfy(isNotFound);
+  await kube.close();
+  await expect(kube.get(ConfigMap, "report")).rejects.toThrow("the Kubernetes client is closed");
+});
+
+test("a program shares the breaker and the limits of the workers, and changes none", async () => {
+  const control = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
+  cleanup.defer(() => control.close());
+  const limits = async () => {
+    const { rate, breaker } = (await control.read("default")) ?? {};
+    return { ...rate?.limits, failures: breaker?.limits.failures, setBy: rate?.setBy };
+  };
+  // The first process stores its own.
+  await (await openReport({ rate: 40, breaker: { failures: 3 } })).close();
+  const before = await limits();
+  expect(before).toMatchObject({ ratePerSecond: 40, failures: 3 });
+  const kube = await openReport({ rate: 400 });
+  expect(await limits()).toEqual(before);
+  await control.isolate("default", { by: "ada", reason: "test" });
+  await until("calls are deferred", async () => {
+    try {
+      await kube.find(ConfigMap, "report");
+      return false;
+    } catch (error) {
+      expect(error).toMatchObject({ code: "deferred" });
+      return true;
+    }
+  });
+});
+
+test("a program of another cluster does not join the guard", async () => {
+  await openReport();
+  await expect(openReport({ kubeconfig: west.kubeconfig })).rejects.toMatchObject({
+    code: "cluster_mismatch",
+  });
+  // Without Redis, the rate is that of the process.
+  const text = await readFile(west.kubeconfig, "utf8");
+  const kube = await openKube({ name: "report", kubeconfig: { text }, namespace: "kube-system" });
+  cleanup.defer(() => kube.close());
+  expect((await kube.get(ConfigMap, "where")).metadata.labels).toEqual({ cluster: "west" });
+});
+
+test("all invalid options of a program are reported", async () => {
+  const given = { name: "a b", rate: -1, breaker: { failures: 3 }, kubeconfig: 5, speed: 1 };
+  await expect(openKube(given as unknown as OpenKubeOptions)).rejects.toMatchObject({
+    code: "invalid_config",
+    issues: ["/speed", "/rate", "/name", "/kubeconfig", "/breaker"].map(
+      (pointer) => expect.objectContaining({ pointer }) as object,
+    ),
   });
 });

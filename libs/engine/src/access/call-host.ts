@@ -77,8 +77,16 @@ export function attemptHost(attempt: Attempt): CallHost {
   };
 }
 
-/** Calls of a test, which nothing records. */
-export function directHost(client: KubeClient, namespace: string): CallHost {
+/** The program that calls outside of a handler. */
+export interface DirectCaller {
+  /** The reporting controller of its events. */
+  readonly component: string;
+  /** Receives the error of an event, which does not fail the caller. */
+  readonly onEventError: (error: unknown) => void;
+}
+
+/** Calls outside of a handler, which nothing records. */
+export function directHost(client: KubeClient, namespace: string, caller: DirectCaller): CallHost {
   const ignore = () => undefined;
   return {
     client,
@@ -92,9 +100,7 @@ export function directHost(client: KubeClient, namespace: string): CallHost {
     noteConflict: ignore,
     scrub: (text) => text,
     fieldManager: undefined,
-    events: createEventRecorder("konverge/test"),
-    reportEventError(error) {
-      throw error;
-    },
+    events: createEventRecorder(caller.component),
+    reportEventError: caller.onEventError,
   };
 }

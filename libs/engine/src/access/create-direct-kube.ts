@@ -16,7 +16,7 @@ import {
   type ObjectTarget,
 } from "@konverge/kube";
 import { matchesSelection } from "./attempt-reads.ts";
-import { directHost } from "./call-host.ts";
+import { directHost, type DirectCaller } from "./call-host.ts";
 import { createChangeCalls, type ChangeObject } from "./change-calls.ts";
 import { createCollectionCalls } from "./collection-calls.ts";
 import { createEventCall } from "./event-call.ts";
@@ -27,11 +27,22 @@ import { clientFor, createWriteCalls } from "./write-calls.ts";
 
 type Calls = KubeCalls<"handler">;
 
+const TEST: DirectCaller = {
+  component: "konverge/test",
+  onEventError(error) {
+    throw error;
+  },
+};
+
 /**
- * The calls of a handler outside of one, for tests: each reaches the API server, and none is recorded. `namespace` takes the
- * place of the reconciled object's.
+ * The calls of a handler outside of one, for scripts, services and tests: each reaches the API server, and none is recorded.
+ * `namespace` takes the place of the reconciled object's.
  */
-export function createDirectKube(client: KubeClient, namespace: string): Calls {
+export function createDirectKube(
+  client: KubeClient,
+  namespace: string,
+  caller: DirectCaller = TEST,
+): Calls {
   const get: Calls["get"] = async <T extends ApiObject>(
     first: ResourceType<T> | ObjectTarget<T>,
     second?: string | NamespacedName,
@@ -39,7 +50,7 @@ export function createDirectKube(client: KubeClient, namespace: string): Calls {
     const { type, name } = await resolveRead<T>(client, { first, second }, namespace);
     return deepFreeze(await client.get(type, name));
   };
-  const host = directHost(client, namespace);
+  const host = directHost(client, namespace, caller);
   const changeObject: ChangeObject = async <T extends ApiObject>(
     target: T | ObjectTarget<T>,
     change: ChangeDraft<T>,

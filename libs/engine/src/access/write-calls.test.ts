@@ -14,7 +14,9 @@ test("replace leaves the field managers to the server: an object of the cache ha
       return object;
     },
   };
-  const { replace } = createWriteCalls(directHost(client as KubeClient, "n"));
+  const { replace } = createWriteCalls(
+    directHost(client as KubeClient, "n", { component: "test", onEventError: () => undefined }),
+  );
   const metadata = { namespace: "n", name: "a", resourceVersion: "5" };
   const managedFields = [{ manager: "konverge/a", operation: "Apply" }];
   const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { ...metadata, managedFields } };

@@ -1,4 +1,4 @@
-if known and h[12] == limits then return { 'same', revision, limits, h[13] or '' } end
+if known and (keepsLimits or h[12] == limits) then return { 'same', revision, limits, h[13] or '' } end
 redis.call('HSET', state, 'limits', limits, 'limitsBy', by)
 -- A rate that an operator has set stays until an operator resets it.
 setLimits(limits, h[14] and tonumber(h[14]), isLoss)

@@ -25,6 +25,8 @@ const signature = {
     /** "rate burst minRate ttlMs maxWaitMs", and "failures calls failedShare openMs maxOpenMs" of the breaker */
     limits: "text",
     isLoss: "flag",
+    /** Existing limits stay. */
+    keepsLimits: "flag",
   },
 } as const;
 
