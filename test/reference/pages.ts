@@ -2,6 +2,7 @@ import type { Page } from "./make-page.ts";
 
 const engine = (name: string, prefix = "") => ({ from: "libs/engine/src/define", name, prefix });
 const kube = (name: string, prefix = "") => ({ from: "libs/kube/src", name, prefix });
+const worker = (name: string) => ({ from: "libs/worker/src", name });
 const workflow = (name: string, prefix = "") => ({
   from: "libs/workflow/src/define",
   name,
@@ -53,6 +54,8 @@ export const PAGES: Readonly<Record<string, Page>> = {
       "Look up the calls of `kube` in handlers and tests, and of `k` in workflow steps: they are one interface.",
     of: [
       kube("KubeCalls", "kube."),
+      worker("openKube"),
+      worker("OpenKubeOptions"),
       kube("WriteCallOptions"),
       engine("AttemptKube", "kube."),
       engine("child"),

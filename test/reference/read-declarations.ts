@@ -7,6 +7,8 @@ export interface Declaration {
   /** Without `export` and without a body. */
   readonly signature: string;
   readonly members: readonly Member[];
+  /** True for a function with its body. */
+  readonly isBody?: boolean;
 }
 
 export interface Member {
@@ -25,10 +27,18 @@ export function readDeclarations(folder: string): ReadonlyMap<string, Declaratio
     const lines = readFileSync(file, "utf8").split("\n");
     for (const [at, line] of lines.entries()) {
       const [, kind = "", name = ""] = START.exec(line) ?? [];
-      if (name !== "") found.set(name, declarationAt(lines, at, kind, name));
+      if (name === "") continue;
+      const declared = declarationAt(lines, at, kind, name);
+      const overloaded = declared.doc === "" ? found.get(name) : undefined;
+      found.set(name, overloaded === undefined ? declared : withOverload(overloaded, declared));
     }
   }
   return found;
+}
+
+/** The implementation of an overloaded function is not part of its reference. */
+function withOverload(first: Declaration, { signature, isBody }: Declaration): Declaration {
+  return isBody ? first : { ...first, signature: `${first.signature}\n${signature}` };
 }
 
 function declarationAt(
@@ -56,7 +66,7 @@ function declarationAt(
   const signature = text
     .replace(/(?: \{| =>|;)$/, "")
     .replace(kind === "const" ? / = .*$/s : /$/, "");
-  return { name, doc, signature, members: [] };
+  return { name, doc, signature, members: [], isBody: text.endsWith(" {") };
 }
 
 function membersOf(body: readonly string[]): readonly Member[] {

@@ -121,7 +121,7 @@ export type {
   ObjectTarget,
   ResourceTarget,
 } from "./contract/object-target.ts";
-export { buildIntent, isChild } from "./objects/new-object.ts";
+export { buildIntent, isChild, withTypeOf } from "./objects/new-object.ts";
 export { conflictRecord } from "./mutate/conflict-record.ts";
 export { assertOutsideOfChanges, runChange } from "./mutate/nested-mutate.ts";
 export { untracked } from "./mutate/field-tracker.ts";

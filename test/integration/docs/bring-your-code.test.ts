@@ -1,7 +1,8 @@
+import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ApiException, CoreV1Api, KubeConfig } from "@kubernetes/client-node";
+import { ApiException, AppsV1Api, KubeConfig, V1Deployment } from "@kubernetes/client-node";
 import { isJsonObject } from "@konverge/core";
 import {
   conditions,
@@ -11,8 +12,8 @@ import {
   type Resource,
 } from "@konverge/engine";
 import { fromClientNode, isAlreadyExists, isConflict, isNotFound } from "@konverge/kube";
-import { ConfigMap, Deployment, Service } from "@konverge/kube/kinds";
-import { defineConfig, type Config } from "@konverge/worker";
+import { ConfigMap, Deployment, Namespace, Pod, Service } from "@konverge/kube/kinds";
+import { defineConfig, openKube, type Config } from "@konverge/worker";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -97,18 +98,72 @@ test("a handler keeps a list of children", async () => {
 
 test("an object of client-node's classes is written", async () => {
   await using k = await startTestCluster({});
-  const core = k.client.api(CoreV1Api);
-  const body = { metadata: { name: "page" }, data: { text: "old" } };
-  const page = await core.createNamespacedConfigMap({ namespace: "default", body });
-  const names = ["fromClientNode"];
-  const load = await functionOf<(kube: unknown, page: unknown) => Promise<void>>(
+  const names = ["fromClientNode", "Deployment"];
+  const load = await functionOf<(kube: unknown, web: V1Deployment) => Promise<void>>(
     blockOf("docs/bring-your-code.md ts 4"),
     names,
     "publish",
   );
-  const publish = await load({ fromClientNode });
-  await publish(k.kube, { apiVersion: "v1", kind: "ConfigMap", ...page });
-  expect((await k.kube.get(ConfigMap, "page")).data).toEqual({ text: "new" });
+  const publish = await load({ fromClientNode, Deployment });
+  const web = new V1Deployment();
+  const labels = { app: "web" };
+  const restartedAt = "2026-01-01T00:00:00Z";
+  web.metadata = { name: "web", creationTimestamp: new Date(restartedAt) };
+  const containers = [{ name: "web", image: "nginx" }];
+  const template = { metadata: { labels }, spec: { containers } };
+  web.spec = { selector: { matchLabels: labels }, template };
+  await publish(k.kube, web);
+  const { items } = await k.client
+    .api(AppsV1Api)
+    .listNamespacedDeployment({ namespace: "default" });
+  expect(items.map(({ metadata }) => metadata?.name)).toEqual(["web", "web-canary"]);
+
+  // An item of a list has no kind, and times as Date.
+  const [item] = items;
+  assert(item?.kind === undefined && item?.metadata?.creationTimestamp instanceof Date);
+  item.spec!.replicas = 3;
+  expect((await k.kube.replace(Deployment, item)).spec?.replicas).toBe(3);
+  await expect(k.kube.replace(Deployment, item)).rejects.toSatisfy(isConflict);
+  const copy = { ...item, metadata: { name: "copy" } };
+  await k.kube.create(Deployment, fromClientNode(copy));
+  const issue = { code: "invalid_request", issues: [{ pointer: "/name" }] };
+  await expect(k.kube.replace(Deployment, new V1Deployment())).rejects.toMatchObject(issue);
+  const steps = defineWorkflow("steps", { version: 1, kinds: [Deployment] }, async (w) => {
+    await w.step("replace", async (step) => {
+      const read = await step.api(AppsV1Api).readNamespacedDeployment(target);
+      read.spec!.replicas = 5;
+      await step.replace(Deployment, read);
+      await step.apply(Deployment, web);
+    });
+  });
+  const target = { namespace: "default", name: "web-canary" };
+  web.metadata.namespace = "default";
+  const run = testWorkflow(steps, undefined, { kube: k.client });
+  expect(await run.settle()).toMatchObject({ status: "done" });
+  expect((await k.kube.get(Deployment, "web-canary")).spec?.replicas).toBe(5);
+});
+
+test("a script has the calls of a handler", async () => {
+  await using k = await startTestCluster({});
+  await k.kube.create(Namespace, { name: "shop" });
+  const load = await functionOf(blockOf("docs/bring-your-code.md ts 6"), [
+    "openKube",
+    "process",
+    "ConfigMap",
+  ]);
+  await k.kube.create(Pod, {
+    name: "web",
+    namespace: "shop",
+    spec: { containers: [{ name: "web", image: "nginx" }] },
+  });
+  const folder = await mkdtemp(join(tmpdir(), "konverge-script-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const KUBECONFIG = join(folder, "kubeconfig");
+  await writeFile(KUBECONFIG, k.kubeconfig);
+  await load({ openKube, process: { env: { KUBECONFIG } }, ConfigMap });
+  const report = await k.kube.get(ConfigMap, { namespace: "shop", name: "report" });
+  expect(report.data).toEqual({ waiting: "1" });
+  expect(report.metadata.managedFields?.map(({ manager }) => manager)).toEqual(["report"]);
 });
 
 test("predicates accept an ApiException", async () => {
@@ -131,7 +186,7 @@ test("a controller uses the generated type of a CRD", async () => {
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, "cert-manager.ts");
   await writeFile(file, makeTypeFile(readKinds(crds), "konverge types x"));
-  const block = blockOf("docs/bring-your-code.md ts 6");
+  const block = blockOf("docs/bring-your-code.md ts 7");
   const text = block.text.replace("./cert-manager.ts", file);
   const load = await functionOf<Controller>({ ...block, text }, [], "issued");
   const issued = await load({});

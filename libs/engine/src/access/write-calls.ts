@@ -27,6 +27,7 @@ import {
   type PatchCallOptions,
   type WriteCallOptions,
   withoutManagedFields,
+  withTypeOf,
 } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { CallHost } from "./call-host.ts";
@@ -77,10 +78,16 @@ export function createWriteCalls(host: CallHost): WriteCalls {
       ),
     patch: (target, body, options) =>
       host.call(() => patch(host, target, { body: body as JsonValue, options })),
-    replace: <T extends ObjectIdentity>(object: T, options: WriteCallOptions = {}) =>
+    replace: <T extends ApiObject>(
+      first: ResourceType<T> | ObjectIdentity,
+      second?: object,
+      third?: WriteCallOptions,
+    ) =>
       host.call(async () => {
-        const replaced = await replace(host, object as unknown as ApiObject, options);
-        return replaced as unknown as T;
+        const [object, options] =
+          "metadata" in first ? [first, second] : [withTypeOf(first, second ?? {}), third];
+        const replaced = await replace(host, object as ApiObject, options ?? {});
+        return replaced as T;
       }),
   };
 }

@@ -1,5 +1,6 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { AppliedFields, ObjectDraft, ObjectManifest, Readiness } from "@konverge/kube";
+import type { BuiltIn, BuiltInKind, ModelValue } from "@konverge/kube/kinds";
 
 /** A child with its type, for `kube.reconcileChildren`. */
 export interface Child<T extends ApiObject = ApiObject> {
@@ -8,11 +9,19 @@ export interface Child<T extends ApiObject = ApiObject> {
   readonly given: object;
 }
 
-/** Returns a child for `kube.reconcileChildren`, with checked fields and a typed result. */
+/**
+ * Returns a child for `kube.reconcileChildren`, with checked fields and a typed result. Takes a draft, a manifest, or a value of
+ * a class of client-node.
+ */
 export function child<T extends ApiObject>(
   type: ResourceType<T>,
   object: Omit<ObjectDraft<T>, "ownedBy"> | AppliedFields<T>,
-): Child<T> {
+): Child<T>;
+export function child<Model extends object, Given extends NoInfer<Model>>(
+  type: BuiltInKind<Model>,
+  object: Given & ModelValue<Given, Model>,
+): Child<BuiltIn<Model>>;
+export function child(type: ResourceType, object: object): Child {
   return { type, given: object };
 }
 

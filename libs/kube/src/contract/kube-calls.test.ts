@@ -1,5 +1,6 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
-import { expect, test } from "vitest";
+import type { V1ConfigMap, V1Deployment, V1Pod } from "@kubernetes/client-node";
+import { expect, expectTypeOf, test } from "vitest";
 import { Deployment, Pod } from "../names/kinds.ts";
 import type { KubeCalls } from "./kube-calls.ts";
 import type { ObjectRef } from "./object-ref.ts";
@@ -44,7 +45,33 @@ const calls = [
     if (ref !== undefined) await kube.mutate(ref, (draft) => void (draft.metadata.labels = {}));
     await kube.mutate(pod, (draft) => void delete draft.spec?.hostname);
   },
-  async (k: KubeCalls<"step">) => {
+  async (kube: KubeCalls<"handler">, web: V1Deployment, data: V1ConfigMap, pod: V1Pod) => {
+    const { spec } = await kube.create(Deployment, web);
+    expectTypeOf(spec?.replicas).toEqualTypeOf<number | undefined>();
+    await kube.apply(Deployment, { ...web, spec: { ...web.spec!, replicas: 3 } });
+    const { metadata } = await kube.replace(Deployment, web, { dryRun: true });
+    expectTypeOf(metadata.creationTimestamp).toEqualTypeOf<string | undefined>();
+    // @ts-expect-error a value of another class
+    await kube.create(Deployment, data);
+    // @ts-expect-error a value of another class
+    await kube.apply(Deployment, pod);
+    // @ts-expect-error a literal has a name
+    await kube.apply(Deployment, { metadata: { labels: {} } });
+    // @ts-expect-error a literal has metadata
+    await kube.create(Deployment, { spec: web.spec! });
+    const full = { selector: {}, template: {} };
+    // @ts-expect-error an unknown field of a literal
+    await kube.apply(Deployment, { metadata: { name: "a" }, spec: { ...full, replica: 3 } });
+    // @ts-expect-error a kind without a class
+    await kube.create(Pool, web);
+    // @ts-expect-error kind and version are optional in the class
+    await kube.replace(web);
+  },
+  async (k: KubeCalls<"step">, web: V1Deployment) => {
+    const made: ObjectRef = await k.create(Deployment, web);
+    await k.apply(Deployment, web);
+    await k.replace(Deployment, web);
+    void made;
     const ref: ObjectRef = await k.apply(Pool, {
       metadata: { name: "a", namespace: "b" },
       spec: { replicas: 3 },
@@ -61,5 +88,5 @@ const calls = [
 ];
 
 test("the calls of handlers and steps have one interface", () => {
-  expect(calls).toHaveLength(2);
+  expect(calls).toHaveLength(3);
 });

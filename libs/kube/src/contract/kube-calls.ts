@@ -1,4 +1,5 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
+import type { BuiltIn, BuiltInKind, ModelValue } from "../names/kinds.ts";
 import type { NamespacedName } from "../names/resource-path.ts";
 import type {
   ApplyCallOptions,
@@ -113,6 +114,11 @@ export interface KubeCalls<By extends Caller> {
     object: ObjectDraft<T> | NewObject<T>,
     options?: WriteCallOptions,
   ): Promise<WrittenBy<By, T>>;
+  create<Model extends object, Given extends NoInfer<Model>>(
+    type: BuiltInKind<Model>,
+    object: Given & ModelValue<Given, Model>,
+    options?: WriteCallOptions,
+  ): Promise<WrittenBy<By, BuiltIn<Model>>>;
   create<T extends ApiObject = ApiObject>(
     object: ObjectManifest,
     options?: WriteCallOptions,
@@ -127,6 +133,11 @@ export interface KubeCalls<By extends Caller> {
     object: ObjectDraft<T> | AppliedFields<T>,
     options?: ApplyCallOptions,
   ): Promise<WrittenBy<By, T>>;
+  apply<Model extends object, Given extends NoInfer<Model>>(
+    type: BuiltInKind<Model>,
+    object: Given & ModelValue<Given, Model>,
+    options?: ApplyCallOptions,
+  ): Promise<WrittenBy<By, BuiltIn<Model>>>;
   apply<T extends ApiObject = ApiObject>(
     object: ObjectManifest,
     options?: ApplyCallOptions,
@@ -163,6 +174,11 @@ export interface KubeCalls<By extends Caller> {
     object: T,
     options?: WriteCallOptions,
   ): Promise<WrittenBy<By, T>>;
+  replace<Model extends object, Given extends NoInfer<Model>>(
+    type: BuiltInKind<Model>,
+    object: Given & ModelValue<Given, Model>,
+    options?: WriteCallOptions,
+  ): Promise<WrittenBy<By, BuiltIn<Model>>>;
   /**
    * Reads, changes and writes the object, with retries on conflict. `change` receives a fresh draft each time and must not
    * depend on earlier decisions. Without a change, nothing is written. A step changes the object once: the write adds an

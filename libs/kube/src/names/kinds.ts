@@ -13,6 +13,7 @@ import type {
   V1Namespace,
   V1NetworkPolicy,
   V1Node,
+  V1ObjectMeta,
   V1PersistentVolume,
   V1PersistentVolumeClaim,
   V1Pod,
@@ -47,14 +48,34 @@ export type Wire<T> = T extends Date
 /** An object of a built-in kind. */
 export type BuiltIn<T> = ApiObject & Omit<Wire<T>, keyof ApiObject>;
 
+declare const model: unique symbol;
+
+/** A built-in kind, with the class of `@kubernetes/client-node` for its objects. The class exists at compile time only. */
+export interface BuiltInKind<Model> extends ResourceType<BuiltIn<Model>> {
+  readonly [model]: Model;
+}
+
+/**
+ * A value of a class of `@kubernetes/client-node`, without fields of other classes. Its metadata has the type of the class: other
+ * objects must have a name, which only the draft and the manifest of a kind require.
+ */
+export type ModelValue<Given, Model> = "metadata" extends keyof Given
+  ? [keyof Given, Given] extends [keyof Model, { readonly metadata?: infer Meta }]
+    ? V1ObjectMeta extends NonNullable<Meta>
+      ? Given
+      : never
+    : never
+  : never;
+
 function kind<T>(
   apiVersion: readonly [group: string, version: string],
   name: string,
   resource: string,
   scope: ResourceType["scope"] = "Namespaced",
-): ResourceType<BuiltIn<T>> {
+): BuiltInKind<T> {
   const [group, version] = apiVersion;
-  return { group, version, kind: name, resource, scope };
+  const type: ResourceType<BuiltIn<T>> = { group, version, kind: name, resource, scope };
+  return type as BuiltInKind<T>;
 }
 
 const CORE = ["", "v1"] as const;
@@ -63,94 +84,69 @@ const BATCH = ["batch", "v1"] as const;
 const RBAC = ["rbac.authorization.k8s.io", "v1"] as const;
 const NETWORKING = ["networking.k8s.io", "v1"] as const;
 
-export const ConfigMap: ResourceType<BuiltIn<V1ConfigMap>> = kind(CORE, "ConfigMap", "configmaps");
-export const Event: ResourceType<BuiltIn<CoreV1Event>> = kind(CORE, "Event", "events");
-export const Namespace: ResourceType<BuiltIn<V1Namespace>> = kind(
-  CORE,
-  "Namespace",
-  "namespaces",
-  "Cluster",
-);
-export const Node: ResourceType<BuiltIn<V1Node>> = kind(CORE, "Node", "nodes", "Cluster");
-export const PersistentVolume: ResourceType<BuiltIn<V1PersistentVolume>> = kind(
+export const ConfigMap: BuiltInKind<V1ConfigMap> = kind(CORE, "ConfigMap", "configmaps");
+export const Event: BuiltInKind<CoreV1Event> = kind(CORE, "Event", "events");
+export const Namespace: BuiltInKind<V1Namespace> = kind(CORE, "Namespace", "namespaces", "Cluster");
+export const Node: BuiltInKind<V1Node> = kind(CORE, "Node", "nodes", "Cluster");
+export const PersistentVolume: BuiltInKind<V1PersistentVolume> = kind(
   CORE,
   "PersistentVolume",
   "persistentvolumes",
   "Cluster",
 );
-export const PersistentVolumeClaim: ResourceType<BuiltIn<V1PersistentVolumeClaim>> = kind(
+export const PersistentVolumeClaim: BuiltInKind<V1PersistentVolumeClaim> = kind(
   CORE,
   "PersistentVolumeClaim",
   "persistentvolumeclaims",
 );
-export const Pod: ResourceType<BuiltIn<V1Pod>> = kind(CORE, "Pod", "pods");
-export const Secret: ResourceType<BuiltIn<V1Secret>> = kind(CORE, "Secret", "secrets");
-export const Service: ResourceType<BuiltIn<V1Service>> = kind(CORE, "Service", "services");
-export const ServiceAccount: ResourceType<BuiltIn<V1ServiceAccount>> = kind(
+export const Pod: BuiltInKind<V1Pod> = kind(CORE, "Pod", "pods");
+export const Secret: BuiltInKind<V1Secret> = kind(CORE, "Secret", "secrets");
+export const Service: BuiltInKind<V1Service> = kind(CORE, "Service", "services");
+export const ServiceAccount: BuiltInKind<V1ServiceAccount> = kind(
   CORE,
   "ServiceAccount",
   "serviceaccounts",
 );
-export const DaemonSet: ResourceType<BuiltIn<V1DaemonSet>> = kind(APPS, "DaemonSet", "daemonsets");
-export const Deployment: ResourceType<BuiltIn<V1Deployment>> = kind(
-  APPS,
-  "Deployment",
-  "deployments",
-);
-export const ReplicaSet: ResourceType<BuiltIn<V1ReplicaSet>> = kind(
-  APPS,
-  "ReplicaSet",
-  "replicasets",
-);
-export const StatefulSet: ResourceType<BuiltIn<V1StatefulSet>> = kind(
-  APPS,
-  "StatefulSet",
-  "statefulsets",
-);
-export const CustomResourceDefinition: ResourceType<BuiltIn<V1CustomResourceDefinition>> = kind(
+export const DaemonSet: BuiltInKind<V1DaemonSet> = kind(APPS, "DaemonSet", "daemonsets");
+export const Deployment: BuiltInKind<V1Deployment> = kind(APPS, "Deployment", "deployments");
+export const ReplicaSet: BuiltInKind<V1ReplicaSet> = kind(APPS, "ReplicaSet", "replicasets");
+export const StatefulSet: BuiltInKind<V1StatefulSet> = kind(APPS, "StatefulSet", "statefulsets");
+export const CustomResourceDefinition: BuiltInKind<V1CustomResourceDefinition> = kind(
   ["apiextensions.k8s.io", "v1"],
   "CustomResourceDefinition",
   "customresourcedefinitions",
   "Cluster",
 );
-export const HorizontalPodAutoscaler: ResourceType<BuiltIn<V2HorizontalPodAutoscaler>> = kind(
+export const HorizontalPodAutoscaler: BuiltInKind<V2HorizontalPodAutoscaler> = kind(
   ["autoscaling", "v2"],
   "HorizontalPodAutoscaler",
   "horizontalpodautoscalers",
 );
-export const CronJob: ResourceType<BuiltIn<V1CronJob>> = kind(BATCH, "CronJob", "cronjobs");
-export const Job: ResourceType<BuiltIn<V1Job>> = kind(BATCH, "Job", "jobs");
-export const Lease: ResourceType<BuiltIn<V1Lease>> = kind(
-  ["coordination.k8s.io", "v1"],
-  "Lease",
-  "leases",
-);
-export const Ingress: ResourceType<BuiltIn<V1Ingress>> = kind(NETWORKING, "Ingress", "ingresses");
-export const NetworkPolicy: ResourceType<BuiltIn<V1NetworkPolicy>> = kind(
+export const CronJob: BuiltInKind<V1CronJob> = kind(BATCH, "CronJob", "cronjobs");
+export const Job: BuiltInKind<V1Job> = kind(BATCH, "Job", "jobs");
+export const Lease: BuiltInKind<V1Lease> = kind(["coordination.k8s.io", "v1"], "Lease", "leases");
+export const Ingress: BuiltInKind<V1Ingress> = kind(NETWORKING, "Ingress", "ingresses");
+export const NetworkPolicy: BuiltInKind<V1NetworkPolicy> = kind(
   NETWORKING,
   "NetworkPolicy",
   "networkpolicies",
 );
-export const PodDisruptionBudget: ResourceType<BuiltIn<V1PodDisruptionBudget>> = kind(
+export const PodDisruptionBudget: BuiltInKind<V1PodDisruptionBudget> = kind(
   ["policy", "v1"],
   "PodDisruptionBudget",
   "poddisruptionbudgets",
 );
-export const ClusterRole: ResourceType<BuiltIn<V1ClusterRole>> = kind(
+export const ClusterRole: BuiltInKind<V1ClusterRole> = kind(
   RBAC,
   "ClusterRole",
   "clusterroles",
   "Cluster",
 );
-export const ClusterRoleBinding: ResourceType<BuiltIn<V1ClusterRoleBinding>> = kind(
+export const ClusterRoleBinding: BuiltInKind<V1ClusterRoleBinding> = kind(
   RBAC,
   "ClusterRoleBinding",
   "clusterrolebindings",
   "Cluster",
 );
-export const Role: ResourceType<BuiltIn<V1Role>> = kind(RBAC, "Role", "roles");
-export const RoleBinding: ResourceType<BuiltIn<V1RoleBinding>> = kind(
-  RBAC,
-  "RoleBinding",
-  "rolebindings",
-);
+export const Role: BuiltInKind<V1Role> = kind(RBAC, "Role", "roles");
+export const RoleBinding: BuiltInKind<V1RoleBinding> = kind(RBAC, "RoleBinding", "rolebindings");

@@ -7,7 +7,7 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import type { NewObject } from "../contract/kube-client.ts";
-import type { AppliedFields, ObjectDraft } from "../contract/object-target.ts";
+import type { AppliedFields, ObjectDraft, ObjectIdentity } from "../contract/object-target.ts";
 import { ownerOf, setControllerReference } from "./owner-references.ts";
 
 /** Returns the object to send. @throws KonvergeError `invalid_draft` if a required namespace is missing */
@@ -44,12 +44,26 @@ export function buildIntent<T extends ApiObject>(
   if (!("metadata" in input)) {
     return buildObject(type, input, fallbackNamespace);
   }
-  const { name = "", namespace = fallbackNamespace } = input.metadata as Partial<ObjectMeta>;
+  // Optional in the classes of client-node.
+  const given = (input.metadata ?? {}) as Partial<ObjectMeta>;
+  const { name = "", namespace = fallbackNamespace } = given;
   assertNamespace(type, name, namespace);
-  const metadata =
-    type.scope === "Namespaced" ? { ...input.metadata, namespace } : { ...input.metadata };
-  const apiVersion = formatApiVersion(type.group, type.version);
-  return { apiVersion, kind: type.kind, ...input, metadata } as unknown as T;
+  const metadata = type.scope === "Namespaced" ? { ...given, namespace } : { ...given };
+  return { ...withTypeOf(type, input), metadata } as unknown as T;
+}
+
+/** Returns the object with the kind of a type, if it has none: client-node's lists return objects without it. */
+export function withTypeOf<T extends object>(
+  type: ResourceType,
+  object: T,
+): T & Pick<ObjectIdentity, "apiVersion" | "kind" | "metadata"> {
+  const { apiVersion, kind, metadata } = object as Partial<ObjectIdentity>;
+  return {
+    ...object,
+    apiVersion: apiVersion ?? formatApiVersion(type.group, type.version),
+    kind: kind ?? type.kind,
+    metadata: metadata ?? {},
+  };
 }
 
 /** True if the reconciled object or `ownedBy` controls an object to apply: no other manager has a claim to its fields. */

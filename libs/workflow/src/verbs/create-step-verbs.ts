@@ -31,6 +31,7 @@ import {
   type ObjectTarget,
   type PageCallOptions,
   type WriteCallOptions,
+  withTypeOf,
 } from "@konverge/kube";
 import type { StepVerbs } from "../define/step-verbs.ts";
 import type { Log } from "../define/log.ts";
@@ -268,10 +269,13 @@ function objectVerbs(
         const reached = dryRunOf(await scope.reach(target), options.dryRun);
         return await patchObject(scope, reached, { target, body: body as JsonValue, options });
       }),
-    replace: (object, options = {}) =>
-      track("replace", async () =>
-        replaceObject(scope, dryRunOf(await scope.reach(object), options.dryRun), object),
-      ),
+    replace: (first: ResourceType | ObjectIdentity, second?: object, third?: WriteCallOptions) =>
+      track("replace", async () => {
+        const isObject = "metadata" in first;
+        const object = isObject ? first : withTypeOf(first, second ?? {});
+        const { dryRun } = ((isObject ? second : third) ?? {}) as WriteCallOptions;
+        return await replaceObject(scope, dryRunOf(await scope.reach(object), dryRun), object);
+      }),
   };
 }
 
