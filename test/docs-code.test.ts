@@ -16,6 +16,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/enqueue.md crontab": "test/e2e/enqueue-docs.test.ts",
   "docs/first-controller.md ts": "test/e2e/packages.test.ts",
   "docs/first-controller.md sh": "test/e2e/packages.test.ts",
+  "docs/several-clusters.md ts": "test/integration/worker/several-clusters.test.ts",
   "docs/production.md yaml": "test/e2e/chart.test.ts",
   "docs/testing.md ts 1": "test/e2e/packages.test.ts",
   "docs/workflow-operations.md sh": "test/e2e/workflow-docs.test.ts",

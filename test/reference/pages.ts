@@ -98,6 +98,12 @@ export const PAGES: Readonly<Record<string, Page>> = {
       { from: "libs/worker/src/config", name: "ConfigInput" },
       { from: "libs/worker/src/config", name: "ClusterOptions" },
       { from: "libs/worker/src/config", name: "BreakerOptions" },
+      { from: "libs/worker/src/clusters", name: "kubeconfigDirectory" },
+      { from: "libs/worker/src/clusters", name: "KubeconfigDirectoryOptions" },
+      { from: "libs/worker/src/clusters", name: "ProvidedOptions" },
+      { from: "libs/worker/src/clusters", name: "ClusterProvider" },
+      { from: "libs/worker/src/clusters", name: "FollowClustersOptions" },
+      { from: "libs/worker/src/clusters", name: "ProvidedCluster" },
     ],
   },
   "errors.md": {

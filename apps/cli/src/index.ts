@@ -53,12 +53,21 @@ export {
 export {
   CONSERVATIVE_RATE,
   defineConfig,
+  kubeconfigDirectory,
   openKube,
   type BreakerOptions,
   type ClusterOptions,
+  type ClusterProvider,
   type Config,
   type OpenKube,
   type OpenKubeOptions,
+  type FollowClustersOptions,
+  type HomeCluster,
+  type KubeconfigDirectoryOptions,
+  type ProvidedCluster,
+  type ProvidedClusters,
+  type ProvidedKubeconfig,
+  type ProvidedOptions,
 } from "@konverge/worker";
 export {
   addFinalizer,

@@ -61,4 +61,6 @@ export interface EngineOptions
   readonly role?: WorkerRole;
   /** The shutdown deadline, if shared with other parts of the process. Default: the engine has its own. */
   readonly release?: Shutdown;
+  /** Ends the start, which waits for the first lists. */
+  readonly signal?: AbortSignal;
 }

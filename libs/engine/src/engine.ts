@@ -96,12 +96,12 @@ function observePart(part: Leader, options: EngineOptions): void {
 /** Resolves after the first lists. On failure it releases the watches and the queues. */
 async function startWatches(
   parts: readonly Leader[],
-  { client, log, metrics, role = "all", namespaces, onForbidden }: EngineOptions,
+  { client, log, metrics, role = "all", namespaces, onForbidden, signal }: EngineOptions,
   state: { readonly ready: boolean },
 ): Promise<Reflectors> {
-  const forbidden = Promise.withResolvers<never>();
+  const failed = Promise.withResolvers<never>();
   // After startup there is no listener.
-  forbidden.promise.catch(() => undefined);
+  failed.promise.catch(() => undefined);
   const reflectors = startReflectors(parts, {
     client,
     log,
@@ -109,12 +109,15 @@ async function startWatches(
     role,
     namespaces,
     onForbidden: (error) => {
-      forbidden.reject(error);
+      failed.reject(error);
       if (state.ready) onForbidden?.(error);
     },
   });
+  const onAbort = () => failed.reject(signal?.reason);
+  if (signal?.aborted === true) onAbort();
+  signal?.addEventListener("abort", onAbort, { once: true });
   try {
-    await Promise.race([reflectors.synced(), forbidden.promise]);
+    await Promise.race([reflectors.synced(), failed.promise]);
     return reflectors;
   } catch (error) {
     await reflectors.stop();
@@ -122,6 +125,8 @@ async function startWatches(
     await Promise.allSettled(parts.map(({ queue }) => queue.counts()));
     await Promise.all(parts.map(({ queue }) => queue.close()));
     throw error;
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
   }
 }
 

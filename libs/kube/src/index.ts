@@ -133,6 +133,7 @@ export type { Authorization } from "./credentials/authorization-cache.ts";
 export type { KubeCredentials, KubeCredentialsOptions } from "./credentials/kube-credentials.ts";
 export type { KubeConfigObject } from "./credentials/client-node-auth.ts";
 export { isKubeConfig } from "./credentials/kube-config-object.ts";
+export type { Confinement } from "./credentials/assert-confined.ts";
 export type { KubeconfigOptions } from "./credentials/kubeconfig.ts";
 export {
   ownerOf,

@@ -1,7 +1,6 @@
 import type { Settings } from "@konverge/contracts";
 import { defined, type Gate } from "@konverge/core";
-import { credentialsFrom } from "./config/cluster-options.ts";
-import type { Config } from "./config/define-config.ts";
+import { credentialsFrom, type ClusterOptions } from "./config/cluster-options.ts";
 import type { Log } from "@konverge/engine";
 import type { Guard } from "@konverge/guard";
 import {
@@ -9,9 +8,11 @@ import {
   loadKubeCredentials,
   type KubeClient,
   type KubeConfigObject,
+  type KubeCredentialsOptions,
 } from "@konverge/kube";
 import { Namespace } from "@konverge/kube/kinds";
 import type { Metrics } from "@konverge/telemetry";
+import { createRotatingCredentials } from "./clusters/rotating-credentials.ts";
 import { startGuard } from "./start-guard.ts";
 
 /** The part that all connections of a worker share. */
@@ -28,12 +29,14 @@ export interface ClusterConnector {
 export interface ClusterTarget {
   /** All workers with this name share one guard. */
   readonly name: string;
-  readonly cluster: Config["clusters"][string];
+  readonly cluster: ClusterOptions;
   /** Used instead of a file. */
   readonly kubeconfigText: string | undefined;
   /** Used instead of a file, for a cluster without one. */
   readonly kubeConfig?: KubeConfigObject | undefined;
   readonly context: string | undefined;
+  /** Of a provided cluster, instead of all others. */
+  readonly provided?: KubeCredentialsOptions | undefined;
   /** The namespaces that the account may access. Undefined: all. */
   readonly namespaces: readonly string[] | undefined;
 }
@@ -43,20 +46,29 @@ export interface ClusterConnection {
   /** Each call passes the guard and is counted. */
   readonly client: KubeClient;
   readonly guard: Guard;
+  /**
+   * Uses other credentials from now on, if they lead to the same cluster.
+   * @returns false if they have another server, or if the cluster could not be compared; the old ones then stay
+   */
+  rotate(credentials: KubeCredentialsOptions, uid: string): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /** Sends no call. @throws KonvergeError `invalid_config`, `redis_unavailable` */
 export async function connectCluster(
   connector: ClusterConnector,
-  { name, cluster, kubeconfigText, kubeConfig, context, namespaces }: ClusterTarget,
+  { name, cluster, kubeconfigText, kubeConfig, context, namespaces, provided }: ClusterTarget,
 ): Promise<ClusterConnection> {
   const { settings, version, workerId, log, metrics, env } = connector;
-  const credentials = loadKubeCredentials({
-    env,
-    ...credentialsFrom(cluster.kubeconfig ?? kubeConfig ?? settings.kubeconfig),
-    ...defined({ kubeconfigText, context }),
-  });
+  const credentials = createRotatingCredentials(
+    loadKubeCredentials({
+      env,
+      ...(provided ?? {
+        ...credentialsFrom(cluster.kubeconfig ?? kubeConfig ?? settings.kubeconfig),
+        ...defined({ kubeconfigText, context }),
+      }),
+    }),
+  );
   const guard = await startGuard({
     settings,
     name,
@@ -69,11 +81,14 @@ export async function connectCluster(
         identityNamespace(namespaces, settings),
       ),
   });
+  const gate = counted(guard, metrics, new URL(credentials.server).host);
+  const userAgent = `konverge-worker/${version}`;
+  const { requestTimeout: requestTimeoutMs } = settings;
   const client = createKubeClient({
     credentials,
-    gate: counted(guard, metrics, new URL(credentials.server).host),
-    userAgent: `konverge-worker/${version}`,
-    requestTimeoutMs: settings.requestTimeout,
+    gate,
+    userAgent,
+    requestTimeoutMs,
     // As many as the guard admits at once.
     ...defined({ maxConnections: cluster.maxInFlight }),
   });
@@ -84,13 +99,32 @@ export async function connectCluster(
     inFlight: guard.inFlight,
     ...guard.counts,
   }));
+  let closing: Promise<void> | undefined;
   return {
     client,
     guard,
-    async close() {
-      unobserve();
-      await client.close();
-      await guard.close();
+    async rotate(options, uid) {
+      const next = loadKubeCredentials({ env, ...options });
+      if (!credentials.accepts(next)) return false;
+      const trial = createKubeClient({ credentials: next, gate, userAgent, requestTimeoutMs });
+      try {
+        const found = await readClusterUid(trial, identityNamespace(namespaces, settings));
+        if (found !== uid) return false;
+      } catch {
+        return false;
+      } finally {
+        await trial.close();
+      }
+      credentials.rotate(next);
+      return true;
+    },
+    close() {
+      closing ??= (async () => {
+        unobserve();
+        await client.close();
+        await guard.close();
+      })();
+      return closing;
     },
   };
 }

@@ -7,9 +7,13 @@ import {
   type HistoryWriter,
 } from "@konverge/queue";
 import { codecName, defined } from "@konverge/core";
+import type { Log } from "@konverge/engine";
 import type { OpenLimits } from "@konverge/guard";
+import type { KubeClient } from "@konverge/kube";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { checkRedis } from "@konverge/redis";
+import { isClusterProvider } from "./clusters/cluster-provider.ts";
+import { credentialsOf } from "./clusters/credentials-of.ts";
 import {
   connectCluster,
   identityNamespace,
@@ -28,6 +32,8 @@ const BYTES_PER_MIB = 1_048_576;
 /** What a worker uses of Redis and its API servers. */
 export interface WorkerConnections {
   readonly home: ClusterConnection;
+  /** Identifies the home. */
+  readonly uid: string;
   /** All clusters of the configuration. */
   readonly clusters: OpenClusters;
   readonly registry: ControllerRegistry;
@@ -40,10 +46,10 @@ export interface WorkerConnections {
 
 /** Connects the cluster that the worker serves; no call is sent. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
 export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection> {
-  const { cluster, place, options } = setup;
+  const { cluster, place, options, engagement } = setup;
   const { settings, log, kubeconfigText, kubeConfig } = options;
-  const facts = await onceAnswered(() => checkRedis(place.redis), reportLate(setup));
-  for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
+  // The owner of an engagement has checked it.
+  if (engagement === undefined) await assertRedis(place.redis, log);
   const home = await connectCluster(connectorOf(setup), {
     name: place.cluster,
     cluster,
@@ -51,9 +57,16 @@ export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection
     kubeConfig,
     context: cluster.context ?? settings.context,
     namespaces: setup.namespaces,
+    provided: engagement && credentialsOf(engagement.cluster),
   });
   setup.atEnd("connections to the cluster", () => home.close());
   return home;
+}
+
+/** Logs warnings. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
+export async function assertRedis(redis: { readonly url: string }, log: Log): Promise<void> {
+  const facts = await onceAnswered(() => checkRedis(redis), reportLate(log));
+  for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
 }
 
 /** Binds the cluster in Redis and announces the controllers and workflows, before any work is taken. */
@@ -61,21 +74,18 @@ export async function connectWorker(
   setup: WorkerSetup,
   home: ClusterConnection,
 ): Promise<WorkerConnections> {
-  const { config, place, shards, options } = setup;
-  const { log, kubeconfigText } = options;
+  const { place, shards, options } = setup;
+  const { log } = options;
   const { client } = home;
-  const uid = await onceAdmitted(
-    () => readClusterUid(client, identityNamespace(setup.namespaces, options.settings)),
-    (error) => log.warn({ err: error }, "waiting for the API server"),
-  );
+  const readUid = () =>
+    readClusterUid(client, identityNamespace(setup.namespaces, options.settings));
+  // An engagement that fails is tried again, and its state is reported.
+  const uid = await (setup.engagement === undefined
+    ? onceAdmitted(readUid, (error) => log.warn({ err: error }, "waiting for the API server"))
+    : readUid());
   const binding = { uid, shards };
-  await onceAnswered(() => bindCluster({ ...place, ...binding }), reportLate(setup));
-  const clusters = openClusters({
-    home: { name: place.cluster, client, uid, namespaces: setup.namespaces },
-    clusters: config.clusters,
-    kubeconfigText,
-    connector: connectorOf(setup),
-  });
+  await onceAnswered(() => bindCluster({ ...place, ...binding }), reportLate(log));
+  const clusters = reachClusters(setup, client, uid);
   setup.atEnd("connections to other clusters", () => clusters.close());
   const registry = createControllerRegistry({
     ...place,
@@ -85,16 +95,32 @@ export async function connectWorker(
   setup.atEnd("the entry in the list of workers", () => registry.close());
   await onceAnswered(
     () => registry.announce(announcedControllers(setup), announcedWorkflows(setup)),
-    reportLate(setup),
+    reportLate(log),
   );
   const stores = openStores(setup);
   const limits = startLimits(setup, stores.runner.runs);
-  if (limits !== undefined) await onceAnswered(() => limits.configure(), reportLate(setup));
-  return { home, clusters, registry, limits, ...stores };
+  if (limits !== undefined) await onceAnswered(() => limits.configure(), reportLate(log));
+  return { home, uid, clusters, registry, limits, ...stores };
 }
 
-function reportLate({ options }: WorkerSetup): (error: Error) => void {
-  return (error) => options.log.warn({ err: error }, "waiting for Redis");
+/** The clusters of the configuration, or those of the provider. */
+function reachClusters(setup: WorkerSetup, client: KubeClient, uid: string): OpenClusters {
+  const { config, place, namespaces, engagement, options } = setup;
+  const name = place.cluster;
+  if (engagement !== undefined) {
+    return { ...engagement.clusters, home: name, close: () => Promise.resolve() };
+  }
+  const { clusters } = config;
+  return openClusters({
+    home: { name, client, uid, namespaces },
+    clusters: isClusterProvider(clusters) ? {} : clusters,
+    kubeconfigText: options.kubeconfigText,
+    connector: connectorOf(setup),
+  });
+}
+
+function reportLate(log: Log): (error: Error) => void {
+  return (error) => log.warn({ err: error }, "waiting for Redis");
 }
 
 /** In the order in which they open; they close in reverse. */

@@ -1,5 +1,21 @@
 export { CONSERVATIVE_RATE, clusterLimits, credentialsFrom } from "./config/cluster-options.ts";
 export type { BreakerOptions, ClusterOptions } from "./config/cluster-options.ts";
+export {
+  isClusterProvider,
+  namesOfClusters,
+  optionsOfCluster,
+} from "./clusters/cluster-provider.ts";
+export type {
+  ClusterProvider,
+  FollowClustersOptions,
+  HomeCluster,
+  ProvidedCluster,
+  ProvidedClusters,
+  ProvidedKubeconfig,
+  ProvidedOptions,
+} from "./clusters/cluster-provider.ts";
+export { kubeconfigDirectory } from "./clusters/kubeconfig-directory.ts";
+export type { KubeconfigDirectoryOptions } from "./clusters/kubeconfig-directory.ts";
 export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
 export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";
 export { defineConfig } from "./config/define-config.ts";

@@ -1,5 +1,5 @@
 import { KonvergeError } from "@konverge/core";
-import type { Config } from "./config/define-config.ts";
+import type { ClusterOptions } from "./config/cluster-options.ts";
 import type { KubeClient } from "@konverge/kube";
 import { bindCluster } from "@konverge/queue";
 import type { ClusterAccess } from "@konverge/workflow";
@@ -19,7 +19,7 @@ export interface OpenClustersOptions {
     readonly uid: string;
     readonly namespaces?: readonly string[] | undefined;
   };
-  readonly clusters: Config["clusters"];
+  readonly clusters: Readonly<Record<string, ClusterOptions>>;
   /** Used instead of a file, for a cluster without one. */
   readonly kubeconfigText: string | undefined;
   readonly connector: ClusterConnector;
@@ -94,7 +94,7 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
 /** @throws KonvergeError `invalid_request` for an unknown name, `invalid_config` for a cluster without its own address */
 function targetOf(
   name: string,
-  clusters: Config["clusters"],
+  clusters: Readonly<Record<string, ClusterOptions>>,
   kubeconfigText: string | undefined,
 ): Parameters<typeof connectCluster>[1] {
   const cluster = Object.hasOwn(clusters, name) ? clusters[name] : undefined;

@@ -1,98 +1,18 @@
-import type { Engine } from "@konverge/engine";
-import type { ClusterConnection } from "./connect-cluster.ts";
-import { connectHome, connectWorker, type WorkerConnections } from "./connect-worker.ts";
-import { startWorkerEngine } from "./worker-engine.ts";
-import { WorkerSetup, type OpenWorkerOptions } from "./worker-setup.ts";
-import { startWorkerWorkflows } from "./worker-workflows.ts";
-
-/** A worker that leaves the process alone: no signals, no ports, no exit. */
-export interface OpenWorker {
-  readonly workerId: string;
-  /** True from the first lists until it stops, while the API server is reachable from here. */
-  readonly ready: boolean;
-  /** Takes no new work, waits up to `graceMs` for running attempts, aborts the rest, and releases everything. */
-  stop(options?: { readonly graceMs?: number }): Promise<void>;
-  /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */
-  kill(): Promise<void>;
-}
+import { isClusterProvider } from "./clusters/cluster-provider.ts";
+import { openFleetWorker } from "./clusters/fleet-worker.ts";
+import { openClusterWorker, type OpenWorker } from "./cluster-worker.ts";
+import type { OpenWorkerOptions } from "./worker-setup.ts";
 
 /**
- * Runs the controllers and workflows of a configuration on one cluster. In this order: validates the configuration, connects to
- * Redis and the API server (and waits while the circuit breaker is open), binds the cluster, takes part in leader elections,
- * and takes work.
+ * Runs the controllers and workflows of a configuration on one cluster, or on all clusters of its provider. On one cluster, in
+ * this order: validates the configuration, connects to Redis and the API server (and waits while the circuit breaker is open),
+ * binds the cluster, takes part in leader elections, and takes work.
  * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch`,
  * `crd_mismatch` or `forbidden`, before any work is taken
  */
 export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker> {
-  const setup = await WorkerSetup.from(options);
-  try {
-    const home = await connectHome(setup);
-    return await startOn(home, setup).catch(async (error: unknown) => {
-      throw await setup.explain(error, home.client);
-    });
-  } catch (error) {
-    await setup.dispose();
-    throw error;
-  }
-}
-
-async function startOn(home: ClusterConnection, setup: WorkerSetup): Promise<OpenWorker> {
-  const connections = await connectWorker(setup, home);
-  const engine = await startWorkerEngine(setup, connections);
-  startWorkerWorkflows(setup, connections);
-  const { workerId, place, options } = setup;
-  options.log.debug(
-    { workerId, role: options.settings.role, cluster: place.cluster, server: home.client.server },
-    "worker started",
-  );
-  return new StartedWorker(setup, connections, engine);
-}
-
-class StartedWorker implements OpenWorker {
-  readonly #setup: WorkerSetup;
-  readonly #connections: WorkerConnections;
-  readonly #engine: Engine;
-  #stopping: Promise<void> | undefined;
-
-  constructor(setup: WorkerSetup, connections: WorkerConnections, engine: Engine) {
-    this.#setup = setup;
-    this.#connections = connections;
-    this.#engine = engine;
-  }
-
-  get workerId(): string {
-    return this.#setup.workerId;
-  }
-
-  get ready(): boolean {
-    const { health } = this.#connections.home.guard;
-    return this.#engine.ready && health !== "unwell" && health !== "unauthorized";
-  }
-
-  stop({
-    graceMs = this.#setup.options.settings.shutdownGrace,
-  }: { readonly graceMs?: number } = {}): Promise<void> {
-    if (this.#stopping === undefined) {
-      this.#setup.options.log.info({ graceMs }, "worker stopping");
-      this.#stopping = this.#release([
-        this.#engine.stop({ graceMs }),
-        this.#connections.runner.stop({ graceMs }),
-      ]);
-    }
-    return this.#stopping;
-  }
-
-  async kill(): Promise<void> {
-    this.#setup.options.log.info({}, "aborting running attempts");
-    const killed = [this.#engine.kill(), this.#connections.runner.kill()];
-    this.#stopping ??= this.#release(killed);
-    await Promise.all(killed);
-    await this.#stopping;
-  }
-
-  async #release(ends: readonly Promise<void>[]): Promise<void> {
-    await Promise.all(ends);
-    await this.#setup.dispose();
-    this.#setup.options.log.info({}, "worker stopped");
-  }
+  const { clusters } = options.config;
+  return isClusterProvider(clusters)
+    ? await openFleetWorker(options, clusters)
+    : await openClusterWorker(options);
 }

@@ -1,14 +1,13 @@
 import { defined } from "@konverge/core";
 import type { Settings } from "@konverge/contracts";
-import { clusterLimits } from "./config/cluster-options.ts";
-import { type Config } from "./config/define-config.ts";
+import { clusterLimits, type ClusterOptions } from "./config/cluster-options.ts";
 import { type Log } from "@konverge/engine";
 import { createGuard, type Guard, type GuardEvent } from "@konverge/guard";
 
 export interface StartGuardOptions {
   readonly settings: Pick<Settings, "redisUrl" | "prefix">;
   readonly name: string;
-  readonly cluster: Config["clusters"][string];
+  readonly cluster: ClusterOptions;
   readonly workerId: string;
   readonly log: Log;
   /** Makes one read call to the API server. */

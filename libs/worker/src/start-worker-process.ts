@@ -2,7 +2,8 @@ import type { Settings } from "@konverge/contracts";
 import { reportStrayErrors } from "@konverge/engine";
 import { type Config } from "./config/define-config.ts";
 import { createLogger, createMetrics } from "@konverge/telemetry";
-import { openWorker, type OpenWorker } from "./open-worker.ts";
+import type { OpenWorker } from "./cluster-worker.ts";
+import { openWorker } from "./open-worker.ts";
 import { startProbeServer } from "./probe-server.ts";
 
 export interface WorkerProcessOptions {

@@ -85,6 +85,7 @@ function engineOptions(
       concurrency: settings.concurrency,
       limits,
       namespaces: setup.namespaces,
+      signal: setup.engagement?.signal,
     }),
     ratePerSecond: { ...DEFAULT_GUARD_LIMITS, ...clusterLimits(cluster) }.ratePerSecond,
     conflictRetry: settings.conflictRetry,

@@ -6,6 +6,12 @@ import { loadTracing, type Metrics, type Tracing } from "@konverge/telemetry";
 import { requiredAccess } from "./config/controller-access.ts";
 import { namespacesOf, type ClusterOptions } from "./config/cluster-options.ts";
 import { defineConfig, type Config } from "./config/define-config.ts";
+import {
+  namesOfClusters,
+  optionsOfCluster,
+  type ProvidedCluster,
+} from "./clusters/cluster-provider.ts";
+import type { OpenClusters } from "./open-clusters.ts";
 import { explainForbidden } from "./explain-forbidden.ts";
 import type { KubeClient, KubeConfigObject } from "@konverge/kube";
 
@@ -20,6 +26,16 @@ export interface OpenWorkerOptions {
   readonly env: NodeJS.ProcessEnv;
 }
 
+/** A cluster of a provider that the worker serves. */
+export interface Engagement {
+  readonly name: string;
+  readonly cluster: ProvidedCluster;
+  /** The clusters that handlers and runs can reach. */
+  readonly clusters: Pick<OpenClusters, "client" | "namespaces">;
+  /** Ends the start of the worker. */
+  readonly signal: AbortSignal;
+}
+
 /** Distinguishes the workers of one process. */
 let serial = 0;
 
@@ -31,44 +47,40 @@ export class WorkerSetup {
   readonly workerId: string;
   readonly tracing: Tracing | undefined;
   readonly shutdown: Shutdown;
+  readonly engagement: Engagement | undefined;
   readonly #cleanup = new AsyncDisposableStack();
 
   private constructor(
     options: OpenWorkerOptions,
-    parts: {
-      readonly config: Config;
-      readonly cluster: ClusterOptions;
-      readonly tracing: Tracing | undefined;
-    },
+    parts: Pick<WorkerSetup, "config" | "cluster" | "tracing" | "engagement">,
   ) {
     serial += 1;
     this.options = options;
     this.config = parts.config;
     this.cluster = parts.cluster;
     this.tracing = parts.tracing;
+    this.engagement = parts.engagement;
     this.workerId = `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
     this.shutdown = createShutdown(options.log);
   }
 
   /** @throws KonvergeError `invalid_config` */
-  static async from(options: OpenWorkerOptions): Promise<WorkerSetup> {
+  static async from(given: OpenWorkerOptions, engagement?: Engagement): Promise<WorkerSetup> {
+    const options = engagement === undefined ? given : engagedOptions(given, engagement);
     const { settings, version } = options;
     // Validated again, for a configuration that did not come from defineConfig.
     const config = defineConfig(options.config);
-    const cluster = config.clusters[settings.cluster];
+    const cluster =
+      engagement?.cluster.options ?? optionsOfCluster(config.clusters, settings.cluster);
     if (cluster === undefined) {
-      const names = Object.keys(config.clusters).join(", ");
+      const names = namesOfClusters(config.clusters).join(", ");
       throw new KonvergeError(
         "invalid_config",
         `KONVERGE_CLUSTER: "${settings.cluster}" is not in the clusters of the configuration: ${names}`,
       );
     }
-    const setup = new WorkerSetup(options, {
-      config,
-      cluster,
-      tracing: await loadTracing(version),
-    });
-    const { tracing } = setup;
+    const tracing = await loadTracing(version);
+    const setup = new WorkerSetup(options, { config, cluster, tracing, engagement });
     if (tracing !== undefined) setup.atEnd("the last spans", () => tracing.flush());
     return setup;
   }
@@ -110,4 +122,15 @@ export class WorkerSetup {
       leaseNamespace,
     });
   }
+}
+
+/** The options of a worker that serves only this cluster. */
+function engagedOptions(options: OpenWorkerOptions, { name }: Engagement): OpenWorkerOptions {
+  const { config, settings, log } = options;
+  return {
+    ...options,
+    config,
+    settings: { ...settings, cluster: name },
+    log: log.child({ cluster: name }),
+  };
 }

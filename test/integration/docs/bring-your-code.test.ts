@@ -13,7 +13,7 @@ import {
 } from "@konverge/engine";
 import { fromClientNode, isAlreadyExists, isConflict, isNotFound } from "@konverge/kube";
 import { ConfigMap, Deployment, Namespace, Pod, Service } from "@konverge/kube/kinds";
-import { defineConfig, openKube, type Config } from "@konverge/worker";
+import { defineConfig, openKube, optionsOfCluster, type Config } from "@konverge/worker";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -67,7 +67,7 @@ test("a handler and a step use APIs of client-node, by its KubeConfig", async ()
     "exported",
   );
   const { clusters } = await makeConfig({ defineConfig, scaler, text: k.kubeconfig });
-  expect(clusters["default"]?.kubeconfig).toBeInstanceOf(KubeConfig);
+  expect(optionsOfCluster(clusters, "default")?.kubeconfig).toBeInstanceOf(KubeConfig);
 });
 
 test("a handler keeps a list of children", async () => {

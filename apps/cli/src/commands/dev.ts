@@ -1,6 +1,6 @@
 import { readSettings } from "@konverge/contracts";
 import type { KubeCredentialsOptions } from "@konverge/kube";
-import type { Config } from "@konverge/worker";
+import type { ClusterOptions } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { loadWorkerConfig } from "../config/load-config.ts";
 import type { OwnFleet } from "../dev/other-fleet.ts";
@@ -64,9 +64,13 @@ export function addDevCommand(program: Command): void {
     .action(async ({ config: path, shared = false }: DevWorkerFlags) => {
       const { applyCrds } = await import("../config/apply-crds.ts");
       const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
-      const { startWorkerProcess } = await import("@konverge/worker");
+      const { isClusterProvider, startWorkerProcess } = await import("@konverge/worker");
       const { config: written, settings } = await loadWorkerConfig(path, process.env);
-      const config = { ...written, clusters: withoutAddresses(written.clusters) };
+      // The stack has one cluster.
+      const clusters = isClusterProvider(written.clusters)
+        ? { [settings.cluster]: {} }
+        : withoutAddresses(written.clusters);
+      const config = { ...written, clusters };
       const kubeconfig = kubeconfigOf(settings, config);
       if (shared) await checkOtherFleet(kubeconfig, { ...settings, ...config });
       await applyCrds(config, kubeconfig);
@@ -96,7 +100,9 @@ async function checkOtherFleet(kubeconfig: KubeCredentialsOptions, own: OwnFleet
 }
 
 /** Drops the addresses of the clusters, because the command line selects the cluster. */
-function withoutAddresses(clusters: Config["clusters"]): Config["clusters"] {
+function withoutAddresses(
+  clusters: Readonly<Record<string, ClusterOptions>>,
+): Readonly<Record<string, ClusterOptions>> {
   const entries = Object.entries(clusters).map(
     ([name, { kubeconfig: _path, context: _context, ...rest }]) => [name, rest] as const,
   );

@@ -1,6 +1,6 @@
 import { defined } from "@konverge/core";
 import type { Settings } from "@konverge/contracts";
-import { credentialsFrom, type Config } from "@konverge/worker";
+import { credentialsFrom, optionsOfCluster, type Config } from "@konverge/worker";
 import type { KubeCredentialsOptions } from "@konverge/kube";
 
 /** Returns the kubeconfig of a worker with this configuration, so that commands use the same API server. */
@@ -8,7 +8,7 @@ export function kubeconfigOf(
   settings: Settings,
   config: Pick<Config, "clusters"> | undefined,
 ): KubeCredentialsOptions {
-  const cluster = config?.clusters[settings.cluster];
+  const cluster = config && optionsOfCluster(config.clusters, settings.cluster);
   const context = cluster?.context ?? settings.context;
   return {
     ...credentialsFrom(cluster?.kubeconfig ?? settings.kubeconfig),

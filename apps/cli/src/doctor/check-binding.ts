@@ -2,7 +2,13 @@ import type { Settings } from "@konverge/contracts";
 import { defined, ERRORS } from "@konverge/core";
 import { isForbidden, type KubeClient } from "@konverge/kube";
 import { findBindingIssue } from "@konverge/queue";
-import { identityNamespace, namespacesOf, readClusterUid, type Config } from "@konverge/worker";
+import {
+  identityNamespace,
+  namespacesOf,
+  optionsOfCluster,
+  readClusterUid,
+  type Config,
+} from "@konverge/worker";
 import { failedCheck, type Check } from "./check.ts";
 
 /** Checks that the data in Redis belongs to the connected cluster; a worker does not start otherwise. */
@@ -14,9 +20,9 @@ export async function checkBinding(
   const check = "redis data";
   const { redisUrl, prefix, cluster } = settings;
   try {
-    const namespaces = namespacesOf(settings, clusters[cluster]);
+    const namespaces = namespacesOf(settings, optionsOfCluster(clusters, cluster));
     const uid = await readClusterUid(client, identityNamespace(namespaces, settings));
-    const shards = clusters[cluster]?.shards;
+    const shards = optionsOfCluster(clusters, cluster)?.shards;
     const binding = { redis: { url: redisUrl }, prefix, cluster, uid, ...defined({ shards }) };
     const issue = await findBindingIssue(binding);
     if (issue === undefined) {

@@ -9,6 +9,7 @@ import { findCrdDrift, findServedIssue, type Resource } from "@konverge/engine";
 import {
   findMissingAccess,
   namespacesOf,
+  optionsOfCluster,
   requiredAccess,
   type Config,
   type RequiredAccess,
@@ -79,7 +80,7 @@ export async function checkKubernetes({
 
 function accessOf(config: Config, settings: Settings): RequiredAccess {
   const { prefix: installation, leaseNamespace, cluster } = settings;
-  const namespaces = namespacesOf(settings, config.clusters[cluster]);
+  const namespaces = namespacesOf(settings, optionsOfCluster(config.clusters, cluster));
   return requiredAccess(config, { installation, leaseNamespace, namespaces });
 }
 

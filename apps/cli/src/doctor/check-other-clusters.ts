@@ -1,6 +1,6 @@
 import type { Settings } from "@konverge/contracts";
 import { createLocalGate } from "@konverge/core";
-import { requiredAccess, type Config } from "@konverge/worker";
+import { namesOfClusters, optionsOfCluster, requiredAccess, type Config } from "@konverge/worker";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { kubeconfigOf } from "../config/kubeconfig-of.ts";
 import { readVersion } from "../process/version.ts";
@@ -13,7 +13,7 @@ export async function checkOtherClusters(
   { clusters, workflows }: Config,
 ): Promise<Check[]> {
   if (workflows.length === 0) return [];
-  const others = Object.keys(clusters).filter((name) => name !== settings.cluster);
+  const others = namesOfClusters(clusters).filter((name) => name !== settings.cluster);
   const checks = await Promise.all(
     others.map((name) => checkCluster(name, settings, { clusters, workflows })),
   );
@@ -26,7 +26,8 @@ async function checkCluster(
   { clusters, workflows }: Pick<Config, "clusters" | "workflows">,
 ): Promise<Check[]> {
   const check = `cluster ${name}`;
-  const { kubeconfig, context } = clusters[name] ?? {};
+  const options = optionsOfCluster(clusters, name) ?? {};
+  const { kubeconfig, context, namespaces } = options;
   if (kubeconfig === undefined && context === undefined) {
     const detail = `clusters.${name} has neither kubeconfig nor context; set one, so that workflows can reach it`;
     return [{ check, level: "warn", detail }];
@@ -34,8 +35,11 @@ async function checkCluster(
   let client: KubeClient | undefined;
   try {
     // The context of the settings belongs to the worker's own cluster.
-    const options = kubeconfigOf({ ...settings, cluster: name, context: undefined }, { clusters });
-    const credentials = loadKubeCredentials(options);
+    const kubeconfigOptions = kubeconfigOf(
+      { ...settings, cluster: name, context: undefined },
+      { clusters },
+    );
+    const credentials = loadKubeCredentials(kubeconfigOptions);
     const userAgent = `konverge-doctor/${readVersion()}`;
     client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
     const { gitVersion } = await client.serverVersion();
@@ -45,13 +49,13 @@ async function checkCluster(
       {
         installation: settings.prefix,
         leaseNamespace: settings.leaseNamespace,
-        namespaces: clusters[name]?.namespaces,
+        namespaces,
       },
     );
     const needed = cluster.filter(({ resources }) => !resources.includes("events"));
     const permissions = await checkPermissions(
       client,
-      { cluster: needed, leases: [], namespaces: clusters[name]?.namespaces },
+      { cluster: needed, leases: [], namespaces },
       { ...settings, where: ` on ${name}` },
     );
     return [{ check, level: "ok", detail: `${gitVersion} at ${client.server}` }, ...permissions];

@@ -1,5 +1,10 @@
 import { KonvergeError } from "@konverge/core";
-import { namespacesOf, requiredAccess, type RequiredAccess } from "@konverge/worker";
+import {
+  namespacesOf,
+  optionsOfCluster,
+  requiredAccess,
+  type RequiredAccess,
+} from "@konverge/worker";
 import type { ManifestsOptions } from "./manifests-options.ts";
 
 /**
@@ -37,5 +42,5 @@ export function installedNamespaces({
   settings,
   namespaces,
 }: ManifestsOptions): readonly string[] | undefined {
-  return namespaces ?? namespacesOf(settings, config.clusters[settings.cluster]);
+  return namespaces ?? namespacesOf(settings, optionsOfCluster(config.clusters, settings.cluster));
 }

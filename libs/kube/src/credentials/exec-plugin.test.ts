@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -28,6 +28,38 @@ test("stops a hanging plugin and runs it again for the next call", async () => {
   await expect(hanging.issue()).rejects.toBeInstanceOf(Error);
   expect(existsSync(join(directory, "again"))).toBe(true);
   expect(await createExecPlugin({ exec: { command }, cluster }).issue()).toEqual({ token: "late" });
+});
+
+test("gives a plugin the config of its cluster only if it provides cluster information", async () => {
+  const command = plugin(
+    `printf %s "$KUBERNETES_EXEC_INFO" > "${directory}/info"; echo '{"status":{}}'`,
+  );
+  const config = { audience: "east", nested: { n: 1 } };
+  const infoOf = async (exec: object) => {
+    const kubeconfigText = JSON.stringify({
+      "current-context": "main",
+      clusters: [
+        {
+          name: "main",
+          cluster: {
+            server: "https://127.0.0.1:1",
+            extensions: [
+              { name: "other", extension: 1 },
+              { name: "client.authentication.k8s.io/exec", extension: config },
+            ],
+          },
+        },
+      ],
+      users: [{ name: "main", user: { exec: { command, ...exec } } }],
+      contexts: [{ name: "main", context: { cluster: "main", user: "main" } }],
+    });
+    await loadKubeCredentials({ kubeconfigText, env: {} }).authorize();
+    return (JSON.parse(readFileSync(join(directory, "info"), "utf8")) as { spec: object }).spec;
+  };
+  expect(await infoOf({ provideClusterInfo: true })).toMatchObject({
+    cluster: { server: "https://127.0.0.1:1", config },
+  });
+  expect(await infoOf({})).not.toHaveProperty("cluster");
 });
 
 test("gives no input to a plugin that asks for it", async () => {

@@ -103,6 +103,7 @@ function execInfo({ apiVersion, provideClusterInfo }: ExecConfig, cluster: Kubec
     "tls-server-name": cluster.tlsServerName,
     "insecure-skip-tls-verify": cluster.skipTLSVerify,
     "proxy-url": cluster.proxyUrl,
+    config: cluster.execConfig,
   };
   return {
     apiVersion: apiVersion ?? API_VERSION,

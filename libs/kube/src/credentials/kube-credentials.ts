@@ -1,4 +1,5 @@
 import { defined, ensureError, KonvergeError } from "@konverge/core";
+import { assertConfined, type Confinement } from "./assert-confined.ts";
 import { AuthorizationCache, type Authorization } from "./authorization-cache.ts";
 import {
   authorizeByKubeConfig,
@@ -35,6 +36,8 @@ export interface KubeCredentials {
 export interface KubeCredentialsOptions extends KubeconfigOptions {
   /** A loaded `KubeConfig` of client-node, with its authenticators. Replaces the other sources. */
   readonly kubeConfig?: KubeConfigObject;
+  /** For a kubeconfig that others may write: rejects files of this machine, and commands unless allowed. Default: no limit. */
+  readonly confined?: Confinement;
 }
 
 /** Whatever issues the credentials of a user, beyond its static fields. */
@@ -61,6 +64,7 @@ export function loadKubeCredentials(
       ? loadKubeconfig(options)
       : contextOfKubeConfig(kubeConfig, options.context);
   const { context, cluster, user } = found;
+  if (options.confined !== undefined) assertConfined(found, options.confined);
   const server = serverOf(cluster);
   const proxyUrl = cluster.proxyUrl || selectProxy(server, env);
   const tls = createTlsReader(cluster, user);

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+import { defined, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 
 /** A cluster of a kubeconfig. The fields are those of client-node's `Cluster`. */
 export interface KubeconfigCluster {
@@ -9,6 +9,8 @@ export interface KubeconfigCluster {
   readonly skipTLSVerify?: boolean | undefined;
   readonly tlsServerName?: string | undefined;
   readonly proxyUrl?: string | undefined;
+  /** The extension `client.authentication.k8s.io/exec`, for plugins with `provideClusterInfo`. */
+  readonly execConfig?: JsonValue | undefined;
 }
 
 /** A user of a kubeconfig. The fields are those of client-node's `User`, and `tokenFile`. */
@@ -73,8 +75,18 @@ export function readClusters(list: JsonValue | undefined): KubeconfigCluster[] {
       skipTLSVerify: body["insecure-skip-tls-verify"] === true,
       tlsServerName: text(body["tls-server-name"]),
       proxyUrl: text(body["proxy-url"]),
+      ...defined({ execConfig: extensionOf(body["extensions"], EXEC_EXTENSION) }),
     };
   });
+}
+
+/** client-go's name for the configuration that exec plugins receive. */
+const EXEC_EXTENSION = "client.authentication.k8s.io/exec";
+
+function extensionOf(list: JsonValue | undefined, name: string): JsonValue | undefined {
+  if (!Array.isArray(list)) return undefined;
+  const found = list.filter(isJsonObject).find((entry) => entry["name"] === name);
+  return found?.["extension"];
 }
 
 /** @throws Error with the path of the missing field */

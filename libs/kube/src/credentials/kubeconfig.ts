@@ -25,8 +25,10 @@ export interface KubeconfigOptions {
    * in-cluster.
    */
   readonly kubeconfigPath?: string;
-  /** The YAML text; relative paths in it are resolved against the working directory. */
+  /** The YAML text. */
   readonly kubeconfigText?: string;
+  /** Resolves relative paths in `kubeconfigText`. Default: the working directory. */
+  readonly kubeconfigTextDirectory?: string;
   /** Name of a context. Default: `current-context`. */
   readonly context?: string;
   /** Default `process.env`. Reads KUBECONFIG, HOME, KUBERNETES_SERVICE_HOST and _PORT, and the proxy variables. */
@@ -50,8 +52,10 @@ interface Kubeconfig {
  */
 export function loadKubeconfig(options: KubeconfigOptions = {}): KubeconfigContext {
   const { kubeconfigPath, kubeconfigText, env = process.env } = options;
-  if (kubeconfigText !== undefined)
-    return pick(parse(kubeconfigText, "kubeconfigText", "."), options.context);
+  if (kubeconfigText !== undefined) {
+    const { kubeconfigTextDirectory: directory = "." } = options;
+    return pick(parse(kubeconfigText, "kubeconfigText", directory), options.context);
+  }
   const list = kubeconfigPath ?? env["KUBECONFIG"];
   if (list !== undefined && list !== "") {
     const files = list.split(delimiter).filter((file) => file !== "");

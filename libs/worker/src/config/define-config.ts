@@ -9,6 +9,7 @@ import {
   type PayloadCodec,
 } from "@konverge/core";
 import type { AnyWorkflow, Schedule } from "@konverge/workflow";
+import { isClusterProvider, type ClusterProvider } from "../clusters/cluster-provider.ts";
 import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
 import type { Controller, Middleware } from "@konverge/engine";
 
@@ -16,7 +17,7 @@ export interface Config {
   readonly controllers: readonly Controller[];
   readonly workflows: readonly AnyWorkflow[];
   readonly schedules: readonly Schedule[];
-  readonly clusters: Readonly<Record<string, ClusterOptions>>;
+  readonly clusters: Readonly<Record<string, ClusterOptions>> | ClusterProvider;
   /** Encodes the values of workflow runs in Redis. */
   readonly codec?: PayloadCodec;
   readonly limits: NamedLimits;
@@ -36,8 +37,11 @@ export interface ConfigInput {
   readonly schedules?: readonly Schedule[];
   /** Encodes the values of workflow runs before they are stored in Redis, for example to encrypt them. Default: none. */
   readonly codec?: PayloadCodec;
-  /** Default: one named `default`. */
-  readonly clusters?: Readonly<Record<string, ClusterOptions>>;
+  /**
+   * The clusters by name, of which a worker serves one, or a provider such as `kubeconfigDirectory`, whose clusters a worker
+   * serves all. Default: one cluster named `default`.
+   */
+  readonly clusters?: Readonly<Record<string, ClusterOptions>> | ClusterProvider;
   /**
    * Limits of external services by name, for the `limit` of handlers and steps. All workers of the installation share them. The worker
    * that started last decides their values. Default: none.
@@ -63,7 +67,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
 
 /** Defines the configuration that `konverge worker --config` loads. @throws KonvergeError `invalid_config` with all problems */
 export function defineConfig(config: ConfigInput): Config {
-  const { controllers = [], workflows = [], schedules = [] } = config;
+  const { controllers = [], workflows = [], schedules = [], clusters } = config;
   const issues = [
     ...Object.keys(config)
       .filter((key) => !Object.hasOwn(KNOWN, key))
@@ -75,7 +79,7 @@ export function defineConfig(config: ConfigInput): Config {
     ...findWorkflowIssues(workflows),
     ...findScheduleIssues(schedules),
     ...findCodecIssues(config.codec),
-    ...(config.clusters === undefined ? [] : findClusterIssues(config.clusters)),
+    ...(clusters === undefined || isClusterProvider(clusters) ? [] : findClusterIssues(clusters)),
     ...(config.limits === undefined ? [] : findLimitIssues(config.limits)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
@@ -86,7 +90,7 @@ export function defineConfig(config: ConfigInput): Config {
     workflows,
     schedules,
     ...defined({ codec: config.codec }),
-    clusters: config.clusters ?? { default: {} },
+    clusters: clusters ?? { default: {} },
     limits: config.limits ?? {},
     settings: config.settings ?? {},
     use: config.use ?? [],

@@ -1,0 +1,124 @@
+import type { Engine } from "@konverge/engine";
+import type { ObjectLanes } from "@konverge/lanes";
+import type { ClusterConnection } from "./connect-cluster.ts";
+import { connectHome, connectWorker, type WorkerConnections } from "./connect-worker.ts";
+import { startWorkerEngine } from "./worker-engine.ts";
+import { WorkerSetup, type Engagement, type OpenWorkerOptions } from "./worker-setup.ts";
+import { startWorkerWorkflows } from "./worker-workflows.ts";
+
+/** A worker that leaves the process alone: no signals, no ports, no exit. */
+export interface OpenWorker {
+  readonly workerId: string;
+  /** True from the first lists until it stops, while the API server is reachable from here. */
+  readonly ready: boolean;
+  /** Takes no new work, waits up to `graceMs` for running attempts, aborts the rest, and releases everything. */
+  stop(options?: { readonly graceMs?: number }): Promise<void>;
+  /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */
+  kill(): Promise<void>;
+}
+
+/** A worker on one cluster. */
+export interface ClusterWorker extends OpenWorker {
+  readonly home: ClusterConnection;
+  readonly lanes: ObjectLanes;
+  /** Identifies the cluster. */
+  readonly uid: string;
+}
+
+/** Runs the controllers and workflows of a configuration on one cluster. @throws as `openWorker` */
+export async function openClusterWorker(
+  options: OpenWorkerOptions,
+  engagement?: Engagement,
+): Promise<ClusterWorker> {
+  const setup = await WorkerSetup.from(options, engagement);
+  try {
+    const home = await connectHome(setup);
+    // Ends the calls of a start that is no longer wanted.
+    const onAbort = () => void home.close();
+    engagement?.signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      engagement?.signal.throwIfAborted();
+      return await startOn(home, setup);
+    } catch (error) {
+      throw await setup.explain(error, home.client);
+    } finally {
+      engagement?.signal.removeEventListener("abort", onAbort);
+    }
+  } catch (error) {
+    await setup.dispose();
+    throw error;
+  }
+}
+
+async function startOn(home: ClusterConnection, setup: WorkerSetup): Promise<ClusterWorker> {
+  const connections = await connectWorker(setup, home);
+  const engine = await startWorkerEngine(setup, connections);
+  startWorkerWorkflows(setup, connections);
+  const { workerId, place, options } = setup;
+  options.log.debug(
+    { workerId, role: options.settings.role, cluster: place.cluster, server: home.client.server },
+    "worker started",
+  );
+  return new StartedWorker(setup, connections, engine);
+}
+
+class StartedWorker implements ClusterWorker {
+  readonly #setup: WorkerSetup;
+  readonly #connections: WorkerConnections;
+  readonly #engine: Engine;
+  #stopping: Promise<void> | undefined;
+
+  constructor(setup: WorkerSetup, connections: WorkerConnections, engine: Engine) {
+    this.#setup = setup;
+    this.#connections = connections;
+    this.#engine = engine;
+  }
+
+  get workerId(): string {
+    return this.#setup.workerId;
+  }
+
+  get home(): ClusterConnection {
+    return this.#connections.home;
+  }
+
+  get lanes(): ObjectLanes {
+    return this.#connections.lanes;
+  }
+
+  get uid(): string {
+    return this.#connections.uid;
+  }
+
+  get ready(): boolean {
+    const { health } = this.#connections.home.guard;
+    return this.#engine.ready && health !== "unwell" && health !== "unauthorized";
+  }
+
+  stop({
+    graceMs = this.#setup.options.settings.shutdownGrace,
+  }: { readonly graceMs?: number } = {}): Promise<void> {
+    if (this.#stopping === undefined) {
+      this.#setup.options.log.info({ graceMs }, "worker stopping");
+      this.#stopping = this.#release([
+        this.#engine.stop({ graceMs }),
+        this.#connections.runner.stop({ graceMs }),
+      ]);
+    }
+    return this.#stopping;
+  }
+
+  async kill(): Promise<void> {
+    this.#setup.options.log.info({}, "aborting running attempts");
+    const killed = [this.#engine.kill(), this.#connections.runner.kill()];
+    this.#stopping ??= this.#release(killed);
+    await Promise.all(killed);
+    await this.#stopping;
+  }
+
+  async #release(ends: readonly Promise<void>[]): Promise<void> {
+    await Promise.all(ends);
+    await this.#setup.dispose();
+    this.#setup.options.log.info({}, "worker stopped");
+  }
+}

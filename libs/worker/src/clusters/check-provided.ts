@@ -1,0 +1,17 @@
+import { invalidConfig } from "@konverge/core";
+import { loadKubeCredentials } from "@konverge/kube";
+import { findClusterIssues } from "../config/cluster-options.ts";
+import { credentialsOf } from "./credentials-of.ts";
+import type { ProvidedCluster } from "./cluster-provider.ts";
+
+/**
+ * Returns the cluster if it can be used; a file that is being written is usually rejected here.
+ * @throws KonvergeError `invalid_config`
+ */
+export function checkProvided(name: string, cluster: ProvidedCluster): ProvidedCluster {
+  const { labels: _labels, ...options } = cluster.options;
+  const issues = findClusterIssues({ [name]: options });
+  if (issues.length > 0) throw invalidConfig(issues);
+  loadKubeCredentials({ ...credentialsOf(cluster), env: {} });
+  return cluster;
+}

@@ -1,0 +1,188 @@
+import { defined, ensureError, sleepMs } from "@konverge/core";
+import type { Log } from "@konverge/engine";
+import type { ClusterWorker } from "../cluster-worker.ts";
+import type { ProvidedCluster } from "./cluster-provider.ts";
+import { credentialsOf } from "./credentials-of.ts";
+import type { ClusterState, ClusterStatus } from "./cluster-status.ts";
+
+/** First and longest pause between two tries to engage a cluster, in ms. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+export interface ClusterLifeOptions {
+  readonly name: string;
+  readonly log: Log;
+  /** Starts a worker on the cluster. The signal ends the start. */
+  readonly engage: (cluster: ProvidedCluster, signal: AbortSignal) => Promise<ClusterWorker>;
+  readonly onStatus: (status: ClusterStatus) => void;
+}
+
+type Wanted = ProvidedCluster | Error | undefined;
+
+/** Keeps the worker on one cluster equal to what the provider reports: engages, rotates credentials, disengages. */
+export class ClusterLife {
+  readonly #options: ClusterLifeOptions;
+  #wanted: Wanted;
+  #engaged: { readonly cluster: ProvidedCluster; readonly worker: ClusterWorker } | undefined;
+  /** The worker that is being stopped. */
+  #leaving: ClusterWorker | undefined;
+  #status: ClusterStatus;
+  #failures = 0;
+  #isEnding = false;
+  #changed = new AbortController();
+  readonly #settled = Promise.withResolvers<void>();
+  readonly #running: Promise<void>;
+
+  constructor(options: ClusterLifeOptions, wanted: Wanted) {
+    this.#options = options;
+    this.#wanted = wanted;
+    this.#status = { name: options.name, state: "engaging", since: new Date() };
+    this.#running = this.#run();
+  }
+
+  get status(): ClusterStatus {
+    return this.#status;
+  }
+
+  /** The worker on the cluster while it is engaged. */
+  get worker(): ClusterWorker | undefined {
+    return this.#engaged?.worker;
+  }
+
+  /** As provided, or as last engaged if it cannot be read anymore. */
+  get cluster(): ProvidedCluster | undefined {
+    return this.#wanted instanceof Error ? this.#engaged?.cluster : this.#wanted;
+  }
+
+  /** Resolves after the first try to engage it. */
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  /** An error keeps the worker of an engaged cluster; undefined disengages it. */
+  set(wanted: Wanted): void {
+    if (isSame(wanted, this.#wanted)) return;
+    this.#wanted = wanted;
+    this.#changed.abort();
+  }
+
+  /** Stops the worker, for the end of the process. */
+  async stop(end: (worker: ClusterWorker) => Promise<void>): Promise<void> {
+    this.#isEnding = true;
+    this.#changed.abort();
+    const worker = this.worker ?? this.#leaving;
+    if (worker !== undefined) await end(worker);
+    await this.#running;
+    // Engaged while the stop began.
+    if (this.worker !== worker && this.worker !== undefined) await end(this.worker);
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isEnding) {
+      this.#changed = new AbortController();
+      const { signal } = this.#changed;
+      const pauseMs = await this.#approach(this.#wanted, signal);
+      this.#settled.resolve();
+      // oxlint-disable-next-line typescript/no-unnecessary-condition -- changed by stop
+      if (this.#isEnding) return;
+      await (pauseMs === undefined ? untilAborted(signal) : sleepMs(pauseMs, signal)).catch(
+        () => undefined,
+      );
+    }
+  }
+
+  /** Makes one step. @returns after how many ms to try again; undefined: after the next change */
+  async #approach(wanted: Wanted, signal: AbortSignal): Promise<number | undefined> {
+    if (wanted === undefined) return await this.#disengage();
+    if (wanted instanceof Error) {
+      if (this.#engaged === undefined) this.#note("failing", wanted);
+      else this.#note("engaged", wanted);
+      return undefined;
+    }
+    if (this.#engaged !== undefined) {
+      if (isSame(this.#engaged.cluster, wanted)) {
+        this.#note("engaged");
+        return undefined;
+      }
+      if (await this.#rotate(this.#engaged.worker, wanted)) return undefined;
+      await this.#stopWorker();
+    }
+    return await this.#engage(wanted, signal);
+  }
+
+  async #engage(cluster: ProvidedCluster, signal: AbortSignal): Promise<number | undefined> {
+    if (this.#status.state !== "failing") this.#note("engaging");
+    try {
+      const worker = await this.#options.engage(cluster, signal);
+      this.#engaged = { cluster, worker };
+      this.#failures = 0;
+      this.#note("engaged");
+      return undefined;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      this.#note("failing", ensureError(error));
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++);
+      return pauseMs * (0.75 + Math.random() / 2);
+    }
+  }
+
+  /** Replaces the credentials of the running worker. @returns false if it must be started again */
+  async #rotate(worker: ClusterWorker, cluster: ProvidedCluster): Promise<boolean> {
+    const isSameCluster =
+      JSON.stringify(this.#engaged?.cluster.options) === JSON.stringify(cluster.options);
+    if (!isSameCluster || !(await worker.home.rotate(credentialsOf(cluster), worker.uid))) {
+      return false;
+    }
+    this.#engaged = { cluster, worker };
+    this.#options.log.info({}, "cluster credentials rotated");
+    this.#note("engaged");
+    return true;
+  }
+
+  async #disengage(): Promise<undefined> {
+    if (this.#status.state === "removed") return;
+    this.#note("disengaging");
+    await this.#stopWorker();
+    // A provider that has it again in the meantime finds the next step.
+    this.#note("removed");
+  }
+
+  async #stopWorker(): Promise<void> {
+    this.#leaving = this.#engaged?.worker;
+    this.#engaged = undefined;
+    await this.#leaving?.stop();
+    this.#leaving = undefined;
+  }
+
+  #note(state: ClusterState, error?: Error): void {
+    const reason = error?.message;
+    if (state === this.#status.state && reason === this.#status.reason) return;
+    const since = state === this.#status.state ? this.#status.since : new Date();
+    this.#status = { name: this.#options.name, state, since, ...defined({ reason }) };
+    this.#report(error);
+    this.#options.onStatus(this.#status);
+  }
+
+  #report(error: Error | undefined): void {
+    const { log } = this.#options;
+    const { state } = this.#status;
+    if (error !== undefined) log.warn({ state, err: error }, "cluster not usable as provided");
+    else if (state === "removed") log.info({}, "cluster disengaged");
+    else if (state === "engaged") log.info({}, "cluster engaged");
+  }
+}
+
+/** Credentials included: equal texts need nothing. */
+function isSame(left: Wanted, right: Wanted): boolean {
+  if (left instanceof Error || right instanceof Error) {
+    return left instanceof Error && right instanceof Error && left.message === right.message;
+  }
+  return JSON.stringify(left) === JSON.stringify(right);
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

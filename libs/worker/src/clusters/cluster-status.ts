@@ -1,0 +1,20 @@
+/** Whether the controllers run on a cluster of a provider. */
+export type ClusterState =
+  /** The first lists are being read. */
+  | "engaging"
+  | "engaged"
+  /** The cluster cannot be used at the moment; it is tried again. */
+  | "failing"
+  /** Running attempts end. */
+  | "disengaging"
+  /** The provider no longer has it. Waiting keys stay in Redis. */
+  | "removed";
+
+export interface ClusterStatus {
+  readonly name: string;
+  readonly state: ClusterState;
+  /** Since when it has this state. */
+  readonly since: Date;
+  /** Why it fails, or why changed credentials are not used. */
+  readonly reason?: string;
+}

@@ -1,0 +1,12 @@
+import { defined } from "@konverge/core";
+import type { KubeCredentialsOptions } from "@konverge/kube";
+import type { ProvidedCluster } from "./cluster-provider.ts";
+
+/** The source of the credentials of a provided cluster. */
+export function credentialsOf({ kubeconfig, options }: ProvidedCluster): KubeCredentialsOptions {
+  const { text, directory, confined } = kubeconfig;
+  return {
+    kubeconfigText: text,
+    ...defined({ kubeconfigTextDirectory: directory, confined, context: options.context }),
+  };
+}

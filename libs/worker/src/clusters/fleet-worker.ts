@@ -1,0 +1,170 @@
+import { hostname } from "node:os";
+import { KonvergeError, sleepMs } from "@konverge/core";
+import { createShutdown } from "@konverge/engine";
+import type { KubeClient } from "@konverge/kube";
+import { openClusterWorker, type ClusterWorker, type OpenWorker } from "../cluster-worker.ts";
+import { defineConfig } from "../config/define-config.ts";
+import { connectCluster, type ClusterConnection } from "../connect-cluster.ts";
+import { assertRedis } from "../connect-worker.ts";
+import type { OpenWorkerOptions } from "../worker-setup.ts";
+import { ClusterLife } from "./cluster-life.ts";
+import type { ClusterProvider, ProvidedCluster, ProvidedClusters } from "./cluster-provider.ts";
+import type { ClusterStatus } from "./cluster-status.ts";
+
+/** Time until a call to a cluster that is not engaged is tried again, in ms. */
+const AGAIN_MS = 5_000;
+
+/** Longest wait of the start for clusters that do not respond, in ms. */
+const FIRST_TRY_MS = 20_000;
+
+/**
+ * Runs the controllers and workflows of a configuration on all clusters of a provider, and follows the provider. A cluster that
+ * cannot be engaged fails alone.
+ * @throws KonvergeError `invalid_config`, `redis_unavailable`, `redis_unsupported`
+ */
+export async function openFleetWorker(
+  options: OpenWorkerOptions,
+  provider: ClusterProvider,
+): Promise<OpenWorker> {
+  const { settings, log } = options;
+  const config = defineConfig(options.config);
+  await assertRedis({ url: settings.redisUrl }, log);
+  const fleet = new FleetWorker({ ...options, config }, provider);
+  try {
+    await fleet.start();
+    return fleet;
+  } catch (error) {
+    await fleet.kill();
+    throw error;
+  }
+}
+
+class FleetWorker implements OpenWorker {
+  readonly workerId = `${hostname()}-${process.pid}`;
+  readonly #options: OpenWorkerOptions;
+  readonly #provider: ClusterProvider;
+  readonly #lives = new Map<string, ClusterLife>();
+  readonly #following = new AbortController();
+  #home: Promise<ClusterConnection> | undefined;
+  #isReady = false;
+  #stopping: Promise<void> | undefined;
+
+  constructor(options: OpenWorkerOptions, provider: ClusterProvider) {
+    this.#options = options;
+    this.#provider = provider;
+  }
+
+  /** Resolves when the first try to engage each cluster has ended. */
+  async start(): Promise<void> {
+    const { log } = this.#options;
+    await this.#provider.follow({
+      log,
+      signal: this.#following.signal,
+      onClusters: (clusters) => this.#follow(clusters),
+      connectHome: () => this.#connectHome(),
+    });
+    const lives = [...this.#lives.values()];
+    log.info({ provider: this.#provider.description, clusters: lives.length }, "clusters listed");
+    const enough = new AbortController();
+    const first = Promise.all(lives.map(({ settled }) => settled));
+    await Promise.race([first, sleepMs(FIRST_TRY_MS, enough.signal)]);
+    enough.abort();
+    this.#isReady = true;
+  }
+
+  get ready(): boolean {
+    return this.#isReady;
+  }
+
+  get clusters(): readonly ClusterStatus[] {
+    return [...this.#lives.values()].map(({ status }) => status);
+  }
+
+  stop({
+    graceMs = this.#options.settings.shutdownGrace,
+  }: { readonly graceMs?: number } = {}): Promise<void> {
+    this.#stopping ??= this.#end((worker) => worker.stop({ graceMs }));
+    return this.#stopping;
+  }
+
+  async kill(): Promise<void> {
+    const workers = [...this.#lives.values()].map(({ worker }) => worker);
+    this.#stopping ??= this.#end((worker) => worker.kill());
+    await Promise.all(workers.map(async (worker) => await worker?.kill()));
+    await this.#stopping;
+  }
+
+  async #end(end: (worker: ClusterWorker) => Promise<void>): Promise<void> {
+    this.#isReady = false;
+    this.#following.abort();
+    await Promise.all([...this.#lives.values()].map((life) => life.stop(end)));
+    const home = await this.#home?.catch(() => undefined);
+    const release = createShutdown(this.#options.log);
+    await release.step("the connection to the home cluster", async () => await home?.close());
+  }
+
+  #follow(clusters: ProvidedClusters): void {
+    if (this.#following.signal.aborted) return;
+    for (const [name, life] of this.#lives) if (!clusters.has(name)) life.set(undefined);
+    for (const [name, cluster] of clusters) {
+      const life = this.#lives.get(name);
+      if (life !== undefined) life.set(cluster);
+      else this.#lives.set(name, this.#createLife(name, cluster));
+    }
+  }
+
+  #createLife(name: string, first: ProvidedCluster | Error): ClusterLife {
+    const clusters = {
+      client: (cluster: string) => this.#clientOf(cluster),
+      namespaces: (cluster: string) =>
+        this.#options.settings.namespaces ?? this.#lives.get(cluster)?.cluster?.options.namespaces,
+    };
+    return new ClusterLife(
+      {
+        name,
+        log: this.#options.log.child({ cluster: name }),
+        engage: (cluster, signal) =>
+          openClusterWorker(this.#options, { name, cluster, clusters, signal }),
+        onStatus: () => undefined,
+      },
+      first,
+    );
+  }
+
+  /** @throws KonvergeError `invalid_request` for an unknown cluster, `deferred` for one that is not engaged */
+  async #clientOf(name: string): Promise<KubeClient> {
+    const life = this.#lives.get(name);
+    if (life === undefined || life.status.state === "removed") {
+      const known = [...this.#lives.values()].filter(({ status }) => status.state !== "removed");
+      const names = known.map(({ status }) => status.name).join(", ");
+      throw new KonvergeError(
+        "invalid_request",
+        `cluster "${name}" is not among the clusters of the ${this.#provider.description}: ${names}`,
+      );
+    }
+    const { worker, status } = life;
+    if (worker !== undefined) return worker.home.client;
+    throw new KonvergeError(
+      "deferred",
+      `cluster "${name}" is ${status.state}${status.reason === undefined ? "" : `: ${status.reason}`}`,
+      { retryAfterMs: AGAIN_MS },
+    );
+  }
+
+  async #connectHome(): Promise<KubeClient> {
+    const { settings, version, log, metrics, env, kubeconfigText, kubeConfig } = this.#options;
+    const cluster = this.#provider.home ?? {};
+    this.#home ??= connectCluster(
+      { settings, version, workerId: this.workerId, log, metrics, env },
+      {
+        name: settings.cluster,
+        cluster,
+        kubeconfigText,
+        kubeConfig,
+        context: cluster.context ?? settings.context,
+        namespaces: settings.namespaces ?? cluster.namespaces,
+      },
+    );
+    return (await this.#home).client;
+  }
+}
