@@ -202,7 +202,7 @@ function createFleet(options: BrownoutOptions, clock: VirtualClock, server: Serv
       waiting.push(key);
       dispatch();
     },
-    pending: () => dirty.size,
+    pending: () => new Set([...dirty, ...busy]).size,
   };
 }
 

@@ -230,6 +230,45 @@ test(
   },
 );
 
+test.each([
+  { workers: 1, thinkMs: 3_000 },
+  { workers: 30, thinkMs: 3_000 },
+  { workers: 300, thinkMs: 3_000 },
+  { workers: 100, thinkMs: 0 },
+  { workers: 300, thinkMs: 0 },
+])(
+  `after an outage, $workers workers with pauses of $thinkMs ms have the full rate within 11 s (seed ${seed})`,
+  { timeout },
+  async ({ workers, thinkMs }) => {
+    const [brokenMs, healedMs] = [3_000, 10_000];
+    const ratePerSecond = 20;
+    const fleet = createVirtualFleet({
+      limits: guardLimits({ ratePerSecond }),
+      workers,
+      seed,
+      server: ({ atMs }) => ({
+        result: atMs >= brokenMs && atMs < healedMs ? network : answered(200),
+        tookMs: 20,
+      }),
+    });
+    // After a pause, most reports come without a request. The callers together want four times the rate, or more.
+    const callers = Math.max(1, Math.ceil((4 * ratePerSecond * thinkMs) / 1_000 / workers));
+    for (const worker of fleet.workers) {
+      for (let i = 0; i < callers; i += 1) {
+        callForEver(worker, () => ({ call: getCall, thinkMs: 2 * thinkMs * fleet.random() }));
+      }
+    }
+    await fleet.clock.run(healedMs + 30_000);
+    const closedMs = fleet.redis.moves.findLast(({ to }) => to === "closed")?.atMs ?? Infinity;
+    // A pause of at most 5 s with its jitter, and the probe's; then the rate rises by a tenth per second, from a fifth.
+    expect(closedMs - healedMs).toBeLessThanOrEqual(1.25 * 5_000 + 1_000 + SLACK_MS);
+    const [fromMs, windowMs] = [closedMs + 11_000, 8_000];
+    const calls = fleet.sent.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + windowMs);
+    expect(calls.length).toBeGreaterThanOrEqual((0.95 * ratePerSecond * windowMs) / 1_000);
+    expect(fleet.redis.state?.ratePerSecond).toBe(ratePerSecond);
+  },
+);
+
 /** Keys that call until success, with full jitter between tries. */
 async function retry(
   worker: VirtualWorker,

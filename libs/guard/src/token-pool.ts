@@ -84,8 +84,8 @@ class ProcessTokenPool implements TokenPool {
   readonly #schedule = createAskSchedule();
   /** End of the last call, in ms of the clock. */
   #lastEndMs = -Infinity;
-  /** True if calls of the fleet failed lately. */
-  #isFleetFailing = true;
+  /** True if successes are reported without delay. */
+  #reportsSoon = true;
   #redisAwayMs = 0;
   #expiredLeases = 0;
   #verdict: Verdict | undefined;
@@ -315,7 +315,7 @@ class ProcessTokenPool implements TokenPool {
   #flushResults(): void {
     if (this.#tally.size === 0) return;
     const nowMs = this.#options.clock();
-    const isPrompt = this.#isFleetFailing || this.#tally.isUrgent;
+    const isPrompt = this.#reportsSoon || this.#tally.isUrgent;
     const turnMs = isPrompt ? 0 : this.#schedule.nextMs(TOKEN_RANK.resync) - nowMs;
     this.#flushIn(Math.max(FLUSH_MS, turnMs));
   }
@@ -407,7 +407,7 @@ class ProcessTokenPool implements TokenPool {
     const waitMs = answer.waitUs / 1_000;
     this.#answered = { atUs: answer.atUs, sentMs };
     this.#live = answer.live;
-    this.#isFleetFailing = answer.isFailing;
+    this.#reportsSoon = answer.reportsSoon;
     this.#rate = answer.ratePerSecond;
     if (answer.transition !== undefined) this.#options.onTransition(answer.transition);
     if (answer.revision !== this.#revision) {

@@ -125,7 +125,9 @@ export function admit(
     ratePerSecond: state.ratePerSecond,
     ttlMs: limits.tokenTtlMs,
     live: state.live.size,
-    isFailing: [...state.failing.values()].some((atUs) => atUs > nowUs - BREAKER.quorumUs),
+    reportsSoon:
+      state.ratePerSecond < limits.ratePerSecond ||
+      [...state.failing.values()].some((atUs) => atUs > nowUs - BREAKER.quorumUs),
   };
   return { state, answer, ...(opened === undefined ? {} : { opened }) };
 }
@@ -303,18 +305,19 @@ function grant(
     case "closed":
       break;
   }
-  if (ask.want === 0) return none(0);
-  if (nowUs < state.pausedUntilUs) return none(state.pausedUntilUs - nowUs);
+  if (nowUs < state.pausedUntilUs) return none(ask.want > 0 ? state.pausedUntilUs - nowUs : 0);
+  const reportsWell = ask.generation === state.generation && isWell(ask);
+  if (ask.want === 0) {
+    if (state.order.size > 0) raiseRate(state, { isLimited: true, reportsWell }, limits, nowUs);
+    return none(0);
+  }
   const share = Math.ceil((2 * limits.burst) / Math.max(1, state.live.size));
   const want = Math.max(ask.need, Math.min(ask.want, MAX_LEASE));
   const most = Math.max(ask.need, Math.min(want, share));
   const lease = leaseInOrder(state, { ...ask, want }, { limits, nowUs, most });
   raiseRate(
     state,
-    {
-      isLimited: lease.granted < most || lease.waitUs > 0,
-      reportsWell: ask.generation === state.generation && isWell(ask),
-    },
+    { isLimited: lease.granted < most || lease.waitUs > 0, reportsWell },
     limits,
     nowUs,
   );

@@ -1,4 +1,4 @@
-import { bucketSize, FLOORS, ORDER, TOKEN_RANK, type GuardLimits } from "@konverge/core";
+import { BREAKER, bucketSize, FLOORS, ORDER, TOKEN_RANK, type GuardLimits } from "@konverge/core";
 
 export interface Lease {
   readonly granted: number;
@@ -80,9 +80,27 @@ export function turnUs(
   turn: Pick<Lease, "amount" | "level"> & { readonly ahead: number; readonly rank: number },
 ): number {
   const { ahead, amount, level, rank } = turn;
-  const dueUs = Math.ceil((ahead + amount - level) * (1e6 / ratePerSecond));
+  const dueUs = restoringUs(limits, ratePerSecond, ahead + amount - level);
   const earlyUs = Math.floor(horizonUs(limits, rank) * ORDER.earlyShare);
   return Math.min(ORDER.longestUs, Math.max(1_000, dueUs - earlyUs));
+}
+
+/**
+ * Returns the time in which this many tokens become due while a reduced rate is restored. With the current rate, the workers of
+ * a large fleet would return only when the rate has long been restored, and leave it unused.
+ */
+function restoringUs(limits: GuardLimits, ratePerSecond: number, tokens: number): number {
+  const most = limits.ratePerSecond;
+  const raise = BREAKER.raiseShare * most;
+  const restoredS = (most - ratePerSecond) / raise;
+  const restoring = ((ratePerSecond + most) / 2) * restoredS;
+  const seconds =
+    tokens >= restoring
+      ? restoredS + (tokens - restoring) / most
+      : (Math.sqrt(ratePerSecond * ratePerSecond + 2 * raise * Math.max(0, tokens)) -
+          ratePerSecond) /
+        raise;
+  return Math.ceil(seconds * 1e6);
 }
 
 /** Returns the time at which a bucket emptied now is full again: a burst may already have been used. */

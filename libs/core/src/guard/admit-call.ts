@@ -96,6 +96,9 @@ export interface AdmitResponse {
   /** Lifetime of the granted tokens: the bucket has room for those of this lifetime. */
   readonly ttlMs: number;
   readonly live: number;
-  /** True if calls of the fleet failed lately: successes are reported without delay. */
-  readonly isFailing: boolean;
+  /**
+   * True if calls of the fleet failed lately or its rate is reduced: successes are reported without delay, because they
+   * close the series of failures and restore the rate.
+   */
+  readonly reportsSoon: boolean;
 }

@@ -161,6 +161,28 @@ if mode == 'open' and nowUs >= untilUs then
   ticket, ticketUntilUs = '', 0
 end
 
+-- The rate rises gradually, only while it limits the work.
+local function raiseRate(isLimited)
+  if rate >= limitRate then return end
+  if nowUs - cutUs < BREAKER.cutEveryUs or not isLimited then
+    raisedUs = nowUs
+  elseif reported == generation and ok + late > 0 and failed + throttled == 0 then
+    local to = min(limitRate, rate + BREAKER.raiseShare * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
+    -- The same number of tokens, from the last promised one on.
+    local sinceUs = max(nowUs, promisedUs)
+    if to > rate then tatUs = ceil(sinceUs + max(0, tatUs - sinceUs) * rate / to) end
+    rate, raisedUs = to, nowUs
+  end
+end
+-- The time in which tokens become due while the rate is restored; with the current rate, workers would return too late to use it.
+local function restoringUs(tokens)
+  local raise = BREAKER.raiseShare * limitRate
+  local restoredS = (limitRate - rate) / raise
+  local restoring = (rate + limitRate) / 2 * restoredS
+  if tokens >= restoring then return ceil((restoredS + (tokens - restoring) / limitRate) * 1e6) end
+  return ceil((math.sqrt(rate * rate + 2 * raise * max(0, tokens)) - rate) / raise * 1e6)
+end
+
 local granted, waitUs, turnUs, handed = 0, 0, 0, ''
 local live = redis.call('ZCARD', liveWorkers)
 if mode == 'isolated' then waitUs = BREAKER.isolatedUs
@@ -209,7 +231,7 @@ elseif want > 0 then
       granted, waitUs = amount, max(0, ceil((amount - level) * intervalUs))
     end
     local function timeUntil(tokens)
-      return min(ORDER.longestUs, max(1000, ceil((tokens + amount - level) * intervalUs) - floor(horizonUs * ORDER.earlyShare)))
+      return min(ORDER.longestUs, max(1000, restoringUs(tokens + amount - level) - floor(horizonUs * ORDER.earlyShare)))
     end
     local function book(untilUs)
       if not place then
@@ -244,19 +266,11 @@ elseif want > 0 then
         book(nowUs + waitUs)
       end
     end
-    -- The rate rises gradually, only while it limits the work.
-    if rate < limitRate then
-      if nowUs - cutUs < BREAKER.cutEveryUs or not (granted < most or waitUs > 0) then
-        raisedUs = nowUs
-      elseif reported == generation and ok + late > 0 and failed + throttled == 0 then
-        local to = min(limitRate, rate + BREAKER.raiseShare * limitRate * min(1e6, nowUs - raisedUs) / 1e6)
-        -- The same number of tokens, from the last promised one on.
-        local sinceUs = max(nowUs, promisedUs)
-        if to > rate then tatUs = ceil(sinceUs + max(0, tatUs - sinceUs) * rate / to) end
-        rate, raisedUs = to, nowUs
-      end
-    end
+    raiseRate(granted < most or waitUs > 0)
   end
+elseif nowUs >= pausedUntilUs and redis.call('ZCARD', order) > 0 then
+  -- A report without a request: the rate limits the workers that wait for their turn.
+  raiseRate(true)
 end
 
 put('lastUs', lastUs)
@@ -281,5 +295,8 @@ if transition ~= '' then
   redis.call('LTRIM', transitions, 0, 49)
   redis.call('PUBLISH', channel, mode .. ' ' .. string.format('%.0f', generation) .. ' ' .. string.format('%.0f', max(0, untilUs - nowUs)))
 end
-local failingLately = redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf')
-return { mode, nowUs, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), ttlMs, live, failingLately, num(20), transition }
+local reportsSoon = 0
+if rate < limitRate or redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf') > 0 then
+  reportsSoon = 1
+end
+return { mode, nowUs, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), ttlMs, live, reportsSoon, num(20), transition }

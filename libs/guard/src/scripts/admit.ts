@@ -93,7 +93,7 @@ function decode(reply: Reply): StoreAnswer {
     rate,
     ttlMs,
     live,
-    failing,
+    soon,
     revision,
     transition,
   ] = replyTagged(reply);
@@ -111,7 +111,7 @@ function decode(reply: Reply): StoreAnswer {
     ratePerSecond: replyNumber(rate) / 1_000,
     ttlMs: replyNumber(ttlMs),
     live: replyNumber(live),
-    isFailing: replyNumber(failing) > 0,
+    reportsSoon: replyNumber(soon) > 0,
     revision: replyNumber(revision),
     ...(transition === "" ? {} : { transition: parseTransition(replyText(transition)) }),
   };
