@@ -217,7 +217,7 @@ class StepRun {
         attempt: this.#attempts,
         timeoutMs: this.#timeoutMs,
         signal: this.#permits?.bind(this.#signal) ?? this.#signal,
-        awaitsEnd: () => (this.#isCancelled ? journal.stopped : undefined),
+        awaitsEnd: () => (this.#isCancelled ? this.#awaitEnd(heartbeats.last) : undefined),
         log: journal.log,
         heartbeats,
         openVerbs(over) {
@@ -348,15 +348,29 @@ class StepRun {
     ({ untilMs: this.#waitUntilMs } = await this.#journal.note(this.#key, progress));
   }
 
+  /**
+   * Begins the wait for the end of a cancelled body. It sends no heartbeat any more, and another worker that took the run for
+   * that would undo the step beside it. Returns what ends the wait.
+   */
+  #awaitEnd(heartbeat: Heartbeat | undefined): AbortSignal {
+    void this.#noteIdle(heartbeat);
+    return this.#journal.stopped;
+  }
+
   /** Notes that the worker stops, so that the attempt does not count as lost. A note that fails does not delay the stop for long. */
   async #release(heartbeat: Heartbeat | undefined): Promise<void> {
+    const { reason } = this.#journal.stopped.reason as { readonly reason?: unknown };
+    if (reason !== "shutdown") return;
+    await Promise.race([this.#noteIdle(heartbeat), sleepMs(RELEASE_MS)]);
+  }
+
+  /** Notes that no heartbeat of the attempt is due. After a refusal, the next record of the step is refused as well. */
+  async #noteIdle(heartbeat: Heartbeat | undefined): Promise<void> {
     const journal = this.#journal;
-    const { reason } = journal.stopped.reason as { readonly reason?: unknown };
-    if (reason !== "shutdown" || journal.progressOf(this.#key)?.running === undefined) return;
+    if (journal.progressOf(this.#key)?.running === undefined) return;
     const attempts = this.#isUnsafe ? this.#attempts : this.#attempts - 1;
     const note = { attempts, delayMs: 0, mayHaveActed: true, ...defined({ heartbeat }) };
-    const noted = journal.note(this.#key, note).catch(() => undefined);
-    await Promise.race([noted, sleepMs(RELEASE_MS)]);
+    await journal.note(this.#key, note).catch(() => undefined);
   }
 }
 

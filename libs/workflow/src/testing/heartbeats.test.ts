@@ -1,7 +1,11 @@
 import { TerminalError, type Duration } from "@konverge/core";
 import { expect, test } from "vitest";
-import { defineWorkflow } from "../define/define-workflow.ts";
+import { defineWorkflow, type StepContext } from "../define/define-workflow.ts";
 import { scrambleCodec } from "../../../../test/support/scramble-codec.ts";
+import { noChildren } from "../../../../test/support/no-children.ts";
+import { runExecution } from "../execution/run-execution.ts";
+import { CancelRequests } from "../journal/cancel-requests.ts";
+import { createMemoryRunStore } from "./memory-run-store.ts";
 import { testWorkflow } from "./test-workflow.ts";
 
 /** Copies rows, and reports the position after each. */
@@ -189,4 +193,39 @@ test("a heartbeat passes the codec", async () => {
   await t.settle();
   await t.advance("1h");
   expect(seen).toEqual([undefined, { card: "4711" }]);
+});
+
+test("a cancelled body whose end is awaited does not count as silent", async () => {
+  const store = createMemoryRunStore({ now: () => nowMs });
+  const cancels = new CancelRequests();
+  const seen: unknown[] = [];
+  let nowMs = 1;
+  const workflow = defineWorkflow("stubborn", { version: 1 }, async (w) => {
+    const body = async ({ heartbeat }: StepContext) => {
+      heartbeat("here");
+      cancels.note({ number: 1, request: {} });
+      // The note follows the heartbeats that are being stored.
+      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+      nowMs += 60_000;
+      seen.push((await store.silent("stubborn")).lost);
+    };
+    await w.step("copy", body, { heartbeatTimeout: "30s", undo: () => void seen.push("undone") });
+  });
+  const ref = { workflow: "stubborn", id: "s" };
+  await store.start({ ...ref, version: 1, input: null });
+  const held = await store.claim(ref, { lease: 1, owner: "1" });
+  if (held.kind !== "held") throw new Error(held.kind);
+  await store.cancel(ref, {});
+  const end = await runExecution({
+    store,
+    workflow,
+    held,
+    cancels,
+    startChild: noChildren,
+    stopped: new AbortController().signal,
+    clock: () => 0,
+    random: () => 0,
+  });
+  expect(end).toMatchObject({ kind: "ended", status: "cancelled" });
+  expect(seen).toEqual([[], "undone"]);
 });
