@@ -81,9 +81,21 @@ test("previews and sends a signal to the runs that match", async () => {
     stderr: expect.stringContaining(stderr) as string,
   });
   expect(await konverge("signal", "go")).toMatchObject(refused("--all: is required"));
+  const unnamed = await konverge("signal", "held/default/db-1");
+  expect(unnamed).toMatchObject(refused("<signal>: is required"));
   expect(await konverge("signal", "held/default/db-1", "go", "--yes")).toMatchObject(
     refused("a run cannot be combined with filters"),
   );
+});
+
+test("sends a signal once to each run if the command is repeated with its ID", async () => {
+  const { runs, konverge } = await stage(["web-1"]);
+  const signal = ["signal", "later", "--id", "freeze-7", "--all", "--yes", "-o", "json"];
+  for (const changed of [1, 0]) {
+    const sent = await konverge(...signal);
+    expect(JSON.parse(sent.stdout)).toMatchObject({ matched: 1, changed, unchanged: 1 - changed });
+  }
+  expect(await runs.unconsumedSignals({ workflow: "held", id: "web-1" })).toHaveLength(1);
 });
 
 test("rejects an action without a run and a filter, and a run with a filter", async () => {

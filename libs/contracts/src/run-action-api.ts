@@ -25,7 +25,14 @@ export const actOnRunsSchema = z
     /** With `retry`: resume the same runs after their completed steps instead of starting new runs. */
     fromFailed: z.boolean("must be true or false").default(false),
     /** Required for `signal`. */
-    signal: z.strictObject({ name: shortText, payload: z.unknown().optional() }).optional(),
+    signal: z
+      .strictObject({
+        name: shortText,
+        payload: z.unknown().optional(),
+        /** Each run receives an ID once. Default: derived from the Idempotency-Key. Send the same one with each cursor. */
+        id: id.optional(),
+      })
+      .optional(),
     ...operatorActionSchema.shape,
   })
   .superRefine(({ action, signal, expect, cursor: from, dryRun }, context) => {
@@ -75,7 +82,7 @@ export const signalRunSchema = z.strictObject({
   name: shortText,
   /** The run validates it. A payload that does not match the schema of the wait is dropped and listed in `refusedSignals`. */
   payload: z.unknown().optional(),
-  /** Each ID is delivered once. Default: a UUID. */
+  /** Each ID is delivered once. Default: derived from the Idempotency-Key, or a UUID. */
   id: id.optional(),
   by: operatorActionSchema.shape.by,
 });
@@ -85,7 +92,7 @@ export const updateRunSchema = z.strictObject({
   name: shortText,
   /** The run validates it before it accepts the update. */
   payload: z.unknown().optional(),
-  /** Repeating an ID sends nothing and returns the answer. Default: a UUID. */
+  /** Repeating an ID sends nothing and returns the answer. Default: derived from the Idempotency-Key, or a UUID. */
   id: id.optional(),
   by: operatorActionSchema.shape.by,
 });

@@ -48,7 +48,12 @@ export interface BulkRequest extends CancelRequest {
   /** Only with `retry`: versions of new runs by workflow. Default: those of the old ones. */
   readonly versions?: ReadonlyMap<string, number>;
   /** Only with `signal`, and required there. */
-  readonly signal?: { readonly name: string; readonly payload?: unknown };
+  readonly signal?: {
+    readonly name: string;
+    readonly payload?: unknown;
+    /** Each run receives an ID once, so a repeated call must pass the same one. Default: a UUID. */
+    readonly id?: string;
+  };
 }
 
 export interface BulkFailure extends RunRef {
@@ -70,11 +75,16 @@ export interface BulkResult {
   readonly next?: RunCursor;
 }
 
+/** `none`: nothing was changed. */
+export interface BulkEffect {
+  readonly effect: CancelEffect["effect"] | PauseEffect["effect"] | "sent";
+}
+
 export interface BulkPorts {
   readonly store: Pick<RunActions, "pause" | "resume"> & Pick<RunQueries, "places" | "count">;
   readonly wake: (ref: RunRef, reason: string) => Promise<void>;
   /** Changes one run. @throws KonvergeError if it cannot be changed */
-  readonly act: (ref: RunRef, request: BulkRequest) => Promise<CancelEffect | PauseEffect | void>;
+  readonly act: (ref: RunRef, request: BulkRequest) => Promise<BulkEffect | void>;
 }
 
 /** Returns the number of runs that the action would visit. @throws KonvergeError `invalid_request` */

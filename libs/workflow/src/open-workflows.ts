@@ -11,6 +11,7 @@ import {
 import {
   actOnRuns,
   countBulk,
+  type BulkEffect,
   type BulkPorts,
   type BulkRequest,
   type BulkResult,
@@ -294,17 +295,18 @@ class RedisWorkflows implements Workflows {
 
   actOnMatching(workflows: readonly string[], request: BulkRequest): Promise<BulkResult> {
     const { wake } = this.#queues;
-    // A repeated call sends nothing.
-    const id = crypto.randomUUID();
-    const act: BulkPorts["act"] = (ref, how) => this.#act(ref, how, id);
+    const { signal } = request;
+    // One for all tries, so that a repeated call sends nothing.
+    const sent = signal && { ...signal, id: signal.id ?? crypto.randomUUID() };
+    const act: BulkPorts["act"] = (ref, how) => this.#act(ref, how, sent);
     return actOnRuns({ store: this.#store, wake, act }, workflows, request);
   }
 
   async #act(
     ref: RunRef,
-    { action, by, reason, fromFailed = false, versions, signal }: BulkRequest,
-    signalId: string,
-  ): Promise<CancelEffect | PauseEffect | void> {
+    { action, by, reason, fromFailed = false, versions }: BulkRequest,
+    signal: (NonNullable<BulkRequest["signal"]> & { readonly id: string }) | undefined,
+  ): Promise<BulkEffect | void> {
     const author = defined({ by, reason });
     switch (action) {
       case "cancel":
@@ -321,11 +323,10 @@ class RedisWorkflows implements Workflows {
         }));
       case "signal":
         if (signal === undefined) throw new KonvergeError("invalid_request", "signal is required");
-        return await this.signal(ref, signal.name, {
-          payload: signal.payload,
-          id: signalId,
-          ...defined({ by }),
-        });
+        return (await sendSignal(this.#store, this.#queues.wake, ref, { ...signal, by })) ===
+          "stored"
+          ? { effect: "sent" }
+          : { effect: "none" };
     }
   }
 

@@ -627,9 +627,11 @@ test("a bulk action that fails after some runs is recorded", async () => {
   await registry.close();
   const { path } = await start(call, { id: "r", input: { name: "web" } });
   // Reading the runs of the second workflow fails because of the type of their key.
-  await redis.set(`${prefix}:{default/workflows}/status/other/queued`, "x");
+  const broken = `${prefix}:{default/workflows}/status/other/queued`;
+  await redis.set(broken, "x");
   const body = { action: "signal", signal: { name: "approve" }, by: "ann", reason: "late" };
-  const failed = await call("/v1/runs/actions", { body });
+  const headers = { "idempotency-key": "approve-late" };
+  const failed = await call("/v1/runs/actions", { body, headers });
   expect(failed.status).toBeGreaterThanOrEqual(500);
   expect((await get(call, path)).unconsumedSignals).toMatchObject([{ name: "approve" }]);
   const invalid = await call("/v1/runs/actions", {
@@ -641,6 +643,17 @@ test("a bulk action that fails after some runs is recorded", async () => {
     ["run.signal", "approve to all runs: interrupted", "late"],
     ["run.start", undefined, undefined],
   ]);
+  // A repeated request continues: each run receives the signal once.
+  await redis.del(broken);
+  const repeated = await call("/v1/runs/actions", { body, headers });
+  expect(await repeated.json()).toMatchObject({ matched: 1, changed: 0, unchanged: 1 });
+  expect((await get(call, path)).unconsumedSignals).toHaveLength(1);
+  const again = { ...body, signal: { name: "approve", id: "second" } };
+  for (const changed of [1, 0]) {
+    const sent = await call("/v1/runs/actions", { body: again });
+    expect(await sent.json()).toMatchObject({ matched: 1, changed });
+  }
+  expect((await get(call, path)).unconsumedSignals).toHaveLength(2);
 });
 
 test("starts a run once per ID or Idempotency-Key", async () => {

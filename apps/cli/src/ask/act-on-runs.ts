@@ -68,7 +68,7 @@ export async function actOnRuns(
 ): Promise<void> {
   const { all = false, yes = false, output } = flags;
   const filter = filterOf(flags);
-  checkNarrowed(Object.keys(filter).length > 0, all);
+  checkNarrowed(isFiltered(flags), all);
   const { action: author, write } = actionOf(flags);
   const request = { action, cluster, filter, ...more, ...author };
   const preview = await client.runs.act({ ...request, dryRun: true });
@@ -84,7 +84,15 @@ export async function actOnRuns(
     // The number that the user has confirmed.
     expect ??= matched;
   }
-  const result = await actOnAll(client, { ...request, ...defined({ expect }) }, write);
+  const { signal } = request;
+  const result = await actOnAll(client, { ...request, ...defined({ expect }) }, write).catch(
+    (error: unknown) => {
+      const repeat = signal?.id === undefined ? undefined : `--id ${signal.id}`;
+      if (repeat !== undefined)
+        printNote(`repeat with ${repeat} to skip the runs signalled so far`);
+      throw error;
+    },
+  );
   print(output, { document: result, names: [], table: () => bulkText(result, done) });
   if (result.failed > 0) process.exitCode = 1;
 }
@@ -122,6 +130,11 @@ export function checkOneRun(flags: Omit<BulkFlags, "reason">): void {
   if (isPlain) return;
   const detail = "a run cannot be combined with filters, --all, --yes or --expect; omit the run";
   throw new KonvergeError("invalid_request", detail);
+}
+
+/** Returns true if the flags select runs. */
+export function isFiltered(flags: Omit<BulkFlags, "reason">): boolean {
+  return Object.keys(filterOf(flags)).length > 0;
 }
 
 function filterOf(flags: Omit<BulkFlags, "reason">): BulkRunAction["filter"] & object {

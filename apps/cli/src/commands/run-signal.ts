@@ -1,10 +1,13 @@
+import { randomUUID } from "node:crypto";
 import type { Client } from "@konverge/client";
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
+import { parseRunId } from "@konverge/workflow";
 import type { Command } from "commander";
 import {
   actOnRuns,
   BULK_OPTIONS,
   checkOneRun,
+  isFiltered,
   withBulkOptions,
   type BulkFlags,
 } from "../ask/act-on-runs.ts";
@@ -16,11 +19,18 @@ import { printNote } from "../text/output.ts";
 
 interface SignalFlags extends Omit<BulkFlags, "reason"> {
   readonly payload?: string;
+  readonly id?: string;
   readonly reason?: string;
 }
 
 const OPTIONS = {
-  options: { ...BULK_OPTIONS.options, "/signal/name": "<signal>", "/signal/payload": "--payload" },
+  options: {
+    ...BULK_OPTIONS.options,
+    "/id": "--id",
+    "/signal/id": "--id",
+    "/signal/name": "<signal>",
+    "/signal/payload": "--payload",
+  },
 };
 
 /** Adds the command that sends a signal to one run, or to all runs that match. */
@@ -36,6 +46,7 @@ export function addSignalCommand(group: Command): void {
     ),
   )
     .option("--payload <json>", "Payload as JSON; @file reads a file, @- standard input")
+    .option("--id <id>", "Signal ID; a run receives each ID once (default: random)")
     .option("--by <name>", "Author (default: system user)")
     .option("--reason <text>", "Reason (required for several runs)")
     .option("--dry-run", "Print the effect without making the change");
@@ -45,19 +56,21 @@ export function addSignalCommand(group: Command): void {
         flags,
         async (asking) => {
           const { payload, reason = "" } = flags;
-          const [id, name = ""] = second === undefined ? [undefined, first] : [first, second];
+          const [run, name = ""] = second === undefined ? [undefined, first] : [first, second];
+          const isOnlyRun = run === undefined && isRunId(name) && !selectsRuns(flags);
+          if (name === "" || isOnlyRun) refuse("<signal>", "is required");
           const given =
             payload === undefined ? {} : { payload: await readJson("--payload", payload) };
-          if (id !== undefined) {
-            return await sendOne(asking.client, { id, signal: { name, ...given }, flags });
+          if (run !== undefined) {
+            const signal = { name, ...given, ...defined({ id: flags.id }) };
+            return await sendOne(asking.client, { id: run, signal, flags });
           }
-          if (name === "") refuse("<signal>", "is required");
           if (reason === "") refuse("--reason", "is required without a run");
           await actOnRuns(asking, {
             action: "signal",
             done: "signalled",
             flags: { ...flags, reason },
-            more: { signal: { name, ...given } },
+            more: { signal: { name, ...given, id: flags.id ?? randomUUID() } },
           });
         },
         OPTIONS,
@@ -73,7 +86,11 @@ async function sendOne(
     flags,
   }: {
     readonly id: string;
-    readonly signal: { readonly name: string; readonly payload?: unknown };
+    readonly signal: {
+      readonly name: string;
+      readonly payload?: unknown;
+      readonly id?: string;
+    };
     readonly flags: SignalFlags;
   },
 ): Promise<void> {
@@ -86,6 +103,19 @@ async function sendOne(
   }
   const write = idempotencyKey === undefined ? {} : { idempotencyKey };
   showRun(flags, await client.runs.signal(id, { ...signal, by }, write));
+}
+
+function selectsRuns(flags: SignalFlags): boolean {
+  return flags.all === true || isFiltered(flags);
+}
+
+function isRunId(text: string): boolean {
+  try {
+    parseRunId(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** @throws KonvergeError `invalid_request` */

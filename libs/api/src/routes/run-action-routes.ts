@@ -19,6 +19,7 @@ import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { actOnRuns } from "../runs/act-on-runs.ts";
 import { updateRun } from "../runs/update-run.ts";
 import { checkEncodable, findRun, fitting, readRun } from "../runs/find-run.ts";
+import { signalIdOf } from "../runs/signal-id.ts";
 
 /** A payload of 64 KiB and its envelope. */
 const MAX_BODY_KIB = 72;
@@ -70,7 +71,9 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       maxBodyKiB: MAX_BODY_KIB,
       answer: runSchema,
       problems: ["not_found", "run_ended", "signals_full", "codec_missing"],
-      async handle({ params, body: { name, payload, id, by }, caller, audit }) {
+      async handle({ params, body: { name, payload, id: given, by }, caller, context, audit }) {
+        const key = context.req.header("idempotency-key");
+        const id = signalIdOf(caller.id, key, { name, id: given });
         const found = await findRun(access, caller, params.id);
         const { workflows, ref, codecs } = found;
         const { workflow } = ref;
@@ -148,11 +151,16 @@ function updateRoute(access: QueueAccess): Route {
       const { workflow } = found.ref;
       const { payload: value } = body;
       checkEncodable(access, found.codecs, { workflow, value, pointer: "/payload" });
+      const id = signalIdOf(caller.id, context.req.header("idempotency-key"), body);
       using wait = openWait(preferredWaitMs(context));
-      return await updateRun(found, body, {
-        wait,
-        onSent: () => audit({ action: "run.update", ...found.place, filter: body.name }, body.by),
-      });
+      return await updateRun(
+        found,
+        { ...body, id },
+        {
+          wait,
+          onSent: () => audit({ action: "run.update", ...found.place, filter: body.name }, body.by),
+        },
+      );
     },
   });
 }

@@ -5,6 +5,7 @@ import type { RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { checkEncodable, filterOf, placeIn, visibleWorkflows } from "./find-run.ts";
 import { formatCursor, parseCursor } from "./run-view.ts";
+import { signalIdOf } from "./signal-id.ts";
 
 /** Time after which a response with a cursor is sent, in ms. */
 const BUDGET_MS = 10_000;
@@ -13,7 +14,11 @@ const BUDGET_MS = 10_000;
 export async function actOnRuns(
   access: QueueAccess,
   body: ActOnRuns,
-  { caller, audit }: Pick<RouteInput<string, unknown, unknown>, "caller" | "audit">,
+  {
+    caller,
+    context,
+    audit,
+  }: Pick<RouteInput<string, unknown, unknown>, "caller" | "context" | "audit">,
 ): Promise<ActOnRunsResponse> {
   const { cluster, action, filter: query, dryRun, expect, cursor, by, reason } = body;
   const { workflow } = query;
@@ -38,6 +43,12 @@ export async function actOnRuns(
     const note = { filter: `${textOf(body)}: ${range}`, reason, ...defined({ count: changed }) };
     audit({ action: `run.${action}`, ...place, ...note }, by);
   };
+  const key = context.req.header("idempotency-key");
+  const { signal: given } = body;
+  const signal = given && {
+    name: given.name,
+    ...defined({ payload: given.payload, id: signalIdOf(caller.id, key, given) }),
+  };
   const request = {
     action,
     filter,
@@ -46,7 +57,7 @@ export async function actOnRuns(
     budgetMs: BUDGET_MS,
     fromFailed: body.fromFailed,
     versions: announced,
-    ...defined({ signal: body.signal }),
+    ...defined({ signal }),
     ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
   };
   const result = await workflows.actOnMatching(names, request).catch((error: unknown) => {

@@ -12,20 +12,25 @@ interface SentSignal {
   readonly by?: string | undefined;
 }
 
-/** Stores a signal and wakes the run. @throws KonvergeError `run_ended`, `not_found`, `signals_full` or as `checkJson` */
+/**
+ * Stores a signal and wakes the run. `duplicate`: it has received a signal with this ID before.
+ *
+ * @throws KonvergeError `run_ended`, `not_found`, `signals_full` or as `checkJson`
+ */
 export async function sendSignal(
   store: Pick<RunActions, "signal">,
   wake: (ref: RunRef, reason: string) => Promise<void>,
   ref: RunRef,
   { name, id, payload, by }: SentSignal,
-): Promise<void> {
+): Promise<"stored" | "duplicate"> {
   checkJson(payload, `the payload of signal "${name}"`);
   const stored = await store.signal(ref, { name, id, ...defined({ payload, by }) });
   switch (stored) {
     // The sender of a duplicate may have died before it requested the execution.
     case "stored":
     case "duplicate":
-      return await wake(ref, "signal");
+      await wake(ref, "signal");
+      return stored;
     case "full":
       throw new KonvergeError("signals_full", describeFull(ref));
     case "ended":
