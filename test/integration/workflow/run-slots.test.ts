@@ -85,6 +85,54 @@ test("a sweep frees the slots of runs that were deleted, or that a worker withou
   expect(await claim("c", 3)).toMatchObject({ kind: "held", hasSlot: true });
 });
 
+test("a sweep gives a changed number of slots to all keys", async () => {
+  const store = openStore(harness.redis, harness.prefix);
+  const deploy = (runs: number) =>
+    store.announce("w", `worker ${runs}`, { version: 1, accepts: [], concurrency: { runs } });
+  await deploy(1);
+  const waiting: string[] = [];
+  for (let n = 0; n < 60; n += 1) {
+    const id = `run-${n}`;
+    await store.start({ ...ref(id), version: 1, input: null });
+    const held = await store.claim(ref(id), { lease: 1, owner: id });
+    if (held.kind !== "held") throw new Error(held.kind);
+    if ((await store.enter(held, { slots: 1, group: `key ${n % 30}` })) === "waiting")
+      waiting.push(id);
+  }
+  expect(waiting).toHaveLength(30);
+  await deploy(2);
+  expect([...(await store.overdue("w")).runs].toSorted()).toEqual(waiting.toSorted());
+});
+
+test("a retried run that waits for a slot can be cancelled: it undoes its steps", async () => {
+  const undone: string[] = [];
+  const deploy = defineWorkflow(
+    "deploy",
+    { version: 1, concurrency: { runs: 1 } },
+    async (w, fails: boolean) => {
+      await w.step("create", () => 1, { undo: () => void undone.push(w.runId) });
+      await w.signal("go");
+      await w.step("check", () => (fails ? Promise.reject(new Error("no")) : 1), {
+        retry: { attempts: 1 },
+      });
+    },
+  );
+  const runs = harness.openRuns();
+  runs.work({ workflows: [deploy], workerId: "test" });
+  const of = (id: string) => ({ workflow: "deploy", id });
+  await runs.start(deploy, true, { id: "a" });
+  await inStatus(runs, deploy, "a", "waiting");
+  await runs.terminate(of("a"));
+  await runs.start(deploy, false, { id: "b" });
+  await inStatus(runs, deploy, "b", "waiting");
+  await runs.retry(of("a"), { fromFailed: true });
+  await until("it waits for a slot", async () => (await runs.get(of("a")))?.slotWait);
+  await runs.cancel(of("a"));
+  expect(await ended(runs, deploy, "a")).toMatchObject({ status: "cancelled" });
+  expect(undone).toEqual(["a"]);
+  expect((await runs.get(of("b")))?.status).toBe("waiting");
+});
+
 test("a run begins as soon as another one ends, however that ends", async () => {
   const deploy = defineWorkflow(
     "deploy",

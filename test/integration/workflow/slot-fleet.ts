@@ -21,6 +21,8 @@ export function openStore(redis: RedisClient, prefix: string): RunStore {
 
 const GROUPS = ["", "acme"];
 const IDS = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"];
+/** Runs below one with the same key, and one below a run with another key. */
+const PARENTS: Readonly<Record<string, string>> = { r1: "r2", r6: "r2", r7: "r6" };
 const idOf = fc.constantFrom(...IDS);
 /** Random starts, executions and operator actions. */
 export const fleetSteps: fc.Arbitrary<readonly Step[]> = fc.array(
@@ -64,8 +66,10 @@ export class SlotFleet {
   slots = 1;
   #lease = 0;
   #deploys = 0;
-  /** Number of holders at the last check, by group. */
+  /** Number of holders at the last check, with the runs in their slots, by group. */
   readonly #held = new Map<string, number>();
+  /** Number of cancelled runs that have entered since then, by group. */
+  readonly #ending = new Map<string, number>();
   /** Runs whose function has been called. */
   readonly #begun = new Set<string>();
 
@@ -78,9 +82,13 @@ export class SlotFleet {
   async apply({ op, id = "", end = "", slots = 1 }: Step): Promise<void> {
     const { store } = this;
     switch (op) {
-      case "start":
-        await store.start({ ...ref(id), version: 1, input: null });
+      case "start": {
+        const parent = PARENTS[id];
+        const isBelow = parent !== undefined && this.#begun.has(parent);
+        const above = isBelow ? { parent: { ...ref(parent), step: id } } : {};
+        await store.start({ ...ref(id), version: 1, input: null, ...above });
         return;
+      }
       case "execute":
         return await this.execute(id, end);
       case "cancel":
@@ -108,8 +116,10 @@ export class SlotFleet {
   /** Starts all runs with one slot per group. */
   async begin(): Promise<void> {
     await this.deploy(1);
-    for (const id of IDS) await this.apply({ op: "start", id });
-    for (const id of IDS) await this.apply({ op: "execute", id, end: "step" });
+    for (const id of IDS) {
+      await this.apply({ op: "start", id });
+      await this.apply({ op: "execute", id, end: "step" });
+    }
   }
 
   async deploy(runs: number): Promise<void> {
@@ -129,6 +139,9 @@ export class SlotFleet {
     if (entered === "cancelled") {
       await store.leave(held, { kind: "cancelled", error: failed });
       return;
+    }
+    if (held.run.cancel !== undefined && held.steps.size > 0 && held.hasSlot !== true) {
+      this.#ending.set(slot.group, (this.#ending.get(slot.group) ?? 0) + 1);
     }
     this.#begun.add(id);
     await this.#end(held, end);
@@ -187,16 +200,22 @@ export class SlotFleet {
       const waiting = own.filter(({ slotWait }) => slotWait !== undefined);
       const suspended = own.filter(({ id, status }) => this.#begun.has(id) && status === "waiting");
       const line = await this.#redis.zrange(`${statuses}slotLine/${group}`, "0", "-1");
-      const known = this.#held.get(group) ?? 0;
-      this.#held.set(group, holders.length);
-      // A lower number ends no run.
-      assertThat(holders.length <= Math.max(this.slots, known), "more holders than slots");
+      const below = await this.#below(holders);
+      const most = (this.#held.get(group) ?? 0) + (this.#ending.get(group) ?? 0);
+      this.#held.set(group, holders.length + below.length);
+      this.#ending.delete(group);
+      // A lower number ends no run. Runs that outlive the run in whose slot they are, and retried runs that are cancelled, take one.
+      assertThat(holders.length <= Math.max(this.slots, most), "more holders than slots");
+      assertThat(
+        below.every((id) => ids.includes(id)),
+        "an ended run, or one with another key, is in a slot",
+      );
       assertThat(
         holders.every((id) => ids.includes(id)),
         "an ended run holds a slot",
       );
       assertThat(
-        suspended.every(({ id }) => holders.includes(id)),
+        suspended.every(({ id }) => [...holders, ...below].includes(id)),
         "a run that has begun holds no slot",
       );
       assertThat(
@@ -210,6 +229,13 @@ export class SlotFleet {
       const isFree = waiting.length > 0 && holders.length < this.slots;
       assertThat(!isFree || rests.includes(group), "a run waits while a slot is free");
     }
+  }
+
+  /** The runs in the slots of these holders. */
+  async #below(holders: readonly string[]): Promise<readonly string[]> {
+    const { statuses } = runNames(this.#prefix, "c", "w");
+    const below = holders.map((id) => this.#redis.smembers(`${statuses}slotBelow/${id}`));
+    return (await Promise.all(below)).flat();
   }
 
   /** Lets all runs end. Nothing of the slots may be left. */
@@ -228,7 +254,8 @@ export class SlotFleet {
       `${statuses}slots/${group}`,
       `${statuses}slotLine/${group}`,
     ]);
-    const count = await this.#redis.exists(...kept, `${statuses}slotLines`);
+    const below = IDS.map((id) => `${statuses}slotBelow/${id}`);
+    const count = await this.#redis.exists(...kept, ...below, `${statuses}slotLines`);
     assertThat(count === 0, "a slot or place is left");
   }
 

@@ -118,16 +118,7 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       return Object.fromEntries(counted) as RunCounts;
     },
 
-    async overdue(workflow) {
-      const { wakes, ended, index, rechecks, recheckGap, lastChecks, ...names } =
-        runs.namesOf(workflow);
-      const { statuses, lastRoot, runRoot } = names;
-      const due = await runs.evaluate(sweepScript, {
-        keys: { wakes, endedRuns: ended, index, rechecks, recheckGap, lastChecks },
-        args: { most: SWEPT_AT_ONCE, retentionMs: runs.retentionMs, statuses, lastRoot, runRoot },
-      });
-      return { runs: due.runs, ends: endsOf(due.checks) };
-    },
+    overdue: (workflow) => sweep(runs, workflow),
 
     async silent(workflow) {
       const { silent, runRoot, stepsRoot } = runs.namesOf(workflow);
@@ -154,6 +145,29 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
       );
     },
   };
+}
+
+async function sweep(
+  runs: RedisRuns,
+  workflow: string,
+): Promise<Awaited<ReturnType<RunQueries["overdue"]>>> {
+  const { wakes, ended: endedRuns, index, rechecks, recheckGap, ...names } = runs.namesOf(workflow);
+  const { lastChecks, statuses, lastRoot, runRoot } = names;
+  const { retentionMs } = runs;
+  const due: string[] = [];
+  const checks: string[] = [];
+  let hasRests = true;
+  // A changed number of slots reaches all groups in one sweep.
+  while (hasRests) {
+    const swept = await runs.evaluate(sweepScript, {
+      keys: { wakes, endedRuns, index, rechecks, recheckGap, lastChecks },
+      args: { most: SWEPT_AT_ONCE, retentionMs, statuses, lastRoot, runRoot },
+    });
+    due.push(...swept.runs);
+    checks.push(...swept.checks);
+    ({ hasRests } = swept);
+  }
+  return { runs: due, ends: endsOf(checks) };
 }
 
 async function readJournal(runs: RedisRuns, { workflow, id }: RunRef): Promise<StoredJournal> {

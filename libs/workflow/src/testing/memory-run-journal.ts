@@ -40,7 +40,7 @@ import {
   type MemoryRuns,
   type StoredRun,
 } from "./memory-runs.ts";
-import { enterSlot, freeSlot } from "./memory-slots.ts";
+import { enterSlot, freeSlot, hasSlot } from "./memory-slots.ts";
 
 export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
   /** Random, so that marks in a test's objects never match those of an earlier test on the same server. */
@@ -164,8 +164,7 @@ function claim(
     return { kind: "paused" };
   }
   if (run.slot?.startsWith("?") === true) {
-    const hasBegun = run.steps.size > 0 || run.progress.size > 0;
-    if (run.view.cancel === undefined || hasBegun) return { kind: "waiting" };
+    if (run.view.cancel === undefined) return { kind: "waiting" };
     run.slot = "";
   }
   const started = { version: run.view.version, continuedBy: run.continuedBy };
@@ -205,7 +204,7 @@ function claim(
     ...ref,
     epoch,
     died,
-    hasSlot: run.slot?.startsWith("+") === true || run.slot === "^",
+    hasSlot: hasSlot(run),
     cancels,
     wakeSeq,
     watched: new Set(run.watched),

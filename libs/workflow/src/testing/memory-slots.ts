@@ -2,7 +2,7 @@ import type { RunRef } from "../define/run-ref.ts";
 import { compareIds } from "../store/list-runs.ts";
 import type { Held, RunSlot } from "../store/run-journal-store.ts";
 import type { SlotWait } from "../store/run-record.ts";
-import { MOST_ANCESTORS } from "../store/scripts/enter.ts";
+import { MOST_ANCESTORS } from "../store/scripts/run-slots.ts";
 import { hasEnded, isPaused, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
 
 /** Takes a slot for a run, by the rules of the script. @throws FencedError */
@@ -14,7 +14,7 @@ export function enterSlot(
   const run = runs.ownActive(held);
   const { slot, view } = run;
   const { workflow } = view;
-  if (slot?.startsWith("+") === true || slot === "^") {
+  if (hasSlot(run)) {
     if (view.status === "paused") return "waiting";
     if (view.status === "queued") {
       run.view = { ...view, status: "running" };
@@ -22,8 +22,9 @@ export function enterSlot(
     }
     return "entered";
   }
-  if (isInSlotOfAncestor(runs, run)) {
-    run.slot = "^";
+  const holder = findHolder(runs, run, group);
+  if (holder !== undefined) {
+    run.slot = `^${holder}`;
     return "entered";
   }
   if (!runs.slotCounts.has(workflow)) runs.slotCounts.set(workflow, slots);
@@ -32,7 +33,8 @@ export function enterSlot(
   const isCancelled = view.cancel !== undefined && !hasBegun;
   const isWaiting = waitingRuns(runs, workflow, group).length > 0;
   const isFirst = free > 0 && !isWaiting && view.status === "running" && !isCancelled;
-  if ((hasBegun && slot === undefined) || isFirst) {
+  const isEnding = hasBegun && view.cancel !== undefined;
+  if ((hasBegun && slot === undefined) || isEnding || isFirst) {
     run.slot = `+${group}`;
     return "entered";
   }
@@ -63,9 +65,29 @@ export function enterSlot(
 /** Gives up the slot or the place of a run. Returns the runs that get the slot. */
 export function freeSlot(runs: MemoryRuns, run: StoredRun): readonly RunRef[] {
   const { slot = "", view } = run;
-  if (slot === "^" || slot === "") return [];
+  if (slot === "") return [];
   run.slot = "";
-  return slot.startsWith("+") ? passSlots(runs, view.workflow, slot.slice(1)) : [];
+  if (!slot.startsWith("+")) return [];
+  inheritSlot(runs, view, slot);
+  return passSlots(runs, view.workflow, slot.slice(1));
+}
+
+/** Runs that ran in the slot of an ended run take slots, even if none is free. */
+function inheritSlot(runs: MemoryRuns, { workflow, id }: RunRef, slot: string): void {
+  const below = runs.of(workflow).filter((run) => run.slot === `^${id}`);
+  for (const run of below) {
+    const ancestors = ancestorsOf(runs, run);
+    const above = below.filter((other) => other !== run && ancestors.includes(other));
+    const heir = above.find(
+      (other) => !ancestorsOf(runs, other).some((each) => above.includes(each)),
+    );
+    run.slot = heir === undefined ? slot : `^${heir.view.id}`;
+  }
+}
+
+/** True if the run holds a slot, or runs in that of an ancestor. */
+export function hasSlot({ slot = "" }: StoredRun): boolean {
+  return slot.startsWith("+") || slot.startsWith("^");
 }
 
 /** Gives the free slots of all groups to waiting runs, and returns these. */
@@ -102,15 +124,22 @@ function waitingRuns(runs: MemoryRuns, workflow: string, group: string): readonl
   );
 }
 
-/** A parent holds its slot while it waits for its child. */
-function isInSlotOfAncestor(runs: MemoryRuns, run: StoredRun): boolean {
+/** A parent holds its slot while it waits for its child. A child with another key needs a slot of that key. */
+function findHolder(runs: MemoryRuns, run: StoredRun, group: string): string | undefined {
+  const { workflow } = run.view;
+  return ancestorsOf(runs, run).find(
+    (above) => !hasEnded(above) && above.slot === `+${group}` && above.view.workflow === workflow,
+  )?.view.id;
+}
+
+/** The parent, its parent, and so on. */
+function ancestorsOf(runs: MemoryRuns, run: StoredRun): readonly StoredRun[] {
+  const above: StoredRun[] = [];
   let { parent } = run.view;
   for (let depth = 0; parent !== undefined && depth < MOST_ANCESTORS; depth += 1) {
     const found = runs.find(parent);
-    const { slot = "" } = found ?? {};
-    const isHolder = !hasEnded(found) && (slot.startsWith("+") || slot === "^");
-    if (isHolder && parent.workflow === run.view.workflow) return true;
+    if (found !== undefined) above.push(found);
     parent = found?.view.parent;
   }
-  return false;
+  return above;
 }

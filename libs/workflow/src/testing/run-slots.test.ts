@@ -1,4 +1,4 @@
-import { TerminalError } from "@konverge/core";
+import { TerminalError, type Duration } from "@konverge/core";
 import { expect, test } from "vitest";
 import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
 import { testWorkflow } from "./test-workflow.ts";
@@ -55,6 +55,38 @@ test("a run of the same workflow below a run has no slot of its own, so that nei
   );
   const t = testWorkflow(tree, 3, { children: [middle] });
   expect(await t.settle()).toMatchObject({ status: "done", result: 3 });
+});
+
+test("a child that outlives its parent keeps the slot, and one with another key needs its own", async () => {
+  const begun: string[] = [];
+  const tree = defineWorkflow(
+    "tree",
+    { version: 1, concurrency: { runs: 1, key: (name: string) => name.slice(0, 1) } },
+    async (w, name: string): Promise<void> => {
+      begun.push(name);
+      if (name === "a parent") {
+        const options = { onParentClose: "abandon" } as const;
+        void w.child("same", tree, "a child", options).catch(() => undefined);
+        void w.child("other", tree, "b child", options).catch(() => undefined);
+      }
+      await w.sleep("work", name === "a child" ? "10m" : "2m");
+    },
+  );
+  const root = defineWorkflow("root", { version: 1 }, async (w) => {
+    const first = [w.child("b", tree, "b"), w.child("parent", tree, "a parent")];
+    await w.sleep("later", "1m");
+    await Promise.all([...first, w.child("next", tree, "a next")]);
+  });
+  const t = testWorkflow(root, undefined, { children: [tree] });
+  const seen = async (pass: Duration) => {
+    await t.advance(pass);
+    return [...new Set(begun)].toSorted();
+  };
+  expect(await seen("90s")).toEqual(["a child", "a parent", "b"]);
+  // The parent and the run with the other key have ended.
+  expect(await seen("60s")).toEqual(["a child", "a parent", "b", "b child"]);
+  expect(await t.child("next").run()).toMatchObject({ slotWait: { group: "a" } });
+  expect(await seen("10m")).toContain("a next");
 });
 
 test("a run keeps its slot in further rounds", async () => {

@@ -22,8 +22,8 @@ if status == 'pausing' then
   return { 'paused' }
 end
 if string.sub(h[15] or '', 1, 1) == '?' then
-  -- A run that was cancelled before it began needs no slot for its end.
-  if not h[16] or redis.call('HLEN', steps) > 0 then
+  -- A cancelled run does not wait: it ends at once, or undoes the steps that it had before its retry.
+  if not h[16] then
     redis.call('ZREM', wakes, id)
     return { 'waiting' }
   end

@@ -15,23 +15,27 @@ if state == '+' or state == '^' then
   end
   return 'entered'
 end
--- A parent holds its slot while it waits for its child.
+-- A parent holds its slot while it waits for its child. A child with another key needs a slot of that key.
 local root = string.sub(run, 1, #run - #member)
 local workflow, parent = h[6], h[7]
 for _ = 1, MOST_ANCESTORS do
   if not parent or parent == '' then break end
   local p = redis.call('HMGET', root .. workflow .. '/' .. parent, 'status', 'slot', 'parentWorkflow', 'parent')
-  local isHolder = p[1] and not ended(p[1]) and string.find(p[2] or '', '^[+^]')
-  if isHolder and workflow .. '/' == string.sub(member, 1, #workflow + 1) then return enterWith('^') end
+  local isHolder = p[1] and not ended(p[1]) and p[2] == '+' .. group
+  if isHolder and workflow .. '/' == string.sub(member, 1, #workflow + 1) then
+    redis.call('SADD', statuses .. 'slotBelow/' .. parent, id)
+    return enterWith('^' .. parent)
+  end
   workflow, parent = p[3], p[4]
 end
 redis.call('SETNX', statuses .. 'slotCount', slots)
 local free = tonumber(redis.call('GET', statuses .. 'slotCount')) - redis.call('SCARD', holders)
 local hasBegun = redis.call('HLEN', steps) > 0
 local isWaiting = redis.call('EXISTS', line) == 1
--- A run that was under way before its workflow had slots takes one even if none is free.
+-- A run that was under way before its workflow had slots takes one even if none is free, and so does a retried one that only
+-- undoes its steps.
 local isFirst = free > 0 and not isWaiting and h[2] == 'running' and (hasBegun or not h[5])
-if (hasBegun and not h[3]) or isFirst then
+if (hasBegun and (not h[3] or h[5])) or isFirst then
   redis.call('SADD', holders, id)
   return enterWith('+' .. group)
 end

@@ -4,9 +4,6 @@ import { movePart } from "./move-run.ts";
 import { pausesPart } from "./pauses.ts";
 import { runSlotsPart } from "./run-slots.ts";
 
-/** Most parents, and their parents, that are searched for the slot of a run. */
-export const MOST_ANCESTORS = 100;
-
 const signature = {
   name: "workflow-enter",
   keys: ["run", "steps", "wakes"],
@@ -31,6 +28,5 @@ export const enterScript: Script<typeof signature, "entered" | "waiting" | "canc
   defineScript(signature, {
     lua: readLua(new URL("enter.lua", import.meta.url)),
     include: [clockPart, movePart, pausesPart, runSlotsPart],
-    constants: { MOST_ANCESTORS },
     answer: (reply) => replyWord(reply, ["entered", "waiting", "cancelled", "fenced"]),
   });

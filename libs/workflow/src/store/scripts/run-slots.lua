@@ -28,11 +28,32 @@ local function passSlots(statuses, wakes, runRoot, group)
   end
   return given
 end
+local function inheritSlot(statuses, runRoot, id, group)
+  local root, below = string.match(runRoot, '^(.*/)[^/]+/$'), {}
+  for _, other in ipairs(redis.call('SMEMBERS', statuses .. 'slotBelow/' .. id)) do
+    if redis.call('HGET', runRoot .. other, 'slot') == '^' .. id then below[other] = true end
+  end
+  redis.call('DEL', statuses .. 'slotBelow/' .. id)
+  for other in pairs(below) do
+    local heir, key = other, runRoot .. other
+    for _ = 1, MOST_ANCESTORS do
+      local h = redis.call('HMGET', key, 'parentWorkflow', 'parent')
+      if not h[2] or h[2] == '' then break end
+      key = root .. h[1] .. '/' .. h[2]
+      if key == runRoot .. h[2] and below[h[2]] then heir = h[2] end
+    end
+    redis.call('HSET', runRoot .. other, 'slot', heir == other and '+' .. group or '^' .. heir)
+    redis.call('SADD', statuses .. (heir == other and 'slots/' .. group or 'slotBelow/' .. heir), other)
+  end
+end
 local function freeSlot(statuses, wakes, run, id, slot)
   local state, group = string.sub(slot or '', 1, 1), string.sub(slot or '', 2)
   if state == '?' then leaveSlotLine(statuses, run, id, slot) end
+  if state == '^' then redis.call('SREM', statuses .. 'slotBelow/' .. group, id) end
   if state ~= '+' then return {} end
+  local runRoot = string.sub(run, 1, #run - #id)
   redis.call('HSET', run, 'slot', '')
   redis.call('SREM', statuses .. 'slots/' .. group, id)
-  return passSlots(statuses, wakes, string.sub(run, 1, #run - #id), group)
+  inheritSlot(statuses, runRoot, id, group)
+  return passSlots(statuses, wakes, runRoot, group)
 end

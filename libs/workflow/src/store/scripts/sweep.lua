@@ -16,7 +16,10 @@ local checked = redis.call('SRANDMEMBER', statuses .. 'slotLines')
 if checked then
   for _, id in ipairs(redis.call('SRANDMEMBER', statuses .. 'slots/' .. checked, MOST_HOLDERS)) do
     local status = redis.call('HGET', runRoot .. id, 'status')
-    if not status or ended(status) then redis.call('SREM', statuses .. 'slots/' .. checked, id) end
+    if not status or ended(status) then
+      redis.call('SREM', statuses .. 'slots/' .. checked, id)
+      inheritSlot(statuses, runRoot, id, checked)
+    end
   end
   for _, id in ipairs(passSlots(statuses, wakes, runRoot, checked)) do due[#due + 1] = id end
 end
@@ -31,4 +34,4 @@ for _, key in ipairs(redis.call('ZRANGEBYSCORE', lastChecks, '-inf', now, 'LIMIT
     redis.call('ZREM', lastChecks, key)
   end
 end
-return { due, checks }
+return { due, checks, redis.call('EXISTS', statuses .. 'slotRests') }

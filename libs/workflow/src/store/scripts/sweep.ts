@@ -2,6 +2,7 @@ import {
   defineScript,
   readLua,
   replyList,
+  replyNumber,
   replyTexts,
   type Reply,
   type Script,
@@ -23,6 +24,8 @@ export interface SweepAnswer {
   readonly runs: readonly string[];
   /** Keys with their objects, in turn. */
   readonly checks: readonly string[];
+  /** True if further groups have free slots to give. */
+  readonly hasRests: boolean;
 }
 
 const signature = {
@@ -67,6 +70,7 @@ export const sweepScript: Script<typeof signature, SweepAnswer> = defineScript(s
 });
 
 function decode(reply: Reply): SweepAnswer {
-  const [runs, checks] = replyList(reply);
-  return { runs: replyTexts(runs), checks: replyTexts(checks) };
+  const [runs, checks, rests] = replyList(reply);
+  const hasRests = replyNumber(rests) === 1;
+  return { runs: replyTexts(runs), checks: replyTexts(checks), hasRests };
 }
