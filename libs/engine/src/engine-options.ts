@@ -4,6 +4,7 @@ import type { ObjectLanes } from "@konverge/lanes";
 import type { HistoryWriter, WorkQueue } from "@konverge/queue";
 import type { Metrics, Tracing } from "@konverge/telemetry";
 import type { Shutdown } from "./create-shutdown.ts";
+import type { ReachableClusters } from "./access/attempt.ts";
 import type { ConflictRetry } from "./define/controller-options.ts";
 import type { Controller } from "./define/define-controller.ts";
 import type { Log } from "./define/log.ts";
@@ -24,6 +25,8 @@ interface EngineConnections {
   readonly namespaces?: readonly string[];
   /** Starts workflow runs for handlers; opened by the first use. Default: such calls are rejected. */
   readonly runs?: () => RunStarter;
+  /** The other clusters that handlers can reach. Default: none; such calls are rejected. */
+  readonly clusters?: ReachableClusters;
   /** Named limits for handlers. Default: none; their use is rejected. */
   readonly limits?: Limits;
 }

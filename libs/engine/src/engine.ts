@@ -35,10 +35,13 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { controllers, client, log, role = "all" } = options;
   await Promise.all(controllers.map((controller) => checkServed(controller, client, log)));
   const parts = controllers.map((controller) => openPart(controller, options));
-  for (const part of parts) observePart(part, options);
+  const unobserve = parts.flatMap((part) => observePart(part, options));
 
   const state = { ready: false };
-  const reflectors = await startWatches(parts, options, state);
+  const reflectors = await startWatches(parts, options, state).catch((error: unknown) => {
+    for (const end of unobserve) end();
+    throw error;
+  });
   const loop = watchLoop(log);
   const candidates = role === "work" ? [] : parts;
   for (const { controller } of candidates) {
@@ -58,7 +61,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const unsubscribe = options.onWorkable?.(followWorkable(workers, log)) ?? (() => undefined);
   state.ready = true;
   log.info({ role, controllers: controllers.map(({ name }) => name) }, "engine started");
-  const started = { state, parts, reflectors, elections, history, workers, loop, unsubscribe };
+  const started = {
+    state,
+    parts,
+    reflectors,
+    elections,
+    history,
+    workers,
+    loop,
+    unsubscribe,
+    unobserve,
+  };
   return new RunningEngine(started, options);
 }
 
@@ -80,17 +93,23 @@ function openPart(
   };
 }
 
-function observePart(part: Leader, options: EngineOptions): void {
+/** Returns the functions that end it. */
+function observePart(part: Leader, options: EngineOptions): (() => void)[] {
   const { controller, queue } = part;
   const { metrics, role } = options;
-  metrics.addController(controller.name, role === "watch" ? 0 : concurrencyOf(controller, options));
-  metrics.observeQueue(controller.name, {
-    isLeader: () => part.leading,
-    counts: async () => {
-      const [counts, headAgeMs] = await Promise.all([queue.counts(), queue.headAgeMs()]);
-      return { ...counts, headAgeMs };
-    },
-  });
+  return [
+    metrics.addController(
+      controller.name,
+      role === "watch" ? 0 : concurrencyOf(controller, options),
+    ),
+    metrics.observeQueue(controller.name, {
+      isLeader: () => part.leading,
+      counts: async () => {
+        const [counts, headAgeMs] = await Promise.all([queue.counts(), queue.headAgeMs()]);
+        return { ...counts, headAgeMs };
+      },
+    }),
+  ];
 }
 
 /** Resolves after the first lists. On failure it releases the watches and the queues. */
@@ -145,6 +164,7 @@ interface Started {
   readonly workers: readonly QueueWorker[];
   readonly loop: LoopWatch;
   readonly unsubscribe: () => void;
+  readonly unobserve: readonly (() => void)[];
 }
 
 class RunningEngine implements Engine {
@@ -195,6 +215,7 @@ class RunningEngine implements Engine {
       ),
     );
     await release.step("watches", () => reflectors.stop());
+    for (const end of this.#started.unobserve) end();
     await release.step("queue connections", async () => {
       await Promise.all(parts.map(({ queue }) => queue.close()));
     });

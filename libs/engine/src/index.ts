@@ -47,6 +47,8 @@ export { findCrdDrift } from "./define/crd-drift.ts";
 export { findServedIssue } from "./watch/check-served.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine } from "./engine.ts";
+export type { ReachableClusters, ReachedCluster } from "./access/attempt.ts";
+export { selectsCluster } from "./define/selects-cluster.ts";
 export type { EngineOptions } from "./engine-options.ts";
 export type { Log } from "./define/log.ts";
 export type { Handler, Middleware } from "./define/middleware.ts";

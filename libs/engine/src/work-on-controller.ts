@@ -102,5 +102,6 @@ function runtimeOf(
     runs: options.runs,
     events: createEventRecorder(`konverge/${controller.name}`),
     limits: options.limits,
+    clusters: options.clusters,
   };
 }

@@ -10,6 +10,9 @@ const competingWriter = z.object({
   paths: z.array(z.string()),
 });
 
+/** Of a write or conflict in another cluster: its name. */
+const cluster = z.string().optional();
+
 const conflict = z.object({
   readVersion: z.string(),
   foundVersion: z.string().optional(),
@@ -19,6 +22,7 @@ const conflict = z.object({
 });
 
 const write = z.object({
+  cluster,
   verb: z.enum(["create", "update", "patch", "apply", "delete"]),
   /** `plural.group`. */
   resource: z.string(),
@@ -119,6 +123,7 @@ export const attemptRecordSchema = z.object({
   /** Conflicts of writes that were not applied in this attempt. */
   conflicts: z.array(
     conflict.extend({
+      cluster,
       resource: z.string(),
       namespace: z.string().optional(),
       name: z.string(),

@@ -15,7 +15,8 @@ export type ObserveLimits = (read: () => readonly LimitMetrics[]) => () => void;
 /** The metrics of the named limits of one process. */
 export function createLimitMetrics(registry: Registry): ObserveLimits {
   const registers = [registry];
-  let readLimits: () => readonly LimitMetrics[] = () => [];
+  const readers = new Set<() => readonly LimitMetrics[]>();
+  const readLimits = () => [...readers].flatMap((read) => read());
   const held: Gauge<"limit"> = new Gauge({
     name: "konverge_limit_held_slots",
     help: "Number of slots of the limit that this process holds.",
@@ -23,7 +24,7 @@ export function createLimitMetrics(registry: Registry): ObserveLimits {
     registers,
     collect() {
       held.reset();
-      for (const limit of readLimits()) held.set({ limit: limit.name }, limit.held);
+      for (const limit of readLimits()) held.inc({ limit: limit.name }, limit.held);
     },
   });
   const counter = (name: string, help: string, value: (limit: LimitMetrics) => number) =>
@@ -49,9 +50,7 @@ export function createLimitMetrics(registry: Registry): ObserveLimits {
     ({ lost }) => lost,
   );
   return (read) => {
-    readLimits = read;
-    return () => {
-      if (readLimits === read) readLimits = () => [];
-    };
+    readers.add(read);
+    return () => readers.delete(read);
   };
 }

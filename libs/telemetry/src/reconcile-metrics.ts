@@ -22,8 +22,11 @@ export interface AttemptMetrics {
 }
 
 export interface ReconcileMetrics {
-  /** Creates every series of a controller with the value 0, so that the first event is an increase. */
-  addController(controller: string, maxConcurrent: number): void;
+  /**
+   * Creates every series of a controller with the value 0, so that the first event is an increase. Returns the function that
+   * subtracts its attempts again.
+   */
+  addController(controller: string, maxConcurrent: number): () => void;
   /** `attempt`: an object that identifies the attempt. */
   attemptStarted(controller: string, attempt: object): void;
   /** The handler returned, or the attempt ended without it. */
@@ -152,13 +155,14 @@ export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
   return {
     addController(controller, max) {
       running.addController(controller);
-      maxConcurrent.set({ controller }, max);
+      maxConcurrent.inc({ controller }, max);
       for (const result of RESULTS) reconciles.inc({ controller, result }, 0);
       for (const counter of Object.values(counters)) counter.inc({ controller }, 0);
       retries.inc(byQueue(controller), 0);
       duration.zero({ controller });
       queueing.zero(byQueue(controller));
       working.zero(byQueue(controller));
+      return () => maxConcurrent.dec({ controller }, max);
     },
     attemptStarted: (controller, attempt) => running.started(controller, attempt),
     attemptEnded(attempt) {

@@ -1,20 +1,24 @@
 import type { TriggerKind } from "@konverge/core";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { Observed } from "./observed.ts";
 
 /** The metrics before an attempt: watches, leadership, requests, the queue. */
 export interface RequestMetrics {
   /**
    * Reports a queue at each scrape while `isLeader`. All processes share the queue, so a sum over all of them would be wrong.
+   * Queues of one name, in several clusters, count together. Returns the function that ends it.
    */
-  observeQueue(controller: string, queue: ObservedQueue): void;
+  observeQueue(controller: string, queue: ObservedQueue): () => void;
   /** An acknowledged request of this process. */
   requested(request: {
     readonly controller: string;
     readonly trigger: TriggerKind;
     readonly coalesced: boolean;
   }): void;
-  /** `resource`: `plural.group`. `measure` returns the size of its cache, at each scrape. */
-  addWatch(resource: string, measure: () => CacheSize): void;
+  /**
+   * `resource`: `plural.group`. `measure` returns the size of its cache, at each scrape. Returns the function that ends it.
+   */
+  addWatch(resource: string, measure: () => CacheSize): () => void;
   watchInterrupted(resource: string): void;
   /** A predicate or `map` of a controller threw, or `map` returned an invalid name. */
   watchFunctionFailed(controller: string, name: "predicate" | "map"): void;
@@ -38,7 +42,7 @@ export interface ObservedQueue {
 
 export function createRequestMetrics(registry: Registry): RequestMetrics {
   const registers = [registry];
-  const queues = new Map<string, ObservedQueue>();
+  const queues = new Observed<ObservedQueue>();
   const adds = new Counter({
     name: "konverge_workqueue_adds_total",
     help: "Total number of keys added to the queue.",
@@ -64,7 +68,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     registers,
   });
   createQueueGauges(registry, queues);
-  const caches = new Map<string, (() => CacheSize)[]>();
+  const caches = new Observed<() => CacheSize>();
   createCacheGauges(registry, caches);
   const leading: Gauge<"name"> = new Gauge({
     name: "konverge_leader_election_master_status",
@@ -72,16 +76,20 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     labelNames: ["name"],
     registers,
     collect() {
-      for (const [name, { isLeader }] of queues) leading.set({ name }, isLeader() ? 1 : 0);
+      leading.reset();
+      for (const [name, observed] of queues) {
+        const isLeading = [...observed].some(({ isLeader }) => isLeader());
+        leading.set({ name }, isLeading ? 1 : 0);
+      }
     },
   });
 
   return {
     observeQueue(controller, queue) {
-      queues.set(controller, queue);
       adds.inc({ name: controller, controller }, 0);
       for (const name of ["predicate", "map"])
         functionErrors.inc({ controller, function: name }, 0);
+      return queues.add(controller, queue);
     },
     requested({ controller, trigger, coalesced }) {
       requests.inc({ controller, trigger, coalesced: String(coalesced) });
@@ -89,7 +97,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
     },
     addWatch(resource, measure) {
       interruptions.inc({ resource }, 0);
-      caches.set(resource, [...(caches.get(resource) ?? []), measure]);
+      return caches.add(resource, measure);
     },
     watchInterrupted: (resource) => interruptions.inc({ resource }),
     watchFunctionFailed: (controller, name) => functionErrors.inc({ controller, function: name }),
@@ -97,10 +105,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
 }
 
 /** Several watches of a kind count together. */
-function createCacheGauges(
-  registry: Registry,
-  caches: ReadonlyMap<string, readonly (() => CacheSize)[]>,
-): void {
+function createCacheGauges(registry: Registry, caches: Observed<() => CacheSize>): void {
   const cacheGauge = (name: keyof CacheSize, help: string) =>
     new Gauge({
       name: `konverge_cache_${name}`,
@@ -108,8 +113,9 @@ function createCacheGauges(
       labelNames: ["resource"],
       registers: [registry],
       collect() {
+        this.reset();
         for (const [resource, measures] of caches) {
-          const total = measures.reduce((sum, measure) => sum + measure()[name], 0);
+          const total = [...measures].reduce((sum, measure) => sum + measure()[name], 0);
           this.set({ resource }, total);
         }
       },
@@ -120,7 +126,7 @@ function createCacheGauges(
 
 type Counts = Awaited<ReturnType<ObservedQueue["counts"]>>;
 
-function createQueueGauges(registry: Registry, queues: ReadonlyMap<string, ObservedQueue>): void {
+function createQueueGauges(registry: Registry, queues: Observed<ObservedQueue>): void {
   let reading: Promise<Map<string, Counts>> | undefined;
   /** Reads each queue once for all gauges of a scrape. */
   const readOnce = () => {
@@ -152,17 +158,26 @@ function createQueueGauges(registry: Registry, queues: ReadonlyMap<string, Obser
   );
 }
 
-async function readQueues(
-  queues: ReadonlyMap<string, ObservedQueue>,
-): Promise<Map<string, Counts>> {
+async function readQueues(queues: Observed<ObservedQueue>): Promise<Map<string, Counts>> {
   const counted = new Map<string, Counts>();
+  const all = [...queues].flatMap(([controller, observed]) =>
+    [...observed].map((queue) => [controller, queue] as const),
+  );
   await Promise.all(
-    [...queues].map(async ([controller, queue]) => {
+    all.map(async ([controller, queue]) => {
       if (!queue.isLeader()) return;
       // Without Redis the values are unknown: a missing series shows that, a constant one would not.
       const counts = await queue.counts().catch(() => undefined);
-      if (counts !== undefined) counted.set(controller, counts);
+      if (counts !== undefined) counted.set(controller, sumOf(counted.get(controller), counts));
     }),
   );
   return counted;
+}
+
+function sumOf(before: Counts | undefined, { waiting, delayed, headAgeMs }: Counts): Counts {
+  return {
+    waiting: waiting + (before?.waiting ?? 0),
+    delayed: delayed + (before?.delayed ?? 0),
+    headAgeMs: Math.max(headAgeMs, before?.headAgeMs ?? 0),
+  };
 }

@@ -1,11 +1,15 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Observed } from "./observed.ts";
 
 export interface RunMetrics {
-  /** Creates every series of a workflow. `counts` returns the number of runs by status, over all workers. */
+  /**
+   * Creates every series of a workflow. `counts` returns the number of runs by status, over all workers. Those of several clusters
+   * are added. Returns the function that ends it.
+   */
   observeRuns(
     workflow: string,
     runs: { readonly counts: () => Promise<Readonly<Record<string, number>>> },
-  ): void;
+  ): () => void;
   /** An execution released its run. */
   executionEnded(
     workflow: string,
@@ -33,7 +37,7 @@ const WAIT_SECONDS = [0.1, 1, 5, 30, 60, 300, 900, 3_600, 14_400, 86_400, 604_80
 /** The metrics of workflows. No label has the name of a run or step. */
 export function createRunMetrics(registry: Registry): RunMetrics {
   const registers = [registry];
-  const observed = new Map<string, () => Promise<Readonly<Record<string, number>>>>();
+  const observed = new Observed<() => Promise<Readonly<Record<string, number>>>>();
   const labelled = <Label extends string>(name: string, help: string, ...labels: Label[]) => ({
     name: `konverge_workflow_${name}`,
     help,
@@ -71,26 +75,26 @@ export function createRunMetrics(registry: Registry): RunMetrics {
     async collect() {
       const counted = await Promise.all(
         // Without Redis the values are unknown: a missing series shows that, a constant one would not.
-        [...observed].map(async ([workflow, counts]) => {
-          return [workflow, await counts().catch(() => ({}))] as const;
-        }),
+        [...observed].flatMap(([workflow, all]) =>
+          [...all].map(async (counts) => [workflow, await counts().catch(() => ({}))] as const),
+        ),
       );
       runs.reset();
       for (const [workflow, counts] of counted) {
         for (const [status, count] of Object.entries(counts)) {
-          runs.set({ workflow, status }, count);
+          runs.inc({ workflow, status }, count);
         }
       }
     },
   });
   return {
     observeRuns(workflow, { counts }) {
-      observed.set(workflow, counts);
       for (const result of [...ENDS, ...PAUSES]) executions.inc({ workflow, result }, 0);
       for (const kind of [...BODIES, ...WAITS]) failures.inc({ workflow, kind }, 0);
       execution.zero({ workflow });
       for (const kind of BODIES) steps.zero({ workflow, kind });
       for (const kind of WAITS) waits.zero({ workflow, kind });
+      return observed.add(workflow, counts);
     },
     executionEnded(workflow, { result, durationMs }) {
       executions.inc({ workflow, result });

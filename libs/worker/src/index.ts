@@ -14,6 +14,8 @@ export type {
   ProvidedKubeconfig,
   ProvidedOptions,
 } from "./clusters/cluster-provider.ts";
+export { kubeconfigSecrets } from "./clusters/kubeconfig-secrets.ts";
+export type { KubeconfigSecretsOptions } from "./clusters/kubeconfig-secrets.ts";
 export { kubeconfigDirectory } from "./clusters/kubeconfig-directory.ts";
 export type { KubeconfigDirectoryOptions } from "./clusters/kubeconfig-directory.ts";
 export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";

@@ -1,6 +1,8 @@
 import { KonvergeError } from "@konverge/core";
 import type { ClusterOptions } from "./config/cluster-options.ts";
 import type { KubeClient } from "@konverge/kube";
+import type { ReachableClusters } from "@konverge/engine";
+import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { bindCluster } from "@konverge/queue";
 import type { ClusterAccess } from "@konverge/workflow";
 import {
@@ -25,7 +27,7 @@ export interface OpenClustersOptions {
   readonly connector: ClusterConnector;
 }
 
-export interface OpenClusters extends ClusterAccess {
+export interface OpenClusters extends ClusterAccess, ReachableClusters {
   close(): Promise<void>;
 }
 
@@ -39,6 +41,7 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
   const connections = new Map<string, Promise<ClusterConnection>>();
   /** Names by uid, because an API server with two names has two rate limits. */
   const names = new Map([[home.uid, home.name]]);
+  const lanes = new Map<string, ObjectLanes>();
   const closing = new AbortController();
 
   const bind = async (name: string, { client }: ClusterConnection) => {
@@ -69,22 +72,44 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
     }
   };
 
+  const clientOf = async (name: string): Promise<KubeClient> => {
+    if (name === home.name) return home.client;
+    if (closing.signal.aborted) throw new KonvergeError("cancelled", "the worker is stopping");
+    let connecting = connections.get(name);
+    if (connecting === undefined) {
+      connecting = connect(name);
+      connections.set(name, connecting);
+      void connecting.catch(() => connections.delete(name));
+    }
+    return (await connecting).client;
+  };
+
+  const lanesOf = (name: string): ObjectLanes => {
+    const known =
+      lanes.get(name) ??
+      createObjectLanes({
+        redis: { url: settings.redisUrl },
+        prefix: settings.prefix,
+        cluster: name,
+        processId: connector.workerId,
+        onError: (error) =>
+          log.debug({ err: error, cluster: name }, "object lane degraded, Redis unavailable"),
+      });
+    lanes.set(name, known);
+    return known;
+  };
+
   return {
     home: home.name,
     namespaces: (name) => (name === home.name ? home.namespaces : clusters[name]?.namespaces),
-    async client(name) {
-      if (name === home.name) return home.client;
-      if (closing.signal.aborted) throw new KonvergeError("cancelled", "the worker is stopping");
-      let connecting = connections.get(name);
-      if (connecting === undefined) {
-        connecting = connect(name);
-        connections.set(name, connecting);
-        void connecting.catch(() => connections.delete(name));
-      }
-      return (await connecting).client;
+    client: clientOf,
+    async reach(name) {
+      const client = await clientOf(name);
+      return { client, lanes: lanesOf(name) };
     },
     async close() {
       closing.abort();
+      for (const each of lanes.values()) each.close();
       const settled = await Promise.allSettled(connections.values());
       for (const one of settled) if (one.status === "fulfilled") await one.value.close();
     },

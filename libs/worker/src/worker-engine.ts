@@ -55,7 +55,7 @@ function announceWorker(
 
 function engineOptions(
   setup: WorkerSetup,
-  { home, lanes, history, runner, limits }: WorkerConnections,
+  { home, clusters, lanes, history, runner, limits }: WorkerConnections,
 ): EngineOptions {
   const { config, cluster, place, shards, workerId, tracing, shutdown } = setup;
   const { settings, log, metrics } = setup.options;
@@ -64,6 +64,7 @@ function engineOptions(
     controllers: config.controllers,
     use: config.use,
     client: home.client,
+    clusters,
     lanes,
     history,
     runs: () => createRunStarter(runner.runs(), { isCoded: config.codec !== undefined }),

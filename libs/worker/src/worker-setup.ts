@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import { createShutdown, type Log, type Shutdown } from "@konverge/engine";
+import { createShutdown, selectsCluster, type Log, type Shutdown } from "@konverge/engine";
 import { loadTracing, type Metrics, type Tracing } from "@konverge/telemetry";
 import { requiredAccess } from "./config/controller-access.ts";
 import { namespacesOf, type ClusterOptions } from "./config/cluster-options.ts";
@@ -31,7 +31,7 @@ export interface Engagement {
   readonly name: string;
   readonly cluster: ProvidedCluster;
   /** The clusters that handlers and runs can reach. */
-  readonly clusters: Pick<OpenClusters, "client" | "namespaces">;
+  readonly clusters: Pick<OpenClusters, "client" | "namespaces" | "reach">;
   /** Ends the start of the worker. */
   readonly signal: AbortSignal;
 }
@@ -69,7 +69,12 @@ export class WorkerSetup {
     const options = engagement === undefined ? given : engagedOptions(given, engagement);
     const { settings, version } = options;
     // Validated again, for a configuration that did not come from defineConfig.
-    const config = defineConfig(options.config);
+    const all = defineConfig(options.config);
+    const labels = engagement?.cluster.options.labels;
+    const controllers = all.controllers.filter(({ clusters }) =>
+      selectsCluster(clusters, settings.cluster, labels),
+    );
+    const config = { ...all, controllers };
     const cluster =
       engagement?.cluster.options ?? optionsOfCluster(config.clusters, settings.cluster);
     if (cluster === undefined) {

@@ -9,13 +9,15 @@ const BYTES_PER_KIB = 1_024;
 
 /** Runs the workflows and their schedules, and watches what runs wait for, as the role of the worker requires. */
 export function startWorkerWorkflows(
-  { config, place, workerId, options }: WorkerSetup,
+  setup: WorkerSetup,
   { runner, clusters, limits }: Pick<WorkerConnections, "runner" | "clusters" | "limits">,
 ): void {
+  const { config, place, workerId, options } = setup;
   const { settings, metrics } = options;
   const { workflows, schedules } = config;
   for (const { name } of workflows) {
-    metrics.observeRuns(name, { counts: () => runner.runs().counts(name) });
+    const end = metrics.observeRuns(name, { counts: () => runner.runs().counts(name) });
+    setup.atEnd("the metrics of a workflow", async () => end());
   }
   runner.work({
     workflows: settings.role === "watch" ? [] : workflows,

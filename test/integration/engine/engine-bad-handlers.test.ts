@@ -340,6 +340,7 @@ describe.each(testServers())("bad handlers on $name", (target) => {
       event: () => kube.event(widget, { type: "Normal", reason: "Late", message: "late" }),
       extract: () => kube.extract(widget),
       raw: () => kube.raw({ method: "GET", path: "/version" }),
+      on: () => kube.on("west").get(type, "n"),
     };
     expect(Object.keys(kube).toSorted()).toEqual(Object.keys(calls).toSorted());
     for (const [method, run] of Object.entries(calls)) {

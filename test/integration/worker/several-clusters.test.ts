@@ -1,10 +1,17 @@
-import type { Controller } from "@konverge/engine";
-import { ConfigMap } from "@konverge/kube/kinds";
-import { defineConfig, kubeconfigDirectory, startWorker } from "@konverge/worker";
+import { defineController, type Controller } from "@konverge/engine";
+import { ConfigMap, Secret } from "@konverge/kube/kinds";
+import {
+  defineConfig,
+  kubeconfigDirectory,
+  kubeconfigSecrets,
+  startWorker,
+  type ClusterProvider,
+  type RunningWorker,
+} from "@konverge/worker";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
-import { blockOf, importText } from "../docs/load-block.ts";
+import { blocksOf, importText } from "../docs/load-block.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { KubeconfigFolder, startFleetCluster, type FleetCluster } from "./fleet-harness.ts";
 
@@ -20,25 +27,76 @@ afterAll(async () => {
   await west[Symbol.asyncDispose]();
 });
 
+/** The controllers and configurations of docs/several-clusters.md. */
 let stamp: Controller;
+let onlyProd: Controller;
+let mirror: Controller;
 beforeAll(async () => {
-  const { text } = blockOf("docs/several-clusters.md ts 1");
-  ({ stamp } = (await importText(text)) as { readonly stamp: Controller });
+  const blocks = blocksOf("docs/several-clusters.md").filter(({ language }) => language === "ts");
+  const modules = blocks.map(({ text }) =>
+    importText(text.replace(/^import .*stamp\.ts";$/m, "const stamp: any = { name: 'stamp' };")),
+  );
+  const all = Object.assign({}, ...(await Promise.all(modules))) as Record<string, Controller>;
+  ({ stamp, onlyProd, mirror } = all as {
+    readonly [Name in "stamp" | "onlyProd" | "mirror"]: Controller;
+  });
 });
 
-async function start(folder: KubeconfigFolder, controllers: readonly Controller[] = [stamp]) {
+type State = "engaged" | "disengaged" | "failing" | "credentials rotated";
+interface Started extends RunningWorker {
+  readonly lines: LogLine[];
+  /** Waits until the latest state of a cluster that was logged is this one. */
+  reaches(cluster: string, state: State): Promise<void>;
+}
+
+async function start(
+  clusters: ClusterProvider,
+  controllers: readonly Controller[] = [stamp],
+  settings: object = {},
+): Promise<Started> {
   const lines: LogLine[] = [];
   const worker = await startWorker({
     config: defineConfig({
       controllers,
-      clusters: kubeconfigDirectory({ path: folder.path }),
-      settings: { leaseDuration: "3s", prefix: queues.prefix },
+      clusters,
+      settings: { leaseDuration: "3s", prefix: queues.prefix, ...settings },
     }),
     redis: queues.url,
+    kubeconfig: { text: east.server.kubeconfig },
     log: keepLog(lines),
   });
-  return Object.assign(worker, { lines });
+  const stateOf = (cluster: string) => {
+    const all = lines.flatMap(({ message, fields }) => {
+      if (fields["cluster"] !== cluster) return [];
+      const [, state] = /^cluster (engaged|disengaged|credentials rotated)$/.exec(message) ?? [];
+      if (message === "cluster not usable as provided") return [String(fields["state"])];
+      return state === undefined ? [] : [state];
+    });
+    return all.at(-1);
+  };
+  return Object.assign(worker, {
+    lines,
+    async reaches(cluster: string, state: State) {
+      await until(`${cluster} is ${state}`, () => stateOf(cluster) === state);
+    },
+  });
 }
+/** All keys of the test, with their values. */
+async function textOfRedis(): Promise<string> {
+  const { redis, prefix } = queues;
+  const read: Readonly<Record<string, (key: string) => Promise<unknown>>> = {
+    string: (key) => redis.get(key),
+    hash: (key) => redis.hgetall(key),
+    list: (key) => redis.lrange(key, 0, -1),
+    set: (key) => redis.smembers(key),
+    zset: (key) => redis.zrange(key, "0", "-1"),
+    stream: (key) => redis.xrange(key, "-", "+"),
+  };
+  const keys = await redis.keys(`${prefix}*`);
+  const values = keys.map(async (key) => [key, await read[await redis.type(key)]?.(key)]);
+  return JSON.stringify(await Promise.all(values));
+}
+
 const want = async ({ client }: FleetCluster, name: string, wanted: string) => {
   const metadata = { namespace, name };
   const found = await client.list(ConfigMap, { namespace });
@@ -59,7 +117,7 @@ const seen = ({ client }: FleetCluster, name: string, expected: string) =>
 test("one worker reconciles all clusters of a directory, also those added and removed later", async () => {
   using folder = new KubeconfigFolder();
   folder.put("east", east.server.kubeconfig);
-  await using worker = await start(folder);
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }));
   await want(east, "a", "1");
   await seen(east, "a", "east 1");
 
@@ -68,11 +126,7 @@ test("one worker reconciles all clusters of a directory, also those added and re
   await seen(west, "a", "west 1");
 
   folder.remove("west");
-  await until("the worker leaves west", () =>
-    worker.lines.some(
-      ({ message, fields }) => message === "cluster disengaged" && fields["cluster"] === "west",
-    ),
-  );
+  await worker.reaches("west", "disengaged");
   const before = west.calls().length;
   await want(west, "a", "2");
   await want(east, "a", "2");
@@ -81,4 +135,187 @@ test("one worker reconciles all clusters of a directory, also those added and re
 
   folder.put("west", west.server.kubeconfig);
   await seen(west, "a", "west 2");
+});
+
+test("rotated credentials keep the watches, and bad ones keep the previous", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("west", west.server.kubeconfig);
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }));
+  await want(west, "r", "1");
+  await seen(west, "r", "west 1");
+  const lists = () => west.calls().filter((call) => call.startsWith("list ")).length;
+  const before = lists();
+
+  folder.put("west", `${west.server.kubeconfig}\n# rotated\n`);
+  await worker.reaches("west", "credentials rotated");
+  folder.put("west", "apiVersion: v1\nkind: [");
+  await until("the file is rejected", () =>
+    worker.lines.some(
+      ({ message, fields }) =>
+        message === "cluster not usable as provided" && fields["state"] === "engaged",
+    ),
+  );
+  await want(west, "r", "2");
+  await seen(west, "r", "west 2");
+  expect(lists()).toBe(before);
+});
+
+test("another cluster under a name is not touched", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("world", west.server.kubeconfig);
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }));
+  await want(west, "w", "1");
+  await seen(west, "w", "world 1");
+  const before = east.calls().filter((call) => !call.startsWith("get ")).length;
+  folder.put("world", east.server.kubeconfig);
+  await worker.reaches("world", "failing");
+  const refusal = worker.lines.findLast(({ message }) => message.startsWith("cluster not"));
+  expect(refusal?.fields["err"]).toMatchObject({ code: "cluster_mismatch" });
+  expect(east.calls().filter((call) => !call.startsWith("get "))).toHaveLength(before);
+  folder.put("world", west.server.kubeconfig);
+  await want(west, "w", "2");
+  await seen(west, "w", "world 2");
+});
+
+test("P12: Secrets provide clusters, and their kubeconfigs reach neither logs nor Redis", async () => {
+  const put = (name: string, kubeconfig: string, labels: Record<string, string> = {}) =>
+    east.client.apply(Secret, {
+      metadata: { namespace, name, labels: { "konverge.dev/cluster": "true", ...labels } },
+      data: { value: Buffer.from(kubeconfig).toString("base64") },
+    });
+  const canary = "canary-of-a-token";
+  const withUser = (user: object) =>
+    JSON.stringify({
+      "current-context": "main",
+      clusters: [{ name: "main", cluster: { server: west.server.url } }],
+      users: [{ name: "main", user }],
+      contexts: [{ name: "main", context: { cluster: "main", user: "main" } }],
+    });
+  await put("west-kubeconfig", withUser({ token: canary }), { tier: "prod" });
+  await put("evil-kubeconfig", withUser({ exec: { command: "touch", args: [canary] } }));
+  await put("other", withUser({ token: canary }));
+  await using worker = await start(
+    kubeconfigSecrets({
+      namespace,
+      key: "value",
+      suffix: "-kubeconfig",
+      home: { engage: true },
+    }),
+    [stamp, onlyProd],
+  );
+  await worker.reaches("evil", "failing");
+  const refusal = worker.lines.find(({ fields }) => fields["cluster"] === "evil");
+  expect(refusal?.fields["err"]).toMatchObject({
+    message: expect.stringContaining("user.exec runs a command") as string,
+  });
+  await want(east, "s", "1");
+  await want(west, "s", "1");
+  await seen(east, "s", "default 1");
+  await seen(west, "s", "west 1");
+  await until("the controller for labels runs", () =>
+    worker.lines.some(({ message }) => message === "seen"),
+  );
+  const prodIn = worker.lines.filter(({ message }) => message === "seen");
+  expect(new Set(prodIn.map(({ fields }) => fields["cluster"]))).toEqual(new Set(["west"]));
+
+  await east.client.delete(Secret, { namespace, name: "west-kubeconfig" });
+  await worker.reaches("west", "disengaged");
+  await want(west, "s", "2");
+  await put("west-kubeconfig", withUser({ token: canary }));
+  await seen(west, "s", "west 2");
+
+  const known = worker.lines.map(({ fields }) => fields["cluster"]);
+  expect(known).not.toContain("other");
+  const encoded = Buffer.from(canary).toString("base64").slice(0, -4);
+  const texts = [
+    JSON.stringify(worker.lines, (_, value: unknown) =>
+      value instanceof Error ? { ...value, text: String(value), stack: value.stack } : value,
+    ),
+    await worker.metrics(),
+    await textOfRedis(),
+  ];
+  for (const text of texts) {
+    expect(text.length).toBeGreaterThan(500);
+    expect(text).not.toContain(canary);
+    expect(text).not.toContain(encoded);
+  }
+  for (const name of ["west-kubeconfig", "evil-kubeconfig", "other"]) {
+    await east.client.delete(Secret, { namespace, name });
+  }
+});
+
+test("the mirror of the page copies to another cluster", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("east", east.server.kubeconfig);
+  folder.put("west", west.server.kubeconfig);
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [mirror]);
+  const object = { metadata: { namespace, name: "page" }, data: { mirror: "yes" } };
+  await east.client.create(ConfigMap, object);
+  await until("the copy exists", async () => {
+    const { items } = await west.client.list(ConfigMap, { namespace });
+    return items.some(({ metadata }) => metadata.name === "page-copy");
+  });
+  expect(worker.ready).toBe(true);
+});
+
+test("a handler writes to another cluster, recorded with its name", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("east", east.server.kubeconfig);
+  folder.put("west", west.server.kubeconfig);
+  const errors: unknown[] = [];
+  const mirrorTo = defineController({
+    name: "mirror",
+    for: ConfigMap,
+    clusters: { names: ["east"] },
+    reconcile: async ({ object, kube }) => {
+      const to = object.data?.["to"];
+      if (to === undefined) return;
+      const there = kube.on(to);
+      const name = `${object.metadata.name}-copy`;
+      try {
+        await there.apply(ConfigMap, { metadata: { name }, data: { from: "east" } });
+        await there.mutate(await there.get(ConfigMap, name), (draft) => {
+          draft.data = { ...draft.data, changed: "yes" };
+        });
+        const copies = await there.list(ConfigMap);
+        expect(copies.map(({ metadata }) => metadata.name)).toContain(name);
+        expect(await kube.find(ConfigMap, name)).toBeUndefined();
+        await there.create(ConfigMap, { name: "owned", ownedBy: object });
+      } catch (error) {
+        errors.push(error);
+      }
+    },
+  });
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [mirrorTo]);
+  await east.client.create(ConfigMap, { metadata: { namespace, name: "m" }, data: { to: "west" } });
+  const copy = await until("the copy has changed", async () => {
+    const found = await west.client.list(ConfigMap, { namespace });
+    return found.items.find(({ data }) => data?.["changed"] === "yes");
+  });
+  expect(copy).toMatchObject({ metadata: { name: "m-copy" }, data: { from: "east" } });
+  await until("the handler has returned", () => errors.length > 0);
+  expect(errors[0]).toMatchObject({ code: "invalid_owner" });
+
+  const queue = queues.open({ controller: "mirror", cluster: "east" });
+  const key = { controller: "mirror", cluster: "east", group: "", resource: "configmaps" };
+  const records = await until("the attempt is recorded", async () => {
+    const found = await queue.listAttempts({ ...key, namespace, name: "m" });
+    return found.length > 0 && found;
+  });
+  const { writes } = JSON.parse(String(records[0]?.record)) as { readonly writes: object[] };
+  expect(writes).toMatchObject([
+    { cluster: "west", verb: "apply", name: "m-copy" },
+    { cluster: "west", verb: "patch", name: "m-copy" },
+  ]);
+
+  await east.client.create(ConfigMap, {
+    metadata: { namespace, name: "u" },
+    data: { to: "north" },
+  });
+  await until("the unknown cluster is rejected", () => errors.length > 1);
+  expect(errors.at(-1)).toMatchObject({
+    code: "invalid_request",
+    message: expect.stringMatching(/"north" is not among the clusters .*: east, west/) as string,
+  });
+  expect(worker.ready).toBe(true);
 });

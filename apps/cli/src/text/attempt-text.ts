@@ -132,10 +132,11 @@ export function attemptDetails(attempt: AttemptRecord): string {
 
 /** Formats one write with the conflicts before it and its changes. */
 export function writeText(write: Write): string {
-  const { verb, resource, name, subresource, fromVersion, toVersion = NONE } = write;
+  const { verb, resource, name, subresource, fromVersion, toVersion = NONE, cluster } = write;
+  const where = cluster === undefined ? "" : ` in cluster ${cluster}`;
   const what = subresource === undefined ? resource : `${resource}/${subresource}`;
   return [
-    `${verb} ${what} ${name}, version ${fromVersion === undefined ? "" : `${fromVersion} -> `}${toVersion}`,
+    `${verb} ${what} ${name}${where}, version ${fromVersion === undefined ? "" : `${fromVersion} -> `}${toVersion}`,
     ...write.conflicts.map((conflict) => `  conflict: ${conflictText(conflict)}`),
     ...changesOf(write.patch).map(({ path, value }) =>
       value === null ? `  - ${path}` : `  + ${path} = ${JSON.stringify(value)}`,

@@ -15,13 +15,20 @@ import { nameOf } from "./resolve-target.ts";
 
 /** The generated APIs of client-node for a handler: their calls and writes are those of the attempt. */
 export function createAttemptApi(attempt: Attempt): AttemptKube["api"] {
-  const forward = (request: ForwardRequest): Promise<ForwardAnswer> =>
-    attempt.call(async () => {
-      const answer = await attempt.client.forward(request);
-      noteAnswer(attempt, request, answer);
-      return answer;
-    });
+  const forward = (request: ForwardRequest) => forwardInAttempt(attempt, request);
   return (type) => createClientNodeApi(type, forward);
+}
+
+/** Sends a request of client-node, and records its write. */
+export function forwardInAttempt(
+  attempt: Attempt,
+  request: ForwardRequest,
+): Promise<ForwardAnswer> {
+  return attempt.call(async () => {
+    const answer = await attempt.client.forward(request);
+    noteAnswer(attempt, request, answer);
+    return answer;
+  });
 }
 
 function noteAnswer(

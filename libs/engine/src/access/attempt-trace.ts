@@ -49,6 +49,10 @@ export interface AttemptTrace {
   readonly runs: readonly { readonly id: string; readonly created: boolean }[];
   readonly noteRun: (run: { readonly id: string; readonly created: boolean }) => void;
   readonly noteDeferred: (error: KonvergeError) => void;
+  /** The writes and conflicts in other clusters, by the cluster's name. */
+  readonly remotes: ReadonlyMap<string, AttemptTrace>;
+  /** Returns the trace of another cluster. Calls and waits are those of the attempt. */
+  readonly remote: (cluster: string) => AttemptTrace;
 }
 
 /** Limits the memory of a handler in a loop; further entries count only in `calls`. */
@@ -65,9 +69,10 @@ export function createAttemptTrace(
   const writes: WriteTrace[] = [];
   const conflicts: ConflictRecord[] = [];
   const runs: { readonly id: string; readonly created: boolean }[] = [];
+  const remotes = new Map<string, AttemptTrace>();
   let deferred: KonvergeError | undefined;
   let laneMs = 0;
-  return {
+  const trace: AttemptTrace = {
     calls,
     get laneMs() {
       return laneMs;
@@ -103,5 +108,45 @@ export function createAttemptTrace(
     noteDeferred: (error) => {
       deferred ??= error;
     },
+    remotes,
+    remote(cluster) {
+      const remote = remotes.get(cluster) ?? createRemoteTrace(trace);
+      remotes.set(cluster, remote);
+      return remote;
+    },
+  };
+  return trace;
+}
+
+/** Has its own writes and conflicts: objects of two clusters may have the same name. */
+function createRemoteTrace(attempt: AttemptTrace): AttemptTrace {
+  const writes: WriteTrace[] = [];
+  const conflicts: ConflictRecord[] = [];
+  const { calls, secrets, log, runs, noteLane, noteCall, noteRun, noteDeferred } = attempt;
+  return {
+    calls,
+    secrets,
+    log,
+    runs,
+    noteLane,
+    noteCall,
+    noteRun,
+    noteDeferred,
+    get laneMs() {
+      return attempt.laneMs;
+    },
+    get deferred() {
+      return attempt.deferred;
+    },
+    writes,
+    conflicts,
+    noteWrite: (write) => {
+      if (writes.length < MAX_KEPT) writes.push(write);
+    },
+    noteConflict: (conflict) => {
+      if (conflicts.length < MAX_KEPT) conflicts.push(conflict);
+    },
+    remotes: attempt.remotes,
+    remote: attempt.remote,
   };
 }

@@ -28,7 +28,7 @@ import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
 import type { ObjectCache } from "./object-cache.ts";
 import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
-import type { WriteGroups } from "./write-group.ts";
+import { createWriteGroups, type WriteGroups } from "./write-group.ts";
 
 /** What all attempts of a controller in one worker share. */
 export interface ControllerRuntime {
@@ -48,15 +48,39 @@ export interface ControllerRuntime {
   readonly events: EventRecorder;
   /** The named limits of the configuration. */
   readonly limits: Limits | undefined;
+  /** The other clusters that handlers can reach. */
+  readonly clusters: ReachableClusters | undefined;
+}
+
+/** Another cluster, with its own guard and lanes. */
+export interface ReachedCluster {
+  readonly client: KubeClient;
+  readonly lanes: ObjectLanes;
+}
+
+export interface ReachableClusters {
+  /** @throws KonvergeError `invalid_request` for an unknown cluster, `deferred` for one that cannot be reached now */
+  reach(cluster: string): Promise<ReachedCluster>;
 }
 
 export interface AttemptOptions {
   readonly log: Log;
   readonly span: AttemptSpan | undefined;
+  /** For the calls to another cluster: the attempt that makes them. */
+  readonly of?: Attempt;
 }
 
 /** Shared by all attempts: an error with its stack per attempt would cost more than the rest of its end. */
 const ENDED = new KonvergeError("attempt_ended", "the attempt has ended");
+
+/** Of another cluster: its objects are read from its API server. */
+const NO_CACHE: ObjectCache = {
+  list: async () => undefined,
+  find: async () => undefined,
+  noteWrite: () => undefined,
+  noteDelete: () => undefined,
+  noteConflict: () => undefined,
+};
 
 const UNOBSERVED: CallObserver = { headers: {}, ended: () => undefined };
 
@@ -66,7 +90,7 @@ export class Attempt {
   readonly runtime: ControllerRuntime;
   readonly log: Log;
   readonly trace: AttemptTrace;
-  readonly openCalls: OpenCalls = createOpenCalls();
+  readonly openCalls: OpenCalls;
   readonly freshReads: FreshReads = createFreshReads();
   /** Of its calls, while it holds object lanes. */
   readonly urgency: Urgency = new Urgency();
@@ -74,16 +98,22 @@ export class Attempt {
   readonly signal: AbortSignal;
   /** The object as read at the start; undefined if it does not exist or could not be read. */
   object: ApiObject | undefined = undefined;
+  readonly #of: Attempt | undefined;
   #client: KubeClient;
   #isOpen = true;
   readonly #abort = new AbortController();
 
-  constructor(lease: AttemptLease, runtime: ControllerRuntime, { log, span }: AttemptOptions) {
+  constructor(lease: AttemptLease, runtime: ControllerRuntime, { log, span, of }: AttemptOptions) {
     this.lease = lease;
     this.runtime = runtime;
     this.log = log;
-    this.trace = createAttemptTrace(span, lease.keepLog);
-    this.signal = AbortSignal.any([lease.signal, this.#abort.signal]);
+    this.#of = of;
+    this.trace =
+      of === undefined
+        ? createAttemptTrace(span, lease.keepLog)
+        : of.trace.remote(lease.key.cluster);
+    this.openCalls = of?.openCalls ?? createOpenCalls();
+    this.signal = of?.signal ?? AbortSignal.any([lease.signal, this.#abort.signal]);
     this.#client = this.#bindClient(span);
   }
 
@@ -94,7 +124,25 @@ export class Attempt {
 
   /** False once the attempt has ended; all later calls are rejected. */
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.#of?.isOpen ?? this.#isOpen;
+  }
+
+  /** The calls of this attempt to another cluster. They share its end, its waits and its secrets, but no reads. */
+  on(cluster: string, { client, lanes }: ReachedCluster): Attempt {
+    const { floor: _version, ...lease } = this.lease;
+    const runtime = {
+      ...this.runtime,
+      client,
+      lanes,
+      cache: NO_CACHE,
+      groups: createWriteGroups(),
+    };
+    return new Attempt(
+      // The versions of requests are those of the own cluster.
+      { ...lease, key: { ...lease.key, cluster }, triggers: [] },
+      { ...runtime, namespaces: undefined },
+      { log: this.log, span: undefined, of: this },
+    );
   }
 
   /** The name of the reconciled object. */
@@ -118,7 +166,7 @@ export class Attempt {
 
   /** Runs a call of the handler. Deferrals are recorded even if the handler catches them. */
   async call<R>(run: () => Promise<R>): Promise<R> {
-    if (!this.#isOpen) {
+    if (!this.isOpen) {
       throw new KonvergeError(
         "attempt_ended",
         "the attempt has ended; await every call before the handler returns",

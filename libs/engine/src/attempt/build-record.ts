@@ -35,8 +35,6 @@ export function buildRecord(
 ): AttemptRecord {
   const { outcome, trace, eventLoopBlockedMs } = run;
   const finishedAtMs = Date.now();
-  const landed = trace.writes.map((write) => writeRecord(write, trace, controller));
-  const settled = new Set(landed.flatMap(({ settledConflicts }) => settledConflicts));
   return {
     id: `${attempt.id}#${attempt.epoch}`,
     key: attempt.id,
@@ -55,6 +53,41 @@ export function buildRecord(
     ...("afterMs" in outcome ? { afterMs: Math.round(outcome.afterMs) } : {}),
     ...("cause" in outcome ? { cause: outcome.cause.slice(0, 200) } : {}),
     ...defined({ error: errorOf(run) }),
+    ...traceFields(trace, controller),
+    ...(trace.runs.length === 0 ? {} : { runs: [...trace.runs] }),
+    calls: { count: trace.calls.count, durationMs: Math.round(trace.calls.durationMs) },
+    ...(hints.length === 0 ? {} : { hints: [...hints] }),
+    ...trace.log.end(!endedWell(outcome.kind)),
+    ...defined({ eventLoopBlockedMs, traceId }),
+  };
+}
+
+/** The writes and conflicts of all clusters, those of the own one first. */
+function traceFields(
+  trace: AttemptTrace,
+  controller: string,
+): Pick<AttemptRecord, "writes" | "conflicts"> {
+  const own = clusterFields(trace, controller);
+  const remotes = [...trace.remotes].map(([cluster, remote]) => {
+    const { writes, conflicts } = clusterFields(remote, controller);
+    return {
+      writes: writes.map((write) => ({ cluster, ...write })),
+      conflicts: conflicts.map((conflict) => ({ cluster, ...conflict })),
+    };
+  });
+  return {
+    writes: [own, ...remotes].flatMap(({ writes }) => writes),
+    conflicts: [own, ...remotes].flatMap(({ conflicts }) => conflicts),
+  };
+}
+
+function clusterFields(
+  trace: AttemptTrace,
+  controller: string,
+): Pick<AttemptRecord, "writes" | "conflicts"> {
+  const landed = trace.writes.map((write) => writeRecord(write, trace, controller));
+  const settled = new Set(landed.flatMap(({ settledConflicts }) => settledConflicts));
+  return {
     writes: landed.map(({ record }) => record),
     conflicts: trace.conflicts
       .filter((conflict) => !settled.has(conflict))
@@ -64,11 +97,6 @@ export function buildRecord(
         name: conflict.ref.name,
         ...defined({ namespace: conflict.ref.namespace, subresource: conflict.subresource }),
       })),
-    ...(trace.runs.length === 0 ? {} : { runs: [...trace.runs] }),
-    calls: { count: trace.calls.count, durationMs: Math.round(trace.calls.durationMs) },
-    ...(hints.length === 0 ? {} : { hints: [...hints] }),
-    ...trace.log.end(!endedWell(outcome.kind)),
-    ...defined({ eventLoopBlockedMs, traceId }),
   };
 }
 

@@ -20,4 +20,16 @@ export interface AttemptKube extends KubeCalls<"handler"> {
     children: Listed,
     options?: ReconcileChildrenOptions,
   ): Promise<ChildrenReport<Listed>>;
+  /**
+   * Returns the calls to another cluster of the configuration or the provider. They pass that cluster's guard and lanes, and are
+   * recorded in this attempt with the cluster's name. Lists are not cached. Objects there cannot have the reconciled object as
+   * owner: delete them in `cleanup`.
+   *
+   * @example
+   * await kube.on("west").apply(ConfigMap, { metadata: { name: "peer", namespace }, data });
+   *
+   * Each call throws KonvergeError `invalid_request` for an unknown cluster. While a cluster cannot be reached, the attempt
+   * is deferred.
+   */
+  on(cluster: string): KubeCalls<"handler">;
 }

@@ -128,6 +128,23 @@ const permission: Check = (value) => {
     : 'subresource must be a name such as "status"';
 };
 
+const clusters: Check = (value) => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return 'must be an object such as { names: ["east"] } or { labels: "tier=prod" }';
+  }
+  const { names, labels, ...unknown } = value as Record<string, unknown>;
+  const [option] = Object.keys(unknown);
+  if (option !== undefined) return `${option} is unknown; valid fields: names, labels`;
+  if (labels !== undefined && isSelector(labels) !== undefined) {
+    return `labels ${isSelector(labels)}`;
+  }
+  const isName = (name: unknown) => typeof name === "string" && name !== "";
+  if (names === undefined) return undefined;
+  return Array.isArray(names) && names.length > 0 && names.every(isName)
+    ? undefined
+    : "names must be a list of names of clusters; omit it for all";
+};
+
 /** The check of each option. A table, so that a new option without a check does not compile. */
 const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   name: (value) =>
@@ -138,6 +155,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   owns: optional(listOf(source)),
   watches: optional(listOf(fieldsOf(WATCH_CHECKS))),
   permissions: optional(listOf(permission)),
+  clusters: optional(clusters),
   concurrency: optional(wholeFrom1()),
   timeout: optional(duration("timeout", { maxMs: MAX_TIMEOUT_MS })),
   resync: optional(duration("resync", { atLeastMs: SHORTEST_RESYNC_MS })),

@@ -7,6 +7,14 @@ import type { Source, WatchSource } from "./source.ts";
 /** How a conflicting write is retried: inside the handler, by a retry of the job, or first one and then the other. */
 export type ConflictRetry = "inline" | "job" | "both";
 
+/** Selects the clusters of a controller. With both fields, a cluster must match both. */
+export interface ClusterSelection {
+  /** Names of clusters. */
+  readonly names?: readonly string[];
+  /** Selector for the labels that the provider gives the clusters, such as `tier=prod`. */
+  readonly labels?: string;
+}
+
 /** The options of {@link defineController}. */
 export interface ControllerOptions<
   T extends ApiObject,
@@ -32,7 +40,9 @@ export interface ControllerOptions<
    * `delete`).
    */
   readonly permissions?: readonly Permission[];
-  /** Concurrent attempts per worker process. Default 16. Too low leaves API budget unused; too high only adds waiting. */
+  /** The clusters that it runs on, if the worker serves several. Default: all. */
+  readonly clusters?: ClusterSelection;
+  /** Concurrent attempts per cluster and worker process. Default 16. Too low leaves API budget unused; too high only adds waiting. */
   readonly concurrency?: number;
   /** Longest run of the handler. Default 60 s. Too short aborts valid work; too long delays retries. */
   readonly timeout?: Duration;

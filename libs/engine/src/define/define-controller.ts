@@ -8,7 +8,7 @@ import {
 import type { Fairness, QueueBackoffs } from "@konverge/queue";
 import { completeBackoffs } from "./backoff.ts";
 import { findControllerIssues } from "./controller-issues.ts";
-import type { ConflictRetry, ControllerOptions } from "./controller-options.ts";
+import type { ClusterSelection, ConflictRetry, ControllerOptions } from "./controller-options.ts";
 import { finalizerOf } from "./finalizer.ts";
 import type { Handler, Middleware } from "./middleware.ts";
 import type { Permission } from "./permission.ts";
@@ -25,6 +25,7 @@ export interface Controller {
   /** Everything that the controller watches, the reconciled kind first. */
   readonly sources: readonly [ControllerSource, ...ControllerSource[]];
   readonly permissions: readonly Permission[];
+  readonly clusters: ClusterSelection;
   readonly concurrency: number;
   readonly timeoutMs: number;
   readonly resyncMs: number;
@@ -62,6 +63,7 @@ export function defineController<
     for: wholeOf(sources[0].type),
     sources,
     permissions: erased.permissions ?? [],
+    clusters: erased.clusters ?? {},
     concurrency,
     timeoutMs: toMs(timeout, "timeout"),
     resyncMs: toMs(resync, "resync"),

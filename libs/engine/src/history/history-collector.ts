@@ -34,8 +34,10 @@ export class HistoryCollector {
   #rollups = new Map<string, Rollup>();
 
   add(record: AttemptRecord, recordBytes: number): void {
-    for (const write of record.writes) this.#addWrite(write);
-    for (const conflict of record.conflicts) {
+    // Contention on the objects of another cluster is not that of this one's.
+    const isOwn = ({ cluster }: { readonly cluster?: string | undefined }) => cluster === undefined;
+    for (const write of record.writes.filter(isOwn)) this.#addWrite(write);
+    for (const conflict of record.conflicts.filter(isOwn)) {
       this.#addConflict(contentionObject(conflict), conflict);
     }
     const conflicts = conflictsOf(record);
@@ -140,7 +142,9 @@ function addPair(
 /** Returns the objects with fields that the attempt took over. */
 export function takenFrom({ writes }: AttemptRecord): string[] {
   return writes
-    .filter(({ fieldsTakenOver = [] }) => fieldsTakenOver.length > 0)
+    .filter(
+      ({ cluster, fieldsTakenOver = [] }) => cluster === undefined && fieldsTakenOver.length > 0,
+    )
     .map(contentionObject);
 }
 

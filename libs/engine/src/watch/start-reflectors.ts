@@ -79,6 +79,7 @@ export function startReflectors(
     return group;
   };
 
+  const unobserve: (() => void)[] = [];
   const openWatch = (scope: StoreScope, key: string): GroupWatch => {
     const { client, log, metrics, onForbidden } = options;
     const id = resourceId(scope.type);
@@ -113,7 +114,7 @@ export function startReflectors(
         onForbidden(error);
       },
     });
-    metrics.addWatch(id, () => reflector.measure());
+    unobserve.push(metrics.addWatch(id, () => reflector.measure()));
     reflector.start();
     const store: ObjectStore = {
       scope,
@@ -152,6 +153,7 @@ export function startReflectors(
     },
     async stop() {
       stopped = true;
+      for (const end of unobserve) end();
       await Promise.all([...groups.values()].map((group) => group.stop()));
     },
   };

@@ -130,9 +130,9 @@ export class ClusterLife {
   async #rotate(worker: ClusterWorker, cluster: ProvidedCluster): Promise<boolean> {
     const isSameCluster =
       JSON.stringify(this.#engaged?.cluster.options) === JSON.stringify(cluster.options);
-    if (!isSameCluster || !(await worker.home.rotate(credentialsOf(cluster), worker.uid))) {
-      return false;
-    }
+    const credentials = credentialsOf(cluster);
+    if (!isSameCluster || credentials === undefined) return false;
+    if (!(await worker.home.rotate(credentials, worker.uid))) return false;
     this.#engaged = { cluster, worker };
     this.#options.log.info({}, "cluster credentials rotated");
     this.#note("engaged");
@@ -174,6 +174,7 @@ export class ClusterLife {
 
 /** Credentials included: equal texts need nothing. */
 function isSame(left: Wanted, right: Wanted): boolean {
+  if (left === right) return true;
   if (left instanceof Error || right instanceof Error) {
     return left instanceof Error && right instanceof Error && left.message === right.message;
   }

@@ -19,8 +19,8 @@ export interface ProvidedKubeconfig {
 
 /** A cluster that a provider found. */
 export interface ProvidedCluster {
-  /** Its text is compared: a change replaces the credentials. */
-  readonly kubeconfig: ProvidedKubeconfig;
+  /** Its text is compared: a change replaces the credentials. Undefined for the home cluster. */
+  readonly kubeconfig: ProvidedKubeconfig | undefined;
   /** A change engages the cluster again. */
   readonly options: ProvidedOptions;
 }

@@ -2,8 +2,12 @@ import { defined } from "@konverge/core";
 import type { KubeCredentialsOptions } from "@konverge/kube";
 import type { ProvidedCluster } from "./cluster-provider.ts";
 
-/** The source of the credentials of a provided cluster. */
-export function credentialsOf({ kubeconfig, options }: ProvidedCluster): KubeCredentialsOptions {
+/** The source of the credentials of a provided cluster; undefined for the home cluster. */
+export function credentialsOf({
+  kubeconfig,
+  options,
+}: ProvidedCluster): KubeCredentialsOptions | undefined {
+  if (kubeconfig === undefined) return undefined;
   const { text, directory, confined } = kubeconfig;
   return {
     kubeconfigText: text,

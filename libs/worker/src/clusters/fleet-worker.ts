@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { KonvergeError, sleepMs } from "@konverge/core";
-import { createShutdown } from "@konverge/engine";
+import { createShutdown, type ReachedCluster } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import { openClusterWorker, type ClusterWorker, type OpenWorker } from "../cluster-worker.ts";
 import { defineConfig } from "../config/define-config.ts";
@@ -49,9 +49,14 @@ class FleetWorker implements OpenWorker {
   #isReady = false;
   #stopping: Promise<void> | undefined;
 
+  /** The home cluster as a cluster of the fleet. */
+  readonly #own: ProvidedCluster;
+
   constructor(options: OpenWorkerOptions, provider: ClusterProvider) {
     this.#options = options;
     this.#provider = provider;
+    const { engage: _engage, ...home } = provider.home ?? {};
+    this.#own = { kubeconfig: undefined, options: home };
   }
 
   /** Resolves when the first try to engage each cluster has ended. */
@@ -105,8 +110,11 @@ class FleetWorker implements OpenWorker {
 
   #follow(clusters: ProvidedClusters): void {
     if (this.#following.signal.aborted) return;
-    for (const [name, life] of this.#lives) if (!clusters.has(name)) life.set(undefined);
-    for (const [name, cluster] of clusters) {
+    const { home } = this.#provider;
+    const own = home?.engage === true ? new Map([[this.#options.settings.cluster, this.#own]]) : [];
+    const all = new Map([...clusters, ...own]);
+    for (const [name, life] of this.#lives) if (!all.has(name)) life.set(undefined);
+    for (const [name, cluster] of all) {
       const life = this.#lives.get(name);
       if (life !== undefined) life.set(cluster);
       else this.#lives.set(name, this.#createLife(name, cluster));
@@ -115,7 +123,8 @@ class FleetWorker implements OpenWorker {
 
   #createLife(name: string, first: ProvidedCluster | Error): ClusterLife {
     const clusters = {
-      client: (cluster: string) => this.#clientOf(cluster),
+      client: async (cluster: string) => (await this.#reach(cluster)).client,
+      reach: (cluster: string) => this.#reach(cluster),
       namespaces: (cluster: string) =>
         this.#options.settings.namespaces ?? this.#lives.get(cluster)?.cluster?.options.namespaces,
     };
@@ -132,7 +141,7 @@ class FleetWorker implements OpenWorker {
   }
 
   /** @throws KonvergeError `invalid_request` for an unknown cluster, `deferred` for one that is not engaged */
-  async #clientOf(name: string): Promise<KubeClient> {
+  async #reach(name: string): Promise<ReachedCluster> {
     const life = this.#lives.get(name);
     if (life === undefined || life.status.state === "removed") {
       const known = [...this.#lives.values()].filter(({ status }) => status.state !== "removed");
@@ -143,7 +152,7 @@ class FleetWorker implements OpenWorker {
       );
     }
     const { worker, status } = life;
-    if (worker !== undefined) return worker.home.client;
+    if (worker !== undefined) return { client: worker.home.client, lanes: worker.lanes };
     throw new KonvergeError(
       "deferred",
       `cluster "${name}" is ${status.state}${status.reason === undefined ? "" : `: ${status.reason}`}`,

@@ -79,7 +79,7 @@ export function defineConfig(config: ConfigInput): Config {
     ...findWorkflowIssues(workflows),
     ...findScheduleIssues(schedules),
     ...findCodecIssues(config.codec),
-    ...(clusters === undefined || isClusterProvider(clusters) ? [] : findClusterIssues(clusters)),
+    ...findClustersIssues(clusters),
     ...(config.limits === undefined ? [] : findLimitIssues(config.limits)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
@@ -95,6 +95,14 @@ export function defineConfig(config: ConfigInput): Config {
     settings: config.settings ?? {},
     use: config.use ?? [],
   };
+}
+
+function findClustersIssues(clusters: ConfigInput["clusters"]): ErrorIssue[] {
+  if (clusters === undefined) return [];
+  if (!isClusterProvider(clusters)) return findClusterIssues(clusters);
+  if (clusters.home === undefined) return [];
+  const { engage: _engage, ...home } = clusters.home;
+  return findClusterIssues({ home });
 }
 
 function findCodecIssues(codec: unknown): ErrorIssue[] {

@@ -24,6 +24,7 @@ export function WriteCard({
           {resource} {namespace === undefined ? name : `${namespace}/${name}`}
         </span>
         {subresource === undefined ? null : <span class="dim"> {subresource}</span>}
+        {write.cluster === undefined ? null : <span class="dim"> in cluster {write.cluster}</span>}
         <span class="versions num">
           {fromVersion === undefined ? "" : `${fromVersion} → `}
           {toVersion ?? (verb === "delete" ? "deleted" : "")}

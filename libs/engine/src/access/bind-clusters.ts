@@ -1,0 +1,98 @@
+import { KonvergeError } from "@konverge/core";
+import { createClientNodeApi, type KubeCalls } from "@konverge/kube";
+import type { AttemptKube } from "../define/attempt-kube.ts";
+import { forwardInAttempt } from "./attempt-api.ts";
+import type { Attempt } from "./attempt.ts";
+
+type Calls = KubeCalls<"handler">;
+interface Reached {
+  readonly remote: Attempt;
+  readonly calls: Calls;
+}
+type AnyCall = (...args: readonly unknown[]) => unknown;
+
+/**
+ * Returns `on` for the handler of this attempt.
+ * @param own the calls to the own cluster
+ * @param callsOf creates the calls to another cluster
+ */
+export function bindClusters(
+  attempt: Attempt,
+  own: () => Calls,
+  callsOf: (remote: Attempt) => Calls,
+): AttemptKube["on"] {
+  const opened = new Map<string, Calls>();
+  const open = async (cluster: string): Promise<Reached> => {
+    const { clusters } = attempt.runtime;
+    if (clusters === undefined) {
+      throw new KonvergeError(
+        "invalid_config",
+        `kube.on("${cluster}") needs a worker with several clusters; run the controller with konverge worker`,
+      );
+    }
+    const remote = attempt.on(cluster, await clusters.reach(cluster));
+    return { remote, calls: callsOf(remote) };
+  };
+  return (cluster) => {
+    if (cluster === attempt.lease.key.cluster) return own();
+    const known = opened.get(cluster) ?? lazyCalls(attempt, () => open(cluster));
+    opened.set(cluster, known);
+    return known;
+  };
+}
+
+/** The calls of a cluster that is connected by the first of them. */
+function lazyCalls(attempt: Attempt, connect: () => Promise<Reached>): Calls {
+  let connecting: Promise<Reached> | undefined;
+  const open = async (): Promise<Reached> => {
+    connecting ??= connect();
+    try {
+      return await connecting;
+    } catch (error) {
+      connecting = undefined;
+      throw error;
+    }
+  };
+  const special: Partial<Record<string, unknown>> = {
+    api: ((type) =>
+      createClientNodeApi(type, (request) =>
+        attempt.call(async () => await forwardInAttempt((await open()).remote, request)),
+      )) satisfies Calls["api"],
+    async *pages(...args: Parameters<Calls["pages"]>) {
+      const { calls } = await attempt.call(open);
+      yield* calls.pages(...args);
+    },
+  };
+  return new Proxy({} as Calls, {
+    get: (_, method) => {
+      if (typeof method !== "string" || method === "then") return undefined;
+      return (
+        special[method] ??
+        ((...args: readonly unknown[]) =>
+          attempt.call(async () => {
+            assertNoOwner(attempt, args);
+            const { calls } = await open();
+            return await (calls as unknown as Readonly<Record<string, AnyCall>>)[method]?.(...args);
+          }))
+      );
+    },
+  });
+}
+
+/** The garbage collector of another cluster would delete the object, because its owner does not exist there. */
+function assertNoOwner({ object }: Attempt, args: readonly unknown[]): void {
+  const uid = object?.metadata.uid;
+  for (const arg of args) {
+    const { metadata, ownedBy } = (arg ?? {}) as {
+      readonly ownedBy?: { readonly metadata?: { readonly uid?: string } };
+      readonly metadata?: { readonly ownerReferences?: readonly { readonly uid: string }[] };
+    };
+    const owners = metadata?.ownerReferences ?? [];
+    if (uid === undefined) return;
+    if (ownedBy?.metadata?.uid !== uid && !owners.some((owner) => owner.uid === uid)) continue;
+    throw new KonvergeError(
+      "invalid_owner",
+      `${object?.kind ?? "the object"} "${object?.metadata.name ?? ""}" is in another cluster and cannot own an object there; use a label, and delete the object in cleanup`,
+    );
+  }
+}
