@@ -1,4 +1,5 @@
 import type { JsonObject } from "@konverge/core";
+import { gaugeDefinition } from "./rule-objects.ts";
 
 /** Group of the suite's own custom resources. */
 export const GROUP = "conformance.konverge.dev";
@@ -186,4 +187,5 @@ export const DEFINITIONS: readonly JsonObject[] = [
       },
     },
   ]),
+  gaugeDefinition,
 ];

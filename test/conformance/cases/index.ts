@@ -7,6 +7,7 @@ import { fields } from "./fields.ts";
 import { kinds } from "./kinds.ts";
 import { lessons } from "./lessons.ts";
 import { reading } from "./reading.ts";
+import { rules } from "./rules.ts";
 import { versions } from "./versions.ts";
 import { watching } from "./watching.ts";
 import { writePath } from "./write-path.ts";
@@ -24,4 +25,5 @@ export const CASES: readonly Case[] = [
   ...kinds,
   ...builtInKinds,
   ...edges,
+  ...rules,
 ];

@@ -64,9 +64,9 @@ export function defineBuiltinKind(options: BuiltinKindOptions): ResourceKind {
       ...unqualifiedFinalizerErrors(object),
       ...(options.validateCreate?.(object) ?? []),
     ],
-    validateUpdate: (next, live, subresource) => [
+    validateUpdate: (next, live, subresource, warnings) => [
       ...unqualifiedFinalizerErrors(next),
-      ...(options.validateUpdate?.(next, live, subresource) ?? []),
+      ...(options.validateUpdate?.(next, live, subresource, warnings) ?? []),
     ],
     isCustom: false,
     schema,

@@ -1,3 +1,4 @@
+import { compileRules, type RuleTree } from "@konverge/cel";
 import {
   cloneJson,
   isJsonObject,
@@ -14,6 +15,7 @@ import { subdomainErrors } from "../objects/name-rules.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { applyDefaults, pruneCustomResource } from "../schema/prune.ts";
 import type { Schema } from "../schema/schema.ts";
+import { validateRules } from "../schema/validate-rules.ts";
 import { validateListTypes, validateValue } from "../schema/validate.ts";
 import type { CrdSpec, CrdVersion } from "./crd-spec.ts";
 import type { ResourceKind, ScalePaths, Subresource } from "./resource-kind.ts";
@@ -36,10 +38,11 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     ...(scale === undefined ? [] : ["scale" as const]),
   ]);
   const preservesAll = crd.preserveUnknownFields === true;
+  const { tree } = compileRules(declared, "", true);
   const validate = (next: JsonObject, live?: JsonObject): FieldError[] => [
     ...validateValue(declared, withoutTypeMeta(next), "", live && withoutTypeMeta(live)),
     ...validateScale(next, scale, hasStatus),
-    ...validateListTypes(declared, next, ""),
+    ...validateChangedLists(declared, next, live),
   ];
   const prune = (schemaOf: Schema, object: JsonObject): string[] => {
     const unknown = preservesAll ? [] : pruneCustomResource(schemaOf, object);
@@ -86,9 +89,13 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     },
     prepareUpdate: (next, live, subresource) =>
       prepareUpdate(next, live, { subresource, hasStatus }),
-    validateCreate: (object) => validate(object),
-    validateUpdate: (next, live, subresource) =>
-      subresource === "status" ? validateStatus(declared, next, live) : validate(next, live),
+    validateCreate: (object) => withRules(tree, validate(object), { next: object }),
+    validateUpdate: (next, live, subresource, warnings) =>
+      withRules(
+        tree,
+        subresource === "status" ? validateStatus(declared, next, live) : validate(next, live),
+        { next, live, warnings },
+      ),
     view: (stored) => {
       const seen = convert(stored, apiVersion, declared);
       return jsonEquals(seen, stored) ? stored : seen;
@@ -121,6 +128,46 @@ function prepareUpdate(
   const { metadata: _next, ...content } = next;
   const { metadata: _live, ...before } = live;
   if (!jsonEquals(content, before)) metadataOf(next)["generation"] = generationOf(live) + 1;
+}
+
+/** Errors after which rules could fail only because of them. */
+const BLOCKING: ReadonlySet<FieldError["type"]> = new Set([
+  "FieldValueNotSupported",
+  "FieldValueRequired",
+  "FieldValueTooLong",
+  "FieldValueTooMany",
+  "FieldValueTypeInvalid",
+]);
+
+/** Adds the errors of the schema's rules. */
+function withRules(
+  tree: RuleTree | undefined,
+  errors: FieldError[],
+  objects: {
+    readonly next: JsonObject;
+    readonly live?: JsonObject;
+    readonly warnings?: string[];
+  },
+): FieldError[] {
+  if (tree === undefined) return errors;
+  if (errors.some(({ type }) => BLOCKING.has(type))) {
+    const text =
+      "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+    return [...errors, invalid("<nil>", null, text)];
+  }
+  const found = validateRules(tree, objects.next, objects.live);
+  objects.warnings?.push(...found.warnings.map(({ field, body }) => `${field}: ${body}`));
+  return [...errors, ...found.errors];
+}
+
+/** Reports duplicates in lists, unless the replaced object had some too. */
+function validateChangedLists(
+  declared: Schema,
+  next: JsonObject,
+  live: JsonObject | undefined,
+): FieldError[] {
+  const isTolerated = live !== undefined && validateListTypes(declared, live, "").length > 0;
+  return isTolerated ? [] : validateListTypes(declared, next, "");
 }
 
 function validateStatus(declared: Schema, next: JsonObject, live: JsonObject): FieldError[] {

@@ -13,6 +13,7 @@ import {
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import { structuralErrors } from "./crd-structure.ts";
 import type { ResourceKind } from "./resource-kind.ts";
+import { ruleErrors } from "./rule-errors.ts";
 
 /** Keeps a deleted definition until its objects are deleted. */
 export const CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io";
@@ -154,7 +155,18 @@ function validateVersions(versions: readonly JsonObject[]): FieldError[] {
     if (schema === undefined) errors.push(required(schemaPath, "schemas are required"));
     else errors.push(...structuralErrors(schema, schemaPath));
   }
-  return errors;
+  return errors.length > 0 ? errors : validateSchemaRules(versions);
+}
+
+/** Checks the CEL rules of all versions. Versions with equal schemas share one path, as in the real server. */
+function validateSchemaRules(versions: readonly JsonObject[]): FieldError[] {
+  const schemas = versions.map((version) => objectOf(version, "schema") ?? {});
+  const areEqual = schemas.every((schema) => jsonEquals(schema, schemas[0]));
+  const distinct = areEqual ? schemas.slice(0, 1) : schemas;
+  return distinct.flatMap((schema, index) => {
+    const place = areEqual ? "spec.validation" : `spec.versions[${index}].schema`;
+    return ruleErrors(objectOf(schema, "openAPIV3Schema") ?? {}, `${place}.openAPIV3Schema`);
+  });
 }
 
 function validateUpdate(next: JsonObject, live: JsonObject): FieldError[] {

@@ -68,6 +68,8 @@ export interface ResourceKind extends GroupResource {
     next: JsonObject,
     live: JsonObject,
     subresource: Subresource,
+    /** Receives violations that are only reported. */
+    warnings: string[],
   ) => FieldError[];
   /** Converts a stored object to this version. Does not change its argument. */
   readonly view: (stored: JsonObject) => JsonObject;

@@ -1,9 +1,7 @@
+import type { ValidationRule } from "@konverge/cel";
 import type { JsonValue } from "@konverge/core";
 
-/**
- * The part of OpenAPI v3 that structural schemas may use, for built-in kinds and custom resources. CEL rules
- * (`x-kubernetes-validations`) are stored but not evaluated.
- */
+/** The part of OpenAPI v3 that structural schemas may use, for built-in kinds and custom resources. */
 export interface Schema {
   type?: string;
   format?: string;
@@ -37,6 +35,7 @@ export interface Schema {
   "x-kubernetes-list-type"?: string;
   "x-kubernetes-list-map-keys"?: string[];
   "x-kubernetes-map-type"?: string;
+  "x-kubernetes-validations"?: ValidationRule[];
   "x-kubernetes-patch-merge-key"?: string;
   "x-kubernetes-patch-strategy"?: string;
   /** Name of a definition, only in the table of built-in schemas; resolved before use. */

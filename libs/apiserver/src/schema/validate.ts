@@ -15,7 +15,7 @@ import { isIntOrString, memberSchema, type Schema } from "./schema.ts";
 
 /**
  * Validates a value of a custom resource with the real server's texts. `before` is the replaced value: unchanged parts
- * are not reported (ratcheting, KEP-4008). CEL rules are not evaluated.
+ * are not reported (ratcheting, KEP-4008). CEL rules are in `validate-rules.ts`.
  */
 export function validateValue(
   schema: Schema,

@@ -86,7 +86,7 @@ export function storeNext(
     // Reported twice, as in the real server: by the rules of all kinds, and by the kind.
     ...validateMetadataUpdate(next, live),
     ...validateMetadataUpdate(next, live),
-    ...kind.validateUpdate(next, live, subresource),
+    ...kind.validateUpdate(next, live, subresource, call.warnings),
   ];
   if (errors.length > 0) throw invalidObject(kind, nameOf(next), errors);
   if (kind.isCustom) call.warnings.push(...unqualifiedFinalizerWarnings(next, live));

@@ -1,0 +1,442 @@
+import { accepts, type Overload } from "../functions/declaration.ts";
+import { findFunction } from "../functions/function-table.ts";
+import { operatorOffset } from "../syntax/operator-offset.ts";
+import type { ASTNode, ExpressionError } from "../syntax/parse-expression.ts";
+import {
+  BOOL,
+  DYN,
+  ERROR,
+  formatType,
+  isDynOrError,
+  listOf,
+  mapOf,
+  optionalOf,
+  valueOfOptional,
+  type CelType,
+} from "../types/cel-type.ts";
+import { isReserved } from "../types/escape-name.ts";
+import { mostGeneral, TypeBindings, isExact } from "../types/type-bindings.ts";
+import {
+  CelError,
+  CelList,
+  CelMap,
+  Optional,
+  typeNameOf,
+  Uint,
+  type Value,
+} from "../values/value.ts";
+import { compileAnd, compileOr } from "./compile-logic.ts";
+import { compileLiteral, compileTypeName, literalIssue } from "./compile-literal.ts";
+import { findVariable, readVariable, type Checker, type Compiled, type Scope } from "./compiled.ts";
+import { findMacro } from "./macros.ts";
+
+const BINARY: Readonly<Record<string, string>> = {
+  "==": "_==_",
+  "!=": "_!=_",
+  in: "@in",
+  "+": "_+_",
+  "-": "_-_",
+  "*": "_*_",
+  "/": "_/_",
+  "%": "_%_",
+  "<": "_<_",
+  "<=": "_<=_",
+  ">": "_>_",
+  ">=": "_>=_",
+};
+
+/** Checks the types of an expression, with the rules and texts of cel-go, and prepares its evaluation. */
+export class Compiler implements Checker {
+  readonly errors: ExpressionError[] = [];
+  /** Errors that are reported only if there are no others. */
+  readonly literalErrors: ExpressionError[] = [];
+  readonly bindings: TypeBindings = new TypeBindings();
+  /** Names of the used variables that are declared outside of the expression. */
+  readonly used: Set<string> = new Set();
+  readonly #globals: Scope;
+  #isFormatting = false;
+
+  constructor(globals: Scope) {
+    this.#globals = globals;
+  }
+
+  fail(offset: number, message: string): void {
+    this.errors.push({ offset, message });
+  }
+
+  compile(node: ASTNode, scope: Scope = this.#globals): Compiled {
+    const offset = operatorOffset(node);
+    switch (node.op) {
+      case "value":
+        return this.#compileLiteral(node.args, offset);
+      case "id":
+        return this.#compileName(node.args, scope, offset);
+      case ".":
+        return this.#compileSelect(node, scope, offset);
+      case ".?":
+        return this.#compileOptionalSelect(node, scope, offset);
+      case "[]":
+        return this.#compileCall("_[_]", node.args, { scope, offset });
+      case "[?]":
+        return this.#compileCall("_[?_]", node.args, { scope, offset });
+      case "call":
+        return this.#compileFunction(node, scope, offset);
+      case "rcall":
+        return this.#compileMember(node, scope, offset);
+      case "list":
+        return this.#compileList(node.args, scope, offset);
+      case "map":
+        return this.#compileMap(node.args, scope, offset);
+      case "?:":
+        return this.#compileConditional(node.args, scope, offset);
+      case "&&":
+      case "||":
+        return this.#compileLogic(node.op, node.args, scope, offset);
+      case "-_":
+        if (node.args.op === "value" && typeof node.args.args === "bigint") {
+          return this.#compileLiteral(-node.args.args, offset);
+        }
+        return this.#compileCall("-_", [node.args], { scope, offset });
+      case "!_":
+        return this.#compileCall("!_", [node.args], { scope, offset });
+      default:
+        return this.#compileCall(BINARY[node.op] ?? node.op, node.args, { scope, offset });
+    }
+  }
+
+  /** Reports a wrong type. */
+  requireType(node: Compiled, type: CelType): void {
+    const found = this.bindings.resolve(node.type);
+    if (!this.bindings.assign(found, type)) {
+      this.fail(
+        node.offset,
+        `expected type '${formatType(type)}' but found '${formatType(this.bindings.resolve(found, true))}'`,
+      );
+    }
+  }
+
+  #compileLiteral(literal: unknown, offset: number): Compiled {
+    if (typeof literal === "bigint" && BigInt.asIntN(64, literal) !== literal) {
+      this.fail(offset, "invalid int literal");
+    }
+    return compileLiteral(literal, offset);
+  }
+
+  #compileName(name: string, scope: Scope, offset: number): Compiled {
+    const variable = findVariable(scope, name);
+    if (variable !== undefined) {
+      if (findVariable(this.#globals, name) === variable) this.used.add(name);
+      const run: Compiled["run"] = (frame) => {
+        const value = readVariable(frame, name);
+        if (value === undefined) throw new CelError(`no such attribute(s): ${name}`);
+        return value;
+      };
+      return { type: variable.type, run, offset };
+    }
+    const type = compileTypeName(name, offset);
+    if (type !== undefined) return type;
+    this.fail(
+      offset,
+      isReserved(name)
+        ? `reserved identifier: ${name}`
+        : `undeclared reference to '${name}' (in container '')`,
+    );
+    return failed(offset);
+  }
+
+  #compileSelect(node: ASTNode & { op: "." }, scope: Scope, offset: number): Compiled {
+    const [operand, field] = node.args;
+    const qualified = qualifiedName(node);
+    const isType = qualified !== undefined && findVariable(scope, rootOf(qualified)) === undefined;
+    const type = isType ? compileTypeName(qualified, offset) : undefined;
+    if (type !== undefined) return type;
+    const from = this.compile(operand, scope);
+    const fieldType = this.fieldType(from.type, field, offset);
+    const isOptional = valueOfOptional(this.bindings.resolve(from.type)) !== undefined;
+    return {
+      type: isOptional ? optionalOf(fieldType) : fieldType,
+      offset,
+      run: (frame) => select(from.run(frame), field),
+    };
+  }
+
+  #compileOptionalSelect(node: ASTNode & { op: ".?" }, scope: Scope, offset: number): Compiled {
+    const [operand, field] = node.args;
+    const from = this.compile(operand, scope);
+    return {
+      type: optionalOf(this.fieldType(from.type, field, offset)),
+      offset,
+      run: (frame) => {
+        const value = from.run(frame);
+        return select(value instanceof Optional ? value : new Optional(value), field);
+      },
+    };
+  }
+
+  /** Returns the type of a field of a type or of the value of an optional. */
+  fieldType(of: CelType, field: string, offset: number): CelType {
+    const resolved = this.bindings.resolve(of);
+    const target = valueOfOptional(resolved) ?? resolved;
+    switch (target.kind) {
+      case "map":
+        return target.value;
+      case "object": {
+        const type = target.fields.get(field);
+        if (type !== undefined) return type;
+        this.fail(offset, `undefined field '${field}'`);
+        return ERROR;
+      }
+      case "variable":
+        this.bindings.assign(DYN, target);
+        return DYN;
+      default:
+        if (!isDynOrError(target)) {
+          this.fail(offset, `type '${formatType(target)}' does not support field selection`);
+        }
+        return DYN;
+    }
+  }
+
+  #compileFunction(node: ASTNode & { op: "call" }, scope: Scope, offset: number): Compiled {
+    const [name, args] = node.args;
+    const macro = findMacro(name, false, args.length);
+    if (macro !== undefined) return macro(this, { receiver: undefined, args, scope, offset });
+    return this.#compileCall(name, args, { scope, offset });
+  }
+
+  #compileMember(node: ASTNode & { op: "rcall" }, scope: Scope, offset: number): Compiled {
+    const [name, receiver, args] = node.args;
+    const macro = findMacro(name, true, args.length);
+    if (macro !== undefined) return macro(this, { receiver, args, scope, offset });
+    const prefix = qualifiedName(receiver);
+    const full = prefix === undefined ? name : `${prefix}.${name}`;
+    if (prefix !== undefined && findFunction(full) !== undefined) {
+      return this.#compileCall(full, args, { scope, offset });
+    }
+    return this.#compileCall(name, args, { scope, offset, receiver });
+  }
+
+  #compileCall(
+    name: string,
+    args: readonly ASTNode[],
+    at: { readonly scope: Scope; readonly offset: number; readonly receiver?: ASTNode },
+  ): Compiled {
+    const { scope, offset, receiver } = at;
+    const wasFormatting = this.#isFormatting;
+    this.#isFormatting = wasFormatting || name === "format";
+    const compiled = args.map((arg) => this.compile(arg, scope));
+    this.#isFormatting = wasFormatting;
+    const isMember = receiver !== undefined;
+    const all = isMember ? [this.compile(receiver, scope), ...compiled] : compiled;
+    const issue = literalIssue(name, args.at(-1));
+    if (issue !== undefined) this.literalErrors.push(issue);
+    return this.call(name, all, offset, isMember);
+  }
+
+  /** Calls a function with compiled arguments, of which a receiver is the first. */
+  call(name: string, all: readonly Compiled[], offset: number, isMember: boolean): Compiled {
+    const overloads = findFunction(name);
+    if (overloads === undefined) {
+      const message = `undeclared reference to '${name}' (in container '')`;
+      this.errors.push({ offset, message, isUnknownFunction: true });
+      return failed(offset);
+    }
+    const found = this.resolve(
+      overloads.filter((overload) => overload.isMember === isMember),
+      all.map(({ type }) => type),
+    );
+    if (found !== undefined) {
+      return { type: found.type, offset, run: makeCall(name, found.candidates, all) };
+    }
+    const shown = all.map(({ type }) => formatType(this.bindings.resolve(type, true)));
+    const signature = isMember
+      ? `${shown[0]}.(${shown.slice(1).join(", ")})`
+      : `(${shown.join(", ")})`;
+    this.fail(offset, `found no matching overload for '${name}' applied to '${signature}'`);
+    return failed(offset);
+  }
+
+  /** Selects the overloads for types of arguments. Without a common type, the result is dynamic. */
+  resolve(
+    overloads: readonly Overload[],
+    types: readonly CelType[],
+  ): { readonly type: CelType; readonly candidates: readonly Overload[] } | undefined {
+    let type: CelType | undefined;
+    const candidates: Overload[] = [];
+    for (const overload of overloads) {
+      const fresh = this.#instantiate(overload);
+      if (!this.bindings.assignAll(types, fresh.parameters)) continue;
+      candidates.push(overload);
+      const result = this.bindings.resolve(fresh.result);
+      if (type === undefined) type = result;
+      else if (type.kind !== "dyn" && !isExact(result, type)) type = DYN;
+    }
+    return type && { type, candidates };
+  }
+
+  #instantiate({ parameters, result }: Overload): {
+    readonly parameters: readonly CelType[];
+    readonly result: CelType;
+  } {
+    const variables = new Map<string, CelType>();
+    const rename = (type: CelType): CelType => {
+      switch (type.kind) {
+        case "variable": {
+          const known = variables.get(type.name) ?? this.bindings.fresh();
+          variables.set(type.name, known);
+          return known;
+        }
+        case "list":
+          return listOf(rename(type.element));
+        case "map":
+          return mapOf(rename(type.key), rename(type.value));
+        case "opaque":
+          return { ...type, parameters: type.parameters.map(rename) };
+        case "type":
+          return type.of === undefined ? type : { kind: "type", of: rename(type.of) };
+        default:
+          return type;
+      }
+    };
+    return { parameters: parameters.map(rename), result: rename(result) };
+  }
+
+  #compileConditional(args: readonly ASTNode[], scope: Scope, offset: number): Compiled {
+    const parts = args.map((arg) => this.compile(arg, scope));
+    const { type } = this.call("_?_:_", parts, offset, false);
+    return {
+      type,
+      offset,
+      run: (frame) => {
+        const condition = parts[0]?.run(frame);
+        if (typeof condition !== "boolean") throw new CelError("no such overload");
+        return parts[condition ? 1 : 2]?.run(frame) ?? null;
+      },
+    };
+  }
+
+  #compileLogic(op: "&&" | "||", args: readonly ASTNode[], scope: Scope, offset: number): Compiled {
+    const sides = args.map((arg) => this.compile(arg, scope));
+    for (const side of sides) this.requireType(side, BOOL);
+    const runs = sides.map(({ run }) => run);
+    return { type: BOOL, offset, run: op === "&&" ? compileAnd(runs) : compileOr(runs) };
+  }
+
+  #compileList(args: readonly ASTNode[], scope: Scope, offset: number): Compiled {
+    const items = args.map((arg) => this.compile(arg, scope));
+    return {
+      type: listOf(this.#join(items)),
+      offset,
+      run: (frame) => new CelList(items.map(({ run }) => run(frame))),
+    };
+  }
+
+  #compileMap(
+    args: readonly (readonly [ASTNode, ASTNode])[],
+    scope: Scope,
+    offset: number,
+  ): Compiled {
+    const entries = args.map(
+      ([key, value]) => [this.compile(key, scope), this.compile(value, scope)] as const,
+    );
+    return {
+      type: mapOf(
+        this.#join(entries.map(([key]) => key)),
+        this.#join(entries.map(([, value]) => value)),
+      ),
+      offset,
+      run: (frame) => makeMap(entries.map(([key, value]) => [key.run(frame), value.run(frame)])),
+    };
+  }
+
+  /** Returns the common type of the parts of a literal, which have to agree except as arguments of `format`. */
+  #join(parts: readonly Compiled[]): CelType {
+    let joined: CelType | undefined;
+    for (const { type, offset } of parts) {
+      if (joined === undefined) joined = type;
+      else if (this.bindings.assign(joined, type)) joined = mostGeneral(joined, type);
+      else {
+        const found = formatType(this.bindings.resolve(type, true));
+        const expected = formatType(this.bindings.resolve(parts[0]?.type ?? DYN, true));
+        if (!this.#isFormatting) {
+          const message = `expected type '${expected}' but found '${found}'`;
+          this.literalErrors.push({ offset, message });
+        }
+        joined = DYN;
+      }
+    }
+    return joined ?? this.bindings.fresh();
+  }
+}
+
+const failed = (offset: number): Compiled => ({
+  type: ERROR,
+  offset,
+  run: () => {
+    throw new CelError("not compiled");
+  },
+});
+
+function makeCall(
+  name: string,
+  candidates: readonly Overload[],
+  args: readonly Compiled[],
+): Compiled["run"] {
+  return (frame) => {
+    const values = args.map(({ run }) => run(frame));
+    const overload = candidates.find(({ parameters }) =>
+      parameters.every((type, index) => accepts(type, values[index] ?? null)),
+    );
+    if (overload === undefined) throw noSuchOverload(name, values);
+    return overload.call(...values);
+  };
+}
+
+/** Functions of which cel-go does not name the argument types. */
+const UNNAMED: ReadonlySet<string> = new Set(
+  "contains endsWith find findAll matches startsWith".split(" "),
+);
+
+function noSuchOverload(name: string, values: readonly Value[]): CelError {
+  if (name === "_[_]") return new CelError(`no such key: ${String(values[1])}`);
+  if (name === "size") return new CelError("no such overload: size");
+  return new CelError(
+    /^[a-z]/.test(name) && !UNNAMED.has(name)
+      ? `no such overload: ${name}(${values.map(typeNameOf).join(", ")})`
+      : "no such overload",
+  );
+}
+
+/** Selects a field of an object, a map, or the value of an optional. */
+function select(from: Value, field: string): Value {
+  if (from instanceof Optional) {
+    if (from.value === undefined) return from;
+    return new Optional(from.value instanceof CelMap ? from.value.get(field) : undefined);
+  }
+  const value = from instanceof CelMap ? from.get(field) : undefined;
+  if (value === undefined) throw new CelError(`no such key: ${field}`);
+  return value;
+}
+
+function makeMap(entries: readonly (readonly [Value, Value])[]): CelMap {
+  const pairs = entries.map(([key, value]) => {
+    const isKey =
+      typeof key === "string" ||
+      typeof key === "bigint" ||
+      typeof key === "boolean" ||
+      key instanceof Uint;
+    if (!isKey) throw new CelError("unsupported key type");
+    return [key, value] as const;
+  });
+  return new CelMap(pairs);
+}
+
+/** Returns `a.b.c` for a chain of names. */
+function qualifiedName(node: ASTNode): string | undefined {
+  if (node.op === "id") return node.args;
+  if (node.op !== ".") return undefined;
+  const prefix = qualifiedName(node.args[0]);
+  return prefix === undefined ? undefined : `${prefix}.${node.args[1]}`;
+}
+
+const rootOf = (name: string): string => name.split(".")[0] ?? name;
