@@ -40,6 +40,8 @@ export type { OtherVersion } from "./define/crd-manifest.ts";
 export type { PrinterColumn } from "./define/printer-column.ts";
 export { conditions, defineResource } from "./define/define-resource.ts";
 export type { CustomObject, Resource, ResourceDefinition } from "./define/define-resource.ts";
+export { immutable, rule } from "./define/rule.ts";
+export type { RuleOptions } from "./define/rule.ts";
 export type { Duration } from "@konverge/core";
 export { createShutdown } from "./create-shutdown.ts";
 export type { Shutdown } from "./create-shutdown.ts";

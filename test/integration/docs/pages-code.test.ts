@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { defined } from "@konverge/core";
 import {
   conditions,
   defineController,
@@ -34,7 +35,7 @@ const Thing = defineResource({
 });
 const KUBECONFIG = process.env["KONVERGE_TEST_KUBECONFIG"];
 
-/** The embedded API server knows one schema per kind and runs no CEL. */
+/** The embedded API server knows one schema per kind. */
 function realServer(context: TestContext): NonNullable<TestClusterOptions["server"]> {
   if (KUBECONFIG === undefined) context.skip("no kube-apiserver");
   return { kubeconfig: KUBECONFIG ?? "" };
@@ -123,16 +124,26 @@ test("docs/resources.md: the kind has defaults, lists by key, columns and an old
   await k.delete(pool);
 });
 
-test("docs/resources.md: the API server runs the rule in CEL", async (context) => {
-  const server = realServer(context);
-  const run = await functionOf<z.ZodObject>(blockOf("docs/resources.md ts 2"), [], "limits");
-  const Limit = defineResource({ ...GROUP, kind: "Limit", spec: await run({}) });
-  await using k = await startTestCluster({ server, resources: [Limit] });
-  const apply = (min: number, max: number) =>
-    k.apply(Limit, { metadata: { name: "docs-limit" }, spec: { min, max } });
-  await k.delete(await apply(1, 2));
-  await expect(apply(2, 1)).rejects.toThrow("min must not exceed max");
-});
+test.for(["embedded", "real"])(
+  "docs/resources.md: the %s API server runs the rules in CEL",
+  async (kind, context) => {
+    const server = kind === "real" ? realServer(context) : undefined;
+    const run = await functionOf<z.ZodObject>(blockOf("docs/resources.md ts 2"), [], "limits");
+    const Limit = defineResource({ ...GROUP, kind: "Limit", spec: await run({}) });
+    await using k = await startTestCluster({ ...defined({ server }), resources: [Limit] });
+    const apply = (changes: object) =>
+      k.apply(Limit, {
+        metadata: { name: "docs-limit" },
+        spec: { min: 1, max: 2, class: "a", phase: "live", ...changes },
+      });
+    const limit = await apply({});
+    await expect(apply({ min: 3 })).rejects.toThrow("spec.min: Invalid value: min must not exceed");
+    await expect(apply({ max: 200 })).rejects.toThrow("at most 100 apart, not 199");
+    await expect(apply({ class: "b" })).rejects.toThrow("field is immutable");
+    await expect(apply({ phase: "draft" })).rejects.toThrow("a live pool stays live");
+    await k.delete(limit);
+  },
+);
 
 test("docs/resources.md: a change of a watched kind enqueues the objects that its map returns", async () => {
   const { rollouts } = (await importText(blockOf("docs/resources.md ts 3").text)) as {

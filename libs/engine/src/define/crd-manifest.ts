@@ -1,5 +1,6 @@
 import { KonvergeError, type ApiObject, type JsonObject } from "@konverge/core";
 import type { z } from "zod";
+import { checkRules } from "./check-rules.ts";
 import { toStructuralSchema, withoutRequired } from "./crd-schema.ts";
 import { toColumn, type PrinterColumn } from "./printer-column.ts";
 
@@ -84,6 +85,7 @@ function requireDistinct(kind: string, versions: readonly VersionSchemas[], stor
 function makeVersion(kind: string, version: OtherVersion, storage: string): JsonObject {
   const { version: name, status, served = true, deprecated = false, printerColumns = [] } = version;
   const schema = objectSchema(kind, version);
+  checkRules(schema, kind);
   return {
     name,
     served,

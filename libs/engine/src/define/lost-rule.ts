@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { z } from "zod";
 
 const CEL_FIX =
-  'write the rule in CEL with .meta({ "x-kubernetes-validations": [{ rule: "self.min <= self.max", message: "min must not exceed max" }] })';
+  'write the rule in CEL with .check(rule("self.min <= self.max", "min must not exceed max"))';
 const CHANGE_FIX =
   "objects are used as the API server stores them; describe the stored type and convert the value in the handler";
 /** Longest wait for the next millisecond, in ms. */
