@@ -212,6 +212,36 @@ test("installs in an empty folder, creates a project, checks and tests it, and r
   expect(await ended, said).toBe(0);
 });
 
+test("docs/from-kubebuilder.md: the ported tutorial passes its checks and its test", async () => {
+  const [clean = "", checks = ""] = blocksOf("from-kubebuilder.md", "sh");
+  const [code = "", config = "", tests = ""] = blocksOf("from-kubebuilder.md", "ts");
+  const project = join(folder, "memcached-operator");
+  await run(empty, "sh", "-c", init.replace("../my-operator", project));
+  symlinkSync(join(empty, "node_modules"), join(project, "node_modules"));
+  await run(project, "sh", "-ec", clean);
+  expect(await readdir(join(project, "src"))).toEqual([]);
+  writeFileSync(join(project, "src/memcached.ts"), code);
+  writeFileSync(join(project, "konverge.config.ts"), config);
+  writeFileSync(join(project, "src/memcached.test.ts"), tests);
+  // The blocks of the other guides that need no declarations of the reader.
+  for (const [page, numbers] of [
+    ["from-kopf.md", [0]],
+    ["from-client-node.md", [0, 1, 2]],
+  ] as const) {
+    const blocks = blocksOf(page, "ts");
+    for (const number of numbers) {
+      const file = join(project, `src/${page.replace(".md", "")}-${number}.ts`);
+      writeFileSync(file, blocks[number] ?? "");
+    }
+  }
+  const [check = "", ownTests = "", dev] = checks.trim().split("\n");
+  expect(dev).toBe("npm run dev");
+  await run(project, "sh", "-ec", check);
+  expect(await run(project, "sh", "-ec", ownTests)).toMatch(/pass 1/);
+  const crds = await run(project, "npm", "run", "crds");
+  expect(crds).toContain("name: memcacheds.cache.example.com");
+});
+
 /** Replaces what differs between two executions of the same commands. */
 function withoutVariables(text: string): string {
   const pids = new Map<string, number>();

@@ -1,4 +1,4 @@
-import { conditions, defineController, defineResource, setCondition } from "konverge";
+import { child, conditions, defineController, defineResource, setCondition } from "konverge";
 import { Deployment, Pod } from "konverge/kinds";
 import { z } from "zod";
 
@@ -44,26 +44,19 @@ export const memcached = defineController({
     const { size, port } = cache.spec;
     const { name, generation: observedGeneration = 0 } = cache.metadata;
     const labels = labelsOf(name);
-    const found = await kube.find(Deployment, name);
-    if (found === undefined) {
-      const containers = [
-        { name: "memcached", image: "memcached:1.6", ports: [{ containerPort: port }] },
-      ];
-      await kube.create(Deployment, {
-        name,
-        ownedBy: cache,
-        labels,
+    const containers = [
+      { name: "memcached", image: "memcached:1.6", ports: [{ containerPort: port }] },
+    ];
+    await kube.reconcileChildren(cache, [
+      child(Deployment, {
+        metadata: { name, labels },
         spec: {
           replicas: size,
           selector: { matchLabels: labels },
           template: { metadata: { labels }, spec: { containers } },
         },
-      });
-    } else {
-      await kube.mutate(found, (draft) => {
-        if (draft.spec) draft.spec.replicas = size;
-      });
-    }
+      }),
+    ]);
 
     const pods = await kube.list(Pod, { labelSelector: `app.kubernetes.io/instance=${name}` });
     // A Pod that is being deleted serves no longer.

@@ -3,7 +3,7 @@ import { conditions, defineController, defineResource, reportProgress } from "ko
 import { Job } from "konverge/kinds";
 import { z } from "zod";
 
-/** Runs a Job at the times of a cron expression, as a CronJob does. */
+/** Runs a Job at the times of a cron expression, as the CronJob of kubebuilder's tutorial does. */
 export const ScheduledJob = defineResource({
   group: "demo.konverge.dev",
   version: "v1",
@@ -16,8 +16,11 @@ export const ScheduledJob = defineResource({
     /** Behavior if the previous Job is still running when the next one is due. */
     concurrency: z.enum(["Allow", "Forbid", "Replace"]).default("Allow"),
     suspend: z.boolean().default(false),
+    /** A Job that is later than this is not started. Default: no limit. */
+    startingDeadlineSeconds: z.int().min(0).optional(),
     /** Finished Jobs to keep. */
-    keep: z.int().min(0).default(3),
+    keepSucceeded: z.int().min(0).default(3),
+    keepFailed: z.int().min(0).default(1),
   }),
   status: z.object({
     /** Names of the running Jobs. */
@@ -29,12 +32,12 @@ export const ScheduledJob = defineResource({
 });
 
 type KubeJob = NonNullable<typeof Job.objectType>;
+const DAY_MS = 86_400_000;
 const SCHEDULED_AT = "demo.konverge.dev/scheduled-at";
 
-const isFinished = ({ status }: KubeJob): boolean =>
-  status?.conditions?.some(
-    ({ type, status: is }) => (type === "Complete" || type === "Failed") && is === "True",
-  ) ?? false;
+const isDone = ({ status }: KubeJob, how: "Complete" | "Failed"): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === how && is === "True") ?? false;
+const isFinished = (job: KubeJob): boolean => isDone(job, "Complete") || isDone(job, "Failed");
 const scheduledAt = ({ metadata }: KubeJob): number =>
   Date.parse(metadata.annotations?.[SCHEDULED_AT] ?? "");
 
@@ -59,20 +62,27 @@ export const scheduledJobs = defineController({
   for: ScheduledJob,
   owns: [Job],
   async reconcile({ object, kube, requeueAfter, awaitChange }) {
-    const { schedule, image, args, concurrency, suspend, keep } = object.spec;
+    const { schedule, image, args, concurrency, suspend } = object.spec;
+    const { keepSucceeded, keepFailed, startingDeadlineSeconds = Infinity } = object.spec;
     const nowMs = Date.now();
     const jobs = await kube.list(Job, { ownedBy: object });
-    const finished = jobs.filter(isFinished).toSorted((a, b) => scheduledAt(a) - scheduledAt(b));
+    const oldest = jobs.toSorted((a, b) => scheduledAt(a) - scheduledAt(b));
+    const succeeded = oldest.filter((job) => isDone(job, "Complete"));
+    const failed = oldest.filter((job) => isDone(job, "Failed"));
     let active = jobs.filter((job) => !isFinished(job) && !job.metadata.deletionTimestamp);
-    for (const job of finished.slice(0, Math.max(0, finished.length - keep)))
-      await kube.delete(job);
+    const old = [
+      ...succeeded.slice(0, Math.max(0, succeeded.length - keepSucceeded)),
+      ...failed.slice(0, Math.max(0, failed.length - keepFailed)),
+    ];
+    for (const job of old) await kube.delete(job);
 
     const times = timesOf(schedule, nowMs);
     const last = Date.parse(
       object.status?.lastScheduledAt ?? object.metadata.creationTimestamp ?? "",
     );
     const isDue = times !== undefined && !suspend && times.due > last;
-    const starts = isDue && (concurrency !== "Forbid" || active.length === 0);
+    const isInTime = isDue && nowMs - times.due <= startingDeadlineSeconds * 1_000;
+    const starts = isInTime && (concurrency !== "Forbid" || active.length === 0);
     if (starts) {
       if (concurrency === "Replace") {
         for (const job of active) await kube.delete(job);
@@ -105,6 +115,8 @@ export const scheduledJobs = defineController({
       );
     });
     // The end of a Job starts the handler as well.
-    return times === undefined || suspend ? awaitChange() : requeueAfter(times.next - nowMs);
+    if (times === undefined || suspend) return awaitChange();
+    // The 29th of February may be further away than the longest delay.
+    return requeueAfter(Math.min(times.next - nowMs, DAY_MS));
   },
 });

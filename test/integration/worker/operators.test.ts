@@ -201,7 +201,7 @@ test.for(SERVERS)(
       k.apply(ScheduledJob, {
         metadata: { name },
         // Each second.
-        spec: { schedule: "* * * * * *", image: "report:1", keep: 1, ...spec },
+        spec: { schedule: "* * * * * *", image: "report:1", keepSucceeded: 1, ...spec },
       });
     const names = async () => {
       const jobs = await k.kube.list(Job);
@@ -234,6 +234,41 @@ test.for(SERVERS)(
     });
     await k.delete(scheduled);
     await k.gone(scheduled);
+  },
+);
+
+test.for(SERVERS)(
+  "scheduled job: keeps failed Jobs apart, and starts none after the deadline, on %s",
+  async ([, server]) => {
+    await using k = await start({ controllers: [scheduledJobs], server });
+    const name = unique("late");
+    const made = await k.reconciled(
+      await k.apply(ScheduledJob, {
+        metadata: { name },
+        // Each second, so a Job that is due was due within this second.
+        spec: { schedule: "* * * * * *", image: "x:1", concurrency: "Forbid", keepFailed: 0 },
+      }),
+    );
+    const jobs = () => k.kube.list(Job, { ownedBy: made });
+    const first = await k.until("a Job starts", async () => (await jobs())[0]);
+    await k.failJob(first, "no");
+    await k.until("the failed Job is deleted", async () => {
+      return !(await k.kube.find(Job, first.metadata.name));
+    });
+    const rare = { schedule: "0 0 29 2 *", image: "x:1" };
+    const apply = (spec: { suspend?: boolean; startingDeadlineSeconds?: number }) =>
+      k.apply(ScheduledJob, { metadata: { name }, spec: { ...rare, ...spec } });
+    await k.reconciled(await apply({ suspend: true }));
+    for (const job of await jobs()) await k.kube.delete(job);
+    await k.kube.mutateStatus({ type: ScheduledJob, name }, (draft) => {
+      draft.status.lastScheduledAt = "2000-01-01T00:00:00.000Z";
+    });
+    await k.reconciled(await apply({ startingDeadlineSeconds: 60 }));
+    expect(await jobs()).toEqual([]);
+    await apply({});
+    await k.until("the missed Job starts", async () => (await jobs()).length === 1);
+    await k.delete(made);
+    await k.gone(made);
   },
 );
 
