@@ -4,6 +4,7 @@ import { builtInKinds } from "./built-in-kinds.ts";
 import { createDelete } from "./create-delete.ts";
 import { edges } from "./edges.ts";
 import { fields } from "./fields.ts";
+import { foreign } from "./foreign.ts";
 import { kinds } from "./kinds.ts";
 import { lessons } from "./lessons.ts";
 import { reading } from "./reading.ts";
@@ -26,4 +27,5 @@ export const CASES: readonly Case[] = [
   ...builtInKinds,
   ...edges,
   ...rules,
+  ...foreign,
 ];

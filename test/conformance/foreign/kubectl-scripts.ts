@@ -60,12 +60,13 @@ export const KUBECTL_SCRIPTS: readonly ChosenScript[] = [
       apply -f part.yaml
       get pt -o wide
       get all
-      apply -f part-changed.yaml
+      apply --server-side -f part-changed.yaml
       patch part wheel --type=merge -p '{"spec":{"size":"xl"}}'
       patch part wheel --subresource=status --type=merge -p '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
       scale part wheel --replicas=3
       wait part wheel --for=condition=Ready
       wait part wheel '--for=jsonpath={.spec.replicas}=3'
+      explain part
       explain part.spec
       get part wheel -o json --show-managed-fields
       delete part wheel
@@ -99,7 +100,6 @@ export const KUBECTL_SCRIPTS: readonly ChosenScript[] = [
       get cm --field-selector metadata.name!=one
       get cm --field-selector data.a=1
       get cm --chunk-size=1
-      get cm -A --field-selector metadata.name=one -o name
       get cm --ignore-not-found none
       get nothing
       get cm one -w --request-timeout=1s
@@ -157,7 +157,6 @@ export const KUBECTL_SCRIPTS: readonly ChosenScript[] = [
       describe deployment web
       describe job from
       describe cronjob cj
-      describe ingress web
       describe pdb pdb
       describe role r
       describe secret s
@@ -191,7 +190,7 @@ export const KUBECTL_SCRIPTS: readonly ChosenScript[] = [
       apply -f all-kinds.yaml
       apply -f all-kinds.yaml
       get -f all-kinds.yaml
-      describe -f all-kinds.yaml
+      describe secret,sa,pvc,sts,ds,rs,job,cronjob,netpol,pdb,hpa,role,rolebinding,lease
       delete -f all-kinds.yaml --wait=false
     `,
   },
@@ -316,7 +315,6 @@ export const KUBECTL_SCRIPTS: readonly ChosenScript[] = [
     name: "describes the API",
     isLong: true,
     commands: `
-      api-resources --api-group=apps
       api-resources --api-group=batch -o wide
       api-resources --api-group=policy -o name
       explain nothing
@@ -326,8 +324,6 @@ export const KUBECTL_SCRIPTS: readonly ChosenScript[] = [
       auth can-i create deployments.apps --subresource=scale
       auth can-i create nothings
       version
-      version -o yaml
-      get --raw /version
       get --raw /healthz
       get --raw /readyz
       get --raw /nothing

@@ -7,7 +7,7 @@ const CHOSEN: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g, "<time>"],
   // As `describe` and `diff` print it.
   [/[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/g, "<time>"],
-  [/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}/g, "<time>"],
+  [/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? [+-]\d{4}/g, "<time>"],
   // The start of a line of kubectl's log.
   [/^[EIW]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ /gm, ""],
   [/\/(LIVE|MERGED)-\d+\//g, "/$1/"],

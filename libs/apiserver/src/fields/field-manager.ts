@@ -14,6 +14,7 @@ import {
   union,
   type FieldSet,
 } from "./field-set.ts";
+import { fieldsOfLastApply, updateLastApplied } from "./last-applied.ts";
 import {
   identityOf,
   isReset,
@@ -157,7 +158,7 @@ export function applyConfiguration(
   if (problem !== undefined) {
     const where = `${textOf(metadataOf(config), "namespace")}/${textOf(metadataOf(config), "name")}`;
     throw unconverted(
-      `failed to create typed patch object (${where}; ${apiVersion}, Kind=${textOf(config, "kind")}): ${problem}`,
+      `failed to create typed patch object (${where}; ${apiVersion.includes("/") ? "" : "/"}${apiVersion}, Kind=${textOf(config, "kind")}): ${problem}`,
     );
   }
   const current = withoutManagedFields(live);
@@ -175,7 +176,10 @@ export function applyConfiguration(
   const next = last === undefined ? merged : prune(schema, merged, managed, last.fields);
   const found = compareTyped(schema, current, next);
   const changed = differenceDeep(union(found.modified, found.added), resetFields);
-  if (!force) refuseConflicts(managed, id, changed);
+  if (!force) {
+    const allowed = fieldsOfLastApply(manager, live, { schema, apiVersion });
+    refuseConflicts(managed, id, { changed, allowed, subresource });
+  }
   const removed = differenceDeep(found.removed, resetFields);
   managed = release(managed, union(changed, removed), id);
 
@@ -189,6 +193,7 @@ export function applyConfiguration(
   }
   const result = { ...next, metadata: { ...metadataOf(next) } };
   setManagedFields(result, managed);
+  updateLastApplied(manager, result, config);
   return result;
 }
 
@@ -211,13 +216,22 @@ function prune(
   return without(intersection(difference(mergedFields, rest), named(last)));
 }
 
-function refuseConflicts(managed: ManagedFields, applier: string, changed: FieldSet): void {
+function refuseConflicts(
+  managed: ManagedFields,
+  applier: string,
+  {
+    changed,
+    allowed,
+    subresource,
+  }: { readonly changed: FieldSet; readonly allowed: FieldSet; readonly subresource: string },
+): void {
   const conflicts: { readonly manager: string; readonly path: string }[] = [];
   const entries = [...managed].toSorted(([, a], [, b]) => (a.manager < b.manager ? -1 : 1));
   for (const [id, entry] of entries) {
     if (id === applier) continue;
-    for (const path of listPaths(intersection(entry.fields, changed))) {
-      conflicts.push({ manager: describeManager(entry), path });
+    const refused = difference(intersection(entry.fields, changed), allowed);
+    for (const path of listPaths(refused)) {
+      conflicts.push({ manager: describeManager(entry, subresource), path });
     }
   }
   const [only] = conflicts;
@@ -244,11 +258,16 @@ function conflictMessage(
   return `Apply failed with ${conflicts.length} conflicts: ${lines.join("\n")}`;
 }
 
-function describeManager({ manager, subresource, operation, apiVersion }: Managed): string {
+function describeManager(
+  { manager, subresource, operation, apiVersion }: Managed,
+  applied: string,
+): string {
+  // An apply of a scale sees the owners of its fields in its own version.
+  const version = applied === "scale" ? "autoscaling/v1" : apiVersion;
   const name = JSON.stringify(manager);
   const part =
     subresource === "" ? name : `${name} with subresource ${JSON.stringify(subresource)}`;
-  return operation === "Update" ? `${part} using ${apiVersion}` : part;
+  return operation === "Update" ? `${part} using ${version}` : part;
 }
 
 function withoutManagedFields(object: JsonObject): JsonObject {

@@ -1,5 +1,5 @@
 import type { JsonObject } from "@konverge/core";
-import { notSupported, required, type FieldError } from "../errors/field-error.ts";
+import { invalid, notSupported, required, type FieldError } from "../errors/field-error.ts";
 import { objectOf, textOf } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import { validateJobSpec } from "./job.ts";
@@ -41,10 +41,19 @@ function validateCronJob(object: JsonObject): FieldError[] {
   const policy = textOf(spec, "concurrencyPolicy");
   const jobSpec = objectOf(objectOf(spec, "jobTemplate") ?? {}, "spec") ?? {};
   return [
-    ...(textOf(spec, "schedule") === "" ? [required("spec.schedule")] : []),
+    ...validateSchedule(textOf(spec, "schedule")),
     ...(POLICIES.includes(policy)
       ? []
       : [notSupported("spec.concurrencyPolicy", policy, POLICIES)]),
     ...validateJobSpec(jobSpec, "spec.jobTemplate.spec"),
   ];
+}
+
+/** Counts the fields of a schedule; their content is not validated. */
+function validateSchedule(schedule: string): FieldError[] {
+  if (schedule === "") return [required("spec.schedule")];
+  const fields = schedule.split(/\s+/).filter((field) => field !== "");
+  if (fields.length === 5 || /^(@|TZ=|CRON_TZ=)/.test(schedule)) return [];
+  const detail = `expected exactly 5 fields, found ${fields.length}: [${fields.join(" ")}]`;
+  return [invalid("spec.schedule", schedule, detail)];
 }

@@ -44,6 +44,10 @@ export function validatePodSpec(spec: JsonObject, path: string): FieldError[] {
     const place = `${path}.containers[${index}]`;
     if (textOf(container, "name") === "") errors.push(required(`${place}.name`));
     if (textOf(container, "image") === "") errors.push(required(`${place}.image`));
+    for (const [number, port] of objectsOf(container, "ports").entries()) {
+      if ((port["containerPort"] ?? 0) !== 0) continue;
+      errors.push(required(`${place}.ports[${number}].containerPort`));
+    }
   }
   return errors;
 }

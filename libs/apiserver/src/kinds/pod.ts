@@ -111,6 +111,12 @@ function qualityOfService(spec: JsonObject): string {
 }
 
 function validateFixed(next: JsonObject, live: JsonObject): FieldError[] {
+  const counts = ["containers", "initContainers"].flatMap((name) => {
+    const count = (object: JsonObject) => objectsOf(objectOf(object, "spec") ?? {}, name).length;
+    const detail = "pod updates may not add or remove containers";
+    return count(next) === count(live) ? [] : [forbidden(`spec.${name}`, detail)];
+  });
+  if (counts.length > 0) return counts;
   if (jsonEquals(fixedPart(next), fixedPart(live))) return [];
   const detail =
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";

@@ -3,8 +3,16 @@ import { blankMember } from "./blank-object.ts";
 import { goTypeName } from "./builtin-schemas.ts";
 import { isIntOrString, isOpenObject, memberSchema, type Schema } from "./schema.ts";
 
-/** Text of Go's decoder for a value of the wrong type. */
-export class DecodeError extends Error {}
+/** A value of the wrong type, with the text of Go's JSON decoder. */
+export class DecodeError extends Error {
+  /** The text for the result of a strategic merge patch, which is no JSON for the real server. */
+  readonly ofPatch: string;
+
+  constructor(message: string, ofPatch: string = message) {
+    super(message);
+    this.ofPatch = ofPatch;
+  }
+}
 
 /**
  * Repeats the effect of decoding the JSON of a built-in kind into a Go struct and encoding it: unknown members are
@@ -136,7 +144,31 @@ function wrongType(value: JsonValue, expected: string, { path, struct }: Place):
   const field = path.replaceAll(/\[\d+\]/g, "");
   return new DecodeError(
     `json: cannot unmarshal ${describe(value)} into Go struct field ${struct}.${field} of type ${expected}`,
+    unrestored(value, expected),
   );
+}
+
+/** The text of apimachinery's conversion of maps to structs. */
+function unrestored(value: JsonValue, expected: string): string {
+  const found = kindOf(value);
+  if (expected.startsWith("map[")) return `cannot restore map from ${found}`;
+  if (expected.startsWith("[]")) return `cannot restore slice from ${found}`;
+  if (expected.startsWith("v1.")) return `cannot restore struct from: ${found}`;
+  const isNumber = found === "int64" || found === "float64";
+  const converts =
+    isNumber && expected !== "bool" && !(found === "float64" && expected === "string");
+  return converts ? `cannot convert ${found} to ${expected}` : `unrecognized type: ${expected}`;
+}
+
+function kindOf(value: JsonValue): string {
+  if (Array.isArray(value)) return "slice";
+  if (isJsonObject(value)) return "map";
+  if (isRawNumber(value) || typeof value === "number") {
+    return Number.isInteger(Number(isRawNumber(value) ? value.rawJSON : value))
+      ? "int64"
+      : "float64";
+  }
+  return typeof value === "boolean" ? "bool" : "string";
 }
 
 function describe(value: JsonValue): string {

@@ -59,7 +59,8 @@ export function resolve(state: ServerState, path: ResourcePath, parts: RequestPa
   const method = refuseMethod(path, parts, kind);
   if (method !== undefined) return refused(method);
   const form = chooseForm(parts.accept);
-  if (form === undefined || (form === "Table" && !isTabular(parts.verb)))
+  const isYamlStream = parts.verb === "watch" && prefersYaml(parts.accept);
+  if (form === undefined || isYamlStream || (form === "Table" && !isTabular(parts.verb)))
     return refused(notAcceptable(acceptable(kind.isCustom), !kind.isCustom));
   return {
     kind: "call",
@@ -140,6 +141,15 @@ const FORMS: Readonly<Record<string, ResponseForm>> = {
   partialobjectmetadatalist: "PartialObjectMetadataList",
 };
 
+const YAML = "application/yaml";
+const SERVED_TYPES = new Set(["*/*", "application/*", "application/json", YAML]);
+
+/** Returns whether YAML is the first type that a client accepts and that is served. */
+export function prefersYaml(accept: string): boolean {
+  const types = accept.split(",").map((range) => (range.split(";")[0] ?? "").trim().toLowerCase());
+  return types.find((type) => SERVED_TYPES.has(type)) === YAML;
+}
+
 type ResponseForm = "object" | "Table" | PartialForm;
 
 /** The first form that a client accepts and that is served: JSON of the object, a Table, or metadata. */
@@ -147,7 +157,7 @@ export function chooseForm(accept: string): ResponseForm | undefined {
   if (accept === "") return "object";
   for (const range of accept.split(",")) {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    if (!["*/*", "application/*", "application/json"].includes(type)) continue;
+    if (!SERVED_TYPES.has(type)) continue;
     const wanted = parameters.find((one) => one.startsWith("as="))?.slice("as=".length);
     if (wanted === undefined) return "object";
     const form = FORMS[wanted];

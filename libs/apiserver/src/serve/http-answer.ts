@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import { stringify } from "yaml";
 import { StatusError } from "../errors/status-error.ts";
 
 /** Uids of the flow schema and the priority level of a request: constant, because the server has one level. */
@@ -27,10 +28,42 @@ export function sendJson(
   text: string,
   warnings: readonly string[] = [],
 ): void {
+  sendBody(response, code, { type: "application/json", body: `${text}\n` }, warnings);
+}
+
+/** Sends a JSON document as YAML, with sorted keys. */
+export function sendYaml(
+  response: ServerResponse,
+  code: number,
+  text: string,
+  warnings: readonly string[],
+): void {
+  const body = stringify(JSON.parse(text), { sortMapEntries: true, lineWidth: 0 });
+  sendBody(response, code, { type: "application/yaml", body }, warnings);
+}
+
+function sendBody(
+  response: ServerResponse,
+  code: number,
+  { type, body }: { readonly type: string; readonly body: string },
+  warnings: readonly string[],
+): void {
   if (warnings.length > 0) response.setHeader("Warning", warnings.map(formatWarning));
-  response.setHeader("Content-Type", "application/json");
-  const body = `${text}\n`;
+  response.setHeader("Content-Type", type);
   response.setHeader("Content-Length", Buffer.byteLength(body));
+  response.writeHead(code);
+  response.end(body);
+}
+
+/** Sends a document that is not JSON. */
+export function sendBytes(
+  response: ServerResponse,
+  code: number,
+  type: string,
+  body: Buffer,
+): void {
+  response.setHeader("Content-Type", type);
+  response.setHeader("Content-Length", body.length);
   response.writeHead(code);
   response.end(body);
 }

@@ -17,6 +17,24 @@ const PARAMETERS = ["dryRun", "fieldManager", "fieldValidation"].map((name) => (
   schema: { type: "string", uniqueItems: true },
 }));
 const OBJECT_META = "meta.v1.ObjectMeta";
+const CONVENTIONS =
+  "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+
+/** The members of every custom resource, which `kubectl explain` shows. */
+const CUSTOM_MEMBERS: JsonObject = {
+  apiVersion: {
+    type: "string",
+    description: `APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: ${CONVENTIONS}#resources`,
+  },
+  kind: {
+    type: "string",
+    description: `Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: ${CONVENTIONS}#types-kinds`,
+  },
+  metadata: {
+    description: `Standard object's metadata. More info: ${CONVENTIONS}#metadata`,
+    allOf: [reference(OBJECT_META)],
+  },
+};
 
 /** `/openapi/v3`: a document for each API version. */
 export function openApiIndex(kinds: readonly ResourceKind[]): JsonObject {
@@ -96,8 +114,7 @@ function addSchema(schemas: JsonObject, kind: ResourceKind): void {
   }
   addDefinition(schemas, OBJECT_META);
   const { properties, ...rest } = kind.schema;
-  const metadata = reference(OBJECT_META);
-  const schema = { ...rest, type: "object", properties: { ...properties, metadata } };
+  const schema = { ...rest, type: "object", properties: { ...properties, ...CUSTOM_MEMBERS } };
   const domain = kind.group.split(".").toReversed().join(".");
   schemas[`${domain}.${kind.version}.${kind.kind}`] = {
     ...(schema as unknown as JsonObject),
@@ -141,9 +158,9 @@ function expandMember(key: string, value: JsonValue, refer: (name: string) => vo
   );
 }
 
-const reference = (name: string): JsonObject => ({
-  $ref: `#/components/schemas/${fullName(name)}`,
-});
+function reference(name: string): JsonObject {
+  return { $ref: `#/components/schemas/${fullName(name)}` };
+}
 
 function fullName(name: string): string {
   const [first = "", ...rest] = name.split(".");

@@ -2,9 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { JsonObject } from "@konverge/core";
 import { methodNotAllowed } from "../errors/status-error.ts";
 import { apiGroup, coreVersions, groupList, resourceList } from "./discovery.ts";
-import { sendJson, sendStatus, sendText } from "./http-answer.ts";
+import { sendBytes, sendJson, sendStatus, sendText } from "./http-answer.ts";
 import { openApiDocument, openApiIndex } from "./open-api.ts";
+import { openApiV2 } from "./open-api-v2.ts";
 import type { Handling } from "./handling.ts";
+
+const OPEN_API_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /** Serves paths without a resource: discovery, health, version. Any other gets the router's 404. */
 export function answerOther(
@@ -18,6 +21,12 @@ export function answerOther(
   const [root, group = "", apiVersion = ""] = parts;
   if (/^\/(healthz|livez|readyz)(\/.*)?$/.test(path)) {
     sendText(response, 200, "ok");
+    return;
+  }
+  if (root === "openapi" && group === "v2" && parts.length === 2) {
+    const isBinary = /protobuf/.test(request.headers.accept ?? "");
+    const type = isBinary ? OPEN_API_V2_PROTOBUF : "application/json";
+    sendBytes(response, 200, type, openApiV2(version, isBinary));
     return;
   }
   const document = documentOf();
@@ -46,6 +55,10 @@ function versionDocument(version: string): JsonObject {
   return {
     major,
     minor,
+    emulationMajor: major,
+    emulationMinor: minor,
+    minCompatibilityMajor: major,
+    minCompatibilityMinor: String(Number(minor) - 1),
     gitVersion: version,
     gitCommit: "",
     gitTreeState: "clean",

@@ -7,11 +7,11 @@ import { makePartial, makePartialLine } from "../tables/partial-metadata.ts";
 import type { Call } from "../verbs/call.ts";
 import { parseApplyBody } from "../verbs/decode-body.ts";
 import { readWatchRequest } from "../verbs/watch.ts";
-import { chooseForm, resolve, runCall, type RequestParts } from "./dispatch.ts";
+import { chooseForm, prefersYaml, resolve, runCall, type RequestParts } from "./dispatch.ts";
 import type { FaultEffect } from "./fault-rules.ts";
 import { answerFault } from "./answer-fault.ts";
 import type { Handling } from "./handling.ts";
-import { sendJson, sendStatus, sendText, setCommonHeaders } from "./http-answer.ts";
+import { sendJson, sendStatus, sendText, sendYaml, setCommonHeaders } from "./http-answer.ts";
 import { answerOther } from "./other-paths.ts";
 import { readBody } from "./request-body.ts";
 import { findReview, type Review } from "./reviews.ts";
@@ -134,6 +134,7 @@ async function answer(
     const { code, text } = await runInForm(parts, call);
     if (effect?.kind === "silence") return;
     if (effect?.kind === "drop") request.socket.destroy();
+    else if (prefersYaml(parts.accept)) sendYaml(response, code, text, call.warnings);
     else sendJson(response, code, text, call.warnings);
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;

@@ -1,4 +1,4 @@
-import { parseJson, type JsonObject } from "@konverge/core";
+import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "@konverge/core";
 import {
   badRequest,
   expired,
@@ -6,6 +6,7 @@ import {
   StatusError,
   tooLargeVersion,
 } from "../errors/status-error.ts";
+import { scanJson } from "../schema/json-scanner.ts";
 import type { StoredObject } from "../storage/stored-object.ts";
 import { answerObject, keyOf, viewOf, type Answer, type Call } from "./call.ts";
 import { parseVersion, readListOptions, type ListOptions } from "./list-options.ts";
@@ -130,16 +131,37 @@ const encodeToken = ({ version, after }: Token): string =>
   ).toString("base64url");
 
 function decodeToken(text: string): Token {
+  const refuse = (why: string) =>
+    badRequest(`invalid continue token: continue key is not valid${why}`);
+  const invalidByte =
+    /[^A-Za-z0-9_-]/.exec(text)?.index ?? (text.length % 4 === 1 ? text.length - 1 : -1);
+  if (invalidByte !== -1) throw refuse(`: illegal base64 data at input byte ${invalidByte}`);
+  const decoded = Buffer.from(text, "base64url").toString("latin1");
+  let token: JsonValue;
   try {
-    const { v, rv, start } = parseJson(Buffer.from(text, "base64url").toString()) as JsonObject;
-    if (v === "meta.k8s.io/v1" && typeof rv === "number" && typeof start === "string" && rv !== 0) {
-      return { version: rv, after: start.replace("\u0000", "") };
-    }
+    token = parseJson(decoded);
   } catch {
-    // Reported below, with the text for any invalid token.
+    throw refuse(`: ${escapeControls(scanJson(decoded).error ?? "unexpected end of JSON input")}`);
   }
-  throw badRequest("continue key is not valid: encoded start key or version is missing");
+  const { v = "", rv, start = "" } = isJsonObject(token) ? token : {};
+  if (v !== "meta.k8s.io/v1") {
+    throw refuse(`: server does not recognize this encoded version ${String(v)}`);
+  }
+  if (typeof rv !== "number" || rv === 0) {
+    throw refuse(": incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+  }
+  if (typeof start !== "string" || start === "") {
+    throw refuse(": encoded start key empty (version meta.k8s.io/v1)");
+  }
+  return { version: rv, after: start.replace("\u0000", "") };
 }
+
+/** Go quotes control characters in its errors. */
+const escapeControls = (text: string): string =>
+  text.replaceAll(
+    /[\u0080-\u009F]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 
 /** The response has a token that continues with the newest state, at the price of consistency. */
 function expiredToken(after: string): StatusError {

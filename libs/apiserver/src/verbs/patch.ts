@@ -28,6 +28,7 @@ import { answerObject, keyOf, viewOf, type Answer, type Call } from "./call.ts";
 import { storeNew } from "./create.ts";
 import { parseApplyBody } from "./decode-body.ts";
 import { dedupOwners, matchName, matchNamespace, normalizeMetadata } from "./object-identity.ts";
+import { formatGo } from "./go-format.ts";
 import { storeNext, track } from "./update.ts";
 import { readWriteOptions, type WriteOptions } from "./write-options.ts";
 
@@ -163,7 +164,7 @@ function parsePatch({ body, contentType, warnings }: Call, options: WriteOptions
   }
   const isRight = isList ? Array.isArray(patch) : isJsonObject(patch);
   if (!isRight) {
-    const found = Array.isArray(patch) ? "array" : patch === null ? "null" : typeof patch;
+    const found = Array.isArray(patch) ? "array" : patch === null ? "null" : goNameOf(patch);
     const target = isList ? "[]handlers.jsonPatchOp" : "map[string]interface {}";
     throw badRequest(`${prefix}json: cannot unmarshal ${found} into Go value of type ${target}`);
   }
@@ -192,8 +193,10 @@ function decodePatched(call: Call, object: JsonObject, options: WriteOptions): J
   try {
     unknown = kind.decode(object);
   } catch (error) {
-    if (error instanceof DecodeError) throw refusedPatch(original, error.message);
-    throw error;
+    if (!(error instanceof DecodeError)) throw error;
+    throw call.contentType === STRATEGIC_PATCH
+      ? refusedPatch(formatGo(parseJson(call.body)), error.ofPatch)
+      : refusedPatch(original, error.message);
   }
   const problems = unknown.map((path) => `unknown field "${path}"`);
   if (options.fieldValidation === "Strict" && problems.length > 0) {
@@ -202,6 +205,8 @@ function decodePatched(call: Call, object: JsonObject, options: WriteOptions): J
   if (options.fieldValidation === "Warn") warnings.push(...problems);
   return object;
 }
+
+const goNameOf = (value: JsonValue): string => (typeof value === "boolean" ? "bool" : typeof value);
 
 const refusedPatch = (text: string, why: string): StatusError =>
   invalidObject({ group: "", kind: "" }, "", [invalid("patch", text, why)]);

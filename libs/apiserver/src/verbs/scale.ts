@@ -63,10 +63,21 @@ function storeScale(call: Call, scale: JsonObject, options: WriteOptions): Answe
   checkUid(call, scale, live);
   const next = cloneJson(live);
   setPath(next, pathsOf(kind).specReplicas, replicas);
-  track(call, next, live, options);
+  // The real server tracks the managers of the scale, which is an object without any if nobody owns the replicas.
+  if (isOwned(live, pathsOf(kind).specReplicas)) track(call, next, live, options);
   const version = versionOf(scale);
   if (version !== "") metadataOf(next)["resourceVersion"] = version;
   return store(call, next, options);
+}
+
+function isOwned(live: JsonObject, path: string): boolean {
+  const fields = path
+    .split(".")
+    .map((name) => `f:${name}`)
+    .join(".");
+  return objectsOf(metadataOf(live), "managedFields").some(
+    (entry) => getPath(objectOf(entry, "fieldsV1") ?? {}, fields) !== undefined,
+  );
 }
 
 /** An apply of a scale owns the parent's replicas, like an apply of the parent. */

@@ -3,6 +3,7 @@ import { badRequest } from "../errors/status-error.ts";
 import type { ResourceKind } from "../kinds/resource-kind.ts";
 import { getPath } from "../objects/dotted-path.ts";
 import { metadataOf, objectOf, objectsOf, stringsOf, textOf } from "../objects/metadata.ts";
+import { parseLabelSelector, SelectorError, type LabelRequirement } from "./label-selector.ts";
 
 /** Returns whether an object belongs to a list or watch. */
 export type Selector = (object: JsonObject) => boolean;
@@ -18,10 +19,6 @@ export function readSelector(kind: ResourceKind, query: URLSearchParams): Select
   const tests = [...parseLabels(labels), ...parseFields(kind, fields)];
   return (object) => tests.every((test) => test(object));
 }
-
-// Either a set (`in`, `notin`), or an operator with a value, or presence.
-const TERM =
-  /^(?<key>[^\s=!,()]+)\s+(?<set>in|notin)\s*\((?<values>[^)]*)\)$|^(?<name>[^\s=!,()]+)\s*(?<operator>==|=|!=)\s*(?<value>[^\s,()]*)$|^(?<not>!)?\s*(?<present>[^\s=!,()]+)$/;
 
 /** Returns whether an object's labels match a LabelSelector; an absent one matches nothing. */
 export function matchesLabels(object: JsonObject, selector: JsonValue | undefined): boolean {
@@ -47,27 +44,38 @@ export function matchesLabels(object: JsonObject, selector: JsonValue | undefine
 }
 
 function parseLabels(text: string): Selector[] {
-  return splitTerms(text).map((term) => {
-    const { key, set, values, name, operator, value, not, present } = TERM.exec(term)?.groups ?? {};
-    if (key !== undefined) {
-      const wanted = new Set((values ?? "").split(",").map((one) => one.trim()));
-      return (object) => {
-        const own = labelOf(object, key);
-        return set === "in"
-          ? own !== undefined && wanted.has(own)
-          : own === undefined || !wanted.has(own);
-      };
-    }
-    if (name !== undefined) {
-      return (object) => (labelOf(object, name) === value) === (operator !== "!=");
-    }
-    if (present !== undefined) {
-      return (object) => (labelOf(object, present) === undefined) === (not === "!");
-    }
-    throw badRequest(
-      `unable to parse requirement: found ${JSON.stringify(term)}, expected: a label, an operator and a value`,
-    );
-  });
+  try {
+    return parseLabelSelector(text).map(matcherOf);
+  } catch (error) {
+    if (error instanceof SelectorError) throw badRequest(error.message);
+    throw error;
+  }
+}
+
+function matcherOf({ key, operator, values }: LabelRequirement): Selector {
+  const wanted = new Set(values);
+  const isListed = (own: string | undefined) => own !== undefined && wanted.has(own);
+  switch (operator) {
+    case "exists":
+      return (object) => labelOf(object, key) !== undefined;
+    case "!":
+      return (object) => labelOf(object, key) === undefined;
+    case "=":
+    case "in":
+      return (object) => isListed(labelOf(object, key));
+    case "!=":
+    case "notin":
+      return (object) => !isListed(labelOf(object, key));
+    case "<":
+    case ">":
+      return (object) => compares(labelOf(object, key), operator, values[0] ?? "");
+  }
+}
+
+/** Labels that are not integers match no comparison. */
+function compares(own: string | undefined, operator: "<" | ">", value: string): boolean {
+  if (own === undefined || !/^[-+]?\d+$/.test(own)) return false;
+  return operator === "<" ? BigInt(own) < BigInt(value) : BigInt(own) > BigInt(value);
 }
 
 function parseFields(kind: ResourceKind, text: string): Selector[] {
