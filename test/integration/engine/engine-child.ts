@@ -6,6 +6,7 @@ import { Secret } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { createWorkQueue } from "@konverge/queue";
 import { createLogger, createMetrics } from "@konverge/telemetry";
+import { blockEventLoop } from "../../support/block-event-loop.ts";
 import type { Widget } from "../kube/kube-servers.ts";
 
 export interface EngineChildConfig {
@@ -35,8 +36,7 @@ const controller = defineController({
     switch (object.metadata.name) {
       case "blocks": {
         handlerLog.info({}, "begins to block");
-        const endMs = performance.now() + config.blockMs;
-        while (performance.now() < endMs) Math.sqrt(endMs);
+        blockEventLoop(config.blockMs);
         return;
       }
       case "strays": {
