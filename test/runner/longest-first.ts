@@ -1,14 +1,21 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take a minute or more, longest first. */
+/** Files that take 40 s or more, longest first. */
 const LONG = [
-  "test/chaos/outage.test.ts",
   "test/e2e/demo.test.ts",
-  "test/chaos/fleet.test.ts",
   "test/e2e/packages.test.ts",
-  "test/e2e/demo-rollout.test.ts",
+  "test/e2e/dashboard/workflows.test.ts",
   "test/e2e/dashboard/dashboard-demo.test.ts",
+  "test/e2e/demo-rollout.test.ts",
+  "test/chaos/outage.test.ts",
+  "test/chaos/fleet.test.ts",
   "test/chaos/verb-teeth.test.ts",
+  "test/e2e/manifests.test.ts",
+  "test/e2e/chart.test.ts",
+  "test/integration/workflow/workflow-crash.test.ts",
+  "test/integration/engine/engine-stray.test.ts",
+  "test/integration/workflow/workflow-death-points.test.ts",
+  "test/integration/guard/guard-fleet.test.ts",
   "test/chaos/teeth.test.ts",
 ];
 

@@ -22,8 +22,15 @@ export interface SeenSpan {
   readonly startMs: number;
 }
 
+interface SpanCapture {
+  readonly ended: () => SeenSpan[];
+  readonly reset: () => void;
+  /** Removes the SDK from this process, which the next test file uses too. */
+  readonly stop: () => void;
+}
+
 /** Registers an SDK in this process, as a user would. Returns the spans that ended since then. */
-export function captureSpans(): { readonly ended: () => SeenSpan[]; readonly reset: () => void } {
+export function captureSpans(): SpanCapture {
   const exporter = new InMemorySpanExporter();
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(
@@ -32,6 +39,10 @@ export function captureSpans(): { readonly ended: () => SeenSpan[]; readonly res
   return {
     ended: () => exporter.getFinishedSpans().map(seen),
     reset: () => exporter.reset(),
+    stop: () => {
+      trace.disable();
+      context.disable();
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { createApi, openQueueAccess } from "@konverge/api";
 import { openGuardControl } from "@konverge/guard";
 import { createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer } from "../kube/embedded-server.ts";
 import { installWidgets } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
@@ -13,6 +13,7 @@ import { until } from "../../support/until.ts";
 const harness = useQueues();
 const startChild = useChildren();
 const spans = captureSpans();
+afterAll(() => spans.stop());
 const CHILD = "test/integration/engine/tracing-child.ts";
 
 test("one trace connects a caller's header, the API process, the queue and the calls of a worker", async () => {

@@ -21,6 +21,7 @@ import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const spans = captureSpans();
+afterAll(() => spans.stop());
 const namespace = "default";
 const lines: { readonly fields: object; readonly message: string }[] = [];
 const recording = (bound: object): Log => {

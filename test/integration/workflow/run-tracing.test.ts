@@ -1,7 +1,7 @@
 import { trace } from "@opentelemetry/api";
 import { defineWorkflow, TerminalError } from "@konverge/workflow";
 import { loadTracing, type Tracing } from "@konverge/telemetry";
-import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { watchCommands } from "../../contract/watch-commands.ts";
 import { scrambleCodec } from "../../support/scramble-codec.ts";
 import { until } from "../../support/until.ts";
@@ -10,6 +10,7 @@ import { captureSpans, type SeenSpan } from "../engine/trace-capture.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 
 const spans = captureSpans();
+afterAll(() => spans.stop());
 // Hooks run in reverse order: the runs of a test are closed before.
 afterEach(() => spans.reset());
 const harness = useWorkflows();
