@@ -45,6 +45,31 @@ describe.each(testServers())("APIs of client-node on $name", (target) => {
     throw new Error("it did not throw");
   };
 
+  test("write nothing in the scope of a dry run", async () => {
+    const core = harness.client.api(CoreV1Api);
+    const dry = harness.client.scoped({ dryRun: true }).api(CoreV1Api);
+    const of = { name: "dry", namespace };
+    const body = { metadata: { name: "dry" }, data: { text: "a" } };
+    await dry.createNamespacedConfigMap({ namespace, body });
+    await expect(core.readNamespacedConfigMap(of)).rejects.toThrow("404");
+    const created = await core.createNamespacedConfigMap({ namespace, body });
+    const changed = { ...created, data: { text: "b" } };
+    expect((await dry.replaceNamespacedConfigMap({ ...of, body: changed })).data).toEqual({
+      text: "b",
+    });
+    await dry.deleteNamespacedConfigMap(of);
+    // With a body, the server ignores the query.
+    await dry.deleteNamespacedConfigMap({ ...of, body: { gracePeriodSeconds: 0 } });
+    await dry.deleteCollectionNamespacedConfigMap({
+      namespace,
+      fieldSelector: "metadata.name=dry",
+      body: {},
+    });
+    expect(await core.readNamespacedConfigMap(of)).toEqual(created);
+    const exec = dry.connectPostNamespacedPodProxyWithPath({ ...of, path: "x" });
+    await expect(exec).rejects.toThrow("POST proxy has no dry run");
+  });
+
   test("return what client-node returns, and throw what it throws", async () => {
     const ours = harness.client;
     const name = "same";

@@ -1034,6 +1034,8 @@ describe.each([
       const { held, spread } = await begin();
       const line = (message: string) => ({ atMs: 1, level: "info", message, step: "s" }) as const;
       await store.appendSpreadLog(spread, [line("one")]);
+      const earlier = { ...spread, createdAtMs: spread.createdAtMs - 1 };
+      await store.appendSpreadLog(earlier, [line("of an earlier run with this ID")]);
       await store.leave(held, done);
       await store.appendSpreadLog(spread, [line("two")]);
       expect((await store.logs(ref("a"))).map(({ message }) => message)).toEqual(["one"]);

@@ -6,6 +6,7 @@ import { isKubeApiError, type ErrorRef, type KubeApiError } from "../errors/kube
 import type { LostWrites } from "../mutate/lost-writes.ts";
 import { parsePath } from "../names/resource-path.ts";
 import type { HttpAnswer } from "../contract/http-answer.ts";
+import { asDryRun, CONNECTIONS } from "./dry-run.ts";
 import { rawVerb } from "./raw-call.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
 
@@ -23,12 +24,10 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
 
 /** Methods whose requests name a field manager. */
 const WRITES: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
-/** Subresources whose query belongs to a program in a Pod. */
-const CONNECTIONS: ReadonlySet<string> = new Set(["attach", "exec", "portforward", "proxy"]);
 
 /**
  * Sends a request of another client library, and returns the response whatever its status. The request is sent as it is,
- * apart from the credentials and a missing field manager.
+ * apart from the credentials, a missing field manager, and the dry run of the scope.
  * @throws as every call, except KubeApiError
  */
 export async function forwardCall(
@@ -36,8 +35,12 @@ export async function forwardCall(
   request: ForwardRequest,
   lostWrites: LostWrites,
 ): Promise<ForwardAnswer> {
-  const { method, path, headers, body, signal } = request;
-  const { subresource, ...place } = parsePath(path) ?? {};
+  const { method, headers, signal } = request;
+  const { subresource, ...place } = parsePath(request.path) ?? {};
+  const isDryRun = calls.dryRun !== undefined;
+  const { path, body } = isDryRun
+    ? asDryRun({ ...request, subresource, body: request.body })
+    : request;
   const ref = "resource" in place ? (place as ErrorRef) : undefined;
   const contentType = headerOf(headers, "content-type");
   const verb = rawVerb(method, ref, contentType ?? "");
@@ -77,7 +80,7 @@ export async function forwardCall(
     target,
   };
   if (state.error !== undefined) noteApiError(answer.headers, state.error);
-  if (target === undefined) return answer;
+  if (target === undefined || isDryRun) return answer;
   if (written !== undefined && readVersion !== undefined && isOptimisticConflict(state.error)) {
     const conflict = lostWrites.noteConflict(target, written, readVersion);
     if (conflict !== undefined) calls.scope.onConflict?.(conflict);

@@ -3,6 +3,7 @@ import type { RawResponse, RawRequest } from "../contract/kube-client.ts";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 import { query } from "../names/query-string.ts";
 import { parsePath } from "../names/resource-path.ts";
+import { asDryRun } from "./dry-run.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
 
 export async function sendRaw(calls: ScopedCalls, request: RawRequest): Promise<RawResponse> {
@@ -19,16 +20,21 @@ export async function sendRaw(calls: ScopedCalls, request: RawRequest): Promise<
     );
   }
   const { subresource, ...ref } = place ?? {};
-  const added = query(
-    method === "GET" ? parameters : { ...defined({ dryRun: calls.dryRun }), ...parameters },
-  );
+  const added = query(parameters);
+  const given = {
+    method,
+    path: path + (inPath === undefined ? added : added.replace("?", "&")),
+    subresource,
+    body: body === undefined ? undefined : JSON.stringify(body),
+  };
+  const sent = calls.dryRun === undefined ? given : asDryRun(given);
   const answer = await calls.send(
     {
       verb,
       method,
-      path: path + (inPath === undefined ? added : added.replace("?", "&")),
+      path: sent.path,
       anyContent: true,
-      ...(body === undefined ? {} : { body: JSON.stringify(body), contentType }),
+      ...(sent.body === undefined ? {} : { body: sent.body, contentType }),
       ...defined({ subresource }),
       ...(place === undefined ? {} : { ref: ref as ErrorRef }),
     },

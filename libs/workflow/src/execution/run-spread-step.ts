@@ -13,7 +13,7 @@ import {
 import type { EndStatus, RunView } from "../store/run-record.ts";
 import type { RunHistory } from "../store/run-history.ts";
 import type { RunQueries } from "../store/run-queries.ts";
-import type { SpreadInput, SpreadStep } from "../store/spread-step.ts";
+import { spreadStepIn, type SpreadInput, type SpreadStep } from "../store/spread-step.ts";
 import { findMisfit } from "./find-misfit.ts";
 import { findStep } from "./find-step.ts";
 import { heldOf } from "./replay-history.ts";
@@ -73,7 +73,7 @@ class SpreadExecution {
 
   async #execute(): Promise<ExecutionEnd> {
     const { store, workflow, held } = this.#options;
-    if (held.unreadable !== undefined) return await this.#block(held.unreadable);
+    if (held.unreadable !== undefined) return await this.#blockUnreadable(held.unreadable);
     const { spread, seq } = held.run.input as SpreadInput;
     const [history, run] = await Promise.all([store.history(spread), store.get(spread)]);
     if (history === undefined || run === undefined) return await this.#endOver();
@@ -180,6 +180,15 @@ class SpreadExecution {
     const { workflow, id, step } = spread;
     const reason = `the code of this worker does not call the spread step "${step}" of run ${workflow}/${id}`;
     onError(new Error(`${reason}; deploy the same code to all workers, or increase the version`));
+    return await this.#block(reason);
+  }
+
+  /** Its input cannot be decoded, so another field shows whether the run still waits for it. */
+  async #blockUnreadable(reason: string): Promise<ExecutionEnd> {
+    const { store, held } = this.#options;
+    const spread = spreadStepIn(held.run);
+    if (spread !== undefined && !(await store.isSpreadAwaited(spread)))
+      return await this.#endOver();
     return await this.#block(reason);
   }
 

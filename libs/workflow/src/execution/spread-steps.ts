@@ -4,7 +4,7 @@ import { CancelRequests } from "../journal/cancel-requests.ts";
 import type { Held, RunJournalStore } from "../store/run-journal-store.ts";
 import type { NumberedCancel } from "../store/run-record.ts";
 import type { RunQueries } from "../store/run-queries.ts";
-import type { SpreadInput, SpreadStep } from "../store/spread-step.ts";
+import { spreadStepIn, type AwaitedSpread, type SpreadInput } from "../store/spread-step.ts";
 import type { ExecutionEnd } from "./run-execution.ts";
 import { runSpreadStep, SpreadOverError, type SpreadOptions } from "./run-spread-step.ts";
 
@@ -13,7 +13,7 @@ type Cancels = ReadonlyMap<string, NumberedCancel>;
 interface ActiveSpread {
   readonly held: Held;
   /** Missing if it cannot be read. */
-  readonly spread: SpreadStep | undefined;
+  readonly spread: AwaitedSpread | undefined;
   readonly cancels: CancelRequests;
   readonly stop: AbortController;
 }
@@ -41,8 +41,10 @@ export class SpreadSteps {
     attempt: Pick<AttemptLease, "signal">,
     options: Omit<SpreadOptions, "held" | "stopped" | "cancels">,
   ): Promise<ExecutionEnd> {
-    const { spread } =
-      held.unreadable === undefined ? (held.run.input as SpreadInput) : { spread: undefined };
+    const spread =
+      held.unreadable === undefined
+        ? (held.run.input as SpreadInput).spread
+        : spreadStepIn(held.run);
     const active = { held, spread, cancels: new CancelRequests(), stop: new AbortController() };
     const stopped = AbortSignal.any([attempt.signal, active.stop.signal]);
     this.#active.add(active);

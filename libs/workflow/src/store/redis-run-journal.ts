@@ -27,7 +27,7 @@ import {
   type StepProgress,
   type StepRecord,
 } from "./run-record.ts";
-import type { SpreadStep } from "./spread-step.ts";
+import type { AwaitedSpread } from "./spread-step.ts";
 import { admitSpreadScript } from "./scripts/admit-spread.ts";
 import { announceCodeScript } from "./scripts/announce-code.ts";
 import { appendLogScript } from "./scripts/append-log.ts";
@@ -316,18 +316,19 @@ const appendLog: Call<"appendLog"> = async (runs, held, lines, logged) => {
   const names = runs.namesOf(workflow);
   const kind = await runs.evaluate(appendLogScript, {
     keys: { run: names.run(id), logs: names.logs(id) },
-    args: { epoch, logged },
+    args: { epoch, createdAt: "", logged },
     each: lines.map((line) => ({ text: JSON.stringify(line) })),
   });
   if (kind === "fenced") throw fenced(held);
 };
 
 /** Lines of a step whose run no longer waits for it are dropped. */
-const appendSpreadLog: Call<"appendSpreadLog"> = async (runs, { workflow, id }, lines) => {
+const appendSpreadLog: Call<"appendSpreadLog"> = async (runs, spread, lines) => {
+  const { workflow, id, createdAtMs } = spread;
   const names = runs.namesOf(workflow);
   await runs.evaluate(appendLogScript, {
     keys: { run: names.run(id), logs: names.logs(id) },
-    args: { epoch: "", logged: 0 },
+    args: { epoch: "", createdAt: createdAtMs, logged: 0 },
     each: lines.map((line) => ({ text: JSON.stringify(line) })),
   });
 };
@@ -343,7 +344,7 @@ const admitSpread: Call<"admitSpread"> = async (runs, spread, hold) => {
 
 async function isSpreadAwaited(
   runs: RedisRuns,
-  { workflow, id, createdAtMs, round, reopened }: SpreadStep,
+  { workflow, id, createdAtMs, round, reopened }: AwaitedSpread,
 ): Promise<boolean> {
   const [status, createdAt, ...of] = await runs.call((redis) =>
     redis.hmget(runs.namesOf(workflow).run(id), "status", "createdAt", "round", "reopened"),

@@ -14,7 +14,7 @@ import type {
   StepRecord,
 } from "./run-record.ts";
 import type { UpdateRefusal } from "./run-updates.ts";
-import type { SpreadStep } from "./spread-step.ts";
+import type { AwaitedSpread, SpreadStep } from "./spread-step.ts";
 
 /** The right to write to a run. Every claim raises the epoch, and writes with an older one are rejected. */
 export interface Held extends RunRef {
@@ -262,7 +262,7 @@ export interface RunJournalStore {
    */
   admitSpread(spread: SpreadStep, hold?: "always"): Promise<SpreadState>;
   /** Returns false once the run of a spread step has ended, or begun another round. */
-  isSpreadAwaited(spread: SpreadStep): Promise<boolean>;
+  isSpreadAwaited(spread: AwaitedSpread): Promise<boolean>;
   /** Reads what has arrived, for the waits of an execution that is at work. */
   news(held: Held, awaited: Awaited): Promise<RunNews>;
   /** Removes the signal of an update, and keeps the refusal for its caller. */

@@ -18,7 +18,7 @@ import {
   type SpreadState,
   type StepMark,
 } from "../store/run-journal-store.ts";
-import type { SpreadStep } from "../store/spread-step.ts";
+import type { AwaitedSpread, SpreadStep } from "../store/spread-step.ts";
 import {
   awaitedSignals,
   isEndStatus,
@@ -121,7 +121,7 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
 
     async appendSpreadLog(spread, lines) {
       const run = runs.find(spread);
-      if (run === undefined || hasEnded(run)) return;
+      if (run?.view.createdAtMs !== spread.createdAtMs || hasEnded(run)) return;
       run.logs = [...run.logs, ...jsonCopy(lines)].slice(-MOST_LINES);
     },
 
@@ -297,7 +297,7 @@ function note(
 }
 
 /** Returns the run that waits for a spread step. */
-function waiterOf(runs: MemoryRuns, spread: SpreadStep): StoredRun | undefined {
+function waiterOf(runs: MemoryRuns, spread: AwaitedSpread): StoredRun | undefined {
   const run = runs.find(spread);
   if (run === undefined || hasEnded(run)) return undefined;
   const { createdAtMs, round = 1 } = run.view;

@@ -8,6 +8,8 @@ const signature = {
   args: {
     /** Empty for lines of a spread step, which any worker may append. */
     epoch: "text",
+    /** Of the run that waits for the spread step, or empty: a later run may have its ID. */
+    createdAt: "text",
     /** Number of lines of the function so far, which a replay logs again. */
     logged: "number",
   },
