@@ -41,6 +41,8 @@ export interface BulkRequest extends CancelRequest {
   readonly filter?: RunFilter;
   /** `next` of an earlier call: continue there. */
   readonly from?: RunCursor;
+  /** Called once, before the first run is changed. Its error ends the action. */
+  readonly onBegin?: () => Promise<void>;
   /** Begin no page after this time, in ms. Default: never stop. */
   readonly budgetMs?: number;
   /** Only with `retry`: continue the same runs after their successful steps. */
@@ -125,6 +127,7 @@ export async function actOnRuns(
       const asked = { limit: PAGE, filter, ...defined({ from: place }) };
       const page = await patiently(() => ports.store.places(workflow, asked));
       const refs = page.places.map(({ id }) => ({ workflow, id }));
+      if (tally.isEmpty && refs.length > 0) await request.onBegin?.();
       tally.add(refs, await actOnPage(ports, workflow, refs, request));
       next = page.next && cursorIn(workflow, page.next);
     } while (next !== undefined);
@@ -181,6 +184,10 @@ class Tally {
   readonly #failures: BulkFailure[] = [];
   #first: RunRef | undefined;
   #last: RunRef | undefined;
+
+  get isEmpty(): boolean {
+    return this.#matched === 0;
+  }
 
   add(refs: readonly RunRef[], outcomes: readonly Outcome[]): void {
     this.pages += 1;

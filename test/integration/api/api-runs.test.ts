@@ -545,7 +545,7 @@ test("pauses and resumes a run, with audit entries", async () => {
   ]);
 });
 
-test("acts on the runs that match and that the caller may see, with one audit entry", async () => {
+test("acts on the runs that match and that the caller may see, with audit entries", async () => {
   const call = harness.serve();
   const other = defineWorkflow("other", { version: 1 }, async (w) => await w.signal("go"));
   await work(approved, other);
@@ -606,6 +606,7 @@ test("acts on the runs that match and that the caller may see, with one audit en
       filter: "all runs: approved/default/db-1 to approved/default/web-1, newest first",
       count: 3,
     },
+    { action: "run.terminate", by: "ann", filter: "all runs: begun" },
     {
       action: "run.pause",
       by: "ann",
@@ -615,6 +616,7 @@ test("acts on the runs that match and that the caller may see, with one audit en
         "runs with label=team=web: approved/default/web-2 to approved/default/web-1, newest first",
       count: 2,
     },
+    { action: "run.pause", by: "ann", reason: "freeze", filter: "runs with label=team=web: begun" },
   ]);
 });
 
@@ -641,6 +643,7 @@ test("a bulk action that fails after some runs is recorded", async () => {
   const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());
   expect(items.map(({ action, filter, reason }) => [action, filter, reason])).toEqual([
     ["run.signal", "approve to all runs: interrupted", "late"],
+    ["run.signal", "approve to all runs: begun", "late"],
     ["run.start", undefined, undefined],
   ]);
   // A repeated request continues: each run receives the signal once.

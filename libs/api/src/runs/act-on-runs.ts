@@ -39,10 +39,11 @@ export async function actOnRuns(
     }
   }
   const place = workflow === undefined ? { cluster } : placeIn(cluster, workflow);
-  const record = (range: string, changed?: number) => {
-    const note = { filter: `${textOf(body)}: ${range}`, reason, ...defined({ count: changed }) };
-    audit({ action: `run.${action}`, ...place, ...note }, by);
+  const noteOf = (range: string) => {
+    return { action: `run.${action}`, ...place, filter: `${textOf(body)}: ${range}`, reason };
   };
+  const record = (range: string, count?: number) =>
+    audit({ ...noteOf(range), ...defined({ count }) }, by);
   const key = context.req.header("idempotency-key");
   const { signal: given } = body;
   const signal = given && {
@@ -54,6 +55,8 @@ export async function actOnRuns(
     filter,
     by,
     reason,
+    // Written at once: this process may be killed before the end.
+    onBegin: () => access.audit.write({ ...noteOf("begun"), by, via: caller.via }),
     budgetMs: BUDGET_MS,
     fromFailed: body.fromFailed,
     versions: announced,

@@ -49,7 +49,9 @@ export function aesGcmCodec({ keys, current, name = "aes-gcm" }: AesGcmCodecOpti
       const key = known.get(keyId);
       if (tag.length < TAG_BYTES) throw new TerminalError("the value is too short");
       if (key === undefined)
-        throw new TypeError(`key "${keyId.slice(0, 40)}" is missing from keys`);
+        throw new TypeError(
+          `key "${keyId.slice(0, 40)}" is missing from keys; add it to the keys of all processes`,
+        );
       const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
       decipher.setAAD(additionalData(context));
       decipher.setAuthTag(tag);

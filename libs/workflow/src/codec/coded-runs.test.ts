@@ -2,6 +2,7 @@ import { formatEncoded, type PayloadCodec } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { aesGcmCodec } from "./aes-gcm-codec.ts";
+import { encodeValue } from "./value-codec.ts";
 import { defineWorkflow } from "../define/define-workflow.ts";
 import { testWorkflow } from "../testing/test-workflow.ts";
 import { scrambleCodec } from "../../../../test/support/scramble-codec.ts";
@@ -80,6 +81,32 @@ describe("a codec that fails", () => {
       result: { charged: { card: "4711" }, answer: "yes" },
     });
     expect(t.bodies).toEqual(["charge"]);
+  });
+
+  test("blocks the run with the signal and the key that it needs, and the run continues with the key", async () => {
+    const withKeys = (...ids: readonly string[]) =>
+      aesGcmCodec({
+        keys: Object.fromEntries(ids.map((id) => [id, Buffer.alloc(32, id)])),
+        current: ids[0] ?? "",
+      });
+    let worker = withKeys("a");
+    const codec: PayloadCodec = {
+      name: "aes-gcm",
+      encode: (bytes, context) => worker.encode(bytes, context),
+      decode: (bytes, context) => worker.decode(bytes, context),
+    };
+    const t = testWorkflow(pay, { card: "4711" }, { codec });
+    await t.settle();
+    const context = { workflow: "pay", kind: "payload" } as const;
+    const payload = await encodeValue(withKeys("b"), "yes", context);
+    expect(await t.signal("approve", payload)).toMatchObject({
+      status: "blocked",
+      blockedReason: expect.stringMatching(
+        /^codec_failed: signal "approve" with the ID \S+: .*key "b" is missing from keys; add it/,
+      ) as string,
+    });
+    worker = withKeys("a", "b");
+    expect(await t.advance("2m")).toMatchObject({ status: "done", result: { answer: "yes" } });
   });
 
   test("blocks the run if a record cannot be encoded", async () => {

@@ -1,6 +1,7 @@
 import {
   defined,
   isEncoded,
+  KonvergeError,
   type CodecContext,
   type CodecValueKind,
   type PayloadCodec,
@@ -20,7 +21,13 @@ import type {
   StepRecord,
 } from "../store/run-record.ts";
 import type { UpdateRefusal } from "../store/run-updates.ts";
-import { createValueCodec, isForged, NO_CODEC, type ValueCodec } from "./value-codec.ts";
+import {
+  createValueCodec,
+  isCodecError,
+  isForged,
+  NO_CODEC,
+  type ValueCodec,
+} from "./value-codec.ts";
 
 /** Encodes, or decodes, a value of one run. */
 type Transform = <T>(value: T, kind: CodecValueKind) => Promise<T>;
@@ -183,8 +190,10 @@ export class RunValues {
       return { ...rest, payload: await this.#decode<unknown>(payload, "payload") };
     } catch (error) {
       // Anyone who may send signals can send a text with the mark of encoded values. It must not block the run.
-      if (!isForged(error)) throw error;
-      return { ...rest, forged: (error as Error).message };
+      if (isForged(error)) return { ...rest, forged: (error as Error).message };
+      if (!isCodecError(error)) throw error;
+      const message = `signal "${rest.name}" with the ID ${rest.id}: ${error.message}`;
+      throw new KonvergeError(error.code, message, { cause: error.cause });
     }
   }
 
