@@ -40,7 +40,12 @@ export async function actOnRuns(
   }
   const place = workflow === undefined ? { cluster } : placeIn(cluster, workflow);
   const noteOf = (range: string) => {
-    return { action: `run.${action}`, ...place, filter: `${textOf(body)}: ${range}`, reason };
+    return {
+      action: `run.${action}` as const,
+      ...place,
+      filter: `${textOf(body)}: ${range}`,
+      reason,
+    };
   };
   const record = (range: string, count?: number) =>
     audit({ ...noteOf(range), ...defined({ count }) }, by);
