@@ -11,6 +11,8 @@ const load = { eventsPerSecond: 140, rate: 180, burst: 60, fromMs: 15_000, toMs:
 /** The last failing probe has its deadline of 1 s; then the breaker is open for at most 5 s and a jitter of 25 %. */
 const LATEST_CLOSING_MS = load.toMs + 1_000 + 1.25 * 5_000 + 1_000;
 
+const RECOVERED_MS = 14_000;
+
 /**
  * The time at which the backlog of the latest closing is gone. Events of a key that waits coalesce, and the rate rises by a tenth
  * per second from a fifth. The events of a run deviate by about 100 of 10,000, which takes 2.5 s at the spare rate of 40/s.
@@ -38,14 +40,15 @@ test.each([
   ["a brownout", 2],
   ["an outage", 0],
 ])(
-  `P5, P6: a fleet lives through %s that jittered retries alone never recover from (seed ${seed})`,
+  `P5, P6: a fleet recovers from %s long before jittered retries alone would (seed ${seed})`,
   { timeout: 120_000 },
   async (_what, faultSeats) => {
     const alone = await simulate({ policy: "jitter", faultSeats });
     const guarded = await simulate({ policy: "guard", faultSeats });
-    expect(alone.recoveredMs, "what the fault does without a guard").toBeUndefined();
     // 8.3 s until the latest closing, and 5.6 s until the rate is at two thirds, in whole seconds.
-    expect(guarded.recoveredMs).toBeLessThanOrEqual(14_000);
+    expect(guarded.recoveredMs).toBeLessThanOrEqual(RECOVERED_MS);
+    // The overload sustains itself. In one run of 200 to 400, chance ends it after half a minute or more.
+    expect(alone.recoveredMs ?? Infinity).toBeGreaterThan(RECOVERED_MS);
     // In a large fleet it takes up to 10 s until a majority of the workers has failed.
     expect(guarded.sentDuring).toBeLessThanOrEqual((isLong ? 0.12 : 0.05) * alone.sentDuring);
     // No second exceeds rate plus burst; after the start, no burst is left.
