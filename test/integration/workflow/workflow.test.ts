@@ -51,6 +51,29 @@ test("P9: a run that waits repeatedly executes each body once and ends with its 
   }
 });
 
+test("P8: a process that stood still for longer than its lease begins no body of a step", async () => {
+  const leaseMs = 1_000;
+  const begun: string[] = [];
+  let stalls = 0;
+  let isLate = false;
+  const workflow = defineWorkflow("late", { version: 1 }, async (w) => {
+    if (stalls++ === 0) {
+      const endMs = performance.now() + leaseMs;
+      while (performance.now() < endMs);
+      isLate = true;
+      // The body would begin before any timer runs.
+      setImmediate(() => (isLate = false));
+    }
+    await w.step("a", () => void begun.push(isLate ? "late" : "in time"));
+  });
+  const runs = harness.openRuns({ leaseMs });
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const { id } = await runs.start(workflow, undefined);
+  await until("the body runs", () => begun.length > 0);
+  expect(begun).not.toContain("late");
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "done" });
+});
+
 test("G7: buffers signals, delivers them once in order, and drops and reports invalid ones", async () => {
   const workflow = defineWorkflow("signals", { version: 1 }, async (w) => {
     const first = await w.signal("approve", { schema: approval });

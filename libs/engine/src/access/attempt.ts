@@ -199,6 +199,12 @@ export class Attempt {
     return newest;
   }
 
+  /** @throws the reason of the abort; AttemptCancelledError if the lease has expired while the process stood still */
+  assertHeld(): void {
+    this.lease.checkExpiry();
+    this.signal.throwIfAborted();
+  }
+
   abort(reason: Error): void {
     this.#abort.abort(reason);
   }

@@ -35,7 +35,10 @@ export async function runHandler(attempt: Attempt): Promise<Outcome> {
     const kube = createAttemptKube(attempt);
     const step = await nextStep(object, attempt, kube);
     if (step === undefined) return { kind: "done" };
-    const outcome = toOutcome(await step.run(contextOf(attempt, step, kube)));
+    const context = contextOf(attempt, step, kube);
+    // After a suspension, this code runs before the timer that aborts the attempt.
+    attempt.assertHeld();
+    const outcome = toOutcome(await step.run(context));
     await waitForCalls(attempt.openCalls, attempt.log);
     if (step.handler === "cleanup" && outcome.kind === "done") {
       await releaseFinalizer(kube, step.object, controller.finalizer);

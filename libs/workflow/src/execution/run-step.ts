@@ -225,6 +225,7 @@ class StepRun {
           return verbs;
         },
       };
+      journal.checkLease();
       const run = () => runBody(body, options);
       value = await (span === undefined ? run() : span.run(run));
       journal.assertFits(key, { kind, value });

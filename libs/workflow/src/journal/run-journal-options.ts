@@ -12,6 +12,11 @@ export interface RunJournalOptions {
   readonly held: Held;
   /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
+  /**
+   * Aborts `stopped` if the lease of this execution has expired: after a suspension, code continues before timers. Called before
+   * each body and each API call. Default: no check.
+   */
+  readonly checkLease?: () => void;
   /** Aborted when the run is to be paused: no further verb begins. Default: never. */
   readonly pausing?: AbortSignal;
   /** Cancellations of the run since the claim. Default: none. */

@@ -64,6 +64,7 @@ export class RunJournal {
   readonly permits: RunJournalOptions["permits"];
   /** Aborted when this execution must stop, with the reason. */
   readonly stopped: AbortSignal;
+  readonly checkLease: NonNullable<RunJournalOptions["checkLease"]>;
   readonly inbox: SignalInbox;
   readonly random: () => number;
   readonly pause: NonNullable<RunJournalOptions["pause"]>;
@@ -124,6 +125,7 @@ export class RunJournal {
     this.clusters = options.clusters;
     this.permits = options.permits;
     this.stopped = options.stopped;
+    this.checkLease = options.checkLease ?? (() => undefined);
     this.random = options.random;
     this.pause = options.pause ?? pause;
     this.beforeBody = options.beforeBody ?? (() => undefined);

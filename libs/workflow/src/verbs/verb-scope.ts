@@ -102,6 +102,7 @@ export function createVerbScope(options: VerbScopeOptions): VerbScope {
     const cluster = named ?? chosen ?? clusters.home;
     const whole = await clusters.client(cluster);
     const onSend = (call: SentCall): CallObserver => {
+      journal.checkLease();
       const observer = effects.onSend(call);
       const traced = span?.startCall(call, whole.server);
       if (traced === undefined) return observer;
