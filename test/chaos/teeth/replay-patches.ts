@@ -20,6 +20,7 @@ type Name =
   | "heartbeat"
   | "round-records"
   | "round-signals"
+  | "spread-end"
   | "spread-outcome";
 
 /** As `PATCHES`, for replays of workflows. */
@@ -128,6 +129,14 @@ export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
       file: LIVE_WAITS,
       from: "this.#cancelTimer = after(ms, () => this.#onTimer());",
       to: "void [after, ms, () => this.#onTimer()];",
+    },
+  ],
+  /** Undoes steps and ends the run while a spread step is at work. */
+  "spread-end": [
+    {
+      file: OPEN_CHILDREN,
+      from: "const isSpread = this.#spread.has(step);",
+      to: "const isSpread = this.#spread.has(step); if (isSpread) continue;",
     },
   ],
   /** Forgets what spread steps have done that ended after the failure of their run. */

@@ -97,7 +97,18 @@ export function makeRounds(random: () => number): readonly Program[] {
   };
   const makeOps = (length: number, depth: number): Op[] =>
     Array.from({ length: serial < MAX_OPS ? length : 0 }, () => makeOp(depth));
-  return Array.from({ length: rounds }, () => makeOps(2 + below(5), 0));
+  const programs = Array.from({ length: rounds }, () => makeOps(2 + below(5), 0));
+  // Few of the programs above fail after a race, or beside a spread step at work.
+  if (rounds > 1 || below(4) > 0) return programs;
+  const name = `n${(serial += 1)}`;
+  const begun = { ...makeStep(`n${(serial += 1)}`), undo: true, turns: 5 + below(10) };
+  const other = { ...makeStep(`n${(serial += 1)}`), failures: 0 };
+  const fail = { kind: "fail", name: `n${(serial += 1)}` } as const;
+  const end: readonly Op[] =
+    below(2) === 0
+      ? [{ kind: "all", name, branches: [[{ ...begun, spread: true }], [other, fail]] }]
+      : [{ kind: "wRace", name, branches: [[{ ...begun, spread: false }], [other]] }, fail];
+  return programs.map((ops) => [...ops.slice(0, below(3)), ...end]);
 }
 
 /** All operations, nested ones included. */
