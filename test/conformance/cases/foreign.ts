@@ -35,6 +35,14 @@ const listed = (selector: string, items: readonly string[]): SendStep => ({
   expect: { code: 200, items },
 });
 
+const pods = "/api/v1/namespaces/{ns}/pods";
+const pod: JsonObject = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "{o}" },
+  spec: { containers: [{ name: "main", image: "example.com/web:1" }] },
+};
+
 const applied = (data: JsonObject): JsonObject => ({
   apiVersion: "v1",
   kind: "ConfigMap",
@@ -81,6 +89,32 @@ export const foreign: readonly Case[] = [
       send: `GET ${configMaps}?limit=1&continue=${token}`,
       expect: { code: 400, reason: "BadRequest", message: /^invalid continue token: / },
     })),
+  },
+  {
+    name: "a watch from a resourceVersion that is not a number",
+    steps: [
+      {
+        send: `GET ${configMaps}?watch=1&resourceVersion=no`,
+        expect: { code: 500, message: /^resourceVersion: Invalid value: "no"/ },
+      },
+    ],
+  },
+  {
+    name: "an eviction with a dry run in its deletion options changes nothing",
+    steps: [
+      { send: `POST ${pods}`, body: pod, as: "made", expect: { code: 201 } },
+      {
+        send: `POST ${pods}/{o}/eviction`,
+        body: {
+          apiVersion: "policy/v1",
+          kind: "Eviction",
+          metadata: { name: "{o}" },
+          deleteOptions: { dryRun: ["All"] },
+        },
+        expect: { code: 201 },
+      },
+      { send: `GET ${pods}/{o}`, expect: { code: 200, version: { sameAs: "made" } } },
+    ],
   },
   {
     name: "strategic merge patches with values of a wrong type",

@@ -1,9 +1,8 @@
-import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { JsonObject } from "@konverge/core";
 import type { TestedServer } from "../servers.ts";
+import { inNewNamespace } from "./in-new-namespace.ts";
 import { KubectlClient, type Printed, type Script } from "./kubectl-client.ts";
 
 export interface Comparison {
@@ -62,59 +61,8 @@ async function printedBy(
   { program, files }: Contest,
   { script, folder }: { readonly script: Script; readonly folder: string },
 ): Promise<readonly Printed[]> {
-  const namespace = `foreign-${randomBytes(4).toString("hex")}`;
-  const metadata = { name: namespace };
-  await sendJson(server, "POST", "/api/v1/namespaces", {
-    apiVersion: "v1",
-    kind: "Namespace",
-    metadata,
-  });
-  try {
+  return await inNewNamespace(server, async (namespace) => {
     const client = new KubectlClient(server, { program, folder, namespace, files });
     return await client.run(script.commands);
-  } finally {
-    await removeNamespace(server, namespace);
-  }
-}
-
-const CONTENT = [
-  "/api/v1:configmaps,persistentvolumeclaims,pods,secrets,serviceaccounts,services,events",
-  "/apis/apps/v1:daemonsets,deployments,replicasets,statefulsets",
-  "/apis/autoscaling/v2:horizontalpodautoscalers",
-  "/apis/batch/v1:cronjobs,jobs",
-  "/apis/coordination.k8s.io/v1:leases",
-  "/apis/networking.k8s.io/v1:ingresses,networkpolicies",
-  "/apis/policy/v1:poddisruptionbudgets",
-  "/apis/rbac.authorization.k8s.io/v1:roles,rolebindings",
-];
-
-/** Removes a namespace with its content, as the controllers of a cluster do. */
-async function removeNamespace(server: TestedServer, name: string): Promise<void> {
-  for (const [root = "", resources = ""] of CONTENT.map((line) => line.split(":"))) {
-    for (const resource of resources.split(",")) {
-      const path = `${root}/namespaces/${name}/${resource}`;
-      await sendJson(server, "DELETE", path, {
-        kind: "DeleteOptions",
-        apiVersion: "v1",
-        propagationPolicy: "Background",
-        gracePeriodSeconds: 0,
-      });
-    }
-  }
-  const path = `/api/v1/namespaces/${name}`;
-  await sendJson(server, "DELETE", path);
-  const namespace = await sendJson(server, "GET", path);
-  await sendJson(server, "PUT", `${path}/finalize`, { ...namespace, spec: { finalizers: [] } });
-}
-
-async function sendJson(
-  { api }: TestedServer,
-  method: string,
-  path: string,
-  body?: JsonObject,
-): Promise<JsonObject> {
-  const headers = { "Content-Type": "application/json" };
-  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-  const { text } = await api.send({ method, path, headers, ...sent });
-  return JSON.parse(text) as JsonObject;
+  });
 }

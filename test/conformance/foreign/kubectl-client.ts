@@ -80,7 +80,7 @@ export class KubectlClient {
 }
 
 /** Changes the namespace of a kubeconfig's contexts. */
-function inNamespace(kubeconfig: string, namespace: string): string {
+export function inNamespace(kubeconfig: string, namespace: string): string {
   const config = load(kubeconfig) as {
     readonly contexts: readonly { readonly context: Record<string, unknown> }[];
   };

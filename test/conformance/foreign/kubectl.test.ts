@@ -4,6 +4,7 @@ import { startEmbedded, startReal, type TestedServer } from "../servers.ts";
 import { compareScript, type Contest } from "./compare-scripts.ts";
 import { FILES } from "./kubectl-manifests.ts";
 import { KUBECTL_SCRIPTS } from "./kubectl-scripts.ts";
+import { makeRandomScript } from "./random-commands.ts";
 
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const log = (line: string) => console.error(line);
@@ -35,3 +36,16 @@ test.for(scripts)("kubectl $name as with kube-apiserver", async (script, { skip 
   const { deviations } = await compareScript(contest, script);
   expect(deviations).toEqual([]);
 });
+
+// A seed that a run gives is repeated; the long form adds others.
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? 1) >>> 0;
+const seeds = Array.from({ length: isLong ? 10 : 1 }, (_, index) => (seed + index) >>> 0);
+
+test.for(seeds)(
+  "random kubectl commands with seed %i as with kube-apiserver",
+  async (one, { skip }) => {
+    if (contest === undefined) return skip(missing);
+    const { deviations } = await compareScript(contest, makeRandomScript(one, isLong ? 60 : 15));
+    expect(deviations).toEqual([]);
+  },
+);

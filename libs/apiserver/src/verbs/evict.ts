@@ -7,6 +7,7 @@ import {
   nameOf,
   objectOf,
   objectsOf,
+  stringsOf,
   textOf,
 } from "../objects/metadata.ts";
 import type { StoredObject } from "../storage/stored-object.ts";
@@ -39,7 +40,8 @@ export function evictPod(call: Call): Answer {
   const stored = table.get(keyOf(call, name));
   if (stored === undefined) throw notFound(kind, name);
   const status = objectOf(stored.object, "status") ?? {};
-  const isDryRun = options.isDryRun;
+  const deletion = objectOf(eviction, "deleteOptions") ?? {};
+  const isDryRun = options.isDryRun || stringsOf(deletion, "dryRun").length > 0;
   if (!UNCOUNTED.includes(textOf(status, "phase")) && !isTerminating(stored.object)) {
     const budgets = state.store
       .table(BUDGETS)
@@ -57,7 +59,7 @@ export function evictPod(call: Call): Answer {
     if (isGuarded) takeDisruption(call, budget, isDryRun);
   }
   if (!isDryRun) addCondition(call, stored);
-  const body = JSON.stringify(objectOf(eviction, "deleteOptions") ?? {});
+  const body = JSON.stringify(options.isDryRun ? { ...deletion, dryRun: ["All"] } : deletion);
   deleteObject({ ...call, subresource: "", contentType: "application/json", body });
   const answer = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
   return { code: 201, text: JSON.stringify(answer) };

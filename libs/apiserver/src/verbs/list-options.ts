@@ -1,5 +1,5 @@
-import { forbidden, invalid, notSupported, type FieldError } from "../errors/field-error.ts";
-import { badRequest, invalidObject } from "../errors/status-error.ts";
+import { forbidden, notSupported, type FieldError } from "../errors/field-error.ts";
+import { badRequest, invalidObject, StatusError } from "../errors/status-error.ts";
 import { readBoolean } from "./write-options.ts";
 
 /** Options of a list or watch, from the query. */
@@ -39,7 +39,7 @@ export function readListOptions(query: URLSearchParams): ListOptions {
 
 /**
  * Returns the number of a version; undefined for none.
- * @throws StatusError 400 for a list, 422 for a watch, if it is invalid
+ * @throws StatusError 400 for a list, 500 for a watch, if it is invalid
  */
 export function parseVersion(text: string, isWatch: boolean): number | undefined {
   if (text === "") return undefined;
@@ -49,7 +49,7 @@ export function parseVersion(text: string, isWatch: boolean): number | undefined
     throw badRequest(
       `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: ${why}`,
     );
-  throw invalidObject({ group: "", kind: "" }, "", [invalid("resourceVersion", text, why)]);
+  throw new StatusError(500, "", `resourceVersion: Invalid value: ${JSON.stringify(text)}: ${why}`);
 }
 
 function validateList(options: ListOptions): FieldError[] {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// election has a leader that releases its Lease, and a second one that follows.
+func election(ctx context.Context, w *world) error {
+	history := make(chan string, 10)
+	for _, name := range []string{"first", "second"} {
+		inner, stop := context.WithCancel(ctx)
+		lock := &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Name: "leader", Namespace: w.namespace},
+			Client:     w.typed.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			leaderelection.RunOrDie(inner, leaderelection.LeaderElectionConfig{
+				Lock: lock, ReleaseOnCancel: true,
+				LeaseDuration: 60 * time.Second, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
+				Callbacks: leaderelection.LeaderCallbacks{
+					OnStartedLeading: func(context.Context) { history <- name + " leads" },
+					OnStoppedLeading: func() { history <- name + " stopped" },
+				},
+			})
+		}()
+		w.say("%s", <-history)
+		lease, err := w.typed.CoordinationV1().Leases(w.namespace).Get(ctx, "leader", metav1.GetOptions{})
+		if err != nil {
+			stop()
+			return err
+		}
+		w.say("holder %s, transitions %d, %d s", *lease.Spec.HolderIdentity, *lease.Spec.LeaseTransitions, *lease.Spec.LeaseDurationSeconds)
+		stop()
+		<-ended
+		w.say("%s", <-history)
+	}
+	lease, err := w.typed.CoordinationV1().Leases(w.namespace).Get(ctx, "leader", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	w.say("released: %q", fmt.Sprint(*lease.Spec.HolderIdentity))
+	return nil
+}
