@@ -1,6 +1,8 @@
 import { accepts, type Overload } from "../functions/declaration.ts";
-import { findFunction } from "../functions/function-table.ts";
+import { findFunction, isMissingFunction } from "../functions/function-table.ts";
 import { operatorOffset } from "../syntax/operator-offset.ts";
+import { isParenthesized } from "../syntax/parentheses.ts";
+import { isRelation, relationChain } from "../syntax/relation-chain.ts";
 import type { ASTNode, ExpressionError } from "../syntax/parse-expression.ts";
 import {
   BOOL,
@@ -66,6 +68,7 @@ export class Compiler implements Checker {
 
   compile(node: ASTNode, scope: Scope = this.#globals): Compiled {
     const offset = operatorOffset(node);
+    if (isRelation(node)) return this.#compileRelation(node, scope);
     switch (node.op) {
       case "value":
         return this.#compileLiteral(node.args, offset);
@@ -88,6 +91,9 @@ export class Compiler implements Checker {
       case "map":
         return this.#compileMap(node.args, scope, offset);
       case "?:":
+        if (node.args[1].op === "?:" && !isParenthesized(node.args[1], offset + 1)) {
+          this.fail(offset, "Syntax error: a conditional between ? and : needs parentheses");
+        }
         return this.#compileConditional(node.args, scope, offset);
       case "&&":
       case "||":
@@ -210,7 +216,7 @@ export class Compiler implements Checker {
     if (macro !== undefined) return macro(this, { receiver, args, scope, offset });
     const prefix = qualifiedName(receiver);
     const full = prefix === undefined ? name : `${prefix}.${name}`;
-    if (prefix !== undefined && findFunction(full) !== undefined) {
+    if (prefix !== undefined && (findFunction(full) !== undefined || isMissingFunction(full))) {
       return this.#compileCall(full, args, { scope, offset });
     }
     return this.#compileCall(name, args, { scope, offset, receiver });
@@ -237,7 +243,9 @@ export class Compiler implements Checker {
   call(name: string, all: readonly Compiled[], offset: number, isMember: boolean): Compiled {
     const overloads = findFunction(name);
     if (overloads === undefined) {
-      const message = `undeclared reference to '${name}' (in container '')`;
+      const message = isMissingFunction(name)
+        ? `the embedded API server does not know the function '${name}', which kube-apiserver has`
+        : `undeclared reference to '${name}' (in container '')`;
       this.errors.push({ offset, message, isUnknownFunction: true });
       return failed(offset);
     }
@@ -299,6 +307,18 @@ export class Compiler implements Checker {
       }
     };
     return { parameters: parameters.map(rename), result: rename(result) };
+  }
+
+  #compileRelation(node: Parameters<typeof relationChain>[0], scope: Scope): Compiled {
+    const { first, rest } = relationChain(node);
+    let left = this.compile(first, scope);
+    for (const { op, offset, right } of rest) {
+      const call = this.call(BINARY[op] ?? op, [left, this.compile(right, scope)], offset, false);
+      // As in cel-go, the left side of `in []` is not evaluated.
+      const isEmpty = op === "in" && right.op === "list" && right.args.length === 0;
+      left = isEmpty ? { ...call, run: () => false } : call;
+    }
+    return left;
   }
 
   #compileConditional(args: readonly ASTNode[], scope: Scope, offset: number): Compiled {

@@ -95,11 +95,11 @@ function toText(bytes: Uint8Array): string {
 }
 
 function toTimestamp(text: string): Timestamp {
-  const nanos = /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(text)
+  const time = /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(text)
     ? parseDateTime(text)
     : undefined;
-  if (nanos === undefined) throw refused("string", "google.protobuf.Timestamp");
-  return checkTimestamp(nanos);
+  if (time === undefined) throw refused("string", "google.protobuf.Timestamp");
+  return checkTimestamp(time.nanos, time.offsetMinutes);
 }
 
 function toDuration(text: string): Duration {
@@ -152,7 +152,7 @@ export const CONVERSIONS: readonly Overload[] = [
   global("string", "double -> string", formatDouble),
   global("string", "duration -> string", ({ nanos }: Duration) => formatDuration(nanos)),
   global("string", "int -> string", String),
-  global("string", "timestamp -> string", ({ nanos }: Timestamp) => formatTimestamp(nanos)),
+  global("string", "timestamp -> string", formatTimestamp),
   global("string", "uint -> string", ({ value }: Uint) => String(value)),
   global("timestamp", "timestamp -> timestamp", same),
   global("timestamp", "int -> timestamp", (value: bigint) =>

@@ -106,7 +106,7 @@ function show(value: Value): string {
   if (typeof value === "number") return formatDouble(value);
   if (value instanceof Uint) return String(value.value);
   if (value instanceof Uint8Array) return new TextDecoder().decode(value);
-  if (value instanceof Timestamp) return formatTimestamp(value.nanos);
+  if (value instanceof Timestamp) return formatTimestamp(value);
   if (value instanceof Duration) return formatDuration(value.nanos);
   if (value instanceof TypeValue) return value.type;
   if (value instanceof CelList) return `[${value.items.map(showPart).join(", ")}]`;

@@ -22,3 +22,12 @@ const TABLE: ReadonlyMap<string, readonly Overload[]> = Map.groupBy(
 
 /** Returns the overloads of a function, or undefined if there is none. */
 export const findFunction = (name: string): readonly Overload[] | undefined => TABLE.get(name);
+
+/** Functions of kube-apiserver that are missing here. */
+const MISSING: ReadonlySet<string> = new Set(
+  "url isURL quantity isQuantity ip isIP cidr isCIDR semver isSemver format.named".split(" "),
+);
+
+/** Returns true for a function that kube-apiserver has, but not the embedded API server. */
+export const isMissingFunction = (name: string): boolean =>
+  MISSING.has(name) || /^format\.\w+$|^ip\.isCanonical$/.test(name);

@@ -22,9 +22,9 @@ export function checkInt(value: bigint, what = "integer overflow"): bigint {
   return value;
 }
 
-export function checkTimestamp(nanos: bigint): Timestamp {
+export function checkTimestamp(nanos: bigint, offsetMinutes = 0): Timestamp {
   if (nanos < MIN_TIMESTAMP || nanos > MAX_TIMESTAMP) throw new CelError("timestamp overflow");
-  return new Timestamp(nanos);
+  return new Timestamp(nanos, offsetMinutes);
 }
 
 const duration = (nanos: bigint) => new Duration(checkInt(nanos, "duration overflow"));
@@ -60,10 +60,10 @@ const arithmetic: readonly Overload[] = [
     duration(a.nanos + b.nanos),
   ),
   global("_+_", "duration, timestamp -> timestamp", (a: Duration, b: Timestamp) =>
-    checkTimestamp(a.nanos + b.nanos),
+    checkTimestamp(a.nanos + b.nanos, b.offsetMinutes),
   ),
   global("_+_", "timestamp, duration -> timestamp", (a: Timestamp, b: Duration) =>
-    checkTimestamp(a.nanos + b.nanos),
+    checkTimestamp(a.nanos + b.nanos, a.offsetMinutes),
   ),
   global("_+_", "int, int -> int", (a: bigint, b: bigint) => checkInt(a + b)),
   global("_+_", "list(A), list(A) -> list(A)", concat),
@@ -85,7 +85,7 @@ const arithmetic: readonly Overload[] = [
   ),
   global("_-_", "int, int -> int", (a: bigint, b: bigint) => checkInt(a - b)),
   global("_-_", "timestamp, duration -> timestamp", (a: Timestamp, b: Duration) =>
-    checkTimestamp(a.nanos - b.nanos),
+    checkTimestamp(a.nanos - b.nanos, a.offsetMinutes),
   ),
   global("_-_", "timestamp, timestamp -> duration", (a: Timestamp, b: Timestamp) =>
     duration(a.nanos - b.nanos),

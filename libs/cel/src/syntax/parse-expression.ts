@@ -33,6 +33,9 @@ export function parseExpression(text: string): Parsed {
   }
 }
 
+/** Characters outside of ASCII have wide marks. */
+const isWide = (rune: string): boolean => Buffer.byteLength(rune) > 1;
+
 /** Formats errors as the API server does: with the position, and the line with a mark below. */
 export function formatErrors(text: string, errors: readonly ExpressionError[]): string {
   return errors
@@ -40,8 +43,11 @@ export function formatErrors(text: string, errors: readonly ExpressionError[]): 
     .map(({ message, offset }) => {
       const before = text.slice(0, offset).split("\n");
       const line = text.split("\n")[before.length - 1] ?? "";
+      const runes = Array.from(line);
       const column = Array.from(before.at(-1) ?? "").length;
-      return `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line}\n | ${".".repeat(column)}^`;
+      const dots = runes.slice(0, column).map((rune) => (isWide(rune) ? "．" : "."));
+      const mark = isWide(runes[column] ?? "") ? "＾" : "^";
+      return `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line}\n | ${dots.join("")}${mark}`;
     })
     .join("\n");
 }

@@ -2,15 +2,7 @@ import { isJsonObject, isRawNumber, type JsonValue } from "@konverge/core";
 import { escapeName } from "../types/escape-name.ts";
 import { additionalSchema, withTypeAndObjectMeta, type RuleSchema } from "../types/rule-schema.ts";
 import { parseDateTime, parseGoDuration } from "./times.ts";
-import {
-  CelList,
-  CelMap,
-  Duration,
-  Opaque,
-  Timestamp,
-  type ListIdentity,
-  type Value,
-} from "./value.ts";
+import { CelList, CelMap, Duration, Opaque, type ListIdentity, type Value } from "./value.ts";
 
 /** Converts a valid JSON value to a value of CEL, by its schema. */
 export function fromJson(schema: RuleSchema, json: JsonValue, isRoot = false): Value {
@@ -102,10 +94,8 @@ function fromText(format: string | undefined, text: string): Value {
       return nanos === undefined ? preserved(text) : new Duration(nanos);
     }
     case "date":
-    case "date-time": {
-      const nanos = parseDateTime(format === "date" ? `${text}T00:00:00Z` : text);
-      return nanos === undefined ? preserved(text) : new Timestamp(nanos);
-    }
+    case "date-time":
+      return parseDateTime(format === "date" ? `${text}T00:00:00Z` : text) ?? preserved(text);
     default:
       return text;
   }

@@ -1,3 +1,5 @@
+import { Timestamp } from "./value.ts";
+
 const NANOS_PER_MS = 1_000_000n;
 const UNITS: Readonly<Record<string, bigint>> = {
   ns: 1n,
@@ -12,8 +14,8 @@ const UNITS: Readonly<Record<string, bigint>> = {
 const DATE_TIME =
   /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:?\d\d)$/;
 
-/** Parses a date and time of RFC 3339 to nanoseconds since 1970. */
-export function parseDateTime(text: string): bigint | undefined {
+/** Parses a date and time of RFC 3339. */
+export function parseDateTime(text: string): Timestamp | undefined {
   const match = DATE_TIME.exec(text);
   if (match === null) return undefined;
   const [, year = "", month = "", day = "", hour = "", minute = "", second = ""] = match;
@@ -33,16 +35,24 @@ export function parseDateTime(text: string): bigint | undefined {
     ? 0
     : Number(`${zone[0]}1`) * (Number(zone.slice(1, 3)) * 60 + Number(zone.slice(-2)));
   const nanos = BigInt(date.getTime() - offsetMinutes * 60_000) * NANOS_PER_MS;
-  return nanos + BigInt(fraction.padEnd(9, "0"));
+  return new Timestamp(nanos + BigInt(fraction.padEnd(9, "0")), offsetMinutes);
 }
 
-/** Formats nanoseconds since 1970 in UTC, with as many digits as needed. */
-export function formatTimestamp(nanos: bigint): string {
+/** Formats a time in its zone, with as many digits as needed. */
+export function formatTimestamp({ nanos, offsetMinutes }: Timestamp): string {
   const seconds = floorDivide(nanos, 1_000_000_000n);
   const fraction = (nanos - seconds * 1_000_000_000n).toString().padStart(9, "0");
-  const text = new Date(Number(seconds) * 1000).toISOString().replace(/\.\d+Z$/, "");
+  const local = new Date((Number(seconds) + offsetMinutes * 60) * 1000);
+  const text = local.toISOString().replace(/\.\d+Z$/, "");
   const digits = fraction.replace(/0+$/, "");
-  return digits === "" ? `${text}Z` : `${text}.${digits}Z`;
+  return `${text}${digits === "" ? "" : `.${digits}`}${formatOffset(offsetMinutes)}`;
+}
+
+function formatOffset(minutes: number): string {
+  if (minutes === 0) return "Z";
+  const size = Math.abs(minutes);
+  const two = (part: number) => String(part).padStart(2, "0");
+  return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }
 
 /** Parses a duration of Go, for example `1h30m` or `-1.5s`, to nanoseconds. */

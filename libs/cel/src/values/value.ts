@@ -32,11 +32,13 @@ export class Uint {
   }
 }
 
-/** Nanoseconds since 1970. */
+/** Nanoseconds since 1970, and the offset of the zone in which it is written. */
 export class Timestamp {
   readonly nanos: bigint;
-  constructor(nanos: bigint) {
+  readonly offsetMinutes: number;
+  constructor(nanos: bigint, offsetMinutes = 0) {
     this.nanos = nanos;
+    this.offsetMinutes = offsetMinutes;
   }
 }
 
