@@ -130,6 +130,10 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
     "type(S.p) == int ? S.p > 1 : S.p.size() > <int>",
     "S.p < <int>",
     "S == oldSelf",
+    "isQuantity(<string>)",
+    "quantity('1Ki').compareTo(quantity('999').add(<int>)) < <int>",
+    "isIP(<string>) || cidr('10.1.2.3/8').containsIP(ip('10.1.2.4'))",
+    "cidr('10.1.2.3/8').masked().prefixLength() == <int>",
   ],
   double: ["(<double> + <double>)", "(<double> / <double>)", "double(<int>)"],
   int: [
@@ -190,7 +194,7 @@ const TYPES = Object.keys(ATOMS) as readonly Type[];
 const WRONG_TYPES = 2;
 
 /** Writes a random expression of a type. */
-export function randomExpression(type: Type, scope: Scope): string {
+function randomExpression(type: Type, scope: Scope): string {
   const { choices, depth, names, self } = scope;
   const actual = choices.happens(WRONG_TYPES) ? choices.one(TYPES) : type;
   const atoms = [...ATOMS[actual], ...(names[actual] ?? [])];

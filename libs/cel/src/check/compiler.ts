@@ -1,4 +1,4 @@
-import { accepts, type Overload } from "../functions/declaration.ts";
+import type { Overload } from "../functions/declaration.ts";
 import { findFunction, isMissingFunction } from "../functions/function-table.ts";
 import { operatorOffset } from "../syntax/operator-offset.ts";
 import { isParenthesized } from "../syntax/parentheses.ts";
@@ -18,19 +18,12 @@ import {
 } from "../types/cel-type.ts";
 import { isReserved } from "../types/escape-name.ts";
 import { mostGeneral, TypeBindings, isExact } from "../types/type-bindings.ts";
-import {
-  CelError,
-  CelList,
-  CelMap,
-  Optional,
-  typeNameOf,
-  Uint,
-  type Value,
-} from "../values/value.ts";
+import { CelError, CelList, Optional } from "../values/value.ts";
 import { compileAnd, compileOr } from "./compile-logic.ts";
 import { compileLiteral, compileTypeName, literalIssue } from "./compile-literal.ts";
 import { findVariable, readVariable, type Checker, type Compiled, type Scope } from "./compiled.ts";
 import { findMacro } from "./macros.ts";
+import { makeCall, makeMap, select } from "./runs.ts";
 
 const BINARY: Readonly<Record<string, string>> = {
   "==": "_==_",
@@ -396,60 +389,6 @@ const failed = (offset: number): Compiled => ({
     throw new CelError("not compiled");
   },
 });
-
-function makeCall(
-  name: string,
-  candidates: readonly Overload[],
-  args: readonly Compiled[],
-): Compiled["run"] {
-  return (frame) => {
-    const values = args.map(({ run }) => run(frame));
-    const overload = candidates.find(({ parameters }) =>
-      parameters.every((type, index) => accepts(type, values[index] ?? null)),
-    );
-    if (overload === undefined) throw noSuchOverload(name, values);
-    return overload.call(...values);
-  };
-}
-
-/** Functions of which cel-go does not name the argument types. */
-const UNNAMED: ReadonlySet<string> = new Set(
-  "contains endsWith find findAll matches startsWith".split(" "),
-);
-
-function noSuchOverload(name: string, values: readonly Value[]): CelError {
-  if (name === "_[_]") return new CelError(`no such key: ${String(values[1])}`);
-  if (name === "size") return new CelError("no such overload: size");
-  return new CelError(
-    /^[a-z]/.test(name) && !UNNAMED.has(name)
-      ? `no such overload: ${name}(${values.map(typeNameOf).join(", ")})`
-      : "no such overload",
-  );
-}
-
-/** Selects a field of an object, a map, or the value of an optional. */
-function select(from: Value, field: string): Value {
-  if (from instanceof Optional) {
-    if (from.value === undefined) return from;
-    return new Optional(from.value instanceof CelMap ? from.value.get(field) : undefined);
-  }
-  const value = from instanceof CelMap ? from.get(field) : undefined;
-  if (value === undefined) throw new CelError(`no such key: ${field}`);
-  return value;
-}
-
-function makeMap(entries: readonly (readonly [Value, Value])[]): CelMap {
-  const pairs = entries.map(([key, value]) => {
-    const isKey =
-      typeof key === "string" ||
-      typeof key === "bigint" ||
-      typeof key === "boolean" ||
-      key instanceof Uint;
-    if (!isKey) throw new CelError("unsupported key type");
-    return [key, value] as const;
-  });
-  return new CelMap(pairs);
-}
 
 /** Returns `a.b.c` for a chain of names. */
 function qualifiedName(node: ASTNode): string | undefined {

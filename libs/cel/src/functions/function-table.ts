@@ -1,8 +1,10 @@
+import { ADDRESSES } from "./addresses.ts";
 import { CONVERSIONS } from "./conversions.ts";
 import type { Overload } from "./declaration.ts";
 import { LISTS } from "./lists.ts";
 import { OPERATORS } from "./operators.ts";
 import { OPTIONALS } from "./optionals.ts";
+import { QUANTITIES } from "./quantities.ts";
 import { REGULAR_EXPRESSIONS } from "./regular-expressions.ts";
 import { STRINGS } from "./strings.ts";
 import { TIMES } from "./times.ts";
@@ -16,6 +18,8 @@ const TABLE: ReadonlyMap<string, readonly Overload[]> = Map.groupBy(
     ...LISTS,
     ...REGULAR_EXPRESSIONS,
     ...OPTIONALS,
+    ...QUANTITIES,
+    ...ADDRESSES,
   ],
   ({ name }) => name,
 );
@@ -24,10 +28,8 @@ const TABLE: ReadonlyMap<string, readonly Overload[]> = Map.groupBy(
 export const findFunction = (name: string): readonly Overload[] | undefined => TABLE.get(name);
 
 /** Functions of kube-apiserver that are missing here. */
-const MISSING: ReadonlySet<string> = new Set(
-  "url isURL quantity isQuantity ip isIP cidr isCIDR semver isSemver format.named".split(" "),
-);
+const MISSING: ReadonlySet<string> = new Set("url isURL semver isSemver".split(" "));
 
 /** Returns true for a function that kube-apiserver has, but not the embedded API server. */
 export const isMissingFunction = (name: string): boolean =>
-  MISSING.has(name) || /^format\.\w+$|^ip\.isCanonical$/.test(name);
+  MISSING.has(name) || /^format\.\w+$/.test(name);
