@@ -37,15 +37,15 @@ test.for(scripts)("kubectl $name as with kube-apiserver", async (script, { skip 
   expect(deviations).toEqual([]);
 });
 
-// A seed that a run gives is repeated; the long form adds others.
+// Only in the long form; a seed that a run gives is repeated.
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? 1) >>> 0;
-const seeds = Array.from({ length: isLong ? 10 : 1 }, (_, index) => (seed + index) >>> 0);
+const seeds = Array.from({ length: isLong ? 3 : 0 }, (_, index) => (seed + index) >>> 0);
 
 test.for(seeds)(
   "random kubectl commands with seed %i as with kube-apiserver",
   async (one, { skip }) => {
     if (contest === undefined) return skip(missing);
-    const { deviations } = await compareScript(contest, makeRandomScript(one, isLong ? 60 : 15));
+    const { deviations } = await compareScript(contest, makeRandomScript(one, 40));
     expect(deviations).toEqual([]);
   },
 );
