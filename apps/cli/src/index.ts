@@ -62,6 +62,8 @@ export {
   type BreakerOptions,
   type ClusterOptions,
   type ClusterProvider,
+  type ClusterState,
+  type ClusterStatus,
   type Config,
   type OpenKube,
   type OpenKubeOptions,

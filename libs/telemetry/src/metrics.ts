@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { createClusterMetrics, type ObserveClusters } from "./cluster-metrics.ts";
 import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
 import { createLimitMetrics, type ObserveLimits } from "./limit-metrics.ts";
 import { createHttpApiMetrics, type RejectionCode } from "./http-api-metrics.ts";
@@ -16,6 +17,7 @@ export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetric
   rejectedRequest(code: RejectionCode): void;
   readonly observeGuard: ObserveGuard;
   readonly observeLimits: ObserveLimits;
+  readonly observeClusters: ObserveClusters;
   /** The text that Prometheus reads. */
   text(): Promise<string>;
 }
@@ -48,6 +50,7 @@ export function createMetrics({ version, ofProcess = false }: MetricsOptions): M
     rejectedRequest: createHttpApiMetrics(registry),
     observeGuard: createGuardMetrics(registry),
     observeLimits: createLimitMetrics(registry),
+    observeClusters: createClusterMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };

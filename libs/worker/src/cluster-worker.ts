@@ -1,5 +1,6 @@
 import type { Engine } from "@konverge/engine";
 import type { ObjectLanes } from "@konverge/lanes";
+import type { ClusterStatus } from "./clusters/cluster-status.ts";
 import type { ClusterConnection } from "./connect-cluster.ts";
 import { connectHome, connectWorker, type WorkerConnections } from "./connect-worker.ts";
 import { startWorkerEngine } from "./worker-engine.ts";
@@ -11,6 +12,8 @@ export interface OpenWorker {
   readonly workerId: string;
   /** True from the first lists until it stops, while the API server is reachable from here. */
   readonly ready: boolean;
+  /** Of the provider, if there is one. */
+  readonly clusters?: readonly ClusterStatus[];
   /** Takes no new work, waits up to `graceMs` for running attempts, aborts the rest, and releases everything. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */

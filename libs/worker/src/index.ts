@@ -14,6 +14,7 @@ export type {
   ProvidedKubeconfig,
   ProvidedOptions,
 } from "./clusters/cluster-provider.ts";
+export type { ClusterState, ClusterStatus } from "./clusters/cluster-status.ts";
 export { kubeconfigSecrets } from "./clusters/kubeconfig-secrets.ts";
 export type { KubeconfigSecretsOptions } from "./clusters/kubeconfig-secrets.ts";
 export { kubeconfigDirectory } from "./clusters/kubeconfig-directory.ts";

@@ -1,5 +1,6 @@
 import { defined } from "@konverge/core";
 import { readSettings, type SettingsInput } from "@konverge/contracts";
+import type { ClusterStatus } from "./clusters/cluster-status.ts";
 import type { Config } from "./config/define-config.ts";
 import type { WorkerRole } from "@konverge/core";
 import type { Log } from "@konverge/engine";
@@ -35,6 +36,8 @@ export interface RunningWorker extends AsyncDisposable {
   readonly workerId: string;
   /** False while stopping, and while the API server is unreachable from here. */
   readonly ready: boolean;
+  /** The clusters of the provider, also removed ones; empty without a provider. */
+  readonly clusters: readonly ClusterStatus[];
   /** The metrics of this worker, as text for Prometheus. */
   metrics(): Promise<string>;
   /**
@@ -80,6 +83,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     workerId: worker.workerId,
     get ready() {
       return worker.ready;
+    },
+    get clusters() {
+      return worker.clusters ?? [];
     },
     metrics: () => metrics.text(),
     stop: (how) => worker.stop(how),

@@ -46,6 +46,7 @@ class FleetWorker implements OpenWorker {
   readonly #lives = new Map<string, ClusterLife>();
   readonly #following = new AbortController();
   #home: Promise<ClusterConnection> | undefined;
+  #unobserve: () => void = () => undefined;
   #isReady = false;
   #stopping: Promise<void> | undefined;
 
@@ -61,13 +62,14 @@ class FleetWorker implements OpenWorker {
 
   /** Resolves when the first try to engage each cluster has ended. */
   async start(): Promise<void> {
-    const { log } = this.#options;
+    const { log, metrics } = this.#options;
     await this.#provider.follow({
       log,
       signal: this.#following.signal,
       onClusters: (clusters) => this.#follow(clusters),
       connectHome: () => this.#connectHome(),
     });
+    this.#unobserve = metrics.observeClusters(() => this.clusters);
     const lives = [...this.#lives.values()];
     log.info({ provider: this.#provider.description, clusters: lives.length }, "clusters listed");
     const enough = new AbortController();
@@ -102,6 +104,7 @@ class FleetWorker implements OpenWorker {
   async #end(end: (worker: ClusterWorker) => Promise<void>): Promise<void> {
     this.#isReady = false;
     this.#following.abort();
+    this.#unobserve();
     await Promise.all([...this.#lives.values()].map((life) => life.stop(end)));
     const home = await this.#home?.catch(() => undefined);
     const release = createShutdown(this.#options.log);
