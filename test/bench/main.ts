@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import type { BenchOptions, Figure } from "./measure.ts";
 import { benchApi } from "./api.ts";
 import { benchCache } from "./cache.ts";
+import { benchClusters } from "./clusters.ts";
 import { benchContention } from "./contention.ts";
 import { benchController } from "./controller.ts";
 import { benchGuard } from "./guard.ts";
@@ -18,6 +19,7 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   api: benchApi,
   "write-path": benchWritePath,
   cache: benchCache,
+  clusters: benchClusters,
   queue: benchQueue,
   contention: benchContention,
   controller: benchController,

@@ -108,6 +108,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       { from: "libs/worker/src/clusters", name: "KubeconfigSecretsOptions" },
       { from: "libs/worker/src/clusters", name: "HomeCluster" },
       { from: "libs/worker/src/clusters", name: "ProvidedOptions" },
+      { from: "libs/worker/src/clusters", name: "ClusterStatus" },
       { from: "libs/worker/src/clusters", name: "ClusterProvider" },
       { from: "libs/worker/src/clusters", name: "FollowClustersOptions" },
       { from: "libs/worker/src/clusters", name: "ProvidedCluster" },

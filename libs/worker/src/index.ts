@@ -15,6 +15,7 @@ export type {
   ProvidedOptions,
 } from "./clusters/cluster-provider.ts";
 export type { ClusterState, ClusterStatus } from "./clusters/cluster-status.ts";
+export { credentialsOf } from "./clusters/credentials-of.ts";
 export { kubeconfigSecrets } from "./clusters/kubeconfig-secrets.ts";
 export type { KubeconfigSecretsOptions } from "./clusters/kubeconfig-secrets.ts";
 export { kubeconfigDirectory } from "./clusters/kubeconfig-directory.ts";

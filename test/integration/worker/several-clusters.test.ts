@@ -9,6 +9,9 @@ import {
   type RunningWorker,
 } from "@konverge/worker";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { readSettings } from "@konverge/contracts";
+import { openGuardControl } from "@konverge/guard";
+import { checkProvidedClusters } from "../../../apps/cli/src/doctor/check-provided-clusters.ts";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
 import { blocksOf, importText } from "../docs/load-block.ts";
@@ -318,4 +321,31 @@ test("a handler writes to another cluster, recorded with its name", async () => 
     message: expect.stringMatching(/"north" is not among the clusters .*: east, west/) as string,
   });
   expect(worker.ready).toBe(true);
+});
+
+test("reports a cluster whose API server cannot be used, and the doctor checks each cluster", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("west", west.server.kubeconfig);
+  folder.put("broken", "kind: [");
+  const clusters = kubeconfigDirectory({ path: folder.path });
+  await using worker = await start(clusters);
+  const stateOf = (name: string) => worker.clusters.find((each) => each.name === name)?.state;
+  expect(stateOf("broken")).toBe("failing");
+  await until("west is engaged", () => stateOf("west") === "engaged");
+  await using control = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
+  await control.isolate("west", { by: "ann", reason: "maintenance" });
+  await until("west is failing", () => stateOf("west") === "failing");
+  expect(await worker.metrics()).toContain(
+    'konverge_cluster_state{cluster="west",state="failing"} 1',
+  );
+  await control.reset("west", { by: "ann", reason: "done" });
+  await until("west is engaged again", () => stateOf("west") === "engaged");
+
+  const settings = readSettings({ file: {}, env: {} });
+  const checks = await checkProvidedClusters(settings, { clusters });
+  expect(checks.map(({ check, level }) => [check, level])).toEqual([
+    ["clusters", "ok"],
+    ["cluster broken", "fail"],
+    ["cluster west", "ok"],
+  ]);
 });

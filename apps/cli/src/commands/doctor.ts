@@ -31,12 +31,19 @@ export function addDoctorCommand(program: Command): void {
             ? undefined
             : await loadWorkerConfig(flags.config, process.env);
         const settings = loaded?.settings ?? readSettings({ env: process.env });
-        const [{ checkKubernetes }, { checkOtherClusters }, { checkRedisServer }] =
-          await Promise.all([
-            import("../doctor/check-kubernetes.ts"),
-            import("../doctor/check-other-clusters.ts"),
-            import("../doctor/check-redis.ts"),
-          ]);
+        const [
+          { checkKubernetes },
+          { checkOtherClusters },
+          { checkProvidedClusters },
+          { checkRedisServer },
+          { isClusterProvider },
+        ] = await Promise.all([
+          import("../doctor/check-kubernetes.ts"),
+          import("../doctor/check-other-clusters.ts"),
+          import("../doctor/check-provided-clusters.ts"),
+          import("../doctor/check-redis.ts"),
+          import("@konverge/worker"),
+        ]);
         const isRemote = asking.settings.server !== undefined;
         const redis = isRemote ? [] : await checkRedisServer(settings);
         // The configuration selects the cluster of its workers.
@@ -46,12 +53,15 @@ export function addDoctorCommand(program: Command): void {
         const fleet = isAway ? [] : await checkFleet({ ...asking, cluster });
         const kubernetes = await checkKubernetes({
           settings,
-          config: loaded?.config,
+          // The clusters of a provider are checked below.
+          config: loaded && isClusterProvider(loaded.config.clusters) ? undefined : loaded?.config,
           hasRedis: !isRemote && !isAway,
         });
         const others =
           loaded === undefined ? [] : await checkOtherClusters(settings, loaded.config);
-        report(flags, [...redis, ...fleet, ...kubernetes, ...others]);
+        const provided =
+          loaded === undefined ? [] : await checkProvidedClusters(settings, loaded.config);
+        report(flags, [...redis, ...fleet, ...kubernetes, ...others, ...provided]);
       }),
     );
 }

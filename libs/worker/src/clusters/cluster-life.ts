@@ -14,7 +14,6 @@ export interface ClusterLifeOptions {
   readonly log: Log;
   /** Starts a worker on the cluster. The signal ends the start. */
   readonly engage: (cluster: ProvidedCluster, signal: AbortSignal) => Promise<ClusterWorker>;
-  readonly onStatus: (status: ClusterStatus) => void;
 }
 
 type Wanted = ProvidedCluster | Error | undefined;
@@ -27,6 +26,7 @@ export class ClusterLife {
   /** The worker that is being stopped. */
   #leaving: ClusterWorker | undefined;
   #status: ClusterStatus;
+  #unfollow: () => void = () => undefined;
   #failures = 0;
   #isEnding = false;
   #changed = new AbortController();
@@ -117,6 +117,11 @@ export class ClusterLife {
       this.#engaged = { cluster, worker };
       this.#failures = 0;
       this.#note("engaged");
+      this.#unfollow = worker.home.guard.onWorkable((isWorkable) => {
+        // The guard logs it.
+        if (isWorkable) this.#set("engaged");
+        else this.#set("failing", "the API server cannot be used: see konverge guard show");
+      });
       return undefined;
     } catch (error) {
       if (signal.aborted) return undefined;
@@ -148,6 +153,7 @@ export class ClusterLife {
   }
 
   async #stopWorker(): Promise<void> {
+    this.#unfollow();
     this.#leaving = this.#engaged?.worker;
     this.#engaged = undefined;
     await this.#leaving?.stop();
@@ -155,12 +161,15 @@ export class ClusterLife {
   }
 
   #note(state: ClusterState, error?: Error): void {
-    const reason = error?.message;
-    if (state === this.#status.state && reason === this.#status.reason) return;
+    if (this.#set(state, error?.message)) this.#report(error);
+  }
+
+  /** Returns false without a change. */
+  #set(state: ClusterState, reason?: string): boolean {
+    if (state === this.#status.state && reason === this.#status.reason) return false;
     const since = state === this.#status.state ? this.#status.since : new Date();
     this.#status = { name: this.#options.name, state, since, ...defined({ reason }) };
-    this.#report(error);
-    this.#options.onStatus(this.#status);
+    return true;
   }
 
   #report(error: Error | undefined): void {

@@ -10,8 +10,11 @@ export type ClusterState =
   /** The provider no longer has it. Waiting keys stay in Redis. */
   | "removed";
 
+/** The state of a cluster of a provider, as this worker sees it. */
 export interface ClusterStatus {
+  /** As in `key.cluster`. */
   readonly name: string;
+  /** Whether the controllers run on it. */
   readonly state: ClusterState;
   /** Since when it has this state. */
   readonly since: Date;

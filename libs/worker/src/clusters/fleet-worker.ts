@@ -137,7 +137,6 @@ class FleetWorker implements OpenWorker {
         log: this.#options.log.child({ cluster: name }),
         engage: (cluster, signal) =>
           openClusterWorker(this.#options, { name, cluster, clusters, signal }),
-        onStatus: () => undefined,
       },
       first,
     );
