@@ -14,35 +14,44 @@ const parent = defineWorkflow("parent", { version: 1 }, async (w, children: numb
   return (await Promise.all(names.map((name) => w.child(name, child, undefined)))).length;
 });
 
-/** Runs a parent by hand, with a wake-up after the end of each child. Returns its calls of Redis. */
-async function callsFor(children: number): Promise<number> {
-  const { redis, prefix, url } = harness;
-  let calls = 0;
+/** The options of an execution outside of a worker. */
+const BY_HAND = {
+  stopped: new AbortController().signal,
+  clock: () => performance.now(),
+  random: () => 0,
+};
+
+function openCountingStore() {
+  const calls = { count: 0 };
   const store = createRedisRunStore({
     call: async (run) => {
-      calls += 1;
-      return await run(redis);
+      calls.count += 1;
+      return await run(harness.redis);
     },
-    prefix,
+    prefix: harness.prefix,
     cluster: "default",
     retentionMs: 3_600_000,
   });
+  return { store, calls };
+}
+
+let lease = 0;
+
+async function claim(store: ReturnType<typeof createRedisRunStore>, ref: RunRef) {
+  lease += 1;
+  const held = await store.claim(ref, { lease, owner: `o${lease}` });
+  if (held.kind !== "held") throw new Error(`${ref.id} is ${held.kind}`);
+  return held;
+}
+
+/** Runs a parent by hand, with a wake-up after the end of each child. Returns its calls of Redis. */
+async function callsFor(children: number): Promise<number> {
+  const { prefix, url } = harness;
+  const { store, calls } = openCountingStore();
   const starter = createChildStarter(store, NO_WAKE);
-  let lease = 0;
   const execute = async (workflow: typeof parent | typeof child, id: string) => {
-    lease += 1;
-    const ref = { workflow: workflow.name, id };
-    const held = await store.claim(ref, { lease, owner: `o${lease}` });
-    if (held.kind !== "held") throw new Error(`${id} is ${held.kind}`);
-    return await runExecution({
-      store,
-      workflow,
-      held,
-      stopped: new AbortController().signal,
-      startChild: starter,
-      clock: () => performance.now(),
-      random: () => 0,
-    });
+    const held = await claim(store, { workflow: workflow.name, id });
+    return await runExecution({ ...BY_HAND, store, workflow, held, startChild: starter });
   };
   const runs = openWorkflows({ redis: { url }, prefix });
   const id = `p${children}`;
@@ -52,13 +61,13 @@ async function callsFor(children: number): Promise<number> {
     run.parent?.id === id ? [run.id] : [],
   );
   expect(ids).toHaveLength(children);
-  let spent = calls;
+  let spent = calls.count;
   for (const childId of ids) {
     await runs.signal({ workflow: "child", id: childId }, "go", { payload: 1 });
     await execute(child, childId);
-    calls = 0;
+    const before = calls.count;
     await execute(parent, id);
-    spent += calls;
+    spent += calls.count - before;
   }
   await runs.close();
   expect(await store.get({ workflow: "parent", id })).toMatchObject({
@@ -84,31 +93,16 @@ const spreading = defineWorkflow("spreading", { version: 1 }, async (w, steps: n
 
 /** Runs spread steps by hand, with a wake-up of their run after each. Returns the calls of Redis and of the queue. */
 async function callsForSpread(steps: number): Promise<number> {
-  const { redis, prefix, url } = harness;
-  let calls = 0;
-  const store = createRedisRunStore({
-    call: async (run) => {
-      calls += 1;
-      return await run(redis);
-    },
-    prefix,
-    cluster: "default",
-    retentionMs: 3_600_000,
-  });
+  const { prefix, url } = harness;
+  const { store, calls } = openCountingStore();
   const woken: RunRef[] = [];
   const wake = async (ref: RunRef) => {
-    calls += 1;
+    calls.count += 1;
     woken.push(ref);
   };
   const starter = createChildStarter(store, { wake, notify: async () => undefined });
-  const clock = () => performance.now();
-  const stopped = new AbortController().signal;
-  let lease = 0;
   const execute = async (ref: RunRef) => {
-    lease += 1;
-    const held = await store.claim(ref, { lease, owner: `o${lease}` });
-    if (held.kind !== "held") throw new Error(`${ref.id} is ${held.kind}`);
-    const options = { store, workflow: spreading, held, stopped, clock, random: () => 0 };
+    const options = { ...BY_HAND, store, workflow: spreading, held: await claim(store, ref) };
     return ref.workflow === "spreading"
       ? await runExecution({ ...options, startChild: starter, spread: { ...starter, wake } })
       : await runSpreadStep({ ...options, wake, onError: () => undefined });
@@ -126,7 +120,7 @@ async function callsForSpread(steps: number): Promise<number> {
   }
   await runs.close();
   expect(await store.get(run)).toMatchObject({ status: "done", result: steps });
-  return calls;
+  return calls.count;
 }
 
 test("spread steps cost calls of Redis by their number, not by that times the wake-ups", async () => {
