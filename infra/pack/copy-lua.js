@@ -1,7 +1,6 @@
 import { cpSync, globSync } from "node:fs";
-import { join } from "node:path";
 
-/** Part of the build of the package in the current folder: the compiler does not copy Lua files. */
-for (const path of globSync("**/*.lua", { cwd: "src" })) {
-  cpSync(join("src", path), join("dist", path));
+/** Part of the build of the package in the current folder, or of all packages: the compiler does not copy Lua files. */
+for (const path of globSync("{src,libs/*/src}/**/*.lua")) {
+  cpSync(path, path.replace(/(^|\/)src\//, "$1dist/"));
 }
