@@ -572,6 +572,16 @@ describe("end", () => {
   });
 });
 
+test("P8: an end of another attempt with the same epoch changes nothing", async () => {
+  await request();
+  // A failover lost the begin of the attempt "o1", so that "o2" has its epoch.
+  await begin("o2");
+  const before = await harness.redis.hgetall(hash);
+  expect(await end(1, "o1")).toEqual(["fenced", 0]);
+  expect(await harness.redis.hgetall(hash)).toEqual(before);
+  expect(await end(1, "o2")).toEqual(["stored", expect.any(Number)]);
+});
+
 test("renew extends its own epoch only", async () => {
   await request();
   await begin("o1", 1);
