@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "@konverge/client";
 import { defined, KonvergeError } from "@konverge/core";
-import { parseRunId } from "@konverge/workflow";
 import type { Command } from "commander";
 import {
   actOnRuns,
@@ -22,6 +21,9 @@ interface SignalFlags extends Omit<BulkFlags, "reason"> {
   readonly id?: string;
   readonly reason?: string;
 }
+
+/** Workflow, cluster and ID. The server checks the rest, so that the command need not load the workflow library. */
+const RUN_ID_FORM = /^[^/]+\/[^/]+\/./;
 
 const OPTIONS = {
   options: {
@@ -57,7 +59,7 @@ export function addSignalCommand(group: Command): void {
         async (asking) => {
           const { payload, reason = "" } = flags;
           const [run, name = ""] = second === undefined ? [undefined, first] : [first, second];
-          const isOnlyRun = run === undefined && isRunId(name) && !selectsRuns(flags);
+          const isOnlyRun = run === undefined && RUN_ID_FORM.test(name) && !selectsRuns(flags);
           if (name === "" || isOnlyRun) refuse("<signal>", "is required");
           const given =
             payload === undefined ? {} : { payload: await readJson("--payload", payload) };
@@ -107,15 +109,6 @@ async function sendOne(
 
 function selectsRuns(flags: SignalFlags): boolean {
   return flags.all === true || isFiltered(flags);
-}
-
-function isRunId(text: string): boolean {
-  try {
-    parseRunId(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** @throws KonvergeError `invalid_request` */
