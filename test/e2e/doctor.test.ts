@@ -242,6 +242,10 @@ export default defineConfig({ controllers: [task], clusters: { default: { shards
         spec: { size: 1 },
       } as object as ApiObject);
       await client.close();
+      const cached = await until("the worker has announced its cache", async () =>
+        (await look()).fine.get("cache tasks.doctor.test.konverge.dev"),
+      );
+      expect(cached).toMatch(/^up to 1 objects, 0\.0 MiB as JSON, in 1 of 1 workers$/);
       const dead = await until("the key is dead-lettered", async () => {
         const seen = await look();
         return seen.warned.has("dead letters") ? seen : undefined;

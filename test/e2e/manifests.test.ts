@@ -13,11 +13,15 @@ import {
   loadKubeCredentials,
   type KubeClient,
 } from "@konverge/kube";
+import { defineController } from "@konverge/engine";
 import { createControllerRegistry } from "@konverge/queue";
+import { defineConfig, requiredAccess, startWorker } from "@konverge/worker";
 import { loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ConfigMap, Namespace } from "@konverge/kube/kinds";
 import { Autoscaler, Machine, NodePool } from "../../apps/examples/src/resources.ts";
+import { accessManifests } from "../../apps/cli/src/manifests/access-manifests.ts";
+import { keepLog } from "../../apps/cli/src/testing/kept-log.ts";
 import { runCommand } from "./cli-runner.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
@@ -251,6 +255,69 @@ test("the project of konverge init runs with Roles only, in its namespaces", asy
     "more-greetings",
     "ops",
   ]);
+});
+
+test("a worker that follows namespaces by labels runs with the printed roles, and names a missing rule", async (context) => {
+  if (cluster === undefined) {
+    context.skip(NO_SERVER);
+    return;
+  }
+  const { admin } = cluster;
+  const account = { namespace: "followers", name: "follower" };
+  const reconciled: string[] = [];
+  const namespaces = { labels: "team=follow" };
+  const config = defineConfig({
+    settings: { leaseNamespace: account.namespace },
+    controllers: [
+      defineController({
+        name: "follower",
+        for: { type: ConfigMap, labels: "follow=yes" },
+        async reconcile({ object: { metadata } }) {
+          reconciled.push(`${metadata.namespace}/${metadata.name}`);
+        },
+      }),
+    ],
+    clusters: { default: { namespaces } },
+  });
+  const access = requiredAccess(config, {
+    installation: "konverge",
+    leaseNamespace: account.namespace,
+    namespaces,
+  });
+  const installation = { ...account, image: "registry.example/follower:1" };
+  await cluster.ensureNamespace(account.namespace);
+  await cluster.ensureNamespace("followed");
+  const printed = accessManifests(installation, access);
+  const poorer = access.cluster.filter(({ resources }) => !resources.includes("namespaces"));
+  const identity = access.cluster.filter(({ resourceNames }) => resourceNames !== undefined);
+  await cluster.apply(
+    accessManifests(installation, { ...access, cluster: [...poorer, ...identity] }),
+  );
+  const own = await startRedis();
+  onTestFinished(() => own.stop());
+  const kubeconfig = await cluster.kubeconfigOf(account);
+  const start = () => startWorker({ config, redis: own.url, kubeconfig, log: keepLog([]) });
+  await expect(start()).rejects.toMatchObject({
+    code: "forbidden",
+    message: expect.stringContaining(
+      'ClusterRole: - { apiGroups: [""], resources: [namespaces], verbs: [get, list, watch] }',
+    ) as unknown,
+  });
+  await cluster.apply(printed);
+  const worker = await until("the worker is permitted", () => start().catch(() => undefined));
+  onTestFinished(() => worker.kill());
+  const labels = { follow: "yes" };
+  for (const namespace of ["followed", account.namespace]) {
+    await admin.create(ConfigMap, { metadata: { namespace, name: "a", labels } });
+  }
+  await admin.mutate(Namespace, { name: "followed" }, (draft) => {
+    (draft.metadata.labels ??= {})["team"] = "follow";
+  });
+  await until("it is reconciled", () => reconciled.length > 0);
+  expect(reconciled).toEqual(["followed/a"]);
+  const calls = cluster.callsOf(account).filter(({ verb }) => verb === "list");
+  const listed = calls.map(({ objectRef }) => `${objectRef?.resource} ${objectRef?.namespace}`);
+  expect([...new Set(listed)].toSorted()).toEqual(["configmaps followed", "namespaces undefined"]);
 });
 
 /** The admission of owner references forbids those to a new CRD until it has learned of the CRD. */

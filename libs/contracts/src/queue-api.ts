@@ -169,6 +169,11 @@ export const workerListSchema = z.object({
       version: z.string(),
       startedAt: z.string(),
       host: z.string(),
+      /** The caches of its watches; only for callers without a limited scope. Bytes are of JSON, estimated. */
+      caches: z
+        .array(z.object({ resource: z.string(), objects: z.number(), bytes: z.number() }))
+        .readonly()
+        .optional(),
     }),
   ),
 });

@@ -7,6 +7,7 @@ import type { Shutdown } from "./create-shutdown.ts";
 import type { ReachableClusters } from "./access/attempt.ts";
 import type { ConflictRetry } from "./define/controller-options.ts";
 import type { Controller } from "./define/define-controller.ts";
+import type { NamespaceSelection } from "./define/namespace-selection.ts";
 import type { Log } from "./define/log.ts";
 import type { Middleware } from "./define/middleware.ts";
 import type { RunStarter } from "./define/start-run.ts";
@@ -22,7 +23,7 @@ interface EngineConnections {
   /** Stores the history of attempts. Without it there is no search, no contention report and no loop protection. */
   readonly history?: HistoryWriter;
   /** The namespaces to watch. Default: all. */
-  readonly namespaces?: readonly string[];
+  readonly namespaces?: NamespaceSelection;
   /** Starts workflow runs for handlers; opened by the first use. Default: such calls are rejected. */
   readonly runs?: () => RunStarter;
   /** The other clusters that handlers can reach. Default: none; such calls are rejected. */

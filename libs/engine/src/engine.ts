@@ -12,6 +12,7 @@ import { followWorkable } from "./watch/follow-workable.ts";
 import { warnOfLeftFinalizers } from "./watch/left-finalizers.ts";
 import { createRequestSource } from "./watch/request-source.ts";
 import { createRepeatedSignal, startLeader, type Leader } from "./watch/start-leader.ts";
+import { assertScopes } from "./watch/scope-of.ts";
 import { startReflectors, type Reflectors } from "./watch/start-reflectors.ts";
 import { concurrencyOf, workOnController } from "./work-on-controller.ts";
 
@@ -29,10 +30,12 @@ export interface Engine {
 /**
  * Runs controllers on one cluster: the leader turns watched changes into requests, and every process with the role `work` turns
  * requests into attempts. Resolves after the first lists, when work is being taken.
- * @throws KonvergeError `crd_mismatch` if the cluster does not serve a kind; KubeApiError if it forbids to watch one
+ * @throws KonvergeError `invalid_config` if a source can have no objects, `crd_mismatch` if the cluster does not serve a kind;
+ *   KubeApiError if it forbids to watch one
  */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { controllers, client, log, role = "all" } = options;
+  assertScopes(controllers, options.namespaces);
   await Promise.all(controllers.map((controller) => checkServed(controller, client, log)));
   const parts = controllers.map((controller) => openPart(controller, options));
   const unobserve = parts.flatMap((part) => observePart(part, options));
@@ -56,7 +59,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const cache = createObjectCache(reflectors);
   const quarantine = new ProcessQuarantine();
   const workers = (role === "watch" ? [] : parts).map((part) =>
-    workOnController(part, { cache, loop, history, quarantine }, options),
+    workOnController(part, { reflectors, cache, loop, history, quarantine }, options),
   );
   const unsubscribe = options.onWorkable?.(followWorkable(workers, log)) ?? (() => undefined);
   state.ready = true;

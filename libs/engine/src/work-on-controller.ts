@@ -12,13 +12,14 @@ import { inlineRetry } from "./define/inline-retry.ts";
 import { withMiddleware } from "./define/middleware.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import type { AttemptHistory } from "./history/attempt-history.ts";
-import { scopeOf } from "./watch/start-reflectors.ts";
 import type { Leader } from "./watch/start-leader.ts";
+import type { Reflectors } from "./watch/start-reflectors.ts";
 
 /** Share of the rate limit for retries after failures, so that they do not displace other work. */
 const RETRY_SHARE = 0.2;
 
 export interface WorkParts {
+  readonly reflectors: Pick<Reflectors, "isInScope">;
   readonly cache: ObjectCache;
   readonly loop: LoopWatch;
   readonly history: AttemptHistory | undefined;
@@ -28,7 +29,7 @@ export interface WorkParts {
 /** Starts taking attempts of a controller from its queue. */
 export function workOnController(
   { controller, queue }: Pick<Leader, "controller" | "queue">,
-  { cache, loop, history, quarantine }: WorkParts,
+  { reflectors, cache, loop, history, quarantine }: WorkParts,
   options: EngineOptions,
 ): QueueWorker {
   const { log, metrics, workerId, ratePerSecond, tracing } = options;
@@ -41,7 +42,7 @@ export function workOnController(
     history: past,
   });
   const handle = createAttemptHandler({
-    runtime: runtimeOf(controller, cache, options),
+    runtime: runtimeOf(controller, { reflectors, cache }, options),
     report,
     loop,
     putOffMs: past && ((lease) => past.throttle.putOffMs(lease)),
@@ -80,7 +81,7 @@ export function concurrencyOf(
 
 function runtimeOf(
   controller: Controller,
-  cache: ObjectCache,
+  { reflectors, cache }: Pick<WorkParts, "reflectors" | "cache">,
   options: EngineOptions,
 ): ControllerRuntime {
   const use = [...(options.use ?? []), ...controller.use];
@@ -91,7 +92,7 @@ function runtimeOf(
       cleanup: controller.cleanup && withMiddleware(use, controller.cleanup),
     },
     client: options.client,
-    namespaces: scopeOf(controller.sources[0], options.namespaces).namespaces,
+    isInScope: (namespace, query) => reflectors.isInScope(controller.sources[0], namespace, query),
     cache,
     lanes: options.lanes,
     groups: createWriteGroups(),

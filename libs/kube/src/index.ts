@@ -157,7 +157,7 @@ export {
 } from "./objects/readiness.ts";
 export type { ReadinessOptions } from "./objects/readiness.ts";
 export type { Readiness } from "./objects/readiness-state.ts";
-export { IndexedObjects } from "./reflector/indexed-objects.ts";
+export { IndexedObjects, indexValues } from "./reflector/indexed-objects.ts";
 export type {
   IndexedObjectsOptions,
   IndexedValue,

@@ -2,6 +2,7 @@ export { bindCluster, findBindingIssue } from "./fleet/cluster-binding.ts";
 export type { ClusterBinding } from "./fleet/cluster-binding.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
+  AnnouncedCache,
   AnnouncedController,
   AnnouncedDefinition,
   AnnouncedWorker,

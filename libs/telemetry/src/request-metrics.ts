@@ -16,15 +16,18 @@ export interface RequestMetrics {
     readonly coalesced: boolean;
   }): void;
   /**
-   * `resource`: `plural.group`. `measure` returns the size of its cache, at each scrape. Returns the function that ends it.
+   * Adds a watch of a resource, `plural.group`. `measure` returns the size of its cache, at each scrape. Returns the function that
+   * removes the cache.
    */
   addWatch(resource: string, measure: () => CacheSize): () => void;
   watchInterrupted(resource: string): void;
-  /** A predicate or `map` of a controller threw, or `map` returned an invalid name. */
-  watchFunctionFailed(controller: string, name: "predicate" | "map"): void;
+  /** The size of the cache of each watched resource. Serializes up to 100 objects of each. */
+  measureCaches(): readonly (CacheSize & { readonly resource: string })[];
+  /** A predicate, `map` or index function of a controller threw, or `map` returned an invalid name. */
+  watchFunctionFailed(controller: string, name: "predicate" | "map" | "index"): void;
 }
 
-interface CacheSize {
+export interface CacheSize {
   readonly objects: number;
   /** As JSON. */
   readonly bytes: number;
@@ -63,7 +66,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
   });
   const functionErrors = new Counter({
     name: "konverge_watch_function_errors_total",
-    help: "Total number of errors in predicates and map functions, including invalid names.",
+    help: "Total number of errors in predicates, map and index functions, including invalid names.",
     labelNames: ["controller", "function"],
     registers,
   });
@@ -87,7 +90,7 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
   return {
     observeQueue(controller, queue) {
       adds.inc({ name: controller, controller }, 0);
-      for (const name of ["predicate", "map"])
+      for (const name of ["predicate", "map", "index"])
         functionErrors.inc({ controller, function: name }, 0);
       return queues.add(controller, queue);
     },
@@ -99,12 +102,26 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
       interruptions.inc({ resource }, 0);
       return caches.add(resource, measure);
     },
+    measureCaches: () => measureCaches(caches),
     watchInterrupted: (resource) => interruptions.inc({ resource }),
     watchFunctionFailed: (controller, name) => functionErrors.inc({ controller, function: name }),
   };
 }
 
 /** Several watches of a kind count together. */
+function measureCaches(
+  caches: Observed<() => CacheSize>,
+): (CacheSize & { readonly resource: string })[] {
+  return [...caches].map(([resource, measures]) => {
+    const sizes = [...measures].map((measure) => measure());
+    return {
+      resource,
+      objects: sizes.reduce((sum, { objects }) => sum + objects, 0),
+      bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),
+    };
+  });
+}
+
 function createCacheGauges(registry: Registry, caches: Observed<() => CacheSize>): void {
   const cacheGauge = (name: keyof CacheSize, help: string) =>
     new Gauge({
@@ -114,9 +131,8 @@ function createCacheGauges(registry: Registry, caches: Observed<() => CacheSize>
       registers: [registry],
       collect() {
         this.reset();
-        for (const [resource, measures] of caches) {
-          const total = [...measures].reduce((sum, measure) => sum + measure()[name], 0);
-          this.set({ resource }, total);
+        for (const cache of measureCaches(caches)) {
+          this.set({ resource: cache.resource }, cache[name]);
         }
       },
     });

@@ -1,7 +1,7 @@
 import type { Settings } from "@konverge/contracts";
 import { defined, type Gate } from "@konverge/core";
 import { credentialsFrom, type ClusterOptions } from "./config/cluster-options.ts";
-import type { Log } from "@konverge/engine";
+import { namesIn, type Log, type NamespaceSelection } from "@konverge/engine";
 import type { Guard } from "@konverge/guard";
 import {
   createKubeClient,
@@ -37,8 +37,8 @@ export interface ClusterTarget {
   readonly context: string | undefined;
   /** Of a provided cluster, instead of all others. */
   readonly provided?: KubeCredentialsOptions | undefined;
-  /** The namespaces that the account may access. Undefined: all. */
-  readonly namespaces: readonly string[] | undefined;
+  /** The namespaces that the worker watches. Undefined: all. */
+  readonly namespaces: NamespaceSelection | undefined;
 }
 
 /** An API server with its guard. */
@@ -154,12 +154,12 @@ function counted(gate: Gate, metrics: Metrics, host: string): Gate {
   };
 }
 
-/** The namespace whose uid identifies a cluster, for an account that may access these namespaces. */
+/** The namespace whose uid identifies a cluster. With names of namespaces, the account may have no access to kube-system. */
 export function identityNamespace(
-  namespaces: readonly string[] | undefined,
+  namespaces: NamespaceSelection | undefined,
   { leaseNamespace }: Pick<Settings, "leaseNamespace">,
 ): string {
-  return namespaces === undefined ? "kube-system" : leaseNamespace;
+  return namesIn(namespaces) === undefined ? "kube-system" : leaseNamespace;
 }
 
 /**

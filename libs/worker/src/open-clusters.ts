@@ -1,5 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 import type { ClusterOptions } from "./config/cluster-options.ts";
+import { namesIn, type NamespaceSelection } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import type { ReachableClusters } from "@konverge/engine";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
@@ -19,7 +20,7 @@ export interface OpenClustersOptions {
     readonly name: string;
     readonly client: KubeClient;
     readonly uid: string;
-    readonly namespaces?: readonly string[] | undefined;
+    readonly namespaces?: NamespaceSelection | undefined;
   };
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
   /** Used instead of a file, for a cluster without one. */
@@ -101,7 +102,8 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
 
   return {
     home: home.name,
-    namespaces: (name) => (name === home.name ? home.namespaces : clusters[name]?.namespaces),
+    namespaces: (name) =>
+      namesIn(name === home.name ? home.namespaces : clusters[name]?.namespaces),
     client: clientOf,
     async reach(name) {
       const client = await clientOf(name);

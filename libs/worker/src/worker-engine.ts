@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { codecName, defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
 import { createWorkQueue, QueuePumps } from "@konverge/queue";
-import { observeRequests } from "@konverge/telemetry";
+import { observeRequests, type Metrics } from "@konverge/telemetry";
 import { clusterLimits } from "./config/cluster-options.ts";
 import type { WorkerConnections } from "./connect-worker.ts";
 import { electionTimes } from "./election-times.ts";
@@ -12,6 +12,9 @@ import type { WorkerSetup } from "./worker-setup.ts";
 
 /** Shortest time between two explanations of missing permissions, in ms; each asks the API server. */
 const FORBIDDEN_AGAIN_MS = 60_000;
+
+/** Shortest time between two measurements of the caches, in ms; each serializes some of their objects. */
+const CACHES_AGAIN_MS = 30_000;
 
 /** Runs the controllers. Resolves after the first lists. */
 export async function startWorkerEngine(
@@ -32,7 +35,7 @@ function announceWorker(
   { registry }: WorkerConnections,
   onOnlyOurs: (controller: string) => void,
 ): void {
-  const { settings, version, log } = options;
+  const { settings, version, log, metrics } = options;
   const { controllers, workflows, codec } = config;
   const definitions = Object.fromEntries(
     controllers.map((controller) => [controller.name, defineVersion(controller, settings.buildId)]),
@@ -49,7 +52,10 @@ function announceWorker(
       startedAt: new Date().toISOString(),
       host: hostname(),
     },
-    { onOthers: followFleet({ definitions, log, onOnlyOurs }) },
+    {
+      onOthers: followFleet({ definitions, log, onOnlyOurs }),
+      caches: createCacheReport(metrics),
+    },
   );
 }
 
@@ -99,6 +105,22 @@ function engineOptions(
     leaseNamespace: settings.leaseNamespace,
     election: electionTimes(settings.leaseDuration),
     release: shutdown,
+  };
+}
+
+/** Repeats the last measurement until it is old. Empty caches are measured again, because that costs nothing. */
+function createCacheReport(
+  metrics: Pick<Metrics, "measureCaches">,
+): () => ReturnType<Metrics["measureCaches"]> {
+  let caches = metrics.measureCaches();
+  let measuredAtMs = -Infinity;
+  return () => {
+    const isEmpty = caches.every(({ objects }) => objects === 0);
+    if (isEmpty || performance.now() >= measuredAtMs + CACHES_AGAIN_MS) {
+      caches = metrics.measureCaches();
+      measuredAtMs = performance.now();
+    }
+    return caches;
   };
 }
 

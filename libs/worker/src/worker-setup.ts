@@ -1,7 +1,13 @@
 import { hostname } from "node:os";
 import type { Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import { createShutdown, selectsCluster, type Log, type Shutdown } from "@konverge/engine";
+import {
+  createShutdown,
+  selectsCluster,
+  type Log,
+  type NamespaceSelection,
+  type Shutdown,
+} from "@konverge/engine";
 import { loadTracing, type Metrics, type Tracing } from "@konverge/telemetry";
 import { requiredAccess } from "./config/controller-access.ts";
 import { namespacesOf, type ClusterOptions } from "./config/cluster-options.ts";
@@ -100,8 +106,8 @@ export class WorkerSetup {
     return { redis: { url: redisUrl }, prefix, cluster };
   }
 
-  /** The namespaces that the worker may access. Undefined: all. */
-  get namespaces(): readonly string[] | undefined {
+  /** The namespaces that the worker watches. Undefined: all. */
+  get namespaces(): NamespaceSelection | undefined {
     return namespacesOf(this.options.settings, this.cluster);
   }
 

@@ -9,7 +9,7 @@ import {
   type Resource,
 } from "@konverge/engine";
 import { setControllerReference } from "@konverge/kube";
-import { ConfigMap, Deployment, Event, Job, Pod } from "@konverge/kube/kinds";
+import { ConfigMap, Deployment, Event, Job, Namespace, Pod } from "@konverge/kube/kinds";
 import type { Config } from "@konverge/worker";
 import { complete, defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
 import { expect, test, type TestContext } from "vitest";
@@ -197,6 +197,34 @@ test("docs/scope-and-permissions.md: only labelled Deployments are reconciled, a
   });
   expect(counts).toBe("0 secrets, 1 pods on n1");
   expect(await k.attempts(plain)).toEqual([]);
+});
+
+test("docs/scope-and-permissions.md: a namespace is followed once it has the labels of the source", async () => {
+  const { default: config } = (await importText(
+    blockOf("docs/scope-and-permissions.md ts 2").text,
+  )) as { default: Config };
+  expect(config.clusters).toEqual({ default: { namespaces: { labels: "konverge=enabled" } } });
+  await using k = await startTestCluster({ controllers: config.controllers });
+  const template = {
+    metadata: { labels: { app: "web" } },
+    spec: { containers: [{ name: "app", image: "app:1" }] },
+  };
+  for (const name of ["followed", "other"]) {
+    await k.client.create(Namespace, { metadata: { name, labels: { team: "shop" } } });
+  }
+  const [web, other] = await Promise.all(
+    ["followed", "other"].map((namespace) =>
+      k.apply(Deployment, {
+        metadata: { namespace, name: "web" },
+        spec: { selector: { matchLabels: { app: "web" } }, template },
+      }),
+    ),
+  );
+  await k.client.mutate(Namespace, { name: "followed" }, (draft) => {
+    (draft.metadata.labels ??= {})["tier"] = "api";
+  });
+  await k.reconciled(web!);
+  expect(await k.attempts(other!)).toEqual([]);
 });
 
 test("docs/resources.md: an owned kind starts the handler with the selected changes only", async () => {

@@ -25,6 +25,7 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
       client.overview({ cluster }),
     ]);
     checks.push(workerCheck(workers.items), ...versionChecks(workers.items));
+    checks.push(...cacheChecks(workers.items));
     for (const { controller, workers: count, waiting } of queues.items) {
       if (count > 0) continue;
       const detail = `no worker runs it, ${waiting} keys waiting; start a worker with its configuration`;
@@ -67,6 +68,25 @@ function versionChecks(workers: Workers): Check[] {
   const found = [...versions].toSorted().join(", ");
   const detail = `workers run ${found}, the CLI is ${own}; complete the rollout`;
   return [{ check: "versions", level: "warn", detail }];
+}
+
+/** One line per resource: a worker for all kinds has the largest cache of each. */
+function cacheChecks(workers: Workers): Check[] {
+  const caches = workers.flatMap((worker) => worker.caches ?? []);
+  const resources = new Set(
+    caches.filter(({ objects }) => objects > 0).map(({ resource }) => resource),
+  );
+  return [...resources].toSorted().map((resource) => {
+    const sizes = caches.filter((cache) => cache.resource === resource && cache.objects > 0);
+    const objects = Math.max(...sizes.map((cache) => cache.objects));
+    const bytes = Math.max(...sizes.map((cache) => cache.bytes));
+    const detail = `up to ${objects} objects, ${toMiB(bytes)} MiB as JSON, in ${sizes.length} of ${workers.length} workers`;
+    return { check: `cache ${resource}`, level: "ok", detail };
+  });
+}
+
+function toMiB(bytes: number): string {
+  return (bytes / 1_048_576).toFixed(1);
 }
 
 type Guards = Awaited<ReturnType<Asking["client"]["guards"]["list"]>>["items"];

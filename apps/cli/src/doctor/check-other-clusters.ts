@@ -1,5 +1,6 @@
 import type { Settings } from "@konverge/contracts";
 import { createLocalGate } from "@konverge/core";
+import { namesIn } from "@konverge/engine";
 import { namesOfClusters, optionsOfCluster, requiredAccess, type Config } from "@konverge/worker";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { kubeconfigOf } from "../config/kubeconfig-of.ts";
@@ -27,7 +28,7 @@ async function checkCluster(
 ): Promise<Check[]> {
   const check = `cluster ${name}`;
   const options = optionsOfCluster(clusters, name) ?? {};
-  const { kubeconfig, context, namespaces } = options;
+  const { kubeconfig, context } = options;
   if (kubeconfig === undefined && context === undefined) {
     const detail = `clusters.${name} has neither kubeconfig nor context; set one, so that workflows can reach it`;
     return [{ check, level: "warn", detail }];
@@ -43,6 +44,8 @@ async function checkCluster(
     const userAgent = `konverge-doctor/${readVersion()}`;
     client = createKubeClient({ credentials, gate: createLocalGate(GATE), userAgent });
     const { gitVersion } = await client.serverVersion();
+    // Controllers, which follow namespaces by labels, run in the worker's own cluster only.
+    const namespaces = namesIn(options.namespaces);
     // Leases and Events are in the worker's own cluster.
     const { cluster } = requiredAccess(
       { controllers: [], workflows },

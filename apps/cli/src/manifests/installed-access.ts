@@ -1,4 +1,5 @@
-import { KonvergeError } from "@konverge/core";
+import { invalidConfig, KonvergeError } from "@konverge/core";
+import { findScopeIssues, namesIn, type NamespaceSelection } from "@konverge/engine";
 import {
   namespacesOf,
   optionsOfCluster,
@@ -9,12 +10,15 @@ import type { ManifestsOptions } from "./manifests-options.ts";
 
 /**
  * Returns the permissions of the workers of an installation.
- * @throws KonvergeError `invalid_config` for cluster-scoped kinds in an installation with Roles only
+ * @throws KonvergeError `invalid_config` for cluster-scoped kinds in an installation with Roles only, and for sources outside of
+ *   its namespaces
  */
 export function installedAccess(options: ManifestsOptions): RequiredAccess {
   const { config, settings, installation } = options;
   const namespaces = installedNamespaces(options);
-  if (namespaces !== undefined) {
+  const issues = findScopeIssues(config.controllers, namespaces);
+  if (issues.length > 0) throw invalidConfig(issues);
+  if (namesIn(namespaces) !== undefined) {
     const types = [
       ...config.controllers.flatMap(({ sources, permissions }) =>
         [...sources, ...permissions].map(({ type }) => type),
@@ -36,11 +40,11 @@ export function installedAccess(options: ManifestsOptions): RequiredAccess {
   });
 }
 
-/** The namespaces that the workers may access: of the command line, or else of the configuration. Undefined: all. */
+/** The namespaces that the workers watch: of the command line, or else of the configuration. Undefined: all. */
 export function installedNamespaces({
   config,
   settings,
   namespaces,
-}: ManifestsOptions): readonly string[] | undefined {
+}: ManifestsOptions): NamespaceSelection | undefined {
   return namespaces ?? namespacesOf(settings, optionsOfCluster(config.clusters, settings.cluster));
 }

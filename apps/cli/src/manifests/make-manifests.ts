@@ -1,3 +1,4 @@
+import { namesIn } from "@konverge/engine";
 import { crdsOf } from "../config/crds-of.ts";
 import { accessManifests } from "./access-manifests.ts";
 import { apiManifests } from "./api-manifests.ts";
@@ -10,7 +11,8 @@ import { workerManifests } from "./worker-manifests.ts";
 export function makeManifests(options: ManifestsOptions): Manifest[] {
   const { config, settings, installation, replicas, watchers, apiSecret } = options;
   const redis = { setting: "KONVERGE_REDIS_URL", secret: options.redisSecret, key: "url" };
-  const namespaces = installedNamespaces(options);
+  // Pods read a label selector from the configuration.
+  const namespaces = namesIn(installedNamespaces(options));
   const workers = { installation, settings, config: options.configInImage, redis, namespaces };
   return [
     namespaceOf(installation),

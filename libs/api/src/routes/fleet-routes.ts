@@ -4,9 +4,10 @@ import {
   queueListSchema,
   workerListSchema,
 } from "@konverge/contracts";
+import { defined } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
-import { demandSome, touches, type Caller } from "../access/caller.ts";
+import { covers, demandSome, touches, type Caller } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readQueues } from "../queues/queue-view.ts";
@@ -60,9 +61,9 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
   ];
 }
 
-/** Omits the names of controllers and workflows outside of the scope of the caller. */
+/** Omits the names of controllers and workflows outside of the scope of the caller, and caches of any objects. */
 function withinScope(
-  { controllers, definitions, workflows, ...rest }: AnnouncedWorker,
+  { controllers, definitions, workflows, caches, ...rest }: AnnouncedWorker,
   { scope }: Caller,
   cluster: string,
 ): AnnouncedWorker {
@@ -71,6 +72,7 @@ function withinScope(
     Object.fromEntries(Object.entries(named).filter(([name]) => isVisible(queueOf(name))));
   return {
     ...rest,
+    ...(covers(scope, { cluster }) ? defined({ caches }) : {}),
     controllers: controllers.filter(isVisible),
     definitions: visible(definitions, (name) => name),
     ...(workflows === undefined ? {} : { workflows: visible(workflows, queueOfWorkflow) }),

@@ -9,7 +9,8 @@ import {
 } from "@konverge/kube";
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { Attempt } from "./attempt.ts";
-import { indexedValues } from "./indexed-values.ts";
+import { indexErrorFields } from "./index-error-fields.ts";
+import { hasIndexValues, indexedValues, type NamedIndexValue } from "./indexed-values.ts";
 import { resolveKind, resolveRead } from "./resolve-target.ts";
 
 /** Registers the content of a sensitive object, which must not appear in an error or a log line (P12). */
@@ -29,7 +30,7 @@ export function handOut<T extends ApiObject>(
 
 type LiveList = {
   readonly [Option in keyof Selection]: Selection[Option] | undefined;
-} & Pick<ObjectSelection, "ownerUid" | "indexed">;
+} & Pick<ObjectSelection, "ownerUid"> & { readonly indexed: readonly NamedIndexValue[] };
 type Selection = Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">;
 
 type Reads = Pick<AttemptKube, "get" | "find" | "list">;
@@ -50,7 +51,16 @@ export function createAttemptReads(attempt: Attempt): Reads {
     { ownerUid, indexed, ...selection }: LiveList,
   ): Promise<readonly T[]> => {
     const { items } = await attempt.client.list(type, { ...defined(selection) });
-    return items.filter((item) => matchesSelection(item, { ownerUid, indexed }));
+    return items.filter(
+      (item) =>
+        isOwnedBy(item, ownerUid) &&
+        hasIndexValues(item, indexed, (error, index) =>
+          attempt.log.error(
+            indexErrorFields(item, { error, index, isSensitive: attempt.client.isSensitive(type) }),
+            "index function threw",
+          ),
+        ),
+    );
   };
 
   return {
@@ -88,14 +98,8 @@ export function createAttemptReads(attempt: Attempt): Reads {
   };
 }
 
-/** True if the object has the owner and the values of the indexes. */
-export function matchesSelection(
-  object: ApiObject,
-  { ownerUid, indexed = [] }: Pick<ObjectSelection, "ownerUid" | "indexed">,
-): boolean {
-  const owners = object.metadata.ownerReferences ?? [];
-  return (
-    (ownerUid === undefined || owners.some(({ uid }) => uid === ownerUid)) &&
-    indexed.every(({ index, value }) => [index(object)].flat().includes(value))
-  );
+/** True if the object has the owner. Undefined: any. */
+export function isOwnedBy({ metadata }: ApiObject, ownerUid: string | undefined): boolean {
+  const { ownerReferences = [] } = metadata;
+  return ownerUid === undefined || ownerReferences.some(({ uid }) => uid === ownerUid);
 }

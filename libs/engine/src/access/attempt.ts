@@ -26,6 +26,7 @@ import type { Handler } from "../define/middleware.ts";
 import type { RunStarter } from "../define/start-run.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
+import type { MembershipQuery } from "./membership-query.ts";
 import type { ObjectCache } from "./object-cache.ts";
 import { createOpenCalls, type OpenCalls } from "./open-calls.ts";
 import { createWriteGroups, type WriteGroups } from "./write-group.ts";
@@ -36,8 +37,8 @@ export interface ControllerRuntime {
   /** The controller's handlers, wrapped in all middleware. */
   readonly handlers: { readonly reconcile: Handler; readonly cleanup: Handler | undefined };
   readonly client: KubeClient;
-  /** The namespaces of the reconciled objects. Undefined: all, or the kind is cluster-scoped. */
-  readonly namespaces: readonly string[] | undefined;
+  /** True if the controller reconciles objects of the namespace. May read the Namespace. */
+  readonly isInScope: (namespace: string, query: MembershipQuery) => boolean | Promise<boolean>;
   readonly cache: ObjectCache;
   readonly lanes: ObjectLanes;
   readonly groups: WriteGroups;
@@ -140,7 +141,7 @@ export class Attempt {
     return new Attempt(
       // The versions of requests are those of the own cluster.
       { ...lease, key: { ...lease.key, cluster }, triggers: [] },
-      { ...runtime, namespaces: undefined },
+      { ...runtime, isInScope: () => true },
       { log: this.log, span: undefined, of: this },
     );
   }

@@ -15,7 +15,7 @@ import {
   type NamespacedName,
   type ObjectTarget,
 } from "@konverge/kube";
-import { matchesSelection } from "./attempt-reads.ts";
+import { isOwnedBy } from "./attempt-reads.ts";
 import { directHost, type DirectCaller } from "./call-host.ts";
 import { createChangeCalls, type ChangeObject } from "./change-calls.ts";
 import { createCollectionCalls } from "./collection-calls.ts";
@@ -93,7 +93,7 @@ export function createDirectKube(
       const selection = defined({ namespace: scope, labelSelector, fieldSelector });
       const ownerUid = ownerUidOf(ownedBy);
       const { items } = await client.list(type, selection);
-      return items.filter((item) => matchesSelection(item, { ownerUid })).map(deepFreeze);
+      return items.filter((item) => isOwnedBy(item, ownerUid)).map(deepFreeze);
     },
     api: (type) => client.api(type),
   };

@@ -1,13 +1,18 @@
-import { KonvergeError, resourceId, type ResourceType } from "@konverge/core";
-import type { IndexedValue } from "@konverge/kube";
+import { KonvergeError, resourceId, type ApiObject, type ResourceType } from "@konverge/core";
+import { indexValues, type IndexedValue } from "@konverge/kube";
 import type { Controller } from "../define/define-controller.ts";
+
+/** A value of an index, with the name of the index. */
+export interface NamedIndexValue extends IndexedValue {
+  readonly name: string;
+}
 
 /** Returns the functions of the indexes that a list names. @throws KonvergeError `invalid_request` for an unknown index */
 export function indexedValues(
   { name: controller, sources }: Controller,
   type: ResourceType,
   wanted: Readonly<Record<string, string>>,
-): IndexedValue[] {
+): NamedIndexValue[] {
   const indexes = sources
     .filter(
       (source) => resourceId(source.type) === resourceId(type) && source.type.keep === type.keep,
@@ -15,7 +20,7 @@ export function indexedValues(
     .map((source) => source.indexes ?? {});
   return Object.entries(wanted).map(([name, value]) => {
     const found = indexes.find((each) => Object.hasOwn(each, name))?.[name];
-    if (found !== undefined) return { index: found, value };
+    if (found !== undefined) return { name, index: found, value };
     const known = indexes.flatMap((each) => Object.keys(each));
     const fix =
       known.length === 0
@@ -25,5 +30,24 @@ export function indexedValues(
       "invalid_request",
       `index "${name}" of ${type.kind} is not defined by controller "${controller}"; ${fix}`,
     );
+  });
+}
+
+/**
+ * Returns true if the object has the values of the indexes. As in a cache, an object for which an index function throws has no
+ * value in that index; `onError` receives the error.
+ */
+export function hasIndexValues(
+  object: ApiObject,
+  wanted: readonly NamedIndexValue[],
+  onError: (error: unknown, index: string) => void,
+): boolean {
+  return wanted.every(({ name, index, value }) => {
+    try {
+      return indexValues(index, object).includes(value);
+    } catch (error) {
+      onError(error, name);
+      return false;
+    }
   });
 }

@@ -152,11 +152,14 @@ function hasAll(
   return selected !== undefined && isNarrower(wanted, selected);
 }
 
-/** Waits for the first list. False if it is forbidden: the API server then reports it to the caller. */
-async function isReady({ synced, forbidden }: ObjectStore): Promise<boolean> {
-  const isListed = synced.then(() => true);
-  if (forbidden === undefined) return isListed;
-  return Promise.race([isListed, forbidden.then(() => false)]);
+/** Waits for the first list. False if there will be none: the API server then answers, or reports what it forbids. */
+async function isReady({ synced, unavailable }: ObjectStore): Promise<boolean> {
+  const listed = synced.then(
+    () => true,
+    () => false,
+  );
+  if (unavailable === undefined) return listed;
+  return Promise.race([listed, unavailable.then(() => false)]);
 }
 
 /** Waits for a watch that is slightly behind. */

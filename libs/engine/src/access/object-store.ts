@@ -26,8 +26,8 @@ export interface WatchedObjects {
 /** The objects of one watch. */
 export interface ObjectStore extends WatchedObjects {
   readonly scope: StoreScope;
-  /** Resolves if the API server forbids the watch before the first list. */
-  readonly forbidden?: Promise<void>;
+  /** Resolves if the API server forbids the watch before the first list, or if its namespace leaves the scope. */
+  readonly unavailable?: Promise<void>;
   /** Indexes by functions of users. */
   readonly indexes?: readonly IndexFunction[];
 }

@@ -1,5 +1,6 @@
 import { defined, findNameIssue, type ApiObject, type JsonObject } from "@konverge/core";
 import { atLeast, ignoreNotFound, MUST_READ, startFrom, type ReadBasis } from "@konverge/kube";
+import { Namespace } from "@konverge/kube/kinds";
 import type { Attempt } from "../access/attempt.ts";
 
 /**
@@ -8,16 +9,21 @@ import type { Attempt } from "../access/attempt.ts";
  */
 export async function readObject(attempt: Attempt): Promise<ApiObject | undefined> {
   const { target, runtime } = attempt;
-  const { namespaces } = runtime;
   // A read would fail forever. Older versions enqueued whatever `map` returned.
   if (findNameIssue(runtime.controller.for, target) !== undefined) return undefined;
-  if (target.namespace !== undefined && namespaces?.includes(target.namespace) === false) {
+  if (target.namespace !== undefined && !(await isInScope(attempt, target.namespace))) {
     attempt.log.debug({}, "object outside of the controller's namespaces, request dropped");
     return undefined;
   }
   const basis = await basisOf(attempt);
   if (basis.kind === "from") return basis.object as unknown as ApiObject;
   return readLive(attempt, basis.kind === "atLeast" ? basis.version : undefined);
+}
+
+async function isInScope(attempt: Attempt, namespace: string): Promise<boolean> {
+  const { client, runtime } = attempt;
+  const query = { client, atLeast: attempt.requestedVersion(Namespace) };
+  return runtime.isInScope(namespace, query);
 }
 
 /** With selectors, the API server decides whether the object is in the scope of the controller. */

@@ -2,6 +2,7 @@ import { KonvergeError, toMs, type ErrorIssue, type ResourceType } from "@konver
 import { parseLabelSelector } from "@konverge/kube";
 import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import { findBackoffIssues } from "./backoff.ts";
+import { findNamespacesIssue } from "./namespace-selection.ts";
 import { ACCESS_VERBS } from "./permission.ts";
 import type { ControllerOptions } from "./controller-options.ts";
 import type { Source, WatchSource } from "./source.ts";
@@ -58,7 +59,6 @@ const duration =
       return `${String(value)} is not a duration; write milliseconds or text such as "30s"`;
     }
   };
-const NAMESPACE = NAME;
 const isSelector: Check = (value) =>
   typeof value === "string" && value !== "" && parseLabelSelector(value) !== undefined
     ? undefined
@@ -67,14 +67,6 @@ const isFieldSelector: Check = (value) =>
   typeof value === "string" && /^[^=!,]+(=|==|!=)[^=!,]*(,[^=!,]+(=|==|!=)[^=!,]*)*$/.test(value)
     ? undefined
     : 'must be a field selector such as "spec.nodeName=n1"';
-const namespaces: Check = (value) =>
-  Array.isArray(value) && value.length === 0
-    ? "must have at least one namespace; omit it for all"
-    : listOf((one) =>
-        typeof one === "string" && NAMESPACE.test(one)
-          ? undefined
-          : "must be the name of a namespace",
-      )(value);
 const indexes: Check = (value) =>
   typeof value === "object" && value !== null && Object.values(value).every(isFunction)
     ? undefined
@@ -85,7 +77,7 @@ const SOURCE_CHECKS: Readonly<Record<keyof Source, Check>> = {
   predicate: optional((value) =>
     isFunction(value) ? undefined : "must be a function (change) => boolean",
   ),
-  namespaces: optional(namespaces),
+  namespaces: optional(findNamespacesIssue),
   labels: optional(isSelector),
   fields: optional(isFieldSelector),
   indexes: optional(indexes),

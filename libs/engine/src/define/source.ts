@@ -1,5 +1,6 @@
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { IndexFunction, NamespacedName } from "@konverge/kube";
+import type { NamespaceSelection } from "./namespace-selection.ts";
 import { contentChanged, generationChanged, type Predicate } from "./predicate.ts";
 
 /** A kind to watch, with selectors of its objects and changes. The common part of `for`, `owns` and `watches`. */
@@ -12,8 +13,11 @@ export interface Source<T extends ApiObject = ApiObject> {
    * requests by a user; for `owns`, also changed owner references.
    */
   readonly predicate?: Predicate<T>;
-  /** The namespaces to watch, with one watch each. Default: all that the worker may access. */
-  readonly namespaces?: readonly string[];
+  /**
+   * The namespaces to watch, with one watch each: names, or `{ labels: "team=shop" }` for those whose Namespace matches a label
+   * selector. The latter are followed while the worker runs. Default: all that the worker may access.
+   */
+  readonly namespaces?: NamespaceSelection;
   /**
    * Label selector of the objects to watch, such as `app=web,tier in (a, b)`. Other objects are neither cached nor reconciled.
    * Default: all objects.

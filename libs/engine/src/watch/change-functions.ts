@@ -6,6 +6,7 @@ import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
 import { ownersOf } from "./owners-of.ts";
+import { placeOf } from "./place-of.ts";
 
 /** The predicates of a controller's sources, and the objects that a change concerns, with errors handled. */
 export interface ChangeFunctions {
@@ -102,13 +103,6 @@ export function createChangeFunctions(
       });
     },
   };
-}
-
-/** The place of a source in the options of its controller, for example `watches[1]`. */
-function placeOf(source: ControllerSource, { sources }: Controller): string {
-  const { option } = source;
-  if (option === "for") return option;
-  return `${option}[${sources.filter((each) => each.option === option).indexOf(source)}]`;
 }
 
 function shown(value: unknown): string {

@@ -33,6 +33,8 @@ export interface RequestSource {
     /** True for the names of objects that the controller does not reconcile. */
     isOutside?: (name: NamespacedName) => boolean,
   ) => void;
+  /** Enqueues an object whose namespace has left the scope: its attempt ends as gone, which drops its timer and failures. */
+  readonly leave: (object: ApiObject, seen: NonNullable<Trigger["seen"]>) => void;
   /** Enqueues one object for a resync. Resolves when Redis accepted or first refused the request. */
   readonly resync: (
     object: ApiObject,
@@ -106,6 +108,13 @@ export function createRequestSource(
         ...changedVersion(change),
         seen: change.seen,
       });
+    },
+    leave(object, seen) {
+      void request(
+        nameOf(object),
+        { kind: "resync", by: "watch namespaces", reason: "the namespace left the scope", seen },
+        { class: "background", isDeleted: true, ...defined({ uid: object.metadata.uid }) },
+      );
     },
     async resync(object, { reason, seen }) {
       await request(

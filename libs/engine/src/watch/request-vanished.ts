@@ -1,4 +1,11 @@
-import { ensureError, resourceId, sleepMs, type ObjectKey } from "@konverge/core";
+import {
+  defined,
+  ensureError,
+  resourceId,
+  sleepMs,
+  type ObjectKey,
+  type Trigger,
+} from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
 import type { WatchedObjects } from "../access/object-store.ts";
 import type { Controller } from "../define/define-controller.ts";
@@ -6,6 +13,10 @@ import type { Controller } from "../define/define-controller.ts";
 export interface RequestVanishedOptions {
   readonly controller: Controller;
   readonly store: WatchedObjects;
+  /** False if the store does not have the objects of a namespace yet. Default: it has them all. */
+  readonly isListed?: (namespace: string | undefined) => boolean;
+  /** The versions that the watches of this process have reached for a namespace. */
+  readonly seen?: (namespace: string | undefined) => NonNullable<Trigger["seen"]>;
   readonly queue: Pick<WorkQueue, "listKeys" | "submit">;
   readonly signal: AbortSignal;
   /** Receives the error of each try. */
@@ -31,10 +42,13 @@ export async function requestVanished(options: RequestVanishedOptions): Promise<
   }
 }
 
-async function requestEach({ controller, store, queue, signal }: RequestVanishedOptions) {
+async function requestEach(options: RequestVanishedOptions) {
+  const { controller, store, isListed = () => true, seen, queue, signal } = options;
   const id = resourceId(controller.for);
   const isVanished = (key: ObjectKey) =>
-    resourceId(key) === id && store.get(key.namespace, key.name) === undefined;
+    resourceId(key) === id &&
+    isListed(key.namespace) &&
+    store.get(key.namespace, key.name) === undefined;
   for await (const keys of queue.listKeys()) {
     const vanished = keys.filter(isVanished);
     if (signal.aborted) return;
@@ -42,7 +56,12 @@ async function requestEach({ controller, store, queue, signal }: RequestVanished
       vanished.map((key) =>
         queue.submit(
           key,
-          { kind: "resync", by: "resync", reason: "the object does not exist" },
+          {
+            kind: "resync",
+            by: "resync",
+            reason: "the object does not exist",
+            ...defined({ seen: seen?.(key.namespace) }),
+          },
           { class: "background", isDeleted: true },
         ),
       ),

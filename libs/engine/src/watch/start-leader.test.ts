@@ -19,7 +19,13 @@ const source = (option: "for" | "owns"): ControllerSource => ({
 
 /** A group whose watch has reached a version. */
 function groupAt(lastVersion: string): WatchGroup {
-  const scope = { type, namespaces: undefined, labels: undefined, fields: undefined };
+  const scope = {
+    type,
+    namespaces: undefined,
+    namespaceLabels: [],
+    labels: undefined,
+    fields: undefined,
+  };
   const open: unknown = () => ({ reflector: { lastVersion }, store: {} });
   const group = new WatchGroup(scope, open as ConstructorParameters<typeof WatchGroup>[1]);
   group.start();
@@ -38,7 +44,9 @@ test("with several watches of a kind, the newest decides what a reader must have
       [second, groupAt(other)],
     ]);
     const groupOf = (each: ControllerSource) => groups.get(each) ?? groupAt("0");
-    expect(seenBy({ sources: [own, first, second] }, { groupOf }, "n")).toEqual({
+    expect(
+      seenBy({ sources: [own, first, second] }, { groupOf, namespaceVersion: undefined }, "n"),
+    ).toEqual({
       configmaps: "100",
     });
   }

@@ -2,6 +2,7 @@ import {
   compareResourceVersions,
   ensureError,
   isKonvergeError,
+  resourceId,
   type Trigger,
 } from "@konverge/core";
 import {
@@ -11,6 +12,7 @@ import {
   type LeaderElection,
   type LeaderElectionOptions,
 } from "@konverge/kube";
+import { Namespace } from "@konverge/kube/kinds";
 import type { WorkQueue } from "@konverge/queue";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
@@ -106,16 +108,25 @@ function resyncWhile(
   { reflectors, log }: { readonly reflectors: Reflectors; readonly log: Log },
 ): void {
   const store = reflectors.groupOf(controller.sources[0]);
+  const seenFor = (namespace: string | undefined) => seenBy(controller, reflectors, namespace);
   const sweep = () => {
     const onError = (error: Error) => log.warn({ err: error }, "search for deleted objects failed");
-    requestVanished({ controller, store, queue, signal: leading, onError }).catch(() => undefined);
+    requestVanished({
+      controller,
+      store,
+      isListed: (namespace) => store.isListed(namespace),
+      seen: seenFor,
+      queue,
+      signal: leading,
+      onError,
+    }).catch(() => undefined);
   };
   sweep();
   runResync({
     controller,
     store,
     source,
-    seen: (namespace) => seenBy(controller, reflectors, namespace),
+    seen: seenFor,
     incarnation: () => queue.incarnation(),
     signal: leading,
     onError: (error) => log.warn({ err: error }, "resync failed, retrying"),
@@ -136,10 +147,12 @@ function resyncWhile(
  */
 export function seenBy(
   { sources }: Pick<Controller, "sources">,
-  reflectors: Pick<Reflectors, "groupOf">,
+  reflectors: Pick<Reflectors, "groupOf" | "namespaceVersion">,
   namespace: string | undefined,
 ): NonNullable<Trigger["seen"]> {
   const seen: Record<string, string> = {};
+  const { namespaceVersion } = reflectors;
+  if (namespaceVersion !== undefined) seen[resourceId(Namespace)] = namespaceVersion;
   for (const source of sources) {
     if (source.option === "for") continue;
     const group = reflectors.groupOf(source);

@@ -111,14 +111,24 @@ test.each<[string, ObjectSelection]>([
   expect(touched[0]).toBeLessThanOrEqual(20);
 });
 
-test("an error of an index function is reported, and its object is in all other lists", () => {
+test("an error of an index function is reported once for each version, and its object is in all other lists", () => {
   const errors: unknown[] = [];
+  const returnsNumber = (() => 7) as unknown as IndexFunction;
   const objects = new IndexedObjects<Pod>({
-    indexes: [byNode],
-    onIndexError: (error, { metadata }) => errors.push([metadata.name, error]),
+    indexes: [byNode, returnsNumber],
+    onIndexError: (error, { metadata }, index) => errors.push([metadata.name, index, error]),
   });
+  const expected = [
+    ["broken", byNode, expect.any(TypeError)],
+    ["broken", returnsNumber, expect.any(TypeError)],
+  ];
   objects.set({ ...pod("n", "broken"), spec: undefined as never });
-  expect(errors).toEqual([["broken", expect.any(TypeError)]]);
+  expect(errors).toEqual(expected);
   expect(objects.list({ namespace: "n" })).toHaveLength(1);
   expect(objects.list({ indexed: [{ index: byNode, value: "a" }] })).toEqual([]);
+  expect(objects.list({ indexed: [{ index: returnsNumber, value: "7" }] })).toEqual([]);
+  expect(errors).toEqual(expected);
+  objects.set({ ...pod("n", "broken"), spec: undefined as never });
+  objects.delete({ namespace: "n", name: "broken" });
+  expect(errors).toHaveLength(4);
 });

@@ -22,8 +22,10 @@ export interface IndexedValue {
 
 export interface IndexedObjectsOptions {
   readonly indexes?: readonly IndexFunction[];
-  /** Receives the error of an index function. The object then has no value in this index. */
-  readonly onIndexError?: (error: unknown, object: ApiObject) => void;
+  /**
+   * Receives the error of an index function when an object is added or changed. The object then has no value in this index.
+   */
+  readonly onIndexError?: (error: unknown, object: ApiObject, index: IndexFunction) => void;
 }
 
 /**
@@ -54,7 +56,8 @@ export class IndexedObjects<T extends ApiObject> {
     inNamespace.set(name, object);
     for (const uid of ownerUidsOf(object)) addTo(this.#byOwner, uid, object);
     for (const [index, entries] of this.#indexes) {
-      for (const value of this.#valuesOf(index, object)) addTo(entries, value, object);
+      const values = this.#valuesOf(index, object, this.#onIndexError);
+      for (const value of values) addTo(entries, value, object);
     }
   }
 
@@ -122,14 +125,26 @@ export class IndexedObjects<T extends ApiObject> {
     }
   }
 
-  #valuesOf(index: IndexFunction, object: T): readonly string[] {
+  #valuesOf(
+    index: IndexFunction,
+    object: T,
+    onError?: IndexedObjectsOptions["onIndexError"],
+  ): readonly string[] {
     try {
-      return toValues(index(object));
+      return indexValues(index, object);
     } catch (error) {
-      this.#onIndexError(error, object);
+      onError?.(error, object, index);
       return [];
     }
   }
+}
+
+/** Returns the values of an object in an index. @throws the error of the function; TypeError if it returns anything else */
+export function indexValues(index: IndexFunction, object: ApiObject): readonly string[] {
+  const values: unknown = index(object) ?? [];
+  const list = Array.isArray(values) ? (values as readonly unknown[]) : [values];
+  if (list.every((value) => typeof value === "string")) return list;
+  throw new TypeError("an index function must return text, a list of texts, or undefined");
 }
 
 interface Entries<T> {
@@ -139,11 +154,6 @@ interface Entries<T> {
 
 function entriesOf<T>(entries: Entries<T> | undefined): Entries<T> {
   return entries ?? { size: 0, values: () => [] };
-}
-
-function toValues(values: string | readonly string[] | undefined): readonly string[] {
-  if (values === undefined) return [];
-  return typeof values === "string" ? [values] : values;
 }
 
 function ownerUidsOf({ metadata }: ApiObject): readonly string[] {

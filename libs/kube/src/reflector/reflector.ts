@@ -47,7 +47,7 @@ export interface ReflectorOptions<T extends ApiObject> {
   /** Indexes for `list`, besides those by namespace and owner. */
   readonly indexes?: readonly IndexFunction[];
   /** Receives the error of an index function. The object then has no value in this index. */
-  readonly onIndexError?: (error: unknown, object: ApiObject) => void;
+  readonly onIndexError?: (error: unknown, object: ApiObject, index: IndexFunction) => void;
   /** Called after the first list. */
   readonly onSynced?: () => void;
   /** Called for each failure outside the normal life of a watch. The reflector recovers by itself. */

@@ -45,4 +45,15 @@ export interface AnnouncedWorker {
   /** ISO 8601. */
   readonly startedAt: string;
   readonly host: string;
+  /** The caches of its watches; absent for workers of older versions. */
+  readonly caches?: readonly AnnouncedCache[];
+}
+
+/** The size of a worker's cache of a resource. */
+export interface AnnouncedCache {
+  /** `plural.group`. */
+  readonly resource: string;
+  readonly objects: number;
+  /** As JSON, estimated. */
+  readonly bytes: number;
 }

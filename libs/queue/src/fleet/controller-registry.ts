@@ -9,7 +9,12 @@ import {
   type RedisClient,
   type RedisTarget,
 } from "@konverge/redis";
-import type { AnnouncedController, AnnouncedWorker, AnnouncedWorkflow } from "./announced.ts";
+import type {
+  AnnouncedCache,
+  AnnouncedController,
+  AnnouncedWorker,
+  AnnouncedWorkflow,
+} from "./announced.ts";
 import { clustersKey, controllersKey, workflowsKey } from "../keys/queue-names.ts";
 import { HEARTBEAT_MS, keepAlive, listLiveWorkers, WORKER_TTL_MS } from "./live-workers.ts";
 
@@ -44,6 +49,8 @@ export interface ControllerRegistry {
     options?: {
       /** Receives the other live workers with each heartbeat. */
       readonly onOthers?: (others: readonly AnnouncedWorker[]) => void;
+      /** Called before each heartbeat. */
+      readonly caches?: () => readonly AnnouncedCache[];
     },
   ): StopHeartbeat;
   listWorkers(): Promise<AnnouncedWorker[]>;
@@ -128,14 +135,15 @@ class RedisRegistry implements ControllerRegistry {
 
   heartbeat(
     worker: AnnouncedWorker,
-    { onOthers }: { readonly onOthers?: (others: readonly AnnouncedWorker[]) => void } = {},
+    { onOthers, caches }: Parameters<ControllerRegistry["heartbeat"]>[1] = {},
   ): StopHeartbeat {
     const redis = this.#redis;
     let last: Promise<void> = Promise.resolve();
     const beat = () => {
       // Repeats the announcements: a Redis that lost its data would miss them until the next start of a worker.
       last = withRedis(redis, async () => {
-        const others = await keepAlive(redis, this.#workersKey, worker);
+        const current = { ...worker, ...defined({ caches: caches?.() }) };
+        const others = await keepAlive(redis, this.#workersKey, current);
         onOthers?.(others);
         await this.#store();
       }).catch(this.#onError);

@@ -77,6 +77,7 @@ local function finish(attempt)
     if h[3] == '0' then
       redis.call('PEXPIRE', key, retentionMs)
       redis.call('ZREM', index, memberOf(key))
+      redis.call('ZREM', timers, memberOf(key))
     end
   end
   return final and STORED or { 'stored', priority }

@@ -1,8 +1,9 @@
 import { hostname } from "node:os";
 import { KonvergeError, sleepMs } from "@konverge/core";
-import { createShutdown, type ReachedCluster } from "@konverge/engine";
+import { createShutdown, namesIn, type ReachedCluster } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import { openClusterWorker, type ClusterWorker, type OpenWorker } from "../cluster-worker.ts";
+import { namespacesOf } from "../config/cluster-options.ts";
 import { defineConfig } from "../config/define-config.ts";
 import { connectCluster, type ClusterConnection } from "../connect-cluster.ts";
 import { assertRedis } from "../connect-worker.ts";
@@ -129,7 +130,7 @@ class FleetWorker implements OpenWorker {
       client: async (cluster: string) => (await this.#reach(cluster)).client,
       reach: (cluster: string) => this.#reach(cluster),
       namespaces: (cluster: string) =>
-        this.#options.settings.namespaces ?? this.#lives.get(cluster)?.cluster?.options.namespaces,
+        namesIn(namespacesOf(this.#options.settings, this.#lives.get(cluster)?.cluster?.options)),
     };
     return new ClusterLife(
       {

@@ -10,6 +10,7 @@ import {
   type ErrorIssue,
   type GuardLimitsInput,
 } from "@konverge/core";
+import { findNamespacesIssue, type NamespaceSelection } from "@konverge/engine";
 import { isKubeConfig, type KubeConfigObject, type KubeCredentialsOptions } from "@konverge/kube";
 import { findShardsIssue } from "@konverge/queue";
 
@@ -65,10 +66,11 @@ export interface ClusterOptions {
   /** Concurrent API calls and connections per process. Default 64. Too low leaves the rate unused. */
   readonly maxInFlight?: number;
   /**
-   * The namespaces that workers may access, for accounts with Roles only. Default: all. The setting `namespaces` takes precedence
-   * for the worker's own cluster.
+   * The namespaces that workers watch: names, for accounts with Roles only, or `{ labels: "team=shop" }` for the namespaces that
+   * match a label selector, followed while the worker runs. Default: all. The setting `namespaces` takes precedence for the
+   * worker's own cluster.
    */
-  readonly namespaces?: readonly string[];
+  readonly namespaces?: NamespaceSelection;
   /** Shards of its queues, 1 to 64. Default 1. Cannot be changed while there is work: docs/configuration.md. */
   readonly shards?: number;
 }
@@ -80,11 +82,11 @@ export const CONSERVATIVE_RATE: Required<Pick<ClusterOptions, "rate" | "burst" |
   minRate: CLASSIC_GUARD_LIMITS.minRatePerSecond,
 };
 
-/** The namespaces that a worker may access. Undefined: all. */
+/** The namespaces that a worker watches. Undefined: all. */
 export function namespacesOf(
   settings: { readonly namespaces?: readonly string[] | undefined },
   cluster: Pick<ClusterOptions, "namespaces"> | undefined,
-): readonly string[] | undefined {
+): NamespaceSelection | undefined {
   return settings.namespaces ?? cluster?.namespaces;
 }
 
@@ -169,6 +171,8 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
     kubeconfig === undefined || typeof kubeconfig === "string" || isKubeConfig(kubeconfig);
   const inFlight =
     options.maxInFlight === undefined ? undefined : findInFlightIssue(options.maxInFlight);
+  const inNamespaces =
+    options.namespaces === undefined ? undefined : findNamespacesIssue(options.namespaces);
   const shards = options.shards === undefined ? undefined : findShardsIssue(options.shards);
   return [
     ...(name === "" ? [issue("", "the name is empty; set a name")] : []),
@@ -186,9 +190,7 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
       : [issue("kubeconfig", "must be a path, or a KubeConfig of @kubernetes/client-node")]),
     ...(inFlight === undefined ? [] : [issue("maxInFlight", inFlight)]),
     ...(shards === undefined ? [] : [issue("shards", shards)]),
-    ...(isNamespaces(options.namespaces)
-      ? []
-      : [issue("namespaces", "must be a list of names of namespaces; omit it for all")]),
+    ...(inNamespaces === undefined ? [] : [issue("namespaces", inNamespaces)]),
   ];
 }
 
@@ -225,17 +227,6 @@ function findDurationIssue(value: Duration | undefined): string | undefined {
 function checkableLimits({ breaker, ...options }: ClusterOptions): GuardLimitsInput {
   const isSound = breaker !== undefined && findBreakerOptionIssues(breaker).length === 0;
   return clusterLimits({ ...options, ...(isSound ? { breaker } : {}) });
-}
-
-const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
-function isNamespaces(value: unknown): boolean {
-  if (value === undefined) return true;
-  return (
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.every((name) => typeof name === "string" && NAMESPACE.test(name))
-  );
 }
 
 function pointerPart(text: string): string {

@@ -51,6 +51,24 @@ test("grants only reads for watched kinds", () => {
   expect(rulesOf({ watches })).toContain("get,list,watch: secrets");
 });
 
+test("grants reads of Namespaces to a worker that follows them by labels", () => {
+  const follow = "get,list,watch: namespaces";
+  expect(rulesOf({})).not.toContain(follow);
+  const namespaces = { labels: "team=shop" };
+  expect(rulesOf({ owns: [{ type: kind("configmaps"), namespaces }] })).toContain(follow);
+  const controller = defineController({ name: "a", for: Plain, reconcile: async () => undefined });
+  const access = requiredAccess(
+    { controllers: [controller], workflows: [] },
+    { installation: "konverge", leaseNamespace: "tools", namespaces },
+  );
+  expect(access.namespaces).toBeUndefined();
+  expect(access.cluster).toContainEqual({
+    apiGroups: [""],
+    resources: ["namespaces"],
+    verbs: ["get", "list", "watch"],
+  });
+});
+
 test("permissions replace the default writes of a kind", () => {
   const owns = [kind("configmaps")];
   expect(rulesOf({ owns })).toContain("get,list,watch,create,patch,delete: configmaps");

@@ -2,9 +2,12 @@ import { resourceId, type ResourceType } from "@konverge/core";
 import type { AnyWorkflow } from "@konverge/workflow";
 import {
   ACCESS_VERBS,
+  isByLabels,
   leaseName,
+  namesIn,
   type AccessVerb,
   type Controller,
+  type NamespaceSelection,
   type Resource,
 } from "@konverge/engine";
 
@@ -43,8 +46,8 @@ const STEP_SUBRESOURCES: Readonly<
 export interface AccessScope {
   /** The setting `prefix`, which names the Leases. */
   readonly installation: string;
-  /** Undefined: all namespaces. */
-  readonly namespaces?: readonly string[] | undefined;
+  /** By name: Roles in these namespaces are enough. Undefined: all namespaces. */
+  readonly namespaces?: NamespaceSelection | undefined;
   readonly leaseNamespace: string;
 }
 
@@ -53,16 +56,17 @@ export const WAITS_LEASE = "workflow.waits";
 
 /**
  * Returns the minimum permissions of a worker with these controllers and workflows: the calls of Konverge for `for`, `owns` and
- * `watches`, the `permissions` of the controllers, and all calls of steps for the `kinds` of workflows. With `namespaces`, nothing
- * outside of them and of the namespace of the Leases is needed.
+ * `watches`, the `permissions` of the controllers, and all calls of steps for the `kinds` of workflows. With names of namespaces,
+ * nothing outside of them and of the namespace of the Leases is needed.
  */
 export function requiredAccess(
   {
     controllers,
     workflows,
   }: { readonly controllers: readonly Controller[]; readonly workflows: readonly AnyWorkflow[] },
-  { installation, namespaces, leaseNamespace }: AccessScope,
+  { installation, namespaces: selected, leaseNamespace }: AccessScope,
 ): RequiredAccess {
+  const namespaces = namesIn(selected);
   const grants = new Map<string, Set<AccessVerb>>();
   const grant = (type: ResourceType, verbs: readonly AccessVerb[], subresource?: string) => {
     if (verbs.length === 0) return;
@@ -91,6 +95,7 @@ export function requiredAccess(
       // Reports loops, contention and the events of handlers, in the namespace of the object.
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
       ...(isNamespaced ? [] : crdRules(controllers)),
+      ...(followsNamespaces(controllers, selected) ? [FOLLOW_NAMESPACES] : []),
       ...toRules(grants),
     ],
     // Elects the leaders. A create cannot be restricted to a name, since the name is not in its URL.
@@ -110,6 +115,21 @@ export function requiredAccess(
       },
     ],
   };
+}
+
+/** `get` decides about a namespace that a worker has not seen yet. */
+const FOLLOW_NAMESPACES: AccessRule = {
+  apiGroups: [""],
+  resources: ["namespaces"],
+  verbs: [...READS],
+};
+
+function followsNamespaces(
+  controllers: readonly Controller[],
+  selected: NamespaceSelection | undefined,
+): boolean {
+  const sources = controllers.flatMap((controller) => controller.sources);
+  return isByLabels(selected) || sources.some(({ namespaces }) => isByLabels(namespaces));
 }
 
 type Grant = (type: ResourceType, verbs: readonly AccessVerb[], subresource?: string) => void;
