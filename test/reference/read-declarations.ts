@@ -75,7 +75,8 @@ function membersOf(body: readonly string[]): readonly Member[] {
   for (const [at, line] of body.entries()) {
     const isDoc = /^ {2,3}(?:\/\*\*|\/\/|\*)/.test(line);
     if (from === undefined && !isDoc && /^ {2}\S/.test(line)) from = at;
-    if (from === undefined || !/^ {2}\S.*;$/.test(line)) continue;
+    // The last line of a member, or of its union.
+    if (from === undefined || !/^ {2}(?: {2}\| )?\S.*;$/.test(line)) continue;
     const signature = body
       .slice(from, at + 1)
       .map((each) => each.slice(2))

@@ -13,7 +13,10 @@ test.each(Object.entries(PAGES))(
   (_, { of }) => {
     const undocumented = of.flatMap(({ from, name }) => {
       const { doc = "", members = [] } = readDeclarations(from).get(name) ?? {};
-      const without = members.filter((member) => member.doc === "" || member.name === "");
+      const without = members.filter(
+        ({ name: member, doc: text, signature }) =>
+          text === "" || member === "" || signature.includes("/**"),
+      );
       return [...(doc === "" ? [name] : []), ...without.map((member) => `${name}.${member.name}`)];
     });
     expect(undocumented).toEqual([]);

@@ -25,11 +25,11 @@ export interface AttemptKube extends KubeCalls<"handler"> {
    * recorded in this attempt with the cluster's name. Lists are not cached. Objects there cannot have the reconciled object as
    * owner: delete them in `cleanup`.
    *
-   * @example
-   * await kube.on("west").apply(ConfigMap, { metadata: { name: "peer", namespace }, data });
-   *
    * Each call throws KonvergeError `invalid_request` for an unknown cluster. While a cluster cannot be reached, the attempt
    * is deferred.
+   *
+   * @example
+   * await kube.on("west").apply(ConfigMap, { metadata: { name: "peer", namespace }, data });
    */
   on(cluster: string): KubeCalls<"handler">;
 }

@@ -3,13 +3,13 @@ import { z } from "zod";
 
 const KEYWORD = "x-kubernetes-validations";
 
-/** What an API server reports if a rule is violated, and when it runs the rule. */
+/** The error of a violated rule, and when the API server runs the rule. */
 export interface RuleOptions {
   /** The error message. Default: `failed rule: ` and the expression. */
   readonly message?: string;
   /** An expression in CEL whose result is the message. If it cannot be evaluated, `message` is used. */
   readonly messageExpression?: string;
-  /** Default `FieldValueInvalid`. */
+  /** The reason of the error. Default `FieldValueInvalid`. */
   readonly reason?:
     | "FieldValueDuplicate"
     | "FieldValueForbidden"
@@ -49,8 +49,9 @@ export function rule<T>(
  * Forbids changes of a value, for {@link defineResource}: `z.string().check(immutable())`. An optional field can still be
  * added and removed; add a rule to its object to forbid that.
  */
-export const immutable = <T>(message = "field is immutable"): z.core.$ZodCheck<T> =>
-  rule("self == oldSelf", message);
+export function immutable<T>(message = "field is immutable"): z.core.$ZodCheck<T> {
+  return rule("self == oldSelf", message);
+}
 
 /** Returns the rules of a schema, and of the schema inside of it that has the same value. */
 function rulesOf(schema: z.core.$ZodType): readonly unknown[] {

@@ -3,13 +3,13 @@ import type { KubeconfigContext } from "./kubeconfig.ts";
 
 /** Limits a kubeconfig that others may write, such as the content of a Secret. */
 export interface Confinement {
-  /** Allows exec plugins and auth providers, which run commands in this process' environment. Default: false. */
+  /** Allows exec plugins and auth providers, which run commands with the environment of this process. Default: false. */
   readonly allowExec?: boolean;
 }
 
 /**
- * Rejects a kubeconfig that runs commands here, or that names files of this machine: whoever writes it could execute code, or send
- * the token of this process' service account to a server of their choice.
+ * Rejects a kubeconfig that runs commands here, or that names files of this machine: its author could execute code, or send the
+ * token of this process's service account to another server.
  * @throws KonvergeError `invalid_config` naming the field
  */
 export function assertConfined(
@@ -30,7 +30,7 @@ export function assertConfined(
   const command = user.exec === undefined ? "auth-provider" : "exec";
   if (user.exec === undefined && user.authProvider === undefined) return;
   throw rejected(
-    `user.${command} runs a command in the worker; use a token or client-certificate-data, or set allowExec if you trust everyone who can write it`,
+    `user.${command} runs a command in the worker; use a token or client-certificate-data, or set allowExec if you trust all users who can write this kubeconfig`,
   );
 }
 

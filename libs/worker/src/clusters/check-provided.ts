@@ -5,7 +5,7 @@ import { credentialsOf } from "./credentials-of.ts";
 import type { ProvidedCluster } from "./cluster-provider.ts";
 
 /**
- * Returns the cluster if it can be used; a file that is being written is usually rejected here.
+ * Returns the cluster if its options and its kubeconfig are valid. A file that is not complete yet is usually rejected here.
  * @throws KonvergeError `invalid_config`
  */
 export function checkProvided(name: string, cluster: ProvidedCluster): ProvidedCluster {

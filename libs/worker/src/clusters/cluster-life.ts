@@ -5,7 +5,7 @@ import type { ProvidedCluster } from "./cluster-provider.ts";
 import { credentialsOf } from "./credentials-of.ts";
 import type { ClusterState, ClusterStatus } from "./cluster-status.ts";
 
-/** First and longest pause between two tries to engage a cluster, in ms. */
+/** First and longest pause between two tries to engage a cluster, in ms, before jitter. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 
@@ -49,7 +49,7 @@ export class ClusterLife {
     return this.#engaged?.worker;
   }
 
-  /** As provided, or as last engaged if it cannot be read anymore. */
+  /** The cluster as provided, or as last engaged if it cannot be read any more. */
   get cluster(): ProvidedCluster | undefined {
     return this.#wanted instanceof Error ? this.#engaged?.cluster : this.#wanted;
   }
@@ -120,7 +120,7 @@ export class ClusterLife {
       this.#unfollow = worker.home.guard.onWorkable((isWorkable) => {
         // The guard logs it.
         if (isWorkable) this.#set("engaged");
-        else this.#set("failing", "the API server cannot be used: see konverge guard show");
+        else this.#set("failing", "the API server cannot be used; run konverge guard show");
       });
       return undefined;
     } catch (error) {
@@ -148,7 +148,7 @@ export class ClusterLife {
     if (this.#status.state === "removed") return;
     this.#note("disengaging");
     await this.#stopWorker();
-    // A provider that has it again in the meantime finds the next step.
+    // If the provider has reported the cluster again in the meantime, the next step engages it.
     this.#note("removed");
   }
 

@@ -2,9 +2,9 @@ import type { Log } from "@konverge/engine";
 import type { Confinement, KubeClient } from "@konverge/kube";
 import type { ClusterOptions } from "../config/cluster-options.ts";
 
-/** The options of a provided cluster, without its address. */
+/** The options and labels of a cluster of a provider. */
 export interface ProvidedOptions extends Omit<ClusterOptions, "kubeconfig"> {
-  /** Select the clusters of a controller. */
+  /** Labels of the cluster, which `clusters` of a controller selects. */
   readonly labels?: Readonly<Record<string, string>>;
 }
 
@@ -40,9 +40,9 @@ export interface FollowClustersOptions {
   readonly connectHome: () => Promise<KubeClient>;
 }
 
-/** Finds the clusters of a worker, also while it runs. */
+/** Finds the clusters of a worker, and follows their changes. */
 export interface ClusterProvider {
-  /** For messages. */
+  /** The source of the clusters, as named in errors and logs, such as `directory clusters`. */
   readonly description: string;
   /** The home cluster, if the provider reads from one. */
   readonly home?: HomeCluster;

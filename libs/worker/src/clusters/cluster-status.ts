@@ -1,23 +1,24 @@
-/** Whether the controllers run on a cluster of a provider. */
+/** The state of a cluster of a provider. */
 export type ClusterState =
   /** The first lists are being read. */
   | "engaging"
+  /** The controllers run on the cluster. */
   | "engaged"
-  /** The cluster cannot be used at the moment; it is tried again. */
+  /** The cluster cannot be used now; the worker tries it again. */
   | "failing"
   /** Running attempts end. */
   | "disengaging"
-  /** The provider no longer has it. Waiting keys stay in Redis. */
+  /** The provider no longer has the cluster. Waiting keys stay in Redis. */
   | "removed";
 
 /** The state of a cluster of a provider, as this worker sees it. */
 export interface ClusterStatus {
-  /** As in `key.cluster`. */
+  /** The name of the cluster, as in `key.cluster`. */
   readonly name: string;
-  /** Whether the controllers run on it. */
+  /** The state of the cluster in this worker. */
   readonly state: ClusterState;
-  /** Since when it has this state. */
+  /** The time of the last change of the state. */
   readonly since: Date;
-  /** Why it fails, or why changed credentials are not used. */
+  /** The error of a failing cluster, or of changed credentials that are not used. */
   readonly reason?: string;
 }

@@ -8,17 +8,20 @@ import type { ClusterProvider, ProvidedCluster, ProvidedOptions } from "./cluste
 const READ_EVERY_MS = 1_000;
 const EXTENSION = /\.(kubeconfig|yaml|yml)$/;
 
-/** The directory of `kubeconfigDirectory`. */
+/** The options of `kubeconfigDirectory`. */
 export interface KubeconfigDirectoryOptions {
-  /** Path of the directory. Each file with the extension `.kubeconfig`, `.yaml` or `.yml` is a cluster. */
+  /**
+   * Path of the directory. Each file with the extension `.kubeconfig`, `.yaml` or `.yml` is a cluster. Hidden files are
+   * ignored.
+   */
   readonly path: string;
-  /** Limits and labels of a cluster, by its name: that of the file without the extension. Default: none. */
+  /** Returns the limits and labels of a cluster. Its name is the file name without the extension. Default: none. */
   readonly options?: (name: string) => ProvidedOptions;
 }
 
 /**
  * Provides a cluster for each kubeconfig file of a directory, under the name of the file without its extension. Files may be
- * added, changed and removed while workers run; replace them by renaming a complete file.
+ * added, changed and removed while workers run. Write a hidden file and rename it, so that it is not read before it is complete.
  */
 export function kubeconfigDirectory({
   path,

@@ -9,7 +9,7 @@ import type {
   ProvidedOptions,
 } from "./cluster-provider.ts";
 
-/** The Secrets of `kubeconfigSecrets`. */
+/** The options of `kubeconfigSecrets`. */
 export interface KubeconfigSecretsOptions extends Confinement {
   /** The namespace of the Secrets in the home cluster. */
   readonly namespace: string;
@@ -18,7 +18,8 @@ export interface KubeconfigSecretsOptions extends Confinement {
   /** Key of the kubeconfig in the data of a Secret. Default `kubeconfig`. */
   readonly key?: string;
   /**
-   * Ending of the Secrets' names. Secrets without it are ignored, and the cluster is named by the rest. Default: none.
+   * Suffix of the Secrets' names. Other Secrets are ignored; the name of the cluster is the part before the suffix. Default:
+   * none.
    */
   readonly suffix?: string;
   /** The cluster with the Secrets, named by the setting `cluster`. Default: found as without a provider. */
