@@ -9,7 +9,6 @@ import { AttemptReporter } from "./attempt/attempt-reporter.ts";
 import type { LoopWatch } from "./attempt/loop-watch.ts";
 import type { Controller } from "./define/define-controller.ts";
 import { inlineRetry } from "./define/inline-retry.ts";
-import { withMiddleware } from "./define/middleware.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import type { AttemptHistory } from "./history/attempt-history.ts";
 import type { Leader } from "./watch/start-leader.ts";
@@ -84,13 +83,9 @@ function runtimeOf(
   { reflectors, cache }: Pick<WorkParts, "reflectors" | "cache">,
   options: EngineOptions,
 ): ControllerRuntime {
-  const use = [...(options.use ?? []), ...controller.use];
   return {
     controller,
-    handlers: {
-      reconcile: withMiddleware(use, controller.reconcile),
-      cleanup: controller.cleanup && withMiddleware(use, controller.cleanup),
-    },
+    use: [...(options.use ?? []), ...controller.use],
     client: options.client,
     isInScope: (namespace, query) => reflectors.isInScope(controller.sources[0], namespace, query),
     cache,

@@ -73,4 +73,27 @@ describe.each(testServers())("the lease of an attempt, on $name", (target) => {
     await until("an attempt after the stall", () => stalls > 0 && begun.length > 0);
     expect(begun).not.toContain("late");
   });
+
+  test("P8: a process that stood still in a middleware does not begin the handler", async () => {
+    const begun: string[] = [];
+    let isLate = false;
+    let stalls = 0;
+    await engines.make("between");
+    await engines.start({
+      use: [
+        async (_context, next) => {
+          if (stalls++ === 0) {
+            standStill();
+            isLate = true;
+            // The handler would begin before any timer runs.
+            setImmediate(() => (isLate = false));
+          }
+          return await next();
+        },
+      ],
+      reconcile: async () => void begun.push(isLate ? "late" : "in time"),
+    });
+    await until("an attempt after the stall", () => begun.length > 0);
+    expect(begun).not.toContain("late");
+  });
 });

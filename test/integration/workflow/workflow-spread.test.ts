@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { defineWorkflow, TerminalError, type StepContext } from "@konverge/workflow";
+import {
+  defineWorkflow,
+  TerminalError,
+  type RunTracing,
+  type StepContext,
+} from "@konverge/workflow";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 import { until } from "../../support/until.ts";
 
@@ -15,6 +20,21 @@ async function held(k: StepContext, released: Promise<void>): Promise<void> {
   const aborted = new Promise((resolve) => k.signal.addEventListener("abort", resolve));
   await Promise.race([released, aborted]);
   k.signal.throwIfAborted();
+}
+
+/** Traces nothing, and calls `then` directly before each body. */
+function beforeBodies(then: () => void): RunTracing {
+  const run = async <T>(work: () => Promise<T>) => await work();
+  const end = () => undefined;
+  const body = { run, end, startCall: () => ({ headers: {}, ended: end }) };
+  const startBody = () => {
+    then();
+    return body;
+  };
+  return {
+    startRequest: () => ({ traceparent: "", end }),
+    startExecution: () => ({ run, end, startBody, waited: end }),
+  };
 }
 
 test("steps of one run are at work in several workers, and their run occupies none", async () => {
@@ -55,6 +75,29 @@ test("steps of one run are at work in several workers, and their run occupies no
   });
   expect(atWork).toHaveLength(4);
   expect(harness.errors).toEqual([]);
+});
+
+test("P8: a process that stood still before the body of a step, for longer than its lease, does not begin it", async () => {
+  const leaseMs = 1_000;
+  const begun: string[] = [];
+  let isLate = false;
+  let stalls = 0;
+  const standStill = () => {
+    if (stalls++ > 0) return;
+    const endMs = performance.now() + leaseMs;
+    while (performance.now() < endMs);
+    isLate = true;
+    // The body would begin before any timer runs.
+    setImmediate(() => (isLate = false));
+  };
+  const workflow = defineWorkflow("spread", { version: 1 }, async (w) => {
+    await w.step("a", () => void begun.push(isLate ? "late" : "in time"), { spread: true });
+  });
+  const runs = harness.openRuns({ leaseMs, tracing: beforeBodies(standStill) });
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const { id } = await runs.start(workflow, null);
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "done" });
+  expect(begun).not.toContain("late");
 });
 
 test("a failed step is retried, and fails the run after its undo", async () => {

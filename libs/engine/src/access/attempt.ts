@@ -22,7 +22,7 @@ import type { AttemptLease } from "@konverge/queue";
 import type { AttemptSpan } from "@konverge/telemetry";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
-import type { Handler } from "../define/middleware.ts";
+import type { Middleware } from "../define/middleware.ts";
 import type { RunStarter } from "../define/start-run.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
@@ -34,8 +34,8 @@ import { createWriteGroups, type WriteGroups } from "./write-group.ts";
 /** What all attempts of a controller in one worker share. */
 export interface ControllerRuntime {
   readonly controller: Controller;
-  /** The controller's handlers, wrapped in all middleware. */
-  readonly handlers: { readonly reconcile: Handler; readonly cleanup: Handler | undefined };
+  /** Middleware of the configuration and of the controller, the first one outermost. */
+  readonly use: readonly Middleware[];
   readonly client: KubeClient;
   /** True if the controller reconciles objects of the namespace. May read the Namespace. */
   readonly isInScope: (namespace: string, query: MembershipQuery) => boolean | Promise<boolean>;

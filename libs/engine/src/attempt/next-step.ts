@@ -22,8 +22,7 @@ export async function nextStep(
   kube: AttemptKube,
 ): Promise<Step | undefined> {
   const {
-    controller: { finalizer, abandonsCleanup },
-    handlers: { reconcile, cleanup },
+    controller: { finalizer, abandonsCleanup, reconcile, cleanup },
   } = runtime;
   const isHeld = hasFinalizer(object, finalizer);
   if (cleanup !== undefined) {

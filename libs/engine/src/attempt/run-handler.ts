@@ -15,6 +15,7 @@ import type { AttemptKube } from "../define/attempt-kube.ts";
 import { isTerminating, releaseFinalizer } from "../define/finalizer.ts";
 import { toOutcome } from "../define/handler-result.ts";
 import type { Log } from "../define/log.ts";
+import { withMiddleware } from "../define/middleware.ts";
 import type { ReconcileContext } from "../define/reconcile-context.ts";
 import type { RunState, StartedWorkflow, StartRun, StartRunOptions } from "../define/start-run.ts";
 import { classifyError } from "./classify-error.ts";
@@ -36,9 +37,13 @@ export async function runHandler(attempt: Attempt): Promise<Outcome> {
     const step = await nextStep(object, attempt, kube);
     if (step === undefined) return { kind: "done" };
     const context = contextOf(attempt, step, kube);
+    const run = withMiddleware(attempt.runtime.use, async () => {
+      attempt.assertHeld();
+      return await step.run(context);
+    });
     // After a suspension, this code runs before the timer that aborts the attempt.
     attempt.assertHeld();
-    const outcome = toOutcome(await step.run(context));
+    const outcome = toOutcome(await run(context));
     await waitForCalls(attempt.openCalls, attempt.log);
     if (step.handler === "cleanup" && outcome.kind === "done") {
       await releaseFinalizer(kube, step.object, controller.finalizer);
