@@ -30,14 +30,28 @@ test("docs/dependencies.md justifies exactly the existing dependencies", () => {
   const foreign = new Set(
     declared.filter((name) => name !== "konverge" && !name.startsWith("@konverge/")),
   );
-  const rows = read("docs/dependencies.md")
-    .split("\n")
-    .filter((line) => line.startsWith("| `"))
-    .flatMap((line) =>
-      [...(line.split("|")[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, name]) => name),
-    );
-  expect(rows.toSorted()).toEqual([...foreign].toSorted());
+  expect(rowsOf("docs/dependencies.md", 0)).toEqual([...foreign].toSorted());
 });
+
+test("docs/dependencies.md lists exactly the Go modules that programs of tests require", () => {
+  const required = globSync("{infra,test}/**/go.mod").flatMap((file) => {
+    const text = read(file).split("\nreplace")[0] ?? "";
+    const lines = [...text.matchAll(/^(?:\t|require )([\w./-]+) v\S+$/gm)];
+    const tools = [...text.matchAll(/^tool ([\w./-]+\/v\d+)\//gm)];
+    return [...lines, ...tools].map(([, name = ""]) => name);
+  });
+  expect(rowsOf("docs/dependencies.md", 1)).toEqual([...new Set(required)].toSorted());
+});
+
+/** Returns the names in the first column of the tables before (0) or after (1) the heading "Go modules". */
+function rowsOf(file: string, part: 0 | 1): readonly string[] {
+  const text = read(file).split("\n## Go modules\n")[part] ?? "";
+  const lines = text.split("\n").filter((line) => line.startsWith("| `"));
+  const names = lines.flatMap((line) =>
+    [...(line.split("|")[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name),
+  );
+  return names.toSorted();
+}
 
 test("the README stays short", () => {
   expect(read("README.md").split("\n").length).toBeLessThanOrEqual(111);
