@@ -234,6 +234,38 @@ export const rules: readonly Case[] = [
         body: withRule({ rule: "self.a > 1 && self.list.size() < 2" }),
         expect: { code: 201 },
       },
+      {
+        send: dry,
+        body: withRule({
+          rule: "self.list.all(x, x.matches('^[\\\\w-.]+$') || x.matches('^{a]}$'))",
+        }),
+        expect: { code: 201 },
+      },
+    ],
+  },
+  {
+    name: "CEL: arithmetic that overflows, and patterns that only Go takes literally",
+    steps: [
+      {
+        send: `POST ${definitions}`,
+        body: withRule({
+          rule: "self.list.all(x, x.matches('^[\\\\w-.]+$')) && (self.a - 9223372036854775807 - 1) % -1 == 0",
+        }),
+        ignore: ["metadata", "status"],
+        expect: { code: 201 },
+      },
+      {
+        send: `POST ${kinds}?dryRun=All`,
+        body: kind({ a: 2, list: ["a-.", "b"] }),
+        retry: true,
+        expect: { code: 201 },
+      },
+      {
+        send: `POST ${kinds}?dryRun=All`,
+        body: kind({ a: 0, list: ["a"] }),
+        expect: { code: 422, causes: [{ field: "spec", reason: "FieldValueInvalid" }] },
+      },
+      { send: `DELETE ${made}`, ignore: ["metadata", "status"], expect: { code: 200 } },
     ],
   },
   {

@@ -4,12 +4,12 @@ import type { Compiled } from "./compiled.ts";
 type Run = Compiled["run"];
 
 /** `&&`: false on either side decides, even if the other side fails. */
-export const compileAnd = (sides: readonly Run[]): Run => decide(sides, false);
+export const compileAnd = (sides: Iterable<Run>): Run => decide(sides, false);
 
 /** `||`: true on either side decides, even if the other side fails. */
-export const compileOr = (sides: readonly Run[]): Run => decide(sides, true);
+export const compileOr = (sides: Iterable<Run>): Run => decide(sides, true);
 
-function decide(sides: readonly Run[], deciding: boolean): Run {
+function decide(sides: Iterable<Run>, deciding: boolean): Run {
   return (frame) => {
     let error: unknown;
     for (const side of sides) {

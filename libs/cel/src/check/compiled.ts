@@ -1,7 +1,7 @@
 import type { ASTNode } from "../syntax/parse-expression.ts";
 import type { CelType } from "../types/cel-type.ts";
 import type { TypeBindings } from "../types/type-bindings.ts";
-import type { Value } from "../values/value.ts";
+import { CelError, type Value } from "../values/value.ts";
 
 /** The variables of an evaluation, innermost first. */
 export interface Frame {
@@ -14,6 +14,12 @@ export interface Frame {
 /** Ends evaluations that take too long. */
 interface Budget {
   stepsLeft: number;
+}
+
+/** @throws CelError if the evaluation has no steps left */
+export function spend(budget: Budget, steps: number): void {
+  budget.stepsLeft -= steps;
+  if (budget.stepsLeft < 0) throw new CelError("operation cancelled: actual cost limit exceeded");
 }
 
 /** The declared variables, innermost first. */

@@ -26,6 +26,7 @@ import { compileAnd, compileOr } from "./compile-logic.ts";
 import {
   bind,
   declareVariable,
+  spend,
   type Checker,
   type Compiled,
   type Frame,
@@ -66,10 +67,7 @@ function openLoop(compiler: Checker, call: MacroCall, count: 1 | 2): Loop {
     types,
     *frames(frame) {
       for (const items of itemsOf(range?.run(frame) ?? null, count)) {
-        frame.budget.stepsLeft--;
-        if (frame.budget.stepsLeft < 0) {
-          throw new CelError("operation cancelled: actual cost limit exceeded");
-        }
+        spend(frame.budget, 1);
         const filled = names.reduce((outer, name, index) => {
           return bind(outer, name, items[index] ?? null);
         }, frame);
@@ -134,10 +132,8 @@ const quantifier =
   };
 
 /** Turns a loop into functions that are run one after the other, as far as needed. */
-function lazily<T>(source: Iterable<T>, run: (item: T) => Value): readonly Compiled["run"][] {
-  const runs: Compiled["run"][] = [];
-  for (const item of source) runs.push(() => run(item));
-  return runs;
+function* lazily<T>(source: Iterable<T>, run: (item: T) => Value): Generator<Compiled["run"]> {
+  for (const item of source) yield () => run(item);
 }
 
 const existsOne =

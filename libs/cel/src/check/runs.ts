@@ -1,6 +1,14 @@
 import { accepts, type Overload } from "../functions/declaration.ts";
-import { CelError, CelMap, Optional, typeNameOf, Uint, type Value } from "../values/value.ts";
-import type { Compiled } from "./compiled.ts";
+import {
+  CelError,
+  CelList,
+  CelMap,
+  Optional,
+  typeNameOf,
+  Uint,
+  type Value,
+} from "../values/value.ts";
+import { spend, type Compiled } from "./compiled.ts";
 
 /** Returns the evaluation of a call, which selects the overload by the values. */
 export function makeCall(
@@ -14,7 +22,12 @@ export function makeCall(
       parameters.every((type, index) => accepts(type, values[index] ?? null)),
     );
     if (overload === undefined) throw noSuchOverload(name, values);
-    return overload.call(...values);
+    const result = overload.call(...values);
+    // A list that a function makes costs as much as one that a loop makes.
+    if (overload.result.kind === "list" && result instanceof CelList) {
+      spend(frame.budget, result.items.length);
+    }
+    return result;
   };
 }
 

@@ -60,7 +60,7 @@ function parseInteger(text: string, type: "int" | "uint"): bigint {
 function toDouble(text: string): number {
   if (/^[+-]?inf(inity)?$/i.test(text)) return text.startsWith("-") ? -Infinity : Infinity;
   if (/^nan$/i.test(text)) return Number.NaN;
-  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw refused("string", "double");
+  if (!/^[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw refused("string", "double");
   return Number(text);
 }
 

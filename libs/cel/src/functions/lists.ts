@@ -1,11 +1,9 @@
 import { compare, equals } from "../values/equals.ts";
 import { CelError, CelList, Duration, typeNameOf, Uint, type Value } from "../values/value.ts";
-import { checkInt } from "./operators.ts";
+import { checkInt, checkLength } from "./operators.ts";
 import { global, member, type Overload } from "./declaration.ts";
 
 const COMPARABLE = "int uint double bool duration timestamp string bytes".split(" ");
-/** Longer lists exceed the real server's cost limit. */
-const LONGEST_RANGE = 1_000_000n;
 const SUMS: Readonly<Record<string, readonly [Value, (a: never, b: never) => Value]>> = {
   int: [0n, (a: bigint, b: bigint) => checkInt(a + b)],
   uint: [new Uint(0n), (a: Uint, b: Uint) => new Uint(a.value + b.value)],
@@ -40,6 +38,11 @@ function slice({ items }: CelList, start: bigint, end: bigint): CelList {
 
 function flatten({ items }: CelList, depth: bigint): CelList {
   if (depth < 0n) throw new CelError("level must be non-negative");
+  if (depth > 0n) {
+    checkLength(
+      items.reduce<number>((sum, one) => sum + (one instanceof CelList ? one.items.length : 1), 0),
+    );
+  }
   return new CelList(
     items.flatMap((item) =>
       item instanceof CelList && depth > 0n ? flatten(item, depth - 1n).items : [item],
@@ -65,9 +68,7 @@ function distinct({ items }: CelList): CelList {
 }
 
 function range(count: bigint): CelList {
-  if (count > LONGEST_RANGE) {
-    throw new CelError("operation cancelled: actual cost limit exceeded");
-  }
+  checkLength(Number(count));
   return new CelList(
     Array.from({ length: Math.max(0, Number(count)) }, (_, index) => BigInt(index)),
   );

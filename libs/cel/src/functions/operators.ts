@@ -16,6 +16,15 @@ const MIN_INT = -9_223_372_036_854_775_808n;
 const MIN_TIMESTAMP = -62_135_596_800_000_000_000n;
 const MAX_TIMESTAMP = 253_402_300_799_999_999_999n;
 
+/** Longer lists exceed the real server's cost limit. */
+const LONGEST_LIST = 1_000_000;
+const LONGEST_TEXT = 10_000_000;
+
+/** @throws CelError for a list that is too long to make */
+export function checkLength(length: number): void {
+  if (length > LONGEST_LIST) throw new CelError("operation cancelled: actual cost limit exceeded");
+}
+
 /** @throws CelError if the value has more than 64 bits */
 export function checkInt(value: bigint, what = "integer overflow"): bigint {
   if (value > MAX_INT || value < MIN_INT) throw new CelError(what);
@@ -36,11 +45,14 @@ function divide(left: bigint, right: bigint): bigint {
 
 function modulo(left: bigint, right: bigint): bigint {
   if (right === 0n) throw new CelError("modulus by zero");
+  // As in Go: the quotient of the smallest integer does not fit.
+  if (right === -1n) checkInt(-left);
   return left % right;
 }
 
 /** Adds to a list; a set and a map of list type keep one item of each identity. */
 function concat(left: CelList, right: CelList): CelList {
+  checkLength(left.items.length + right.items.length);
   if (left.identity === undefined) return new CelList([...left.items, ...right.items]);
   const items = [...left.items];
   for (const item of right.items) {
@@ -67,7 +79,12 @@ const arithmetic: readonly Overload[] = [
   ),
   global("_+_", "int, int -> int", (a: bigint, b: bigint) => checkInt(a + b)),
   global("_+_", "list(A), list(A) -> list(A)", concat),
-  global("_+_", "string, string -> string", (a: string, b: string) => a + b),
+  global("_+_", "string, string -> string", (a: string, b: string) => {
+    if (a.length + b.length > LONGEST_TEXT) {
+      throw new CelError("operation cancelled: actual cost limit exceeded");
+    }
+    return a + b;
+  }),
   global("_+_", "uint, uint -> uint", (a: Uint, b: Uint) => new Uint(a.value + b.value)),
   global("_/_", "double, double -> double", (a: number, b: number) => a / b),
   global("_/_", "int, int -> int", divide),

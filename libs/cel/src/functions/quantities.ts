@@ -8,7 +8,7 @@ const NANOS = 1_000_000_000n;
 const DECIMAL = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /** As in Go, missing digits are 0. */
-const QUANTITY = /^(?!$)([+-]?)(\d*\.?\d*)([a-zA-Z]*|[eE][+-]?\d+)$/;
+const QUANTITY = /^(?!$)([+-]?)(\d*(?:\.\d*)?)([a-zA-Z]*|[eE][+-]?\d+)$/;
 const FORM =
   "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 

@@ -21,13 +21,26 @@ export function compilePattern(pattern: string): RegExp {
   let made: RegExp;
   try {
     const [, letters = "", rest = pattern] = /^\(\?([ims]+)\)([\s\S]*)$/.exec(pattern) ?? [];
-    made = new RegExp(toJavaScript(rest), `${letters}u`);
+    made = parsePattern(toJavaScript(rest), letters);
   } catch {
     throw new CelError(`error parsing regexp: invalid pattern: \`${pattern}\``);
   }
   if (compiled.size >= KEPT_PATTERNS) compiled.clear();
   compiled.set(pattern, made);
   return made;
+}
+
+/** Escapes that mean something else, or nothing, in Go. */
+const ONLY_IN_JAVASCRIPT = /\\(?![bBdDfnrsStvwWx])[A-Za-z]|\\x\{/;
+
+function parsePattern(pattern: string, letters: string): RegExp {
+  try {
+    return new RegExp(pattern, `${letters}u`);
+  } catch (error) {
+    // Without the flag u, JavaScript takes a lone brace or bracket and a range such as `[\w-.]` literally, like Go.
+    if (ONLY_IN_JAVASCRIPT.test(pattern.replaceAll("\\\\", ""))) throw error;
+    return new RegExp(pattern, letters);
+  }
 }
 
 const CLASSES: Readonly<Record<string, string>> = {

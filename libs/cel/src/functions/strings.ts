@@ -2,7 +2,7 @@ import { CelError, CelList } from "../values/value.ts";
 import { global, member, type Overload } from "./declaration.ts";
 import { formatText } from "./format-text.ts";
 
-const SPACE = /^[\t\n\v\f\r \u0085\p{Z}]+|[\t\n\v\f\r \u0085\p{Z}]+$/gu;
+const SPACE = /[\t\n\v\f\r \u0085\p{Z}]/u;
 const ESCAPES: Readonly<Record<string, string>> = {
   "\u0007": "\\a",
   "\b": "\\b",
@@ -82,6 +82,13 @@ function join({ items }: CelList, separator = ""): string {
   return items.join(separator);
 }
 
+function trim(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && SPACE.test(text.charAt(start))) start++;
+  while (end > start && SPACE.test(text.charAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
 const quote = (text: string): string =>
   `"${Array.from(text.toWellFormed(), (rune) => ESCAPES[rune] ?? rune).join("")}"`;
 
@@ -108,7 +115,7 @@ export const STRINGS: readonly Overload[] = [
   member("split", "string, string, int -> list(string)", split),
   member("substring", "string, int -> string", (a: string, b: bigint) => substring(a, b)),
   member("substring", "string, int, int -> string", substring),
-  member("trim", "string -> string", (a: string) => a.replaceAll(SPACE, "")),
+  member("trim", "string -> string", trim),
   member("format", "string, list(dyn) -> string", formatText),
   global("strings.quote", "string -> string", quote),
   member("join", "list(string) -> string", (list: CelList) => join(list)),

@@ -33,6 +33,16 @@ export function compileExpression(
   self: CelType,
   isOldSelfOptional: boolean,
 ): CompileResult {
+  try {
+    return compile(text, self, isOldSelfOptional);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    // The parser limits the depth of brackets, but not that of operators.
+    return failure(text, [{ message: "Syntax error: too many nested operators", offset: 0 }]);
+  }
+}
+
+function compile(text: string, self: CelType, isOldSelfOptional: boolean): CompileResult {
   const parsed = parseExpression(text);
   if (parsed.error !== undefined) return failure(text, [parsed.error]);
   const oldSelf = isOldSelfOptional ? optionalOf(self) : self;

@@ -55,6 +55,61 @@ test("ends loops that take too long", () => {
   expect(() => evaluate(nested, { list })).toThrow("actual cost limit exceeded");
 });
 
+test("does not count the items after the one that decides", () => {
+  const list = Array.from({ length: 1300 }, (_, index) => index);
+  expect(evaluate("self.list.all(x, self.list.exists(y, x == y))", { list })).toBe(true);
+});
+
+test.each([
+  ["a list per iteration", "lists.range(1000).map(x, lists.range(1000000)).size() > 0"],
+  ["a list that doubles", `[lists.range(9)]${".map(a, a + a)".repeat(40)}.size() > 0`],
+  ["a text that doubles", `['aaaaaaaa']${".map(a, a + a)".repeat(40)}.map(a, a.split('')) == []`],
+  [
+    "a list that holds one list often",
+    "[lists.range(40000)].all(r, lists.range(99).map(x, r).flatten().size() > 0)",
+  ],
+])("ends an evaluation that makes %s before the memory is full", (_title, rule) => {
+  expect(() => evaluate(rule)).toThrow("actual cost limit exceeded");
+});
+
+test.each([
+  ["true", " == true"],
+  ["1 == 1", " + 1"],
+  ["true", " && true"],
+])("reports an expression whose operators are nested too deeply: %s%s", (first, rest) => {
+  expect(issuesOf(first + rest.repeat(5000))[0]).toContain("Syntax error: ");
+});
+test("reports too many negations", () => {
+  expect(issuesOf(`${"!".repeat(5000)}true`)[0]).toContain("Syntax error: too many nested");
+});
+
+test.each([
+  ["duration(self.s) > duration('1s')", "1".repeat(200_000)],
+  ["double(self.s) > 1.0", `${"1".repeat(200_000)}x`],
+  ["isQuantity(self.s) || quantity(self.s).isInteger()", `${"1".repeat(200_000)}!`],
+  ["int(self.s.trim()) > 0", ` x${" ".repeat(200_000)}x `],
+])("%s rejects a long text in linear time", (rule, s) => {
+  expect(() => evaluate(rule, { s })).toThrow(/type conversion error|quantities must match/);
+});
+
+test.each([
+  ["[\\\\w-.]+@x", "a.b-c@x", true],
+  ["^{a}$", "{a}", true],
+  ["^a]$", "a]", true],
+  ["^\\\\s+$", " \t", true],
+])("accepts the pattern %s, as Go does", (pattern, s, result) => {
+  expect(evaluate(`self.s.matches('${pattern}')`, { s })).toBe(result);
+});
+test.each(["a**", "(a", "\\\\C", "\\\\Z", "(?=a)"])("rejects the pattern %s", (pattern) => {
+  expect(issuesOf(`self.s.matches('${pattern}')`)[0]).toContain("invalid matches argument");
+});
+
+test("the remainder of the smallest integer overflows", () => {
+  const rule = "(self.a - 9223372036854775807 - 1) % -1 == 0";
+  expect(() => evaluate(rule, { a: 0 })).toThrow("integer overflow");
+  expect(evaluate(rule, { a: 1 })).toBe(true);
+});
+
 test("rejects a conditional inside of another without parentheses", () => {
   expect(issuesOf("true ? false ? true : false : true")[0]).toContain("Syntax error");
   expect(evaluate("true ? (false ? true : false) : true")).toBe(false);

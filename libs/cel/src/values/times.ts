@@ -60,7 +60,7 @@ export function parseGoDuration(text: string): bigint | undefined {
   const sign = text.startsWith("-") ? -1n : 1n;
   const rest = text.replace(/^[+-]/, "");
   if (rest === "0") return 0n;
-  if (!/^(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
+  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(rest)) return undefined;
   let nanos = 0n;
   for (const [, whole = "", fraction = "", unit = ""] of rest.matchAll(
     /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/g,
