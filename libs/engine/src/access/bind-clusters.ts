@@ -72,11 +72,21 @@ function lazyCalls(attempt: Attempt, connect: () => Promise<Reached>): Calls {
           attempt.call(async () => {
             assertNoOwner(attempt, args);
             const { calls } = await open();
-            return await (calls as unknown as Readonly<Record<string, AnyCall>>)[method]?.(...args);
+            return await callOf(calls, method)(...args);
           }))
       );
     },
   });
+}
+
+/** @throws KonvergeError `invalid_request` for a method that exists in the own cluster only, or not at all */
+function callOf(calls: Calls, method: string): AnyCall {
+  const call = Object.hasOwn(calls, method) ? Reflect.get(calls, method) : undefined;
+  if (typeof call === "function") return call as AnyCall;
+  throw new KonvergeError(
+    "invalid_request",
+    `kube.on(...) has no method "${method}"; available: ${Object.keys(calls).join(", ")}`,
+  );
 }
 
 /** The garbage collector of another cluster would delete the object, because its owner does not exist there. */
