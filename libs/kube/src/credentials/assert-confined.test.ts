@@ -23,6 +23,10 @@ test.each([
   ["user.client-certificate", { user: { "client-certificate": "/etc/crt" } }],
   ["user.client-key", { user: { "client-key": "/etc/key" } }],
   ["user.tokenFile", { user: { tokenFile: "/var/run/token" } }],
+  [
+    "user.auth-provider.config.tokenFile",
+    { user: { "auth-provider": { name: "own", config: { tokenFile: "/var/run/token" } } } },
+  ],
 ])(
   "rejects a confined kubeconfig with the file %s, even if commands are allowed",
   (field, parts) => {

@@ -16,11 +16,12 @@ export function assertConfined(
   { cluster, user }: Pick<KubeconfigContext, "cluster" | "user">,
   { allowExec = false }: Confinement,
 ): void {
-  const files: readonly (readonly [field: string, file: string | undefined, fix: string])[] = [
+  const files: readonly (readonly [field: string, file: unknown, fix: string])[] = [
     ["cluster.certificate-authority", cluster.caFile, "certificate-authority-data"],
     ["user.client-certificate", user.certFile, "client-certificate-data"],
     ["user.client-key", user.keyFile, "client-key-data"],
     ["user.tokenFile", user.tokenFile, "token"],
+    ["user.auth-provider.config.tokenFile", user.authProvider?.config?.["tokenFile"], "token"],
   ];
   for (const [field, file, fix] of files) {
     if (file === undefined) continue;
