@@ -91,8 +91,14 @@ describe("finding the kubeconfig", () => {
   ])("names %s", (_title, run, message) => {
     expect(run).toThrow(message);
   });
-  test("does not quote invalid YAML, which may be a key", () => {
-    const text = "users:\n- name: a\n  user: {token: hunter2, client-key-data: [";
+  test.each([
+    ["a line", "{token: hunter2, client-key-data: ["],
+    ["an alias", "password: *hunter2"],
+    ["a tag", "password: !hunter2"],
+    ["a tag with a handle", "password: !hunter2!a b"],
+    ["a tag with a bracket", "password: !a>hunter2 b"],
+  ])("does not quote %s of invalid YAML, which may be a secret", (_title, user) => {
+    const text = `users:\n- name: a\n  user:\n    ${user}`;
     expect(() => loadKubeCredentials({ kubeconfigText: text })).toThrow(
       expect.objectContaining({
         code: "invalid_config",

@@ -105,10 +105,14 @@ function parse(text: string, source: string, directory: string): Kubeconfig {
       current: typeof current === "string" && current !== "" ? current : undefined,
     };
   } catch (error) {
-    // A YAML error quotes the surrounding lines, which may be a key or a token.
-    const [reason] = ensureError(error).message.split("\n", 1);
-    throw invalid(`${source} is not a kubeconfig: ${reason ?? ""}`);
+    throw invalid(`${source} is not a kubeconfig: ${reasonOf(ensureError(error))}`);
   }
+}
+
+/** A YAML error quotes lines, aliases and tags: a key, a token, or a password that begins with "*" or "!". */
+function reasonOf({ message }: Error): string {
+  const [reason = ""] = message.split("\n", 1);
+  return reason.replaceAll(/".*"|<.*>|(?<=characters: ).*(?= \()/g, "(omitted)");
 }
 
 /** As kubectl: a command with a slash is relative to the kubeconfig, any other is found by PATH. */
