@@ -10,7 +10,7 @@ import {
   type Predicate,
 } from "@konverge/engine";
 import { isAlreadyExists, type KubeClient, type KubeconfigOptions } from "@konverge/kube";
-import { Namespace } from "@konverge/kube/kinds";
+import { ConfigMap, Namespace, Secret } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { createWorkQueue, type StoredAttempt, type WorkQueue } from "@konverge/queue";
 import { createMetrics, type Metrics } from "@konverge/telemetry";
@@ -24,7 +24,7 @@ import {
 import { useQueues, type QueueHarness } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 
-/** Unique per file: files run in parallel and share the real server. */
+/** Unique per process: files run in parallel and share the real server. Files of one process run after each other. */
 export const namespace = `engine-${process.pid}`;
 /** For tests that lose a lease. The leases of all others are long, because a busy machine may delay a renewal by seconds. */
 export const LEASE_MS = 1_000;
@@ -132,6 +132,8 @@ export function useEngines(
   });
   afterAll(async () => {
     await removeWidgets(client(), group);
+    // The next file of this process has the same namespace.
+    for (const type of [ConfigMap, Secret]) await client().deleteCollection(type, { namespace });
     await open.close?.();
   });
 
