@@ -41,7 +41,7 @@ const specSchema: JsonObject = {
     level: { type: "integer", default: 3, ...rules("self < 10") },
     ratio: { type: "number", ...rules("self * 2.0 <= 3.0") },
     "a-b": { type: "integer" },
-    namespace: short,
+    namespace: { ...short, pattern: "^[\\w-.]+$" },
     port: { "x-kubernetes-int-or-string": true, maxLength: 10 },
     note: { ...short, nullable: true, ...rules("self.startsWith('n')") },
     at: { type: "string", format: "date-time" },

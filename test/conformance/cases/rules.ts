@@ -39,7 +39,7 @@ const definition = (schema: JsonObject): JsonObject => ({
     ],
   },
 });
-const withRule = (rule: JsonObject): JsonObject =>
+const withRule = (rule: JsonObject | null): JsonObject =>
   definition({
     type: "object",
     properties: {
@@ -49,7 +49,11 @@ const withRule = (rule: JsonObject): JsonObject =>
     "x-kubernetes-validations": [rule],
   });
 const SPEC = "spec.validation.openAPIV3Schema.properties[spec]";
-const rejected = (rule: JsonObject, member: string, reason = "FieldValueInvalid"): SendStep => ({
+const rejected = (
+  rule: JsonObject | null,
+  member: string,
+  reason = "FieldValueInvalid",
+): SendStep => ({
   send: dry,
   body: withRule(rule),
   expect: {
@@ -205,6 +209,7 @@ export const rules: readonly Case[] = [
       rejected({ rule: "self.b > 1 || self.c.d" }, "rule"),
       rejected({ rule: "self.a" }, "rule"),
       rejected({ rule: " " }, "rule", "FieldValueRequired"),
+      rejected(null, "rule", "FieldValueRequired"),
       rejected({ rule: "self.a > 1", message: " " }, "message"),
       rejected({ rule: "self.a\n> 1" }, "message", "FieldValueRequired"),
       rejected({ rule: "self.a > 1", messageExpression: "self.a" }, "messageExpression"),
@@ -246,6 +251,8 @@ export const rules: readonly Case[] = [
   {
     name: "CEL: arithmetic that overflows, and patterns that only Go takes literally",
     steps: [
+      create({ namespace: "a-b.c" }),
+      create({ namespace: "a b" }, [{ field: "spec.namespace", reason: "FieldValueInvalid" }]),
       {
         send: `POST ${definitions}`,
         body: withRule({

@@ -1,3 +1,4 @@
+import { compilePattern } from "@konverge/cel";
 import { isJsonObject, isRawNumber, jsonEquals, type JsonValue } from "@konverge/core";
 import {
   duplicate,
@@ -99,7 +100,7 @@ function validateString(schema: Schema, value: string, path: string): FieldError
     const text = `should be at least ${schema.minLength} chars long`;
     return [invalid(path, value, inBody(path, text)), ...format];
   }
-  if (schema.pattern !== undefined && !new RegExp(schema.pattern, "u").test(value)) {
+  if (schema.pattern !== undefined && !compilePattern(schema.pattern).test(value)) {
     return [invalid(path, value, inBody(path, `should match '${schema.pattern}'`)), ...format];
   }
   return format;

@@ -129,7 +129,8 @@ function compileOwn(
   { place, issues, isRoot }: Walk,
   before: number,
 ): CompiledRule[] {
-  const rules = schema["x-kubernetes-validations"] ?? [];
+  // The real server reads null as a rule without members.
+  const rules = (schema["x-kubernetes-validations"] ?? []).map((one) => one ?? { rule: "" });
   if (rules.length === 0) return [];
   const type = schemaType(schema, "selfType", isRoot);
   const path = (index: number, member: string) =>

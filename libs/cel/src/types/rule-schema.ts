@@ -28,7 +28,7 @@ export interface RuleSchema {
   readonly "x-kubernetes-list-type"?: string;
   readonly "x-kubernetes-list-map-keys"?: readonly string[];
   readonly "x-kubernetes-map-type"?: string;
-  readonly "x-kubernetes-validations"?: readonly ValidationRule[];
+  readonly "x-kubernetes-validations"?: readonly (ValidationRule | null)[];
 }
 
 /** The schema of additional properties, or undefined if any or none are allowed. */
