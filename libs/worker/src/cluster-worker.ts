@@ -12,7 +12,7 @@ export interface OpenWorker {
   readonly workerId: string;
   /** True from the first lists until it stops, while the API server is reachable from here. */
   readonly ready: boolean;
-  /** Of the provider, if there is one. */
+  /** The clusters of the provider, if there is one. */
   readonly clusters?: readonly ClusterStatus[];
   /** Takes no new work, waits up to `graceMs` for running attempts, aborts the rest, and releases everything. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;

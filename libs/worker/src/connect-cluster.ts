@@ -35,7 +35,7 @@ export interface ClusterTarget {
   /** Used instead of a file, for a cluster without one. */
   readonly kubeConfig?: KubeConfigObject | undefined;
   readonly context: string | undefined;
-  /** Of a provided cluster, instead of all others. */
+  /** The source of a provided cluster's credentials, instead of all others. */
   readonly provided?: KubeCredentialsOptions | undefined;
   /** The namespaces that the worker watches. Undefined: all. */
   readonly namespaces: NamespaceSelection | undefined;

@@ -48,7 +48,7 @@ export interface WorkerConnections {
 export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection> {
   const { cluster, place, options, engagement } = setup;
   const { settings, log, kubeconfigText, kubeConfig } = options;
-  // The owner of an engagement has checked it.
+  // For a cluster of a provider, the fleet worker has checked Redis.
   if (engagement === undefined) await assertRedis(place.redis, log);
   const home = await connectCluster(connectorOf(setup), {
     name: place.cluster,

@@ -94,7 +94,7 @@ export async function openKube(options: OpenKubeOptions): Promise<OpenKube> {
   return { ...kube, close, [Symbol.asyncDispose]: close };
 }
 
-/** Replaced by a call of the client, which needs the gate first. */
+/** Is replaced after the client is created, because the client needs the gate first. */
 interface Probe {
   call: (signal: AbortSignal) => Promise<unknown>;
 }

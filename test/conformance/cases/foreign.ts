@@ -179,7 +179,7 @@ export const foreign: readonly Case[] = [
     ],
   },
   {
-    name: "the scale of an object whose replicas nobody owns",
+    name: "the scale of an object whose replicas have no manager",
     steps: [
       {
         send: `PATCH ${widgets}/{o}?fieldManager=one`,

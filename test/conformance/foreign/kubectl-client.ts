@@ -26,7 +26,7 @@ interface KubectlOptions {
   readonly program: string;
   /** For the kubeconfig, the cache and the files of the scripts. */
   readonly folder: string;
-  /** Of the commands that name none. */
+  /** The namespace of commands that name none. */
   readonly namespace: string;
   /** The files that the commands read, by name. Scripts of a shell are executable. */
   readonly files: Readonly<Record<string, string>>;

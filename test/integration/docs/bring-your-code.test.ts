@@ -143,7 +143,7 @@ test("an object of client-node's classes is written", async () => {
   expect((await k.kube.get(Deployment, "web-canary")).spec?.replicas).toBe(5);
 });
 
-test("a script has the calls of a handler", async () => {
+test("a script can use the calls of a handler", async () => {
   await using k = await startTestCluster({});
   await k.kube.create(Namespace, { name: "shop" });
   const load = await functionOf(blockOf("docs/bring-your-code.md ts 6"), [

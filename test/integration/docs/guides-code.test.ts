@@ -57,7 +57,7 @@ test("docs/from-kopf.md: one handler keeps the size and the labels of a claim", 
   await expect(apply("big", {})).rejects.toThrow("spec.size");
 });
 
-test("docs/from-kopf.md: a timer writes the status and asks to be called again", async () => {
+test("docs/from-kopf.md: a timer writes the status and requests its next run", async () => {
   const load = await functionOf<Controller>(
     blockOf("docs/from-kopf.md ts 2"),
     ["defineController", "Site", "fetch"],
@@ -110,7 +110,7 @@ async function deploymentsOf(k: TestCluster): Promise<unknown[]> {
   return seen;
 }
 
-test("docs/from-client-node.md: both ports do what the program did", async () => {
+test("docs/from-client-node.md: both ports have the effect of the original program", async () => {
   const results: unknown[] = [];
   {
     await using k = await start([]);

@@ -51,7 +51,7 @@ describe.each(testServers())("the lease of an attempt, on $name", (target) => {
     await expect(client.get(Widgets, { namespace, name: "child" })).rejects.toSatisfy(isNotFound);
   });
 
-  test("P8: a process that stood still after it read the object does not begin the handler", async () => {
+  test("P8: a process that was suspended after it read the object does not begin the handler", async () => {
     const begun: string[] = [];
     let isLate = false;
     let stalls = 0;

@@ -228,7 +228,7 @@ class Life {
   }
 }
 
-test(`live clusters are reconciled and removed ones left alone in random lives of a fleet (KONVERGE_TEST_SEED=${seed})`, async () => {
+test(`a fleet reconciles live clusters and sends nothing to removed ones, in random sequences (KONVERGE_TEST_SEED=${seed})`, async () => {
   let life = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 14 }), async (steps) => {

@@ -247,7 +247,7 @@ test("P12: Secrets provide clusters, and their kubeconfigs reach neither logs no
   }
 });
 
-test("the mirror of the page copies to another cluster", async () => {
+test("the example of kube.on copies an object to another cluster", async () => {
   using folder = new KubeconfigFolder();
   folder.put("east", east.server.kubeconfig);
   folder.put("west", west.server.kubeconfig);

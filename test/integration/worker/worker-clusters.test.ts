@@ -167,7 +167,7 @@ const openReport = async (options: Partial<OpenKubeOptions> = {}) => {
   return kube;
 };
 
-test("a program has the calls of a handler, and its writes have its name", async () => {
+test("a program can use the calls of a handler, and its writes have its name", async () => {
   const kube = await openReport();
   await kube.apply(ConfigMap, { metadata: { name: "report" }, data: { total: "1" } });
   const core = kube.api(CoreV1Api);

@@ -51,7 +51,7 @@ test("P9: a run that waits repeatedly executes each body once and ends with its 
   }
 });
 
-test("P8: a process that stood still for longer than its lease begins no body of a step", async () => {
+test("P8: a process that was suspended for longer than its lease begins no body of a step", async () => {
   const leaseMs = 1_000;
   const begun: string[] = [];
   let stalls = 0;

@@ -89,7 +89,7 @@ export async function actOnRuns(
     (error: unknown) => {
       const repeat = signal?.id === undefined ? undefined : `--id ${signal.id}`;
       if (repeat !== undefined)
-        printNote(`repeat with ${repeat} to skip the runs signalled so far`);
+        printNote(`repeat with ${repeat}; runs that have received the signal are skipped`);
       throw error;
     },
   );

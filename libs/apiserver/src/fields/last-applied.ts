@@ -14,7 +14,7 @@ const ANNOTATIONS_LIMIT_BYTES = 256 * 1024;
 
 /**
  * Returns the fields that a server-side apply by kubectl may take without `force`: those of the last client-side apply that
- * nobody has changed since.
+ * no other manager has changed since.
  */
 export function fieldsOfLastApply(
   manager: string,

@@ -5,7 +5,7 @@ import { isIntOrString, isOpenObject, memberSchema, type Schema } from "./schema
 
 /** A value of the wrong type, with the text of Go's JSON decoder. */
 export class DecodeError extends Error {
-  /** The text for the result of a strategic merge patch, which is no JSON for the real server. */
+  /** The text for the result of a strategic merge patch, which the real server does not decode from JSON. */
   readonly ofPatch: string;
 
   constructor(message: string, ofPatch: string = message) {

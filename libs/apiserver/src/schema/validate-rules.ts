@@ -20,7 +20,7 @@ export interface RuleResults {
   readonly warnings: FieldError[];
 }
 
-/** A value beside its earlier value. */
+/** A value and its earlier value. */
 interface Correlated {
   readonly schema: RuleSchema;
   readonly value: JsonValue;

@@ -63,7 +63,7 @@ function storeScale(call: Call, scale: JsonObject, options: WriteOptions): Answe
   checkUid(call, scale, live);
   const next = cloneJson(live);
   setPath(next, pathsOf(kind).specReplicas, replicas);
-  // The real server tracks the managers of the scale, which is an object without any if nobody owns the replicas.
+  // The real server tracks the managers of the scale, and reports none if no manager owns the replicas.
   if (isOwned(live, pathsOf(kind).specReplicas)) track(call, next, live, options);
   const version = versionOf(scale);
   if (version !== "") metadataOf(next)["resourceVersion"] = version;

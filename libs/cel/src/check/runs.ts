@@ -57,7 +57,7 @@ export function select(from: Value, field: string): Value {
   return value;
 }
 
-/** Makes the value of a literal. @throws CelError for a key that is none */
+/** Makes the value of a literal. @throws CelError for an invalid key */
 export function makeMap(entries: readonly (readonly [Value, Value])[]): CelMap {
   const pairs = entries.map(([key, value]) => {
     const isKey =

@@ -118,7 +118,10 @@ export function createAttemptTrace(
   return trace;
 }
 
-/** Has its own writes and conflicts: objects of two clusters may have the same name. */
+/**
+ * Returns the trace of calls to another cluster. Writes and conflicts are separate, because objects of two clusters may have
+ * the same name.
+ */
 function createRemoteTrace(attempt: AttemptTrace): AttemptTrace {
   const writes: WriteTrace[] = [];
   const conflicts: ConflictRecord[] = [];

@@ -74,7 +74,7 @@ export interface AttemptOptions {
 /** Shared by all attempts: an error with its stack per attempt would cost more than the rest of its end. */
 const ENDED = new KonvergeError("attempt_ended", "the attempt has ended");
 
-/** Of another cluster: its objects are read from its API server. */
+/** The cache of another cluster, which is always empty: objects are read from the API server. */
 const NO_CACHE: ObjectCache = {
   list: async () => undefined,
   find: async () => undefined,
@@ -128,7 +128,7 @@ export class Attempt {
     return this.#of?.isOpen ?? this.#isOpen;
   }
 
-  /** The calls of this attempt to another cluster. They share its end, its waits and its secrets, but no reads. */
+  /** The calls of this attempt to another cluster. They share the attempt's end, waits and secrets, but not its reads. */
   on(cluster: string, { client, lanes }: ReachedCluster): Attempt {
     const { floor: _version, ...lease } = this.lease;
     const runtime = {
@@ -200,7 +200,7 @@ export class Attempt {
     return newest;
   }
 
-  /** @throws the reason of the abort; AttemptCancelledError if the lease has expired while the process stood still */
+  /** @throws the reason of the abort; AttemptCancelledError if the lease has expired while the process was suspended */
   assertHeld(): void {
     this.lease.checkExpiry();
     this.signal.throwIfAborted();

@@ -85,7 +85,7 @@ export interface DirectCaller {
   readonly onEventError: (error: unknown) => void;
 }
 
-/** Calls outside of a handler, which nothing records. */
+/** Calls outside of a handler. They are not recorded. */
 export function directHost(client: KubeClient, namespace: string, caller: DirectCaller): CallHost {
   const ignore = () => undefined;
   return {

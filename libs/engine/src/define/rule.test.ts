@@ -16,7 +16,7 @@ const specOf = (spec: z.ZodType): JsonObject => {
 const rulesOf = (schema: unknown) =>
   (schema as { readonly "x-kubernetes-validations"?: unknown })["x-kubernetes-validations"];
 
-test("writes rules beside the fields that they are about, in order", () => {
+test("writes rules next to their fields, in order", () => {
   const spec = z
     .object({
       min: z.int(),
@@ -45,7 +45,7 @@ test("writes rules beside the fields that they are about, in order", () => {
   expect(rulesOf(schema.properties["min"])).toBeUndefined();
 });
 
-test("keeps a rule out of zod's own validation, and metadata beside it", () => {
+test("does not run rules in zod, and keeps other metadata", () => {
   const schema = z.object({ a: z.int() }).check(rule("self.a > 5")).describe("A thing.");
   expect(schema.safeParse({ a: 1 }).success).toBe(true);
   expect(specOf(schema)).toMatchObject({
@@ -100,7 +100,7 @@ test.each([
   );
 });
 
-test("leaves functions of newer API servers to the API server", () => {
+test("accepts unknown functions, which newer API servers may have", () => {
   expect(rulesOf(specOf(z.object({ a: z.int() }).check(rule("frobnicate(self.a)"))))).toEqual([
     { rule: "frobnicate(self.a)" },
   ]);

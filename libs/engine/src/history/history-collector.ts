@@ -34,7 +34,7 @@ export class HistoryCollector {
   #rollups = new Map<string, Rollup>();
 
   add(record: AttemptRecord, recordBytes: number): void {
-    // Contention on the objects of another cluster is not that of this one's.
+    // Contention on objects of another cluster is not recorded for this cluster.
     const isOwn = ({ cluster }: { readonly cluster?: string | undefined }) => cluster === undefined;
     for (const write of record.writes.filter(isOwn)) this.#addWrite(write);
     for (const conflict of record.conflicts.filter(isOwn)) {

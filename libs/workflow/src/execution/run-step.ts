@@ -350,8 +350,8 @@ class StepRun {
   }
 
   /**
-   * Begins the wait for the end of a cancelled body. It sends no heartbeat any more, and another worker that took the run for
-   * that would undo the step beside it. Returns what ends the wait.
+   * Begins the wait for the end of a cancelled body. The body sends no more heartbeats. Another worker must not take the run
+   * because of that, or it would undo the step while its body runs. Returns the signal that ends the wait.
    */
   #awaitEnd(heartbeat: Heartbeat | undefined): AbortSignal {
     void this.#noteIdle(heartbeat);

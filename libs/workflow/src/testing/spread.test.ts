@@ -30,7 +30,7 @@ test("spread steps run in the process of the test, with equal results", async ()
   expect(spread.bodies).toEqual(local.bodies);
 });
 
-test("a spread step whose input cannot be decoded waits until the run no longer does", async () => {
+test("a spread step whose input cannot be decoded waits as long as its run", async () => {
   const store = createMemoryRunStore({ now: () => 7_000 });
   const workflow = defineWorkflow("encode", { version: 1 }, async () => 1);
   const run = { workflow: "encode", id: "r@2" };
