@@ -12,7 +12,7 @@ import { nowUs, readJournals } from "./fleet-journal.ts";
 import type { Fleet } from "./fleet.ts";
 import { findLeftovers } from "./fleet-leftovers.ts";
 import type { FleetLoad } from "./fleet-load.ts";
-import { until } from "../support/until.ts";
+import { unlessRedisIsLate, until } from "../support/until.ts";
 
 /**
  * The longest wait of a key after recovery: the backoff's cap and the aging bound, the expiry of a lease, BullMQ's check for
@@ -26,7 +26,9 @@ const LONGEST_WAIT_MS: number = CAP_MS + AGING_MS + 2 * LEASE_MS + 20_000;
 export async function settle(fleet: Fleet, load: FleetLoad): Promise<string[]> {
   const untilMs = performance.now() + LONGEST_WAIT_MS;
   for (;;) {
-    const missing = await findMissing(fleet, load);
+    const missing = (await unlessRedisIsLate(() => findMissing(fleet, load))) ?? [
+      "Redis did not respond in time",
+    ];
     if (missing.length === 0 || performance.now() > untilMs) return missing;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

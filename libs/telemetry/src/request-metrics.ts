@@ -27,7 +27,7 @@ export interface RequestMetrics {
   watchFunctionFailed(controller: string, name: "predicate" | "map" | "index"): void;
 }
 
-export interface CacheSize {
+interface CacheSize {
   readonly objects: number;
   /** As JSON. */
   readonly bytes: number;
