@@ -1,8 +1,13 @@
 import { Cluster, Redis } from "ioredis";
-import { connect, discreet, type RedisClient, type RedisTarget } from "./redis-target.ts";
+import {
+  connect,
+  discreet,
+  PRODUCER_DEADLINE_MS,
+  type RedisClient,
+  type RedisTarget,
+} from "./redis-target.ts";
+import { setDeadline } from "./with-redis.ts";
 
-/** Longest wait of a producer for Redis, in ms: the HTTP API must return its 503 within a second. */
-export const PRODUCER_DEADLINE_MS = 900;
 /** Tokens of a slower request have expired. */
 const ONCE_MS = 1_000;
 /** Delays redirections, because nodes can redirect to each other while slots move. */
@@ -10,17 +15,19 @@ const MOVED_DELAY_MS = 20;
 
 /** Opens a connection for calls with a waiting caller. It fails immediately if Redis is unavailable. */
 export function openProducer(target: RedisTarget): RedisClient {
+  const { deadlineMs = PRODUCER_DEADLINE_MS } = "url" in target ? target : {};
   const redis = connect(target, {
     single: {
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       // Only a net below `withRedis`, whose deadline still counts answers that arrived during a stall of this process.
-      commandTimeout: 2 * PRODUCER_DEADLINE_MS,
-      connectTimeout: PRODUCER_DEADLINE_MS,
+      commandTimeout: 2 * deadlineMs,
+      connectTimeout: deadlineMs,
     },
     // An unavailable node is retried every 100 ms until the producer's deadline.
     cluster: { maxRedirections: 8, retryDelayOnMoved: MOVED_DELAY_MS },
   });
+  setDeadline(redis, deadlineMs);
   if (redis instanceof Redis) gatherTurns(redis);
   return redis;
 }

@@ -14,7 +14,14 @@ import { SteadySentinelConnector } from "./steady-sentinel-connector.ts";
  * that a URL cannot express, such as TLS files or a password of the Sentinels.
  */
 export type RedisTarget =
-  | { readonly url: string }
+  | {
+      readonly url: string;
+      /**
+       * Longest wait of a caller for one answer, in ms. Default 900. Too low rejects calls that would succeed;
+       * too high keeps callers waiting during an outage.
+       */
+      readonly deadlineMs?: number;
+    }
   | { readonly nodes: readonly RedisAddress[]; readonly options?: ClusterOptions }
   | RedisOptions;
 
@@ -26,6 +33,8 @@ export interface Manner {
   readonly cluster: ClusterOptions;
 }
 
+/** The HTTP API must return its 503 within a second. */
+export const PRODUCER_DEADLINE_MS = 900;
 const MAX_RECONNECT_MS = 1_000;
 const SENTINEL_TIMEOUT_MS = 2_000;
 const reconnectAfterMs = (times: number) => Math.min(50 * times, MAX_RECONNECT_MS);

@@ -1,9 +1,14 @@
 import { ensureError, isKonvergeError, type KonvergeError } from "@konverge/core";
 import { explainRedisError } from "./explain-redis-error.ts";
-import { PRODUCER_DEADLINE_MS } from "./open-redis.ts";
-import type { RedisClient } from "./redis-target.ts";
+import { PRODUCER_DEADLINE_MS, type RedisClient } from "./redis-target.ts";
 
 const RETRY_AFTER_MS = 1_000;
+const deadlines = new WeakMap<RedisClient, number>();
+
+/** Sets the default deadline of the calls of a connection. */
+export function setDeadline(redis: RedisClient, deadlineMs: number): void {
+  deadlines.set(redis, deadlineMs);
+}
 
 /**
  * Runs `call` as soon as the connection is up. The deadline is for one round trip: a loop of several calls this function for
@@ -13,7 +18,7 @@ const RETRY_AFTER_MS = 1_000;
 export async function withRedis<T>(
   redis: RedisClient,
   call: () => Promise<T>,
-  deadlineMs: number = PRODUCER_DEADLINE_MS,
+  deadlineMs: number = deadlines.get(redis) ?? PRODUCER_DEADLINE_MS,
 ): Promise<T> {
   const link = linkOf(redis);
   const deadline = Promise.withResolvers<never>();

@@ -139,7 +139,7 @@ export function useEngines(
 
   const queueFor = ({ name }: Pick<Controller, "name">) => {
     const queue = createWorkQueue({
-      redis: { url: queues.url },
+      redis: queues.target,
       controller: name,
       cluster: "default",
       prefix: queues.prefix,
@@ -150,7 +150,7 @@ export function useEngines(
   };
   const lanesOf = (processId: string) => {
     const lane = createObjectLanes({
-      redis: { url: queues.url },
+      redis: queues.target,
       cluster: "default",
       prefix: queues.prefix,
       processId,

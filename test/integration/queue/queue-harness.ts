@@ -28,8 +28,13 @@ export function keyOf(name: string): ObjectKey {
   };
 }
 
+/** The default lets a caller wait for Redis 0.9 s, which a busy machine can exceed. A repeated request is one more delivery. */
+const PATIENT_MS = 60_000;
+
 export interface QueueHarness {
   readonly url: string;
+  /** The shared Redis, for callers that wait for it as long as it takes. */
+  readonly target: { readonly url: string; readonly deadlineMs: number };
   readonly redis: Redis;
   /** New for every test. */
   readonly prefix: string;
@@ -39,6 +44,7 @@ export interface QueueHarness {
 /** A real Redis for the tests of a file, with a separate prefix per test. Everything is closed and deleted. */
 export function useQueues(): QueueHarness {
   const url = process.env["REDIS_URL"] ?? "";
+  const target = { url, deadlineMs: PATIENT_MS };
   let redis: Redis | undefined;
   let prefix = "";
   let serial = 0;
@@ -67,6 +73,7 @@ export function useQueues(): QueueHarness {
 
   return {
     url,
+    target,
     get redis() {
       return connection();
     },
@@ -75,21 +82,21 @@ export function useQueues(): QueueHarness {
     },
     open(options = {}) {
       const queue = createWorkQueue({
-        redis: { url },
+        redis: target,
         controller: CONTROLLER,
         cluster: CLUSTER,
         prefix,
         ...options,
       });
       queues.add(queue);
-      return options.redis === undefined ? patient(queue) : queue;
+      return queue;
     },
   };
 }
 
 /**
- * Asks again what Redis has not answered in time. The shared one is always there, but a producer waits for it only 0.9 s, which
- * is less than a busy machine may take.
+ * Repeats calls that Redis does not answer in time, which a busy machine can exceed. For tests of a Redis that fails, whose
+ * queues need the default deadline.
  */
 export function patient(queue: WorkQueue): WorkQueue {
   return new Proxy(queue, {

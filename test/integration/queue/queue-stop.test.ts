@@ -67,7 +67,8 @@ test("jobs that a stopping worker puts back leave a marker, so that they wake an
       }),
   );
   await queue.request(keyOf("a"), { kind: "http" });
-  await until("it runs", () => worker.active === 1);
+  // A job is active before its handler, which would not see an abort that came first.
+  await until("its handler runs", () => worker.started.length === 1);
   await worker.stop({ graceMs: 0 });
   expect((await queue.counts()).waiting).toBe(1);
   expect(await harness.redis.zrange(marker, "0", "-1")).toEqual(["0"]);

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { defined } from "@konverge/core";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "../queue/queue-harness.ts";
@@ -31,9 +32,9 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const open = (leaseMs = LEASE_MS) => {
+const open = (leaseMs = LEASE_MS, deadlineMs?: number) => {
   const queue = createWorkQueue({
-    redis: { url: redis.url },
+    redis: { url: redis.url, ...defined({ deadlineMs }) },
     controller: CONTROLLER,
     cluster: CLUSTER,
     leaseMs,
@@ -166,6 +167,20 @@ test.each(Object.keys(FAULTS))(
     await until("the last one", () => worker.closed.some(({ id }) => id.endsWith("/after")));
   },
 );
+
+test("a request waits for a Redis that does not answer until the deadline of its connection", async () => {
+  const [hasty, calm] = [open(), open(LEASE_MS, 60_000)];
+  await until("both are connected", () =>
+    Promise.all([hasty.counts(), calm.counts()]).catch(() => undefined),
+  );
+  await admin.client("PAUSE", 60_000, "WRITE");
+  const accepted = calm.request(keyOf("calm"), http);
+  await expect(hasty.request(keyOf("hasty"), http)).rejects.toMatchObject({
+    code: "redis_unavailable",
+  });
+  await admin.client("UNPAUSE");
+  expect((await accepted).id).toContain("/calm");
+});
 
 test("a full Redis still stores ends of attempts and releases their keys", async () => {
   // A lease that is over cannot be taken anew without room.
