@@ -16,8 +16,9 @@ export type {
 } from "./clusters/cluster-provider.ts";
 export type { ClusterState, ClusterStatus } from "./clusters/cluster-status.ts";
 export { credentialsOf } from "./clusters/credentials-of.ts";
+export { withHome } from "./clusters/with-home.ts";
 export { kubeconfigSecrets } from "./clusters/kubeconfig-secrets.ts";
-export type { KubeconfigSecretsOptions } from "./clusters/kubeconfig-secrets.ts";
+export type { KubeconfigSecretsOptions } from "./clusters/kubeconfig-secrets-options.ts";
 export { kubeconfigDirectory } from "./clusters/kubeconfig-directory.ts";
 export type { KubeconfigDirectoryOptions } from "./clusters/kubeconfig-directory.ts";
 export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";

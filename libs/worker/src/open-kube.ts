@@ -26,7 +26,7 @@ import { identityNamespace, readClusterUid } from "./connect-cluster.ts";
 import { startGuard } from "./start-guard.ts";
 
 /** The options of {@link openKube}. */
-export interface OpenKubeOptions extends Omit<ClusterOptions, "kubeconfig"> {
+export interface OpenKubeOptions extends Omit<ClusterOptions, "kubeconfig" | "labels"> {
   /** Name of the program: its field manager, its `User-Agent`, and the reporter of its events. */
   readonly name: string;
   /**

@@ -36,7 +36,7 @@ export interface RunningWorker extends AsyncDisposable {
   readonly workerId: string;
   /** False while stopping, and while the API server is unreachable from here. */
   readonly ready: boolean;
-  /** The clusters of the provider, also removed ones; empty without a provider. */
+  /** The clusters of the provider; empty without a provider. */
   readonly clusters: readonly ClusterStatus[];
   /** The metrics of this worker, as text for Prometheus. */
   metrics(): Promise<string>;

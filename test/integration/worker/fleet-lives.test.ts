@@ -138,7 +138,7 @@ class Life {
       return (
         [...this.#present.keys()].every((each) =>
           ["engaged", "failing"].includes(states.get(each) ?? ""),
-        ) && [...states].every(([each, now]) => now === "removed" || this.#present.has(each))
+        ) && [...states.keys()].every((each) => this.#present.has(each))
       );
     });
     const left = this.#absent().map((each) => [each, this.#calls(each)] as const);

@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { defineController, type Controller } from "@konverge/engine";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import {
@@ -161,6 +163,50 @@ test("rotated credentials keep the watches, and bad ones keep the previous", asy
   await want(west, "r", "2");
   await seen(west, "r", "west 2");
   expect(lists()).toBe(before);
+});
+
+test("a removed cluster leaves the worker's states and metrics, and returns", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("east", east.server.kubeconfig);
+  folder.put("west", west.server.kubeconfig);
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }));
+  await worker.reaches("west", "engaged");
+  folder.remove("west");
+  await worker.reaches("west", "disengaged");
+  expect(worker.clusters.map(({ name }) => name)).toEqual(["east"]);
+  expect(await worker.metrics()).not.toContain('konverge_cluster_state{cluster="west"');
+  folder.put("west", west.server.kubeconfig);
+  await worker.reaches("west", "engaged");
+});
+
+test("a FIFO with the name of a kubeconfig fails alone", async () => {
+  using folder = new KubeconfigFolder();
+  execFileSync("mkfifo", [join(folder.path, "fifo.yaml")]);
+  folder.put("east", east.server.kubeconfig);
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }));
+  const states = new Map(worker.clusters.map((each) => [each.name, each]));
+  expect(states.get("fifo")?.reason).toContain("fifo.yaml is not a regular file");
+  expect(states.get("east")?.state).toBe("engaged");
+  folder.put("west", west.server.kubeconfig);
+  await worker.reaches("west", "engaged");
+});
+
+test("a Secret with the name of the home cluster is not engaged", async () => {
+  await east.client.apply(Secret, {
+    metadata: { namespace, name: "default", labels: { "konverge.dev/cluster": "true" } },
+    data: { kubeconfig: Buffer.from(west.server.kubeconfig).toString("base64") },
+  });
+  const before = west.calls().length;
+  await using worker = await start(kubeconfigSecrets({ namespace }));
+  expect(worker.clusters).toMatchObject([
+    {
+      name: "default",
+      state: "failing",
+      reason: expect.stringContaining('name of the home cluster "default"') as string,
+    },
+  ]);
+  expect(west.calls()).toHaveLength(before);
+  await east.client.delete(Secret, { namespace, name: "default" });
 });
 
 test("another cluster under a name is not touched", async () => {

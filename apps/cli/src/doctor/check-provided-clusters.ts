@@ -3,6 +3,7 @@ import { createLocalGate } from "@konverge/core";
 import {
   credentialsOf,
   isClusterProvider,
+  withHome,
   type Config,
   type FollowClustersOptions,
   type ProvidedCluster,
@@ -41,7 +42,13 @@ export async function checkProvidedClusters(
       connectHome: async () => open(kubeconfigOf(settings, { clusters })),
     });
     const detail = `${found.size} in the ${clusters.description}`;
-    const each = [...found].map(([name, cluster]) => checkCluster(name, cluster, open));
+    const own = settings.cluster;
+    const { clusters: all, rejected } = withHome(clusters, found, own);
+    // The other checks are about an engaged home cluster.
+    const others = [...all].filter(([name]) => name !== own || found.has(name));
+    const each = others.map(([name, cluster]) =>
+      checkCluster(name, name === own && rejected !== undefined ? rejected : cluster, open),
+    );
     return [{ check, level: "ok", detail }, ...(await Promise.all(each))];
   } catch (error) {
     return [failedCheck(check, error)];

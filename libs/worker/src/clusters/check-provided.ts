@@ -9,8 +9,12 @@ import type { ProvidedCluster } from "./cluster-provider.ts";
  * @throws KonvergeError `invalid_config`
  */
 export function checkProvided(name: string, cluster: ProvidedCluster): ProvidedCluster {
-  const { labels: _labels, ...options } = cluster.options;
+  const { options } = cluster;
   const issues = findClusterIssues({ [name]: options });
+  if (issues.length === 0 && "kubeconfig" in options) {
+    const detail = `clusters.${name}.kubeconfig: is read by the provider; omit it`;
+    issues.push({ pointer: `/clusters/${name}/kubeconfig`, detail });
+  }
   if (issues.length > 0) throw invalidConfig(issues);
   loadKubeCredentials({ ...credentialsOf(cluster), env: {} });
   return cluster;

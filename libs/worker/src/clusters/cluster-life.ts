@@ -14,6 +14,8 @@ export interface ClusterLifeOptions {
   readonly log: Log;
   /** Starts a worker on the cluster. The signal ends the start. */
   readonly engage: (cluster: ProvidedCluster, signal: AbortSignal) => Promise<ClusterWorker>;
+  /** Called when a cluster that the provider no longer has is disengaged. */
+  readonly onEnded: () => void;
 }
 
 type Wanted = ProvidedCluster | Error | undefined;
@@ -93,7 +95,10 @@ export class ClusterLife {
 
   /** Makes one step. @returns after how many ms to try again; undefined: after the next change */
   async #approach(wanted: Wanted, signal: AbortSignal): Promise<number | undefined> {
-    if (wanted === undefined) return await this.#disengage();
+    if (wanted === undefined) {
+      await this.#disengage();
+      return undefined;
+    }
     if (wanted instanceof Error) {
       if (this.#engaged === undefined) this.#note("failing", wanted);
       else this.#note("engaged", wanted);
@@ -144,12 +149,14 @@ export class ClusterLife {
     return true;
   }
 
-  async #disengage(): Promise<undefined> {
-    if (this.#status.state === "removed") return;
+  async #disengage(): Promise<void> {
     this.#note("disengaging");
     await this.#stopWorker();
+    this.#options.log.info({}, "cluster disengaged");
     // If the provider has reported the cluster again in the meantime, the next step engages it.
-    this.#note("removed");
+    if (this.#wanted !== undefined || this.#isEnding) return;
+    this.#isEnding = true;
+    this.#options.onEnded();
   }
 
   async #stopWorker(): Promise<void> {
@@ -176,7 +183,6 @@ export class ClusterLife {
     const { log } = this.#options;
     const { state } = this.#status;
     if (error !== undefined) log.warn({ state, err: error }, "cluster not usable as provided");
-    else if (state === "removed") log.info({}, "cluster disengaged");
     else if (state === "engaged") log.info({}, "cluster engaged");
   }
 }

@@ -2,11 +2,8 @@ import type { Log } from "@konverge/engine";
 import type { Confinement, KubeClient } from "@konverge/kube";
 import type { ClusterOptions } from "../config/cluster-options.ts";
 
-/** The options and labels of a cluster of a provider. */
-export interface ProvidedOptions extends Omit<ClusterOptions, "kubeconfig"> {
-  /** Labels of the cluster, which `clusters` of a controller selects. */
-  readonly labels?: Readonly<Record<string, string>>;
-}
+/** The limits and labels of a cluster of a provider, which finds the kubeconfig itself. */
+export type ProvidedOptions = Omit<ClusterOptions, "kubeconfig">;
 
 /** A kubeconfig that a provider has read. */
 export interface ProvidedKubeconfig {

@@ -6,10 +6,8 @@ export type ClusterState =
   | "engaged"
   /** The cluster cannot be used now; the worker tries it again. */
   | "failing"
-  /** Running attempts end. */
-  | "disengaging"
-  /** The provider no longer has the cluster. Waiting keys stay in Redis. */
-  | "removed";
+  /** The provider no longer has the cluster; running attempts end. Waiting keys stay in Redis. */
+  | "disengaging";
 
 /** The state of a cluster of a provider, as this worker sees it. */
 export interface ClusterStatus {

@@ -11,6 +11,7 @@ import type { OpenWorkerOptions } from "../worker-setup.ts";
 import { ClusterLife } from "./cluster-life.ts";
 import type { ClusterProvider, ProvidedCluster, ProvidedClusters } from "./cluster-provider.ts";
 import type { ClusterStatus } from "./cluster-status.ts";
+import { withHome } from "./with-home.ts";
 
 /** Time until a call to a cluster that is not engaged is tried again, in ms. */
 const AGAIN_MS = 5_000;
@@ -51,14 +52,12 @@ class FleetWorker implements OpenWorker {
   #isReady = false;
   #stopping: Promise<void> | undefined;
 
-  /** The home cluster as a cluster of the fleet. */
-  readonly #own: ProvidedCluster;
+  /** The last rejection that was logged. */
+  #rejected: string | undefined;
 
   constructor(options: OpenWorkerOptions, provider: ClusterProvider) {
     this.#options = options;
     this.#provider = provider;
-    const { engage: _engage, ...home } = provider.home ?? {};
-    this.#own = { kubeconfig: undefined, options: home };
   }
 
   /** Resolves when the first try to engage each cluster has ended. */
@@ -112,11 +111,14 @@ class FleetWorker implements OpenWorker {
     await release.step("the connection to the home cluster", async () => await home?.close());
   }
 
-  #follow(clusters: ProvidedClusters): void {
+  #follow(found: ProvidedClusters): void {
     if (this.#following.signal.aborted) return;
-    const { home } = this.#provider;
-    const own = home?.engage === true ? new Map([[this.#options.settings.cluster, this.#own]]) : [];
-    const all = new Map([...clusters, ...own]);
+    const { settings, log } = this.#options;
+    const { clusters: all, rejected } = withHome(this.#provider, found, settings.cluster);
+    if (rejected !== undefined && rejected.message !== this.#rejected) {
+      log.warn({ err: rejected }, "cluster not usable as provided");
+    }
+    this.#rejected = rejected?.message;
     for (const [name, life] of this.#lives) if (!all.has(name)) life.set(undefined);
     for (const [name, cluster] of all) {
       const life = this.#lives.get(name);
@@ -135,6 +137,7 @@ class FleetWorker implements OpenWorker {
     return new ClusterLife(
       {
         name,
+        onEnded: () => this.#lives.delete(name),
         log: this.#options.log.child({ cluster: name }),
         engage: (cluster, signal) =>
           openClusterWorker(this.#options, { name, cluster, clusters, signal }),
@@ -146,9 +149,8 @@ class FleetWorker implements OpenWorker {
   /** @throws KonvergeError `invalid_request` for an unknown cluster, `deferred` for one that is not engaged */
   async #reach(name: string): Promise<ReachedCluster> {
     const life = this.#lives.get(name);
-    if (life === undefined || life.status.state === "removed") {
-      const known = [...this.#lives.values()].filter(({ status }) => status.state !== "removed");
-      const names = known.map(({ status }) => status.name).join(", ");
+    if (life === undefined) {
+      const names = [...this.#lives.keys()].join(", ");
       throw new KonvergeError(
         "invalid_request",
         `cluster "${name}" is not among the clusters of the ${this.#provider.description}: ${names}`,

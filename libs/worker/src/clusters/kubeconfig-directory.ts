@@ -1,8 +1,9 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ensureError, invalidConfig, KonvergeError, sleepMs } from "@konverge/core";
 import { checkProvided } from "./check-provided.ts";
 import type { ClusterProvider, ProvidedCluster, ProvidedOptions } from "./cluster-provider.ts";
+import { readKubeconfig } from "./read-kubeconfig.ts";
 
 /** Time between two reads of a directory, in ms. Mounted volumes replace their files by links, which file events miss. */
 const READ_EVERY_MS = 1_000;
@@ -28,9 +29,12 @@ export function kubeconfigDirectory({
   options = () => ({}),
 }: KubeconfigDirectoryOptions): ClusterProvider {
   if (typeof path !== "string" || path === "") {
-    throw invalidConfig([
-      { pointer: "/clusters/path", detail: "clusters.path: must be the path of a directory" },
-    ]);
+    const detail = "clusters.path: must be the path of a directory";
+    throw invalidConfig([{ pointer: "/clusters/path", detail }]);
+  }
+  if (typeof options !== "function") {
+    const detail = "clusters.options: must be a function (name) => options";
+    throw invalidConfig([{ pointer: "/clusters/options", detail }]);
   }
   return {
     description: `directory ${path}`,
@@ -81,7 +85,7 @@ async function readClusters(
   const entries = files.map(async (file): Promise<[string, ProvidedCluster | Error]> => {
     const name = file.replace(EXTENSION, "");
     try {
-      const text = await readFile(join(path, file), "utf8");
+      const text = await readKubeconfig(join(path, file));
       return [
         name,
         checkProvided(name, { kubeconfig: { text, directory: path }, options: options(name) }),

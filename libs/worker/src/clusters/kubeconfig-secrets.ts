@@ -1,32 +1,9 @@
 import { ensureError, invalidConfig, type ApiObject } from "@konverge/core";
-import { createReflector, type Confinement } from "@konverge/kube";
+import { createReflector } from "@konverge/kube";
 import { Secret } from "@konverge/kube/kinds";
 import { checkProvided } from "./check-provided.ts";
-import type {
-  ClusterProvider,
-  HomeCluster,
-  ProvidedCluster,
-  ProvidedOptions,
-} from "./cluster-provider.ts";
-
-/** The options of `kubeconfigSecrets`. */
-export interface KubeconfigSecretsOptions extends Confinement {
-  /** The namespace of the Secrets in the home cluster. */
-  readonly namespace: string;
-  /** Label selector of the Secrets. Default `konverge.dev/cluster=true`. */
-  readonly labels?: string;
-  /** Key of the kubeconfig in the data of a Secret. Default `kubeconfig`. */
-  readonly key?: string;
-  /**
-   * Suffix of the Secrets' names. Other Secrets are ignored; the name of the cluster is the part before the suffix. Default:
-   * none.
-   */
-  readonly suffix?: string;
-  /** The cluster with the Secrets, named by the setting `cluster`. Default: found as without a provider. */
-  readonly home?: HomeCluster;
-  /** Limits and labels of a cluster. Default: the labels of the Secret. */
-  readonly options?: (name: string, labels: Readonly<Record<string, string>>) => ProvidedOptions;
-}
+import type { ClusterProvider, ProvidedCluster } from "./cluster-provider.ts";
+import { findSecretsIssues, type KubeconfigSecretsOptions } from "./kubeconfig-secrets-options.ts";
 
 const LABELS = "konverge.dev/cluster=true";
 
@@ -35,11 +12,9 @@ const LABELS = "konverge.dev/cluster=true";
  * run. Kubeconfigs that run commands or name files of the worker are rejected.
  */
 export function kubeconfigSecrets(given: KubeconfigSecretsOptions): ClusterProvider {
+  const issues = findSecretsIssues(given);
+  if (issues.length > 0) throw invalidConfig(issues);
   const { namespace, labels = LABELS, home = {} } = given;
-  if (typeof namespace !== "string" || namespace === "") {
-    const detail = "clusters.namespace: must be the namespace of the Secrets";
-    throw invalidConfig([{ pointer: "/clusters/namespace", detail }]);
-  }
   return {
     description: `Secrets in namespace ${namespace}`,
     home,

@@ -13,6 +13,7 @@ import {
 import { findNamespacesIssue, type NamespaceSelection } from "@konverge/engine";
 import { isKubeConfig, type KubeConfigObject, type KubeCredentialsOptions } from "@konverge/kube";
 import { findShardsIssue } from "@konverge/queue";
+import { findClusterLabelIssues } from "./cluster-labels.ts";
 
 /**
  * The thresholds and open times of the circuit breaker that all workers of a cluster share. If workers start with different
@@ -73,6 +74,8 @@ export interface ClusterOptions {
   readonly namespaces?: NamespaceSelection;
   /** Shards of its queues, 1 to 64. Default 1. Cannot be changed while there is work: docs/configuration.md. */
   readonly shards?: number;
+  /** Labels of the cluster, which `clusters` of a controller selects. Default: none. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** 10 calls per second with a burst of 20, a common setting of controllers in Go: `clusters: { default: CONSERVATIVE_RATE }`. */
@@ -101,6 +104,7 @@ const KNOWN: Readonly<Record<keyof ClusterOptions, true>> = {
   maxInFlight: true,
   namespaces: true,
   shards: true,
+  labels: true,
 };
 
 /** The configuration names of the guard's limits. Its other limits are not configurable here. */
@@ -162,7 +166,7 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
     pointer: `/clusters/${pointerPart(name)}${option === "" ? "" : `/${option.split("/").map(pointerPart).join("/")}`}`,
     detail: `clusters.${name}${option === "" ? "" : `.${option.replaceAll("/", ".")}`}: ${detail}`,
   });
-  if (typeof cluster !== "object" || cluster === null) {
+  if (typeof cluster !== "object" || cluster === null || Array.isArray(cluster)) {
     return [issue("", "must be an object; use {} for the defaults")];
   }
   const options = cluster as ClusterOptions;
@@ -191,7 +195,19 @@ function findIssues(name: string, cluster: unknown): ErrorIssue[] {
     ...(inFlight === undefined ? [] : [issue("maxInFlight", inFlight)]),
     ...(shards === undefined ? [] : [issue("shards", shards)]),
     ...(inNamespaces === undefined ? [] : [issue("namespaces", inNamespaces)]),
+    ...findClusterLabelIssues(options.labels).map(([label, detail]) =>
+      labelIssue(issue("labels", detail), label),
+    ),
   ];
+}
+
+/** A label name can have dots and slashes, so it is quoted. */
+function labelIssue(issue: ErrorIssue, label: string | undefined): ErrorIssue {
+  if (label === undefined) return issue;
+  return {
+    pointer: `${issue.pointer}/${pointerPart(label)}`,
+    detail: issue.detail.replace(".labels:", `.labels: "${label}"`),
+  };
 }
 
 /** Returns the errors that a range check cannot find: unknown options, and times that are no durations. */
