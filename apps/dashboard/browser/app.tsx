@@ -17,8 +17,10 @@ import { WorkersView } from "./views/workers-view.tsx";
 import { WorkflowRunView } from "./views/workflow-run-view.tsx";
 import { WorkflowsView } from "./views/workflows-view.tsx";
 import { Empty } from "./parts/notice.tsx";
+import { AsOf } from "./parts/as-of.tsx";
 import { Announcer, announce } from "./frame/announcer.tsx";
 import { cluster as shownCluster, viewHref } from "./state/cluster.ts";
+import { freshness } from "./state/freshness.ts";
 import { href, path } from "./state/router.ts";
 import { Search } from "./search.tsx";
 import { callerName, defaultCluster, needsLogin } from "./state/session.ts";
@@ -65,6 +67,7 @@ export function App() {
         {shownCluster.value === defaultCluster ? null : (
           <span class="chip">{shownCluster.value}</span>
         )}
+        <AsOf />
         <Search />
       </header>
       <nav class="side" aria-label="Views">
@@ -93,7 +96,11 @@ export function App() {
           Shortcuts <kbd>?</kbd>
         </button>
       </nav>
-      <main id="main" tabIndex={-1}>
+      <main
+        id="main"
+        tabIndex={-1}
+        class={freshness.value?.level === "stale" ? "stale" : undefined}
+      >
         {shown.view()}
       </main>
       <KeysHelp />

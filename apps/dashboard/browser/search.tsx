@@ -7,6 +7,7 @@ import { apiPath, viewHref } from "./state/cluster.ts";
 import { idOf } from "./api/run-id.ts";
 import { go, objectHref, runHref, type Params } from "./state/router.ts";
 
+const NOT_OF_THE_PAGE = { isPartOfPage: false };
 const SHOWN = 8;
 const SHOWN_RUNS = 5;
 const PAUSE_MS = 150;
@@ -106,9 +107,15 @@ function useMatches(text: string): Matches {
   }, [text]);
   const find = (route: string, params: Params) =>
     name === "" ? undefined : apiPath(route, params);
-  const { data: keys } = useQuery<KeyList>(find("keys", { name, limit: String(SHOWN) }));
+  const { data: keys } = useQuery<KeyList>(
+    find("keys", { name, limit: String(SHOWN) }),
+    0,
+    NOT_OF_THE_PAGE,
+  );
   const { data: runs } = useQuery<RunList>(
     find("runs", { search: name, limit: String(SHOWN_RUNS) }),
+    0,
+    NOT_OF_THE_PAGE,
   );
   const matches = [
     ...(keys?.items ?? []).map(({ key, phase }): Match => {

@@ -65,6 +65,19 @@ export const guardViewSchema = z.object({
       openMs: z.number(),
       maxOpenMs: z.number(),
     }),
+    /** The current outage, from the first failed call until calls have succeeded for 30 s. */
+    outage: z
+      .object({
+        since: z.string(),
+        /** The last error, for example `timeout` or `HTTP 503`. */
+        lastError: z.string().optional(),
+        /** Set if calls succeed again: the time of the last failure. */
+        recoveringSince: z.string().optional(),
+        /** Workers whose calls failed, of those that called, when the breaker opened or now. */
+        failingWorkers: z.number(),
+        liveWorkers: z.number(),
+      })
+      .optional(),
     isolated: z.object(actionNote).optional(),
   }),
   rate: z.object({

@@ -5,9 +5,9 @@ import { text } from "./query-fields.ts";
 /** The codes of problems, most severe first. */
 export const OVERVIEW_PROBLEMS = [
   "no_workers",
-  "breaker_open",
+  "api_server_outage",
+  "api_server_isolated",
   "unserved",
-  "breaker_half_open",
   "dead_letters",
   "run_blocked",
   "run_failed",
@@ -26,12 +26,29 @@ export const overviewQuerySchema = z.strictObject({
   cluster: text.optional(),
 });
 
+const symptom = z.object({
+  code: z.enum(OVERVIEW_PROBLEMS),
+  message: z.string(),
+  controller: z.string().optional(),
+});
+
+/** A problem is an episode: it is listed once, from its first sign until it ends. */
 const problem = z.object({
   code: z.enum(OVERVIEW_PROBLEMS),
-  /** `note` is not a fault, for example a pause. */
+  /** `info` is not a fault, for example a pause. */
   level: z.enum(["error", "warning", "info"]),
   /** One clause. */
   message: z.string(),
+  /** When it began, if known. */
+  since: z.string().optional(),
+  /** The last error, or the reason that an operator gave. */
+  cause: z.string().optional(),
+  /** What it affects, and whether work is lost. */
+  consequence: z.string().optional(),
+  /** The next step. */
+  action: z.string().optional(),
+  /** Problems that this one explains. They are listed only here. */
+  symptoms: z.array(symptom).optional(),
   controller: z.string().optional(),
   /** `controller/cluster/resource.group/namespace/name`. */
   key: z.string().optional(),

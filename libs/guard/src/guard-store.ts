@@ -41,6 +41,8 @@ export interface GuardStore {
   setRate(ratePerSecond: number | undefined, action: OperatorAction): Promise<void>;
   /** Reads the state's fields, the workers with recent reports, and the transitions, newest first. */
   read(): Promise<{
+    /** Unix ms of the Redis server. */
+    readonly nowMs: number;
     readonly fields: Readonly<Record<string, string>>;
     readonly liveWorkers: readonly string[];
     readonly failingWorkers: readonly string[];
@@ -98,7 +100,13 @@ export function createGuardStore(redis: RedisClient, keys: GuardKeys): GuardStor
         redis.zrangebyscore(failing, sinceUs, "+inf"),
         redis.lrange(transitions, 0, -1),
       ]);
-      return { fields, liveWorkers, failingWorkers, transitions: texts.map(parseTransition) };
+      return {
+        nowMs: timeUs / 1_000,
+        fields,
+        liveWorkers,
+        failingWorkers,
+        transitions: texts.map(parseTransition),
+      };
     },
   };
 }

@@ -1,6 +1,25 @@
-import { BREAKER, type BreakerLimits, type BreakerMode, type GuardLimits } from "@konverge/core";
+import {
+  BREAKER,
+  defined,
+  type BreakerLimits,
+  type BreakerMode,
+  type GuardLimits,
+} from "@konverge/core";
 import type { GuardStore } from "./guard-store.ts";
 import type { Transition } from "./transition.ts";
+
+/** A time in which an API server failed. */
+export interface Outage {
+  /** ISO 8601 time of the first failure. */
+  readonly since: string;
+  /** The last error, for example `timeout` or `HTTP 503`. */
+  readonly lastError?: string;
+  /** Set if calls succeed again: the time of the last failure. */
+  readonly recoveringSince?: string;
+  /** Workers whose calls failed, of those that called, when the breaker opened or now. */
+  readonly failingWorkers: number;
+  readonly liveWorkers: number;
+}
 
 /** The complete state of a cluster's guard. */
 export interface GuardView {
@@ -21,6 +40,8 @@ export interface GuardView {
     };
     /** Thresholds and open times that apply. */
     readonly limits: BreakerLimits;
+    /** The current outage, from the first failed call until calls have succeeded for 30 s. */
+    readonly outage?: Outage;
     /** The operator action that isolated it. */
     readonly isolated?: { readonly by: string; readonly reason: string; readonly at: string };
   };
@@ -49,7 +70,7 @@ export async function readGuard(
   store: GuardStore,
   cluster: string,
 ): Promise<GuardView | undefined> {
-  const { fields, liveWorkers, failingWorkers, transitions } = await store.read();
+  const { nowMs, fields, liveWorkers, failingWorkers, transitions } = await store.read();
   if (fields["limitRate"] === undefined) return undefined;
   const num = (name: string) => Number(fields[name] ?? 0);
   const text = (name: string) => fields[name] ?? "";
@@ -76,6 +97,7 @@ export async function readGuard(
         throttled: Math.round(num("throttled") * 10) / 10,
       },
       limits: breakerLimitsOf(fields),
+      ...defined({ outage: outageOf({ nowMs, fields, liveWorkers, failingWorkers, transitions }) }),
       ...(mode === "isolated" ? { isolated: note("isolated") } : {}),
     },
     rate: {
@@ -97,6 +119,35 @@ export async function readGuard(
     },
     workers: { live: liveWorkers, failing: failingWorkers },
     transitions,
+  };
+}
+
+function outageOf({
+  nowMs,
+  fields,
+  liveWorkers,
+  failingWorkers,
+  transitions,
+}: Awaited<ReturnType<GuardStore["read"]>>): Outage | undefined {
+  const num = (name: string) => Number(fields[name] ?? 0);
+  const mode = fields["mode"] as BreakerMode;
+  const isCalm = nowMs - num("outageSeenMs") > BREAKER.outageCalmMs;
+  if (mode === "isolated" || (mode === "closed" && isCalm)) return undefined;
+  const opening = transitions.find(({ from, to }) => from === "closed" && to === "open");
+  // Workers of earlier versions store no start.
+  const sinceMs = num("outageMs") || (opening?.atMs ?? nowMs);
+  // While calls are stopped, no worker reports; the reports that opened the breaker apply.
+  const counts = mode === "closed" ? undefined : opening;
+  const lastError = fields["failure"];
+  const isRecovering = mode === "closed" && num("consecutive") === 0;
+  return {
+    since: new Date(sinceMs).toISOString(),
+    ...defined({ lastError }),
+    ...(isRecovering
+      ? { recoveringSince: new Date(num("outageSeenMs")).toISOString() }
+      : undefined),
+    failingWorkers: counts?.failingWorkers ?? failingWorkers.length,
+    liveWorkers: counts?.liveWorkers ?? liveWorkers.length,
   };
 }
 

@@ -12,6 +12,8 @@ interface OutcomeReport {
   /** Successes that are too old to end a series of failures. */
   readonly late: number;
   readonly retryAfterMs: number;
+  /** The last failure as text; empty without one. */
+  readonly failure: string;
 }
 
 export interface OutcomeTally {
@@ -24,6 +26,7 @@ export interface OutcomeTally {
     readonly class: ResultClass;
     readonly slow: boolean;
     readonly retryAfterMs: number;
+    readonly failure?: string;
     readonly nowMs: number;
   }): void;
   /** True if results other than successes are recorded. */
@@ -49,9 +52,11 @@ export function createOutcomeTally(): OutcomeTally {
   let throttled = 0;
   let late = 0;
   let retryAfterMs = 0;
+  let failure = "";
   let lastOkMs = -Infinity;
   const clear = () => {
     ok = failed = trailing = slow = throttled = late = retryAfterMs = 0;
+    failure = "";
   };
   return {
     get size() {
@@ -88,12 +93,13 @@ export function createOutcomeTally(): OutcomeTally {
         case "neutral":
           return;
       }
+      failure = end.failure ?? failure;
       retryAfterMs = Math.max(retryAfterMs, Math.min(end.retryAfterMs, MAX_RETRY_AFTER_MS));
     },
     take(current, nowMs) {
       if (current !== generation) clear();
       if (nowMs - lastOkMs >= LATE_MS) [ok, late] = [0, late + ok];
-      const counts = { ok, failed, trailing, slow, throttled, late, retryAfterMs };
+      const counts = { ok, failed, trailing, slow, throttled, late, retryAfterMs, failure };
       clear();
       generation = current;
       return { generation, ...counts };
@@ -108,6 +114,7 @@ export function createOutcomeTally(): OutcomeTally {
       throttled += report.throttled;
       late += report.late;
       retryAfterMs = Math.max(retryAfterMs, report.retryAfterMs);
+      if (failure === "") failure = report.failure;
     },
   };
 }

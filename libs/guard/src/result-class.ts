@@ -42,6 +42,20 @@ function classifyResponse({
   return status >= 500 ? "failed" : "ok";
 }
 
+/** Returns the cause of a failure as text for users; undefined if the call did not fail. */
+export function failureText(result: CallResult): string | undefined {
+  switch (result.kind) {
+    case "aborted":
+      return undefined;
+    case "network":
+      return "no connection";
+    case "timeout":
+      return "timeout";
+    case "response":
+      return result.status >= 500 || result.status === 429 ? `HTTP ${result.status}` : undefined;
+  }
+}
+
 export function isSlow(verb: CallVerb, tookMs: number): boolean {
   if (verb === "watch") return false;
   return tookMs > (verb === "list" ? SLOW_LIST_MS : SLOW_MS);

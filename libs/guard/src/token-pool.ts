@@ -1,6 +1,7 @@
 import {
   BREAKER,
   bucketSize,
+  defined,
   ensureError,
   KonvergeError,
   LARGEST_FLOOR,
@@ -18,7 +19,7 @@ import { createFlightLimit, type FlightLimit } from "./flight-limit.ts";
 import type { Health } from "./local-health.ts";
 import { createOutcomeTally, MAX_RETRY_AFTER_MS } from "./outcome-tally.ts";
 import { PROBE_DEADLINE_MS } from "./prober.ts";
-import { classifyResult, isSlow } from "./result-class.ts";
+import { classifyResult, failureText, isSlow } from "./result-class.ts";
 import type { StoreAnswer } from "./scripts/admit.ts";
 import { createTokenDemand, type TokenDemand } from "./token-demand.ts";
 import { createTokenLeases } from "./token-leases.ts";
@@ -52,7 +53,9 @@ interface Ended extends Given {
 }
 
 /** The result of a probe that the next token request reports. */
-type Verdict = Pick<AdmitRequest, "ticket" | "verdict"> & { readonly retryAfterMs: number };
+type Verdict = Pick<AdmitRequest, "ticket" | "verdict" | "failure"> & {
+  readonly retryAfterMs: number;
+};
 
 /**
  * The local side of a guard: keeps leased tokens, queues calls in order and reports their results, without polling. At
@@ -231,6 +234,7 @@ class ProcessTokenPool implements TokenPool {
     const kind = classifyResult(result);
     this.#breaker.noteEnd(kind);
     const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
+    const failure = failureText(result);
     if (kind === "ok" && !slow) this.#flights.noteOk(wasFull);
     if (ticket !== undefined) {
       // The process aborts its own probe only at the deadline.
@@ -239,11 +243,20 @@ class ProcessTokenPool implements TokenPool {
         ticket,
         verdict: isLate ? "failed" : kind === "ok" || kind === "failed" ? kind : "neutral",
         retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS),
+        failure: failure ?? (isLate ? "timeout" : ""),
       };
       void this.#ask();
       return;
     }
-    this.#tally.note({ generation, class: kind, slow, retryAfterMs, nowMs: this.#options.clock() });
+    const nowMs = this.#options.clock();
+    this.#tally.note({
+      generation,
+      class: kind,
+      slow,
+      retryAfterMs,
+      nowMs,
+      ...defined({ failure }),
+    });
     if (this.#tally.trailing >= URGENT_FAILURES || kind === "throttled") void this.#ask();
     else this.#flushResults();
   }
@@ -376,6 +389,7 @@ class ProcessTokenPool implements TokenPool {
       elapsedUs: Math.floor((nowMs - (this.#answered?.sentMs ?? nowMs)) * 1_000),
       ...report,
       retryAfterUs: Math.max(retryAfterMs, sent?.retryAfterMs ?? 0) * 1_000,
+      failure: sent?.failure || report.failure,
       ticket: sent?.ticket ?? "",
       verdict: sent?.verdict ?? "",
       ...this.#composeDemand(nowMs),
@@ -396,10 +410,12 @@ class ProcessTokenPool implements TokenPool {
     return { ...demand, want: this.#leases.borrowed, rank: TOKEN_RANK.critical, turn: "none" };
   }
 
-  #restore({ ok, failed, trailing, slow, throttled, late, retryAfterUs }: AdmitRequest): void {
+  #restore(request: AdmitRequest): void {
+    const { ok, failed, trailing, slow, throttled, late, retryAfterUs, failure = "" } = request;
     const { generation } = this.#breaker;
     const retryAfterMs = retryAfterUs / 1_000;
-    this.#tally.restore({ generation, ok, failed, trailing, slow, throttled, late, retryAfterMs });
+    const counts = { ok, failed, trailing, slow, throttled, late };
+    this.#tally.restore({ generation, ...counts, retryAfterMs, failure });
   }
 
   #take(answer: FleetAnswer, { want, rank, turn }: AdmitRequest, sentMs: number): void {

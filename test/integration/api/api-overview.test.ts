@@ -163,12 +163,37 @@ test("reports work without a worker as an error", async () => {
   };
   await queue.request(key, { kind: "cli", by: "test" });
   const answer = await overview();
-  expect(codesOf(answer)).toEqual(["no_workers", "unserved"]);
-  expect(answer.summary).toBe("2 errors.");
+  expect(codesOf(answer)).toEqual(["no_workers"]);
+  expect(answer.problems[0]).toMatchObject({
+    consequence: "Requests stay queued; none is lost.",
+    action: expect.stringContaining("konverge worker"),
+    symptoms: [{ code: "unserved", controller: "node-pool" }],
+  });
+  expect(answer.summary).toBe("1 error.");
   expect(answer.controllers[0]?.oldestRequestAgeMs).toBeGreaterThanOrEqual(0);
   const worker = workOn(queue, () => ({ kind: "terminal", error: new Error("cannot") }));
   await until("it is dead", () => worker.closed.length === 1);
-  expect(codesOf(await overview())).toEqual(["no_workers", "dead_letters"]);
+  const dead = (await overview()).problems[1];
+  expect(dead).toMatchObject({
+    code: "dead_letters",
+    message: "node-pool: 1 dead-lettered key",
+    cause: "1x cannot",
+    action: expect.stringContaining("konverge dead-letter release node-pool"),
+  });
+  expect(Date.now() - Date.parse(dead?.since ?? "")).toBeLessThan(3_600_000);
+});
+
+test("lists every pause", async () => {
+  await announce({ live: true });
+  const { queue } = await api.access.find("default", "node-pool");
+  for (const namespace of ["a", "b", "c", "d"]) {
+    await queue.control.pause({ kind: "namespace", namespace }, ORDER);
+  }
+  const paused = (await overview()).problems;
+  expect(paused.map(({ message }) => message)).toEqual(
+    ["a", "b", "c", "d"].map((name) => `node-pool: ${name} is paused by ada: a bad release`),
+  );
+  expect(paused.every(({ since }) => since !== undefined)).toBe(true);
 });
 
 test("lists workflows and reports blocked, failed and unserved runs", async () => {

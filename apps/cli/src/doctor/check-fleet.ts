@@ -1,5 +1,6 @@
 import type { Asking } from "../ask/run-with-client.ts";
 import { readVersion } from "../process/version.ts";
+import { oneLine } from "../process/explain-failure.ts";
 import { failedCheck, type Check } from "./check.ts";
 
 /** Checks workers, controllers, workflows and breakers. */
@@ -91,44 +92,35 @@ function toMiB(bytes: number): string {
 
 type Guards = Awaited<ReturnType<Asking["client"]["guards"]["list"]>>["items"];
 
-function guardChecks({ cluster, breaker, workers }: Guards[number]): Check[] {
-  if (breaker.state === "closed") return [];
+function guardChecks({ cluster, breaker }: Guards[number]): Check[] {
   const check = `guard ${cluster}`;
-  const deferred = `breaker is ${breaker.state}, work is deferred`;
-  if (breaker.state === "isolated") {
-    const detail = `${deferred}; run \`konverge guard reset ${cluster} --reason ...\` to end it`;
+  const { state, outage } = breaker;
+  if (state === "isolated") {
+    const detail = `breaker is isolated, work is deferred; run \`konverge guard reset ${cluster} --reason ...\` to end it`;
     return [{ check, level: "warn", detail }];
   }
-  const failing = `${workers.failing.length} of ${workers.live.length} workers report failures`;
-  const detail = `${deferred}: ${failing}. Check the API server's health and the workers' network; the breaker closes by itself`;
+  if (outage === undefined) return [];
+  const { since, lastError, failingWorkers, liveWorkers } = outage;
+  const extent = `${failingWorkers} of ${liveWorkers} workers report failures`;
+  const error = lastError === undefined ? "" : `, last error: ${lastError}`;
+  const detail = `breaker is ${state}, calls fail since ${since}${error}; ${extent}. Check the API server's health and the workers' network; the breaker closes by itself`;
   return [{ check, level: "warn", detail }];
 }
 
 type Problem = Awaited<ReturnType<Asking["client"]["overview"]>>["problems"][number];
 
-/** The next step for each problem; undefined for pauses, which are intended, and for problems that other checks report. */
-const FIXES: Readonly<Record<Problem["code"], ((problem: Problem) => string) | undefined>> = {
-  no_workers: undefined,
-  breaker_open: undefined,
-  breaker_half_open: undefined,
-  unserved: undefined,
-  paused: undefined,
-  dead_letters: ({ controller = "" }) =>
-    `see \`konverge dead-letter list --controller ${controller}\`, fix the cause, then \`konverge dead-letter release ${controller} ...\``,
-  run_blocked: ({ run = "<run>" }) => `see \`konverge run get ${run}\``,
-  run_failed: ({ run = "<run>" }) =>
-    `see \`konverge run get ${run}\`, then \`konverge run retry ${run}\``,
-  backlog: () => "start more workers, or raise concurrency",
-  failing: ({ controller = "" }) => `see \`konverge attempt list --controller ${controller}\``,
-  lost: () => "see the workers' exit codes and memory limits",
-  loop: ({ key }) => `see \`konverge object history ${key ?? "<key>"}\` for the repeated write`,
-  contention: () => "see `konverge contention list` for the competing writers",
-  version_skew: () => "complete the rollout",
-};
+/** Problems that other checks report, and pauses, which are intended. */
+const REPORTED_ELSEWHERE: readonly Problem["code"][] = [
+  "no_workers",
+  "unserved",
+  "api_server_outage",
+  "api_server_isolated",
+  "paused",
+];
 
-function problemChecks(problem: Problem): Check[] {
-  const fix = FIXES[problem.code];
-  if (fix === undefined) return [];
-  const detail = `${problem.message}; ${fix(problem)}`;
-  return [{ check: problem.code.replaceAll("_", " "), level: "warn", detail }];
+function problemChecks({ code, message, cause, action }: Problem): Check[] {
+  if (REPORTED_ELSEWHERE.includes(code)) return [];
+  const what = cause === undefined ? message : `${message} (${oneLine(cause)})`;
+  const detail = action === undefined ? what : `${what}; ${action}`;
+  return [{ check: code.replaceAll("_", " "), level: "warn", detail }];
 }

@@ -38,6 +38,12 @@ export function guardDetails(view: GuardView): string {
   if (openUntil !== undefined)
     rows.push(["open until", `${openUntil}, opening ${breaker.consecutiveOpenings}`]);
   if (isolated !== undefined) rows.push(["isolated", noteText(isolated)]);
+  if (breaker.outage !== undefined) {
+    const { since, lastError, recoveringSince } = breaker.outage;
+    const state = recoveringSince === undefined ? "failing" : "recovering";
+    const error = lastError === undefined ? "" : `, last error: ${lastError}`;
+    rows.push(["outage", `${state}, since ${since}${error}`]);
+  }
   rows.push(
     ["rate now", `${round(rate.current)} calls/s`],
     [
@@ -77,7 +83,8 @@ function transitionText(
     calls === undefined
       ? ""
       : ` (${calls} calls, ${failed} failed, ${slow} slow, ${throttled} throttled (429), ${consecutive} consecutive, ${failingWorkers} of ${liveWorkers} workers failing)`;
-  return `${what}, ${reason}${worker === undefined ? "" : ` reported by ${worker}`}${evidence}`;
+  const cause = reason === "probe" ? `probe ${to === "closed" ? "succeeded" : "failed"}` : reason;
+  return `${what}, ${cause}${worker === undefined ? "" : ` reported by ${worker}`}${evidence}`;
 }
 
 function noteText({ by, reason, at }: { by: string; reason: string; at: string }): string {

@@ -1,4 +1,3 @@
-import { defined } from "@konverge/core";
 import type { Problem } from "@konverge/contracts";
 import { needsLogin } from "../state/session.ts";
 
@@ -23,9 +22,13 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Longest time without a response, in ms, in addition to `waitS`. */
+const TIMEOUT_MS = 10_000;
+
 /** Sends a request to `v1/...`, relative to the base path. @throws CallError */
 export async function call<T>(path: string, options: CallOptions = {}): Promise<T> {
   const { method = "GET", body, waitS, signal } = options;
+  const timeout = AbortSignal.timeout(TIMEOUT_MS + (waitS ?? 0) * 1_000);
   let response: Response;
   try {
     response = await fetch(new URL(path, document.baseURI), {
@@ -35,11 +38,14 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
         ...(waitS === undefined ? {} : { prefer: `wait=${waitS}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...defined({ signal }),
+      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
     });
   } catch (error) {
     if (signal?.aborted === true) throw error;
-    const detail = "The API does not respond. The data shown may be outdated.";
+    const what = timeout.aborted
+      ? `The API did not respond within ${TIMEOUT_MS / 1_000} s.`
+      : "The API does not respond.";
+    const detail = `${what} The data shown may be outdated.`;
     throw new CallError({ code: "unreachable", title: "No connection", detail });
   }
   if (response.status === 401) needsLogin.value = true;

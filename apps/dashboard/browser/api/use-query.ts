@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { forgetFresh, noteFresh } from "../state/freshness.ts";
 import { call, CallError, type Trouble } from "./call.ts";
 
 export interface Loaded<T> {
@@ -10,11 +11,20 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
+export interface QueryOptions {
+  /** False for data that does not count for the age of the page. Default true. */
+  readonly isPartOfPage?: boolean;
+}
+
 /**
  * Reads `path`, and again every `everyMs` while the page is visible. Undefined sends no request. Data of one path is never
  * returned for another.
  */
-export function useQuery<T>(path: string | undefined, everyMs = 0): Loaded<T> {
+export function useQuery<T>(
+  path: string | undefined,
+  everyMs = 0,
+  { isPartOfPage = true }: QueryOptions = {},
+): Loaded<T> {
   const [state, setState] = useState<{ path?: string; data?: T; trouble?: Trouble; done: boolean }>(
     {
       done: false,
@@ -28,11 +38,14 @@ export function useQuery<T>(path: string | undefined, everyMs = 0): Loaded<T> {
     if (path === undefined) return;
     const stop = new AbortController();
     let timer: number | undefined;
+    const source = Symbol(path);
     const read = async () => {
       window.clearTimeout(timer);
       try {
         const data = await call<T>(path, { signal: stop.signal });
+        if (stop.signal.aborted) return;
         setState({ path, data, done: true });
+        if (isPartOfPage) noteFresh(source, everyMs);
       } catch (error) {
         if (stop.signal.aborted) return;
         const trouble =
@@ -57,10 +70,11 @@ export function useQuery<T>(path: string | undefined, everyMs = 0): Loaded<T> {
     document.addEventListener("visibilitychange", onVisible);
     return () => {
       stop.abort();
+      forgetFresh(source);
       window.clearTimeout(timer);
       document.removeEventListener("visibilitychange", onVisible);
     };
-  }, [path, everyMs, round]);
+  }, [path, everyMs, round, isPartOfPage]);
 
   const fresh = state.path === path;
   return {

@@ -7,8 +7,8 @@ import { formatRate, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton } from "../parts/action-dialog.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
-import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+import { Outages } from "./guard/outages.tsx";
 
 const EVERY_MS = 2_000;
 
@@ -61,6 +61,7 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
         </div>
         <GuardActions guard={guard} onDone={onDone} />
       </header>
+      {breaker.outage === undefined ? null : <OutageNote outage={breaker.outage} />}
       {breaker.isolated === undefined ? null : (
         <p class="note bad">
           Isolated by <strong>{breaker.isolated.by}</strong> <Time at={breaker.isolated.at} />:{" "}
@@ -68,11 +69,31 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
         </p>
       )}
       <GuardFacts guard={guard} />
-      <History guard={guard} />
+      <Outages transitions={guard.transitions} />
       <div class="guard-cli">
         <CliLine line={`konverge guard show ${quote(cluster)}`} />
       </div>
     </section>
+  );
+}
+
+function OutageNote({
+  outage: { since, lastError, recoveringSince },
+}: {
+  readonly outage: NonNullable<GuardView["breaker"]["outage"]>;
+}) {
+  return (
+    <p class={`note ${recoveringSince === undefined ? "bad" : "warn"}`}>
+      <strong>{recoveringSince === undefined ? "Failing" : "Recovering"}</strong> since{" "}
+      <Time at={recoveringSince ?? since} />.
+      {recoveringSince === undefined ? null : (
+        <>
+          {" "}
+          The outage began <Time at={since} />.
+        </>
+      )}
+      {lastError === undefined ? null : ` Last error: ${lastError}.`}
+    </p>
   );
 }
 
@@ -81,13 +102,16 @@ function GuardFacts({ guard: { breaker, rate, workers } }: { readonly guard: Gua
   const { recent, consecutiveOpenings, consecutiveFailures } = breaker;
   const most = override?.ratePerSecond ?? limits.ratePerSecond;
   const failing = workers.failing.length;
+  const live = workers.live.length;
   return (
     <dl class="facts">
       <Fact
-        title="Calls per second"
+        title="Allowed calls per second"
         note={
           override === undefined
-            ? `burst ${formatRate(limits.burst)}`
+            ? current < most
+              ? "lowered by failures, rises by itself"
+              : "not lowered"
             : `set by ${override.by}: ${override.reason}`
         }
       >
@@ -98,23 +122,33 @@ function GuardFacts({ guard: { breaker, rate, workers } }: { readonly guard: Gua
           min={0}
           max={most}
           value={Math.min(current, most)}
-          aria-label="Share of the rate limit in use"
+          aria-label="Allowed rate as a share of the configured rate"
         />
       </Fact>
       <Fact
-        title="Recent calls"
+        title="Calls of the last 5 s"
         note={`${Math.round(recent.failed)} failed, ${Math.round(recent.slow)} slow, ${Math.round(recent.throttled)} throttled`}
       >
         <span class="num">{Math.round(recent.calls)}</span>
       </Fact>
       <Fact
-        title="Active workers"
-        note={failing === 0 ? "none failing" : <Status tone="bad">{`${failing} failing`}</Status>}
+        title="Workers reporting"
+        note={
+          failing === 0 ? (
+            live === 0 ? (
+              "none in the last 10 s"
+            ) : (
+              "none failing"
+            )
+          ) : (
+            <Status tone="bad">{`${failing} failing`}</Status>
+          )
+        }
       >
-        <span class="num">{workers.live.length}</span>
+        <span class="num">{live}</span>
       </Fact>
       <Fact
-        title="Consecutive openings"
+        title="Times opened"
         note={
           pausedUntil === undefined ? (
             plural(consecutiveFailures, "consecutive failure")
@@ -190,71 +224,4 @@ function GuardActions({
       )}
     </div>
   );
-}
-
-type Transition = GuardView["transitions"][number];
-
-const COLUMNS: readonly Column<Transition>[] = [
-  {
-    title: "Time",
-    look: "nowrap",
-    cell: ({ atMs }) => <Time at={new Date(atMs).toISOString()} />,
-  },
-  {
-    title: "State",
-    cell: ({ to }) => {
-      const [tone, text] = MODES[to];
-      return <Status tone={tone}>{text}</Status>;
-    },
-  },
-  {
-    title: "Reason",
-    cell: ({ by, reason, operatorReason }) =>
-      by === undefined ? (REASONS[reason] ?? reason) : `${by}: ${operatorReason ?? ""}`,
-  },
-  { title: "Evidence", look: "num dim", cell: evidenceOf },
-];
-
-function History({ guard: { transitions } }: { readonly guard: GuardView }) {
-  if (transitions.length === 0) return <p class="more dim">No breaker transitions yet</p>;
-  return (
-    <Table
-      caption="Breaker transitions"
-      columns={COLUMNS}
-      rows={transitions.slice(0, 12)}
-      keyOf={({ generation }) => generation}
-    />
-  );
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  consecutive: "consecutive failures",
-  failedShare: "failure rate too high",
-  slow: "too many slow calls",
-  strained: "sustained throttling by the API server",
-  probe: "probe finished",
-  timer: "open interval elapsed",
-  operatorAction: "operator action",
-};
-
-function evidenceOf({
-  calls,
-  failed,
-  consecutive,
-  failingWorkers,
-  liveWorkers,
-  worker,
-}: Transition): string {
-  return [
-    calls === undefined
-      ? ""
-      : `${Math.round(failed ?? 0)} of ${plural(Math.round(calls), "call")} failed`,
-    consecutive === undefined ? "" : `${consecutive} consecutive`,
-    failingWorkers === undefined
-      ? ""
-      : `${failingWorkers} of ${plural(liveWorkers ?? 0, "worker")}`,
-    worker === undefined ? "" : `reported by ${worker}`,
-  ]
-    .filter((part) => part !== "")
-    .join(", ");
 }

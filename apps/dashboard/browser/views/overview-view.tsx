@@ -1,15 +1,16 @@
-import type { Overview, OverviewController, OverviewProblem } from "@konverge/contracts";
+import type { Overview, OverviewController } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster, viewHref } from "../state/cluster.ts";
-import { href, objectHref, runHref } from "../state/router.ts";
+import { freshness } from "../state/freshness.ts";
+import { href } from "../state/router.ts";
 import { CliLine } from "../parts/cli-line.tsx";
 import { formatCount, formatMs } from "../parts/format.ts";
-import { Icon } from "../parts/icon.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
-import { Status, type Tone } from "../parts/status.tsx";
+import { Status } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { WorkerCount } from "../parts/worker-count.tsx";
+import { ProblemList } from "./overview/problem-list.tsx";
 import { WorkflowTable } from "./workflow/workflow-table.tsx";
 
 const EVERY_MS = 5_000;
@@ -28,20 +29,9 @@ export function OverviewView() {
   }
   return (
     <>
-      <Summary overview={data} />
+      <Summary overview={data} isFailing={trouble !== undefined} />
       <TroubleNote trouble={trouble} />
-      {data.problems.length === 0 ? null : (
-        <ul class="problems" aria-label="Problems">
-          {data.problems.map((problem) => (
-            <li key={`${problem.code}${problem.message}`}>
-              <a href={targetOf(problem)} data-row>
-                <Status tone={TONES[problem.level]}>{problem.message}</Status>
-                <Icon name="right" />
-              </a>
-            </li>
-          ))}
-        </ul>
-      )}
+      <ProblemList problems={data.problems} />
       {data.controllers.length + data.workflows.length === 0 ? (
         <Empty title={`No controllers or workflows on ${cluster.value} yet`}>
           <p>Start a worker to register its controllers and workflows:</p>
@@ -72,18 +62,25 @@ export function OverviewView() {
   );
 }
 
-const TONES: Readonly<Record<OverviewProblem["level"], Tone>> = {
-  error: "bad",
-  warning: "warn",
-  info: "idle",
-};
-
 function Summary({
   overview: { problems, controllers, workflows, summary },
+  isFailing,
 }: {
   readonly overview: Overview;
+  /** The last request failed. */
+  readonly isFailing: boolean;
 }) {
-  const levels = new Set(problems.map(({ level }) => level));
+  const { atMs, level } = freshness.value ?? { level: "fresh" };
+  if (atMs !== undefined && (level === "stale" || (level === "late" && isFailing))) {
+    return (
+      <h1 class="verdict unknown">
+        <Status tone="idle">
+          {`Unknown: no update since ${new Date(atMs).toISOString().slice(11, 19)} UTC`}
+        </Status>
+      </h1>
+    );
+  }
+  const levels = new Set(problems.map((problem) => problem.level));
   const tone =
     controllers.length + workflows.length === 0
       ? "idle"
@@ -171,36 +168,4 @@ function Clusters({ names }: { readonly names: readonly string[] }) {
       ))}
     </p>
   );
-}
-
-/** Returns the address of the view with the details of a problem. */
-function targetOf({ code, controller, key, workflow, run }: OverviewProblem): string {
-  if (key !== undefined) return objectHref(key);
-  if (run !== undefined) return runHref(run);
-  switch (code) {
-    case "no_workers":
-    case "version_skew":
-    case "unserved":
-      return viewHref("/workers");
-    case "breaker_open":
-    case "breaker_half_open":
-      return viewHref("/guards");
-    case "run_blocked":
-      return viewHref("/workflows", { workflow, status: "blocked" });
-    case "run_failed":
-      return viewHref("/workflows", { workflow, status: "failed" });
-    case "dead_letters":
-      return viewHref("/dead-letters", { controller });
-    case "backlog":
-      return viewHref("/objects", { controller, phase: "waiting" });
-    case "failing":
-      return viewHref("/attempts", { controller, outcome: "retry" });
-    case "lost":
-      return viewHref("/attempts", { controller, outcome: "lost" });
-    case "loop":
-    case "contention":
-      return viewHref("/contention");
-    case "paused":
-      return viewHref("/objects", { controller, phase: "paused" });
-  }
 }

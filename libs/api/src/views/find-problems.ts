@@ -9,9 +9,12 @@ import {
   type PauseList,
   type PauseView,
 } from "@konverge/contracts";
-import { parseKey } from "@konverge/core";
+import { defined, parseKey } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
+import { findGuardProblems } from "./find-cluster-problems.ts";
+import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
+import { count } from "./problem-text.ts";
 
 /** The data behind the problems. */
 export interface Findings {
@@ -25,16 +28,11 @@ export interface Findings {
   /** Keys that are slowed down now. */
   readonly loops: readonly string[];
   readonly pauses: PauseList["items"];
-  /** Attempts of the last hour whose worker died, by controller. */
-  readonly lost: ReadonlyMap<string, number>;
+  /** By controller. */
+  readonly troubles: ReadonlyMap<string, ControllerTrouble>;
 }
 
-/** Ten times the age in a busy queue. */
-const OLD_MS = 60_000;
-/** The period of recent failures. Fewer failures are retries that succeeded. */
-const RECENT_MINUTES = 5;
-const MIN_FAILED = 3;
-const FAILING_SHARE = 0.1;
+const NO_TROUBLE: ControllerTrouble = { lost: 0, deadLetters: [], errors: [] };
 /** Conflicts per hour that are worth a warning. */
 const CONTENTION_CONFLICTS = 20;
 /** Limits the problems of one kind, so that others remain visible. */
@@ -42,17 +40,48 @@ const MOST_OF_A_KIND = 3;
 
 /** Finds all problems, most severe first, and summarizes them in one sentence. */
 export function findProblems(found: Findings): Pick<Overview, "summary" | "problems"> {
-  const problems = [
+  const all = [
     ...ofWorkers(found),
-    ...ofGuards(found.guards),
-    ...found.controllers.flatMap((row) => ofController(row, found.lost.get(row.name) ?? 0)),
+    ...findGuardProblems(found.guards, found.controllers),
+    ...found.controllers.flatMap((row) =>
+      findControllerProblems(row, found.troubles.get(row.name) ?? NO_TROUBLE),
+    ),
     ...findRunProblems(found),
     ...ofContention(found),
     ...ofPauses(found.pauses),
   ].toSorted(
     (one, other) => OVERVIEW_PROBLEMS.indexOf(one.code) - OVERVIEW_PROBLEMS.indexOf(other.code),
   );
+  const problems = foldSymptoms(all);
   return { summary: summaryOf(problems, found), problems };
+}
+
+/** The problems that a problem explains, by code. */
+const SYMPTOMS: Partial<Record<OverviewProblem["code"], readonly OverviewProblem["code"][]>> = {
+  no_workers: ["unserved", "backlog"],
+  api_server_outage: ["backlog", "failing"],
+  api_server_isolated: ["backlog", "failing"],
+};
+
+/** Moves the symptoms of a problem into it. */
+function foldSymptoms(problems: readonly OverviewProblem[]): OverviewProblem[] {
+  let left = [...problems];
+  for (const { code } of problems) {
+    const explained = SYMPTOMS[code];
+    const root = left.find((problem) => problem.code === code);
+    if (explained === undefined || root === undefined) continue;
+    const symptoms = left.filter((problem) => explained.includes(problem.code));
+    if (symptoms.length === 0) continue;
+    const folded = symptoms.map(({ code: kind, message, controller }) => ({
+      code: kind,
+      message,
+      ...defined({ controller }),
+    }));
+    left = left
+      .filter((problem) => !symptoms.includes(problem))
+      .map((problem) => (problem === root ? { ...problem, symptoms: folded } : problem));
+  }
+  return left;
 }
 
 function summaryOf(
@@ -84,7 +113,9 @@ function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
           {
             code: "no_workers",
             level: "error",
-            message: "No live workers; requests stay queued",
+            message: "No live workers",
+            consequence: "Requests stay queued; none is lost.",
+            action: "Start a worker with `konverge worker --config <file>`",
           } as const,
         ]
       : []),
@@ -92,88 +123,10 @@ function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
       code: "version_skew" as const,
       level: "warning" as const,
       message: `Workers run different versions of ${name}`,
+      action: "Complete the rollout",
       controller: name,
     })),
   ];
-}
-
-function ofGuards(guards: readonly GuardView[]): OverviewProblem[] {
-  return guards.flatMap(({ cluster, breaker, workers }): OverviewProblem[] => {
-    switch (breaker.state) {
-      case "closed":
-        return [];
-      case "halfOpen":
-        return [
-          {
-            code: "breaker_half_open",
-            level: "warning",
-            message: `API server of ${cluster} is being probed after a failure`,
-          },
-        ];
-      case "isolated":
-        return [
-          {
-            code: "breaker_open",
-            level: "error",
-            message: `${cluster} is isolated by ${breaker.isolated?.by ?? "an operator"}: ${breaker.isolated?.reason ?? ""}`,
-          },
-        ];
-      case "open":
-        return [
-          {
-            code: "breaker_open",
-            level: "error",
-            message: `API server of ${cluster} fails for ${workers.failing.length} of ${count(workers.live.length, "worker")}; no calls are sent`,
-          },
-        ];
-    }
-  });
-}
-
-function ofController(row: OverviewController, lost: number): OverviewProblem[] {
-  const { name, workers, waiting, oldestRequestAgeMs = 0, deadLetters } = row;
-  const problems: OverviewProblem[] = [];
-  const add = (code: OverviewProblem["code"], level: OverviewProblem["level"], message: string) =>
-    problems.push({ code, level, message, controller: name });
-  if (workers === 0 && waiting > 0) {
-    add(
-      "unserved",
-      "error",
-      `${name}: ${count(waiting, "object")} waiting, but no worker runs the controller`,
-    );
-  }
-  if (deadLetters > 0) {
-    add(
-      "dead_letters",
-      "error",
-      `${name}: ${deadLetters >= 100 ? "100 or more" : deadLetters} dead-lettered ${deadLetters === 1 ? "key" : "keys"}`,
-    );
-  }
-  if (oldestRequestAgeMs > OLD_MS && workers > 0) {
-    add(
-      "backlog",
-      "warning",
-      `${name}: oldest request has waited ${Math.round(oldestRequestAgeMs / 1_000)} s`,
-    );
-  }
-  const recent = row.minutes.slice(-RECENT_MINUTES);
-  const failed = recent.reduce((sum, each) => sum + each.failed, 0);
-  const all = recent.reduce((sum, each) => sum + each.ok + each.failed + each.conflict, 0);
-  if (failed >= MIN_FAILED && failed > all * FAILING_SHARE) {
-    add(
-      "failing",
-      "warning",
-      `${name}: ${failed} of ${all} attempts failed in ${RECENT_MINUTES} minutes`,
-    );
-  }
-  if (lost > 0) {
-    add(
-      "lost",
-      "warning",
-      `${name}: ${count(lost, "attempt")} lost ${lost === 1 ? "its" : "their"} worker in the last hour`,
-    );
-  }
-  return problems;
 }
 
 function ofContention({ contendedObjects, loops }: Findings): OverviewProblem[] {
@@ -206,10 +159,12 @@ function worth(code: OverviewProblem["code"], message: string): OverviewProblem 
 }
 
 function ofPauses(pauses: Findings["pauses"]): OverviewProblem[] {
-  return pauses.slice(0, MOST_OF_A_KIND).map(({ controller, by, reason, scope }) => ({
+  return pauses.map(({ controller, by, reason, scope, since }) => ({
     code: "paused",
     level: "info",
     message: `${controller}${scopeText(scope)} is paused by ${by}: ${reason}`,
+    since,
+    consequence: "Requests are kept and start on resume.",
     controller,
     ...(scope.kind === "key" ? { key: scope.key } : {}),
   }));
@@ -230,8 +185,4 @@ function scopeText(scope: PauseView["scope"]): string {
 function nameOf(key: string): string {
   const { namespace, name } = parseKey(key);
   return namespace === undefined ? name : `${namespace}/${name}`;
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
 }

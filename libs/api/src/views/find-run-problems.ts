@@ -1,4 +1,5 @@
 import type { OverviewProblem, OverviewWorkflow, RunList } from "@konverge/contracts";
+import { cut } from "./problem-text.ts";
 
 type Run = RunList["items"][number];
 
@@ -11,8 +12,6 @@ export interface RunTrouble {
 
 /** Limits the problems of one kind, so that others remain visible. */
 const MOST_OF_A_KIND = 3;
-/** Longer texts are cut; the run page has the full text. */
-const MAX_TEXT = 300;
 
 /** Finds the problems of workflows and their runs. */
 export function findRunProblems({
@@ -61,8 +60,7 @@ function problemsOf(
     return runs.map((run) => {
       const { id, workflow } = run;
       const message = `${workflow}: ${id.split("/").slice(2).join("/")} ${one(run)}`;
-      const text = message.length > MAX_TEXT ? `${message.slice(0, MAX_TEXT)}…` : message;
-      return { code, level, message: text, workflow, run: id };
+      return { code, level, message: cut(message), workflow, run: id };
     });
   }
   return [...Map.groupBy(runs, ({ workflow }) => workflow)].map(([workflow, { length }]) => {

@@ -10,6 +10,7 @@ import type {
   Rollup,
 } from "@konverge/queue";
 import { covers, touches, type Caller } from "../access/caller.ts";
+import type { ControllerTrouble } from "./find-controller-problems.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
 import { loopOf, objectFilter, objectOf } from "./history-view.ts";
 import { pauseView } from "../queues/key-item.ts";
@@ -25,6 +26,8 @@ const SAMPLED = 1_000;
 const MOST_DEAD = 100;
 /** Waiting jobs that are read from each end of the queue. */
 const LOOKED_AT = 20;
+/** Outcomes that count as failures. */
+const FAILED: readonly string[] = ["retry", "rejected", "terminal", "lost"];
 const WAITING = ["wait", "prioritized"] as const;
 
 export interface OverviewInput {
@@ -69,7 +72,7 @@ const NOTHING: Findings = {
   contendedObjects: [],
   loops: [],
   pauses: [],
-  lost: new Map(),
+  troubles: new Map(),
 };
 
 async function readFindings({ access, guards, cluster, caller }: OverviewInput): Promise<Findings> {
@@ -84,7 +87,9 @@ async function readFindings({ access, guards, cluster, caller }: OverviewInput):
   ]);
   const seen = announced.filter(({ name }) => touches(caller.scope, { cluster, controller: name }));
   const read = await Promise.all(
-    seen.map((controller) => readController(access, controller, { history, workers, rows })),
+    seen.map((controller) =>
+      readController(access, controller, { history, workers, rows, caller }),
+    ),
   );
   const { workflows, runs } = await readWorkflows(access, { cluster, caller, workers });
   const pauses = read.flatMap(({ row, pauses: found }) =>
@@ -103,7 +108,7 @@ async function readFindings({ access, guards, cluster, caller }: OverviewInput):
       .filter(isSeen),
     loops: slowedDown(contention).filter((key) => covers(caller.scope, placeOf(key))),
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,
-    lost: new Map(read.map(({ row, lost }) => [row.name, lost])),
+    troubles: new Map(read.map(({ row, trouble }) => [row.name, trouble])),
   };
 }
 
@@ -114,10 +119,12 @@ async function readController(
     history,
     workers,
     rows,
+    caller,
   }: {
     readonly history: HistoryReader;
     readonly workers: readonly AnnouncedWorker[];
     readonly rows: readonly AttemptRow[];
+    readonly caller: Caller;
   },
 ) {
   const { name, cluster, kind, group, version, resource, scope } = announced;
@@ -126,13 +133,17 @@ async function readController(
     queue.counts(),
     readOldest(access, announced),
     history.rollups(name, MINUTES),
-    queue.control.listKeys({ phase: "deadLettered", limit: MOST_DEAD }),
+    queue.control.listKeys({
+      phase: "deadLettered",
+      limit: MOST_DEAD,
+      ...defined({ namespaces: caller.scope.namespaces }),
+    }),
     queue.control.listPauses(),
   ]);
-  const durations = rows
-    .filter(({ key }) => parseKey(key).controller === name)
-    .map(({ durationMs }) => durationMs)
-    .toSorted((one, other) => one - other);
+  const own = rows.filter(({ key }) => {
+    return parseKey(key).controller === name && covers(caller.scope, placeOf(key));
+  });
+  const durations = own.map(({ durationMs }) => durationMs).toSorted((one, other) => one - other);
   const row: OverviewController = {
     name,
     kind,
@@ -150,7 +161,18 @@ async function readController(
     minutes: minutesOf(rollups),
   };
   const lost = rollups.reduce((sum, each) => sum + (each.counts["outcome.lost"] ?? 0), 0);
-  return { row, lost, pauses: pauses.map(pauseView) };
+  const trouble: ControllerTrouble = {
+    lost,
+    deadLetters: dead.items.flatMap(({ deadLetter }) =>
+      deadLetter === undefined
+        ? []
+        : [{ since: deadLetter.since, ...defined({ error: deadLetter.error?.message }) }],
+    ),
+    errors: own.flatMap(({ outcome, errorCode }) =>
+      FAILED.includes(outcome) && errorCode !== "" ? [errorCode] : [],
+    ),
+  };
+  return { row, trouble, pauses: pauses.map(pauseView) };
 }
 
 /** Returns the age of the oldest job at either end: prioritized jobs are not sorted by age. */
@@ -187,7 +209,7 @@ function minutesOf(rollups: readonly Rollup[]): OverviewController["minutes"] {
       outcomes.reduce((sum, outcome) => sum + (counts[`outcome.${outcome}`] ?? 0), 0);
     return {
       ok: of(...OUTCOME_KINDS.filter(endedWell)),
-      failed: of("retry", "rejected", "terminal", "lost"),
+      failed: of(...FAILED),
       conflict: of("conflict"),
     };
   });

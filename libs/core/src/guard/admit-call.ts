@@ -60,6 +60,8 @@ export interface AdmitRequest {
   readonly late: number;
   /** The longest Retry-After of the reported calls. */
   readonly retryAfterUs: number;
+  /** The last failure, for example `timeout` or `HTTP 503`. */
+  readonly failure?: string;
   /** Ticket and result of a finished probe; empty without one. */
   readonly ticket: string;
   readonly verdict: "" | "ok" | "failed" | "neutral";

@@ -24,6 +24,8 @@ export const BREAKER: {
   readonly cutFailedShare: number;
   readonly raiseShare: number;
   readonly clockSlackUs: number;
+  readonly outageFailures: number;
+  readonly outageCalmMs: number;
 } = {
   /** Time constant of the decaying counts. */
   windowUs: 5e6,
@@ -60,6 +62,10 @@ export const BREAKER: {
   raiseShare: 0.1,
   /** A worker's clock confirms the time that passed since its last answer within this: messages are delayed. */
   clockSlackUs: 100e3,
+  /** Failures in a row that are reported as an outage, long before they open the breaker. */
+  outageFailures: 3,
+  /** An outage has ended after this time without further evidence. Longer than the timeout of a call. */
+  outageCalmMs: 30e3,
 };
 
 /** Returns the reason to open the breaker, as it is logged, or undefined. */

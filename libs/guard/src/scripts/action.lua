@@ -22,7 +22,7 @@ elseif action == 'reset' then
   local size = num(2) - num(1) * num(4) / 1000
   redis.call('HSET', state, 'rate', restart, 'tatUs', ceil(max(nowUs, num(15)) + size * 1e6 / restart), 'closedUs', nowUs,
     'untilUs', 0, 'pausedUntilUs', 0, 'cutUs', nowUs, 'raisedUs', nowUs, 'ticket', '', 'ticketUntilUs', 0, 'openings', 0,
-    'total', 0, 'failed', 0, 'slow', 0, 'throttled', 0, 'consecutive', 0, 'strainedUs', 0, 'lastUs', nowUs)
+    'total', 0, 'failed', 0, 'slow', 0, 'throttled', 0, 'consecutive', 0, 'strainedUs', 0, 'outageSeenMs', 0, 'lastUs', nowUs)
   redis.call('HDEL', state, 'isolatedBy', 'isolatedWhy', 'isolatedAtMs')
   redis.call('DEL', failingWorkers)
   moveTo('closed')

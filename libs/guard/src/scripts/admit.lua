@@ -54,6 +54,12 @@ local function moved(to, reason, evidence)
   mode = to
   generation = generation + 1
 end
+-- Only readers use these fields: since when the server fails, the last sign of it, and the last error.
+local wallMs = floor(timeUs / 1000)
+local function noteOutage(sinceMs, seenMs)
+  if wallMs - seenMs > BREAKER.outageCalmMs then put('outageMs', string.format('%.0f', sinceMs)) end
+  put('outageSeenMs', string.format('%.0f', wallMs))
+end
 local function clearCounts()
   put('total', 0)
   put('failed', 0)
@@ -89,8 +95,9 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
   -- Workers with a network failure of their own must not decide for the fleet.
   local liveNow, failingNow = redis.call('ZCARD', liveWorkers), redis.call('ZCARD', failingWorkers)
   local hasQuorum = 2 * failingNow > liveNow
-  local w = redis.call('HMGET', state, 'total', 'failed', 'slow', 'throttled', 'windowUs', 'consecutive', 'strainedUs')
-  for i = 1, 7 do w[i] = tonumber(w[i]) or 0 end
+  local w = redis.call('HMGET', state, 'total', 'failed', 'slow', 'throttled', 'windowUs', 'consecutive', 'strainedUs',
+    'seriesMs', 'outageSeenMs')
+  for i = 1, 9 do w[i] = tonumber(w[i]) or 0 end
   local left = max(0, 1 - (nowUs - w[5]) / BREAKER.windowUs)
   local total, failing = w[1] * left + (ok + failed + late), w[2] * left + failed
   local slowly, refused = w[3] * left + slow, w[4] * left + throttled
@@ -131,6 +138,15 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
         ',"liveWorkers":' .. liveNow)
     end
   end
+  if failed + throttled > 0 then
+    local seriesMs = w[8]
+    if w[6] == 0 or seriesMs == 0 then seriesMs = wallMs end
+    put('seriesMs', string.format('%.0f', seriesMs))
+    if failure ~= '' then put('failure', failure) end
+    if mode ~= 'closed' or consecutive >= BREAKER.outageFailures or (isFailing and failing >= BREAKER.outageFailures) then
+      noteOutage(seriesMs, w[9])
+    end
+  end
   if mode == 'closed' then
     put('total', total)
     put('failed', failing)
@@ -145,6 +161,8 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
 elseif mode == 'halfOpen' and askTicket ~= '' and askTicket == ticket and nowUs < ticketUntilUs then
   -- An inconclusive probe must not start the next one immediately.
   ticket, ticketUntilUs = '', nowUs + max(openUs, retryAfterUs)
+  put('outageSeenMs', string.format('%.0f', wallMs))
+  if failure ~= '' then put('failure', failure) end
   if verdict == 'failed' then
     open('probe', '')
   elseif verdict == 'ok' then

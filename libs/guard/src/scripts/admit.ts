@@ -41,6 +41,7 @@ const signature = {
     throttled: "number",
     late: "number",
     retryAfterUs: "number",
+    failure: "text",
     askTicket: "text",
     verdict: "text",
     want: "number",
@@ -77,6 +78,7 @@ export function admitArguments(
     askRunId: runId,
     reported: generation,
     askTicket: ticket,
+    failure: ask.failure ?? "",
     share: FLOORS[ask.rank] ?? 0,
   };
 }

@@ -1,10 +1,13 @@
 import type { RunDetail } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { call, CallError, type Trouble } from "../../api/call.ts";
+import { forgetFresh, noteFresh } from "../../state/freshness.ts";
 import { pause } from "../../api/pause.ts";
 
 /** Longest wait of a request at the server. Messages of waits are at most this old. */
 const WAIT = "5s";
+/** The same in ms. */
+const EVERY_MS = 5_000;
 /** Delay after a failed request. */
 const RETRY_MS = 2_000;
 
@@ -24,6 +27,7 @@ export function useRun(id: string): LiveRun {
   useEffect(() => {
     const stop = new AbortController();
     const { signal } = stop;
+    const source = Symbol(id);
     const follow = async () => {
       let lastState: string | undefined;
       while (!signal.aborted) {
@@ -33,6 +37,7 @@ export function useRun(id: string): LiveRun {
             signal,
           });
           setRun(found);
+          noteFresh(source, found.endedAt === undefined ? EVERY_MS : 0);
           setTrouble(undefined);
           if (found.endedAt !== undefined) return;
           const { status, steps, heartbeatAt } = found;
@@ -47,7 +52,10 @@ export function useRun(id: string): LiveRun {
       }
     };
     void follow();
-    return () => stop.abort();
+    return () => {
+      stop.abort();
+      forgetFresh(source);
+    };
   }, [id, round]);
   return { run, trouble, reload: () => setRound((before) => before + 1) };
 }

@@ -1,0 +1,41 @@
+import type { OverviewProblem } from "@konverge/contracts";
+import { viewHref } from "../../state/cluster.ts";
+import { objectHref, runHref } from "../../state/router.ts";
+
+/** Returns the address of the view with the details of a problem. */
+export function problemHref({
+  code,
+  controller,
+  key,
+  workflow,
+  run,
+}: Pick<OverviewProblem, "code" | "controller" | "key" | "workflow" | "run">): string {
+  if (key !== undefined) return objectHref(key);
+  if (run !== undefined) return runHref(run);
+  switch (code) {
+    case "no_workers":
+    case "version_skew":
+    case "unserved":
+      return viewHref("/workers");
+    case "api_server_outage":
+    case "api_server_isolated":
+      return viewHref("/guards");
+    case "run_blocked":
+      return viewHref("/workflows", { workflow, status: "blocked" });
+    case "run_failed":
+      return viewHref("/workflows", { workflow, status: "failed" });
+    case "dead_letters":
+      return viewHref("/dead-letters", { controller });
+    case "backlog":
+      return viewHref("/objects", { controller, phase: "waiting" });
+    case "failing":
+      return viewHref("/attempts", { controller, outcome: "retry" });
+    case "lost":
+      return viewHref("/attempts", { controller, outcome: "lost" });
+    case "loop":
+    case "contention":
+      return viewHref("/contention");
+    case "paused":
+      return viewHref("/objects", { controller, phase: "paused" });
+  }
+}
