@@ -33,7 +33,11 @@ export type { AccessVerb, Permission } from "./define/permission.ts";
 export { leaseName } from "./watch/lease-name.ts";
 export { defineController } from "./define/define-controller.ts";
 export type { Controller } from "./define/define-controller.ts";
-export type { ConflictRetry, ControllerOptions } from "./define/controller-options.ts";
+export type {
+  ClusterSelection,
+  ConflictRetry,
+  ControllerOptions,
+} from "./define/controller-options.ts";
 export type { Source, WatchSource } from "./define/source.ts";
 export type { ReconcileContext, ReconcileResult, UseLimit } from "./define/reconcile-context.ts";
 export type { OtherVersion } from "./define/crd-manifest.ts";

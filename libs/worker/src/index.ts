@@ -24,7 +24,7 @@ export type { KubeconfigDirectoryOptions } from "./clusters/kubeconfig-directory
 export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
 export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";
 export { defineConfig } from "./config/define-config.ts";
-export type { Config } from "./config/define-config.ts";
+export type { Config, ConfigInput } from "./config/define-config.ts";
 export { findMissingAccess } from "./config/find-missing-access.ts";
 export { namespacesOf } from "./config/cluster-options.ts";
 export { identityNamespace, readClusterUid } from "./connect-cluster.ts";
