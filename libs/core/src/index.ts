@@ -115,6 +115,7 @@ export type { CodecContext, CodecValueKind, EncodedValue, PayloadCodec } from ".
 export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";
+export { RUN_ID_FORM } from "./run-id.ts";
 export { RUN_STATUSES } from "./run-status.ts";
 export { findLabelIssue, MAX_LABELS } from "./run-labels.ts";
 export { MAX_RUN_LIMITS, type RunLimits } from "./run-limits.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Client } from "@konverge/client";
-import { defined, KonvergeError } from "@konverge/core";
+import { defined, KonvergeError, RUN_ID_FORM } from "@konverge/core";
 import type { Command } from "commander";
 import {
   actOnRuns,
@@ -21,9 +21,6 @@ interface SignalFlags extends Omit<BulkFlags, "reason"> {
   readonly id?: string;
   readonly reason?: string;
 }
-
-/** Workflow, cluster and ID. The server checks the rest, so that the command need not load the workflow library. */
-const RUN_ID_FORM = /^[^/]+\/[^/]+\/./;
 
 const OPTIONS = {
   options: {

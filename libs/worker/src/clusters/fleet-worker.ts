@@ -153,7 +153,7 @@ class FleetWorker implements OpenWorker {
       const names = [...this.#lives.keys()].join(", ");
       throw new KonvergeError(
         "invalid_request",
-        `cluster "${name}" is not among the clusters of the ${this.#provider.description}: ${names}`,
+        `cluster "${name}" is not among the clusters of the ${this.#provider.description}: ${names || "none"}`,
       );
     }
     const { worker, status } = life;

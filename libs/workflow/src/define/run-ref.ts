@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { KonvergeError, type ObjectKey } from "@konverge/core";
+import { KonvergeError, RUN_ID_FORM, type ObjectKey } from "@konverge/core";
 
 /** Identifies a run. */
 export interface RunRef {
@@ -21,7 +21,6 @@ const KEPT_OF_LONG = 200;
  */
 const UNFIT = /[\s\p{Cc}%.]/gu;
 const SPREAD_STEPS = "steps";
-const RUN_ID = /^([^/]*)\/([^/]*)\/([^]+)$/;
 
 /** Returns the queue of a workflow. A controller's name has no dot, so the two never collide. */
 export function queueOfWorkflow(workflow: string): string {
@@ -73,7 +72,7 @@ export function formatRunId({ workflow, id }: RunRef, cluster: string): string {
 
 /** @throws KonvergeError `invalid_request` */
 export function parseRunId(text: string): RunRef & { readonly cluster: string } {
-  const [, workflow = "", encoded = "", id = ""] = RUN_ID.exec(text) ?? [];
+  const [, workflow = "", encoded = "", id = ""] = RUN_ID_FORM.exec(text) ?? [];
   let cluster = "";
   try {
     cluster = decodeURIComponent(encoded);
