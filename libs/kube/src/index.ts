@@ -176,3 +176,4 @@ export { findTakenFields } from "./mutate/taken-fields.ts";
 export type { TakenField } from "./mutate/taken-fields.ts";
 export type { TlsMaterial } from "./credentials/tls-material.ts";
 export type { WatchEvent, WatchOptions } from "./contract/watch-event.ts";
+export { parseBody } from "./wire/parse-body.ts";

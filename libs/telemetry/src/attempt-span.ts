@@ -13,14 +13,13 @@ export interface AttemptSpanOptions {
   readonly span: Span;
   /** Of the span. */
   readonly parent: Context;
-  readonly server: string;
 }
 
 export function startAttemptSpan(options: AttemptSpanOptions): AttemptSpan {
-  const { api, tracer, span, server } = options;
+  const { api, tracer, span } = options;
   const { context, trace, SpanStatusCode } = api;
   const own = trace.setSpan(options.parent, span);
-  const { startCall, noteWait } = createCallSpans({ api, tracer, own, server });
+  const { startCall, noteWait } = createCallSpans({ api, tracer, own });
 
   return {
     traceId: span.spanContext().traceId,

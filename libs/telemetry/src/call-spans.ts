@@ -13,22 +13,17 @@ export interface CallSpansOptions {
   readonly tracer: Tracer;
   /** The parent, unless user code has started a span inside. */
   readonly own: Context;
-  /** URL of the API server. */
-  readonly server: string;
 }
 
 /** Creates the spans of API calls and of the waits before them. */
-export function createCallSpans({ api, tracer, own, server }: CallSpansOptions): {
-  readonly startCall: (call: TracedCall) => CallSpan;
+export function createCallSpans({ api, tracer, own }: CallSpansOptions): {
+  /** Starts the span of a call to the API server with this URL. */
+  readonly startCall: (call: TracedCall, server: string) => CallSpan;
   /** Adds a wait that ended now. */
   readonly noteWait: (what: string, waitedMs: number) => void;
 } {
   const { context, trace, SpanKind, SpanStatusCode } = api;
-  const { hostname, port, protocol } = new URL(server);
-  const address: Attributes = {
-    "server.address": hostname,
-    "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
-  };
+  const addresses = new Map<string, Attributes>();
   /** A span of the handler, or this one if no context manager is registered. */
   const current = (): Context => {
     const active = context.active();
@@ -42,8 +37,10 @@ export function createCallSpans({ api, tracer, own, server }: CallSpansOptions):
 
   return {
     noteWait,
-    startCall(call) {
+    startCall(call, server) {
       noteWait("token", call.waitedMs);
+      const address = addresses.get(server) ?? addressOf(server);
+      addresses.set(server, address);
       const calling = tracer.startSpan(
         nameOf(call),
         { kind: SpanKind.CLIENT, attributes: { ...address, ...callAttributes(call) } },
@@ -69,6 +66,14 @@ export function createCallSpans({ api, tracer, own, server }: CallSpansOptions):
         },
       };
     },
+  };
+}
+
+function addressOf(server: string): Attributes {
+  const { hostname, port, protocol } = new URL(server);
+  return {
+    "server.address": hostname,
+    "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
   };
 }
 

@@ -73,7 +73,7 @@ export function createTracing(
         { kind: SpanKind.CONSUMER, links, attributes: attemptAttributes(attempt) },
         parent,
       );
-      return startAttemptSpan({ api, tracer, span, parent, server: attempt.server });
+      return startAttemptSpan({ api, tracer, span, parent });
     },
     startExecution: (execution) => startExecutionSpan({ api, tracer, execution }),
     flush,

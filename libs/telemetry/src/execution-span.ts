@@ -54,15 +54,10 @@ export function startExecutionSpan({
         own,
       );
       const inside: Context = trace.setSpan(own, body);
-      const calls = new Map<string, ReturnType<typeof createCallSpans>>();
+      const { startCall } = createCallSpans({ api, tracer, own: inside });
       return {
         run: (work) => context.with(inside, work),
-        startCall(call, server) {
-          const ofServer =
-            calls.get(server) ?? createCallSpans({ api, tracer, own: inside, server });
-          calls.set(server, ofServer);
-          return ofServer.startCall(call);
-        },
+        startCall,
         end(outcome, failure) {
           body.setAttribute("konverge.outcome", outcome);
           if (outcome === "failed" && failure !== undefined) {

@@ -27,8 +27,6 @@ export interface TracedAttempt {
   readonly traceparent?: string;
   readonly requestedAtMs: number;
   readonly startedAtMs: number;
-  /** URL of the API server. */
-  readonly server: string;
 }
 
 /** The span of an attempt, and its children. */
@@ -36,8 +34,8 @@ export interface AttemptSpan {
   readonly traceId: string;
   /** Runs the handler, so that its spans are children of this one. */
   run<T>(work: () => Promise<T>): Promise<T>;
-  /** Starts the span of a call that is about to be sent. */
-  readonly startCall: (call: TracedCall) => CallSpan;
+  /** Starts the span of a call that is about to be sent to the API server with this URL. */
+  readonly startCall: (call: TracedCall, server: string) => CallSpan;
   /** Notes a wait in an object lane that ended now. */
   noteLane(waitedMs: number): void;
   noteConflict(conflict: TracedConflict): void;
@@ -121,7 +119,7 @@ export interface ExecutionSpan {
 interface BodySpan {
   run<T>(work: () => Promise<T>): Promise<T>;
   /** Starts the span of a call to the API server with this URL. */
-  startCall(call: TracedCall, server: string): CallSpan;
+  readonly startCall: (call: TracedCall, server: string) => CallSpan;
   /** `failure` must be redacted: its text is exported. */
   end(outcome: string, failure?: { readonly code: string; readonly message: string }): void;
 }

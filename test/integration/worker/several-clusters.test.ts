@@ -10,13 +10,15 @@ import {
   type ClusterProvider,
   type RunningWorker,
 } from "@konverge/worker";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { CoreV1Api } from "@kubernetes/client-node";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { readSettings } from "@konverge/contracts";
 import { openGuardControl } from "@konverge/guard";
 import { checkProvidedClusters } from "../../../apps/cli/src/doctor/check-provided-clusters.ts";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
 import { blocksOf, importText } from "../docs/load-block.ts";
+import { captureSpans } from "../engine/trace-capture.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { KubeconfigFolder, startFleetCluster, type FleetCluster } from "./fleet-harness.ts";
 
@@ -86,6 +88,7 @@ async function start(
     },
   });
 }
+
 /** All keys of the test, with their values. */
 async function textOfRedis(): Promise<string> {
   const { redis, prefix } = queues;
@@ -307,7 +310,9 @@ test("the example of kube.on copies an object to another cluster", async () => {
   expect(worker.ready).toBe(true);
 });
 
-test("a handler writes to another cluster, recorded with its name", async () => {
+test("a handler writes to another cluster, recorded and traced there", async () => {
+  const spans = captureSpans();
+  onTestFinished(spans.stop);
   using folder = new KubeconfigFolder();
   folder.put("east", east.server.kubeconfig);
   folder.put("west", west.server.kubeconfig);
@@ -356,6 +361,18 @@ test("a handler writes to another cluster, recorded with its name", async () => 
     { cluster: "west", verb: "apply", name: "m-copy" },
     { cluster: "west", verb: "patch", name: "m-copy" },
   ]);
+  const traced = await until("the attempt is traced", () => {
+    const all = spans.ended();
+    const attempt = all.find(({ attributes }) => attributes["konverge.name"] === "m");
+    return attempt && all.filter(({ traceId }) => traceId === attempt.traceId);
+  });
+  const port = Number(new URL(west.server.url).port);
+  expect(
+    traced
+      .filter(({ attributes }) => attributes["server.port"] === port)
+      .map(({ name }) => name)
+      .filter((name) => name.startsWith("PATCH")),
+  ).toHaveLength(2);
 
   await east.client.create(ConfigMap, {
     metadata: { namespace, name: "u" },
@@ -366,6 +383,67 @@ test("a handler writes to another cluster, recorded with its name", async () => 
     code: "invalid_request",
     message: expect.stringMatching(/"north" is not among the clusters .*: east, west/) as string,
   });
+  expect(worker.ready).toBe(true);
+});
+
+test("no write to another cluster makes the reconciled object an owner", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("east", east.server.kubeconfig);
+  folder.put("west", west.server.kubeconfig);
+  const codes = new Map<string, unknown>();
+  const adopt = defineController({
+    name: "adopt",
+    for: ConfigMap,
+    clusters: { names: ["east"] },
+    reconcile: async ({ object, kube }) => {
+      if (object.metadata.name !== "owner") return;
+      const there = kube.on("west");
+      const { name, uid = "" } = object.metadata;
+      const owner = { apiVersion: "v1", kind: "ConfigMap", name, uid };
+      const metadata = { name: "adopted", ownerReferences: [owner] };
+      const existing = await there.get(ConfigMap, "existing");
+      const tries: Readonly<Record<string, () => Promise<unknown>>> = {
+        create: () => there.create(ConfigMap, { name: "adopted", ownedBy: object }),
+        apply: () => there.apply(ConfigMap, { metadata }),
+        change: () =>
+          there.mutate(existing, (draft) => {
+            draft.metadata.ownerReferences = [owner];
+          }),
+        createOrUpdate: () =>
+          there.createOrUpdate(ConfigMap, "adopted", (draft) => {
+            draft.metadata.ownerReferences = [owner];
+          }),
+        merge: () => there.patch(existing, { metadata }, { type: "merge" }),
+        operation: () =>
+          there.patch(
+            existing,
+            [{ op: "add", path: "/metadata/ownerReferences", value: [owner] }],
+            { type: "json" },
+          ),
+        raw: () =>
+          there.raw({
+            method: "POST",
+            path: `/api/v1/namespaces/${namespace}/configmaps`,
+            body: { metadata },
+          }),
+        api: () =>
+          there.api(CoreV1Api).createNamespacedConfigMap({ namespace, body: { metadata } }),
+        label: () =>
+          there.apply(ConfigMap, { metadata: { name: "existing", labels: { source: uid } } }),
+      };
+      for (const [what, run] of Object.entries(tries)) {
+        const error: unknown = await run().catch((thrown: unknown) => thrown);
+        codes.set(what, error instanceof Error ? (error as { code?: unknown }).code : "none");
+      }
+    },
+  });
+  await west.client.create(ConfigMap, { metadata: { namespace, name: "existing" } });
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [adopt]);
+  await east.client.create(ConfigMap, { metadata: { namespace, name: "owner" } });
+  await until("the handler has returned", () => codes.size === 9);
+  const { label, ...owners } = Object.fromEntries(codes);
+  expect(label).toBe("none");
+  expect([...new Set(Object.values(owners))]).toEqual(["invalid_owner"]);
   expect(worker.ready).toBe(true);
 });
 

@@ -66,8 +66,6 @@ export function createAttemptTrace(
 ): AttemptTrace {
   const secrets = createAttemptSecrets();
   const calls = { count: 0, durationMs: 0, rateLimitMs: 0 };
-  const writes: WriteTrace[] = [];
-  const conflicts: ConflictRecord[] = [];
   const runs: { readonly id: string; readonly created: boolean }[] = [];
   const remotes = new Map<string, AttemptTrace>();
   let deferred: KonvergeError | undefined;
@@ -81,8 +79,7 @@ export function createAttemptTrace(
       laneMs += waitedMs;
       span?.noteLane(waitedMs);
     },
-    writes,
-    conflicts,
+    ...createChangeNotes(span),
     secrets,
     log: new AttemptLog({ secrets, keep: keepLog }),
     get deferred() {
@@ -93,14 +90,6 @@ export function createAttemptTrace(
       calls.durationMs += durationMs;
       calls.rateLimitMs += waitedMs;
     },
-    noteConflict: (conflict) => {
-      if (conflicts.length >= MAX_KEPT) return;
-      conflicts.push(conflict);
-      span?.noteConflict(conflict);
-    },
-    noteWrite: (write) => {
-      if (writes.length < MAX_KEPT) writes.push(write);
-    },
     runs,
     noteRun: (run) => {
       if (runs.length < MAX_RUNS) runs.push(run);
@@ -110,7 +99,7 @@ export function createAttemptTrace(
     },
     remotes,
     remote(cluster) {
-      const remote = remotes.get(cluster) ?? createRemoteTrace(trace);
+      const remote = remotes.get(cluster) ?? createRemoteTrace(trace, span);
       remotes.set(cluster, remote);
       return remote;
     },
@@ -122,9 +111,7 @@ export function createAttemptTrace(
  * Returns the trace of calls to another cluster. Writes and conflicts are separate, because objects of two clusters may have
  * the same name.
  */
-function createRemoteTrace(attempt: AttemptTrace): AttemptTrace {
-  const writes: WriteTrace[] = [];
-  const conflicts: ConflictRecord[] = [];
+function createRemoteTrace(attempt: AttemptTrace, span: AttemptSpan | undefined): AttemptTrace {
   const { calls, secrets, log, runs, noteLane, noteCall, noteRun, noteDeferred } = attempt;
   return {
     calls,
@@ -141,15 +128,28 @@ function createRemoteTrace(attempt: AttemptTrace): AttemptTrace {
     get deferred() {
       return attempt.deferred;
     },
+    ...createChangeNotes(span),
+    remotes: attempt.remotes,
+    remote: attempt.remote,
+  };
+}
+
+/** The writes and conflicts in one cluster. */
+function createChangeNotes(
+  span: AttemptSpan | undefined,
+): Pick<AttemptTrace, "writes" | "conflicts" | "noteWrite" | "noteConflict"> {
+  const writes: WriteTrace[] = [];
+  const conflicts: ConflictRecord[] = [];
+  return {
     writes,
     conflicts,
     noteWrite: (write) => {
       if (writes.length < MAX_KEPT) writes.push(write);
     },
     noteConflict: (conflict) => {
-      if (conflicts.length < MAX_KEPT) conflicts.push(conflict);
+      if (conflicts.length >= MAX_KEPT) return;
+      conflicts.push(conflict);
+      span?.noteConflict(conflict);
     },
-    remotes: attempt.remotes,
-    remote: attempt.remote,
   };
 }

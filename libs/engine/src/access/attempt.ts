@@ -24,6 +24,7 @@ import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import type { Middleware } from "../define/middleware.ts";
 import type { RunStarter } from "../define/start-run.ts";
+import { assertNotOwner } from "./assert-not-owner.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
 import type { MembershipQuery } from "./membership-query.ts";
@@ -100,6 +101,7 @@ export class Attempt {
   /** The object as read at the start; undefined if it does not exist or could not be read. */
   object: ApiObject | undefined = undefined;
   readonly #of: Attempt | undefined;
+  readonly #span: AttemptSpan | undefined;
   #client: KubeClient;
   #isOpen = true;
   readonly #abort = new AbortController();
@@ -109,13 +111,14 @@ export class Attempt {
     this.runtime = runtime;
     this.log = log;
     this.#of = of;
+    this.#span = span;
     this.trace =
       of === undefined
         ? createAttemptTrace(span, lease.keepLog)
         : of.trace.remote(lease.key.cluster);
     this.openCalls = of?.openCalls ?? createOpenCalls();
     this.signal = of?.signal ?? AbortSignal.any([lease.signal, this.#abort.signal]);
-    this.#client = this.#bindClient(span);
+    this.#client = this.#bindClient();
   }
 
   /** Bound to this attempt: its signal, priority and trace. */
@@ -142,7 +145,7 @@ export class Attempt {
       // The versions of requests are those of the own cluster.
       { ...lease, key: { ...lease.key, cluster }, triggers: [] },
       { ...runtime, isInScope: () => true },
-      { log: this.log, span: undefined, of: this },
+      { log: this.log, span: this.#span, of: this },
     );
   }
 
@@ -221,17 +224,20 @@ export class Attempt {
     return this.signal.reason === ENDED;
   }
 
-  #bindClient(span: AttemptSpan | undefined): KubeClient {
+  #bindClient(): KubeClient {
     const { client, controller, cache } = this.runtime;
     const { trace } = this;
+    const of = this.#of;
+    const span = this.#span;
     return client.scoped({
       signal: this.signal,
       priority: this.priority,
       urgency: this.urgency,
       isRunning: () => trace.calls.count > 0,
+      ...(of === undefined ? {} : { checkBody: (body) => assertNotOwner(of.object, body) }),
       onSend: (call) => {
         this.lease.checkExpiry();
-        return span?.startCall(call) ?? UNOBSERVED;
+        return span?.startCall(call, client.server) ?? UNOBSERVED;
       },
       observe: trace.noteCall,
       onConflict: (conflict) => {

@@ -70,7 +70,6 @@ function lazyCalls(attempt: Attempt, connect: () => Promise<Reached>): Calls {
         special[method] ??
         ((...args: readonly unknown[]) =>
           attempt.call(async () => {
-            assertNoOwner(attempt, args);
             const { calls } = await open();
             return await callOf(calls, method)(...args);
           }))
@@ -87,22 +86,4 @@ function callOf(calls: Calls, method: string): AnyCall {
     "invalid_request",
     `kube.on(...) has no method "${method}"; available: ${Object.keys(calls).join(", ")}`,
   );
-}
-
-/** The garbage collector of another cluster would delete the object, because its owner does not exist there. */
-function assertNoOwner({ object }: Attempt, args: readonly unknown[]): void {
-  const uid = object?.metadata.uid;
-  for (const arg of args) {
-    const { metadata, ownedBy } = (arg ?? {}) as {
-      readonly ownedBy?: { readonly metadata?: { readonly uid?: string } };
-      readonly metadata?: { readonly ownerReferences?: readonly { readonly uid: string }[] };
-    };
-    const owners = metadata?.ownerReferences ?? [];
-    if (uid === undefined) return;
-    if (ownedBy?.metadata?.uid !== uid && !owners.some((owner) => owner.uid === uid)) continue;
-    throw new KonvergeError(
-      "invalid_owner",
-      `${object?.kind ?? "the object"} "${object?.metadata.name ?? ""}" is in another cluster and cannot own an object there; use a label, and delete the object in cleanup`,
-    );
-  }
 }

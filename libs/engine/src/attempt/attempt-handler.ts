@@ -27,7 +27,6 @@ export function createAttemptHandler(
     const span = tracing?.startAttempt({
       ...lease,
       kind: runtime.controller.for.kind,
-      server: runtime.client.server,
     });
     // A plain number is not awaited, since most attempts start at once.
     const delay = putOffMs?.(lease) ?? 0;

@@ -5,6 +5,7 @@ import { isOptimisticConflict } from "../errors/error-predicates.ts";
 import { isKubeApiError, type ErrorRef, type KubeApiError } from "../errors/kube-api-error.ts";
 import type { LostWrites } from "../mutate/lost-writes.ts";
 import { parsePath } from "../names/resource-path.ts";
+import { parseBody } from "../wire/parse-body.ts";
 import type { HttpAnswer } from "../contract/http-answer.ts";
 import { asDryRun, CONNECTIONS } from "./dry-run.ts";
 import { rawVerb } from "./raw-call.ts";
@@ -44,7 +45,7 @@ export async function forwardCall(
   const ref = "resource" in place ? (place as ErrorRef) : undefined;
   const contentType = headerOf(headers, "content-type");
   const verb = rawVerb(method, ref, contentType ?? "");
-  const content = body === undefined ? undefined : parsed(body);
+  const content = body === undefined ? undefined : parseBody(body);
   const written = ref === undefined ? undefined : objectIn(method, content);
   const readVersion = versionOf(written);
   const isObjectWrite =
@@ -96,15 +97,6 @@ function objectIn(
 ): JsonObject | undefined {
   if (method !== "PUT" && method !== "PATCH") return undefined;
   return isJsonObject(content) ? content : undefined;
-}
-
-function parsed(body: string): JsonValue | undefined {
-  try {
-    return JSON.parse(body) as JsonValue;
-  } catch {
-    // YAML of a server-side apply.
-    return undefined;
-  }
 }
 
 function versionOf(object: JsonObject | undefined): string | undefined {

@@ -101,6 +101,7 @@ export class ScopedCalls {
   }
 
   #complete(parts: CallParts, signal: AbortSignal | undefined): ApiCall {
+    if (parts.body !== undefined) this.scope.checkBody?.(parts.body);
     return {
       scope: this.scope,
       signal: joinSignals(this.scope.signal, signal),

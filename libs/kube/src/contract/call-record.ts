@@ -13,6 +13,8 @@ export interface CallScope {
   readonly isRunning?: () => boolean;
   /** True for the guard's own probe of the server. */
   readonly isProbe?: boolean;
+  /** Checks the body of a request before the request waits for a token. Its error rejects the call. */
+  readonly checkBody?: (body: string) => void;
   /** Observes a call from the moment it is sent. Must not throw. */
   readonly onSend?: (call: SentCall) => CallObserver;
   /** Called after each call that was sent. Must not throw. */
