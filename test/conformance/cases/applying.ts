@@ -6,10 +6,10 @@ import {
   deployment,
   deployments,
   MERGE,
-  STRATEGIC,
   widget,
   widgets,
 } from "../objects.ts";
+import { applyPatch, mergePatch, post, strategicPatch } from "../steps.ts";
 import type { JsonObject } from "@konverge/core";
 
 const apply = (
@@ -17,18 +17,14 @@ const apply = (
   data: JsonObject,
   code: number,
   options: { readonly force?: boolean; readonly absent?: string[] } = {},
-) => ({
-  send: `PATCH ${configMaps}/{o}?fieldManager=${manager}${options.force ? "&force=true" : ""}`,
-  type: APPLY,
-  body: configMap({ data }),
-  expect: { code, ...(options.absent === undefined ? {} : { absent: options.absent }) },
-});
-const applyWidget = (manager: string, spec: JsonObject, code: number) => ({
-  send: `PATCH ${widgets}/{o}?fieldManager=${manager}`,
-  type: APPLY,
-  body: { ...widget(), spec },
-  expect: { code },
-});
+) =>
+  applyPatch(
+    `${configMaps}/{o}?fieldManager=${manager}${options.force ? "&force=true" : ""}`,
+    { code, ...(options.absent === undefined ? {} : { absent: options.absent }) },
+    configMap({ data }),
+  );
+const applyWidget = (manager: string, spec: JsonObject, code: number) =>
+  applyPatch(`${widgets}/{o}?fieldManager=${manager}`, code, { ...widget(), spec });
 const container = (content: JsonObject) => ({
   apiVersion: "apps/v1",
   kind: "Deployment",
@@ -72,12 +68,7 @@ export const applying: readonly Case[] = [
     name: "a plain writer owns the fields that it changes",
     steps: [
       apply("fm1", { a: "1" }, 201),
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=editor`,
-        type: MERGE,
-        body: { data: { a: "2", b: "2" } },
-        expect: { code: 200 },
-      },
+      mergePatch(`${configMaps}/{o}?fieldManager=editor`, 200, { data: { a: "2", b: "2" } }),
       apply("fm1", { a: "1" }, 409),
       apply("fm1", {}, 200),
     ],
@@ -85,13 +76,12 @@ export const applying: readonly Case[] = [
   {
     name: "untracked fields belong to before-first-apply",
     steps: [
-      { send: `POST ${configMaps}`, body: configMap({ data: { a: "1" } }), expect: { code: 201 } },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { metadata: { managedFields: [] } },
-        expect: { code: 200, absent: ["metadata.managedFields"] },
-      },
+      post(configMaps, 201, configMap({ data: { a: "1" } })),
+      mergePatch(
+        `${configMaps}/{o}`,
+        { code: 200, absent: ["metadata.managedFields"] },
+        { metadata: { managedFields: [] } },
+      ),
       apply("fm1", { b: "1" }, 200),
     ],
   },
@@ -131,77 +121,67 @@ export const applying: readonly Case[] = [
     name: "apply of a status has separate owners",
     steps: [
       applyWidget("fm1", { size: "s" }, 201),
-      {
-        send: `PATCH ${widgets}/{o}/status?fieldManager=fm1`,
-        type: APPLY,
-        body: {
+      applyPatch(
+        `${widgets}/{o}/status?fieldManager=fm1`,
+        { code: 200, body: { spec: { size: "s" }, status: { phase: "Ready" } } },
+        {
           ...widget(),
           spec: { size: "l" },
           status: { phase: "Ready", conditions: [{ type: "Ready", status: "True" }] },
         },
-        expect: { code: 200, body: { spec: { size: "s" }, status: { phase: "Ready" } } },
-      },
-      {
-        send: `PATCH ${widgets}/{o}/status?fieldManager=fm2`,
-        type: APPLY,
-        body: { ...widget(), status: { conditions: [{ type: "Synced", status: "True" }] } },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${widgets}/{o}/status?fieldManager=fm2`,
-        type: APPLY,
-        body: { ...widget(), status: { phase: "Pending" } },
-        expect: {
+      ),
+      applyPatch(`${widgets}/{o}/status?fieldManager=fm2`, 200, {
+        ...widget(),
+        status: { conditions: [{ type: "Synced", status: "True" }] },
+      }),
+      applyPatch(
+        `${widgets}/{o}/status?fieldManager=fm2`,
+        {
           code: 409,
           message:
             'Apply failed with 1 conflict: conflict with "fm1" with subresource "status": .status.phase',
         },
-      },
+        { ...widget(), status: { phase: "Pending" } },
+      ),
     ],
   },
   {
     name: "a configuration with unknown fields: 500 without a reason",
     steps: [
-      {
-        send: `PATCH ${widgets}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: { ...widget(), spec: { size: "s", odd: 1 } },
-        expect: { code: 500, absent: ["reason"], message: /field not declared in schema$/ },
-      },
-      {
-        send: `PATCH ${widgets}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: { ...widget(), spec: { size: 1 } },
-        expect: { code: 500, absent: ["reason"] },
-      },
-      {
-        send: `PATCH ${widgets}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: { ...widget(), spec: { size: "s", ports: [{ name: "a" }, { name: "a" }] } },
-        expect: { code: 500, absent: ["reason"], message: /duplicate entries for key/ },
-      },
-      {
-        send: `PATCH ${widgets}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: { ...widget(), kind: "Gadget" },
-        expect: { code: 400, reason: "BadRequest" },
-      },
-      {
-        send: `PATCH ${widgets}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: { ...widget(), apiVersion: "conformance.konverge.dev/v1beta1" },
-        expect: { code: 400, reason: "BadRequest" },
-      },
-      {
-        send: `PATCH ${widgets}/{o}`,
-        type: APPLY,
-        body: widget(),
-        expect: {
+      applyPatch(
+        `${widgets}/{o}?fieldManager=fm1`,
+        { code: 500, absent: ["reason"], message: /field not declared in schema$/ },
+        { ...widget(), spec: { size: "s", odd: 1 } },
+      ),
+      applyPatch(
+        `${widgets}/{o}?fieldManager=fm1`,
+        { code: 500, absent: ["reason"] },
+        { ...widget(), spec: { size: 1 } },
+      ),
+      applyPatch(
+        `${widgets}/{o}?fieldManager=fm1`,
+        { code: 500, absent: ["reason"], message: /duplicate entries for key/ },
+        { ...widget(), spec: { size: "s", ports: [{ name: "a" }, { name: "a" }] } },
+      ),
+      applyPatch(
+        `${widgets}/{o}?fieldManager=fm1`,
+        { code: 400, reason: "BadRequest" },
+        { ...widget(), kind: "Gadget" },
+      ),
+      applyPatch(
+        `${widgets}/{o}?fieldManager=fm1`,
+        { code: 400, reason: "BadRequest" },
+        { ...widget(), apiVersion: "conformance.konverge.dev/v1beta1" },
+      ),
+      applyPatch(
+        `${widgets}/{o}`,
+        {
           code: 422,
           reason: "Invalid",
           causes: [{ reason: "FieldValueRequired", field: "fieldManager" }],
         },
-      },
+        widget(),
+      ),
     ],
   },
   {
@@ -218,16 +198,15 @@ export const applying: readonly Case[] = [
   {
     name: "apply of a Deployment: containers and ports by their keys, defaults have no owner",
     steps: [
-      {
-        send: `PATCH ${deployments}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: container({ ports: [{ containerPort: 80 }], env: [{ name: "A", value: "1" }] }),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${deployments}/{o}?fieldManager=fm2`,
-        type: APPLY,
-        body: {
+      applyPatch(
+        `${deployments}/{o}?fieldManager=fm1`,
+        201,
+        container({ ports: [{ containerPort: 80 }], env: [{ name: "A", value: "1" }] }),
+      ),
+      applyPatch(
+        `${deployments}/{o}?fieldManager=fm2`,
+        { code: 200, generation: 2 },
+        {
           apiVersion: "apps/v1",
           kind: "Deployment",
           metadata: { name: "{o}" },
@@ -236,70 +215,46 @@ export const applying: readonly Case[] = [
             template: { spec: { containers: [{ name: "side", image: "example.com/side:1" }] } },
           },
         },
-        expect: { code: 200, generation: 2 },
-      },
-      {
-        send: `PATCH ${deployments}/{o}?fieldManager=fm2`,
-        type: APPLY,
-        body: {
-          apiVersion: "apps/v1",
-          kind: "Deployment",
-          metadata: { name: "{o}" },
-          spec: {
-            template: { spec: { containers: [{ name: "web", image: "example.com/web:2" }] } },
-          },
-        },
-        expect: { code: 409 },
-      },
-      {
-        send: `PATCH ${deployments}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: container({}),
-        expect: { code: 200 },
-      },
+      ),
+      applyPatch(`${deployments}/{o}?fieldManager=fm2`, 409, {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        metadata: { name: "{o}" },
+        spec: { template: { spec: { containers: [{ name: "web", image: "example.com/web:2" }] } } },
+      }),
+      applyPatch(`${deployments}/{o}?fieldManager=fm1`, 200, container({})),
     ],
   },
   {
     name: "managers of plain writes: the query, or the product of the user agent",
     steps: [
-      {
-        send: `POST ${configMaps}?fieldManager=named`,
-        body: configMap({ data: { a: "1" } }, { labels: { a: "b" }, annotations: { c: "d" } }),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { data: { a: "2" } },
-        headers: { "User-Agent": "some-client/1.2.3 (linux) library/4" },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { data: { b: "2" } },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=${"x".repeat(129)}`,
-        type: MERGE,
-        body: { data: { b: "3" } },
-        expect: {
+      post(
+        `${configMaps}?fieldManager=named`,
+        201,
+        configMap({ data: { a: "1" } }, { labels: { a: "b" }, annotations: { c: "d" } }),
+      ),
+      mergePatch(
+        `${configMaps}/{o}`,
+        200,
+        { data: { a: "2" } },
+        { headers: { "User-Agent": "some-client/1.2.3 (linux) library/4" } },
+      ),
+      mergePatch(`${configMaps}/{o}`, 200, { data: { b: "2" } }),
+      mergePatch(
+        `${configMaps}/{o}?fieldManager=${"x".repeat(129)}`,
+        {
           code: 422,
           reason: "Invalid",
           causes: [{ reason: "FieldValueTooLong", field: "fieldManager" }],
         },
-      },
+        { data: { b: "3" } },
+      ),
     ],
   },
   {
     name: "more than ten plain writers: the oldest become ancient-changes",
     steps: [
-      {
-        send: `POST ${configMaps}?fieldManager=m00`,
-        body: configMap({ data: { k00: "1" } }),
-        expect: { code: 201 },
-      },
+      post(`${configMaps}?fieldManager=m00`, 201, configMap({ data: { k00: "1" } })),
       ...Array.from({ length: 11 }, (_, index) => {
         const id = String(index + 1).padStart(2, "0");
         return {
@@ -316,11 +271,11 @@ export const applying: readonly Case[] = [
   {
     name: "strategic merge: containers by name; rejected for a custom resource",
     steps: [
-      { send: `POST ${deployments}`, body: deployment(), expect: { code: 201 } },
-      {
-        send: `PATCH ${deployments}/{o}`,
-        type: STRATEGIC,
-        body: {
+      post(deployments, 201, deployment()),
+      strategicPatch(
+        `${deployments}/{o}`,
+        { code: 200, generation: 2 },
+        {
           spec: {
             template: {
               spec: {
@@ -332,46 +287,22 @@ export const applying: readonly Case[] = [
             },
           },
         },
-        expect: { code: 200, generation: 2 },
-      },
-      {
-        send: `PATCH ${deployments}/{o}`,
-        type: STRATEGIC,
-        body: {
-          spec: { template: { spec: { containers: [{ name: "side", $patch: "delete" }] } } },
-        },
-        expect: { code: 200, generation: 3 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: STRATEGIC,
-        body: {},
-        expect: { code: 404 },
-      },
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({ data: { a: "1" } }, { finalizers: ["example.com/a"] }),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: STRATEGIC,
-        body: { data: { a: null, b: "2" }, metadata: { finalizers: ["example.com/b"] } },
-        expect: { code: 200, absent: ["data.a"], body: { data: { b: "2" } } },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: STRATEGIC,
-        body: { metadata: { finalizers: null } },
-        expect: { code: 200 },
-      },
-      { send: `POST ${widgets}`, body: widget(), expect: { code: 201 } },
-      {
-        send: `PATCH ${widgets}/{o}`,
-        type: STRATEGIC,
-        body: {},
-        expect: { code: 415, reason: "UnsupportedMediaType" },
-      },
+      ),
+      strategicPatch(
+        `${deployments}/{o}`,
+        { code: 200, generation: 3 },
+        { spec: { template: { spec: { containers: [{ name: "side", $patch: "delete" }] } } } },
+      ),
+      strategicPatch(`${configMaps}/{o}`, 404, {}),
+      post(configMaps, 201, configMap({ data: { a: "1" } }, { finalizers: ["example.com/a"] })),
+      strategicPatch(
+        `${configMaps}/{o}`,
+        { code: 200, absent: ["data.a"], body: { data: { b: "2" } } },
+        { data: { a: null, b: "2" }, metadata: { finalizers: ["example.com/b"] } },
+      ),
+      strategicPatch(`${configMaps}/{o}`, 200, { metadata: { finalizers: null } }),
+      post(widgets, 201, widget()),
+      strategicPatch(`${widgets}/{o}`, { code: 415, reason: "UnsupportedMediaType" }, {}),
     ],
   },
 ];

@@ -1,7 +1,7 @@
 import { parseApiVersion, type JsonObject } from "@konverge/core";
 import { BUILT_IN_KINDS, type BuiltInKind } from "../built-in-objects.ts";
 import type { Case, SendStep, Step } from "../case.ts";
-import { APPLY, MERGE } from "../objects.ts";
+import { applyPatch, get, mergePatch, post, remove } from "../steps.ts";
 
 const PODS = "/api/v1/namespaces/{ns}/pods";
 const BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets";
@@ -86,54 +86,38 @@ export const builtInKinds: readonly Case[] = [
   {
     name: "Pod: deleted with a grace period once it has a node",
     steps: [
-      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
-      {
-        send: `DELETE ${PODS}/{o}`,
-        expect: { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } },
-      },
-      {
-        send: `DELETE ${PODS}/{o}?gracePeriodSeconds=5`,
-        expect: { code: 200, body: { metadata: { deletionGracePeriodSeconds: 5 } } },
-      },
-      { send: `DELETE ${PODS}/{o}`, expect: { code: 200 } },
-      { send: `DELETE ${PODS}/{o}?gracePeriodSeconds=0`, expect: { code: 200 } },
-      { send: `GET ${PODS}/{o}`, expect: { code: 404 } },
+      post(PODS, 201, pod),
+      remove(`${PODS}/{o}`, { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } }),
+      remove(`${PODS}/{o}?gracePeriodSeconds=5`, {
+        code: 200,
+        body: { metadata: { deletionGracePeriodSeconds: 5 } },
+      }),
+      remove(`${PODS}/{o}`, 200),
+      remove(`${PODS}/{o}?gracePeriodSeconds=0`, 200),
+      get(`${PODS}/{o}`, 404),
     ],
   },
   {
     name: "Pod: evicted if its PodDisruptionBudget allows it",
     steps: [
-      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
-      {
-        send: `PATCH ${PODS}/{o}/status`,
-        type: MERGE,
-        body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } },
-        expect: { code: 200 },
-      },
-      {
-        send: `POST ${BUDGETS}`,
-        body: {
-          apiVersion: "policy/v1",
-          kind: "PodDisruptionBudget",
-          metadata: { name: "{o}" },
-          spec: { minAvailable: 1, selector: { matchLabels: { app: "{o}" } } },
-        },
-        expect: { code: 201 },
-      },
+      post(PODS, 201, pod),
+      mergePatch(`${PODS}/{o}/status`, 200, {
+        status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
+      }),
+      post(BUDGETS, 201, {
+        apiVersion: "policy/v1",
+        kind: "PodDisruptionBudget",
+        metadata: { name: "{o}" },
+        spec: { minAvailable: 1, selector: { matchLabels: { app: "{o}" } } },
+      }),
       { ...evict, expect: { code: 429, reason: "TooManyRequests" } },
-      {
-        send: `PATCH ${BUDGETS}/{o}/status`,
-        type: MERGE,
-        body: { status: { observedGeneration: 1, desiredHealthy: 1, currentHealthy: 1 } },
-        expect: { code: 200 },
-      },
+      mergePatch(`${BUDGETS}/{o}/status`, 200, {
+        status: { observedGeneration: 1, desiredHealthy: 1, currentHealthy: 1 },
+      }),
       { ...evict, expect: { code: 429, reason: "TooManyRequests" } },
-      {
-        send: `PATCH ${BUDGETS}/{o}/status`,
-        type: MERGE,
-        body: { status: { currentHealthy: 2, disruptionsAllowed: 1 } },
-        expect: { code: 200 },
-      },
+      mergePatch(`${BUDGETS}/{o}/status`, 200, {
+        status: { currentHealthy: 2, disruptionsAllowed: 1 },
+      }),
       { ...evict, expect: { code: 201 } },
       {
         send: `GET ${BUDGETS}/{o}`,
@@ -141,8 +125,8 @@ export const builtInKinds: readonly Case[] = [
         ignore: ["metadata.managedFields", "status.conditions"],
         expect: { code: 200, body: { status: { disruptionsAllowed: 0 } } },
       },
-      { send: `GET ${PODS}/{o}`, expect: { code: 404 } },
-      { send: `DELETE ${BUDGETS}/{o}`, expect: { code: 200 } },
+      get(`${PODS}/{o}`, 404),
+      remove(`${BUDGETS}/{o}`, 200),
     ],
   },
   ...[
@@ -152,84 +136,63 @@ export const builtInKinds: readonly Case[] = [
   ].map(({ policy, healthy, code }) => ({
     name: `Pod: an eviction of an unready Pod, with ${policy} and ${healthy} of 1 healthy Pods`,
     steps: [
-      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
-      {
-        send: `PATCH ${PODS}/{o}/status`,
-        type: MERGE,
-        body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "False" }] } },
-        expect: { code: 200 },
-      },
-      {
-        send: `POST ${BUDGETS}`,
-        body: {
-          apiVersion: "policy/v1",
-          kind: "PodDisruptionBudget",
-          metadata: { name: "{o}" },
-          spec: {
-            minAvailable: 1,
-            unhealthyPodEvictionPolicy: policy,
-            selector: { matchLabels: { app: "{o}" } },
-          },
+      post(PODS, 201, pod),
+      mergePatch(`${PODS}/{o}/status`, 200, {
+        status: { phase: "Running", conditions: [{ type: "Ready", status: "False" }] },
+      }),
+      post(BUDGETS, 201, {
+        apiVersion: "policy/v1",
+        kind: "PodDisruptionBudget",
+        metadata: { name: "{o}" },
+        spec: {
+          minAvailable: 1,
+          unhealthyPodEvictionPolicy: policy,
+          selector: { matchLabels: { app: "{o}" } },
         },
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${BUDGETS}/{o}/status`,
-        type: MERGE,
-        body: {
-          status: { observedGeneration: 1, desiredHealthy: 1, currentHealthy: healthy },
-        },
-        expect: { code: 200 },
-      },
+      }),
+      mergePatch(`${BUDGETS}/{o}/status`, 200, {
+        status: { observedGeneration: 1, desiredHealthy: 1, currentHealthy: healthy },
+      }),
       { ...evict, expect: { code } },
-      { send: `GET ${PODS}/{o}`, expect: { code: code === 201 ? 404 : 200 } },
-      { send: `DELETE ${BUDGETS}/{o}`, expect: { code: 200 } },
+      get(`${PODS}/{o}`, { code: code === 201 ? 404 : 200 }),
+      remove(`${BUDGETS}/{o}`, 200),
     ],
   })),
   {
     name: "Pod: an eviction of a Pod that is being deleted ignores its budget",
     steps: [
-      { send: `POST ${PODS}`, body: pod, expect: { code: 201 } },
-      {
-        send: `PATCH ${PODS}/{o}/status`,
-        type: MERGE,
-        body: { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } },
-        expect: { code: 200 },
-      },
-      {
-        send: `POST ${BUDGETS}`,
-        body: {
-          apiVersion: "policy/v1",
-          kind: "PodDisruptionBudget",
-          metadata: { name: "{o}" },
-          spec: { minAvailable: 1, selector: { matchLabels: { app: "{o}" } } },
-        },
-        expect: { code: 201 },
-      },
-      {
-        send: `DELETE ${PODS}/{o}`,
-        expect: { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } },
-      },
+      post(PODS, 201, pod),
+      mergePatch(`${PODS}/{o}/status`, 200, {
+        status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
+      }),
+      post(BUDGETS, 201, {
+        apiVersion: "policy/v1",
+        kind: "PodDisruptionBudget",
+        metadata: { name: "{o}" },
+        spec: { minAvailable: 1, selector: { matchLabels: { app: "{o}" } } },
+      }),
+      remove(`${PODS}/{o}`, { code: 200, body: { metadata: { deletionGracePeriodSeconds: 30 } } }),
       { ...evict, expect: { code: 201 } },
-      { send: `GET ${PODS}/{o}`, expect: { code: 404 } },
-      { send: `DELETE ${BUDGETS}/{o}`, expect: { code: 200 } },
+      get(`${PODS}/{o}`, 404),
+      remove(`${BUDGETS}/{o}`, 200),
     ],
   },
   {
     name: "Job: the status of a finished Job, as its controller writes it",
     steps: [
-      { send: `POST ${JOBS}`, body: job, ignore: JOB_IGNORED, expect: { code: 201 } },
-      ...rejectedJobStatuses.map((status) => ({
-        send: `PATCH ${JOBS}/{o}/status`,
-        type: MERGE,
-        body: { status },
-        ignore: ["message", "details.causes"],
-        expect: { code: 422, reason: "Invalid" },
-      })),
-      {
-        send: `PATCH ${JOBS}/{o}/status`,
-        type: MERGE,
-        body: {
+      post(JOBS, 201, job, { ignore: JOB_IGNORED }),
+      ...rejectedJobStatuses.map((status) =>
+        mergePatch(
+          `${JOBS}/{o}/status`,
+          { code: 422, reason: "Invalid" },
+          { status },
+          { ignore: ["message", "details.causes"] },
+        ),
+      ),
+      mergePatch(
+        `${JOBS}/{o}/status`,
+        { code: 200, body: { status: { succeeded: 1 } } },
+        {
           status: {
             startTime: STARTED,
             completionTime: COMPLETED,
@@ -237,73 +200,55 @@ export const builtInKinds: readonly Case[] = [
             conditions: [jobCondition("SuccessCriteriaMet"), jobCondition("Complete")],
           },
         },
-        ignore: JOB_IGNORED,
-        expect: { code: 200, body: { status: { succeeded: 1 } } },
-      },
-      {
-        send: `PATCH ${JOBS}/{o}/status`,
-        type: MERGE,
-        body: { status: { conditions: [jobCondition("FailureTarget"), jobCondition("Failed")] } },
-        ignore: ["message", "details.causes"],
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `DELETE ${JOBS}/{o}?propagationPolicy=Background`,
-        ignore: JOB_IGNORED,
-        expect: { code: 200 },
-      },
+        { ignore: JOB_IGNORED },
+      ),
+      mergePatch(
+        `${JOBS}/{o}/status`,
+        { code: 422, reason: "Invalid" },
+        { status: { conditions: [jobCondition("FailureTarget"), jobCondition("Failed")] } },
+        { ignore: ["message", "details.causes"] },
+      ),
+      remove(`${JOBS}/{o}?propagationPolicy=Background`, 200, { ignore: JOB_IGNORED }),
     ],
   },
   {
     name: "Job: the status of a failed Job, as its controller writes it",
     steps: [
-      { send: `POST ${JOBS}`, body: job, ignore: JOB_IGNORED, expect: { code: 201 } },
-      {
-        send: `PATCH ${JOBS}/{o}/status`,
-        type: MERGE,
-        body: {
+      post(JOBS, 201, job, { ignore: JOB_IGNORED }),
+      mergePatch(
+        `${JOBS}/{o}/status`,
+        { code: 200, body: { status: { failed: 1 } } },
+        {
           status: {
             startTime: STARTED,
             failed: 1,
             conditions: [jobCondition("FailureTarget"), jobCondition("Failed")],
           },
         },
-        ignore: JOB_IGNORED,
-        expect: { code: 200, body: { status: { failed: 1 } } },
-      },
-      {
-        send: `DELETE ${JOBS}/{o}?propagationPolicy=Background`,
-        ignore: JOB_IGNORED,
-        expect: { code: 200 },
-      },
+        { ignore: JOB_IGNORED },
+      ),
+      remove(`${JOBS}/{o}?propagationPolicy=Background`, 200, { ignore: JOB_IGNORED }),
     ],
   },
   {
     name: "Job: a deletion without a policy orphans its Pods, with a warning",
     steps: [
-      {
-        send: `POST ${JOBS}`,
-        body: job,
-        ignore: JOB_IGNORED,
-        expect: { code: 201 },
-      },
-      {
-        send: `DELETE ${JOBS}/{o}`,
-        ignore: ["spec.selector", "spec.template.metadata"],
-        expect: {
+      post(JOBS, 201, job, { ignore: JOB_IGNORED }),
+      remove(
+        `${JOBS}/{o}`,
+        {
           code: 200,
           body: { metadata: { finalizers: ["orphan"] } },
           warnings: [
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
           ],
         },
-      },
-      {
-        send: `DELETE ${JOBS}/{o}?propagationPolicy=Background`,
+        { ignore: ["spec.selector", "spec.template.metadata"] },
+      ),
+      remove(`${JOBS}/{o}?propagationPolicy=Background`, 200, {
         ignore: ["spec.selector", "spec.template.metadata"],
-        expect: { code: 200 },
-      },
-      { send: `GET ${JOBS}/{o}`, expect: { code: 404 } },
+      }),
+      get(`${JOBS}/{o}`, 404),
     ],
   },
 ];
@@ -321,35 +266,28 @@ function stepsOf(kind: BuiltInKind): Step[] {
   });
   const one = `${path}/{o}`;
   return [
-    { send: `POST ${path}`, body: object(content), ignore, expect: { code: 201 } },
-    { send: `GET ${one}`, ignore, expect: { code: 200 } },
+    post(path, 201, object(content), { ignore }),
+    get(one, 200, { ignore }),
     {
       send: `GET ${path}?fieldSelector=metadata.name={o}&resourceVersion=0`,
       expect: { code: 200, items: ["{o}"] },
       // Compared by the single read.
       ignore: ["items"],
     },
-    {
-      send: `POST ${path}?fieldValidation=Strict`,
-      body: { ...object(content, "{o}-2"), unknown: true },
-      expect: { code: 400, reason: "BadRequest", message: /strict decoding error: unknown field/ },
-    },
+    post(
+      `${path}?fieldValidation=Strict`,
+      { code: 400, reason: "BadRequest", message: /strict decoding error: unknown field/ },
+      { ...object(content, "{o}-2"), unknown: true },
+    ),
     ...invalidSteps(path, object, invalid),
-    { send: `PATCH ${one}`, type: MERGE, body: change, ignore, expect: { code: 200 } },
-    {
-      send: `PATCH ${one}?fieldManager=applier`,
-      type: APPLY,
-      body: { ...object({}), metadata: { name: "{o}", labels: { applied: "yes" } } },
-      ignore,
-      expect: { code: 200, body: { metadata: { labels: { applied: "yes" } } } },
-    },
-    {
-      send: `PATCH ${one}?fieldManager=applier&force=true`,
-      type: APPLY,
-      body: object(content),
-      ignore,
-      expect: { code: 200 },
-    },
+    mergePatch(one, 200, change, { ignore }),
+    applyPatch(
+      `${one}?fieldManager=applier`,
+      { code: 200, body: { metadata: { labels: { applied: "yes" } } } },
+      { ...object({}), metadata: { name: "{o}", labels: { applied: "yes" } } },
+      { ignore },
+    ),
+    applyPatch(`${one}?fieldManager=applier&force=true`, 200, object(content), { ignore }),
     ...statusSteps(one, kind),
     {
       // Without a version, which only some kinds accept; the server keeps what it chose, but no finalizer.
@@ -358,8 +296,8 @@ function stepsOf(kind: BuiltInKind): Step[] {
       ignore: put === 200 ? ignore : ["message", "details.causes"],
       expect: { code: put },
     },
-    { send: `DELETE ${one}?propagationPolicy=Background`, expect: { code: 200 }, ignore },
-    { send: `GET ${one}`, expect: { code: 404, reason: "NotFound" } },
+    remove(`${one}?propagationPolicy=Background`, 200, { ignore }),
+    get(one, { code: 404, reason: "NotFound" }),
   ];
 }
 
@@ -382,33 +320,13 @@ function invalidSteps(
 
 function statusSteps(one: string, { status, invalidStatus, ignore = [] }: BuiltInKind): Step[] {
   if (status === undefined) {
-    return [
-      {
-        send: `PATCH ${one}/status`,
-        type: MERGE,
-        body: { status: {} },
-        expect: { code: 404, reason: "NotFound" },
-      },
-    ];
+    return [mergePatch(`${one}/status`, { code: 404, reason: "NotFound" }, { status: {} })];
   }
   return [
-    {
-      send: `PATCH ${one}/status?fieldManager=reporter`,
-      type: MERGE,
-      body: { status, spec: null },
-      ignore,
-      expect: { code: 200 },
-    },
-    { send: `GET ${one}/status`, ignore, expect: { code: 200 } },
+    mergePatch(`${one}/status?fieldManager=reporter`, 200, { status, spec: null }, { ignore }),
+    get(`${one}/status`, 200, { ignore }),
     ...(invalidStatus === undefined
       ? []
-      : [
-          {
-            send: `PATCH ${one}/status`,
-            type: MERGE,
-            body: { status: invalidStatus },
-            expect: { code: 422, reason: "Invalid" },
-          },
-        ]),
+      : [mergePatch(`${one}/status`, { code: 422, reason: "Invalid" }, { status: invalidStatus })]),
   ];
 }

@@ -10,6 +10,7 @@ import {
   widget,
   widgets,
 } from "../objects.ts";
+import { get, mergePatch, post } from "../steps.ts";
 
 const strict = "?fieldValidation=Strict";
 /** Too large for a double, and a large one that is not. */
@@ -43,35 +44,31 @@ export const fields: readonly Case[] = [
         text: '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"{o}-2"},"extra":true}',
         expect: { code: 201, warnings: [] },
       },
-      {
-        send: `POST ${configMaps}?fieldValidation=Odd`,
-        body: configMap(),
-        expect: { code: 422, reason: "Invalid" },
-      },
+      post(`${configMaps}?fieldValidation=Odd`, { code: 422, reason: "Invalid" }, configMap()),
     ],
   },
   {
     name: "unknown fields of a custom resource are pruned",
     steps: [
-      {
-        send: `POST ${widgets}`,
-        body: widget({ spec: { size: "s", odd: 1, free: { any: [1, { thing: true }] } }, top: 1 }),
-        expect: {
+      post(
+        widgets,
+        {
           code: 201,
           warnings: ['unknown field "spec.odd"', 'unknown field "top"'],
           absent: ["spec.odd", "top"],
           body: { spec: { free: { any: [1, { thing: true }] } } },
         },
-      },
-      {
-        send: `POST ${widgets}${strict}`,
-        body: widget({ spec: { size: "s", odd: 1 } }, { name: "{o}-2" }),
-        expect: {
+        widget({ spec: { size: "s", odd: 1, free: { any: [1, { thing: true }] } }, top: 1 }),
+      ),
+      post(
+        `${widgets}${strict}`,
+        {
           code: 400,
           reason: "BadRequest",
           message: /strict decoding error: unknown field "spec.odd"$/,
         },
-      },
+        widget({ spec: { size: "s", odd: 1 } }, { name: "{o}-2" }),
+      ),
       {
         send: `PATCH ${widgets}/{o}${strict}`,
         type: MERGE,
@@ -86,45 +83,37 @@ export const fields: readonly Case[] = [
     name: "a kind that preserves unknown fields keeps them, 64-bit integers included",
     steps: [
       { send: `POST ${gadgets}`, text: bigText, expect: { code: 201 }, as: "made" },
-      {
-        send: `PATCH ${gadgets}/{o}`,
-        type: MERGE,
-        body: { spec: { other: { deep: [null, 1.5] } } },
-        expect: { code: 200, generation: 2, body: { spec: { safe: 4503599627370497 } } },
-      },
-      { send: `GET ${gadgets}/{o}`, expect: { code: 200 } },
+      mergePatch(
+        `${gadgets}/{o}`,
+        { code: 200, generation: 2, body: { spec: { safe: 4503599627370497 } } },
+        { spec: { other: { deep: [null, 1.5] } } },
+      ),
+      get(`${gadgets}/{o}`, 200),
     ],
   },
   {
     name: "a kind without status subresource writes status with the other fields",
     steps: [
-      {
-        send: `POST ${gadgets}`,
-        body: gadget({ spec: { a: 1 }, status: { b: 1 } }),
-        as: "made",
-        expect: { code: 201, body: { status: { b: 1 } } },
-      },
-      {
-        send: `PATCH ${gadgets}/{o}`,
-        type: MERGE,
-        body: { status: { b: 2 } },
-        expect: {
-          code: 200,
-          version: { newSince: "made" },
-          generation: 2,
-          body: { status: { b: 2 } },
-        },
-      },
-      { send: `GET ${gadgets}/{o}/status`, expect: { code: 404 } },
+      post(
+        gadgets,
+        { code: 201, body: { status: { b: 1 } } },
+        gadget({ spec: { a: 1 }, status: { b: 1 } }),
+        { as: "made" },
+      ),
+      mergePatch(
+        `${gadgets}/{o}`,
+        { code: 200, version: { newSince: "made" }, generation: 2, body: { status: { b: 2 } } },
+        { status: { b: 2 } },
+      ),
+      get(`${gadgets}/{o}/status`, 404),
     ],
   },
   {
     name: "defaults of a custom resource, also inside a default",
     steps: [
-      {
-        send: `POST ${widgets}`,
-        body: widget({ spec: { size: "s", ports: [{ name: "a" }], note: null } }),
-        expect: {
+      post(
+        widgets,
+        {
           code: 201,
           body: {
             spec: {
@@ -135,21 +124,22 @@ export const fields: readonly Case[] = [
             },
           },
         },
-      },
-      {
-        send: `PATCH ${widgets}/{o}`,
-        type: MERGE,
-        body: { spec: { replicas: null, nested: { level: null, more: "x" } } },
-        expect: { code: 200, body: { spec: { replicas: 1, nested: { level: 3, more: "x" } } } },
-      },
+        widget({ spec: { size: "s", ports: [{ name: "a" }], note: null } }),
+      ),
+      mergePatch(
+        `${widgets}/{o}`,
+        { code: 200, body: { spec: { replicas: 1, nested: { level: 3, more: "x" } } } },
+        { spec: { replicas: null, nested: { level: null, more: "x" } } },
+      ),
     ],
   },
   {
     name: "validation of a custom resource reports every invalid field",
     steps: [
-      {
-        send: `POST ${widgets}`,
-        body: widget({
+      post(
+        widgets,
+        { code: 422, reason: "Invalid" },
+        widget({
           spec: {
             size: "xl",
             replicas: -1,
@@ -161,94 +151,84 @@ export const fields: readonly Case[] = [
             limits: { cpu: "many" },
           },
         }),
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `POST ${widgets}`,
-        body: widget({ spec: { replicas: 101, code: "a" } }),
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `POST ${widgets}`,
-        body: widget({ spec: "s" }),
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `POST ${widgets}`,
-        body: widget({
-          spec: { size: "s", tags: ["a", "a"], ports: [{ name: "x" }, { name: "x" }] },
-        }),
-        expect: {
+      ),
+      post(
+        widgets,
+        { code: 422, reason: "Invalid" },
+        widget({ spec: { replicas: 101, code: "a" } }),
+      ),
+      post(widgets, { code: 422, reason: "Invalid" }, widget({ spec: "s" })),
+      post(
+        widgets,
+        {
           code: 422,
           reason: "Invalid",
           causes: [{ reason: "FieldValueDuplicate" }, { reason: "FieldValueDuplicate" }],
         },
-      },
-      {
-        send: `POST ${widgets}`,
-        body: widget({ spec: { size: "s", port: "http", ratio: 0.5, at: "2026-01-01T00:00:00Z" } }),
-        expect: { code: 201, body: { spec: { port: "http" } } },
-      },
-      {
-        send: `PATCH ${widgets}/{o}`,
-        type: MERGE,
-        body: { spec: { port: 80, size: "xl" } },
-        expect: {
+        widget({ spec: { size: "s", tags: ["a", "a"], ports: [{ name: "x" }, { name: "x" }] } }),
+      ),
+      post(
+        widgets,
+        { code: 201, body: { spec: { port: "http" } } },
+        widget({ spec: { size: "s", port: "http", ratio: 0.5, at: "2026-01-01T00:00:00Z" } }),
+      ),
+      mergePatch(
+        `${widgets}/{o}`,
+        {
           code: 422,
           reason: "Invalid",
           causes: [{ reason: "FieldValueNotSupported", field: "spec.size" }],
         },
-      },
-      {
-        send: `PATCH ${widgets}/{o}/status`,
-        type: MERGE,
-        body: { status: { phase: "Odd" } },
-        expect: { code: 422, reason: "Invalid", causes: [{ field: "status.phase" }] },
-      },
-      {
-        send: `PATCH ${widgets}/{o}/status`,
-        type: MERGE,
-        body: { status: { conditions: [{ type: "Ready" }] } },
-        expect: { code: 422, reason: "Invalid", causes: [{ reason: "FieldValueRequired" }] },
-      },
+        { spec: { port: 80, size: "xl" } },
+      ),
+      mergePatch(
+        `${widgets}/{o}/status`,
+        { code: 422, reason: "Invalid", causes: [{ field: "status.phase" }] },
+        { status: { phase: "Odd" } },
+      ),
+      mergePatch(
+        `${widgets}/{o}/status`,
+        { code: 422, reason: "Invalid", causes: [{ reason: "FieldValueRequired" }] },
+        { status: { conditions: [{ type: "Ready" }] } },
+      ),
     ],
   },
   {
     name: "wrong types in the metadata of a custom resource",
     steps: [
-      {
-        send: `POST ${widgets}`,
-        body: widget({}, { labels: { a: 1 } }),
-        expect: { code: 400, reason: "BadRequest", message: /json: cannot unmarshal number/ },
-      },
-      {
-        send: `POST ${widgets}`,
-        body: widget({}, { labels: { a: "not valid!" }, annotations: { "bad key": "x" } }),
-        expect: {
+      post(
+        widgets,
+        { code: 400, reason: "BadRequest", message: /json: cannot unmarshal number/ },
+        widget({}, { labels: { a: 1 } }),
+      ),
+      post(
+        widgets,
+        {
           code: 422,
           reason: "Invalid",
           causes: [{ field: "metadata.labels" }, { field: "metadata.annotations" }],
         },
-      },
+        widget({}, { labels: { a: "not valid!" }, annotations: { "bad key": "x" } }),
+      ),
     ],
   },
   {
     name: "Secret: stringData becomes data, invalid base64 is rejected",
     steps: [
-      {
-        send: `POST ${secrets}`,
-        body: secret({ data: { a: "MQ==" }, stringData: { b: "2" } }),
-        expect: {
+      post(
+        secrets,
+        {
           code: 201,
           body: { type: "Opaque", data: { a: "MQ==", b: "Mg==" } },
           absent: ["stringData"],
         },
-      },
-      {
-        send: `POST ${secrets}`,
-        body: secret({ data: { a: "not base64!" } }, { name: "{o}-2" }),
-        expect: { code: 400, reason: "BadRequest", message: /illegal base64 data at input byte 3/ },
-      },
+        secret({ data: { a: "MQ==" }, stringData: { b: "2" } }),
+      ),
+      post(
+        secrets,
+        { code: 400, reason: "BadRequest", message: /illegal base64 data at input byte 3/ },
+        secret({ data: { a: "not base64!" } }, { name: "{o}-2" }),
+      ),
       {
         send: `PATCH ${secrets}/{o}`,
         type: MERGE,
@@ -257,59 +237,47 @@ export const fields: readonly Case[] = [
         // The rejected object is quoted in the order of Go's structs.
         ignore: ["message", "details.causes"],
       },
-      {
-        send: `PATCH ${secrets}/{o}`,
-        type: MERGE,
-        body: { type: "other" },
-        expect: { code: 422, reason: "Invalid", causes: [{ field: "type" }] },
-      },
+      mergePatch(
+        `${secrets}/{o}`,
+        { code: 422, reason: "Invalid", causes: [{ field: "type" }] },
+        { type: "other" },
+      ),
     ],
   },
   {
     name: "an immutable ConfigMap cannot change",
     steps: [
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({ data: { a: "1" }, immutable: true }),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { data: { a: "2" } },
-        expect: {
+      post(configMaps, 201, configMap({ data: { a: "1" }, immutable: true })),
+      mergePatch(
+        `${configMaps}/{o}`,
+        {
           code: 422,
           reason: "Invalid",
           causes: [{ reason: "FieldValueForbidden", field: "data" }],
         },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { immutable: null },
-        expect: { code: 422, causes: [{ field: "immutable" }] },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { metadata: { labels: { a: "b" } } },
-        expect: { code: 200 },
-      },
+        { data: { a: "2" } },
+      ),
+      mergePatch(
+        `${configMaps}/{o}`,
+        { code: 422, causes: [{ field: "immutable" }] },
+        { immutable: null },
+      ),
+      mergePatch(`${configMaps}/{o}`, 200, { metadata: { labels: { a: "b" } } }),
     ],
   },
   {
     name: "keys of a ConfigMap",
     steps: [
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({ data: { "bad key": "1" } }),
-        expect: { code: 422, reason: "Invalid", causes: [{ field: "data[bad key]" }] },
-      },
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({ data: {}, binaryData: { a: "AQ==" } }),
-        expect: { code: 201, absent: ["data"], body: { binaryData: { a: "AQ==" } } },
-      },
+      post(
+        configMaps,
+        { code: 422, reason: "Invalid", causes: [{ field: "data[bad key]" }] },
+        configMap({ data: { "bad key": "1" } }),
+      ),
+      post(
+        configMaps,
+        { code: 201, absent: ["data"], body: { binaryData: { a: "AQ==" } } },
+        configMap({ data: {}, binaryData: { a: "AQ==" } }),
+      ),
     ],
   },
   {
@@ -330,35 +298,29 @@ export const fields: readonly Case[] = [
         // Go prints the references with all members in struct order.
         ignore: ["message", "details.causes"],
       },
-      {
-        send: `POST ${configMaps}`,
-        body: configMap(
-          {},
-          { ownerReferences: [{ apiVersion: "v1", kind: "", name: "a", uid: "1" }] },
-        ),
-        expect: {
-          code: 422,
-          reason: "Invalid",
-          causes: [{ field: "metadata.ownerReferences.kind" }],
-        },
-      },
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({}, { finalizers: ["not valid!"] }),
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({}, { resourceVersion: "5" }),
-        expect: {
+      post(
+        configMaps,
+        { code: 422, reason: "Invalid", causes: [{ field: "metadata.ownerReferences.kind" }] },
+        configMap({}, { ownerReferences: [{ apiVersion: "v1", kind: "", name: "a", uid: "1" }] }),
+      ),
+      post(
+        configMaps,
+        { code: 422, reason: "Invalid" },
+        configMap({}, { finalizers: ["not valid!"] }),
+      ),
+      post(
+        configMaps,
+        {
           code: 500,
           message: "resourceVersion should not be set on objects to be created",
           absent: ["reason"],
         },
-      },
-      {
-        send: `POST ${configMaps}`,
-        body: configMap(
+        configMap({}, { resourceVersion: "5" }),
+      ),
+      post(
+        configMaps,
+        { code: 201, absent: ["metadata.deletionTimestamp"] },
+        configMap(
           {},
           {
             uid: "x",
@@ -366,9 +328,8 @@ export const fields: readonly Case[] = [
             deletionTimestamp: "2001-01-01T00:00:00Z",
           },
         ),
-        as: "made",
-        expect: { code: 201, absent: ["metadata.deletionTimestamp"] },
-      },
+        { as: "made" },
+      ),
       {
         send: `PATCH ${configMaps}/{o}`,
         type: MERGE,
@@ -377,26 +338,32 @@ export const fields: readonly Case[] = [
         // The offending value is a struct that Go prints in a format of its own.
         ignore: ["message", "details.causes"],
       },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { metadata: { creationTimestamp: "2001-01-01T00:00:00Z" } },
-        expect: { code: 200, version: { sameAs: "made" } },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { metadata: { name: "other" } },
-        expect: { code: 400, reason: "BadRequest" },
-      },
+      mergePatch(
+        `${configMaps}/{o}`,
+        { code: 200, version: { sameAs: "made" } },
+        { metadata: { creationTimestamp: "2001-01-01T00:00:00Z" } },
+      ),
+      mergePatch(
+        `${configMaps}/{o}`,
+        { code: 400, reason: "BadRequest" },
+        { metadata: { name: "other" } },
+      ),
     ],
   },
   {
     name: "duplicate owner references are dropped with a warning",
     steps: [
-      {
-        send: `POST ${configMaps}`,
-        body: configMap(
+      post(
+        configMaps,
+        {
+          code: 201,
+          body: {
+            metadata: {
+              ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "a", uid: "1" }],
+            },
+          },
+        },
+        configMap(
           {},
           {
             ownerReferences: [
@@ -405,15 +372,7 @@ export const fields: readonly Case[] = [
             ],
           },
         ),
-        expect: {
-          code: 201,
-          body: {
-            metadata: {
-              ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "a", uid: "1" }],
-            },
-          },
-        },
-      },
+      ),
     ],
   },
 ];

@@ -1,6 +1,7 @@
 import type { JsonObject } from "@konverge/core";
 import type { Case, SendStep } from "../case.ts";
-import { APPLY, configMap, configMaps, MERGE, STRATEGIC, widget, widgets } from "../objects.ts";
+import { configMap, configMaps, STRATEGIC, widget, widgets } from "../objects.ts";
+import { applyPatch, get, mergePatch, post, strategicPatch } from "../steps.ts";
 
 const ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 const label = encodeURIComponent;
@@ -21,19 +22,15 @@ const SELECTORS: readonly (readonly [string, string])[] = [
   ["a=-", "'MyValue',  or 'my_value',  or '12345'"],
 ];
 
-const refusedSelector = ([text, end]: readonly [string, string]): SendStep => ({
-  send: `GET ${configMaps}?labelSelector=${label(text)}`,
-  expect: {
+const refusedSelector = ([text, end]: readonly [string, string]): SendStep =>
+  get(`${configMaps}?labelSelector=${label(text)}`, {
     code: 400,
     reason: "BadRequest",
     message: new RegExp(end.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)),
-  },
-});
+  });
 
-const listed = (selector: string, items: readonly string[]): SendStep => ({
-  send: `GET ${configMaps}?labelSelector=o%3D{o}%2C${label(selector)}`,
-  expect: { code: 200, items },
-});
+const listed = (selector: string, items: readonly string[]): SendStep =>
+  get(`${configMaps}?labelSelector=o%3D{o}%2C${label(selector)}`, { code: 200, items });
 
 const pods = "/api/v1/namespaces/{ns}/pods";
 const pod: JsonObject = {
@@ -62,16 +59,12 @@ export const foreign: readonly Case[] = [
   {
     name: "label selectors: sets, absence and order",
     steps: [
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({}, { name: "{o}-1", labels: { o: "{o}", n: "1", in: "x" } }),
-        expect: { code: 201 },
-      },
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({}, { name: "{o}-2", labels: { o: "{o}", n: "20", e: "" } }),
-        expect: { code: 201 },
-      },
+      post(
+        configMaps,
+        201,
+        configMap({}, { name: "{o}-1", labels: { o: "{o}", n: "1", in: "x" } }),
+      ),
+      post(configMaps, 201, configMap({}, { name: "{o}-2", labels: { o: "{o}", n: "20", e: "" } })),
       listed("n in (1,2,)", ["{o}-1"]),
       listed("n notin (1)", ["{o}-2"]),
       listed("e in ()", ["{o}-2"]),
@@ -85,48 +78,42 @@ export const foreign: readonly Case[] = [
   },
   {
     name: "continue tokens that cannot be decoded",
-    steps: ["nonsense", "a*b", "a", "e30", "eyJ2IjoieCJ9"].map((token) => ({
-      send: `GET ${configMaps}?limit=1&continue=${token}`,
-      expect: { code: 400, reason: "BadRequest", message: /^invalid continue token: / },
-    })),
+    steps: ["nonsense", "a*b", "a", "e30", "eyJ2IjoieCJ9"].map((token) =>
+      get(`${configMaps}?limit=1&continue=${token}`, {
+        code: 400,
+        reason: "BadRequest",
+        message: /^invalid continue token: /,
+      }),
+    ),
   },
   {
     name: "a watch from a resourceVersion that is not a number",
     steps: [
-      {
-        send: `GET ${configMaps}?watch=1&resourceVersion=no`,
-        expect: { code: 500, message: /^resourceVersion: Invalid value: "no"/ },
-      },
+      get(`${configMaps}?watch=1&resourceVersion=no`, {
+        code: 500,
+        message: /^resourceVersion: Invalid value: "no"/,
+      }),
     ],
   },
   {
     name: "an eviction with a dry run in its deletion options changes nothing",
     steps: [
-      { send: `POST ${pods}`, body: pod, as: "made", expect: { code: 201 } },
-      {
-        send: `POST ${pods}/{o}/eviction`,
-        body: {
-          apiVersion: "policy/v1",
-          kind: "Eviction",
-          metadata: { name: "{o}" },
-          deleteOptions: { dryRun: ["All"] },
-        },
-        expect: { code: 201 },
-      },
-      { send: `GET ${pods}/{o}`, expect: { code: 200, version: { sameAs: "made" } } },
+      post(pods, 201, pod, { as: "made" }),
+      post(`${pods}/{o}/eviction`, 201, {
+        apiVersion: "policy/v1",
+        kind: "Eviction",
+        metadata: { name: "{o}" },
+        deleteOptions: { dryRun: ["All"] },
+      }),
+      get(`${pods}/{o}`, { code: 200, version: { sameAs: "made" } }),
     ],
   },
   {
     name: "strategic merge patches with values of a wrong type",
     steps: [
-      { send: `POST ${configMaps}`, body: configMap({ data: { a: "1" } }), expect: { code: 201 } },
+      post(configMaps, 201, configMap({ data: { a: "1" } })),
       ...[{ data: { a: 5 } }, { data: { a: true } }, { data: { a: 1.5 } }, { data: "a" }].map(
-        (body) => ({
-          send: `PATCH ${configMaps}/{o}`,
-          type: STRATEGIC,
-          body,
-          expect: { code: 422, reason: "Invalid" },
-        }),
+        (body) => strategicPatch(`${configMaps}/{o}`, { code: 422, reason: "Invalid" }, body),
       ),
       {
         send: `PATCH ${configMaps}/{o}`,
@@ -139,99 +126,65 @@ export const foreign: readonly Case[] = [
   {
     name: "an apply by kubectl on the server takes the fields of its last apply on the client",
     steps: [
-      {
-        send: `POST ${configMaps}?fieldManager=kubectl-client-side-apply`,
-        body: configMap(
+      post(
+        `${configMaps}?fieldManager=kubectl-client-side-apply`,
+        201,
+        configMap(
           { data: { a: "1", b: "1" } },
-          {
-            annotations: { [ANNOTATION]: `${JSON.stringify(applied({ a: "1", b: "1" }))}\n` },
-          },
+          { annotations: { [ANNOTATION]: `${JSON.stringify(applied({ a: "1", b: "1" }))}\n` } },
         ),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=other`,
-        type: APPLY,
-        body: applied({ a: "2" }),
-        expect: { code: 409 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=kubectl`,
-        type: APPLY,
-        body: applied({ a: "<2>" }),
-        expect: {
-          code: 200,
-          body: { metadata: { annotations: { [ANNOTATION]: UPDATED } } },
-        },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=editor`,
-        type: MERGE,
-        body: { data: { b: "3" } },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=kubectl`,
-        type: APPLY,
-        body: applied({ b: "4" }),
-        expect: { code: 409, reason: "Conflict" },
-      },
+      ),
+      applyPatch(`${configMaps}/{o}?fieldManager=other`, 409, applied({ a: "2" })),
+      applyPatch(
+        `${configMaps}/{o}?fieldManager=kubectl`,
+        { code: 200, body: { metadata: { annotations: { [ANNOTATION]: UPDATED } } } },
+        applied({ a: "<2>" }),
+      ),
+      mergePatch(`${configMaps}/{o}?fieldManager=editor`, 200, { data: { b: "3" } }),
+      applyPatch(
+        `${configMaps}/{o}?fieldManager=kubectl`,
+        { code: 409, reason: "Conflict" },
+        applied({ b: "4" }),
+      ),
     ],
   },
   {
     name: "the scale of an object whose replicas have no manager",
     steps: [
-      {
-        send: `PATCH ${widgets}/{o}?fieldManager=one`,
-        type: APPLY,
-        body: widget(),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${widgets}/{o}/scale?fieldManager=two`,
-        type: MERGE,
-        body: { spec: { replicas: 3 } },
-        expect: { code: 200, body: { spec: { replicas: 3 } } },
-      },
-      { send: `GET ${widgets}/{o}`, expect: { code: 200, body: { spec: { replicas: 3 } } } },
+      applyPatch(`${widgets}/{o}?fieldManager=one`, 201, widget()),
+      mergePatch(
+        `${widgets}/{o}/scale?fieldManager=two`,
+        { code: 200, body: { spec: { replicas: 3 } } },
+        { spec: { replicas: 3 } },
+      ),
+      get(`${widgets}/{o}`, { code: 200, body: { spec: { replicas: 3 } } }),
     ],
   },
   {
     name: "an apply of a scale against another manager of the scale",
     steps: [
-      {
-        send: `POST ${widgets}`,
-        body: widget({ spec: { size: "s", replicas: 1 } }),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${widgets}/{o}/scale?fieldManager=one`,
-        type: MERGE,
-        body: { spec: { replicas: 3 } },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${widgets}/{o}/scale?fieldManager=two`,
-        type: APPLY,
-        body: {
+      post(widgets, 201, widget({ spec: { size: "s", replicas: 1 } })),
+      mergePatch(`${widgets}/{o}/scale?fieldManager=one`, 200, { spec: { replicas: 3 } }),
+      applyPatch(
+        `${widgets}/{o}/scale?fieldManager=two`,
+        { code: 409, message: /using autoscaling\/v1/ },
+        {
           apiVersion: "autoscaling/v1",
           kind: "Scale",
           metadata: { name: "{o}", namespace: "{ns}" },
           spec: { replicas: 4 },
         },
-        expect: { code: 409, message: /using autoscaling\/v1/ },
-      },
+      ),
     ],
   },
   {
     name: "a configuration with a field of a wrong type",
     steps: [
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=one`,
-        type: APPLY,
-        body: applied({ a: 1 }),
-        expect: { code: 500, message: /; \/v1, Kind=ConfigMap\): / },
-      },
+      applyPatch(
+        `${configMaps}/{o}?fieldManager=one`,
+        { code: 500, message: /; \/v1, Kind=ConfigMap\): / },
+        applied({ a: 1 }),
+      ),
     ],
   },
 ];

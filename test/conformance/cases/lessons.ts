@@ -1,22 +1,22 @@
 import { versionIn, type Case } from "../case.ts";
-import { APPLY, configMap, configMaps, MERGE, widget, widgets } from "../objects.ts";
+import { configMap, configMaps, widget, widgets } from "../objects.ts";
+import { applyPatch, mergePatch, post, put } from "../steps.ts";
 
 /** Common claims about the server, and the facts. */
 export const lessons: readonly Case[] = [
   {
     name: "an empty resourceVersion disables the check for a ConfigMap, but not for a custom resource",
     steps: [
-      { send: `POST ${configMaps}`, body: configMap(), as: "map", expect: { code: 201 } },
-      {
-        send: `PUT ${configMaps}/{o}`,
-        body: configMap({ data: { a: "1" } }, { resourceVersion: "" }),
-        expect: { code: 200, version: { newSince: "map" } },
-      },
-      { send: `POST ${widgets}`, body: widget(), expect: { code: 201 } },
-      {
-        send: `PUT ${widgets}/{o}`,
-        body: widget({ spec: { size: "l" } }),
-        expect: {
+      post(configMaps, 201, configMap(), { as: "map" }),
+      put(
+        `${configMaps}/{o}`,
+        { code: 200, version: { newSince: "map" } },
+        configMap({ data: { a: "1" } }, { resourceVersion: "" }),
+      ),
+      post(widgets, 201, widget()),
+      put(
+        `${widgets}/{o}`,
+        {
           code: 422,
           reason: "Invalid",
           causes: [
@@ -26,36 +26,26 @@ export const lessons: readonly Case[] = [
             },
           ],
         },
-      },
+        widget({ spec: { size: "l" } }),
+      ),
     ],
   },
   {
     name: "applying an object as it was read is rejected for its managedFields",
     steps: [
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({ data: { a: "1" } }),
-        as: "made",
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}?fieldManager=fm1`,
-        type: APPLY,
-        body: (seen) => seen["made"]?.body ?? null,
-        expect: { code: 400, reason: "BadRequest", message: "metadata.managedFields must be nil" },
-      },
+      post(configMaps, 201, configMap({ data: { a: "1" } }), { as: "made" }),
+      applyPatch(
+        `${configMaps}/{o}?fieldManager=fm1`,
+        { code: 400, reason: "BadRequest", message: "metadata.managedFields must be nil" },
+        (seen) => seen["made"]?.body ?? null,
+      ),
     ],
   },
   {
     name: "a write moves the list version of another kind, because one counter serves all objects",
     steps: [
-      { send: `POST ${configMaps}`, body: configMap(), as: "map", expect: { code: 201 } },
-      {
-        send: `POST ${widgets}`,
-        body: widget(),
-        as: "widget",
-        expect: { code: 201, version: { newSince: "map" } },
-      },
+      post(configMaps, 201, configMap(), { as: "map" }),
+      post(widgets, { code: 201, version: { newSince: "map" } }, widget(), { as: "widget" }),
       {
         send: (seen) => `GET ${configMaps}/{o}?resourceVersion=${versionIn(seen, "map")}`,
         expect: { code: 200, version: { sameAs: "map" } },
@@ -65,23 +55,13 @@ export const lessons: readonly Case[] = [
   {
     name: "two patches based on one read both succeed",
     steps: [
-      {
-        send: `POST ${configMaps}`,
-        body: configMap({ data: { count: "3" } }),
-        expect: { code: 201 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { data: { count: "5" } },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}`,
-        type: MERGE,
-        body: { data: { count: "2" } },
-        expect: { code: 200, body: { data: { count: "2" } } },
-      },
+      post(configMaps, 201, configMap({ data: { count: "3" } })),
+      mergePatch(`${configMaps}/{o}`, 200, { data: { count: "5" } }),
+      mergePatch(
+        `${configMaps}/{o}`,
+        { code: 200, body: { data: { count: "2" } } },
+        { data: { count: "2" } },
+      ),
     ],
   },
 ];

@@ -1,13 +1,15 @@
 import { versionIn, type Case, type Seen } from "../case.ts";
 import type { JsonObject } from "@konverge/core";
-import { configMap, configMaps, MERGE, widget, widgets } from "../objects.ts";
+import { configMap, configMaps, widget, widgets } from "../objects.ts";
+import { get, mergePatch, post } from "../steps.ts";
 
-const labelled = (name: string, labels: JsonObject = {}) => ({
-  send: `POST ${configMaps}`,
-  body: configMap({}, { name: `{o}-${name}`, labels: { case: "{o}", ...labels } }),
-  as: name,
-  expect: { code: 201 },
-});
+const labelled = (name: string, labels: JsonObject = {}) =>
+  post(
+    configMaps,
+    201,
+    configMap({}, { name: `{o}-${name}`, labels: { case: "{o}", ...labels } }),
+    { as: name },
+  );
 const selector = "labelSelector=case%3D{o}";
 const tokenOf = (seen: Seen, name: string) => {
   const body = seen[name]?.body as JsonObject;
@@ -22,15 +24,8 @@ export const reading: readonly Case[] = [
     steps: [
       labelled("b"),
       labelled("a"),
-      {
-        send: `GET ${configMaps}?${selector}`,
-        expect: { code: 200, body: { kind: "ConfigMapList" } },
-      },
-      {
-        send: `GET ${configMaps}?${selector}&resourceVersion=0`,
-        expect: { code: 200 },
-        ignore: ["metadata"],
-      },
+      get(`${configMaps}?${selector}`, { code: 200, body: { kind: "ConfigMapList" } }),
+      get(`${configMaps}?${selector}&resourceVersion=0`, 200, { ignore: ["metadata"] }),
     ],
   },
   {
@@ -39,14 +34,9 @@ export const reading: readonly Case[] = [
       labelled("a"),
       labelled("b"),
       labelled("c"),
-      { send: `GET ${configMaps}?${selector}&limit=2`, as: "one", expect: { code: 200 } },
+      get(`${configMaps}?${selector}&limit=2`, 200, { as: "one" }),
       labelled("d"),
-      {
-        send: `PATCH ${configMaps}/{o}-c`,
-        type: MERGE,
-        body: { data: { changed: "later" } },
-        expect: { code: 200 },
-      },
+      mergePatch(`${configMaps}/{o}-c`, 200, { data: { changed: "later" } }),
       {
         send: (seen) => `GET ${configMaps}?${selector}&limit=2&continue=${tokenOf(seen, "one")}`,
         expect: { code: 200, version: { sameAs: "one" } },
@@ -56,20 +46,20 @@ export const reading: readonly Case[] = [
   {
     name: "remainingItemCount is returned only without selectors",
     steps: [
-      { send: `POST ${widgets}`, body: widget({}, { name: "{o}-a" }), expect: { code: 201 } },
-      { send: `POST ${widgets}`, body: widget({}, { name: "{o}-b" }), expect: { code: 201 } },
-      {
-        send: `GET ${widgets}?limit=1&fieldSelector=metadata.namespace%3D{ns}`,
-        ignore: ["items", "metadata"],
-        expect: { code: 200, absent: ["metadata.remainingItemCount"] },
-      },
+      post(widgets, 201, widget({}, { name: "{o}-a" })),
+      post(widgets, 201, widget({}, { name: "{o}-b" })),
+      get(
+        `${widgets}?limit=1&fieldSelector=metadata.namespace%3D{ns}`,
+        { code: 200, absent: ["metadata.remainingItemCount"] },
+        { ignore: ["items", "metadata"] },
+      ),
     ],
   },
   {
     name: "a list at exactly a version",
     steps: [
       labelled("a"),
-      { send: `GET ${configMaps}?${selector}`, as: "before", expect: { code: 200 } },
+      get(`${configMaps}?${selector}`, 200, { as: "before" }),
       labelled("b"),
       {
         send: (seen) =>
@@ -99,15 +89,14 @@ export const reading: readonly Case[] = [
         "tier notin (web)",
         "tier=web,canary=yes",
         "tier==db",
-      ].map((terms) => ({
-        send: `GET ${configMaps}?${selector},${encodeURIComponent(decodeURIComponent(terms))}`,
-        expect: { code: 200 },
-      })),
-      {
-        send: `GET ${configMaps}?labelSelector=a%20b%20c`,
-        expect: { code: 400, reason: "BadRequest" },
-        ignore: ["message"],
-      },
+      ].map((terms) =>
+        get(`${configMaps}?${selector},${encodeURIComponent(decodeURIComponent(terms))}`, 200),
+      ),
+      get(
+        `${configMaps}?labelSelector=a%20b%20c`,
+        { code: 400, reason: "BadRequest" },
+        { ignore: ["message"] },
+      ),
     ],
   },
   {
@@ -115,69 +104,37 @@ export const reading: readonly Case[] = [
     steps: [
       labelled("a"),
       labelled("b"),
-      { send: `GET ${configMaps}?fieldSelector=metadata.name%3D{o}-a`, expect: { code: 200 } },
-      {
-        send: `GET ${configMaps}?${selector}&fieldSelector=metadata.name!%3D{o}-a`,
-        expect: { code: 200 },
-      },
-      {
-        send: `GET ${configMaps}?fieldSelector=data.a%3Db`,
-        expect: { code: 400, reason: "BadRequest" },
-        ignore: ["message"],
-      },
-      {
-        send: `POST ${widgets}`,
-        body: widget({ spec: { size: "l" } }, { labels: { case: "{o}" } }),
-        expect: { code: 201 },
-      },
-      { send: `GET ${widgets}?${selector}&fieldSelector=spec.size%3Dl`, expect: { code: 200 } },
-      {
-        send: `GET ${widgets}?${selector}&fieldSelector=spec.size%3Ds`,
-        expect: { code: 200, body: { items: [] } },
-      },
-      {
-        send: `GET ${widgets}?fieldSelector=spec.code%3Ds`,
-        expect: { code: 400 },
-        ignore: ["message"],
-      },
+      get(`${configMaps}?fieldSelector=metadata.name%3D{o}-a`, 200),
+      get(`${configMaps}?${selector}&fieldSelector=metadata.name!%3D{o}-a`, 200),
+      get(
+        `${configMaps}?fieldSelector=data.a%3Db`,
+        { code: 400, reason: "BadRequest" },
+        { ignore: ["message"] },
+      ),
+      post(widgets, 201, widget({ spec: { size: "l" } }, { labels: { case: "{o}" } })),
+      get(`${widgets}?${selector}&fieldSelector=spec.size%3Dl`, 200),
+      get(`${widgets}?${selector}&fieldSelector=spec.size%3Ds`, { code: 200, body: { items: [] } }),
+      get(`${widgets}?fieldSelector=spec.code%3Ds`, 400, { ignore: ["message"] }),
     ],
   },
   {
     name: "options of a list that are rejected",
     steps: [
-      {
-        send: `GET ${configMaps}?resourceVersionMatch=Exact`,
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `GET ${configMaps}?resourceVersionMatch=Exact&resourceVersion=0`,
-        expect: { code: 422 },
-      },
-      {
-        send: `GET ${configMaps}?resourceVersionMatch=Odd&resourceVersion=5`,
-        expect: { code: 422 },
-      },
-      {
-        send: `GET ${configMaps}?sendInitialEvents=true`,
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `GET ${configMaps}?resourceVersion=abc`,
-        expect: { code: 400, reason: "BadRequest" },
-      },
-      {
-        send: `GET ${configMaps}?continue=abc`,
-        expect: { code: 400, reason: "BadRequest" },
-        ignore: ["message"],
-      },
-      {
-        send: `GET ${configMaps}?watch=true&resourceVersionMatch=NotOlderThan`,
-        expect: { code: 422, reason: "Invalid" },
-      },
-      {
-        send: `GET ${configMaps}?watch=true&sendInitialEvents=true`,
-        expect: { code: 422, reason: "Invalid" },
-      },
+      get(`${configMaps}?resourceVersionMatch=Exact`, { code: 422, reason: "Invalid" }),
+      get(`${configMaps}?resourceVersionMatch=Exact&resourceVersion=0`, 422),
+      get(`${configMaps}?resourceVersionMatch=Odd&resourceVersion=5`, 422),
+      get(`${configMaps}?sendInitialEvents=true`, { code: 422, reason: "Invalid" }),
+      get(`${configMaps}?resourceVersion=abc`, { code: 400, reason: "BadRequest" }),
+      get(
+        `${configMaps}?continue=abc`,
+        { code: 400, reason: "BadRequest" },
+        { ignore: ["message"] },
+      ),
+      get(`${configMaps}?watch=true&resourceVersionMatch=NotOlderThan`, {
+        code: 422,
+        reason: "Invalid",
+      }),
+      get(`${configMaps}?watch=true&sendInitialEvents=true`, { code: 422, reason: "Invalid" }),
     ],
   },
   {
@@ -186,7 +143,7 @@ export const reading: readonly Case[] = [
     steps: [
       labelled("a"),
       labelled("b"),
-      { send: `GET ${configMaps}?${selector}&limit=1`, as: "one", expect: { code: 200 } },
+      get(`${configMaps}?${selector}&limit=1`, 200, { as: "one" }),
       labelled("c"),
       { act: "compact" },
       {

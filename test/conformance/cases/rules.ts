@@ -1,19 +1,21 @@
 import type { JsonObject } from "@konverge/core";
 import type { Case, SendStep } from "../case.ts";
-import { definitions, MERGE } from "../objects.ts";
+import { definitions } from "../objects.ts";
+import { mergePatch, post, remove } from "../steps.ts";
 import { gauge, gauges } from "../rule-objects.ts";
 
-const create = (spec: JsonObject, causes: readonly JsonObject[] = []): SendStep => ({
-  send: `POST ${gauges}${causes.length > 0 ? "?dryRun=All" : ""}`,
-  body: gauge(spec),
-  expect: causes.length === 0 ? { code: 201 } : { code: 422, reason: "Invalid", causes },
-});
-const patch = (spec: JsonObject, causes: readonly JsonObject[] = []): SendStep => ({
-  send: `PATCH ${gauges}/{o}`,
-  type: MERGE,
-  body: { spec },
-  expect: causes.length === 0 ? { code: 200 } : { code: 422, reason: "Invalid", causes },
-});
+const create = (spec: JsonObject, causes: readonly JsonObject[] = []): SendStep =>
+  post(
+    `${gauges}${causes.length > 0 ? "?dryRun=All" : ""}`,
+    causes.length === 0 ? { code: 201 } : { code: 422, reason: "Invalid", causes },
+    gauge(spec),
+  );
+const patch = (spec: JsonObject, causes: readonly JsonObject[] = []): SendStep =>
+  mergePatch(
+    `${gauges}/{o}`,
+    causes.length === 0 ? { code: 200 } : { code: 422, reason: "Invalid", causes },
+    { spec },
+  );
 const cause = (field: string, message: string, reason = "FieldValueInvalid"): JsonObject => ({
   field,
   message,
@@ -107,14 +109,11 @@ export const rules: readonly Case[] = [
           "Invalid value: failed rule: self.kind != 'Forbidden' && self.metadata.name != 'forbidden'",
         ),
       ]),
-      {
-        send: `POST ${gauges}`,
-        body: gauge({}, "{o}-bad"),
-        expect: {
-          code: 422,
-          causes: [cause("<nil>", "Invalid value: the name is taken")],
-        },
-      },
+      post(
+        gauges,
+        { code: 422, causes: [cause("<nil>", "Invalid value: the name is taken")] },
+        gauge({}, "{o}-bad"),
+      ),
       create({ min: 1, max: 2, level: 9, ratio: 1.5, note: null, at: "2024-01-01T00:00:00Z" }),
     ],
   },
@@ -184,21 +183,15 @@ export const rules: readonly Case[] = [
     name: "CEL: rules of the status, through its subresource",
     steps: [
       create({ level: 1 }),
-      {
-        send: `PATCH ${gauges}/{o}/status`,
-        type: MERGE,
-        body: { status: { ready: 2 } },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${gauges}/{o}/status`,
-        type: MERGE,
-        body: { status: { ready: 1 } },
-        expect: {
+      mergePatch(`${gauges}/{o}/status`, 200, { status: { ready: 2 } }),
+      mergePatch(
+        `${gauges}/{o}/status`,
+        {
           code: 422,
           causes: [cause("status.ready", "Invalid value: 1: failed rule: self >= oldSelf")],
         },
-      },
+        { status: { ready: 1 } },
+      ),
       patch({ level: 2 }),
     ],
   },
@@ -253,38 +246,28 @@ export const rules: readonly Case[] = [
     steps: [
       create({ namespace: "a-b.c" }),
       create({ namespace: "a b" }, [{ field: "spec.namespace", reason: "FieldValueInvalid" }]),
-      {
-        send: `POST ${definitions}`,
-        body: withRule({
+      post(
+        definitions,
+        201,
+        withRule({
           rule: "self.list.all(x, x.matches('^[\\\\w-.]+$')) && (self.a - 9223372036854775807 - 1) % -1 == 0",
         }),
-        ignore: ["metadata", "status"],
-        expect: { code: 201 },
-      },
-      {
-        send: `POST ${kinds}?dryRun=All`,
-        body: kind({ a: 2, list: ["a-.", "b"] }),
-        retry: true,
-        expect: { code: 201 },
-      },
-      {
-        send: `POST ${kinds}?dryRun=All`,
-        body: kind({ a: 0, list: ["a"] }),
-        expect: { code: 422, causes: [{ field: "spec", reason: "FieldValueInvalid" }] },
-      },
-      { send: `DELETE ${made}`, ignore: ["metadata", "status"], expect: { code: 200 } },
+        { ignore: ["metadata", "status"] },
+      ),
+      post(`${kinds}?dryRun=All`, 201, kind({ a: 2, list: ["a-.", "b"] }), { retry: true }),
+      post(
+        `${kinds}?dryRun=All`,
+        { code: 422, causes: [{ field: "spec", reason: "FieldValueInvalid" }] },
+        kind({ a: 0, list: ["a"] }),
+      ),
+      remove(made, 200, { ignore: ["metadata", "status"] }),
     ],
   },
   {
     name: "CEL: unchanged parts that violate a new rule are only warned about",
     steps: [
-      { send: `POST ${definitions}`, body: withRule({ rule: "true" }), expect: { code: 201 } },
-      {
-        send: `POST ${kinds}`,
-        body: kind({ a: 5, list: ["x"] }),
-        retry: true,
-        expect: { code: 201 },
-      },
+      post(definitions, 201, withRule({ rule: "true" })),
+      post(kinds, 201, kind({ a: 5, list: ["x"] }), { retry: true }),
       {
         send: `PATCH ${made}`,
         type: "application/json-patch+json",
@@ -299,25 +282,23 @@ export const rules: readonly Case[] = [
         ignore: ["metadata", "status"],
         expect: { code: 200 },
       },
-      {
-        send: `POST ${kinds}?dryRun=All`,
-        body: kind({ a: 5 }, "{o}-2"),
-        retry: true,
-        expect: { code: 422, causes: [cause("spec", "Invalid value: too large")] },
-      },
-      {
-        send: `PATCH ${kinds}/{o}`,
-        type: MERGE,
-        body: { metadata: { labels: { a: "b" } } },
-        expect: { code: 200, warnings: ["spec: Invalid value: too large"] },
-      },
-      {
-        send: `PATCH ${kinds}/{o}`,
-        type: MERGE,
-        body: { spec: { list: ["y"] } },
-        expect: { code: 422, causes: [cause("spec", "Invalid value: too large")] },
-      },
-      { send: `DELETE ${made}`, ignore: ["metadata", "status"], expect: { code: 200 } },
+      post(
+        `${kinds}?dryRun=All`,
+        { code: 422, causes: [cause("spec", "Invalid value: too large")] },
+        kind({ a: 5 }, "{o}-2"),
+        { retry: true },
+      ),
+      mergePatch(
+        `${kinds}/{o}`,
+        { code: 200, warnings: ["spec: Invalid value: too large"] },
+        { metadata: { labels: { a: "b" } } },
+      ),
+      mergePatch(
+        `${kinds}/{o}`,
+        { code: 422, causes: [cause("spec", "Invalid value: too large")] },
+        { spec: { list: ["y"] } },
+      ),
+      remove(made, 200, { ignore: ["metadata", "status"] }),
     ],
   },
 ];

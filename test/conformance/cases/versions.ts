@@ -1,21 +1,15 @@
 import { versionIn, type Case } from "../case.ts";
-import { deployment, deployments, MERGE, widget, widgets } from "../objects.ts";
+import { deployment, deployments, widget, widgets } from "../objects.ts";
+import { get, mergePatch, post, put } from "../steps.ts";
 
 const widgetPath = `${widgets}/{o}`;
 const deploymentPath = `${deployments}/{o}`;
-const make = (path: string, body: typeof widget) => ({
-  send: `POST ${path}`,
-  body: body(),
-  as: "made",
-  expect: { code: 201, generation: 1 },
-});
-const merge = (path: string, body: Parameters<typeof widget>[0] & object, generation: number) => ({
-  send: `PATCH ${path}`,
-  type: MERGE,
-  body,
-  as: "changed",
-  expect: { code: 200, version: { newSince: "made" }, generation } as const,
-});
+const make = (path: string, body: typeof widget) =>
+  post(path, { code: 201, generation: 1 }, body(), { as: "made" });
+const merge = (path: string, body: Parameters<typeof widget>[0] & object, generation: number) =>
+  mergePatch(path, { code: 200, version: { newSince: "made" }, generation } as const, body, {
+    as: "changed",
+  });
 
 /** resourceVersion changes with every write, generation with the desired state: edits of each kind. */
 export const versions: readonly Case[] = [
@@ -42,18 +36,16 @@ export const versions: readonly Case[] = [
     name: "custom resource: no edit moves neither",
     steps: [
       make(widgets, widget),
-      {
-        send: `PATCH ${widgetPath}`,
-        type: MERGE,
-        body: { spec: { size: "s" } },
-        expect: { code: 200, version: { sameAs: "made" }, generation: 1 },
-      },
-      {
-        send: `PATCH ${widgetPath}/status`,
-        type: MERGE,
-        body: {},
-        expect: { code: 200, version: { sameAs: "made" }, generation: 1 },
-      },
+      mergePatch(
+        widgetPath,
+        { code: 200, version: { sameAs: "made" }, generation: 1 },
+        { spec: { size: "s" } },
+      ),
+      mergePatch(
+        `${widgetPath}/status`,
+        { code: 200, version: { sameAs: "made" }, generation: 1 },
+        {},
+      ),
     ],
   },
   {
@@ -78,15 +70,9 @@ export const versions: readonly Case[] = [
     name: "Deployment: status moves the version, not the generation, and keeps an annotation",
     steps: [
       make(deployments, deployment),
-      {
-        send: `PATCH ${deploymentPath}/status`,
-        type: MERGE,
-        body: {
-          metadata: { annotations: { kept: "yes" }, labels: { dropped: "yes" } },
-          spec: { replicas: 7 },
-          status: { replicas: 1, observedGeneration: 1 },
-        },
-        expect: {
+      mergePatch(
+        `${deploymentPath}/status`,
+        {
           code: 200,
           version: { newSince: "made" },
           generation: 1,
@@ -97,19 +83,23 @@ export const versions: readonly Case[] = [
           },
           absent: ["metadata.labels"],
         },
-      },
+        {
+          metadata: { annotations: { kept: "yes" }, labels: { dropped: "yes" } },
+          spec: { replicas: 7 },
+          status: { replicas: 1, observedGeneration: 1 },
+        },
+      ),
     ],
   },
   {
     name: "Deployment: no edit moves neither",
     steps: [
       make(deployments, deployment),
-      {
-        send: `PATCH ${deploymentPath}`,
-        type: MERGE,
-        body: { spec: { replicas: 1 } },
-        expect: { code: 200, version: { sameAs: "made" }, generation: 1 },
-      },
+      mergePatch(
+        deploymentPath,
+        { code: 200, version: { sameAs: "made" }, generation: 1 },
+        { spec: { replicas: 1 } },
+      ),
     ],
   },
   {
@@ -117,12 +107,9 @@ export const versions: readonly Case[] = [
     steps: [
       make(widgets, widget),
       merge(`${widgetPath}/status`, { status: { phase: "Ready" } }, 1),
-      {
-        send: `PUT ${widgetPath}`,
-        body: (seen) =>
-          widget({ spec: { size: "l" } }, { resourceVersion: versionIn(seen, "made") }),
-        expect: { code: 409, reason: "Conflict" },
-      },
+      put(widgetPath, { code: 409, reason: "Conflict" }, (seen) =>
+        widget({ spec: { size: "l" } }, { resourceVersion: versionIn(seen, "made") }),
+      ),
     ],
   },
   {
@@ -130,54 +117,40 @@ export const versions: readonly Case[] = [
     steps: [
       make(widgets, widget),
       merge(widgetPath, { spec: { size: "l" } }, 2),
-      {
-        send: `PUT ${widgetPath}/status`,
-        body: (seen) =>
-          widget({ status: { phase: "Ready" } }, { resourceVersion: versionIn(seen, "made") }),
-        expect: { code: 409, reason: "Conflict" },
-      },
-      {
-        send: `PUT ${widgetPath}/status`,
-        body: (seen) =>
-          widget(
-            { spec: { size: "m" }, status: { phase: "Ready" } },
-            { resourceVersion: versionIn(seen, "changed"), labels: { dropped: "yes" } },
-          ),
-        expect: {
+      put(`${widgetPath}/status`, { code: 409, reason: "Conflict" }, (seen) =>
+        widget({ status: { phase: "Ready" } }, { resourceVersion: versionIn(seen, "made") }),
+      ),
+      put(
+        `${widgetPath}/status`,
+        {
           code: 200,
           generation: 2,
           body: { spec: { size: "l" }, status: { phase: "Ready" } },
           absent: ["metadata.labels"],
         },
-      },
+        (seen) =>
+          widget(
+            { spec: { size: "m" }, status: { phase: "Ready" } },
+            { resourceVersion: versionIn(seen, "changed"), labels: { dropped: "yes" } },
+          ),
+      ),
     ],
   },
   {
     name: "a write of the main resource ignores status",
     steps: [
-      {
-        send: `POST ${widgets}`,
-        body: widget({ status: { phase: "Ready" } }),
+      post(widgets, { code: 201, absent: ["status"] }, widget({ status: { phase: "Ready" } }), {
         as: "made",
-        expect: { code: 201, absent: ["status"] },
-      },
+      }),
       merge(`${widgetPath}/status`, { status: { phase: "Pending" } }, 1),
       merge(widgetPath, { spec: { size: "m" }, status: { phase: "Ready" } }, 2),
-      {
-        send: `GET ${widgetPath}`,
-        expect: { code: 200, body: { spec: { size: "m" }, status: { phase: "Pending" } } },
-      },
+      get(widgetPath, { code: 200, body: { spec: { size: "m" }, status: { phase: "Pending" } } }),
     ],
   },
   {
     name: "a client cannot set the generation",
     steps: [
-      {
-        send: `POST ${widgets}`,
-        body: widget({}, { generation: 7 }),
-        as: "made",
-        expect: { code: 201, generation: 1 },
-      },
+      post(widgets, { code: 201, generation: 1 }, widget({}, { generation: 7 }), { as: "made" }),
       merge(widgetPath, { metadata: { generation: 9 }, spec: { size: "l" } }, 2),
     ],
   },

@@ -1,19 +1,23 @@
-import { versionIn, type Case } from "../case.ts";
-import { configMap, configMaps, gadgets, MERGE, widget, widgets } from "../objects.ts";
+import { versionIn, type Case, type WatchStep } from "../case.ts";
+import { configMap, configMaps, gadgets, widget, widgets } from "../objects.ts";
+import { mergePatch, post, remove } from "../steps.ts";
 
 const selector = "labelSelector=case%3D{o}";
-const make = (name: string) => ({
-  send: `POST ${configMaps}`,
-  body: configMap({}, { name: `{o}-${name}`, labels: { case: "{o}" } }),
-  as: name,
-  expect: { code: 201 },
-});
-const change = (name: string) => ({
-  send: `PATCH ${configMaps}/{o}-${name}`,
-  type: MERGE,
-  body: { data: { changed: "yes" } },
-  as: `${name}-changed`,
-  expect: { code: 200 },
+const make = (name: string) =>
+  post(configMaps, 201, configMap({}, { name: `{o}-${name}`, labels: { case: "{o}" } }), {
+    as: name,
+  });
+const change = (name: string) =>
+  mergePatch(
+    `${configMaps}/{o}-${name}`,
+    200,
+    { data: { changed: "yes" } },
+    { as: `${name}-changed` },
+  );
+/** Opens a watch of the case's objects from the version of an earlier response. */
+const watchSince = (name: string): WatchStep => ({
+  watch: "w",
+  path: (seen) => `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, name)}`,
 });
 const event = (type: string, name: string) => ({
   type,
@@ -28,13 +32,9 @@ export const watching: readonly Case[] = [
       make("a"),
       make("b"),
       change("a"),
-      {
-        watch: "w",
-        path: (seen) =>
-          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
-      },
+      watchSince("a"),
       { events: "w", count: 2, expect: [event("ADDED", "b"), event("MODIFIED", "a")] },
-      { send: `DELETE ${configMaps}/{o}-b`, expect: { code: 200 } },
+      remove(`${configMaps}/{o}-b`, 200),
       { events: "w", count: 1, expect: [event("DELETED", "b")] },
     ],
   },
@@ -58,12 +58,8 @@ export const watching: readonly Case[] = [
     name: "a DELETED event has the version of the deletion",
     steps: [
       make("a"),
-      {
-        watch: "w",
-        path: (seen) =>
-          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
-      },
-      { send: `DELETE ${configMaps}/{o}-a`, expect: { code: 200 } },
+      watchSince("a"),
+      remove(`${configMaps}/{o}-a`, 200),
       { events: "w", count: 1, expect: [event("DELETED", "a")] },
     ],
   },
@@ -71,23 +67,12 @@ export const watching: readonly Case[] = [
     name: "an object that stops or starts matching a selector is DELETED or ADDED",
     steps: [
       make("a"),
-      {
-        watch: "w",
-        path: (seen) =>
-          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
-      },
-      {
-        send: `PATCH ${configMaps}/{o}-a`,
-        type: MERGE,
-        body: { metadata: { labels: { case: "other" } }, data: { a: "1" } },
-        expect: { code: 200 },
-      },
-      {
-        send: `PATCH ${configMaps}/{o}-a`,
-        type: MERGE,
-        body: { metadata: { labels: { case: "{o}" } } },
-        expect: { code: 200 },
-      },
+      watchSince("a"),
+      mergePatch(`${configMaps}/{o}-a`, 200, {
+        metadata: { labels: { case: "other" } },
+        data: { a: "1" },
+      }),
+      mergePatch(`${configMaps}/{o}-a`, 200, { metadata: { labels: { case: "{o}" } } }),
       {
         events: "w",
         count: 2,
@@ -102,17 +87,8 @@ export const watching: readonly Case[] = [
     name: "a write without a change sends no event",
     steps: [
       make("a"),
-      {
-        watch: "w",
-        path: (seen) =>
-          `${configMaps}?watch=true&${selector}&resourceVersion=${versionIn(seen, "a")}`,
-      },
-      {
-        send: `PATCH ${configMaps}/{o}-a`,
-        type: MERGE,
-        body: { metadata: { labels: { case: "{o}" } } },
-        expect: { code: 200 },
-      },
+      watchSince("a"),
+      mergePatch(`${configMaps}/{o}-a`, 200, { metadata: { labels: { case: "{o}" } } }),
       change("a"),
       {
         events: "w",
@@ -184,19 +160,14 @@ export const watching: readonly Case[] = [
   {
     name: "a watch of one object by its name",
     steps: [
-      { send: `POST ${widgets}`, body: widget(), as: "made", expect: { code: 201 } },
-      { send: `POST ${widgets}`, body: widget({}, { name: "{o}-2" }), expect: { code: 201 } },
+      post(widgets, 201, widget(), { as: "made" }),
+      post(widgets, 201, widget({}, { name: "{o}-2" })),
       {
         watch: "w",
         path: (seen) =>
           `${widgets}?watch=true&fieldSelector=metadata.name%3D{o}&resourceVersion=${versionIn(seen, "made")}`,
       },
-      {
-        send: `PATCH ${widgets}/{o}/status`,
-        type: MERGE,
-        body: { status: { phase: "Ready" } },
-        expect: { code: 200 },
-      },
+      mergePatch(`${widgets}/{o}/status`, 200, { status: { phase: "Ready" } }),
       {
         events: "w",
         count: 1,
@@ -216,7 +187,7 @@ export const watching: readonly Case[] = [
         path: (seen) =>
           `${configMaps}?watch=true&${selector}&allowWatchBookmarks=true&resourceVersion=${versionIn(seen, "a")}`,
       },
-      { send: `POST ${widgets}`, body: widget(), as: "newest", expect: { code: 201 } },
+      post(widgets, 201, widget(), { as: "newest" }),
       { act: "bookmark" },
       {
         events: "w",
