@@ -406,6 +406,8 @@ describe.each([
       signalCount: 0,
       signals: [],
       ended: [ref("missing")],
+      isPausing: false,
+      resumes: 0,
     };
     expect(await store.news(held, awaited)).toEqual(none);
     await store.signal(ref("a"), { name: "stop", id: "1", payload: 7 });
@@ -413,15 +415,21 @@ describe.each([
     await store.signal(ref("a"), { name: "other", id: "3" });
     await store.cancel(ref("a"), { by: "ann", reason: "why" });
     await store.leave(await claim(store, "d"), done);
+    await store.pause("w", ["a"], { request: {} });
+    await store.resume("w", ["a"]);
+    await store.pause("w", ["a"], { request: {} });
     expect(await store.news(held, awaited)).toEqual({
-      wakeSeq: held.wakeSeq + 4,
+      wakeSeq: held.wakeSeq + 5,
       cancel: { by: "ann", reason: "why" },
       cancels: 1,
       signalCount: 3,
       signals: [expect.objectContaining({ name: "stop", id: "1", payload: 7 })],
       ended: [ref("d"), ref("missing")],
+      isPausing: true,
+      resumes: 1,
     });
-    await claim(store, "a", 2);
+    await store.resume("w", ["a"]);
+    expect(await claim(store, "a", 2)).toMatchObject({ resumes: 2 });
     await expect(store.news(held, awaited)).rejects.toMatchObject({ name: "FencedError" });
   });
 

@@ -83,6 +83,39 @@ test("signals are kept and timers that are due fire when the run is resumed", as
   expect(await ended(runs, workflow, "r")).toMatchObject({ result: ["on", "slept"] });
 });
 
+test("a spread step that was held back begins when the run is resumed beside a running body", async () => {
+  const long = body();
+  let tries = 0;
+  const first = body();
+  const workflow = defineWorkflow("held", { version: 1 }, async (w) => {
+    const spread = async () => {
+      tries += 1;
+      if (tries > 1) return;
+      await first.run();
+      throw new Error("fails once");
+    };
+    await Promise.all([
+      w.step("long", long.run),
+      w.step("spread", spread, { spread: true, retry: { attempts: 2, delay: 1 } }),
+    ]);
+  });
+  const { runs } = work(workflow);
+  const ref = { workflow: "held", id: "r" };
+  await runs.start(workflow, undefined, { id: "r" });
+  await Promise.all([long.began, first.began]);
+  await runs.pause(ref, action);
+  first.release();
+  const { progress } = await until("the second try is held back", async () => {
+    const journal = await runs.journal(ref);
+    return journal.progress.some(({ heldBack }) => heldBack === true) ? journal : undefined;
+  });
+  expect(progress).toHaveLength(1);
+  await runs.resume(ref);
+  await until("the second try has begun", () => tries === 2);
+  long.release();
+  expect(await ended(runs, workflow, "r")).toMatchObject({ status: "done" });
+});
+
 test("a run that is undone rests between two undos", async () => {
   const undone: string[] = [];
   const second = body();

@@ -69,14 +69,16 @@ export async function awaitSpread(
     const how = { child: ref, start: starter, onParentClose: "cancel" } as const;
     await closeOnce(journal, key, { ...how, reason: "is cancelled" });
   }
+  const isHeldBack = noted?.heldBack === true || journal.pauses.hasResumed;
   if (noted !== undefined && noted.childEnded !== true) {
-    if (noted.heldBack === true) await starter.wake(ref);
+    if (isHeldBack) await starter.wake(ref);
     return waiting;
   }
   const known = isNew ? await begin(journal, spread, starter) : await starter.get(ref);
   begun.add(key);
   // Its body must not run again, even if the outcome is no longer kept.
   if (known === undefined && !isNew) throw new BlockingError(expiredReason(key));
+  if (known !== undefined && !isEndStatus(known.status) && isHeldBack) await starter.wake(ref);
   if (known === undefined || !isEndStatus(known.status)) return waiting;
   const record = outcomeOf(known);
   if (record.error?.code !== "cancelled") return await journal.commit(key, record);

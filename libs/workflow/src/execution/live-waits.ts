@@ -43,11 +43,13 @@ class LiveWaits {
     this.#journal = journal;
     scope.onParked(({ wait }) => this.#setTimer(wait?.untilMs ?? Infinity));
     scope.onActivity(() => this.#follow());
+    journal.pauses.onResumed(() => scope.resume(() => true));
   }
 
   end(): void {
     this.#cancelTimer();
     this.#options.wakeUps?.stop();
+    this.#journal.pauses.onResumed(() => undefined);
     this.#journal.cancelRequested.removeEventListener("abort", this.#onCancel);
   }
 

@@ -294,7 +294,7 @@ async function suspend(
   waiting: Extract<Leave, { kind: "waiting" }>,
 ): Promise<ExecutionEnd> {
   // If the run was resumed meanwhile, it continues at once.
-  const untilMs = journal.isPausing ? journal.nowMs() : waiting.untilMs;
+  const untilMs = journal.pauses.wasPausing ? journal.nowMs() : waiting.untilMs;
   await leave({ ...waiting, ...defined({ untilMs }) });
   if (untilMs === undefined) return { kind: "waiting" };
   return { kind: "waiting", afterMs: Math.max(0, untilMs - journal.nowMs()) };

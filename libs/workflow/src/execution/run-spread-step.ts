@@ -32,7 +32,7 @@ export class SpreadOverError extends Error {
 
 export interface SpreadOptions extends Omit<
   ExecutionOptions,
-  "store" | "startChild" | "spread" | "wakeUps" | "after" | "pausing" | "onWarning" | "onRecorded"
+  "store" | "startChild" | "spread" | "wakeUps" | "after" | "pauses" | "onWarning" | "onRecorded"
 > {
   readonly store: RunJournalStore & Pick<RunQueries, "get" | "history">;
   /** Requests an execution of the run that waits for the step. */

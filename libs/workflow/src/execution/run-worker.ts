@@ -14,6 +14,7 @@ import { wakeFollowers } from "./wake-followers.ts";
 import { runExecution, type ExecutionEnd, type ExecutionOptions } from "./run-execution.ts";
 import { HandBack } from "./hand-back.ts";
 import { CancelRequests } from "../journal/cancel-requests.ts";
+import { PauseState } from "../journal/pause-state.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { ExecutionSpan, RunTracing } from "../journal/run-tracing.ts";
 import { WakeRounds } from "./wake-rounds.ts";
@@ -73,7 +74,7 @@ export interface RunWorkerOptions {
 interface ActiveExecution {
   readonly epoch: number;
   readonly cancels: CancelRequests;
-  readonly pause: AbortController;
+  readonly pauses: PauseState;
   readonly stop: AbortController;
 }
 
@@ -188,7 +189,7 @@ class RunWorker implements QueueWorker {
     const execution = {
       epoch: claimed.epoch,
       cancels: new CancelRequests(),
-      pause: new AbortController(),
+      pauses: new PauseState(claimed.resumes),
       stop: followAbort(attempt.signal),
     };
     this.#active.set(ref.id, execution);
@@ -219,7 +220,7 @@ class RunWorker implements QueueWorker {
     ref: RunRef,
     held: Held,
     attempt: AttemptLease,
-    { stop, pause, cancels }: ActiveExecution,
+    { stop, pauses, cancels }: ActiveExecution,
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, wake, clusters, observer, onWarning, onLog } =
       this.#options;
@@ -234,7 +235,7 @@ class RunWorker implements QueueWorker {
       held,
       stopped: stop.signal,
       checkLease: attempt.checkExpiry,
-      pausing: pause.signal,
+      pauses,
       cancels,
       wakeUps: this.#wakeRounds.of(attempt.key),
       startChild,
@@ -293,7 +294,7 @@ class RunWorker implements QueueWorker {
     });
   }
 
-  /** Aborts the bodies of cancelled runs and the executions of terminated ones, and suspends paused ones. */
+  /** Aborts the bodies of cancelled runs and the executions of terminated ones, suspends paused ones, and continues resumed ones. */
   async #interrupt(): Promise<void> {
     if (this.#active.size === 0 && !this.#spreads.areActive) return;
     const { store, workflow } = this.#options;
@@ -303,7 +304,8 @@ class RunWorker implements QueueWorker {
       store.pausing(workflow.name),
     ]);
     if (this.#spreads.areActive) await this.#spreads.interrupt(cancelling);
-    for (const id of pausing) this.#active.get(id)?.pause.abort();
+    const isPausing = new Set(pausing);
+    for (const [id, { pauses }] of this.#active) pauses.note(isPausing.has(id));
     for (const [id, cancel] of cancelling) this.#active.get(id)?.cancels.note(cancel);
     for (const [id, epoch] of fences) {
       const execution = this.#active.get(id);

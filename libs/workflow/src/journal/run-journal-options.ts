@@ -3,6 +3,7 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { Held, RunJournalStore } from "../store/run-journal-store.ts";
 import type { LogLine, RunWarning } from "../store/run-record.ts";
 import type { CancelRequests } from "./cancel-requests.ts";
+import type { PauseState } from "./pause-state.ts";
 import type { RunSize } from "./run-limits.ts";
 import type { RecordedStep } from "./run-observer.ts";
 import type { ExecutionSpan } from "./run-tracing.ts";
@@ -17,8 +18,8 @@ export interface RunJournalOptions {
    * each body and each API call. Default: no check.
    */
   readonly checkLease?: () => void;
-  /** Aborted when the run is to be paused: no further verb begins. Default: never. */
-  readonly pausing?: AbortSignal;
+  /** Whether the run is to be paused: then no further verb begins. Default: as its records and news say. */
+  readonly pauses?: PauseState;
   /** Cancellations of the run since the claim. Default: none. */
   readonly cancels?: CancelRequests;
   /** At which the run is blocked. Default: 1,000 steps and 4 MiB. */

@@ -29,6 +29,7 @@ import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { assertJson } from "../define/json-value.ts";
 import { OfferedUndos } from "./offered-undos.ts";
+import { PauseState } from "./pause-state.ts";
 import type { ExecutionSpan } from "./run-tracing.ts";
 import type { RunJournalOptions } from "./run-journal-options.ts";
 import { RunLog } from "./run-log.ts";
@@ -79,6 +80,7 @@ export class RunJournal {
   readonly places: Map<string, { leave(): void }> = new Map();
   /** The undos that the function of this execution has offered. */
   readonly undos: OfferedUndos = new OfferedUndos();
+  readonly pauses: PauseState;
   /** The span of this execution. */
   readonly trace: ExecutionSpan | undefined;
   readonly #options: RunJournalOptions;
@@ -100,7 +102,6 @@ export class RunJournal {
   readonly #cancels: CancelRequests;
   #stoppedOrCancelled: { readonly number: number; readonly signal: AbortSignal } | undefined;
   #reportsLoss: boolean;
-  #isPausing = false;
   #wakeSeq: number;
   /** How many of the cancellations were thrown. */
   #thrown: number;
@@ -121,6 +122,7 @@ export class RunJournal {
       scrub: (text) => this.secrets.scrub(text),
       onLine: (line) => options.onLog?.(line),
     });
+    this.pauses = options.pauses ?? new PauseState(held.resumes);
     this.trace = options.trace;
     this.clusters = options.clusters;
     this.permits = options.permits;
@@ -185,7 +187,7 @@ export class RunJournal {
 
   /** True if the run is to be paused, so that no verb may begin or end a wait. */
   get isPausing(): boolean {
-    return this.#isPausing || this.#options.pausing?.aborted === true;
+    return this.pauses.isPausing;
   }
 
   /** How many cancellations were requested. */
@@ -256,7 +258,7 @@ export class RunJournal {
     const options = {
       ...how,
       ...defined({ output }),
-      onPausing: () => void (this.#isPausing = true),
+      onStatus: (isPausing: boolean) => this.pauses.note(isPausing),
       ...(fresh.length === 0 ? {} : { warnings: this.#warnings }),
     };
     const { store } = this.#options;
@@ -326,6 +328,7 @@ export class RunJournal {
       if (!news.ended.some(hasEnded)) continue;
       this.#progress.set(step, { attempts: 0, untilMs: 0, childEnded: true });
     }
+    this.pauses.note(news.isPausing, news.resumes);
     const { cancel, cancels } = news;
     if (cancel !== undefined) this.#cancels.note({ number: cancels, request: cancel });
     return news;

@@ -23,6 +23,7 @@ export function heldOfRecords({
     waited: [],
     died: false,
     cancels: 0,
+    resumes: 0,
     wakeSeq: 0,
     watched: new Set(),
     ...defined({ parsedInput, failing, continuedBy }),

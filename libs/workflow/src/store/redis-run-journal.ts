@@ -215,7 +215,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
   });
   // A missing signal was consumed by the execution that holds the run now.
   if (!("record" in answer)) throw fenced(held);
-  if (answer.isPausing) options.onPausing?.();
+  if (answer.kind === "committed") options.onStatus?.(answer.isPausing);
   return unpackRecord(JSON.parse(answer.record) as StepRecord).record;
 };
 
@@ -279,7 +279,7 @@ const news: Call<"news"> = async (runs, held, { signals, children }) => {
     each: children.map((child) => ({ run: runs.namesOf(child.workflow).run(child.id) })),
   });
   if (answer.kind === "fenced") throw fenced(held);
-  const { wakeSeq, cancel, cancels, signalCount, ended } = answer;
+  const { wakeSeq, cancel, cancels, signalCount, ended, isPausing, resumes } = answer;
   return {
     wakeSeq,
     cancels,
@@ -287,6 +287,8 @@ const news: Call<"news"> = async (runs, held, { signals, children }) => {
     signalCount,
     signals: parseSignals(answer.signals),
     ended: ended.flatMap((place) => children[place - 1] ?? []),
+    isPausing,
+    resumes,
   };
 };
 

@@ -187,6 +187,7 @@ export function readHeld(
     waited: waitsOf(fields) ?? [],
     ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
     cancels: Number(fields["cancels"] ?? 0),
+    resumes: Number(fields["resumes"] ?? 0),
     hasSlot: /^[+^]/.test(fields["slot"] ?? ""),
     died: fields["died"] === "1",
     logged: Number(fields["logged"] ?? 0),

@@ -39,6 +39,8 @@ export interface Held extends RunRef {
   readonly cancelledAt?: string;
   /** How often the run was cancelled: the latest may not have been thrown yet. */
   readonly cancels: number;
+  /** How often a pause of the run was ended. */
+  readonly resumes: number;
   /** The version of the code that holds the run, if it is not that of the run. */
   readonly code?: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
@@ -197,6 +199,9 @@ export interface RunNews {
   readonly signals: readonly BufferedSignal[];
   /** The awaited children that have ended. */
   readonly ended: readonly RunRef[];
+  readonly isPausing: boolean;
+  /** As in {@link Held}. */
+  readonly resumes: number;
 }
 
 /** Thrown when another execution has claimed the run: this one changes nothing any more (P8). */
@@ -239,8 +244,8 @@ export interface RunJournalStore {
     options?: CommitOptions & {
       readonly warnings?: readonly RunWarning[];
       readonly output?: RunOutputText;
-      /** Called if the run is to be paused. */
-      readonly onPausing?: () => void;
+      /** Called with a new record: whether the run is to be paused. */
+      readonly onStatus?: (isPausing: boolean) => void;
     },
   ): Promise<StepRecord>;
   /** Stores output without a record. */

@@ -316,6 +316,7 @@ function start(
     died: false,
     isExecuted: false,
     cancels: 0,
+    resumes: 0,
     wakeSeq: 0,
     handedBack: 0,
     watched: new Set(),

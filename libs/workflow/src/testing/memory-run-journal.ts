@@ -102,6 +102,8 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
         signalCount: signals.length,
         signals: firstOf(signals, awaited.signals),
         ended: awaited.children.filter((child) => hasEnded(runs.find(child))),
+        isPausing: view.status === "pausing",
+        resumes: run.resumes,
       };
     },
 
@@ -206,6 +208,7 @@ function claim(
     died,
     hasSlot: hasSlot(run),
     cancels,
+    resumes: run.resumes,
     wakeSeq,
     watched: new Set(run.watched),
     nowMs: runs.now(),
@@ -244,7 +247,7 @@ function commit(
     cancels,
     warnings,
     output,
-    onPausing,
+    onStatus,
   }: NonNullable<Parameters<RunJournalStore["commit"]>[3]> = {},
 ): StepRecord {
   const run = runs.own(held);
@@ -272,7 +275,7 @@ function commit(
   if (held.code !== undefined) run.continuedBy = held.code;
   if (warnings !== undefined) run.view = { ...run.view, warnings };
   publish(run, output);
-  if (run.view.status === "pausing") onPausing?.();
+  onStatus?.(run.view.status === "pausing");
   return stored;
 }
 

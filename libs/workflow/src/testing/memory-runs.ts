@@ -39,6 +39,7 @@ export interface StoredRun {
   /** As in Redis: `?<group>` while it waits for a slot, `+<group>` while it holds one, `^` in that of an ancestor. */
   slot?: string;
   cancels: number;
+  resumes: number;
   /** How often a retry has continued the ended run. */
   reopened?: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
@@ -281,6 +282,7 @@ export function isPaused({ view }: StoredRun): boolean {
 export function endPause(run: StoredRun): void {
   run.view = { ...run.view, status: run.pausedFrom ?? run.view.status };
   forgetPause(run);
+  run.resumes += 1;
   run.wakeSeq += 1;
 }
 

@@ -48,3 +48,24 @@ test("a run that is resumed before its body ends was never paused", async () => 
   expect(await t.resume()).toMatchObject({ status: "running" });
   expect(await t.releaseStep("one")).toMatchObject({ status: "waiting" });
 });
+
+test("a resumed run continues beside a body that is still running", async () => {
+  const branches = defineWorkflow("branches", { version: 1 }, async (w) => {
+    const other = async () => {
+      await w.step("one", () => 1);
+      await w.step("two", () => 2);
+    };
+    await Promise.all([w.step("long", () => 0), other()]);
+  });
+  const t = testWorkflow(branches, undefined);
+  t.holdStep("long");
+  t.holdStep("one");
+  await t.settle();
+  await t.pause();
+  await t.releaseStep("one");
+  expect(t.bodies.toSorted()).toEqual(["long", "one"]);
+  await t.resume();
+  expect(t.bodies.toSorted()).toEqual(["long", "one", "two"]);
+  expect(await t.releaseStep("long")).toMatchObject({ status: "done" });
+  await t.replay();
+});

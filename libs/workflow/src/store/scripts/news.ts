@@ -27,6 +27,9 @@ export type NewsAnswer =
       readonly signals: readonly string[];
       /** Places of ended children in the call, from 1. */
       readonly ended: readonly number[];
+      readonly isPausing: boolean;
+      /** How often the run was resumed. */
+      readonly resumes: number;
     }
   /** Another epoch holds the run, or it has ended. */
   | { readonly kind: "fenced" };
@@ -53,7 +56,7 @@ export const newsScript: Script<typeof signature, NewsAnswer> = defineScript(sig
 function decode(reply: Reply): NewsAnswer {
   const [kind, ...rest] = replyTagged(reply);
   if (kind !== "news") return { kind: replyWord(kind, ["fenced"]) };
-  const [wakeSeq, cancel, cancels, signalCount, signals, ended] = rest;
+  const [wakeSeq, cancel, cancels, signalCount, signals, ended, pausing, resumes] = rest;
   return {
     kind,
     wakeSeq: replyNumber(wakeSeq),
@@ -62,5 +65,7 @@ function decode(reply: Reply): NewsAnswer {
     signalCount: replyNumber(signalCount),
     signals: replyTexts(signals),
     ended: replyList(ended).map(replyNumber),
+    isPausing: replyNumber(pausing) === 1,
+    resumes: replyNumber(resumes),
   };
 }

@@ -8,6 +8,7 @@ local function endPause(run, id, statuses, wakes)
   move(statuses, id, h[1], h[2], h[3])
   redis.call('HSET', run, 'status', h[2])
   redis.call('HDEL', run, 'pause', 'pausedAt', 'pausedFrom')
+  redis.call('HINCRBY', run, 'resumes', 1)
   redis.call('HINCRBY', run, 'wakeSeq', 1)
   redis.call('ZADD', wakes, 'LT', now + GRACE_MS, id)
 end

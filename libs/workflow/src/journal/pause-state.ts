@@ -1,0 +1,43 @@
+/** Whether the run of an execution is to be paused, as far as this process knows. */
+export class PauseState {
+  #isPausing = false;
+  #wasPausing = false;
+  #hasResumed = false;
+  #resumes: number;
+  #onResumed: () => void = () => undefined;
+
+  /** @param resumes how often the run was resumed before */
+  constructor(resumes = 0) {
+    this.#resumes = resumes;
+  }
+
+  /** True while no further verb may begin. */
+  get isPausing(): boolean {
+    return this.#isPausing;
+  }
+
+  /** True once the run was to be paused: some of its verbs may wait for nothing else. */
+  get wasPausing(): boolean {
+    return this.#wasPausing;
+  }
+
+  /** True once the run was resumed during the execution. */
+  get hasResumed(): boolean {
+    return this.#hasResumed;
+  }
+
+  /** Notes what the store says. `resumes` also reveals a pause that began and ended unnoticed. */
+  note(isPausing: boolean, resumes: number = this.#resumes): void {
+    const isResumed = resumes > this.#resumes || (this.#isPausing && !isPausing);
+    this.#resumes = resumes;
+    this.#isPausing = isPausing;
+    this.#wasPausing ||= isPausing;
+    this.#hasResumed ||= isResumed;
+    if (isResumed) this.#onResumed();
+  }
+
+  /** Sets what is called when the run is resumed. */
+  onResumed(call: () => void): void {
+    this.#onResumed = call;
+  }
+}
