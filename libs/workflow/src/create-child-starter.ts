@@ -8,7 +8,9 @@ export function createChildStarter(store: RunStore, { wake, notify }: Waker): Ch
   return {
     start: (run) => startRun(store, wake, run),
     async cancel(ref, request) {
-      if ((await store.cancel(ref, request)) === "requested") await wake(ref, "cancel");
+      const answer = await store.cancel(ref, request);
+      // A child whose cancellation is pending passes this one to its own children.
+      if (answer === "requested" || answer === "pending") await wake(ref, "cancel");
     },
     async terminate(ref, request) {
       await terminateRun({ store, wake, notify }, ref, request);

@@ -168,7 +168,7 @@ export interface Workflows {
   answerTo(ref: RunRef, updateId: string): Promise<UpdateAnswer | undefined>;
   /**
    * Requests the cancellation: the current verb throws, and the recorded steps are undone. A run that has caught it can be
-   * cancelled again; if it waits for a child, the child is. A paused run is resumed for its undo, and one that is queued behind
+   * cancelled again; if it waits for children, they are. A paused run is resumed for its undo, and one that is queued behind
    * another ends at once. Returns whether it has an effect. @throws as `signal`
    */
   cancel(

@@ -408,6 +408,7 @@ describe.each([
       ended: [ref("missing")],
       isPausing: false,
       resumes: 0,
+      cancelCalls: 0,
     };
     expect(await store.news(held, awaited)).toEqual(none);
     await store.signal(ref("a"), { name: "stop", id: "1", payload: 7 });
@@ -418,8 +419,9 @@ describe.each([
     await store.pause("w", ["a"], { request: {} });
     await store.resume("w", ["a"]);
     await store.pause("w", ["a"], { request: {} });
+    expect(await store.cancel(ref("a"), {})).toBe("pending");
     expect(await store.news(held, awaited)).toEqual({
-      wakeSeq: held.wakeSeq + 5,
+      wakeSeq: held.wakeSeq + 6,
       cancel: { by: "ann", reason: "why" },
       cancels: 1,
       signalCount: 3,
@@ -427,9 +429,10 @@ describe.each([
       ended: [ref("d"), ref("missing")],
       isPausing: true,
       resumes: 1,
+      cancelCalls: 2,
     });
     await store.resume("w", ["a"]);
-    expect(await claim(store, "a", 2)).toMatchObject({ resumes: 2 });
+    expect(await claim(store, "a", 2)).toMatchObject({ resumes: 2, cancelCalls: 2 });
     await expect(store.news(held, awaited)).rejects.toMatchObject({ name: "FencedError" });
   });
 

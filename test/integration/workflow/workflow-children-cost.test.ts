@@ -3,6 +3,7 @@ import { defineWorkflow, openWorkflows, type RunRef } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runExecution } from "../../../libs/workflow/src/execution/run-execution.ts";
 import { runSpreadStep } from "../../../libs/workflow/src/execution/run-spread-step.ts";
+import { cancelRun } from "../../../libs/workflow/src/execution/cancel-run.ts";
 import { createChildStarter } from "../../../libs/workflow/src/create-child-starter.ts";
 import { useWorkflows } from "./workflow-harness.ts";
 
@@ -83,6 +84,44 @@ test("a parent's calls of Redis grow with its children, not with children times 
   const [few = 0, ...more] = perChild;
   expect(few).toBeLessThan(12);
   for (const each of more) expect(each).toBeLessThanOrEqual(few);
+});
+
+const patient = defineWorkflow("child", { version: 1 }, async (w) => {
+  for (const name of ["one", "two", "three"]) await w.signal(name).catch(() => undefined);
+});
+
+/** Cancels a parent twice by hand; each of its children catches that. Returns the calls of Redis for the second time. */
+async function callsForSecondCancel(children: number): Promise<number> {
+  const { store, calls } = openCountingStore();
+  const wake = async () => void (calls.count += 1);
+  const starter = createChildStarter(store, { ...NO_WAKE, wake });
+  const execute = async (workflow: typeof parent | typeof patient, ref: RunRef) => {
+    const held = await claim(store, ref);
+    return await runExecution({ ...BY_HAND, store, workflow, held, startChild: starter });
+  };
+  const ref = { workflow: "parent", id: `c${children}` };
+  await store.start({ ...ref, version: 1, input: children });
+  await execute(parent, ref);
+  const ids = Array.from({ length: children }, (_, n) => `${ref.id}.child%20${n}`);
+  const kids = ids.map((id) => ({ workflow: "child", id }));
+  const cancel = async () => {
+    await cancelRun({ ...NO_WAKE, store, wake }, ref, {}, { resumes: true });
+    await execute(parent, ref);
+  };
+  await cancel();
+  for (const kid of kids) await execute(patient, kid);
+  const before = calls.count;
+  await cancel();
+  const spent = calls.count - before;
+  for (const kid of kids) await execute(patient, kid);
+  const caught = await Promise.all(kids.map(async (kid) => (await store.steps(kid)).size));
+  expect(caught).toEqual(kids.map(() => 2));
+  return spent;
+}
+
+test("a second cancellation reaches each child, for three calls of Redis and the queue per child", async () => {
+  const [few, many] = [await callsForSecondCancel(10), await callsForSecondCancel(150)];
+  expect(many - few).toBe(3 * 140);
 });
 
 const spreading = defineWorkflow("spreading", { version: 1 }, async (w, steps: number) => {

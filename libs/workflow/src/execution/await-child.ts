@@ -89,9 +89,9 @@ export async function awaitChild(
     case "pausing":
     case "paused":
     case "compensating":
-      if (journal.cancelPending && child?.cancel === undefined) {
-        const reason = "is cancelled";
-        await closeOnce(journal, key, { child: ref, start, onParentClose, reason });
+      if (isCloseNoted(journal, key) || (journal.cancelPending && child?.cancel === undefined)) {
+        const close = { child: ref, start, onParentClose, reason: "is cancelled" };
+        await closeOnce(journal, key, { ...close, passesOn: true });
       }
       return { waitUntilMs: undefined, child: ref };
   }
@@ -115,7 +115,10 @@ function isSame(one: RunRef, other: RunRef): boolean {
   return one.workflow === other.workflow && one.id === other.id;
 }
 
-/** Cancels or terminates the child with its parent: once, since a child that has caught its cancellation cleans up. */
+/**
+ * Cancels or terminates the child with its parent: once, since a child that has caught its cancellation cleans up. With `passesOn`,
+ * once for each cancellation of the parent.
+ */
 export async function closeOnce(
   journal: RunJournal,
   key: string,
@@ -124,19 +127,23 @@ export async function closeOnce(
     start,
     onParentClose,
     reason,
+    passesOn = false,
   }: {
     child: RunRef;
     start: Pick<ChildStarter, "cancel" | "terminate">;
     onParentClose: ParentClosePolicy;
     reason: string;
+    passesOn?: boolean;
   },
 ): Promise<void> {
-  if (isCloseNoted(journal, key)) return;
+  const { cancelCalls } = journal;
+  const noted = journal.progressOf(noteOf(key));
+  if (noted !== undefined && !(passesOn && noted.attempts < cancelCalls)) return;
   const request = { reason: `its parent ${journal.held.id} ${reason}` };
   await (onParentClose === "terminate"
     ? start.terminate(child, request)
     : start.cancel(child, request));
-  await journal.note(noteOf(key), { attempts: 0, delayMs: 0 });
+  await journal.note(noteOf(key), { attempts: cancelCalls, delayMs: 0 });
 }
 
 export function isCloseNoted(journal: RunJournal, key: string): boolean {

@@ -16,7 +16,7 @@ export interface Cancelled {
 
 /**
  * Requests the cancellation of a run. A run that is queued behind another one ends at once. A run that was cancelled before and
- * waits for the ends of its children passes the request to them, because they may have caught the earlier one.
+ * waits for the ends of its children passes the request to them in its next execution, because they may have caught the earlier one.
  */
 export async function cancelRun(
   canceller: Canceller,
@@ -34,14 +34,7 @@ export async function cancelRun(
     const ended = await store.endQueued(ref, request);
     if (ended.kind === "terminated") await wakeFollowers(canceller, ref, ended);
   }
-  let isPassedOn = false;
-  if (answer === "pending") {
-    for (const { child } of run.waits ?? []) {
-      if (child === undefined) continue;
-      isPassedOn =
-        (await cancelRun(canceller, child, request)).answer === "requested" || isPassedOn;
-    }
-  }
+  const isPassedOn = answer === "pending" && run.waits?.some(({ child }) => child !== undefined);
   await wake(ref, "cancel");
-  return { answer: isPassedOn ? "requested" : answer, run };
+  return { answer: isPassedOn === true ? "requested" : answer, run };
 }

@@ -74,8 +74,12 @@ class LiveWaits {
       .visit(async () => {
         while (this.#isStale && !this.#scope.closed) {
           this.#isStale = false;
+          const { cancelCalls } = this.#journal;
           const news = await this.#journal.refresh(this.#scope.waits());
-          this.#scope.resume((verb) => mayContinue(verb, news));
+          const isCancelled = news.cancelCalls > cancelCalls;
+          this.#scope.resume(
+            (verb) => mayContinue(verb, news) || (isCancelled && verb.wait?.child !== undefined),
+          );
         }
       })
       .catch((error: unknown) =>

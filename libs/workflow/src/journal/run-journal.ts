@@ -103,6 +103,7 @@ export class RunJournal {
   #stoppedOrCancelled: { readonly number: number; readonly signal: AbortSignal } | undefined;
   #reportsLoss: boolean;
   #wakeSeq: number;
+  #cancelCalls: number;
   /** How many of the cancellations were thrown. */
   #thrown: number;
 
@@ -146,6 +147,7 @@ export class RunJournal {
     this.#warnings = held.run.warnings ?? [];
     this.#reportsLoss = held.died;
     this.#wakeSeq = held.wakeSeq;
+    this.#cancelCalls = held.cancelCalls;
     this.#limits = {
       ...DEFAULT_LIMITS,
       ...higherOf({ ...DEFAULT_LIMITS, ...options.limits }, held.run.limits ?? {}),
@@ -193,6 +195,11 @@ export class RunJournal {
   /** How many cancellations were requested. */
   get #requested(): number {
     return Math.max(this.held.cancels, this.#cancels.latest?.number ?? 0);
+  }
+
+  /** How often a cancellation was requested. Each is passed to the children that the run waits for. */
+  get cancelCalls(): number {
+    return this.#cancelCalls;
   }
 
   /** True once a cancellation was thrown. */
@@ -329,6 +336,7 @@ export class RunJournal {
       this.#progress.set(step, { attempts: 0, untilMs: 0, childEnded: true });
     }
     this.pauses.note(news.isPausing, news.resumes);
+    this.#cancelCalls = news.cancelCalls;
     const { cancel, cancels } = news;
     if (cancel !== undefined) this.#cancels.note({ number: cancels, request: cancel });
     return news;

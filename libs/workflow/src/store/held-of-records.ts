@@ -24,6 +24,7 @@ export function heldOfRecords({
     died: false,
     cancels: 0,
     resumes: 0,
+    cancelCalls: 0,
     wakeSeq: 0,
     watched: new Set(),
     ...defined({ parsedInput, failing, continuedBy }),

@@ -279,16 +279,12 @@ const news: Call<"news"> = async (runs, held, { signals, children }) => {
     each: children.map((child) => ({ run: runs.namesOf(child.workflow).run(child.id) })),
   });
   if (answer.kind === "fenced") throw fenced(held);
-  const { wakeSeq, cancel, cancels, signalCount, ended, isPausing, resumes } = answer;
+  const { kind: _kind, cancel, signals: texts, ended, ...counts } = answer;
   return {
-    wakeSeq,
-    cancels,
+    ...counts,
     ...(cancel === "" ? {} : { cancel: JSON.parse(cancel) as CancelRequest }),
-    signalCount,
-    signals: parseSignals(answer.signals),
+    signals: parseSignals(texts),
     ended: ended.flatMap((place) => children[place - 1] ?? []),
-    isPausing,
-    resumes,
   };
 };
 

@@ -188,6 +188,7 @@ export function readHeld(
     ...defined({ failing, cancelledAt, parsedInput, continuedBy }),
     cancels: Number(fields["cancels"] ?? 0),
     resumes: Number(fields["resumes"] ?? 0),
+    cancelCalls: Number(fields["cancelCalls"] ?? 0),
     hasSlot: /^[+^]/.test(fields["slot"] ?? ""),
     died: fields["died"] === "1",
     logged: Number(fields["logged"] ?? 0),

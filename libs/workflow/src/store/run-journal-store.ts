@@ -41,6 +41,8 @@ export interface Held extends RunRef {
   readonly cancels: number;
   /** How often a pause of the run was ended. */
   readonly resumes: number;
+  /** How often its cancellation was requested, also while an earlier one was pending. */
+  readonly cancelCalls: number;
   /** The version of the code that holds the run, if it is not that of the run. */
   readonly code?: number;
   /** The newest version of the code that has recorded a step, if it is not that of the run. */
@@ -202,6 +204,8 @@ export interface RunNews {
   readonly isPausing: boolean;
   /** As in {@link Held}. */
   readonly resumes: number;
+  /** As in {@link Held}. */
+  readonly cancelCalls: number;
 }
 
 /** Thrown when another execution has claimed the run: this one changes nothing any more (P8). */

@@ -181,22 +181,28 @@ test("a run that was started without its parent becomes its child, and wakes it"
   expect(await t.advance("1h")).toMatchObject({ status: "done", result: "worked" });
 });
 
-test("a second cancellation reaches the child that has caught the first", async () => {
+test("a second cancellation reaches all children that have caught the first, once", async () => {
   const caught = new Set<string>();
-  const child = defineWorkflow("child", { version: 1 }, async (w) => {
-    const note = (error: Error) => void caught.add(error.message);
-    await w.signal("never").catch(note);
-    await w.signal("clean up").catch(note);
+  const leaf = defineWorkflow("leaf", { version: 1 }, async (w) => {
+    for (const name of ["first", "second", "third"]) {
+      await w.signal(name).catch(() => caught.add(`${name} of ${w.runId}`));
+    }
+  });
+  const middle = defineWorkflow("middle", { version: 1 }, async (w) => {
+    await w.child("leaf", leaf, undefined);
   });
   const parent = defineWorkflow("parent", { version: 1 }, async (w) => {
-    await w.child("kid", child, undefined);
+    const names = Array.from({ length: 30 }, (_, n) => `kid ${n}`);
+    await Promise.all(names.map((name) => w.child(name, middle, undefined)));
   });
-  const t = testWorkflow(parent, undefined, { children: [child] });
-  expect(await t.cancel()).toMatchObject({ status: "waiting" });
-  expect(caught.size).toBe(1);
+  const t = testWorkflow(parent, undefined, { children: [middle, leaf] });
+  const timesOf = (name: string) => [...caught].filter((each) => each.startsWith(name)).length;
   await t.cancel();
-  expect(await t.child("kid").run()).toMatchObject({ status: "done" });
-  expect(caught.size).toBe(2);
+  expect(["first", "second", "third"].map(timesOf)).toEqual([30, 0, 0]);
+  await t.cancel();
+  expect(["first", "second", "third"].map(timesOf)).toEqual([30, 30, 0]);
+  expect(await t.cancel()).toMatchObject({ status: "done" });
+  expect(["first", "second", "third"].map(timesOf)).toEqual([30, 30, 30]);
 });
 
 describe("with runs that are kept for a second", () => {

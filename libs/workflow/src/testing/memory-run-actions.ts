@@ -316,6 +316,7 @@ function start(
     died: false,
     isExecuted: false,
     cancels: 0,
+    cancelCalls: 0,
     resumes: 0,
     wakeSeq: 0,
     handedBack: 0,

@@ -104,6 +104,7 @@ export function createMemoryRunJournal(runs: MemoryRuns): RunJournalStore {
         ended: awaited.children.filter((child) => hasEnded(runs.find(child))),
         isPausing: view.status === "pausing",
         resumes: run.resumes,
+        cancelCalls: run.cancelCalls,
       };
     },
 
@@ -209,6 +210,7 @@ function claim(
     hasSlot: hasSlot(run),
     cancels,
     resumes: run.resumes,
+    cancelCalls: run.cancelCalls,
     wakeSeq,
     watched: new Set(run.watched),
     nowMs: runs.now(),

@@ -39,6 +39,7 @@ export interface StoredRun {
   /** As in Redis: `?<group>` while it waits for a slot, `+<group>` while it holds one, `^` in that of an ancestor. */
   slot?: string;
   cancels: number;
+  cancelCalls: number;
   resumes: number;
   /** How often a retry has continued the ended run. */
   reopened?: number;
@@ -264,8 +265,12 @@ export function requestCancel(
   { again = false }: { readonly again?: boolean } = {},
 ): "requested" | "pending" | "compensating" {
   if (run.failing !== undefined) return "compensating";
+  if (again) run.cancelCalls += 1;
   const mayRepeat = again && run.cancelledAt !== undefined;
-  if (run.view.cancel !== undefined && !mayRepeat) return "pending";
+  if (run.view.cancel !== undefined && !mayRepeat) {
+    if (again) run.wakeSeq += 1;
+    return "pending";
+  }
   run.view = { ...run.view, cancel };
   delete run.cancelledAt;
   run.cancels += 1;

@@ -706,8 +706,8 @@ class MemoryTestRun implements TestRun {
         return await startRun(this.#workerStore, this.#wakeLater, run);
       },
       cancel: async (child, request) => {
-        if ((await this.#workerStore.cancel(child, request)) === "requested")
-          this.#woken.push(child);
+        const answer = await this.#workerStore.cancel(child, request);
+        if (answer === "requested" || answer === "pending") this.#woken.push(child);
       },
       terminate: (child, request) => this.#terminate(child, request),
       get: (child) => this.#workerStore.get(child),

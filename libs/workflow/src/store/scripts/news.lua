@@ -1,4 +1,4 @@
-local h = redis.call('HMGET', run, 'epoch', 'status', 'wakeSeq', 'cancel', 'cancels', 'resumes')
+local h = redis.call('HMGET', run, 'epoch', 'status', 'wakeSeq', 'cancel', 'cancels', 'resumes', 'cancelCalls')
 if h[1] ~= epoch or ended(h[2]) then return { 'fenced' } end
 local found = {}
 for name in string.gmatch(awaited, '[^\n]+') do
@@ -10,4 +10,4 @@ for i, child in ipairs(each) do
   if not status or ended(status) then endedChildren[#endedChildren + 1] = i end
 end
 return { 'news', tonumber(h[3]), h[4] or '', tonumber(h[5] or '0'), redis.call('HLEN', signals), found, endedChildren,
-  h[2] == 'pausing' and 1 or 0, tonumber(h[6] or '0') }
+  h[2] == 'pausing' and 1 or 0, tonumber(h[6] or '0'), tonumber(h[7] or '0') }

@@ -30,6 +30,8 @@ export type NewsAnswer =
       readonly isPausing: boolean;
       /** How often the run was resumed. */
       readonly resumes: number;
+      /** How often a cancellation was requested, also in vain. */
+      readonly cancelCalls: number;
     }
   /** Another epoch holds the run, or it has ended. */
   | { readonly kind: "fenced" };
@@ -56,7 +58,7 @@ export const newsScript: Script<typeof signature, NewsAnswer> = defineScript(sig
 function decode(reply: Reply): NewsAnswer {
   const [kind, ...rest] = replyTagged(reply);
   if (kind !== "news") return { kind: replyWord(kind, ["fenced"]) };
-  const [wakeSeq, cancel, cancels, signalCount, signals, ended, pausing, resumes] = rest;
+  const [wakeSeq, cancel, cancels, signalCount, signals, ended, pausing, resumes, calls] = rest;
   return {
     kind,
     wakeSeq: replyNumber(wakeSeq),
@@ -67,5 +69,6 @@ function decode(reply: Reply): NewsAnswer {
     ended: replyList(ended).map(replyNumber),
     isPausing: replyNumber(pausing) === 1,
     resumes: replyNumber(resumes),
+    cancelCalls: replyNumber(calls),
   };
 }
