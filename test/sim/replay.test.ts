@@ -4,15 +4,22 @@ import { playSeed } from "./replay/play-program.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const programs = isLong ? 100_000 : 1_000;
+const PROGRAMS = 1_000;
+const PARTS = 100;
 
-test(
-  `${programs} random programs see the same answers in each execution and are undone completely, from seed ${seed}`,
-  { timeout: isLong ? 7_200_000 : 600_000 },
-  async () => {
-    for (let at = 0; at < programs; at += 1) {
-      const findings = await playSeed(seed + at);
-      expect(findings, `KONVERGE_TEST_SEED=${seed + at}`).toEqual([]);
+/** Each part has its own seed, so that a stopped long run continues with `KONVERGE_TEST_SEED=<seed> ... -t "part 38 "`. */
+const parts = Array.from({ length: isLong ? PARTS : 1 }, (_, at) => ({
+  part: at + 1,
+  from: seed + at * PROGRAMS,
+}));
+
+test.each(parts)(
+  `part $part of ${parts.length}: ${PROGRAMS} random programs see the same answers in each execution and are undone completely, from seed $from`,
+  { timeout: 900_000 },
+  async ({ from }) => {
+    for (let at = from; at < from + PROGRAMS; at += 1) {
+      const findings = await playSeed(at);
+      expect(findings, `KONVERGE_TEST_SEED=${at}`).toEqual([]);
     }
   },
 );

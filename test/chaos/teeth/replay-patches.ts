@@ -21,7 +21,13 @@ type Name =
   | "round-records"
   | "round-signals"
   | "spread-end"
-  | "spread-outcome";
+  | "spread-outcome"
+  | "lost-try"
+  | "pause-begin"
+  | "resume-news"
+  | "second-cancel";
+
+const RUN_STEP = "libs/workflow/src/execution/run-step.ts";
 
 /** As `PATCHES`, for replays of workflows. */
 export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
@@ -145,6 +151,43 @@ export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
       file: OPEN_CHILDREN,
       from: "await this.#journal.commit(step, outcomeOf(run));",
       to: "void outcomeOf;",
+    },
+  ],
+  /** Does not count a try whose worker was lost. */
+  "lost-try": [
+    {
+      file: RUN_STEP,
+      from: "const lost = await this.#countLost();",
+      to: "const lost = undefined;",
+    },
+  ],
+  /** Begins steps in a run that is to be paused. */
+  "pause-begin": [
+    {
+      file: RUN_STEP,
+      from: "|| this.#isOver() || journal.isPausing) {",
+      to: "|| this.#isOver()) {",
+    },
+    {
+      file: VERB_REPLAY,
+      from: "if (this.journal.isPausing) {",
+      to: "if (this.journal === undefined) {",
+    },
+  ],
+  /** Leaves the branches of a resumed run alone while a body is at work. */
+  "resume-news": [
+    {
+      file: LIVE_WAITS,
+      from: "journal.pauses.onResumed(() => scope.resume(() => true));",
+      to: "journal.pauses.onResumed(() => undefined);",
+    },
+  ],
+  /** Passes only the first cancellation to a child. */
+  "second-cancel": [
+    {
+      file: "libs/workflow/src/execution/await-child.ts",
+      from: "{ ...close, passesOn: true }",
+      to: "close",
     },
   ],
 };

@@ -5,6 +5,7 @@ import {
 } from "../../../libs/workflow/src/execution/run-execution.ts";
 import type { StepContext, Workflow } from "../../../libs/workflow/src/define/define-workflow.ts";
 import { undoName, undoneStep } from "../../../libs/workflow/src/define/undo-name.ts";
+import { PauseState } from "../../../libs/workflow/src/journal/pause-state.ts";
 import { CancelRequests } from "../../../libs/workflow/src/journal/cancel-requests.ts";
 import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunView, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
@@ -57,13 +58,26 @@ function randomOf(seed: number): () => number {
  * Plays the random program of a seed with crashes, signals, a cancellation and, for some, a change of the code. Returns what
  * breaks a promise: each execution of a round must see the answers of the first, every step that acted in the last round is
  * undone if the run fails, the last recorded first, code that no longer fits is reported, events reach the branches that wait
- * for them beside a body, a round begins with its own input and without records, and a try gets the last stored heartbeat.
+ * for them beside a body, a round begins with its own input and without records, and a try gets the last stored heartbeat. A try of
+ * a step with a heartbeat timeout counts also if its worker was lost, a paused run begins no body and continues beside one when it
+ * is resumed, and each cancellation reaches the children that the run waits for, once.
  */
 export async function playSeed(seed: number): Promise<readonly string[]> {
   const random = randomOf(seed);
   const world = new World(makeRounds(random), random);
   await world.play();
   return world.findings;
+}
+
+interface Child {
+  readonly name: string;
+  atMs: number;
+  fails: boolean;
+  readonly catches: number;
+  /** Cancellations that it has received. */
+  cancels: number;
+  /** Cancellations of the run when it received its first one. */
+  calls: number;
 }
 
 class World {
@@ -76,7 +90,17 @@ class World {
   readonly #isStrict: boolean;
   #signals: readonly string[];
   readonly #sent = new Set<string>();
-  readonly #childEnds = new Map<string, { readonly atMs: number; readonly fails: boolean }>();
+  readonly #children = new Map<string, Child>();
+  /** Names of children in branches that have lost a race. */
+  readonly #left = new Set<string>();
+  /** The last try of each step with a heartbeat timeout. */
+  readonly #tries = new Map<string, number>();
+  #cancelCalls = 0;
+  #pauses = new PauseState();
+  /** True from a pause until the run is resumed. */
+  #isPaused = false;
+  /** True once the execution has known of the pause for a turn of the event loop. */
+  #mustRest = false;
   /** Steps whose body had its effect. */
   readonly #acted = new Set<string>();
   readonly #undoFailures = new Map<string, number>();
@@ -139,6 +163,10 @@ class World {
     const lease = (this.#serial += 1);
     const held = await this.#store.claim(REF, { lease, owner: String(lease) });
     if (held.kind === "ended") return undefined;
+    if (held.kind === "paused") {
+      await this.#resume();
+      return { kind: "waiting" };
+    }
     if (held.kind !== "held") throw new Error(`claim: ${held.kind}`);
     await this.#beginRound(held);
     const crashes = renamed === undefined;
@@ -149,12 +177,15 @@ class World {
     const workflow = this.#workflowOf(program, execution, answers);
     this.#isWoken = false;
     this.#cancels = new CancelRequests();
+    this.#pauses = new PauseState(held.resumes);
+    this.#mustRest = false;
     const end = await runExecution({
       store: execution.storeOf(this.#store),
       workflow,
       held,
       stopped: execution.stopped,
       cancels: this.#cancels,
+      pauses: this.#pauses,
       wakeUps: {
         start: (refresh) => void (this.#refresh = refresh),
         stop: () => void (this.#refresh = () => undefined),
@@ -163,9 +194,12 @@ class World {
       startChild: {
         ...noChildren,
         start: (run) => this.#child(run.id),
-        cancel: this.#spreads.cancel,
+        cancel: async (ref, request) => {
+          if (this.#children.has(ref.id)) this.#cancelChild(ref.id);
+          else await this.#spreads.cancel(ref, request);
+        },
         get: async (ref) =>
-          this.#childEnds.has(ref.id) ? await this.#child(ref.id) : await this.#spreads.get(ref),
+          this.#children.has(ref.id) ? await this.#child(ref.id) : await this.#spreads.get(ref),
       },
       spread: this.#spreads,
       clock: () => this.#nowMs,
@@ -192,6 +226,7 @@ class World {
     this.#round = round;
     this.#answers = [];
     this.#acted.clear();
+    this.#tries.clear();
     const buffered = (await this.#store.unconsumedSignals(REF)).map(({ name }) => name);
     for (const { kind, ...op } of this.#rounds.slice(round - 1).flatMap(opsOf)) {
       if (kind !== "signal" || !("name" in op) || !this.#sent.has(op.name)) continue;
@@ -214,6 +249,7 @@ class World {
   }
 
   #playerOf(execution: Execution, answers: string[]) {
+    const left = this.#left;
     return {
       answers,
       asked: (op: Verb) => void execution.open.set(op.name, op),
@@ -222,7 +258,11 @@ class World {
         answers.push(answer);
       },
       lost(ops: readonly Op[]) {
-        for (const op of ops) if ("name" in op) execution.lose(op.name);
+        for (const op of ops) {
+          if (!("name" in op)) continue;
+          execution.lose(op.name);
+          left.add(op.name);
+        }
       },
       compute: async () => {
         for (let turns = Math.floor(this.#random() * 20); turns > 0; turns -= 1)
@@ -238,6 +278,7 @@ class World {
 
   async #body(execution: Execution, op: StepOp, context: StepContext): Promise<string> {
     const { attempt, signal } = context;
+    await this.#checkBegin(execution, op, attempt);
     await this.#beat(execution, op, context);
     for (let turn = 0; turn < op.turns; turn += 1) {
       await execution.turn();
@@ -263,6 +304,22 @@ class World {
     return `${name}/${(this.#serial += 1)}`;
   }
 
+  async #checkBegin(
+    execution: Execution,
+    { name, isWatched }: StepOp,
+    attempt: number,
+  ): Promise<void> {
+    const { status } = (await this.#store.get(REF)) ?? {};
+    // A spread step may have been admitted before the pause.
+    const isOwn = execution.isLive && !this.#spreads.has(execution);
+    const isPaused = status === "paused" || (this.#mustRest && !isWatched);
+    if (isPaused && isOwn) this.findings.push(`${name} begins in a paused run`);
+    if (!isWatched || execution.isRenamed || execution.isOver) return;
+    const last = this.#tries.get(name) ?? 0;
+    if (attempt <= last) this.findings.push(`try ${attempt} of ${name} follows try ${last}`);
+    this.#tries.set(name, attempt);
+  }
+
   /** Sends heartbeats, with numbers that grow over all tries of a step. */
   async #beat(execution: Execution, op: StepOp, context: StepContext): Promise<void> {
     const { name, beats } = op;
@@ -281,6 +338,7 @@ class World {
   /** Sends a signal or lets time pass, and waits for the branches that this continues. */
   async #lookOn(execution: Execution, { name: body }: StepOp): Promise<void> {
     for (let turn = 0; turn < PARKING_TURNS; turn += 1) await execution.turn();
+    if (this.#isPaused) await this.#resume();
     const signal = this.#signals.find((name) => execution.open.has(name));
     const isSignal = signal !== undefined && this.#random() < 0.5;
     const expected = isSignal ? [signal] : execution.timed();
@@ -323,24 +381,82 @@ class World {
       .flatMap(opsOf)
       .find(({ kind, ...rest }) => kind === "child" && "name" in rest && id.endsWith(rest.name));
     if (op?.kind !== "child") throw new Error(`child ${id} is not in the program`);
-    const known = this.#childEnds.get(id) ?? { atMs: this.#nowMs + op.takesMs, fails: op.fails };
-    this.#childEnds.set(id, known);
+    const { name, fails } = op;
+    const begun = {
+      name,
+      fails,
+      atMs: this.#nowMs + op.takesMs,
+      catches: op.catches,
+      cancels: 0,
+      calls: 0,
+    };
+    const known = this.#children.get(id) ?? begun;
+    this.#children.set(id, known);
     const base = { workflow: "child", id, version: 1, input: null, createdAtMs: 0 };
     if (this.#nowMs < known.atMs) return { ...base, status: "running" };
     if (!known.fails) return { ...base, status: "done", result: id };
     return { ...base, status: "failed", error: { code: "internal", message: "as planned" } };
   }
 
+  #cancelChild(id: string): void {
+    const child = this.#children.get(id);
+    if (child === undefined || child.atMs <= this.#nowMs) return;
+    child.cancels += 1;
+    if (child.cancels === 1) child.calls = this.#cancelCalls;
+    if (child.cancels <= child.catches) return;
+    child.atMs = this.#nowMs;
+    child.fails = true;
+    this.#isWoken = true;
+  }
+
+  /** Checks that each cancellation since their first one has reached the children that the run waits for. */
+  async #checkPassedOn(): Promise<void> {
+    if ((await this.#store.history(REF))?.failing !== undefined) return;
+    for (const { name, atMs, cancels, calls } of this.#children.values()) {
+      const isOpen = atMs > this.#nowMs && cancels > 0 && !this.#left.has(name);
+      const missing = this.#cancelCalls - calls + 1 - cancels;
+      if (isOpen && missing > 0)
+        this.findings.push(`${missing} cancellations of child ${name} are missing`);
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const [answer] = await this.#store.pause(REF.workflow, [REF.id], { request: {} });
+    this.#isPaused = answer === "pausing" || answer === "paused";
+    // A worker may look for paused runs before the next record.
+    const pauses = this.#pauses;
+    if (this.#isPaused && this.#random() < 0.5) {
+      pauses.note(true);
+      setImmediate(() => (this.#mustRest = pauses === this.#pauses && this.#isPaused));
+    }
+    if (this.#isPaused) this.#wake();
+  }
+
+  async #resume(): Promise<void> {
+    this.#isPaused = false;
+    this.#mustRest = false;
+    await this.#store.resume(REF.workflow, [REF.id]);
+    this.#wake();
+  }
+
   /** Something happens outside of the run. */
   async #disturb(): Promise<void> {
     const draw = this.#random();
-    if (draw < 0.08) {
-      await this.#store.cancel(REF, { reason: "as planned" });
+    if (draw < 0.15) {
+      const resumes = this.#random() < 0.5;
+      const answer = await this.#store.cancel(REF, { reason: "as planned" }, { resumes });
+      if (answer === "requested" || answer === "pending") this.#cancelCalls += 1;
+      if (resumes) {
+        this.#isPaused = false;
+        this.#mustRest = false;
+      }
       const cancel = (await this.#store.cancelling(REF.workflow)).get(REF.id);
       if (cancel !== undefined) {
         this.#cancels.note(cancel);
         this.#spreads.cancelAll(cancel);
       }
+    } else if (draw < 0.35) {
+      return await (this.#isPaused ? this.#resume() : this.#pause());
     } else {
       const name = this.#signals[Math.floor(this.#random() * this.#signals.length)];
       if (name === undefined) return;
@@ -383,9 +499,11 @@ class World {
       this.findings.push(`blocked: ${end.reason}`);
     }
     if (this.#isWoken || end.kind === "lost" || end.kind === "error") return;
+    if (this.#isPaused) return await this.#resume();
+    await this.#checkPassedOn();
     if (await this.#spreads.play()) return;
     if (this.#signals.length > 0 && this.#random() < 0.5) return await this.#disturb();
-    const childEnds = [...this.#childEnds.values()].flatMap(({ atMs }) =>
+    const childEnds = [...this.#children.values()].flatMap(({ atMs }) =>
       atMs > this.#nowMs ? [atMs - this.#nowMs] : [],
     );
     const afterMs = "afterMs" in end && end.afterMs !== undefined ? [end.afterMs] : [];

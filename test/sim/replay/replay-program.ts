@@ -19,6 +19,8 @@ export interface StepOp {
   readonly turns: number;
   /** Heartbeats of each try. */
   readonly beats: number;
+  /** True if it has a `heartbeatTimeout`, so that a try counts although its worker was lost. */
+  readonly isWatched: boolean;
   readonly undo: boolean;
   /** True if it may run in another worker. */
   readonly spread: boolean;
@@ -37,6 +39,8 @@ export type Op =
       readonly name: string;
       readonly takesMs: number;
       readonly fails: boolean;
+      /** Cancellations that it catches. It ends with the next one. */
+      readonly catches: number;
     }
   | { readonly kind: "fail"; readonly name: string }
   /** Continues with a branch that depends on all answers so far. */
@@ -71,6 +75,7 @@ export function makeRounds(random: () => number): readonly Program[] {
       delayMs: below(2) === 0 ? 60_000 : 100,
       turns: below(6),
       beats: below(3) === 0 ? 1 + below(3) : 0,
+      isWatched: below(3) === 0,
       undo: below(3) > 0,
       spread: below(4) === 0 && rounds === 1,
       undoFailures: below(5) === 0 ? 1 + below(6) : 0,
@@ -85,7 +90,8 @@ export function makeRounds(random: () => number): readonly Program[] {
     if (draw === 8) return { kind: "signal", name, timeoutMs: 1 + below(5) * 30_000 };
     if (draw === 9) return { kind: "now", name };
     if (draw === 10) {
-      return { kind: "child", name, takesMs: below(5) * 20_000, fails: below(3) === 0 };
+      const takesMs = below(5) * 20_000;
+      return { kind: "child", name, takesMs, fails: below(3) === 0, catches: below(3) };
     }
     if (draw === 11 && below(2) === 0) return { kind: "fail", name };
     if (draw >= 12 && depth < 3 && serial < MAX_OPS) {
@@ -257,6 +263,8 @@ async function callVerb(w: WorkflowContext, op: Verb, player: Player): Promise<u
       return await w.step(op.name, async (k) => (await player.body(op, k)) as string, {
         retry: { attempts, policy },
         spread: op.spread,
+        // Longer than a program takes: no try is silent.
+        ...(op.isWatched ? { heartbeatTimeout: "1h" } : {}),
         ...undo,
       });
     }
