@@ -447,6 +447,35 @@ test("no write to another cluster makes the reconciled object an owner", async (
   expect(worker.ready).toBe(true);
 });
 
+test("a kill during a stop aborts the attempts of a cluster that is being disengaged", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("west", west.server.kubeconfig);
+  let isRunning = false;
+  let isAborted = false;
+  const patient = defineController({
+    name: "patient",
+    for: ConfigMap,
+    timeout: "10m",
+    reconcile: async ({ object, signal }) => {
+      if (object.metadata.name !== "patience") return;
+      isRunning = true;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      isAborted = true;
+    },
+  });
+  const settings = { shutdownGrace: "10m" };
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [patient], settings);
+  await west.client.create(ConfigMap, { metadata: { namespace, name: "patience" } });
+  await until("the attempt runs", () => isRunning);
+  folder.remove("west");
+  await until("west is disengaging", () => worker.clusters[0]?.state === "disengaging");
+  const stopping = worker.stop();
+  expect(isAborted).toBe(false);
+  await worker.kill();
+  await stopping;
+  expect(isAborted).toBe(true);
+});
+
 test("reports a cluster whose API server cannot be used, and the doctor checks each cluster", async () => {
   using folder = new KubeconfigFolder();
   folder.put("west", west.server.kubeconfig);

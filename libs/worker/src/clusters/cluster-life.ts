@@ -51,6 +51,11 @@ export class ClusterLife {
     return this.#engaged?.worker;
   }
 
+  /** Aborts the running attempts of the worker, also of one that is being stopped. */
+  async kill(): Promise<void> {
+    await (this.worker ?? this.#leaving)?.kill();
+  }
+
   /** The cluster as provided, or as last engaged if it cannot be read any more. */
   get cluster(): ProvidedCluster | undefined {
     return this.#wanted instanceof Error ? this.#engaged?.cluster : this.#wanted;

@@ -95,9 +95,9 @@ class FleetWorker implements OpenWorker {
   }
 
   async kill(): Promise<void> {
-    const workers = [...this.#lives.values()].map(({ worker }) => worker);
+    const killed = [...this.#lives.values()].map((life) => life.kill());
     this.#stopping ??= this.#end((worker) => worker.kill());
-    await Promise.all(workers.map(async (worker) => await worker?.kill()));
+    await Promise.all(killed);
     await this.#stopping;
   }
 
