@@ -155,7 +155,8 @@ async function joinCluster(
     readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true }), identity);
   const uid = await readClusterUid(client, identity);
   const { redisUrl, prefix, cluster } = settings;
-  await bindCluster({ redis: { url: redisUrl }, prefix, cluster, uid, ...defined({ shards }) });
+  const redis = { url: redisUrl };
+  await bindCluster({ redis, prefix, cluster, uid, shards: shards ?? "any" });
 }
 
 function settingsOf({ redis, prefix, cluster, leaseNamespace }: OpenKubeOptions): Settings {
@@ -189,16 +190,20 @@ function checkOptions(options: OpenKubeOptions): void {
     const detail = "name: must be 1 to 100 letters, digits, dots, dashes and underscores";
     issues.push({ pointer: "/name", detail: `${detail}, such as "report"` });
   }
-  const isText = typeof kubeconfig === "object" && "text" in kubeconfig;
-  if (kubeconfig !== undefined && typeof kubeconfig !== "string" && !isText) {
-    if (!isKubeConfig(kubeconfig)) {
-      const detail = "kubeconfig: must be a path, { text }, or a KubeConfig of client-node";
-      issues.push({ pointer: "/kubeconfig", detail });
-    }
+  if (!isKubeconfigSource(kubeconfig)) {
+    const detail = "kubeconfig: must be a path, { text }, or a KubeConfig of client-node";
+    issues.push({ pointer: "/kubeconfig", detail });
   }
   if (redis === undefined && breaker !== undefined) {
     const detail = "breaker: needs redis, where processes share it; set redis, or omit breaker";
     issues.push({ pointer: "/breaker", detail });
   }
   if (issues.length > 0) throw invalidConfig(issues, "the options of openKube are");
+}
+
+function isKubeconfigSource(value: unknown): boolean {
+  if (value === undefined || typeof value === "string" || isKubeConfig(value)) return true;
+  return (
+    typeof value === "object" && value !== null && "text" in value && typeof value.text === "string"
+  );
 }

@@ -212,6 +212,19 @@ test("a program shares the breaker and the limits of the workers, and changes no
   });
 });
 
+test("a program neither needs nor sets the number of shards", async () => {
+  const { url, prefix } = queues;
+  const bind = async (shards: number) => {
+    const uid = await readClusterUid(east.client, "kube-system");
+    await bindCluster({ redis: { url }, prefix, cluster: "default", uid, shards });
+  };
+  await openReport();
+  await bind(4);
+  await openReport();
+  await expect(openReport({ shards: 2 })).rejects.toMatchObject({ code: "shards_mismatch" });
+  await expect(bind(2)).rejects.toMatchObject({ code: "shards_mismatch" });
+});
+
 test("a program of another cluster does not join the guard", async () => {
   await openReport();
   await expect(openReport({ kubeconfig: west.kubeconfig })).rejects.toMatchObject({
@@ -225,11 +238,13 @@ test("a program of another cluster does not join the guard", async () => {
 });
 
 test("all invalid options of a program are reported", async () => {
-  const given = { name: "a b", rate: -1, breaker: { failures: 3 }, kubeconfig: 5, speed: 1 };
-  await expect(openKube(given as unknown as OpenKubeOptions)).rejects.toMatchObject({
-    code: "invalid_config",
-    issues: ["/speed", "/rate", "/name", "/kubeconfig", "/breaker"].map(
-      (pointer) => expect.objectContaining({ pointer }) as object,
-    ),
-  });
+  for (const kubeconfig of [5, null, {}, { text: 5 }]) {
+    const given = { name: "a b", rate: -1, breaker: { failures: 3 }, kubeconfig, speed: 1 };
+    await expect(openKube(given as unknown as OpenKubeOptions)).rejects.toMatchObject({
+      code: "invalid_config",
+      issues: ["/speed", "/rate", "/name", "/kubeconfig", "/breaker"].map(
+        (pointer) => expect.objectContaining({ pointer }) as object,
+      ),
+    });
+  }
 });

@@ -18,8 +18,8 @@ export interface ClusterBinding {
   readonly cluster: string;
   /** Uid of the cluster's kube-system namespace, which is never recreated. */
   readonly uid: string;
-  /** Number of shards of its queues. Default 1. */
-  readonly shards?: number;
+  /** Number of shards of its queues. `any` for a program without queues: the number is neither set nor checked. Default 1. */
+  readonly shards?: number | "any";
 }
 
 /**
@@ -101,7 +101,7 @@ function bindingIssue(
         `redis-cli --scan --pattern '${prefix}:{${cluster}[}/]*' | xargs -r redis-cli unlink`,
     );
   }
-  if (stored.shards !== String(shards)) {
+  if (shards !== "any" && stored.shards !== String(shards)) {
     return new KonvergeError(
       "shards_mismatch",
       `the queues of cluster "${cluster}" have ${stored.shards} shards in this Redis, but ${shards} are configured; ` +

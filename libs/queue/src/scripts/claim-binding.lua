@@ -4,6 +4,7 @@ local function claim(key, value)
 end
 local holder = claim(uidKey, uid)
 if holder ~= uid then return { holder } end
+if shards == 'any' then return { holder } end
 local known = claim(shardsKey, shards)
 if known == shards then
   for _, entry in ipairs(each) do redis.call('HSET', controllers, entry.field, entry.value) end

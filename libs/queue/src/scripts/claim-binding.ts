@@ -3,7 +3,7 @@ import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis"
 interface BindingAnswer {
   /** The uid that owns the name. */
   readonly uid: string;
-  /** The number of shards; undefined if the uid is another cluster's. */
+  /** The number of shards; undefined if the uid is another cluster's, or for any number. */
   readonly shards: string | undefined;
 }
 
