@@ -93,7 +93,7 @@ export async function reconcileChildren<const Listed extends readonly (Child | O
 
 /** @throws KonvergeError `invalid_request` for a kind that the controller does not own, `invalid_owner` */
 function intentOf(
-  { owns, controller }: ChildrenHost,
+  { client, owns, controller }: ChildrenHost,
   owner: ApiObject,
   { entry, index }: { readonly entry: Child | ObjectManifest; readonly index: number },
 ): Intent {
@@ -113,7 +113,8 @@ function intentOf(
   ) as unknown as AppliedFields<ApiObject>;
   const object = buildIntent(type, plain, owner.metadata.namespace);
   setControllerReference(object, owner);
-  return { type, object: withChildMarks(object, { controller, owner }) };
+  const isSensitive = client.isSensitive(type);
+  return { type, object: withChildMarks(object, { controller, owner, isSensitive }) };
 }
 
 function kindOf({ group, version, kind }: ResourceType) {
@@ -169,7 +170,10 @@ async function applyChild(
   assertOwnChild(host, owner, before);
   const isKept =
     before.metadata.deletionTimestamp !== undefined ||
-    isApplied(before, object, `konverge/${host.controller}`);
+    isApplied(before, object, {
+      manager: `konverge/${host.controller}`,
+      isSensitive: host.client.isSensitive(type),
+    });
   if (isKept) return stateOf(host, { type, object: before, change: "unchanged", none });
   const { uid = "" } = before.metadata;
   const applied = await host.kube.apply<ApiObject>(type, object, { force: true, uid });
