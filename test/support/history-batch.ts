@@ -23,6 +23,7 @@ export function historyBatch(batch: Partial<HistoryBatch>): HistoryBatch {
   return {
     rows: [],
     contention: [],
+    wasted: [],
     rollups: [],
     reports: [],
     reportAgainMs: 1,

@@ -20,6 +20,7 @@ import { addQueueCommand } from "./commands/queue.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addScheduleCommand } from "./commands/schedule.ts";
+import { addStatusCommand } from "./commands/status.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addTypesCommand } from "./commands/types.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
@@ -69,6 +70,7 @@ export function createProgram(): Command {
   addManifestsCommand(program);
   addDeployCommand(program);
   program.commandsGroup("Inspect and control:");
+  addStatusCommand(program);
   addReconcileCommand(program);
   addObjectCommand(program);
   addAttemptCommand(program);

@@ -123,8 +123,34 @@ export const contentionQuerySchema = z.strictObject({
 
 const object = { resource: z.string(), namespace: z.string().optional(), name: z.string() };
 
+const contentionEpisode = z.object({
+  ...object,
+  controller: z.string(),
+  /** The key of the object, of this controller if it reconciles the kind, else of another one. */
+  key: z.string().optional(),
+  /** Both overwrite fields of each other, write at the same time, or the controller triggers itself. */
+  kind: z.enum(["ownershipFlip", "conflict", "selfTriggered"]),
+  /** The other field managers. */
+  managers: z.array(z.string()),
+  fields: z.array(z.string()),
+  /** Set if the key is in a reconcile loop. */
+  isThrottled: z.boolean().optional(),
+  since: z.string(),
+  lastAt: z.string(),
+  /** Writes of the controller without a lasting effect, in the last hour. */
+  wastedWrites: z.number(),
+  /** The same per minute, over the last 5 minutes. */
+  perMinute: z.number(),
+  /** The same for each of the last 60 minutes, oldest first. The last one is incomplete. */
+  minutes: z.array(z.number()),
+  suggestedFix: z.string(),
+});
+
 /** Response of `GET /v1/contention`: contended objects, ownership flips and throttled keys. */
 export const contentionReportSchema = z.object({
+  /** Contention of the last hour, most wasted writes per minute first, at most 20. */
+  episodes: z.array(contentionEpisode),
+  moreEpisodes: z.number(),
   contendedObjects: z.array(z.object({ ...object, conflicts: z.number() })),
   ownershipFlips: z.array(
     z.object({ ...object, manager: z.string(), path: z.string(), count: z.number() }),
@@ -164,6 +190,7 @@ export type AttemptListQuery = z.output<typeof attemptQuerySchema>;
 export type AttemptSummary = z.infer<typeof attemptSummarySchema>;
 export type AttemptPage = z.infer<typeof attemptPageSchema>;
 export type Contention = z.infer<typeof contentionSchema>;
+export type ContentionEpisode = z.infer<typeof contentionEpisode>;
 export type ContentionReport = z.infer<typeof contentionReportSchema>;
 export type Rollups = z.infer<typeof rollupsSchema>;
 export type ObjectAttempts = z.infer<typeof objectAttemptsSchema>;

@@ -21,6 +21,7 @@ export type {
   AttemptPage,
   AttemptSummary,
   Contention,
+  ContentionEpisode,
   ContentionReport,
   ObjectAttempts,
   ObjectHistory,

@@ -20,6 +20,7 @@ export type { ScanOptions } from "./contract/scan-options.ts";
 export type {
   ContentionEntry,
   ContentionReport,
+  WastedWrites,
   HistoryReader,
   HistoryReaderOptions,
   Rollup,
@@ -30,6 +31,7 @@ export type {
   HistoryAnswer,
   HistoryBatch,
   RollupNote,
+  WasteNote,
 } from "./history/history-batch.ts";
 export { contentionObject } from "./history/contention-object.ts";
 export { createHistoryWriter } from "./history/history-writer.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 /** The cause of attempts that were deferred because their key is in a reconcile loop. */
 export const LOOP_CAUSE = "loop";
 
-/** The state of a throttled key in a reconcile loop. Shared by the workers of a cluster. Times are Unix ms. */
+/** The state of a key in a reconcile loop. Shared by the workers of a cluster. Times are Unix ms. */
 export const loopStateSchema = z.object({
   kind: z.enum(["selfTriggered", "requeue", "ownershipFlip"]),
   /** Consecutive attempts or ownership flips, at detection and since then. */
@@ -17,6 +17,8 @@ export const loopStateSchema = z.object({
   paths: z.array(z.string()),
   managers: z.array(z.string()),
   worker: z.string(),
+  /** `report`: starts are not delayed. */
+  protection: z.enum(["throttle", "report"]).default("throttle"),
 });
 
-export type LoopState = z.infer<typeof loopStateSchema>;
+export type LoopState = z.output<typeof loopStateSchema>;

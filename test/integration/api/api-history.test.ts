@@ -38,6 +38,7 @@ const LOOP = {
   paths: ["spec.replicas"],
   managers: ["hpa"],
   worker: "w-1",
+  protection: "throttle",
 };
 
 /** Stores the Redis keys of a worker's history. */

@@ -1,7 +1,7 @@
 import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { overviewSchema, type Overview } from "@konverge/contracts";
+import { contentionReportSchema, overviewSchema, type Overview } from "@konverge/contracts";
 import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
 import { TerminalError } from "@konverge/core";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
@@ -18,14 +18,18 @@ const harness = api.queues;
 const KEY = "node-pool/default/nodepools.demo.konverge.dev/demo/blue";
 const ORDER = { by: "ada", reason: "a bad release" };
 const LOOP = {
-  kind: "requeue",
+  kind: "selfTriggered",
   count: 20,
   step: 1,
   sinceMs: 1,
-  paths: [],
+  paths: ["nodepools.demo.konverge.dev spec.size"],
   managers: [],
   worker: "w-1",
+  protection: "report",
 } as const;
+const OTHER_KEY = "node-pool/default/nodepools.demo.konverge.dev/demo/red";
+const POLLED_KEY = "node-pool/default/nodepools.demo.konverge.dev/demo/green";
+const OBJECT = "nodepools.demo.konverge.dev/demo/blue";
 
 function call(path: string, { token, ...options }: { token?: string; pages?: string } = {}) {
   return api.serve({ token, ...options })(path);
@@ -74,6 +78,7 @@ async function remember(options: {
     onError: () => undefined,
   });
   const counts = Object.entries(outcomes).map(([name, count]) => [`outcome.${name}`, count]);
+  const thisMinute = Math.floor(Date.now() / 60_000);
   await writer.flush(
     historyBatch({
       rows: [10, 20, 30, 400].map((durationMs, epoch) => ({
@@ -83,18 +88,38 @@ async function remember(options: {
       contention:
         conflicts === 0
           ? []
-          : [{ object: "nodepools.demo.konverge.dev/demo/blue", conflicts, pairs: [] }],
+          : [
+              {
+                object: OBJECT,
+                conflicts,
+                pairs: [
+                  {
+                    kind: "takeover",
+                    manager: "argocd-controller",
+                    path: "spec.weight",
+                    count: conflicts,
+                  },
+                ],
+              },
+            ],
+      wasted:
+        conflicts === 0
+          ? []
+          : [{ object: OBJECT, controller: "node-pool", minute: thisMinute, writes: conflicts }],
       rollups: [
         {
           controller: "node-pool",
-          minute: Math.floor(Date.now() / 60_000),
+          minute: thisMinute,
           counts: Object.fromEntries(counts) as Record<string, number>,
         },
       ],
       loops:
         loopUntilMs === undefined
           ? new Map()
-          : new Map([[KEY, JSON.stringify({ ...LOOP, untilMs: loopUntilMs })]]),
+          : new Map([
+              [OTHER_KEY, JSON.stringify({ ...LOOP, untilMs: loopUntilMs })],
+              [POLLED_KEY, JSON.stringify({ ...LOOP, kind: "requeue", untilMs: loopUntilMs })],
+            ]),
     }),
   );
   await writer.close();
@@ -142,12 +167,22 @@ test("lists current problems, most severe first", async () => {
   expect(answer.problems.map(({ message }) => message)).toEqual([
     "node-pool: 6 of 11 attempts failed in 5 minutes",
     "node-pool: 1 attempt lost its worker in the last hour",
-    "demo/blue is throttled because of a reconcile loop",
-    "demo/blue had 20 conflicts in the last hour",
+    "node-pool triggers itself on demo/red",
+    expect.stringMatching(
+      /^argocd-controller and node-pool overwrite each other's spec.weight of demo\/blue: \d+ times a minute$/,
+    ),
     "node-pool: demo is paused by ada: a bad release",
   ]);
-  await remember({ loopUntilMs: Date.now() - 120_000 });
-  expect(codesOf(await overview())).not.toContain("loop");
+  expect(answer.problems[2]).toMatchObject({
+    key: OTHER_KEY,
+    consequence: "Its attempts are not throttled.",
+    action: "Write nodepools.demo.konverge.dev spec.size only if its value differs",
+  });
+  expect(answer.problems[3]).toMatchObject({
+    key: KEY,
+    consequence: "20 writes without effect in the last hour.",
+    action: expect.stringContaining("Give spec.weight one owner"),
+  });
 });
 
 test("reports work without a worker as an error", async () => {
@@ -181,6 +216,48 @@ test("reports work without a worker as an error", async () => {
     action: expect.stringContaining("konverge dead-letter release node-pool"),
   });
   expect(Date.now() - Date.parse(dead?.since ?? "")).toBeLessThan(3_600_000);
+});
+
+test("ranks objects by wasted writes per minute and counts those that are not listed", async () => {
+  await announce({ live: true });
+  const writer = createHistoryWriter({
+    redis: { url: harness.url },
+    cluster: "default",
+    prefix: harness.prefix,
+    budgetBytes: 1_000_000,
+    onError: () => undefined,
+  });
+  const now = Math.floor(Date.now() / 60_000);
+  const wasted = Array.from({ length: 25 }, (_, at) => ({
+    object: `nodepools.demo.konverge.dev/demo/pool-${at}`,
+    controller: "node-pool",
+    minute: now,
+    writes: 100 + at,
+  }));
+  const old = {
+    ...wasted[0],
+    object: "nodepools.demo.konverge.dev/demo/old",
+    controller: "node-pool",
+  };
+  await writer.flush(
+    historyBatch({ wasted: [...wasted, { ...old, minute: now - 40, writes: 5_000 }] }),
+  );
+  await writer.close();
+  const response = await call("/v1/contention");
+  const { episodes, moreEpisodes } = contentionReportSchema.parse(await response.json());
+  expect(episodes).toHaveLength(20);
+  expect(moreEpisodes).toBe(6);
+  expect(episodes.slice(0, 2)).toMatchObject([
+    { name: "pool-24", controller: "node-pool", kind: "conflict", wastedWrites: 124 },
+    { name: "pool-23" },
+  ]);
+  expect(episodes[0]?.minutes.reduce((sum, each) => sum + each, 0)).toBe(124);
+  expect((await overview()).problems.map(({ message }) => message)).toEqual([
+    expect.stringContaining("demo/pool-24"),
+    expect.stringContaining("demo/pool-23"),
+    expect.stringContaining("demo/pool-22"),
+    "and 17 more objects with contention",
+  ]);
 });
 
 test("lists every pause", async () => {

@@ -1,5 +1,6 @@
 import type { ContentionReport } from "@konverge/contracts";
 import type { Command } from "commander";
+import { age } from "../text/age.ts";
 import { columns, type Cell } from "../text/columns.ts";
 import { print } from "../text/output.ts";
 import { groupHelp, runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
@@ -21,17 +22,17 @@ export function addContentionCommand(program: Command): void {
   withClient(
     contention
       .command("list")
-      .description("List contended objects, ownership flips and throttled keys"),
+      .description("List contended objects by wasted writes, and reconcile loops"),
   )
     .option("--hours <n>", "Period in hours, up to 24", "1")
     .action((flags: ListFlags) =>
       runWithClient(flags, async ({ client, cluster }) => {
         const report = await client.contention.list({ cluster, hours: Number(flags.hours) });
-        const items = [...report.contendedObjects, ...report.ownershipFlips, ...report.loops];
+        const items = [...report.episodes, ...report.loops];
         print(flags.output, {
           document: report,
           items,
-          names: report.contendedObjects.map(nameOf),
+          names: report.episodes.map(nameOf),
           table: () => contentionRows(report),
           empty: "no contention found",
         });
@@ -39,28 +40,38 @@ export function addContentionCommand(program: Command): void {
     );
 }
 
-function contentionRows({ contendedObjects, ownershipFlips, loops }: ContentionReport): string {
-  const rows: Cell[][] = [
-    ...contendedObjects.map((item): Cell[] => [
-      "conflicts",
-      String(item.conflicts),
-      nameOf(item),
-      "-",
-    ]),
-    ...ownershipFlips.map((item): Cell[] => {
-      const note = `${item.path} flips between this controller and ${item.manager}`;
-      return ["flips", String(item.count), nameOf(item), note];
-    }),
-    ...loops.map(({ key, kind, count, untilMs }): Cell[] => {
-      const until = new Date(untilMs).toISOString();
-      return ["loop", String(count), key, `${kind}, throttled until ${until}`];
-    }),
-  ];
-  return columns([["TYPE", "COUNT", "OBJECT", "NOTE"], ...rows]);
+function contentionRows({ episodes, moreEpisodes, loops }: ContentionReport): string {
+  const rows = episodes.map((item): Cell[] => [
+    String(item.perMinute),
+    String(item.wastedWrites),
+    `${item.controller} ${nameOf(item)}`,
+    item.managers.slice(0, 2).join(", ") || "-",
+    item.fields.slice(0, 2).join(", ") || "-",
+    `${age(item.since)} ago`,
+    item.suggestedFix,
+  ]);
+  const head = ["PER MIN", "LAST HOUR", "OBJECT", "WITH", "FIELD", "SINCE", "SUGGESTED FIX"];
+  const throttled = loops.map(({ key, kind, count, protection, untilMs }): Cell[] => [
+    key,
+    kind,
+    String(count),
+    loopText(protection, untilMs),
+  ]);
+  return [
+    ...(rows.length === 0 ? [] : [columns([head, ...rows])]),
+    ...(moreEpisodes === 0 ? [] : [`and ${moreEpisodes} more`]),
+    ...(throttled.length === 0
+      ? []
+      : [columns([["LOOP", "KIND", "COUNT", "STARTS"], ...throttled])]),
+  ].join("\n");
 }
 
-function nameOf(
-  item: ContentionReport["contendedObjects"][number] | ContentionReport["ownershipFlips"][number],
-): string {
+function loopText(protection: "throttle" | "report", untilMs: number): string {
+  if (protection === "report") return "not throttled";
+  const at = new Date(untilMs).toISOString();
+  return untilMs > Date.now() ? `throttled, the next at ${at}` : "throttled, the next is due";
+}
+
+function nameOf(item: ContentionReport["episodes"][number]): string {
   return [item.resource, item.namespace, item.name].filter((part) => part !== undefined).join("/");
 }

@@ -8,6 +8,7 @@ const BAD: readonly string[] = [
   "open",
   "isolated",
   "fail",
+  "error",
   "failed",
 ];
 const UNEASY: readonly string[] = [

@@ -8,11 +8,20 @@ const HEIGHT = 32;
 const GAP = 0.6;
 
 /** A bar per minute: successes, conflicts, failures. Its label has the totals. */
-export function Sparkline({ minutes }: { readonly minutes: Minutes }) {
+export function Sparkline({
+  minutes,
+  label,
+}: {
+  readonly minutes: Minutes;
+  /** Default: the totals. */
+  readonly label?: string;
+}) {
   const most = Math.max(1, ...minutes.map(({ ok, failed, conflict }) => ok + failed + conflict));
   const step = WIDTH / minutes.length;
   const sum = (of: keyof Minutes[number]) => minutes.reduce((total, each) => total + each[of], 0);
-  const text = `Last hour: ${formatCount(sum("ok"))} done, ${formatCount(sum("conflict"))} conflicts, ${formatCount(sum("failed"))} failed`;
+  const text =
+    label ??
+    `Last hour: ${formatCount(sum("ok"))} done, ${formatCount(sum("conflict"))} conflicts, ${formatCount(sum("failed"))} failed`;
   return (
     <svg class="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={text}>
       <title>{text}</title>

@@ -19,6 +19,16 @@ export function Time({ at }: { readonly at: string }) {
   );
 }
 
+/** The next start of throttled attempts. A time in the past is due, not future. */
+export function NextStart({ atMs }: { readonly atMs: number }) {
+  if (atMs <= now.value) return <span class="dim">throttled, the next is due</span>;
+  return (
+    <span class="dim">
+      throttled, the next <Time at={new Date(atMs).toISOString()} />
+    </span>
+  );
+}
+
 /** A time of day in milliseconds, with the instant on hover. */
 export function Clock({ at }: { readonly at: string }) {
   return (

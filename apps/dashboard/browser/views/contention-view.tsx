@@ -8,7 +8,8 @@ import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
-import { Time } from "../parts/time.tsx";
+import { NextStart, Time } from "../parts/time.tsx";
+import { Episodes } from "./contention/episodes.tsx";
 import { Matrix } from "./contention/matrix.tsx";
 
 const EVERY_MS = 30_000;
@@ -53,12 +54,16 @@ export function ContentionView() {
 }
 
 function ContentionSections({
-  report: { contendedObjects, ownershipFlips, loops, competingManagers },
+  report: { episodes, moreEpisodes, contendedObjects, ownershipFlips, loops, competingManagers },
 }: {
   readonly report: ContentionReport;
 }) {
   if (
-    contendedObjects.length + ownershipFlips.length + loops.length + competingManagers.length ===
+    episodes.length +
+      contendedObjects.length +
+      ownershipFlips.length +
+      loops.length +
+      competingManagers.length ===
     0
   ) {
     return (
@@ -69,6 +74,7 @@ function ContentionSections({
   }
   return (
     <>
+      {episodes.length === 0 ? null : <Episodes episodes={episodes} more={moreEpisodes} />}
       {competingManagers.length === 0 ? null : (
         <CompetingManagers competingManagers={competingManagers} />
       )}
@@ -128,7 +134,7 @@ function OwnershipFlips({ ownershipFlips }: Pick<ContentionReport, "ownershipFli
 
 const LOOP_TEXTS: Readonly<Record<ContentionReport["loops"][number]["kind"], string>> = {
   selfTriggered: "triggered by its own writes",
-  requeue: "requeues without end",
+  requeue: "requeues without a change",
   ownershipFlip: "ownership flips",
 };
 
@@ -150,7 +156,7 @@ const LOOP_COLUMNS: readonly Column<Loop>[] = [
     title: "Cause",
     cell: ({ kind, count }) => (
       <>
-        <Status tone="warn">{LOOP_TEXTS[kind]}</Status>
+        <Status tone={kind === "requeue" ? "idle" : "warn"}>{LOOP_TEXTS[kind]}</Status>
         <span class="dim num"> {formatCount(count)} times</span>
       </>
     ),
@@ -167,6 +173,15 @@ const LOOP_COLUMNS: readonly Column<Loop>[] = [
     ),
   },
   {
+    title: "Starts",
+    cell: ({ protection, untilMs }) =>
+      protection === "report" ? (
+        <span class="dim">not throttled</span>
+      ) : (
+        <NextStart atMs={untilMs} />
+      ),
+  },
+  {
     title: "Since",
     look: "right nowrap",
     cell: ({ sinceMs }) => <Time at={new Date(sinceMs).toISOString()} />,
@@ -174,11 +189,19 @@ const LOOP_COLUMNS: readonly Column<Loop>[] = [
 ];
 
 function Loops({ loops }: Pick<ContentionReport, "loops">) {
+  // Polling costs little; it is last.
+  const sorted = loops.toSorted(
+    (one, other) =>
+      Number(one.kind === "requeue") - Number(other.kind === "requeue") || other.count - one.count,
+  );
   return (
     <section>
-      <h2>Throttled reconcile loops</h2>
+      <h2>Reconcile loops</h2>
       <div class="panel">
-        <Table columns={LOOP_COLUMNS} rows={loops.slice(0, SHOWN)} keyOf={({ key }) => key} />
+        <Table columns={LOOP_COLUMNS} rows={sorted.slice(0, SHOWN)} keyOf={({ key }) => key} />
+        {loops.length > SHOWN ? (
+          <p class="more dim small">and {plural(loops.length - SHOWN, "more loop")}</p>
+        ) : null}
       </div>
     </section>
   );

@@ -51,13 +51,7 @@ export function OverviewView() {
         </>
       )}
       <Clusters names={data.clusters} />
-      <CliLine
-        line={
-          data.controllers.length === 0 && data.workflows.length > 0
-            ? "konverge run list"
-            : "konverge queue list"
-        }
-      />
+      <CliLine line="konverge status" />
     </>
   );
 }

@@ -14,7 +14,7 @@ export const autoscaler = defineController({
     { type: NodePool, verbs: ["get", "patch"] },
   ],
   // Reads the load once a second on purpose.
-  loopProtection: "report",
+  loopProtection: "accept",
   async reconcile({ object: scaler, kube, requeueAfter }) {
     const { poolRef, min, max, targetLoad } = scaler.spec;
     const loads = await kube.get(ConfigMap, "load").catch(ignoreNotFound);

@@ -1,6 +1,5 @@
 import {
   OVERVIEW_PROBLEMS,
-  type ContentionReport,
   type GuardView,
   type Overview,
   type OverviewController,
@@ -12,31 +11,24 @@ import {
 import { defined, parseKey } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { findGuardProblems } from "./find-cluster-problems.ts";
+import { findContentionProblems, type ContentionFindings } from "./find-contention-problems.ts";
 import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
 import { count } from "./problem-text.ts";
 
 /** The data behind the problems. */
-export interface Findings {
+export interface Findings extends ContentionFindings {
   readonly controllers: readonly OverviewController[];
   readonly workflows: readonly OverviewWorkflow[];
   readonly runs: RunTrouble;
   readonly workers: readonly AnnouncedWorker[];
   readonly guards: readonly GuardView[];
-  /** Objects by lost races of the last hour, most first. */
-  readonly contendedObjects: ContentionReport["contendedObjects"];
-  /** Keys that are slowed down now. */
-  readonly loops: readonly string[];
   readonly pauses: PauseList["items"];
   /** By controller. */
   readonly troubles: ReadonlyMap<string, ControllerTrouble>;
 }
 
 const NO_TROUBLE: ControllerTrouble = { lost: 0, deadLetters: [], errors: [] };
-/** Conflicts per hour that are worth a warning. */
-const CONTENTION_CONFLICTS = 20;
-/** Limits the problems of one kind, so that others remain visible. */
-const MOST_OF_A_KIND = 3;
 
 /** Finds all problems, most severe first, and summarizes them in one sentence. */
 export function findProblems(found: Findings): Pick<Overview, "summary" | "problems"> {
@@ -47,7 +39,7 @@ export function findProblems(found: Findings): Pick<Overview, "summary" | "probl
       findControllerProblems(row, found.troubles.get(row.name) ?? NO_TROUBLE),
     ),
     ...findRunProblems(found),
-    ...ofContention(found),
+    ...findContentionProblems(found),
     ...ofPauses(found.pauses),
   ].toSorted(
     (one, other) => OVERVIEW_PROBLEMS.indexOf(one.code) - OVERVIEW_PROBLEMS.indexOf(other.code),
@@ -127,35 +119,6 @@ function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
       controller: name,
     })),
   ];
-}
-
-function ofContention({ contendedObjects, loops }: Findings): OverviewProblem[] {
-  const contended = contendedObjects.filter(({ conflicts }) => conflicts >= CONTENTION_CONFLICTS);
-  return [
-    ...(loops.length > MOST_OF_A_KIND
-      ? [worth("loop", `${loops.length} objects are throttled because of reconcile loops`)]
-      : loops.map((key) => ({
-          ...worth("loop", `${nameOf(key)} is throttled because of a reconcile loop`),
-          key,
-        }))),
-    ...(contended.length > MOST_OF_A_KIND
-      ? [
-          worth(
-            "contention",
-            `${contended.length} objects had ${CONTENTION_CONFLICTS} or more conflicts in the last hour`,
-          ),
-        ]
-      : contended.map(({ namespace, name, conflicts }) =>
-          worth(
-            "contention",
-            `${namespace === undefined ? name : `${namespace}/${name}`} had ${conflicts} conflicts in the last hour`,
-          ),
-        )),
-  ];
-}
-
-function worth(code: OverviewProblem["code"], message: string): OverviewProblem {
-  return { code, level: "warning", message };
 }
 
 function ofPauses(pauses: Findings["pauses"]): OverviewProblem[] {

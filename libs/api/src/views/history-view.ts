@@ -2,29 +2,26 @@ import type { AttemptSummary, Contention, ContentionReport, Rollups } from "@kon
 import {
   defined,
   formatKey,
-  namespaceField,
   namespaceSegment,
-  NO_NAMESPACE,
   parseKey,
   resourceId,
   type ObjectKey,
 } from "@konverge/core";
-import { contentionObject, type AttemptRow, type Rollup } from "@konverge/queue";
+import {
+  contentionObject,
+  type AnnouncedController,
+  type AttemptRow,
+  type HistoryReader,
+  type Rollup,
+} from "@konverge/queue";
 import { loopStateSchema, type LoopState } from "@konverge/records";
 import { covers, type Caller } from "../access/caller.ts";
+import { objectOf, type ObjectPlace } from "./object-place.ts";
+import { readEpisodes } from "./contention-episodes.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
-const HOURS_OF_LOOPS = 1;
 const OUTCOME = "outcome.";
-
-/** An object without its controller. */
-export interface ObjectPlace {
-  /** `plural.group`. */
-  readonly resource: string;
-  readonly namespace?: string;
-  readonly name: string;
-}
 
 /** Reads the contention of a cluster, limited to the scope of the caller. */
 export async function readContentionReport(
@@ -39,22 +36,71 @@ export async function readContentionReport(
     history.competingManagers(hours, namespaces),
   ]);
   const isVisible = await objectFilter(access, caller, cluster);
-  const isCovered = (key: string) => covers(caller.scope, placeOf(key));
+  const states = loopsOf(loops, caller);
+  const { episodes, more } = await readVisibleEpisodes(history, {
+    caller,
+    loops: states,
+    isSeen: isVisible,
+    known: await access.controllers(cluster),
+  });
   return {
+    episodes,
+    moreEpisodes: more,
     contendedObjects: contendedObjects
       .map(({ object, conflicts }) => ({ ...objectOf(object), conflicts }))
       .filter(isVisible),
     ownershipFlips: ownershipFlips
       .map(({ object, ...flip }) => ({ ...objectOf(object), ...flip }))
       .filter(isVisible),
-    loops: [...loops].flatMap(([key, text]) => {
-      const state = isCovered(key) ? loopOf(text) : undefined;
-      return state === undefined ? [] : [{ key, ...state }];
-    }),
+    loops: [...states].map(([key, state]) => ({ key, ...state })),
     competingManagers: competingManagers.filter(
       ({ controller }) => controllers?.includes(controller) ?? true,
     ),
   };
+}
+
+/** Parses the loop states in the scope of the caller. */
+export function loopsOf(
+  stored: ReadonlyMap<string, string>,
+  { scope }: Caller,
+): Map<string, LoopState> {
+  return new Map(
+    [...stored].flatMap(([key, text]) => {
+      const state = covers(scope, placeOf(key)) ? loopOf(text) : undefined;
+      return state === undefined ? [] : [[key, state] as const];
+    }),
+  );
+}
+
+/** Reads the contention of the last hour in the scope of the caller. */
+export async function readVisibleEpisodes(
+  history: HistoryReader,
+  options: {
+    readonly caller: Caller;
+    readonly loops: ReadonlyMap<string, LoopState>;
+    readonly isSeen: (object: ObjectPlace) => boolean;
+    readonly known: readonly AnnouncedController[];
+  },
+): Promise<Awaited<ReturnType<typeof readEpisodes>>> {
+  const { caller, loops, isSeen, known } = options;
+  const { controllers } = caller.scope;
+  return await readEpisodes({
+    history,
+    loops,
+    isVisible: (object, controller) =>
+      isSeen(object) && (controllers?.includes(controller) ?? true),
+    placeOf: objectOf,
+    keyOf: ({ resource, ...object }, name) => {
+      const found = known.filter(
+        (each) => resourceId(each) === resource && (controllers?.includes(each.name) ?? true),
+      );
+      const controller = found.find((each) => each.name === name) ?? found[0];
+      if (controller === undefined) return undefined;
+      const { cluster, group } = controller;
+      const kind = { cluster, group, resource: controller.resource };
+      return formatKey({ controller: controller.name, ...kind, ...object });
+    },
+  });
 }
 
 /** Reads the contention over the object of a key, and whether the key is throttled. */
@@ -62,9 +108,9 @@ export async function readContention(access: QueueAccess, key: ObjectKey): Promi
   const { namespace, name, cluster } = key;
   const where = { resource: resourceId(key), ...defined({ namespace }), name };
   const history = await access.history(cluster);
-  const [competingWriters, { loops }] = await Promise.all([
+  const [competingWriters, loops] = await Promise.all([
     history.contention(contentionObject(where)),
-    history.contentionReport(HOURS_OF_LOOPS),
+    history.loops(),
   ]);
   const loop = loopOf(loops.get(formatKey(key)));
   return {
@@ -139,14 +185,6 @@ export function summaryOf(row: AttemptRow): AttemptSummary {
     hints: [...hints],
     startedAt: new Date(startedAtMs).toISOString(),
   };
-}
-
-/** The inverse of `contentionObject`. */
-export function objectOf(object: string): ObjectPlace {
-  const [resource = "", namespace = NO_NAMESPACE, name = ""] = object
-    .split("/")
-    .map(decodeURIComponent);
-  return { resource, ...namespaceField(namespace), name };
 }
 
 /** Parses a stored loop state. Undefined for the format of another version. */

@@ -5,14 +5,13 @@ import type {
   AnnouncedController,
   AnnouncedWorker,
   AttemptRow,
-  ContentionReport,
   HistoryReader,
   Rollup,
 } from "@konverge/queue";
 import { covers, touches, type Caller } from "../access/caller.ts";
 import type { ControllerTrouble } from "./find-controller-problems.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
-import { loopOf, objectFilter, objectOf } from "./history-view.ts";
+import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
 import { pauseView } from "../queues/key-item.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
@@ -69,22 +68,29 @@ const NOTHING: Findings = {
   runs: { blocked: [], failed: [] },
   workers: [],
   guards: [],
-  contendedObjects: [],
-  loops: [],
+  episodes: [],
+  loops: new Map(),
   pauses: [],
   troubles: new Map(),
 };
 
 async function readFindings({ access, guards, cluster, caller }: OverviewInput): Promise<Findings> {
   const history = await access.history(cluster);
-  const [announced, workers, guard, { items: rows }, contention, isSeen] = await Promise.all([
+  const [announced, workers, guard, { items: rows }, stored, isSeen] = await Promise.all([
     access.controllers(cluster),
     access.workers(cluster),
     guards.read(cluster),
     history.search({ limit: SAMPLED }),
-    history.contentionReport(1),
+    history.loops(),
     objectFilter(access, caller, cluster),
   ]);
+  const loops = loopsOf(stored, caller);
+  const { episodes } = await readVisibleEpisodes(history, {
+    caller,
+    loops,
+    isSeen,
+    known: announced,
+  });
   const seen = announced.filter(({ name }) => touches(caller.scope, { cluster, controller: name }));
   const read = await Promise.all(
     seen.map((controller) =>
@@ -103,10 +109,8 @@ async function readFindings({ access, guards, cluster, caller }: OverviewInput):
     runs,
     workers,
     guards: guard === undefined ? [] : [guard],
-    contendedObjects: contention.contendedObjects
-      .map(({ object, conflicts }) => ({ ...objectOf(object), conflicts }))
-      .filter(isSeen),
-    loops: slowedDown(contention).filter((key) => covers(caller.scope, placeOf(key))),
+    episodes,
+    loops,
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,
     troubles: new Map(read.map(({ row, trouble }) => [row.name, trouble])),
   };
@@ -189,15 +193,6 @@ async function readOldest(
   // A job that was taken meanwhile is undefined.
   const times = lists.flat().flatMap((job) => (job === undefined ? [] : [job.timestamp]));
   return times.length === 0 ? undefined : Math.max(0, Date.now() - Math.min(...times));
-}
-
-/** Returns the keys that are throttled now. Loop states outlive the throttling for a while. */
-function slowedDown({ loops }: ContentionReport): string[] {
-  const since = Date.now() - MINUTE_MS;
-  return [...loops].flatMap(([key, text]) => {
-    const loop = loopOf(text);
-    return loop !== undefined && loop.untilMs > since ? [key] : [];
-  });
 }
 
 function minutesOf(rollups: readonly Rollup[]): OverviewController["minutes"] {

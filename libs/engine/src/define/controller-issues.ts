@@ -166,9 +166,9 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   agingTime: optional(duration("agingTime", { atLeastMs: 100 })),
   weights: () => undefined,
   loopProtection: optional((value) =>
-    value === "throttle" || value === "report"
+    value === "throttle" || value === "report" || value === "accept"
       ? undefined
-      : `"${String(value)}" must be throttle or report`,
+      : `"${String(value)}" must be throttle, report or accept`,
   ),
   use: optional(
     listOf((value) =>

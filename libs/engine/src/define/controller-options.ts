@@ -65,9 +65,9 @@ export interface ControllerOptions<
   readonly weights?: Readonly<Record<string, number>>;
   /**
    * Handling of keys in a reconcile loop (docs/hints.md): `throttle` (default) delays their starts by 1 s, doubling up to 1 min;
-   * `report` only reports them.
+   * `report` only reports them; `accept` does neither, for controllers that requeue or overwrite on purpose.
    */
-  readonly loopProtection?: "throttle" | "report";
+  readonly loopProtection?: "throttle" | "report" | "accept";
   /** Runs around every `reconcile` and `cleanup`, the first outermost; inside the middleware of the configuration. */
   readonly use?: readonly Middleware<T>[];
   /** Reconciles the actual state with the spec. May run many times; must be idempotent. */

@@ -35,7 +35,7 @@ export interface Controller {
   readonly maxFailures: number | undefined;
   readonly maxLost: number;
   readonly fairness: Fairness;
-  readonly loopProtection: "throttle" | "report";
+  readonly loopProtection: "throttle" | "report" | "accept";
   readonly use: readonly Middleware[];
   readonly reconcile: Handler;
   readonly cleanup: Handler | undefined;

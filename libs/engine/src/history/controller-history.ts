@@ -90,13 +90,17 @@ export class ControllerHistory {
   /** Notes an attempt whose end was stored. */
   note(attempt: AttemptLease, record: AttemptRecord, recordBytes: number): void {
     const { batch, suspicion, writers } = this.#collected;
-    batch.add(record, recordBytes);
-    for (const object of takenFrom(record)) writers.set(object, record);
+    const isAccepted = this.#options.controller.loopProtection === "accept";
+    batch.add(record, recordBytes, {
+      isLoop: this.throttle.stateOf(attempt.id)?.kind === "selfTriggered",
+      isTakeoverAccepted: isAccepted,
+    });
+    for (const object of isAccepted ? [] : takenFrom(record)) writers.set(object, record);
     for (const hint of record.hints ?? []) this.#noteHint(attempt.id, hint);
     this.#alerts.ended(attempt, record);
     if (record.cause === LOOP_CAUSE) return;
     this.throttle.ended(attempt.id, record);
-    suspicion.note(attempt.id, record);
+    if (!isAccepted) suspicion.note(attempt.id, record);
   }
 
   /** Notes an attempt that was lost with its worker. */

@@ -4,8 +4,8 @@ import { LOOP_CAUSE, type AttemptRecord, type HintCode, type LoopState } from "@
 export const OWN_WRITES_IN_A_ROW = 10;
 /** Consecutive attempts that requeued without a change. */
 export const REQUEUES_IN_A_ROW = 20;
-/** Slower requeues are polling, which costs little. */
-const RARE_REQUEUE_MS = 300_000;
+/** Slower requeues are polling, which costs little and is not a loop. */
+const RARE_REQUEUE_MS = 10_000;
 
 export interface Loop {
   readonly kind: LoopState["kind"];

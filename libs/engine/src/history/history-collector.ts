@@ -6,6 +6,7 @@ import {
   type HistoryBatch,
   type RollupNote,
   type StoredAttempt,
+  type WasteNote,
 } from "@konverge/queue";
 
 /** Maximum per second. Beyond it the search index has gaps; the queue has none. */
@@ -27,13 +28,21 @@ interface Rollup {
   readonly counts: Record<string, number>;
 }
 
+export interface WasteOptions {
+  /** The key is in a loop of its own writes. */
+  readonly isLoop: boolean;
+  /** Takeovers are intended and not counted. */
+  readonly isTakeoverAccepted: boolean;
+}
+
 /** Aggregates attempts until `take`. */
 export class HistoryCollector {
   #rows: HistoryBatch["rows"][number][] = [];
   #contention = new Map<string, Entry>();
+  #wasted = new Map<string, WasteNote>();
   #rollups = new Map<string, Rollup>();
 
-  add(record: AttemptRecord, recordBytes: number): void {
+  add(record: AttemptRecord, recordBytes: number, waste: WasteOptions): void {
     // Contention on objects of another cluster is not recorded for this cluster.
     const isOwn = ({ cluster }: { readonly cluster?: string | undefined }) => cluster === undefined;
     for (const write of record.writes.filter(isOwn)) this.#addWrite(write);
@@ -42,6 +51,7 @@ export class HistoryCollector {
     }
     const conflicts = conflictsOf(record);
     this.#addRollup(record, conflicts.length);
+    this.#addWaste(record, waste);
     if (this.#rows.length < MOST_ROWS) {
       this.#rows.push({ row: rowOf(record, conflicts), recordBytes });
     }
@@ -67,18 +77,40 @@ export class HistoryCollector {
     this.#rows.push({ row, recordBytes: Buffer.byteLength(record) });
   }
 
-  take(): Pick<HistoryBatch, "rows" | "contention" | "rollups"> {
+  take(): Pick<HistoryBatch, "rows" | "contention" | "wasted" | "rollups"> {
     const contention = [...this.#contention].map(
       ([object, { conflicts, pairs }]): ContentionNote => {
         return { object, conflicts, pairs: [...pairs.values()] };
       },
     );
     const rollups: RollupNote[] = [...this.#rollups.values()];
-    const taken = { rows: this.#rows, contention, rollups };
+    const wasted = [...this.#wasted.values()];
+    const taken = { rows: this.#rows, contention, wasted, rollups };
+    this.#wasted = new Map();
     this.#rows = [];
     this.#contention = new Map();
     this.#rollups = new Map();
     return taken;
+  }
+
+  /** Counts writes without a lasting effect: conflicts, overwrites of another manager, and writes in a loop. */
+  #addWaste(record: AttemptRecord, { isLoop, isTakeoverAccepted }: WasteOptions): void {
+    const minute = Math.floor(Date.parse(record.finishedAt) / MINUTE_MS);
+    const { controller } = record;
+    const add = (object: string, writes: number) => {
+      const id = `${minute} ${controller} ${object}`;
+      const known = this.#wasted.get(id);
+      if (writes === 0 || (known === undefined && this.#wasted.size >= MOST_CONTENDED)) return;
+      this.#wasted.set(id, { object, controller, minute, writes: (known?.writes ?? 0) + writes });
+    };
+    for (const write of record.writes) {
+      if (write.cluster !== undefined) continue;
+      const overwrites = isTakeoverAccepted ? 0 : Math.min(1, write.fieldsTakenOver?.length ?? 0);
+      add(contentionObject(write), write.conflicts.length + Math.max(overwrites, isLoop ? 1 : 0));
+    }
+    for (const conflict of record.conflicts) {
+      if (conflict.cluster === undefined) add(contentionObject(conflict), 1);
+    }
   }
 
   #addWrite(write: AttemptRecord["writes"][number]): void {

@@ -54,7 +54,7 @@ test("delays nothing if loops are only reported", () => {
   const { throttle } = open("report");
   throttle.start(KEY, OWN);
   expect(throttle.putOffMs(attempt(echo))).toBe(0);
-  expect(throttle.stateOf(KEY)).toMatchObject(OWN);
+  expect(throttle.stateOf(KEY)).toMatchObject({ ...OWN, protection: "report" });
 });
 
 test.each<[string, Trigger]>([

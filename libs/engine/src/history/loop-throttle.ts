@@ -25,8 +25,8 @@ export interface FoundLoop {
 
 export interface LoopThrottleOptions {
   readonly workerId: string;
-  /** `report`: nothing is delayed. */
-  readonly loopProtection: "throttle" | "report";
+  /** `report` and `accept`: nothing is delayed. */
+  readonly loopProtection: "throttle" | "report" | "accept";
   /** The latest records of a key, newest first. */
   readonly readRecords: (attempt: AttemptLease) => Promise<readonly AttemptRecord[]>;
   readonly onEnded: (key: string, state: LoopState) => void;
@@ -58,7 +58,7 @@ export class LoopThrottle {
       this.#end(attempt.id, state);
       return 0;
     }
-    if (this.#options.loopProtection === "report") return 0;
+    if (this.#options.loopProtection !== "throttle") return 0;
     // Checked even if the start is due: an external change ends the loop at any time.
     const open =
       state.kind === "ownershipFlip"
@@ -76,8 +76,10 @@ export class LoopThrottle {
     const sinceMs = this.#now();
     const { kind, count } = found;
     const what = { kind, count, paths: [...found.paths], managers: [...found.managers] };
-    const { workerId: worker } = this.#options;
-    this.#set(key, { ...what, step: 0, sinceMs, untilMs: sinceMs + this.#delayMs(0), worker });
+    const { workerId: worker, loopProtection } = this.#options;
+    const protection = loopProtection === "throttle" ? "throttle" : "report";
+    const untilMs = sinceMs + this.#delayMs(0);
+    this.#set(key, { ...what, step: 0, sinceMs, untilMs, worker, protection });
   }
 
   /** Called for each attempt that ran. */

@@ -16,6 +16,16 @@ export interface ContentionNote {
   readonly pairs: readonly ContentionPair[];
 }
 
+/** Writes of a controller to an object without a lasting effect. */
+export interface WasteNote {
+  /** {@link contentionObject} of the object. */
+  readonly object: string;
+  readonly controller: string;
+  /** Minutes since 1970. */
+  readonly minute: number;
+  readonly writes: number;
+}
+
 export interface RollupNote {
   readonly controller: string;
   /** Minutes since 1970. */
@@ -28,6 +38,7 @@ export interface RollupNote {
 export interface HistoryBatch {
   readonly rows: readonly { readonly row: AttemptRow; readonly recordBytes: number }[];
   readonly contention: readonly ContentionNote[];
+  readonly wasted: readonly WasteNote[];
   readonly rollups: readonly RollupNote[];
   /** Reports to claim. A report is granted once per `reportAgainMs` in the fleet. */
   readonly reports: readonly string[];

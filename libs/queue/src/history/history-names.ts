@@ -17,6 +17,8 @@ export interface HistoryNames {
   /** Sorted sets, one per hour: attempts with a conflict by controller and manager, and by these and namespace. */
   readonly competing: (hour: number) => string;
   readonly competingIn: (hour: number) => string;
+  /** Sorted sets, one per minute: objects and controllers by wasted writes. */
+  readonly wasted: (minute: number) => string;
   readonly rollup: (controller: string, minute: number) => string;
   /** Exists while a report counts as made. */
   readonly said: (what: string) => string;
@@ -39,6 +41,7 @@ export function historyNames(prefix: string, cluster: string, shards = 1): Histo
     ownershipFlips: (hour) => `${root}/ownership-flips/${hour}`,
     competing: (hour) => `${root}/competing/${hour}`,
     competingIn: (hour) => `${root}/competing-in/${hour}`,
+    wasted: (minute) => `${root}/wasted/${minute}`,
     rollup: (controller, minute) => `${root}/rollup/${encodeURIComponent(controller)}/${minute}`,
     said: (what) => `${root}/said/${what}`,
   };

@@ -12,6 +12,7 @@ import type { ScanOptions } from "../contract/scan-options.ts";
 import { HOUR_MS, historyNames, MINUTE_MS, type HistoryNames } from "./history-names.ts";
 
 const MOST_CONTENDED = 100;
+const MINUTES_OF_WASTE = 60;
 /** Minutes of counters per round trip. */
 const MINUTES_AT_ONCE = 240;
 
@@ -42,6 +43,14 @@ export interface ContentionReport {
   readonly loops: ReadonlyMap<string, string>;
 }
 
+/** Writes of a controller to an object without a lasting effect: conflicts, overwrites and writes in a loop. */
+export interface WastedWrites {
+  readonly object: string;
+  readonly controller: string;
+  /** Per minute of the last hour, oldest first. The last one is incomplete. */
+  readonly minutes: readonly number[];
+}
+
 interface CompetingManager {
   readonly controller: string;
   readonly manager: string;
@@ -62,6 +71,10 @@ export interface HistoryReader {
   /** Latest first; empty without contention. */
   contention(object: string): Promise<ContentionEntry[]>;
   contentionReport(hours: number): Promise<ContentionReport>;
+  /** The stored loop states by key. */
+  loops(): Promise<ReadonlyMap<string, string>>;
+  /** The last hour, most writes first. */
+  wastedWrites(): Promise<WastedWrites[]>;
   /** Counts the attempts with conflicts, most first; only those in `namespaces`, if given. `_` is for cluster-scoped objects. */
   competingManagers(hours: number, namespaces?: readonly string[]): Promise<CompetingManager[]>;
   /** The minutes in which the controller was active, newest first. */
@@ -95,6 +108,9 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
           .toSorted((left, right) => right.lastMs - left.lastMs);
       }),
     contentionReport: (hours) => withRedis(redis, () => reportContention(redis, names, hours)),
+    loops: () =>
+      withRedis(redis, async () => new Map(Object.entries(await redis.hgetall(names.loops)))),
+    wastedWrites: () => withRedis(redis, () => readWasted(redis, names)),
     competingManagers: (hours, namespaces) =>
       withRedis(redis, () => readCompeting(redis, names, hours, namespaces)),
     rollups: (controller, minutes) => readRollups(redis, names, controller, minutes),
@@ -150,6 +166,31 @@ async function readCompeting(
     sums.set(pair, { controller, manager, attempts });
   }
   return [...sums.values()].toSorted((one, other) => other.attempts - one.attempts);
+}
+
+async function readWasted(redis: RedisClient, names: HistoryNames): Promise<WastedWrites[]> {
+  const first = Math.floor(Date.now() / MINUTE_MS) - MINUTES_OF_WASTE + 1;
+  const sets = await Promise.all(
+    Array.from({ length: MINUTES_OF_WASTE }, (_, at) =>
+      redis.zrevrange(names.wasted(first + at), 0, MOST_CONTENDED - 1, "WITHSCORES"),
+    ),
+  );
+  const found = new Map<string, number[]>();
+  for (const [minute, set] of sets.entries()) {
+    for (let at = 0; at + 1 < set.length; at += 2) {
+      const member = set[at] ?? "";
+      const minutes = found.get(member) ?? Array.from({ length: MINUTES_OF_WASTE }, () => 0);
+      minutes[minute] = Number(set[at + 1]);
+      found.set(member, minutes);
+    }
+  }
+  const sum = (minutes: readonly number[]) => minutes.reduce((all, each) => all + each, 0);
+  return [...found]
+    .map(([member, minutes]) => {
+      const [object = "", controller = ""] = member.split("\n");
+      return { object, controller, minutes };
+    })
+    .toSorted((one, other) => sum(other.minutes) - sum(one.minutes));
 }
 
 /** Adds up the sorted sets of the last hours. */

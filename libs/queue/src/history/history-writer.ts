@@ -20,6 +20,8 @@ const EPISODE_PAUSE_MS: number = 10 * MINUTE_MS;
 const PAIRS_KEPT = 64;
 const MEMBERS_KEPT = 500;
 const LOOPS_KEPT = 200;
+const WASTED_KEPT = 200;
+const WASTED_KEPT_MS: number = 2 * HOUR_MS;
 
 /**
  * Stores the history of attempts besides their records. Best effort, in one round trip; no attempt waits for it. When
@@ -58,6 +60,7 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
           shareLoops(redis, names, batch),
           addRollups(redis, names, batch),
           countCompeting(redis, names, batch),
+          addWasted(redis, names, batch),
           index.add(batch.rows),
         ]);
         return { episodes, granted, loops };
@@ -120,6 +123,24 @@ async function countCompeting(
       const adds = [...members].map(([member, by]) => redis.zincrby(set, by, member));
       const trim = redis.zremrangebyrank(set, 0, -MEMBERS_KEPT - 1);
       await Promise.all([...adds, trim, redis.pexpire(set, CONTENTION_KEPT_MS)]);
+    }),
+  );
+}
+
+async function addWasted(
+  redis: RedisClient,
+  names: HistoryNames,
+  { wasted }: HistoryBatch,
+): Promise<void> {
+  const byMinute = Map.groupBy(wasted, ({ minute }) => minute);
+  await Promise.all(
+    [...byMinute].map(async ([minute, notes]) => {
+      const set = names.wasted(minute);
+      const adds = notes.map(({ object, controller, writes }) =>
+        redis.zincrby(set, writes, `${object}\n${controller}`),
+      );
+      const trim = redis.zremrangebyrank(set, 0, -WASTED_KEPT - 1);
+      await Promise.all([...adds, trim, redis.pexpire(set, WASTED_KEPT_MS)]);
     }),
   );
 }

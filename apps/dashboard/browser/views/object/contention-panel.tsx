@@ -2,7 +2,7 @@ import type { Contention } from "@konverge/contracts";
 import { formatCount, plural } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { Table, type Column } from "../../parts/table.tsx";
-import { Time } from "../../parts/time.tsx";
+import { now, Time } from "../../parts/time.tsx";
 
 const SHOWN = 5;
 
@@ -38,8 +38,17 @@ export function ContentionPanel({ contention }: { readonly contention: Contentio
           <strong>
             <Status tone="warn">Reconcile loop</Status>
           </strong>{" "}
-          since <Time at={new Date(loop.sinceMs).toISOString()} />. Attempts are throttled; the next
-          starts <Time at={new Date(loop.untilMs).toISOString()} /> or on a user request.
+          since <Time at={new Date(loop.sinceMs).toISOString()} />.{" "}
+          {loop.protection === "report" ? (
+            "Attempts are not throttled."
+          ) : loop.untilMs > now.value ? (
+            <>
+              Attempts are throttled; the next starts{" "}
+              <Time at={new Date(loop.untilMs).toISOString()} /> or on a user request.
+            </>
+          ) : (
+            "Attempts are throttled; the next starts with the next event."
+          )}
         </div>
       )}
       {sorted.length === 0 ? null : (

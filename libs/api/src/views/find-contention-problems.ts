@@ -1,0 +1,131 @@
+import type { ContentionEpisode, OverviewProblem } from "@konverge/contracts";
+import { defined, parseKey } from "@konverge/core";
+import type { LoopState } from "@konverge/records";
+import { count } from "./problem-text.ts";
+
+export interface ContentionFindings {
+  /** Most wasted writes per minute first. */
+  readonly episodes: readonly ContentionEpisode[];
+  /** By key. */
+  readonly loops: ReadonlyMap<string, LoopState>;
+}
+
+/** Wasted writes of an episode that are worth a warning. */
+const MIN_WRITES = 20;
+/** An episode without a write for this time has ended. */
+const QUIET_MS = 600_000;
+/** Limits the problems of one kind, so that others remain visible. */
+const MOST_OF_A_KIND = 3;
+
+/** Finds objects whose writers undo each other's work. Polling is not a problem. */
+export function findContentionProblems({ episodes, loops }: ContentionFindings): OverviewProblem[] {
+  const current = episodes.filter(
+    ({ wastedWrites, lastAt }) =>
+      wastedWrites >= MIN_WRITES && Date.now() - Date.parse(lastAt) < QUIET_MS,
+  );
+  const covered = new Set(current.map((episode) => `${episode.controller} ${nameOf(episode)}`));
+  const others = [...loops].filter(([key, { kind }]) => {
+    const { controller, ...object } = parseKey(key);
+    return kind !== "requeue" && !covered.has(`${controller} ${nameOf(object)}`);
+  });
+  return [
+    ...limited(current.map(ofEpisode), "contention", "objects with contention"),
+    ...limited(
+      others.map(([key, state]) => ofLoop(key, state)),
+      "loop",
+      "objects in reconcile loops",
+    ),
+  ];
+}
+
+function ofEpisode(episode: ContentionEpisode): OverviewProblem {
+  const { kind, controller, managers, fields, perMinute, since, wastedWrites } = episode;
+  const object = nameOf(episode);
+  const field = fields[0] === undefined ? "" : ` ${fields[0]}`;
+  const rate =
+    perMinute < 1 ? "less than once a minute" : `${Math.round(perMinute)} times a minute`;
+  const others = managers.slice(0, 2).join(", ");
+  const message =
+    kind === "selfTriggered"
+      ? `${controller} is triggered by its own writes of ${object}: ${rate}`
+      : kind === "ownershipFlip"
+        ? `${others} and ${controller} overwrite each other's${field} of ${object}: ${rate}`
+        : `${controller} conflicts${others === "" ? "" : ` with ${others}`} on ${object}: ${rate}`;
+  return {
+    code: kind === "selfTriggered" ? "loop" : "contention",
+    level: "warning",
+    message,
+    since,
+    consequence: `${count(wastedWrites, "write")} without effect in the last hour.${throttleText(episode.isThrottled)}`,
+    action: suggestedFix(episode),
+    controller,
+    ...defined({ key: episode.key }),
+  };
+}
+
+function ofLoop(key: string, { kind, paths, managers, sinceMs, protection }: LoopState) {
+  const { controller, ...object } = parseKey(key);
+  const what =
+    kind === "ownershipFlip" ? `overwrites fields of ${managers.join(", ")}` : "triggers itself";
+  return {
+    code: "loop",
+    level: "warning",
+    message: `${controller} ${what} on ${nameOf(object)}`,
+    since: new Date(sinceMs).toISOString(),
+    consequence: throttleText(protection === "throttle").trim(),
+    action: suggestedFix({
+      kind: kind === "ownershipFlip" ? kind : "selfTriggered",
+      controller,
+      managers,
+      fields: paths,
+    }),
+    controller,
+    key,
+  } satisfies OverviewProblem;
+}
+
+function throttleText(isThrottled: boolean | undefined): string {
+  if (isThrottled === undefined) return "";
+  return isThrottled ? " Its attempts are throttled." : " Its attempts are not throttled.";
+}
+
+/** Returns the suggested fix for contention. */
+export function suggestedFix({
+  kind,
+  controller,
+  managers,
+  fields,
+}: Pick<ContentionEpisode, "kind" | "controller" | "managers" | "fields">): string {
+  const field = fields[0] ?? "the field";
+  const other = managers[0] ?? "the other writer";
+  switch (kind) {
+    case "ownershipFlip":
+      return `Give ${field} one owner: remove it from the writes of ${controller} or of ${other}`;
+    case "conflict":
+      return `Let ${controller} and ${other} change different fields with \`strategy: "fields"\`, or write less often`;
+    case "selfTriggered":
+      return `Write ${field} only if its value differs`;
+  }
+}
+
+/** Keeps the first problems and counts the others. */
+function limited(
+  problems: readonly OverviewProblem[],
+  code: "contention" | "loop",
+  what: string,
+): OverviewProblem[] {
+  const rest = problems.length - MOST_OF_A_KIND;
+  if (rest <= 0) return [...problems];
+  const message = `and ${rest} more ${what}`;
+  return [...problems.slice(0, MOST_OF_A_KIND), { code, level: "warning", message }];
+}
+
+function nameOf({
+  namespace,
+  name,
+}: {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}) {
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
