@@ -19,6 +19,9 @@ export async function buildAsShipped<Name extends string>(
   files: readonly Name[],
 ): Promise<Record<Name, string>> {
   await execute(join(root, "node_modules/.bin/tsc"), ["-b", "tsconfig.base.json"], { cwd: root });
+  await execute(process.execPath, [join(root, "infra/pack/copy-lua.js")], {
+    cwd: root,
+  });
   mkdirSync(FOLDER, { recursive: true });
   writeFileSync(join(FOLDER, "package.json"), '{"type":"module"}');
   const done = new Map<string, string>();

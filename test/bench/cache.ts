@@ -2,6 +2,7 @@ import type { ApiObject, ResourceType } from "@konverge/core";
 import { createObjectCache } from "../../libs/engine/src/access/object-cache.ts";
 import type { ObjectStore } from "../../libs/engine/src/access/object-store.ts";
 import { createReflectorStore } from "../../libs/kube/src/reflector/reflector-store.ts";
+import { measureCacheMemory } from "./cache-memory.ts";
 import { figureOf, type BenchOptions, type Figure } from "./measure.ts";
 
 const CHILDREN = 10;
@@ -18,13 +19,15 @@ const Machine: ResourceType = {
   scope: "Namespaced",
 };
 
-/** Measures lists of 10 children from a worker's cache, against a copy and scan of all cached objects. */
+/** Measures lists of 10 children from a worker's cache, against a copy and scan of all cached objects; then the memory. */
 export async function benchCache({ log }: BenchOptions): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const size of [1_000, 100_000]) {
     log(`cache: ${size} objects`);
     figures.push(...(await measure(size)));
   }
+  log("cache: memory");
+  figures.push(measureCacheMemory());
   return figures;
 }
 

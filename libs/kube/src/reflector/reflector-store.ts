@@ -6,6 +6,7 @@ import {
   type IndexedObjectsOptions,
   type ObjectSelection,
 } from "./indexed-objects.ts";
+import { SharedFields } from "./shared-fields.ts";
 
 /** A change of one object, with its previous and its new state. */
 export interface ObjectEvent<T> {
@@ -57,13 +58,19 @@ export function createReflectorStore<T extends ApiObject>({
   ...indexing
 }: ReflectorStoreOptions<T> = {}): ReflectorStore<T> {
   const objects = new IndexedObjects<T>(indexing);
+  const fields = new SharedFields();
+  const prepare = (object: T): T => {
+    const kept = trim(object);
+    fields.share(kept);
+    return deepFreeze(kept);
+  };
 
   /**
    * A different uid under the same name is a different object: the old one was deleted, even if no event reported it.
    */
   const compare = (object: T): ObjectEvent<T>[] => {
     const known = objects.get(object.metadata);
-    const next = deepFreeze(trim(object));
+    const next = prepare(object);
     if (known === undefined) return [{ kind: "added", object: next }];
     if (known.metadata.uid !== object.metadata.uid) {
       return [
@@ -89,7 +96,7 @@ export function createReflectorStore<T extends ApiObject>({
       const known = objects.get(object.metadata);
       // Belongs to an older object of the same name, whose deletion was reported when its successor appeared.
       if (known === undefined || known.metadata.uid !== object.metadata.uid) return [];
-      return [{ kind: "deleted", object: deepFreeze(trim(object)), previous: known }];
+      return [{ kind: "deleted", object: prepare(object), previous: known }];
     },
     startList() {
       const listed = new Set<string>();
