@@ -36,21 +36,24 @@ function treeOf(root: number, all: readonly Process[]): Process[] {
 test.each([
   {
     scenario: "contention",
+    options: ["--acts", "lazy"],
     middle: "lazy: load step 2",
     parts: ["apiserver", "api", "worker", "outside-writer", "guardian", "127.0.0.1:"],
   },
   // Its API servers run in the main process.
   {
     scenario: "rollout",
+    options: [],
     middle: "was killed with -9",
     parts: ["api", "worker", "guardian", "127.0.0.1:"],
   },
 ])(
   "kill -9 of the demo's main process in the middle of the $scenario scenario leaves no process and no file",
   { timeout: 400_000 },
-  async ({ scenario, middle, parts }) => {
+  async ({ scenario, options, middle, parts }) => {
     const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
-    const demo = spawn("npm", ["run", "--silent", "demo", "--", "--exit", "--scenario", scenario], {
+    const args = ["--exit", "--scenario", scenario, ...options];
+    const demo = spawn("npm", ["run", "--silent", "demo", "--", ...args], {
       stdio: ["ignore", "ignore", "pipe"],
       // The demo's own Redis, which must end too.
       env: { ...process.env, TMPDIR: temporary, REDIS_URL: "" },
