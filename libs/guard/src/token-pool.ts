@@ -15,11 +15,11 @@ import {
 } from "@konverge/core";
 import { createAskSchedule } from "./ask-schedule.ts";
 import { createBreakerView, type BreakerUpdate, type BreakerView } from "./breaker-view.ts";
+import { createCallReports, type CallReports } from "./call-reports.ts";
 import { createFlightLimit, type FlightLimit } from "./flight-limit.ts";
 import type { Health } from "./local-health.ts";
-import { createOutcomeTally, MAX_RETRY_AFTER_MS } from "./outcome-tally.ts";
 import { PROBE_DEADLINE_MS } from "./prober.ts";
-import { classifyResult, failureText, isSlow } from "./result-class.ts";
+import { classifyResult, isSlow } from "./result-class.ts";
 import type { StoreAnswer } from "./scripts/admit.ts";
 import { createTokenDemand, type TokenDemand } from "./token-demand.ts";
 import { createTokenLeases } from "./token-leases.ts";
@@ -28,8 +28,6 @@ import { createWaitingLine, waitInLine, type Waiter } from "./waiting-line.ts";
 
 /** Longest time that results wait for the next token request, in ms. */
 const FLUSH_MS = 250;
-/** Consecutive failures that are reported immediately. */
-const URGENT_FAILURES = 3;
 /** First and longest pause between token requests while Redis is unavailable, in ms. */
 const REDIS_AWAY_MS = [100, 1_000] as const;
 /** Longest wait of a call without an abort signal while Redis is unavailable, in ms. */
@@ -52,11 +50,6 @@ interface Ended extends Given {
   readonly wasFull: boolean;
 }
 
-/** The result of a probe that the next token request reports. */
-type Verdict = Pick<AdmitRequest, "ticket" | "verdict" | "failure"> & {
-  readonly retryAfterMs: number;
-};
-
 /**
  * The local side of a guard: keeps leased tokens, queues calls in order and reports their results, without polling. At
  * most one token request is in flight; with tokens at hand a call costs no round trip.
@@ -70,7 +63,7 @@ class ProcessTokenPool implements TokenPool {
   readonly #options: TokenPoolOptions;
   readonly #line = createWaitingLine();
   readonly #leases = createTokenLeases();
-  readonly #tally = createOutcomeTally();
+  readonly #reports: CallReports;
   readonly #flights: FlightLimit;
   readonly #demand: TokenDemand;
   readonly #breaker: BreakerView;
@@ -91,7 +84,6 @@ class ProcessTokenPool implements TokenPool {
   #reportsSoon = true;
   #redisAwayMs = 0;
   #expiredLeases = 0;
-  #verdict: Verdict | undefined;
   #tickets = 0;
   #closed = false;
   #cancelTimer: () => void = () => undefined;
@@ -100,6 +92,7 @@ class ProcessTokenPool implements TokenPool {
   constructor(options: TokenPoolOptions) {
     this.#options = options;
     this.#rate = options.limits.ratePerSecond;
+    this.#reports = createCallReports(options.probe !== undefined);
     this.#flights = createFlightLimit(options.maxInFlight, options.clock());
     this.#demand = createTokenDemand({
       line: this.#line,
@@ -233,31 +226,11 @@ class ProcessTokenPool implements TokenPool {
   #noteEnd(result: CallResult, { generation, ticket, slow, wasFull }: Ended): void {
     const kind = classifyResult(result);
     this.#breaker.noteEnd(kind);
-    const retryAfterMs = result.kind === "response" ? (result.retryAfterMs ?? 0) : 0;
-    const failure = failureText(result);
     if (kind === "ok" && !slow) this.#flights.noteOk(wasFull);
-    if (ticket !== undefined) {
-      // The process aborts its own probe only at the deadline.
-      const isLate = result.kind === "aborted" && this.#options.probe !== undefined;
-      this.#verdict = {
-        ticket,
-        verdict: isLate ? "failed" : kind === "ok" || kind === "failed" ? kind : "neutral",
-        retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS),
-        failure: failure ?? (isLate ? "timeout" : ""),
-      };
-      void this.#ask();
-      return;
-    }
     const nowMs = this.#options.clock();
-    this.#tally.note({
-      generation,
-      class: kind,
-      slow,
-      retryAfterMs,
-      nowMs,
-      ...defined({ failure }),
-    });
-    if (this.#tally.trailing >= URGENT_FAILURES || kind === "throttled") void this.#ask();
+    this.#reports.note({ result, kind, generation, slow, nowMs, ...defined({ ticket }) });
+    const isUrgent = this.#reports.isFailing || kind === "throttled";
+    if (ticket !== undefined || isUrgent) void this.#ask();
     else this.#flushResults();
   }
 
@@ -326,9 +299,9 @@ class ProcessTokenPool implements TokenPool {
 
   /** Reports soon. Successes of a healthy fleet that waits for its turn join the next request. */
   #flushResults(): void {
-    if (this.#tally.size === 0) return;
+    if (!this.#reports.hasResults) return;
     const nowMs = this.#options.clock();
-    const isPrompt = this.#reportsSoon || this.#tally.isUrgent;
+    const isPrompt = this.#reportsSoon || this.#reports.hasTrouble;
     const turnMs = isPrompt ? 0 : this.#schedule.nextMs(TOKEN_RANK.resync) - nowMs;
     this.#flushIn(Math.max(FLUSH_MS, turnMs));
   }
@@ -359,7 +332,7 @@ class ProcessTokenPool implements TokenPool {
         const isLoss = this.#breaker.generation > 0;
         this.#forget();
         await this.#options.configure(isLoss);
-        this.#restore(request);
+        this.#reports.restore(request, this.#breaker.generation);
       } else {
         this.#take(answer, request, sentMs);
       }
@@ -372,26 +345,18 @@ class ProcessTokenPool implements TokenPool {
       return this.#redisAway();
     }
     // Results that arrived meanwhile were not part of this request.
-    if (this.#verdict !== undefined || this.#tally.trailing >= URGENT_FAILURES)
-      return void this.#ask();
+    if (this.#reports.isUrgent) return void this.#ask();
     this.#flushResults();
     this.#pump();
   }
 
   #composeAsk(nowMs: number): AdmitRequest {
-    const { retryAfterMs, ...report } = this.#tally.take(this.#breaker.generation, nowMs);
-    const sent = this.#verdict;
-    this.#verdict = undefined;
     return {
       worker: this.#options.workerId,
       runId: this.#options.runId(),
       answeredUs: this.#answered?.atUs ?? 0,
       elapsedUs: Math.floor((nowMs - (this.#answered?.sentMs ?? nowMs)) * 1_000),
-      ...report,
-      retryAfterUs: Math.max(retryAfterMs, sent?.retryAfterMs ?? 0) * 1_000,
-      failure: sent?.failure || report.failure,
-      ticket: sent?.ticket ?? "",
-      verdict: sent?.verdict ?? "",
+      ...this.#reports.take(this.#breaker.generation, nowMs),
       ...this.#composeDemand(nowMs),
       random: this.#options.random(),
     };
@@ -408,14 +373,6 @@ class ProcessTokenPool implements TokenPool {
     const isReturn = this.#mayReturn(first) && this.#leases.left(nowMs) < (first?.cost ?? 0);
     if (!isReturn) return demand;
     return { ...demand, want: this.#leases.borrowed, rank: TOKEN_RANK.critical, turn: "none" };
-  }
-
-  #restore(request: AdmitRequest): void {
-    const { ok, failed, trailing, slow, throttled, late, retryAfterUs, failure = "" } = request;
-    const { generation } = this.#breaker;
-    const retryAfterMs = retryAfterUs / 1_000;
-    const counts = { ok, failed, trailing, slow, throttled, late };
-    this.#tally.restore({ generation, ...counts, retryAfterMs, failure });
   }
 
   #take(answer: FleetAnswer, { want, rank, turn }: AdmitRequest, sentMs: number): void {
@@ -469,7 +426,7 @@ class ProcessTokenPool implements TokenPool {
     const first = this.#line.first(nowMs);
     if (first === undefined || nowMs - sentMs > PROBE_BEGIN_MS) {
       // The waiting call is gone or the answer is late; return the ticket so that another worker can probe.
-      this.#verdict = { ticket, verdict: "neutral", retryAfterMs: 0 };
+      this.#reports.returnTicket(ticket);
       return this.#rejectWaiting();
     }
     this.#line.remove(first);
@@ -508,7 +465,7 @@ class ProcessTokenPool implements TokenPool {
     }
     this.#cancelTimer();
     if (this.#line.size > 0) this.#wake(againMs - nowMs);
-    else if (this.#tally.size > 0 || this.#verdict !== undefined) this.#flushIn(this.#redisAwayMs);
+    else if (!this.#reports.isEmpty) this.#flushIn(this.#redisAwayMs);
   }
 }
 
