@@ -9,7 +9,7 @@ import type { GuardStore } from "./guard-store.ts";
 import type { Transition } from "./transition.ts";
 
 /** A time in which an API server failed. */
-export interface Outage {
+interface Outage {
   /** ISO 8601 time of the first failure. */
   readonly since: string;
   /** The last error, for example `timeout` or `HTTP 503`. */

@@ -105,18 +105,24 @@ beforeEach(async () => {
   await worker.stop();
 });
 
-test.each(operations)("$method $path answers random requests as documented", async (operation) => {
+/** An API without a rate limit, and the errors that it reports. */
+function openApi(token?: string) {
   const errors: unknown[] = [];
   const api = createApi({
     access: harness.access,
     guards: harness.guards,
     metrics: createMetrics({ version: "test" }),
-    token: undefined,
+    token,
     cluster: "default",
     rate: { ratePerSecond: 1e9, burst: 1e9 },
     onError: (error) => errors.push(error),
   });
   onTestFinished(() => api.close());
+  return { api, errors };
+}
+
+test.each(operations)("$method $path answers random requests as documented", async (operation) => {
+  const { api, errors } = openApi();
   const send = async ({
     path,
     headers,
@@ -205,17 +211,7 @@ const jobOperations = JOBS.flatMap((path) =>
 );
 
 test("raw jobs answer random requests without a server error", async () => {
-  const errors: unknown[] = [];
-  const api = createApi({
-    access: harness.access,
-    guards: harness.guards,
-    metrics: createMetrics({ version: "test" }),
-    token: TOKEN,
-    cluster: "default",
-    rate: { ratePerSecond: 1e9, burst: 1e9 },
-    onError: (error) => errors.push(error),
-  });
-  onTestFinished(() => api.close());
+  const { api, errors } = openApi(TOKEN);
   const request = fc
     .constantFrom(...jobOperations)
     .chain((operation) =>

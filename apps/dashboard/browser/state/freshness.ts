@@ -1,7 +1,7 @@
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 
 /** `late`: an update is overdue. `stale`: the data shown may be wrong. */
-export type FreshnessLevel = "fresh" | "late" | "stale";
+type FreshnessLevel = "fresh" | "late" | "stale";
 
 export interface Freshness {
   /** Unix ms of the last successful response. */
