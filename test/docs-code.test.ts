@@ -5,7 +5,8 @@ import { blocksOf, nameOf } from "./integration/docs/load-block.ts";
 /** Tests that run all blocks of a page and language, or one of them, and assert what the page says about them. */
 const RUN_BY: Readonly<Record<string, string>> = {
   "README.md ts": "test/integration/engine/examples.test.ts",
-  "docs/bring-your-code.md sh": "test/e2e/crds.test.ts",
+  "docs/bring-your-code.md sh 1": "test/e2e/crds.test.ts",
+  "docs/bring-your-code.md sh 2": "test/e2e/crds.test.ts",
   "docs/client.md ts": "test/integration/api/client-docs.test.ts",
   "docs/cluster.md ts": "test/e2e/cluster-docs.test.ts",
   "docs/cluster.md sh": "test/e2e/cluster-docs.test.ts",

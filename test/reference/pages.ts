@@ -98,6 +98,7 @@ export const PAGES: Readonly<Record<string, Page>> = {
       engine("rule"),
       engine("RuleOptions"),
       engine("immutable"),
+      { from: "apps/cli/src", name: "keywords" },
       { from: "libs/worker/src/config", name: "defineConfig" },
       { from: "libs/worker/src/config", name: "ConfigInput" },
       { from: "libs/worker/src/config", name: "ClusterOptions" },

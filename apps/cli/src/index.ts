@@ -55,6 +55,8 @@ export {
   type RuleOptions,
   type RunState,
   type Source,
+  type SchemaCondition,
+  type SchemaKeywords,
   type StartRun,
   type StartRunOptions,
   type UseLimit,
@@ -194,3 +196,4 @@ export {
 } from "@konverge/workflow";
 export { startWorker } from "./start-worker.ts";
 export type { RunningWorker, WorkerOptions } from "@konverge/worker";
+export { keywords } from "./keywords.ts";

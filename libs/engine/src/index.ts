@@ -46,6 +46,8 @@ export { conditions, defineResource } from "./define/define-resource.ts";
 export type { CustomObject, Resource, ResourceDefinition } from "./define/define-resource.ts";
 export { immutable, rule } from "./define/rule.ts";
 export type { RuleOptions } from "./define/rule.ts";
+export { checkKeywords } from "./define/schema-keywords.ts";
+export type { SchemaCondition, SchemaKeywords } from "./define/schema-keywords.ts";
 export type { Duration } from "@konverge/core";
 export { createShutdown } from "./create-shutdown.ts";
 export type { Shutdown } from "./create-shutdown.ts";

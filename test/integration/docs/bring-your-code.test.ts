@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ApiException, AppsV1Api, KubeConfig, V1Deployment } from "@kubernetes/client-node";
-import { isJsonObject } from "@konverge/core";
+import { isJsonObject, type ApiObject } from "@konverge/core";
 import {
   conditions,
   defineController,
@@ -18,6 +18,7 @@ import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { loadCrds } from "../../../apps/cli/src/crd-types/load-crds.ts";
+import { makeZodFile } from "../../../apps/cli/src/crd-types/make-zod-file.ts";
 import { makeTypeFile } from "../../../apps/cli/src/crd-types/make-type-file.ts";
 import { readKinds } from "../../../apps/cli/src/crd-types/read-kinds.ts";
 import { startTestCluster, testWorkflow } from "../../../apps/cli/src/testing/index.ts";
@@ -29,6 +30,8 @@ const Scaler = defineResource({
   kind: "Scaler",
   spec: z.object({ replicas: z.int() }),
 });
+
+const PUBLISHED = "test/integration/kube/published-crds/cert-manager.yaml";
 
 test("a handler and a step use APIs of client-node, by its KubeConfig", async () => {
   const makeController = await functionOf<Controller>(
@@ -177,8 +180,44 @@ test("predicates accept an ApiException", async () => {
   expect(codes).toEqual(["client-node's own check", "missing", "other"]);
 });
 
+test("zod schemas of a CRD parse manifests, and are part of another resource", async () => {
+  const kinds = readKinds(await loadCrds(PUBLISHED));
+  // The packages resolve from here.
+  const folder = await mkdtemp(join(import.meta.dirname, "types-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "cert-manager.ts");
+  await writeFile(file, makeZodFile(kinds, "konverge types x --zod"));
+  const block = blockOf("docs/bring-your-code.md ts 8");
+  const text = block.text.replace("./cert-manager.ts", file);
+  const load = await functionOf<[(manifest: unknown) => ApiObject, Resource]>(
+    { ...block, text },
+    [],
+    "[parseCertificate, Website]",
+  );
+  const [parse, Website] = await load({});
+  const issuerRef = { name: "letsencrypt" };
+  const manifest = {
+    apiVersion: "cert-manager.io/v1",
+    kind: "Certificate",
+    metadata: { name: "web" },
+    spec: { secretName: "web-tls", issuerRef, unknown: 1 },
+  };
+  expect(parse(manifest)).toMatchObject({ spec: { secretName: "web-tls", issuerRef } });
+  expect(parse(manifest)).not.toHaveProperty("spec.unknown");
+  expect(() => parse({ ...manifest, spec: { issuerRef } })).toThrow("secretName");
+  expect(JSON.stringify(Website.crd())).toContain('"required":["issuerRef","secretName"]');
+});
+
+test("keywords are part of a CRD", async () => {
+  const load = await functionOf<z.ZodType>(blockOf("docs/bring-your-code.md ts 9"), [], "labels");
+  const labels = await load({});
+  const spec = z.object({ labels });
+  const Thing = defineResource({ group: "example.com", version: "v1", kind: "Thing", spec });
+  expect(JSON.stringify(Thing.crd())).toContain('"maxProperties":8');
+});
+
 test("a controller uses the generated type of a CRD", async () => {
-  const crds = await loadCrds("test/integration/kube/published-crds/cert-manager.yaml");
+  const crds = await loadCrds(PUBLISHED);
   const crd = crds.find(({ metadata }) => {
     return isJsonObject(metadata) && metadata["name"] === "certificates.cert-manager.io";
   });

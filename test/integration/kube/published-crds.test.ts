@@ -1,15 +1,26 @@
 import { globSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { ApiObject, ResourceType } from "@konverge/core";
+import {
+  isJsonObject,
+  jsonEquals,
+  type ApiObject,
+  type JsonObject,
+  type JsonValue,
+  type ResourceType,
+} from "@konverge/core";
+import { defineResource } from "@konverge/engine";
 import { isServed, type KubeClient } from "@konverge/kube";
 import { CustomResourceDefinition } from "@konverge/kube/kinds";
 import { expect, onTestFinished, test } from "vitest";
+import type { z } from "zod";
+import { pascalCase } from "../../../apps/cli/src/crd-types/kind-names.ts";
 import { loadCrds } from "../../../apps/cli/src/crd-types/load-crds.ts";
 import { makeTypeFile } from "../../../apps/cli/src/crd-types/make-type-file.ts";
+import { makeZodFile } from "../../../apps/cli/src/crd-types/make-zod-file.ts";
 import { readKinds } from "../../../apps/cli/src/crd-types/read-kinds.ts";
+import { toStructuralSchema } from "../../../libs/engine/src/define/crd-schema.ts";
 import { compileTypes } from "../../support/compile-types.ts";
 import { until } from "../../support/until.ts";
 import { testServers } from "./kube-servers.ts";
@@ -44,9 +55,10 @@ async function typesOf(project: string): Promise<string> {
   return makeTypeFile(readKinds(await loadCrds(`${FOLDER}/${project}.yaml`)), "konverge types x");
 }
 
+const projects = globSync(`${FOLDER}/*.yaml`).map((path) => basename(path, ".yaml"));
+
 test("types of published CRDs compile, and check objects", async () => {
-  const projects = globSync(`${FOLDER}/*.yaml`).map((path) => basename(path, ".yaml"));
-  expect(projects).toHaveLength(9);
+  expect(projects).toHaveLength(16);
   const modules: Record<string, string> = {};
   for (const project of projects) modules[project] = await typesOf(project);
   for (const [project, { kind, spec, mistake }] of Object.entries(OBJECTS)) {
@@ -58,6 +70,91 @@ export const invalid: ${kind}["spec"] = ${mistake};
   }
   expect(await compileTypes(modules)).toBe("");
 });
+
+test("zod schemas of published CRDs compile", async () => {
+  const modules: Record<string, string> = {};
+  for (const project of projects) {
+    const kinds = readKinds(await loadCrds(`${FOLDER}/${project}.yaml`));
+    modules[project] = makeZodFile(kinds, "konverge types x --zod");
+  }
+  // What `parse` returns can be written.
+  modules["keda"] += `
+export const parsed: ScaledObject = ScaledObjectSchema.parse({});
+// @ts-expect-error
+export const invalid: ScaledObjectSpec = { scaleTargetRef: { name: "web" } };
+`;
+  expect(await compileTypes(modules, { isZod: true })).toBe("");
+});
+
+test.each(projects)("the CRD of the zod schemas of %s is the published one", async (project) => {
+  const kinds = readKinds(await loadCrds(`${FOLDER}/${project}.yaml`));
+  const module = await importModule<z.ZodType>(project, makeZodFile(kinds, "x"));
+  for (const { kind, schema } of kinds) {
+    for (const [field, published] of Object.entries(schema.properties ?? {})) {
+      const zodSchema = module[`${kind}${pascalCase(field)}`];
+      if (zodSchema === undefined) continue;
+      const made = toStructuralSchema(zodSchema, field);
+      expect(comparable(made), `${kind}.${field}`).toEqual(comparable(published as JsonObject));
+    }
+    const { [`${kind}Spec`]: spec } = module;
+    if (spec === undefined) continue;
+    const defined = defineResource({ group: "example.com", version: "v1", kind: "Copy", spec });
+    expect(defined.crd().spec["versions"]).toHaveLength(1);
+  }
+});
+
+const OPEN = "x-kubernetes-preserve-unknown-fields";
+
+/** Leaves out what docs/bring-your-code.md lists as different. */
+function comparable(schema: JsonObject): JsonObject {
+  const result: JsonObject = {};
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === "description" || value === false) continue;
+    if (key === "properties" && isJsonObject(value)) {
+      const members = Object.entries(value).map(([name, member]) => [
+        name,
+        comparable(member as JsonObject),
+      ]);
+      if (members.length > 0) result[key] = Object.fromEntries(members) as JsonObject;
+    } else if ((key === "items" || key === "additionalProperties") && isJsonObject(value)) {
+      result[key] = comparable(value);
+    } else result[key] = value;
+  }
+  const { properties, required } = schema;
+  if (Array.isArray(required)) {
+    const hasDefault = (name: JsonValue) => {
+      const property = isJsonObject(properties) ? properties[String(name)] : undefined;
+      return isJsonObject(property) && property["default"] !== undefined;
+    };
+    const left = required.filter((name) => !hasDefault(name)).toSorted();
+    if (left.length > 0) result["required"] = left;
+    else delete result["required"];
+  }
+  if (result["minimum"] === Number.MIN_SAFE_INTEGER) delete result["minimum"];
+  if (result["maximum"] === Number.MAX_SAFE_INTEGER) delete result["maximum"];
+  if (result["x-kubernetes-int-or-string"] === true) delete result["anyOf"];
+  const { additionalProperties: values, type } = result;
+  if (values === true || jsonEquals(values ?? null, { [OPEN]: true })) {
+    delete result["additionalProperties"];
+    result[OPEN] = true;
+  }
+  // It has no effect on scalars and lists.
+  if (type !== undefined && type !== "object") delete result[OPEN];
+  if (result["x-kubernetes-embedded-resource"] === true) {
+    const {
+      apiVersion: _a,
+      kind: _k,
+      metadata: _m,
+      ...own
+    } = {
+      ...(result["properties"] as JsonObject | undefined),
+    };
+    delete result["properties"];
+    if (Object.keys(own).length > 0) result["properties"] = own;
+    delete result["required"];
+  }
+  return result;
+}
 
 const [embedded] = testServers();
 
@@ -82,14 +179,18 @@ test.each(Object.entries(OBJECTS))(
 
 /** Imports the generated module. */
 async function generatedType(project: string, kind: string): Promise<ResourceType> {
-  const folder = await mkdtemp(join(tmpdir(), "konverge-types-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, `${project}.ts`);
-  await writeFile(file, await typesOf(project));
-  const types = (await import(pathToFileURL(file).href)) as Record<string, ResourceType>;
-  const type = types[kind];
+  const type = (await importModule<ResourceType>(project, await typesOf(project)))[kind];
   if (type === undefined) throw new Error(`no type ${kind}`);
   return type;
+}
+
+/** Imports a module from a folder in which the packages resolve. */
+async function importModule<T>(name: string, text: string): Promise<Partial<Record<string, T>>> {
+  const folder = await mkdtemp(join(import.meta.dirname, "types-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, `${name}.ts`);
+  await writeFile(file, text);
+  return (await import(pathToFileURL(file).href)) as Record<string, T>;
 }
 
 async function untilServed(client: KubeClient, type: ResourceType): Promise<void> {

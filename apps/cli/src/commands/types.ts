@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
-import { readSettings } from "@konverge/contracts";
-import { defined, ensureError, KonvergeError, type JsonObject } from "@konverge/core";
+import { ensureError, KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
-import { loadCrds } from "../crd-types/load-crds.ts";
+import { findCrds } from "../crd-types/find-crds.ts";
 import { makeTypeFile } from "../crd-types/make-type-file.ts";
+import { makeZodFile } from "../crd-types/make-zod-file.ts";
 import { readKinds, type KindSelection } from "../crd-types/read-kinds.ts";
 import { printNote } from "../text/output.ts";
 
@@ -12,12 +12,14 @@ interface TypesFlags extends KindSelection {
   readonly kubeconfig?: string;
   readonly context?: string;
   readonly out?: string;
+  readonly zod?: boolean;
 }
 
 const HELP = `
 Examples:
   konverge types cert-manager.crds.yaml -o src/cert-manager.ts
-  konverge types --from-cluster --group keda.sh -o src/keda.ts`;
+  konverge types --from-cluster --group keda.sh -o src/keda.ts
+  konverge types cert-manager.crds.yaml --zod -o src/cert-manager.ts`;
 
 export function addTypesCommand(program: Command): void {
   program
@@ -28,6 +30,7 @@ export function addTypesCommand(program: Command): void {
     .option("--group <group>", "Only kinds of this API group")
     .option("--kind <kind>", "Only this kind")
     .option("--api-version <version>", "Version of the kinds (default: the storage version)")
+    .option("--zod", "Print zod schemas as well, and declare the types from them")
     .option("-o, --out <file>", "File to write (default: standard output)")
     .option(
       "--kubeconfig <file>",
@@ -39,8 +42,10 @@ export function addTypesCommand(program: Command): void {
     )
     .addHelpText("after", HELP)
     .action(async (files: readonly string[], flags: TypesFlags) => {
-      const kinds = readKinds(await findCrds(files, flags), flags);
-      const text = makeTypeFile(kinds, commandOf(files, flags));
+      requireSource(files, flags);
+      const kinds = readKinds(await findCrds({ ...flags, files }), flags);
+      const make = flags.zod === true ? makeZodFile : makeTypeFile;
+      const text = make(kinds, commandOf(files, flags));
       if (flags.out === undefined) {
         process.stdout.write(text);
         return;
@@ -53,18 +58,9 @@ export function addTypesCommand(program: Command): void {
     });
 }
 
-async function findCrds(files: readonly string[], flags: TypesFlags): Promise<JsonObject[]> {
-  const { fromCluster = false } = flags;
-  if (fromCluster === files.length > 0) {
-    throw new KonvergeError("invalid_request", "pass either files with CRDs or --from-cluster");
-  }
-  if (!fromCluster) return (await Promise.all(files.map(loadCrds))).flat();
-  const settings = readSettings({ env: process.env });
-  const { kubeconfig = settings.kubeconfig, context = settings.context } = flags;
-  const { listCrds } = await import("../crd-types/list-crds.ts");
-  const crds = await listCrds(defined({ kubeconfigPath: kubeconfig, context }));
-  if (crds.length > 0) return crds;
-  throw new KonvergeError("not_found", "the cluster has no CRDs; check the kubeconfig and context");
+function requireSource(files: readonly string[], { fromCluster = false }: TypesFlags): void {
+  if (fromCluster !== files.length > 0) return;
+  throw new KonvergeError("invalid_request", "pass either files with CRDs or --from-cluster");
 }
 
 /** Returns the command without the places of output and cluster, which differ between machines. */
@@ -79,6 +75,7 @@ function commandOf(files: readonly string[], { fromCluster, ...flags }: TypesFla
     "types",
     ...files,
     ...(fromCluster === true ? ["--from-cluster"] : []),
+    ...(flags.zod === true ? ["--zod"] : []),
   ];
   return [...words, ...options].join(" ");
 }

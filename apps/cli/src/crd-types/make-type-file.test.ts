@@ -64,7 +64,7 @@ const values = [
 
 test.each<[string, CrdSchema, string]>([
   ["text", text, "string"],
-  ["text of a format", { ...text, format: "date-time" } as CrdSchema, "string"],
+  ["text of a format", { ...text, format: "date-time" }, "string"],
   ["a number", { type: "number" }, "number"],
   ["a boolean", { type: "boolean" }, "boolean"],
   ["a nullable value", { type: "integer", nullable: true }, "number | null"],

@@ -1,5 +1,6 @@
 import type { CrdSchema } from "./crd-schema.ts";
 import { docstring, paragraphsOf } from "./docstring.ts";
+import { keyOf } from "./literal.ts";
 
 const WIDTH = 100;
 const STEP = "  ";
@@ -28,8 +29,7 @@ export function membersOf(
 }
 
 function memberOf(name: string, schema: CrdSchema, isRequired: boolean, indent: string): string {
-  const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : JSON.stringify(name);
-  const start = `${indent}${key}${isRequired ? "" : "?"}:`;
+  const start = `${indent}${keyOf(name)}${isRequired ? "" : "?"}:`;
   const type = typeOf(schema, { indent, used: `${start} ;`.length });
   const paragraphs = [
     ...paragraphsOf(schema.description),
@@ -58,8 +58,8 @@ function alternativesOf(schema: CrdSchema, place: Place): string[] {
     schema.type !== "object" &&
     schema.type !== "array"
   ) {
-    const texts = new Set(values.map((value) => JSON.stringify(value)));
-    return [...(nullable ? texts.add("null") : texts)];
+    // The API server accepts null only if it is one of the values.
+    return [...new Set(values.map((value) => JSON.stringify(value)))];
   }
   const parts = plainTypesOf(schema, place);
   return nullable && !parts.includes("unknown") ? [...parts, "null"] : parts;
@@ -114,7 +114,7 @@ function mapOf(values: CrdSchema, indent: string, used: number): string {
   return block([`${inner}${start}${type.startsWith("\n") ? "" : " "}${type};`], indent);
 }
 
-const keepsUnknown = (schema: CrdSchema): boolean =>
+export const keepsUnknown = (schema: CrdSchema): boolean =>
   schema["x-kubernetes-preserve-unknown-fields"] === true || schema.additionalProperties === true;
 
 const embeddedMembers = (indent: string): string[] => [

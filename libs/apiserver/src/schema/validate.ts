@@ -25,14 +25,10 @@ export function validateValue(
   before?: JsonValue,
 ): FieldError[] {
   if (before !== undefined && jsonEquals(value, before)) return [];
-  if (value === null && schema.nullable === true) return [];
+  if (value === null && schema.nullable === true) return validateEnum(schema, value, path);
   const errors = validateType(schema, value, path);
   if (errors.length > 0) return errors;
-  errors.push(...validateCombinations(schema, value, path));
-  if (schema.enum !== undefined && !schema.enum.some((one) => jsonEquals(one, value))) {
-    const supported = schema.enum.map((one) => (typeof one === "string" ? one : showValue(one)));
-    errors.push(notSupported(path, value, supported));
-  }
+  errors.push(...validateCombinations(schema, value, path), ...validateEnum(schema, value, path));
   if (typeof value === "string") errors.push(...validateString(schema, value, path));
   else if (typeof value === "number") errors.push(...validateNumber(schema, value, path));
   else if (Array.isArray(value)) errors.push(...validateList(schema, value, path));
@@ -40,6 +36,12 @@ export function validateValue(
     errors.push(...validateObject(schema, value, path, isJsonObject(before) ? before : {}));
   }
   return errors;
+}
+
+function validateEnum({ enum: values }: Schema, value: JsonValue, path: string): FieldError[] {
+  if (values === undefined || values.some((one) => jsonEquals(one, value))) return [];
+  const supported = values.map((one) => (typeof one === "string" ? one : showValue(one)));
+  return [notSupported(path, value, supported)];
 }
 
 const inBody = (path: string, text: string) => `${path} in body ${text}`;
@@ -56,13 +58,15 @@ function validateType(schema: Schema, value: JsonValue, path: string): FieldErro
   if (schema.type === undefined || schema.type === actual) return [];
   if (schema.type === "number" && actual === "integer") return [];
   if (schema.type === "integer" && actual === "number") {
-    // The range check of the real server's library reports it too, without a field.
-    const format =
-      schema.format === undefined ? "(default format)" : `with format ${schema.format}`;
-    const text = `Checked value must be of type integer ${format} in ${path}`;
-    return [...fail(schema.type), invalid("<nil>", "", text)];
+    return [...fail(schema.type), rangeError(schema, path)];
   }
   return fail(schema.type);
+}
+
+/** The error of the range check in the real server's library, which has no field. */
+function rangeError({ format }: Schema, path: string): FieldError {
+  const named = format === undefined ? "(default format)" : `with format ${format}`;
+  return invalid("<nil>", "", `Checked value must be of type integer ${named} in ${path}`);
 }
 
 function typeName(value: JsonValue): string {
@@ -106,9 +110,18 @@ function validateString(schema: Schema, value: string, path: string): FieldError
   return format;
 }
 
+const INTEGER_RANGES: Readonly<Record<string, { lowest: number; highest: number }>> = {
+  int32: { lowest: -(2 ** 31), highest: 2 ** 31 - 1 },
+  uint32: { lowest: 0, highest: 2 ** 32 - 1 },
+};
+
 function validateNumber(schema: Schema, value: number, path: string): FieldError[] {
   const { minimum, maximum, multipleOf } = schema;
   const errors: FieldError[] = [];
+  const range = schema.type === "number" ? undefined : INTEGER_RANGES[schema.format ?? ""];
+  if (range !== undefined && (value < range.lowest || value > range.highest)) {
+    errors.push(rangeError(schema, path));
+  }
   const fail = (text: string) => errors.push(invalid(path, value, inBody(path, text)));
   if (maximum !== undefined) {
     if (schema.exclusiveMaximum === true) {

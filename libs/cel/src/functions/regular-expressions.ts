@@ -20,7 +20,7 @@ export function compilePattern(pattern: string): RegExp {
   }
   let made: RegExp;
   try {
-    const [, letters = "", rest = pattern] = /^\(\?([ims]+)\)([\s\S]*)$/.exec(pattern) ?? [];
+    const [, letters = "", rest = pattern] = LEADING_FLAGS.exec(hoistFlags(pattern)) ?? [];
     made = parsePattern(toJavaScript(rest), letters);
   } catch {
     throw new CelError(`error parsing regexp: invalid pattern: \`${pattern}\``);
@@ -29,6 +29,11 @@ export function compilePattern(pattern: string): RegExp {
   compiled.set(pattern, made);
   return made;
 }
+
+const LEADING_FLAGS = /^\(\?([ims]+)\)([\s\S]*)$/;
+
+/** Moves flags before the start of the text, which they do not affect: `^(?i)a` is `(?i)^a`. */
+const hoistFlags = (pattern: string) => pattern.replace(/^(\^+)(\(\?[is]+\))/, "$2$1");
 
 /** Escapes that mean something else, or nothing, in Go. */
 const ONLY_IN_JAVASCRIPT = /\\(?![bBdDfnrsStvwWx])[A-Za-z]|\\x\{/;

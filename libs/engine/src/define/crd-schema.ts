@@ -2,6 +2,7 @@ import { isJsonObject, KonvergeError, type JsonObject } from "@konverge/core";
 import { z } from "zod";
 import { findLostRule } from "./lost-rule.ts";
 import { listTypeIssue } from "./list-type.ts";
+import { keywordsOf } from "./schema-keywords.ts";
 
 /**
  * The keywords of zod's output that JSONSchemaProps allows; the API server rejects others. It also rejects
@@ -94,8 +95,11 @@ function rewrite(schema: JsonObject, path: string, definitions: JsonObject): Jso
     throw refuse(path, "is a tuple; use an array of one type, or an object");
   if (isJsonObject(items)) result["items"] = rewrite(items, `${path}[]`, definitions);
   hoistTypes(result, path, definitions);
-  const issue = listTypeIssue(result);
-  if (issue !== undefined) throw refuse(path, issue);
+  const { enum: values } = result;
+  // A nullable value that has an enum must be in it.
+  if (result["nullable"] === true && Array.isArray(values) && !values.includes(null)) {
+    result["enum"] = [...values, null];
+  }
   if (
     Object.keys(result).every(
       (key) => key === "description" || key === "nullable" || key === "default",
@@ -103,6 +107,9 @@ function rewrite(schema: JsonObject, path: string, definitions: JsonObject): Jso
   ) {
     result["x-kubernetes-preserve-unknown-fields"] = true;
   }
+  Object.assign(result, keywordsOf(schema));
+  const issue = listTypeIssue(result);
+  if (issue !== undefined) throw refuse(path, issue);
   return result;
 }
 
