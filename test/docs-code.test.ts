@@ -7,6 +7,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "README.md ts": "test/integration/engine/examples.test.ts",
   "docs/bring-your-code.md sh 1": "test/e2e/crds.test.ts",
   "docs/bring-your-code.md sh 2": "test/e2e/crds.test.ts",
+  "docs/bring-your-code.md sh 3": "test/e2e/packages.test.ts",
   "docs/client.md ts": "test/integration/api/client-docs.test.ts",
   "docs/cluster.md ts": "test/e2e/cluster-docs.test.ts",
   "docs/cluster.md sh": "test/e2e/cluster-docs.test.ts",

@@ -49,8 +49,10 @@ test("docs/bring-your-code.md: types of the CRDs of a file and of a cluster", as
   await copyFile("test/integration/kube/published-crds/cert-manager.yaml", join(folder, file));
   await installFrom(server.kubeconfig, join(folder, file));
   const env = { KUBECONFIG: ELSEWHERE, KONVERGE_KUBECONFIG: kubeconfig };
-  const lines = shellLines(blockOf("docs/bring-your-code.md sh 1").text);
-  expect(lines).toHaveLength(2);
+  const lines = [1, 2].flatMap((block) =>
+    shellLines(blockOf(`docs/bring-your-code.md sh ${block}`).text),
+  );
+  expect(lines).toHaveLength(3);
   const written: string[] = [];
   for (const [, program, ...words] of lines) {
     expect(program).toBe("konverge");
@@ -64,12 +66,21 @@ test("docs/bring-your-code.md: types of the CRDs of a file and of a cluster", as
     expect(ended.stderr).toBe(`wrote ${args.includes("--group") ? 2 : 3} kinds to ${out}\n`);
     written.push(await readFile(out, "utf8"));
   }
-  const [ofFile = "", ofCluster = ""] = written.map((text) =>
+  const [ofFile = "", ofCluster = "", ofZod = ""] = written.map((text) =>
     text.split("\n\n").slice(1).join("\n\n"),
   );
+  expect(ofZod).toContain("export const CertificateSpec = z.object({");
   expect(ofCluster).not.toBe("");
   expect(ofFile.endsWith(ofCluster)).toBe(true);
   expect(ofCluster).toContain("export const Certificate: ResourceType<Certificate> = {");
+
+  const project = join(folder, "certificate-operator");
+  const name = "certificates.cert-manager.io";
+  const created = await runCommand(["init", project, "--from-cluster", "--crd", name], env);
+  expect(created, created.stderr).toMatchObject({ code: 0, stdout: "" });
+  const crd = await readFile(join(project, `crds/${name}.yaml`), "utf8");
+  expect(crd).toMatch(/^apiVersion: apiextensions\.k8s\.io\/v1\nkind: CustomResourceDefinition\n/);
+  expect(crd).not.toMatch(/uid|managedFields|storedVersions/);
 });
 
 async function installFrom(kubeconfigText: string, file: string): Promise<void> {

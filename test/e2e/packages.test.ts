@@ -11,7 +11,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
-import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { createKubeClient, ignoreNotFound, loadKubeCredentials } from "@konverge/kube";
 import { createApiServer } from "@konverge/apiserver";
 import { load } from "js-yaml";
 import { publint } from "publint";
@@ -251,6 +251,60 @@ test("docs/from-kubebuilder.md: the ported tutorial passes its checks and its te
   expect(await run(project, "sh", "-ec", ownTests)).toMatch(/pass 1/);
   const crds = await run(project, "npm", "run", "crds");
   expect(crds).toContain("name: memcacheds.cache.example.com");
+});
+
+test("docs/bring-your-code.md: a project for a kind of another project passes its test and runs", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const [, , create = ""] = blocksOf("bring-your-code.md", "sh");
+  const [initialize = "", , installMore, check = "", ownTest = "", dev = ""] = create.split("\n");
+  expect(installMore).toBe(installPackages);
+  const published = join(root, "test/integration/kube/published-crds/cert-manager.yaml");
+  copyFileSync(published, join(empty, "cert-manager.crds.yaml"));
+  await run(empty, "sh", "-ec", initialize);
+  const project = join(folder, "certificate-operator");
+  symlinkSync(join(empty, "node_modules"), join(project, "node_modules"));
+  await run(project, "sh", "-ec", check);
+  expect(await run(project, "sh", "-ec", ownTest)).toMatch(/pass 2/);
+  const before = readFileSync(join(project, "src/certificate.ts"), "utf8");
+  await run(project, "npm", "run", "types");
+  expect(readFileSync(join(project, "src/certificate.ts"), "utf8")).toBe(before);
+
+  const stack = spawn("sh", ["-c", dev], {
+    cwd: project,
+    env: { ...usersEnv(), KONVERGE_API_PORT: "0" },
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const closed = new Promise((done) => stack.once("close", done));
+  cleanup.defer(async () => {
+    if (stack.exitCode === null) process.kill(-(stack.pid ?? 0), "SIGTERM");
+    await closed;
+  });
+  let printed = "";
+  for (const stream of [stack.stdout, stack.stderr]) {
+    stream.on("data", (chunk: Buffer) => (printed += chunk.toString()));
+  }
+  const [, kubeconfig = ""] = await until("the worker is ready", () => {
+    if (stack.exitCode !== null) throw new Error(printed);
+    const found = /export KUBECONFIG=(\S+)/.exec(printed);
+    return printed.includes("worker ready") && found !== null && found;
+  });
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigPath: kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
+    userAgent: "konverge-test/1",
+  });
+  cleanup.defer(() => client.close());
+  const example = load(readFileSync(join(project, "certificate.yaml"), "utf8")) as ApiObject;
+  const certificates = await client.resolveType(example.apiVersion, example.kind);
+  example.metadata.namespace = "default";
+  await client.create(certificates, example);
+  const configMaps = await client.resolveType("v1", "ConfigMap");
+  const name = { namespace: "default", name: "example-certificate" };
+  const written = await until("the ConfigMap is written", () =>
+    client.get(configMaps, name).catch(ignoreNotFound),
+  );
+  expect(written).toMatchObject({ data: { generation: "1" } });
 });
 
 /** Replaces what differs between two executions of the same commands. */

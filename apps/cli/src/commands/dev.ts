@@ -13,11 +13,13 @@ interface DevFlags {
   readonly kubeconfig?: string;
   readonly yes?: boolean;
   readonly port?: number;
+  readonly crds?: readonly string[];
 }
 
 interface DevWorkerFlags {
   readonly config: string;
   readonly shared?: boolean;
+  readonly crds?: readonly string[];
 }
 
 export function addDevCommand(program: Command): void {
@@ -37,6 +39,10 @@ export function addDevCommand(program: Command): void {
       "Port of the HTTP API and dashboard; 0 selects a free port (default: KONVERGE_API_PORT, or else 7070)",
       parsePort,
     )
+    .option(
+      "--crds <paths...>",
+      "Files or folders with CRDs of other projects, for the embedded API server",
+    )
     .addHelpText(
       "after",
       "\nThe stack consists of an API server, Redis, the HTTP API, the dashboard and a worker. It uses the Redis of REDIS_URL\nif set, or else starts one. CRDs are applied each time the worker starts. If a file fails to load, the error is\nprinted and the previous worker keeps running. Type errors are printed if the project has TypeScript. Press Ctrl-C\nto stop everything.\n\nWith --cluster kubeconfig, objects, CRDs and finalizers stay in the cluster. A cluster in which other workers run the\nsame controllers is rejected.",
@@ -47,6 +53,7 @@ export function addDevCommand(program: Command): void {
       void untilSignal().then((signal) => stop.abort(new Error(signal)));
       await runDev({
         ...flags,
+        crds: flags.crds ?? [],
         kubeconfig: flags.kubeconfig ?? process.env["KUBECONFIG"],
         port: flags.port ?? readSettings({ env: process.env }).apiPort,
         isConfirmed: flags.yes === true,
@@ -61,8 +68,10 @@ export function addDevCommand(program: Command): void {
     .command("dev-worker", { hidden: true })
     .requiredOption("--config <file>")
     .option("--shared")
-    .action(async ({ config: path, shared = false }: DevWorkerFlags) => {
+    .option("--crds <paths...>")
+    .action(async ({ config: path, shared = false, crds = [] }: DevWorkerFlags) => {
       const { applyCrds } = await import("../config/apply-crds.ts");
+      const { loadForeignKinds } = await import("../crd-types/foreign-kinds.ts");
       const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
       const { isClusterProvider, startWorkerProcess } = await import("@konverge/worker");
       const { config: written, settings } = await loadWorkerConfig(path, process.env);
@@ -73,7 +82,7 @@ export function addDevCommand(program: Command): void {
       const config = { ...written, clusters };
       const kubeconfig = kubeconfigOf(settings, config);
       if (shared) await checkOtherFleet(kubeconfig, { ...settings, ...config });
-      await applyCrds(config, kubeconfig);
+      await applyCrds(config, kubeconfig, { others: await loadForeignKinds(crds) });
       const worker = await startWorkerProcess({ config, settings, version: readVersion() });
       await untilSignal(() => void worker.kill());
       await worker.stop();

@@ -13,7 +13,8 @@ const MANAGER = "kubectl";
 /** Field managers of clients that apply the same CRDs: kubectl in all its modes, and this command. */
 const OWN_MANAGER = /^(kubectl|konverge)\b/;
 
-type DefinedResource = ResourceType & { crd(): ApiObject };
+/** A kind with its CRD. */
+export type DefinedResource = ResourceType & { crd(): ApiObject };
 
 export interface InstallCrdsOptions {
   /** Take fields from other managers, such as a GitOps controller. */

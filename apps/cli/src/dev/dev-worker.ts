@@ -6,6 +6,8 @@ export interface DevWorkerOptions {
   readonly config: string;
   /** True if other installations may use the cluster. */
   readonly isShared: boolean;
+  /** Files and folders with CRDs of other projects. */
+  readonly crds: readonly string[];
   readonly start: LocalStack["start"];
   readonly print: (line: string) => void;
 }
@@ -24,7 +26,8 @@ export interface DevWorker {
 const READY_MS = 120_000;
 const DRAIN_MS = 10_000;
 
-export function createDevWorker({ config, isShared, start, print }: DevWorkerOptions): DevWorker {
+export function createDevWorker(options: DevWorkerOptions): DevWorker {
+  const { config, isShared, crds, start, print } = options;
   let current: LocalProcess | undefined;
   let starting: LocalProcess | undefined;
   let stopped = false;
@@ -72,7 +75,13 @@ export function createDevWorker({ config, isShared, start, print }: DevWorkerOpt
   return {
     async replace() {
       const next = await run(
-        ["dev-worker", "--config", config, ...(isShared ? ["--shared"] : [])],
+        [
+          "dev-worker",
+          "--config",
+          config,
+          ...(isShared ? ["--shared"] : []),
+          ...(crds.length === 0 ? [] : ["--crds", ...crds]),
+        ],
         "worker ready",
       );
       if (next === undefined) return false;

@@ -20,6 +20,8 @@ export interface DevOptions {
   /** True if the cluster of the kubeconfig needs no question. */
   readonly isConfirmed: boolean;
   readonly port: number;
+  /** Files and folders with CRDs of other projects. */
+  readonly crds: readonly string[];
   readonly print: (line: string) => void;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
@@ -39,6 +41,12 @@ export async function runDev(options: DevOptions): Promise<void> {
     });
   });
   const isShared = options.cluster === "kubeconfig";
+  if (isShared && options.crds.length > 0) {
+    throw new KonvergeError(
+      "invalid_config",
+      "--crds is for the embedded API server; leave it out, and install the CRDs in the cluster with their project",
+    );
+  }
   if (isShared && !options.isConfirmed) await confirmCluster(options);
   await using stack = await startLocalStack({
     name: "dev",
@@ -59,7 +67,13 @@ export async function runDev(options: DevOptions): Promise<void> {
   );
   const printTimed = (line: string) => print(`${time()} ${line}`);
   const folder = dirname(config);
-  const worker = createDevWorker({ config, isShared, start, print: printTimed });
+  const worker = createDevWorker({
+    config,
+    isShared,
+    crds: options.crds,
+    start,
+    print: printTimed,
+  });
   const types = createTypeCheck(folder, printTimed);
   try {
     await follow(worker, { folder, types, print: printTimed, signal });

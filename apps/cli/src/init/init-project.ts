@@ -1,8 +1,9 @@
-import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureError, KonvergeError } from "@konverge/core";
 import { readVersion } from "../process/version.ts";
+import { foreignFiles, foreignScripts, type ForeignKindChoice } from "./foreign-project.ts";
 
 const TEMPLATE = fileURLToPath(new URL("../../templates/project", import.meta.url));
 
@@ -16,10 +17,11 @@ const IGNORED = [".git"];
 const PACKAGE_NAME = /^[a-z0-9][-a-z0-9._]{0,213}$/;
 
 /**
- * Creates a project with a controller, its resource and its test, named after its folder. Returns its path.
+ * Creates a project with a controller, its resource and its test, named after its folder. Returns its path. The resource is an
+ * own one, or a kind that another project defines.
  * @throws KonvergeError `invalid_request` if the folder is not empty, cannot be written, or is not a valid package name
  */
-export async function initProject(dir: string): Promise<string> {
+export async function initProject(dir: string, foreign?: ForeignKindChoice): Promise<string> {
   const folder = resolve(dir);
   const name = basename(folder);
   if (!PACKAGE_NAME.test(name)) {
@@ -33,6 +35,7 @@ export async function initProject(dir: string): Promise<string> {
     await mkdir(folder, { recursive: true });
     await cp(TEMPLATE, folder, { recursive: true });
     for (const file of DOTTED) await rename(join(folder, file), join(folder, `.${file}`));
+    if (foreign !== undefined) await writeForeign(folder, foreign);
     await nameProject(folder, name);
   } catch (cause) {
     throw new KonvergeError("invalid_request", `${folder} cannot be written`, { cause });
@@ -62,6 +65,19 @@ async function requireEmpty(folder: string): Promise<void> {
     "invalid_request",
     `${folder} is not empty (${shown.join(", ")}); use a directory that does not exist, for example \`konverge init my-operator\``,
   );
+}
+
+async function writeForeign(folder: string, foreign: ForeignKindChoice): Promise<void> {
+  for (const [file, text] of Object.entries(foreignFiles(foreign))) {
+    const path = join(folder, file);
+    await mkdir(dirname(path), { recursive: true });
+    await (text === undefined ? rm(path) : writeFile(path, text));
+  }
+  const path = join(folder, "package.json");
+  const manifest = JSON.parse(await readFile(path, "utf8")) as { scripts: object };
+  // JSON has no undefined, so removed scripts are left out.
+  manifest.scripts = { ...manifest.scripts, ...foreignScripts(foreign) };
+  await writeFile(path, JSON.stringify(manifest));
 }
 
 async function nameProject(folder: string, name: string): Promise<void> {

@@ -35,6 +35,7 @@ import {
 } from "@konverge/workflow";
 import { resourcesOf } from "../config/crds-of.ts";
 import { installCrds } from "../config/install-crds.ts";
+import { loadForeignKinds } from "../crd-types/foreign-kinds.ts";
 import { readVersion } from "../process/version.ts";
 import type { ApiCall, CallFilter } from "./api-calls.ts";
 import { watchAttempts, type Attempt, type AttemptWatch } from "./attempts.ts";
@@ -53,6 +54,11 @@ export interface TestClusterOptions {
   readonly server?: TestServer;
   /** Further resources whose CRDs are installed. */
   readonly resources?: readonly Resource[];
+  /**
+   * Files with CRDs of other projects, or folders with such files, which are installed. Relative paths start at the working
+   * directory. Conversion webhooks are left out.
+   */
+  readonly crds?: readonly string[];
   /** Middleware of all controllers. */
   readonly use?: readonly Middleware[];
   /** The limits of handlers and steps, as in the configuration. */
@@ -208,7 +214,8 @@ async function startParts(
     fieldManager: "konverge-test",
   });
   cleanup.defer(() => client.close());
-  await installCrds(client, [...resourcesOf({ controllers }), ...resources]);
+  const foreign = await loadForeignKinds(options.crds ?? []);
+  await installCrds(client, [...resourcesOf({ controllers }), ...resources, ...foreign]);
   const redis = await obtainRedis({ log: () => undefined });
   cleanup.defer(() => redis.stop());
   const prefix = `test-${randomBytes(6).toString("hex")}`;
