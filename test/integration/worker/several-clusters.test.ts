@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { defineController, type Controller } from "@konverge/engine";
+import type { KubeCalls } from "@konverge/kube";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import {
   defineConfig,
@@ -385,6 +386,44 @@ test("a handler writes to another cluster, recorded and traced there", async () 
   });
   expect(worker.ready).toBe(true);
 });
+
+test.each([
+  ["get", (there, name) => there.get(ConfigMap, name)],
+  ["mutate", (there, name) => there.mutate({ type: ConfigMap, name }, () => undefined)],
+  ["api", (there, name) => there.api(CoreV1Api).readNamespacedConfigMap({ namespace, name })],
+  [
+    "raw",
+    (there, name) =>
+      there.raw({ method: "GET", path: `/api/v1/namespaces/${namespace}/configmaps/${name}` }),
+  ],
+] satisfies [string, (there: KubeCalls<"handler">, name: string) => Promise<unknown>][])(
+  "a missing object of the same name in another cluster is retried (%s)",
+  async (how, read) => {
+    using folder = new KubeconfigFolder();
+    folder.put("east", east.server.kubeconfig);
+    folder.put("west", west.server.kubeconfig);
+    const lost = `lost-${how}`;
+    let attempts = 0;
+    let isDone = false;
+    const follower = defineController({
+      name: "follower",
+      for: ConfigMap,
+      clusters: { names: ["east"] },
+      reconcile: async ({ object, kube }) => {
+        if (object.metadata.name !== lost) return;
+        attempts += 1;
+        await read(kube.on("west"), lost);
+        isDone = true;
+      },
+    });
+    await using worker = await start(kubeconfigDirectory({ path: folder.path }), [follower]);
+    await east.client.create(ConfigMap, { metadata: { namespace, name: lost } });
+    await until("it is retried", () => attempts > 1);
+    await west.client.create(ConfigMap, { metadata: { namespace, name: lost } });
+    await until("the object is found", () => isDone);
+    expect(worker.ready).toBe(true);
+  },
+);
 
 test("no write to another cluster makes the reconciled object an owner", async () => {
   using folder = new KubeconfigFolder();

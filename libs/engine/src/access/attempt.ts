@@ -234,7 +234,12 @@ export class Attempt {
       priority: this.priority,
       urgency: this.urgency,
       isRunning: () => trace.calls.count > 0,
-      ...(of === undefined ? {} : { checkBody: (body) => assertNotOwner(of.object, body) }),
+      ...(of === undefined
+        ? {}
+        : {
+            cluster: this.lease.key.cluster,
+            checkBody: (body) => assertNotOwner(of.object, body),
+          }),
       onSend: (call) => {
         this.lease.checkExpiry();
         return span?.startCall(call, client.server) ?? UNOBSERVED;

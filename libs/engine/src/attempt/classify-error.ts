@@ -111,6 +111,7 @@ function spread(outcome: Outcome, random: () => number): Outcome {
 function isSame({ ref }: KubeApiError, { group, resource, namespace, name }: ResourceRef): boolean {
   return (
     ref !== undefined &&
+    ref.cluster === undefined &&
     ref.group === group &&
     ref.resource === resource &&
     ref.namespace === namespace &&

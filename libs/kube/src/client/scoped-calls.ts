@@ -102,11 +102,14 @@ export class ScopedCalls {
 
   #complete(parts: CallParts, signal: AbortSignal | undefined): ApiCall {
     if (parts.body !== undefined) this.scope.checkBody?.(parts.body);
+    const { cluster } = this.scope;
+    const ref = cluster === undefined ? parts.ref : parts.ref && { ...parts.ref, cluster };
     return {
       scope: this.scope,
       signal: joinSignals(this.scope.signal, signal),
       sensitive: parts.ref !== undefined && this.shared.isSensitive(parts.ref),
       ...parts,
+      ...defined({ ref }),
     };
   }
 

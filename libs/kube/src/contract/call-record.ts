@@ -3,6 +3,8 @@ import type { Urgency } from "./urgency.ts";
 
 /** How one attempt, or one part of a program, makes its calls. */
 export interface CallScope {
+  /** Name of the cluster in errors, if it is not that of the caller. */
+  readonly cluster?: string;
   /** Aborts every call. */
   readonly signal?: AbortSignal;
   /** Default `event`. */

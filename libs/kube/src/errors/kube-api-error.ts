@@ -46,7 +46,11 @@ export type ErrorTrait =
   | "disruptionBudget";
 
 /** The target of a failed call; without a name for a collection. */
-export type ErrorRef = Omit<ResourceRef, "name"> & { readonly name?: string };
+export type ErrorRef = Omit<ResourceRef, "name"> & {
+  readonly name?: string;
+  /** Name of the cluster, if it is not that of the caller. */
+  readonly cluster?: string;
+};
 
 /** An error response of the API server. Distinguish kinds by the predicates, never by the message. */
 export class KubeApiError extends KonvergeError {

@@ -164,7 +164,8 @@ function formatRef(ref: ErrorRef | undefined): string {
   if (ref === undefined) return "call";
   const type = resourceId(ref);
   const path = [ref.namespace, ref.name].filter((part) => part !== undefined).join("/");
-  return path === "" ? type : `${type} ${path}`;
+  const target = path === "" ? type : `${type} ${path}`;
+  return ref.cluster === undefined ? target : `${target} in cluster "${ref.cluster}"`;
 }
 
 function traitOf({ status, reason, message, causes }: ErrorParts): ErrorTrait | undefined {
