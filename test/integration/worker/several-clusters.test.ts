@@ -425,6 +425,45 @@ test.each([
   },
 );
 
+test("P12: a kind marked as sensitive is sensitive in other clusters too", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("east", east.server.kubeconfig);
+  folder.put("west", west.server.kubeconfig);
+  const messages: string[] = [];
+  const hidden = defineController({
+    name: "hidden",
+    for: { ...ConfigMap, sensitive: true },
+    clusters: { names: ["east"] },
+    reconcile: async ({ object, kube }) => {
+      if (object.metadata.name !== "hidden") return;
+      try {
+        // The API server quotes the label in its error.
+        const labels = { pin: "canary 4711" };
+        await kube.on("west").raw({
+          method: "POST",
+          path: `/api/v1/namespaces/${namespace}/configmaps`,
+          body: { metadata: { name: "hidden", labels } },
+        });
+      } catch (error) {
+        messages.push(String(error));
+        throw error;
+      }
+    },
+  });
+  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [hidden]);
+  await east.client.create(ConfigMap, { metadata: { namespace, name: "hidden" } });
+  const queue = queues.open({ controller: "hidden", cluster: "east" });
+  const key = { controller: "hidden", cluster: "east", group: "", resource: "configmaps" };
+  const records = await until("the attempt is recorded", async () => {
+    const found = await queue.listAttempts({ ...key, namespace, name: "hidden" });
+    return found.length > 0 && found;
+  });
+  expect(messages[0]).toMatch(/configmaps.* 422 Invalid \(metadata\.labels\)/);
+  expect(JSON.stringify(records)).toContain("422 Invalid");
+  expect(JSON.stringify([messages, records])).not.toContain("canary");
+  expect(worker.ready).toBe(true);
+});
+
 test("no write to another cluster makes the reconciled object an owner", async () => {
   using folder = new KubeconfigFolder();
   folder.put("east", east.server.kubeconfig);
