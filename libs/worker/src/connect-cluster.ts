@@ -24,6 +24,8 @@ export interface ClusterConnector {
   readonly metrics: Metrics;
   /** The environment in which to find a kubeconfig and a proxy. */
   readonly env: NodeJS.ProcessEnv;
+  /** Resources as `plural.group`, in addition to Secrets (P12). */
+  readonly sensitiveResources?: readonly string[];
 }
 
 export interface ClusterTarget {
@@ -90,7 +92,10 @@ export async function connectCluster(
     userAgent,
     requestTimeoutMs,
     // As many as the guard admits at once.
-    ...defined({ maxConnections: cluster.maxInFlight }),
+    ...defined({
+      maxConnections: cluster.maxInFlight,
+      sensitiveResources: connector.sensitiveResources,
+    }),
   });
   const unobserve = metrics.observeGuard(name, () => ({
     mode: guard.breaker.mode,

@@ -14,6 +14,7 @@ import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { checkRedis } from "@konverge/redis";
 import { isClusterProvider } from "./clusters/cluster-provider.ts";
 import { credentialsOf } from "./clusters/credentials-of.ts";
+import { sensitiveResources } from "./config/sensitive-resources.ts";
 import {
   connectCluster,
   identityNamespace,
@@ -156,7 +157,9 @@ function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "hist
 
 function connectorOf({ options, workerId }: WorkerSetup) {
   const { settings, version, log, metrics, env } = options;
-  return { settings, version, workerId, log, metrics, env };
+  // Also those of controllers that do not run on this cluster: the others reach it with `kube.on`.
+  const marked = sensitiveResources(options.config);
+  return { settings, version, workerId, log, metrics, env, sensitiveResources: marked };
 }
 
 function announcedWorkflows({ config }: WorkerSetup): readonly AnnouncedWorkflow[] {

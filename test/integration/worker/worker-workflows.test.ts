@@ -51,6 +51,29 @@ test("a worker without controllers executes the runs of its workflows, in the sh
   expect(worker.lines.filter(({ message }) => message === "workflow error")).toEqual([]);
 });
 
+test("P12: a kind that a workflow marks as sensitive is sensitive in calls that only name it", async () => {
+  const name = "kept-secret";
+  const object = { apiVersion: "v1", kind: "ConfigMap", namespace: "default", name };
+  const kinds = [{ ...ConfigMap, sensitive: true }];
+  const copy = defineWorkflow("copy-hidden", { version: 1, kinds }, async (w) => {
+    await w.step("create", (k) =>
+      k.create(ConfigMap, { metadata: { namespace: "default", name }, data: { pin: "canary" } }),
+    );
+    // The compiler rejects objects as results, so the type is hidden from it.
+    return await w.step("read", (k) => k.get(object) as Promise<never>);
+  });
+  await start([copy]);
+  const runs = openRuns();
+  const { id } = await runs.start(copy, undefined);
+  await until("the run is blocked or has ended", async () => {
+    const { status = "running" } = (await runs.get({ workflow: copy.name, id })) ?? {};
+    return !["queued", "running"].includes(status);
+  });
+  const run = await runs.get({ workflow: copy.name, id });
+  expect(JSON.stringify(run)).toContain("another sensitive kind");
+  expect(JSON.stringify(run)).not.toContain("canary");
+});
+
 test("runs that were terminated or paused while they waited for a slot do not delay the next one", async () => {
   const body = hold();
   let isHeld = false;

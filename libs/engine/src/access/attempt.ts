@@ -134,8 +134,6 @@ export class Attempt {
   /** The calls of this attempt to another cluster. They share the attempt's end, waits and secrets, but not its reads. */
   on(cluster: string, { client, lanes }: ReachedCluster): Attempt {
     const { floor: _version, ...lease } = this.lease;
-    // Its client remembers the marked kinds, whose errors quote objects (P12).
-    for (const { type } of this.runtime.controller.sources) client.isSensitive(type);
     const runtime = {
       ...this.runtime,
       client,
