@@ -10,7 +10,7 @@ import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
 
 const execute = promisify(execFile);
 /** A rate of the guard that does not limit: many times the capacity of the server. */
-const FREE_RATE = 20_000;
+export const FREE_RATE = 20_000;
 
 /** One way to run the controller. */
 export interface Arm {
@@ -33,24 +33,18 @@ export async function makeArms(options: ArmOptions): Promise<Arm[]> {
   const worker = programs["controller-worker.ts"];
   const arms = [
     ...[1, 2, 4].map((workers) =>
-      ourArm(
+      konvergeArm(
         `ours, ${workers} ${workers === 1 ? "worker" : "workers"}, 16 at a time each, ${FREE_RATE}/s`,
         options,
         { worker, workers, ratePerSecond: FREE_RATE },
       ),
     ),
-    ourArm("ours, 1 worker, defaults (16 at a time, 500/s)", options, { worker, workers: 1 }),
+    konvergeArm("ours, 1 worker, defaults (16 at a time, 500/s)", options, { worker, workers: 1 }),
   ];
   const controllerRuntime = await buildGoPeer("controller-runtime", options.log);
   if (controllerRuntime !== undefined) {
-    const run = (name: string, args: readonly string[]): Arm => ({
-      name: `controller-runtime, ${name}`,
-      ours: false,
-      start: () =>
-        startAll(1, () =>
-          startPeerProcess(controllerRuntime, ["-kubeconfig", options.kubeconfigPath, ...args]),
-        ),
-    });
+    const run = (name: string, args: readonly string[]): Arm =>
+      controllerRuntimeArm(name, options, { program: controllerRuntime, args });
     arms.push(
       run("1 at a time, no client limit (its defaults)", []),
       run("16 at a time, no client limit", ["-concurrency", "16"]),
@@ -74,14 +68,18 @@ export async function makeArms(options: ArmOptions): Promise<Arm[]> {
   return arms;
 }
 
-function ourArm(
+/** Workers of Konverge with the Node options of the manifests. */
+export function konvergeArm(
   name: string,
   { redisUrl, kubeconfigPath }: ArmOptions,
   {
     worker,
     workers,
-    ratePerSecond,
-  }: { readonly worker: string; readonly workers: number; readonly ratePerSecond?: number },
+    ...rest
+  }: { readonly worker: string; readonly workers: number } & Pick<
+    ControllerWorkerConfig,
+    "ratePerSecond" | "ported"
+  >,
 ): Arm {
   return {
     name,
@@ -92,7 +90,7 @@ function ourArm(
         redisUrl,
         kubeconfigPath,
         prefix,
-        ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
+        ...rest,
       };
       const processes = await startAll(workers, () =>
         startNode(AS_DEPLOYED, worker, [JSON.stringify(config)]),
@@ -102,6 +100,19 @@ function ourArm(
       await queue.close();
       return processes;
     },
+  };
+}
+
+export function controllerRuntimeArm(
+  name: string,
+  { kubeconfigPath }: ArmOptions,
+  { program, args }: { readonly program: string; readonly args: readonly string[] },
+): Arm {
+  return {
+    name: `controller-runtime, ${name}`,
+    ours: false,
+    start: () =>
+      startAll(1, () => startPeerProcess(program, ["-kubeconfig", kubeconfigPath, ...args])),
   };
 }
 
@@ -124,8 +135,8 @@ function dotIArm(main: string, { kubeconfigPath }: ArmOptions): Arm {
   };
 }
 
-/** The Node options of a worker in the manifests and the image. */
-const AS_DEPLOYED = ["--max-semi-space-size=4"];
+/** The Node options of a worker in the manifests. The limit makes V8 collect garbage before the heap has doubled. */
+export const AS_DEPLOYED = ["--max-old-space-size=384", "--max-semi-space-size=4"];
 
 /** Returns undefined and logs the reason if it cannot be installed. */
 async function installDotI(log: (line: string) => void): Promise<string | undefined> {

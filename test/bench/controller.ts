@@ -17,7 +17,7 @@ const PACED = { count: 200, ratePerSecond: 100 };
 const RAW_WRITERS = [1, 4, 16, 64];
 
 /** The figures of one arm in one round. */
-interface Result {
+export interface Result {
   /** Objects changed and written per second, changed as fast as the server accepts. */
   readonly rate: number;
   /** Time from change to status in ms, at that speed and at a low rate of changes. */
@@ -110,7 +110,8 @@ interface Bench {
   readonly objects: number;
 }
 
-async function runArm(arm: Arm, { client, load, objects }: Bench): Promise<Result> {
+/** Changes objects while the arm runs, and measures it. */
+export async function runArm(arm: Arm, { client, load, objects }: Bench): Promise<Result> {
   const processes = await arm.start();
   try {
     const by = arm.name;
@@ -148,7 +149,7 @@ function sumCpu(processes: readonly PeerProcess[]): number {
   return processes.reduce((sum, { pid }) => sum + (cpuMs(pid) ?? Number.NaN), 0);
 }
 
-function describe(result: Result): string {
+export function describe(result: Result): string {
   const { rate, p50Ms, p99Ms, pacedP50Ms, callsPerReconcile, cpuMsPerReconcile, peakMiB } = result;
   return [
     `${Math.round(rate)}/s`,

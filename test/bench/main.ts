@@ -7,9 +7,14 @@ import { benchContention } from "./contention.ts";
 import { benchController } from "./controller.ts";
 import { benchGuard } from "./guard.ts";
 import { benchHistory } from "./history.ts";
+import { benchLeader } from "./leader.ts";
+import { benchMemory } from "./memory.ts";
 import { benchOutage } from "./outage.ts";
+import { benchPorted } from "./ported.ts";
 import { benchQueue } from "./queue.ts";
+import { benchSecrets } from "./secrets.ts";
 import { benchSim } from "./sim.ts";
+import { benchTenants } from "./tenants.ts";
 import { benchTime } from "./time.ts";
 import { benchWorkflow } from "./workflow.ts";
 import { benchWorkflowPeers } from "./workflow-peers.ts";
@@ -25,8 +30,13 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   controller: benchController,
   guard: benchGuard,
   history: benchHistory,
+  leader: benchLeader,
+  memory: benchMemory,
   outage: benchOutage,
+  ported: benchPorted,
+  secrets: benchSecrets,
   sim: benchSim,
+  tenants: benchTenants,
   time: benchTime,
   workflow: benchWorkflow,
   "workflow-peers": benchWorkflowPeers,

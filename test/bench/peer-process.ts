@@ -59,9 +59,18 @@ export async function sayReadyUntilStdinEnds(): Promise<void> {
   await once(process.stdin, "end");
 }
 
-/** Returns the peak memory of a process in MiB; undefined without /proc. */
+/** Returns the peak of the resident memory of a process in MiB; undefined without /proc. */
 export function peakMemoryMiB(pid: number): number | undefined {
-  const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readProc(pid, "status") ?? "")?.[1];
+  return memoryMiB(pid, "VmHWM");
+}
+
+/** Returns the resident memory of a process in MiB; undefined without /proc. */
+export function residentMemoryMiB(pid: number): number | undefined {
+  return memoryMiB(pid, "VmRSS");
+}
+
+function memoryMiB(pid: number, field: string): number | undefined {
+  const kib = new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(readProc(pid, "status") ?? "")?.[1];
   return kib === undefined ? undefined : Number(kib) / 1_024;
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +27,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
+type Part struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
 type Spec struct {
-	Step int64 `json:"step"`
+	Step  int64  `json:"step"`
+	Parts []Part `json:"parts,omitempty"`
 }
 
 type Status struct {
@@ -50,6 +57,7 @@ type GaugeList struct {
 func (g *Gauge) DeepCopyObject() runtime.Object {
 	out := *g
 	g.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Spec.Parts = slices.Clone(g.Spec.Parts)
 	return &out
 }
 

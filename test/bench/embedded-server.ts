@@ -1,0 +1,27 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { startPeerProcess } from "./peer-process.ts";
+
+/** Starts the embedded API server in a process of its own. */
+export async function startEmbeddedServer(): Promise<
+  { readonly kubeconfigPath: string } & AsyncDisposable
+> {
+  const folder = mkdtempSync(join(tmpdir(), "konverge-bench-"));
+  const kubeconfigPath = join(folder, "kubeconfig");
+  const server = startPeerProcess(process.execPath, [
+    "--max-old-space-size=8192",
+    "--conditions=@konverge/source",
+    fileURLToPath(new URL("embedded-server-process.ts", import.meta.url)),
+    kubeconfigPath,
+  ]);
+  await server.ready;
+  return {
+    kubeconfigPath,
+    async [Symbol.asyncDispose]() {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
