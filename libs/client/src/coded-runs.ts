@@ -8,14 +8,19 @@ type Runs = Client["runs"];
 /** Returns the calls of runs, whose values are encoded before they are sent, and decoded in responses. */
 export function codedRuns(runs: Runs, codec: RunCodec): Runs {
   const decode = <T>(id: string, response: T) => codec.decode(response, runOf(id));
-  const encode = async <T extends { readonly payload?: unknown }>(id: string, message: T) => {
+  const encode = async <T extends { readonly payload?: unknown }>(
+    id: string,
+    message: T,
+    scope: string | undefined,
+  ) => {
     const { workflow } = runOf(id);
-    return await withPayload(codec, workflow, message);
+    return await withPayload(codec, workflow, message, scope);
   };
   return {
     async start(body, write) {
       const { workflow, input } = body;
-      const encoded = await codec.encode(input, { workflow, kind: "input" });
+      const scope = body.id ?? write?.idempotencyKey;
+      const encoded = await codec.encode(input, { workflow, kind: "input" }, scope);
       return await runs.start(input === undefined ? body : { ...body, input: encoded }, write);
     },
     list: (query, read) => decodedPages(runs.list(query, read), (run) => decode(run.id, run)),
@@ -26,9 +31,12 @@ export function codedRuns(runs: Runs, codec: RunCodec): Runs {
       for await (const run of runs.watch(id, wait)) yield await decode(id, run);
     },
     signal: async (id, signal, write) =>
-      await decode(id, await runs.signal(id, await encode(id, signal), write)),
+      await decode(
+        id,
+        await runs.signal(id, await encode(id, signal, write?.idempotencyKey), write),
+      ),
     update: async (id, update, wait) =>
-      await decode(id, await runs.update(id, await encode(id, update), wait)),
+      await decode(id, await runs.update(id, await encode(id, update, undefined), wait)),
     cancel: async (id, action, write) => await decode(id, await runs.cancel(id, action, write)),
     pause: async (id, action, write) => await decode(id, await runs.pause(id, action, write)),
     resume: async (id, action, write) => await decode(id, await runs.resume(id, action, write)),
@@ -38,7 +46,7 @@ export function codedRuns(runs: Runs, codec: RunCodec): Runs {
       if (signal?.payload === undefined) return await runs.act(action, write);
       const { workflow } = filter ?? {};
       if (workflow === undefined) throw withoutWorkflow();
-      const encoded = await withPayload(codec, workflow, signal);
+      const encoded = await withPayload(codec, workflow, signal, write?.idempotencyKey);
       return await runs.act({ ...action, signal: encoded }, write);
     },
     terminate: async (id, action, write) =>
@@ -75,11 +83,12 @@ async function withPayload<T extends { readonly payload?: unknown }>(
   codec: RunCodec,
   workflow: string,
   message: T,
+  scope: string | undefined,
 ): Promise<T> {
   if (message.payload === undefined) return message;
   return {
     ...message,
-    payload: await codec.encode(message.payload, { workflow, kind: "payload" }),
+    payload: await codec.encode(message.payload, { workflow, kind: "payload" }, scope),
   };
 }
 

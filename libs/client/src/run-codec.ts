@@ -1,4 +1,5 @@
 import {
+  fingerprintOf,
   formatEncoded,
   isEncoded,
   parseEncoded,
@@ -38,13 +39,19 @@ export class RunCodec {
     this.#name = codec.name ?? "codec";
   }
 
-  /** @throws ProblemError `codec_failed` */
-  async encode(value: unknown, context: CodecContext): Promise<unknown> {
+  /**
+   * @param scope the id of the run or the Idempotency-Key: the API then compares the value with that of a repeated request
+   * @throws ProblemError `codec_failed`
+   */
+  async encode(value: unknown, context: CodecContext, scope?: string): Promise<unknown> {
     if (value === undefined || isEncoded(value)) return value;
     const bytes = new TextEncoder().encode(JSON.stringify(value));
     try {
       const encoded = await this.#codec.encode(bytes, context);
-      return formatEncoded({ codec: this.#name, packing: "json", data: base64Of(encoded) });
+      const compared = scope === undefined ? context : { ...context, run: scope };
+      const fingerprint = await fingerprintOf(this.#codec, value, compared);
+      const data = base64Of(encoded);
+      return formatEncoded({ codec: this.#name, packing: "json", data, fingerprint });
     } catch (cause) {
       const detail = `encode of codec "${this.#name}" failed; the value was not sent`;
       const title = "A codec failed";

@@ -104,6 +104,9 @@ export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.t
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export {
   codecName,
+  comparableText,
+  fingerprintOf,
+  sameEncoded,
   describeEncoded,
   findCodecIssue,
   formatEncoded,

@@ -46,6 +46,14 @@ export interface PayloadCodec {
    * signal with them is dropped, and a run that has them in its records is blocked without further tries.
    */
   decode(bytes: Uint8Array, context: CodecContext): Uint8Array | Promise<Uint8Array>;
+  /**
+   * Returns a keyed digest of a value as `<key>.<digest>`, of letters, digits, dashes and underscores, at most 400 characters. It is
+   * stored with inputs, so that a process without the codec rejects a repeated start with another input. Equal bytes of one scope must
+   * have equal digests. A digest without a secret key would disclose values that can be guessed. Default: inputs are not compared.
+   *
+   * @param scope workflow, use and run of the value, so that digests disclose equal values only within one run
+   */
+  fingerprint?(bytes: Uint8Array, scope: string): string | Promise<string>;
 }
 
 /** A stored value that a codec has encoded. */
@@ -56,12 +64,17 @@ export interface EncodedValue {
   readonly packing: "json" | "deflate";
   /** In base64. */
   readonly data: string;
+  /** Of the value, if it was stored with one. */
+  readonly fingerprint?: string | undefined;
 }
 
 const DEFAULT_NAME = "codec";
 const NAME = /^[a-z0-9]([-.a-z0-9]{0,61}[a-z0-9])?$/;
 const MARK = "konverge.dev/codec:1:";
-const FORM = /^konverge\.dev\/codec:1:([-.a-z0-9]+):(json|deflate):([+/=A-Za-z0-9]*)$/;
+const FORM =
+  /^konverge\.dev\/codec:1:([-.a-z0-9]+):(json|deflate):([+/=A-Za-z0-9]*)(?::([-_.A-Za-z0-9]+))?$/;
+const FINGERPRINT = /^[-_A-Za-z0-9]+\.[-_A-Za-z0-9]+$/;
+const MAX_FINGERPRINT = 400;
 
 export function codecName({ name = DEFAULT_NAME }: PayloadCodec): string {
   return name;
@@ -83,18 +96,60 @@ export function isEncoded(value: unknown): value is string {
   return typeof value === "string" && value.startsWith(MARK);
 }
 
-export function formatEncoded({ codec, packing, data }: EncodedValue): string {
-  return `${MARK}${codec}:${packing}:${data}`;
+export function formatEncoded({ codec, packing, data, fingerprint }: EncodedValue): string {
+  const text = `${MARK}${codec}:${packing}:${data}`;
+  return fingerprint === undefined ? text : `${text}:${fingerprint}`;
 }
 
 /** Returns undefined if the text is damaged. */
 export function parseEncoded(text: string): EncodedValue | undefined {
-  const [, codec, packing, data] = FORM.exec(text) ?? [];
+  const [, codec, packing, data, fingerprint] = FORM.exec(text) ?? [];
   if (codec === undefined || packing === undefined || data === undefined) return undefined;
-  return { codec, packing: packing === "json" ? "json" : "deflate", data };
+  return { codec, packing: packing === "json" ? "json" : "deflate", data, fingerprint };
 }
 
-const ANY_FORM = /konverge\.dev\/codec:1:[-.a-z0-9]+:(?:json|deflate):[+/=A-Za-z0-9]*/g;
+/**
+ * Returns the fingerprint of a value, which does not depend on the order of its fields; undefined if the codec makes none.
+ * @param run the id or Idempotency-Key of the run
+ * @throws TypeError for text of another form
+ */
+export async function fingerprintOf(
+  codec: PayloadCodec,
+  value: unknown,
+  { workflow, kind, run }: CodecContext,
+): Promise<string | undefined> {
+  if (codec.fingerprint === undefined || run === undefined) return undefined;
+  const bytes = new TextEncoder().encode(JSON.stringify(value, sortFields));
+  const text = await codec.fingerprint(bytes, JSON.stringify([workflow, kind, run]));
+  if (FINGERPRINT.test(text) && text.length <= MAX_FINGERPRINT) return text;
+  throw new TypeError("fingerprint did not return <key>.<digest>");
+}
+
+/** Returns whether two encoded values are equal; undefined if their fingerprints are missing or have different keys. */
+export function sameEncoded(one: string, other: string): boolean | undefined {
+  const [first, second] = [parseEncoded(one)?.fingerprint, parseEncoded(other)?.fingerprint];
+  if (first === undefined || second === undefined) return undefined;
+  const isComparable = first.split(".")[0] === second.split(".")[0];
+  return isComparable ? first === second : undefined;
+}
+
+/** A replacer for `JSON.stringify`. */
+function sortFields(_field: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const ANY_FORM =
+  /konverge\.dev\/codec:1:[-.a-z0-9]+:(?:json|deflate):[+/=A-Za-z0-9]*(?::[-_A-Za-z0-9]+\.[-_A-Za-z0-9]+)?/g;
+
+/** Returns a text in which each encoded value is replaced by its fingerprint, or by its description if it has none. */
+export function comparableText(text: string): string {
+  if (!text.includes(MARK)) return text;
+  return text.replaceAll(
+    ANY_FORM,
+    (each) => parseEncoded(each)?.fingerprint ?? describeEncoded(each),
+  );
+}
 
 /** Returns a text for users in which each encoded value is replaced by its description. */
 export function showEncoded(text: string): string {

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { defined, formatKey, KonvergeError, type RunLimits } from "@konverge/core";
+import { defined, formatKey, isEncoded, KonvergeError, type RunLimits } from "@konverge/core";
 import { joinWorkers, type QueueWorker } from "@konverge/queue";
 import {
   closeRedis,
@@ -39,6 +39,7 @@ import { listRuns, type ListOptions, type RunPage } from "./store/list-runs.ts";
 import { refusal } from "./store/run-refusal.ts";
 import { sendSignal } from "./store/send-signal.ts";
 import { withCodec } from "./codec/coded-run-store.ts";
+import { createValueCodec, lenient } from "./codec/value-codec.ts";
 import { createRedisRunStore } from "./store/redis-run-store.ts";
 import type { RedisRunStoreOptions } from "./store/redis-runs.ts";
 import {
@@ -151,8 +152,15 @@ class RedisWorkflows implements Workflows {
       ...defined({ key, onExisting, by, origin, notify, labels }),
     });
     if (!("status" in started)) return started;
-    assertSameInput(started, input);
+    assertSameInput(started, await this.#plainInput({ workflow: name, id }, input));
     return { id, created: false, createdAtMs: started.createdAtMs };
+  }
+
+  /** Decodes an input that its sender has encoded; the stored one is decoded as well. */
+  async #plainInput({ workflow, id: run }: RunRef, input: unknown): Promise<unknown> {
+    const { codec } = this.#options;
+    if (codec === undefined || !isEncoded(input)) return input;
+    return await lenient(createValueCodec(codec)).decode(input, { workflow, run, kind: "input" });
   }
 
   get(ref: RunRef): Promise<RunView | undefined> {

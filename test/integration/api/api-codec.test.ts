@@ -13,6 +13,7 @@ import {
   type Workflows,
 } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
+import { createHmac } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +30,11 @@ import { problemIn, useApi, type Call } from "./api-harness.ts";
 
 const harness = useApi({ announces: false });
 const CANARY = "canary-9Tz";
-const codec = scrambleCodec();
+const codec = {
+  ...scrambleCodec(),
+  fingerprint: (bytes: Uint8Array, scope: string) =>
+    `k1.${createHmac("sha256", "a secret key").update(scope).update(bytes).digest("base64url")}`,
+};
 
 const pay = defineWorkflow("pay", { version: 1 }, async (w, input: { card: string }) => {
   const charged = await w.step("charge", () => input.card);
@@ -207,6 +212,28 @@ test("a client with the codec shows no plain value to an API without it", async 
   for (const text of [CANARY, Buffer.from(CANARY).toString("base64").slice(0, 10)]) {
     expect(all).not.toContain(text);
   }
+});
+
+test("a client with the codec gets 409 for a known id or Idempotency-Key and another input", async () => {
+  const call = serveWith(undefined);
+  await work();
+  const client = clientOf(call, []);
+  const begin = (card: string, how: { readonly id?: string; readonly key?: string }) =>
+    client.runs.start(
+      { workflow: pay.name, input: { card }, ...(how.id === undefined ? {} : { id: how.id }) },
+      how.key === undefined ? {} : { idempotencyKey: how.key },
+    );
+  const { id } = await begin("1111", { id: "known" });
+  expect(await begin("1111", { id: "known" })).toMatchObject({ id, created: false });
+  await expect(begin("2222", { id: "known" })).rejects.toMatchObject({
+    status: 409,
+    code: "input_mismatch",
+  });
+  const first = await begin("1111", { key: "once" });
+  expect(await begin("1111", { key: "once" })).toEqual(first);
+  await expect(begin("2222", { key: "once" })).rejects.toMatchObject({
+    code: "idempotency_mismatch",
+  });
 });
 
 test("a client shows the message of an error, and leaves values of another codec encoded", async () => {

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { isEncoded, type CodecContext, type PayloadCodec } from "@konverge/core";
+import { isEncoded, parseEncoded, type CodecContext, type PayloadCodec } from "@konverge/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import {
   aesGcmCodec,
   defineSchedule,
   defineWorkflow,
+  encodeValue,
   TerminalError,
   type Workflows,
 } from "@konverge/workflow";
@@ -254,6 +255,41 @@ test("a repeated start compares the inputs, not their encoded forms", async () =
   expect((await start("1")).created).toBe(true);
   expect((await start("1")).created).toBe(false);
   await expect(start("2")).rejects.toMatchObject({ code: "input_mismatch" });
+});
+
+test("a repeated start compares encoded inputs without the codec, by keyed fingerprints", async () => {
+  const keys = { old: Buffer.alloc(32, 1), new: Buffer.alloc(32, 2) };
+  const codec = aesGcmCodec({ keys, current: "new" });
+  const runs = harness.openRuns();
+  const byName = { name: child.name, version: child.version };
+  const begin = async (input: unknown, by: PayloadCodec, id = "same") => {
+    const encoded = await encodeValue(by, input, { workflow: child.name, run: id, kind: "input" });
+    return await runs.start<unknown>(byName, encoded, { id });
+  };
+  expect((await begin({ card: "1", of: "ann" }, codec)).created).toBe(true);
+  expect((await begin({ of: "ann", card: "1" }, codec)).created).toBe(false);
+  await expect(begin({ card: "2", of: "ann" }, codec)).rejects.toMatchObject({
+    code: "input_mismatch",
+  });
+  // The keys differ, or the codec makes no fingerprints: the inputs cannot be compared here.
+  const rotated = aesGcmCodec({ keys, current: "old" });
+  expect((await begin({ card: "2", of: "ann" }, rotated)).created).toBe(false);
+  const { fingerprint: _fingerprint, ...bare } = codec;
+  expect((await begin({ card: "2", of: "ann" }, bare)).created).toBe(false);
+  // A process with the codec decodes both.
+  const able = harness.openRuns({ codec });
+  const other = await encodeValue(bare, { card: "2" }, { workflow: child.name, kind: "input" });
+  await expect(able.start<unknown>(byName, other, { id: "same" })).rejects.toMatchObject({
+    code: "input_mismatch",
+  });
+  await begin({ card: "1", of: "ann" }, codec, "other");
+  const inputs = await Promise.all(
+    ["same", "other"].map(async (id) => (await runs.get({ workflow: child.name, id }))?.input),
+  );
+  // Equal inputs of two runs do not show that they are equal.
+  const [one, two] = inputs.map((input) => parseEncoded(String(input))?.fingerprint);
+  expect(one).toMatch(/^bmV3\.[-_A-Za-z0-9]{43}$/);
+  expect(two).not.toBe(one);
 });
 
 test("a retry by a process without the codec starts with the same input", async () => {

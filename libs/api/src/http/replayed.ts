@@ -1,4 +1,4 @@
-import { defined, KonvergeError, showEncoded } from "@konverge/core";
+import { comparableText, defined, KonvergeError } from "@konverge/core";
 import type { Context } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
 
@@ -33,7 +33,7 @@ export async function replayed(
     req.method,
     req.url.replace(/^\w+:\/\/[^/]+/, ""),
     // A repeated call may encode its values again, to another text.
-    showEncoded(await req.text()),
+    comparableText(await req.text()),
   ]);
   const kept = await answers.begin(callerId, key, request);
   if (kept !== undefined) {

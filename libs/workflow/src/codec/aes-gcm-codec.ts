@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { KonvergeError, TerminalError, type CodecContext, type PayloadCodec } from "@konverge/core";
 
 /** The options of {@link aesGcmCodec}. */
@@ -15,6 +15,7 @@ const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const MAX_ID_BYTES = 255;
+const DIGEST_INFO = "konverge.dev/fingerprint";
 
 /**
  * Returns a codec that encrypts with AES-256-GCM. A stored value names its key, so that keys can be rotated: add the new key to all
@@ -30,6 +31,7 @@ export function aesGcmCodec({ keys, current, name = "aes-gcm" }: AesGcmCodecOpti
     throw invalid(`current: key "${current}" is not one of keys (${ids})`);
   }
   const id = Buffer.from(current);
+  const digestKey = Buffer.from(hkdfSync("sha256", currentKey, "", DIGEST_INFO, KEY_BYTES));
   return {
     name,
     encode(bytes, context) {
@@ -62,6 +64,10 @@ export function aesGcmCodec({ keys, current, name = "aes-gcm" }: AesGcmCodecOpti
         const detail = "the value was not encoded with this key for this workflow and use";
         throw new TerminalError(detail, { cause });
       }
+    },
+    fingerprint(bytes, scope) {
+      const digest = createHmac("sha256", digestKey).update(`${scope}\n`).update(bytes);
+      return `${id.toString("base64url")}.${digest.digest("base64url")}`;
     },
   };
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { CodecContext, PayloadCodec } from "@konverge/core";
+import { type CodecContext, type PayloadCodec } from "@konverge/core";
 
 /** A store of objects by name, for example a bucket. */
 export interface ExternalStore {
@@ -35,8 +35,14 @@ export function externalCodec({
   codec,
   name = "external",
 }: ExternalCodecOptions): PayloadCodec {
+  const fingerprint =
+    codec === undefined
+      ? // Anyone who reads Redis reads small values, and the digests of large ones in their names.
+        (bytes: Uint8Array) => `sha256.${digestOf(bytes)}`
+      : codec.fingerprint?.bind(codec);
   return {
     name,
+    ...(fingerprint === undefined ? {} : { fingerprint }),
     async encode(bytes, context) {
       const encoded = codec === undefined ? bytes : await codec.encode(bytes, context);
       if (encoded.length <= aboveBytes) return Buffer.concat([Buffer.of(INSIDE), encoded]);

@@ -2,6 +2,7 @@ import { deflateRawSync, inflateRawSync } from "node:zlib";
 import {
   codecName,
   ensureError,
+  fingerprintOf,
   formatEncoded,
   isEncoded,
   isKonvergeError,
@@ -52,7 +53,10 @@ export function createValueCodec(codec: PayloadCodec): ValueCodec {
       const packing = json.length > PACK_ABOVE_BYTES ? "deflate" : "json";
       const bytes = packing === "deflate" ? deflateRawSync(json) : json;
       const encoded = await call(name, "encode", () => codec.encode(bytes, context));
-      return formatEncoded({ codec: name, packing, data: Buffer.from(encoded).toString("base64") });
+      const data = Buffer.from(encoded).toString("base64");
+      const fingerprint =
+        context.kind === "input" ? await digest(codec, value, context) : undefined;
+      return formatEncoded({ codec: name, packing, data, fingerprint });
     },
     async decode(value, context) {
       if (!isEncoded(value)) return value;
@@ -115,6 +119,19 @@ export function lenient(values: ValueCodec): ValueCodec {
         throw error;
       }),
   };
+}
+
+async function digest(
+  codec: PayloadCodec,
+  value: unknown,
+  context: CodecContext,
+): Promise<string | undefined> {
+  try {
+    return await fingerprintOf(codec, value, context);
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    throw failed(codecName(codec), "fingerprint", error.message, error);
+  }
 }
 
 async function call(
