@@ -79,7 +79,7 @@ const controllerRow = z.object({
   oldestRequestAgeMs: z.number().optional(),
   /** Live workers that run it. */
   workers: z.number(),
-  /** Durations of the attempts among the last 1,000 of the cluster. */
+  /** Percentiles of the durations in the last hour, within a tenth. */
   p50Ms: z.number().optional(),
   p99Ms: z.number().optional(),
   /** Dead-lettered keys, counted up to 100. */

@@ -34,6 +34,7 @@ export type {
   WasteNote,
 } from "./history/history-batch.ts";
 export { contentionObject } from "./history/contention-object.ts";
+export { durationCounter, durationQuantile } from "./history/duration-histogram.ts";
 export { createHistoryWriter } from "./history/history-writer.ts";
 export type { HistoryWriter, HistoryWriterOptions } from "./history/history-writer.ts";
 export { createWorkQueue } from "./create-work-queue.ts";

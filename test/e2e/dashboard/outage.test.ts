@@ -35,7 +35,7 @@ test("shows an outage with start, cause, effect and next step before the breaker
   await problem.getByText("API server of default is failing").waitFor();
   expect(guard.breaker.mode).toBe("closed");
   const text = await problem.innerText();
-  expect(text).toMatch(/since (now|\d)/);
+  expect(text).toMatch(/began (now|\d)/);
   expect(text).toContain("timeout");
   expect(text).toContain("none lost");
   expect(text).toContain("Check the API server");

@@ -11,7 +11,11 @@ export function AsOf() {
   const seconds = Math.floor(ageOf(found) / 1_000);
   const age = seconds < 1 ? "now" : `${formatMs(seconds * 1_000).replace(".0", "")} ago`;
   return (
-    <span class={`as-of ${level}`} role={level === "stale" ? "alert" : undefined} title={at}>
+    <span
+      class={level === "fresh" ? "as-of" : `as-of ${level}`}
+      role={level === "stale" ? "alert" : undefined}
+      title={at}
+    >
       {level === "stale" ? `not updated since ${clock}` : `updated ${age}`}
     </span>
   );

@@ -34,7 +34,7 @@ export function Clock({ at }: { readonly at: string }) {
   return (
     <time class="num nowrap" dateTime={at} title={formatInstant(at)}>
       {at.slice(11, 19)}
-      <span class="dim">{at.slice(19, 23)}</span>
+      <span class="dim">{at.slice(19, 23)} UTC</span>
     </time>
   );
 }

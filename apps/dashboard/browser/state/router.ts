@@ -30,7 +30,11 @@ export function go(
   { replace = false }: { readonly replace?: boolean } = {},
 ): void {
   if (replace) window.history.replaceState(undefined, "", address);
-  else window.history.pushState(undefined, "", address);
+  else {
+    // Back returns to the same place of the list.
+    window.history.replaceState({ scrollY: window.scrollY }, "");
+    window.history.pushState(undefined, "", address);
+  }
   const before = path.value;
   here.value = read();
   if (path.value === before) return;
@@ -60,10 +64,22 @@ export function runHref(id: string): string {
 const PAGES =
   /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|live)(\/|$))/;
 
+/** Scrolls as soon as the page is long enough: its data arrives later. */
+function restoreScroll(top: number, tries = 60): void {
+  const most = document.documentElement.scrollHeight - window.innerHeight;
+  window.scrollTo(0, Math.min(top, most));
+  if (most < top && tries > 0) {
+    window.requestAnimationFrame(() => window.setTimeout(restoreScroll, 50, top, tries - 1));
+  }
+}
+
 /** Follows links between pages without a page load. */
 export function watchLinks(): void {
-  window.addEventListener("popstate", () => {
+  window.history.scrollRestoration = "manual";
+  window.addEventListener("popstate", ({ state }) => {
     here.value = read();
+    const { scrollY = 0 } = (state ?? {}) as { readonly scrollY?: number };
+    restoreScroll(scrollY);
   });
   document.addEventListener("click", (event) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)

@@ -84,12 +84,12 @@ function OutageNote({
 }) {
   return (
     <p class={`note ${recoveringSince === undefined ? "bad" : "warn"}`}>
-      <strong>{recoveringSince === undefined ? "Failing" : "Recovering"}</strong> since{" "}
-      <Time at={recoveringSince ?? since} />.
+      <strong>{recoveringSince === undefined ? "Failing" : "Recovering"}</strong>. The outage began{" "}
+      <Time at={since} />.
       {recoveringSince === undefined ? null : (
         <>
           {" "}
-          The outage began <Time at={since} />.
+          The last failure was <Time at={recoveringSince} />.
         </>
       )}
       {lastError === undefined ? null : ` Last error: ${lastError}.`}

@@ -1,12 +1,13 @@
 import { type Overview, type OverviewController } from "@konverge/contracts";
 import { defined, endedWell, OUTCOME_KINDS, parseKey } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
-import type {
-  AnnouncedController,
-  AnnouncedWorker,
-  AttemptRow,
-  HistoryReader,
-  Rollup,
+import {
+  durationQuantile,
+  type AnnouncedController,
+  type AnnouncedWorker,
+  type AttemptRow,
+  type HistoryReader,
+  type Rollup,
 } from "@konverge/queue";
 import { covers, touches, type Caller } from "../access/caller.ts";
 import type { ControllerTrouble } from "./find-controller-problems.ts";
@@ -20,7 +21,7 @@ import { readWorkflows } from "./read-workflows.ts";
 
 const MINUTES = 60;
 const MINUTE_MS = 60_000;
-/** Attempts behind the percentiles: one round trip to Redis. */
+/** Attempts behind the causes of failures: one round trip to Redis. */
 const SAMPLED = 1_000;
 const MOST_DEAD = 100;
 /** Waiting jobs that are read from each end of the queue. */
@@ -133,7 +134,7 @@ async function readController(
 ) {
   const { name, cluster, kind, group, version, resource, scope } = announced;
   const { queue } = await access.find(cluster, name);
-  const [counts, oldestRequestAgeMs, rollups, dead, pauses] = await Promise.all([
+  const [lengths, oldestRequestAgeMs, rollups, dead, pauses] = await Promise.all([
     queue.counts(),
     readOldest(access, announced),
     history.rollups(name, MINUTES),
@@ -147,7 +148,8 @@ async function readController(
   const own = rows.filter(({ key }) => {
     return parseKey(key).controller === name && covers(caller.scope, placeOf(key));
   });
-  const durations = own.map(({ durationMs }) => durationMs).toSorted((one, other) => one - other);
+  const counts = rollups.map((each) => each.counts);
+  const [p50Ms, p99Ms] = [0.5, 0.99].map((share) => durationQuantile(counts, share));
   const row: OverviewController = {
     name,
     kind,
@@ -155,12 +157,10 @@ async function readController(
     version,
     resource,
     scope,
-    ...counts,
+    ...lengths,
     ...defined({ oldestRequestAgeMs }),
     workers: workers.filter(({ controllers }) => controllers.includes(name)).length,
-    ...(durations.length === 0
-      ? {}
-      : { p50Ms: quantile(durations, 0.5), p99Ms: quantile(durations, 0.99) }),
+    ...defined({ p50Ms, p99Ms }),
     deadLetters: dead.items.length,
     minutes: minutesOf(rollups),
   };
@@ -208,8 +208,4 @@ function minutesOf(rollups: readonly Rollup[]): OverviewController["minutes"] {
       conflict: of("conflict"),
     };
   });
-}
-
-function quantile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }

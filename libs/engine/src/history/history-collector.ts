@@ -1,6 +1,7 @@
 import type { AttemptRecord } from "@konverge/records";
 import {
   contentionObject,
+  durationCounter,
   type ContentionNote,
   type ContentionPair,
   type HistoryBatch,
@@ -156,6 +157,7 @@ export class HistoryCollector {
     add("writes", record.writes.length);
     add("calls", record.calls.count);
     add("ms", record.durationMs);
+    if (record.outcome !== "deferred") add(durationCounter(record.durationMs), 1);
   }
 }
 

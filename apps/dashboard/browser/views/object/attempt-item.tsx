@@ -4,6 +4,7 @@ import { Frames } from "../../parts/frames.tsx";
 import { LogLines } from "../../parts/log-lines.tsx";
 import { Outcome, Status } from "../../parts/status.tsx";
 import { Clock } from "../../parts/time.tsx";
+import { query, setQuery } from "../../state/router.ts";
 import { AttemptBar, spanOf, timesOf } from "./attempt-bar.tsx";
 import { lostWritesOf } from "./conflict-group.ts";
 import { LostWriteCard } from "./conflict-story.tsx";
@@ -21,10 +22,20 @@ export interface AttemptItemProps {
 export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
   const { startedAt, outcome, triggers, writes, error, afterMs, cause } = record;
   const conflicts = conflictsOf(record);
+  const number = String(record.epoch ?? record.attempt);
   const kinds = [...new Set(triggers.map(({ kind }) => kind))];
   return (
     <li>
-      <details class="attempt">
+      <details
+        class="attempt"
+        open={query.value.get("attempt") === number}
+        onToggle={(event) => {
+          const isOpen = event.currentTarget.open;
+          const shown = query.value.get("attempt");
+          if (isOpen && shown !== number) setQuery({ attempt: number });
+          else if (!isOpen && shown === number) setQuery({ attempt: undefined });
+        }}
+      >
         <summary data-row>
           <Clock at={startedAt} />
           <Outcome of={outcome} />
@@ -42,7 +53,11 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
           <span class="did">
             {conflicts === 0 ? null : <Status tone="race">{plural(conflicts, "conflict")}</Status>}
             {writes.length === 0 ? null : <span>{plural(writes.length, "write")}</span>}
-            {error === undefined ? null : <code class="bad">{error.code}</code>}
+            {error === undefined ? null : (
+              <span class="bad" title={error.message}>
+                {error.message.length > 100 ? `${error.message.slice(0, 100)}…` : error.message}
+              </span>
+            )}
             {cause === undefined ? null : <span class="dim">{cause}</span>}
             {afterMs === undefined ? null : <span class="dim">next in {formatMs(afterMs)}</span>}
           </span>

@@ -3,7 +3,7 @@ import type { ObjectHistory } from "@konverge/contracts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Fact } from "../../parts/fact.tsx";
 import { Outcome, Phase, Status } from "../../parts/status.tsx";
-import { Time } from "../../parts/time.tsx";
+import { now, Time } from "../../parts/time.tsx";
 
 /** The state of an object, its pause, dead letter and hints. */
 export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
@@ -25,21 +25,32 @@ function Facts({ history }: { readonly history: ObjectHistory }) {
   const consecutive =
     failures === 0 && conflicts === 0
       ? "no consecutive failures"
-      : `${failures} consecutive failures, ${conflicts} conflicts`;
+      : `${plural(failures, "consecutive failure")}, ${plural(conflicts, "conflict")}`;
+  const takeovers = attempts.reduce((sum, { writes }) => {
+    return sum + writes.filter(({ fieldsTakenOver = [] }) => fieldsTakenOver.length > 0).length;
+  }, 0);
   return (
     <dl class="facts">
-      <Fact title="State" note={nextAt && <NextAttempt at={nextAt} />}>
+      <Fact
+        title="State"
+        note={phase === "backoff" && nextAt !== undefined && <NextAttempt at={nextAt} />}
+      >
         <Phase of={phase} />
       </Fact>
       <Fact title="Last outcome" note={latest && <Time at={latest.finishedAt} />}>
         {lastOutcome === undefined ? (
           <span class="dim">no attempts yet</span>
         ) : (
-          <Outcome of={lastOutcome} />
+          <>
+            <Outcome of={lastOutcome} />
+            {lastOutcome === "retry" ? <span class="dim"> {RETRIES[phase]}</span> : null}
+          </>
         )}
       </Fact>
       <Fact title="Conflicts" note={`in ${plural(attempts.length, "attempt")}`}>
-        {total === 0 ? (
+        {total === 0 && takeovers > 0 ? (
+          <Status tone="warn">{`${plural(takeovers, "field owner")} overwritten`}</Status>
+        ) : total === 0 ? (
           <Status tone="good">none</Status>
         ) : (
           <Status tone="race">{plural(total, "conflict")}</Status>
@@ -64,7 +75,18 @@ function Facts({ history }: { readonly history: ObjectHistory }) {
   );
 }
 
+/** What becomes of a failed attempt, by the state of its key. */
+const RETRIES: Readonly<Record<ObjectHistory["phase"], string>> = {
+  deadLettered: "and given up",
+  paused: "and paused",
+  backoff: "and will be retried",
+  waiting: "and will be retried",
+  running: "and is retried now",
+  idle: "",
+};
+
 function NextAttempt({ at }: { readonly at: string }) {
+  if (Date.parse(at) <= now.value) return <>next attempt is due</>;
   return (
     <>
       next attempt <Time at={at} />

@@ -31,7 +31,7 @@ function Problem({ problem }: { readonly problem: OverviewProblem }) {
         <Status tone={TONES[level]}>{message}</Status>
         {since === undefined ? null : (
           <span class="dim since">
-            since <Time at={since} />
+            began <Time at={since} />
           </span>
         )}
         <Icon name="right" />
