@@ -279,6 +279,9 @@ class World {
   async #body(execution: Execution, op: StepOp, context: StepContext): Promise<string> {
     const { attempt, signal } = context;
     await this.#checkBegin(execution, op, attempt);
+    // A try that a cancellation aborts does not count.
+    const uncount = () => !execution.isOver && this.#tries.set(op.name, attempt - 1);
+    signal.addEventListener("abort", uncount, { once: true });
     await this.#beat(execution, op, context);
     for (let turn = 0; turn < op.turns; turn += 1) {
       await execution.turn();

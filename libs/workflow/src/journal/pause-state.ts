@@ -26,10 +26,12 @@ export class PauseState {
     return this.#hasResumed;
   }
 
-  /** Notes what the store says. `resumes` also reveals a pause that began and ended unnoticed. */
-  note(isPausing: boolean, resumes: number = this.#resumes): void {
-    const isResumed = resumes > this.#resumes || (this.#isPausing && !isPausing);
-    this.#resumes = resumes;
+  /** Notes what the store says. `resumes` also reveals a pause that began and ended unnoticed, and news from before a pause. */
+  note(isPausing: boolean, resumes?: number): void {
+    if (!isPausing && resumes === this.#resumes) return;
+    const known = this.#resumes;
+    this.#resumes = resumes ?? known;
+    const isResumed = this.#resumes > known || (this.#isPausing && !isPausing);
     this.#isPausing = isPausing;
     this.#wasPausing ||= isPausing;
     this.#hasResumed ||= isResumed;
