@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { ApiObject } from "@konverge/core";
 import { isNotFound } from "@konverge/kube";
@@ -86,16 +86,27 @@ async function valuesFile(values: object): Promise<string> {
   await writeFile(path, dump(values));
   return path;
 }
+/** The examples with a provider. */
+async function configWithSecrets(): Promise<string> {
+  const path = join(folder, "secrets.config.ts");
+  const imports = `import config from "${resolve("apps/examples/src/konverge.config.ts")}";
+import { kubeconfigSecrets } from "${resolve("libs/worker/src/index.ts")}";`;
+  const clusters = 'kubeconfigSecrets({ namespace: "fleet" })';
+  await writeFile(path, `${imports}\nexport default { ...config, clusters: ${clusters} };\n`);
+  return path;
+}
 const scenarios = globSync(`${CHART}/ci/*-values.yaml`);
 
 test.for([
   { what: "alone", args: ["--replicas", "3"] },
   { what: "with Roles only", args: ["--namespaces", "shop,staging"] },
+  { what: "with kubeconfigs in Secrets", args: ["--config-in-image", "x.ts"], isSecrets: true },
   { what: "with watchers and the API", args: ["--watch-replicas", "2", "--api-secret", "api"] },
 ])(
   "with printed values, $what, the chart renders the objects of konverge manifests",
-  async ({ args }, context) => {
+  async ({ args: given, isSecrets = false }, context) => {
     isSkipped(context);
+    const args = isSecrets ? [...given, "--config", await configWithSecrets()] : given;
     const fromChart = (await template(await printedValues(...args))).map(comparable);
     const printed = (loadAll(await konverge(...args)) as ApiObject[])
       // Helm creates the namespace itself, with --create-namespace.

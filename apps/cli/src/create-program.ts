@@ -11,6 +11,7 @@ import { addDeployCommand } from "./commands/deploy.ts";
 import { addDevCommand } from "./commands/dev.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addContentionCommand } from "./commands/contention.ts";
+import { addClusterCommand } from "./commands/cluster.ts";
 import { addGuardCommand } from "./commands/guard.ts";
 import { addLimitCommand } from "./commands/limit.ts";
 import { addInitCommand } from "./commands/init.ts";
@@ -79,6 +80,7 @@ export function createProgram(): Command {
   addScheduleCommand(program);
   addQueueCommand(program);
   addDeadLetterCommand(program);
+  addClusterCommand(program);
   addGuardCommand(program);
   addLimitCommand(program);
   program.commandsGroup("Administration:");

@@ -15,6 +15,7 @@ import { describeApi } from "./http/describe-api.ts";
 import { ERROR_PAGE, errorPage } from "./http/error-page.ts";
 import { eventRoutes } from "./routes/event-routes.ts";
 import { deadLetterRoutes } from "./routes/dead-letter-routes.ts";
+import { clusterRoutes } from "./routes/cluster-routes.ts";
 import { fleetRoutes } from "./routes/fleet-routes.ts";
 import { guardRoutes } from "./routes/guard-routes.ts";
 import { limitRoutes } from "./routes/limit-routes.ts";
@@ -161,6 +162,7 @@ function routesOf(
     ...objectRoutes(access),
     ...objectActionRoutes(access),
     ...fleetRoutes(access, cluster),
+    ...clusterRoutes(access, guards),
     ...queueRoutes(access),
     ...pauseRoutes(access),
     ...deadLetterRoutes(access),

@@ -1,5 +1,5 @@
 import { serve } from "@hono/node-server";
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { defined, KonvergeError, type PayloadCodec } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
@@ -59,7 +59,7 @@ export async function startApi(options: {
     token,
     isLoopback: isLoopback(apiHost),
     rate: { ratePerSecond: settings.apiRateLimit, burst: 2 * settings.apiRateLimit },
-    cluster: settings.cluster,
+    cluster: clusterOf(settings),
     onRefused: (refusal) => refusals.note(refusal),
     onError: (error) => log.error({ err: error }, "request failed"),
   });

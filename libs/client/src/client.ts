@@ -7,6 +7,7 @@ import type {
   AuditPage,
   AuditQuery,
   CancelResponse,
+  ClusterList,
   ActOnRuns,
   ActOnRunsResponse,
   CancelRunResponse,
@@ -94,6 +95,8 @@ export interface ControllerObject {
 
 export type Controller = ControllerList["items"][number];
 export type Worker = WorkerList["items"][number];
+/** A cluster that workers serve. */
+export type Cluster = ClusterList["items"][number];
 
 /** Default: the cluster of the API process. */
 export interface ClusterQuery {
@@ -255,6 +258,10 @@ export interface Client {
     pauses(query?: ClusterQuery, options?: ReadOptions): Promise<PauseList>;
     pause(action: Pause, options?: WriteOptions): Promise<PauseList>;
     resume(action: Pause, options?: WriteOptions): Promise<ResumeResponse>;
+  };
+  /** The clusters that workers serve. */
+  readonly clusters: {
+    list(options?: ReadOptions): Promise<ClusterList>;
   };
   readonly workers: {
     list(query?: ClusterQuery, options?: ReadOptions): Promise<WorkerList>;

@@ -30,6 +30,7 @@ export function createClient(options: ClientOptions): Client {
       pause: (action, write) => api.post("/v1/pauses", action, write),
       resume: (action, write) => api.post("/v1/pauses/resume", action, write),
     },
+    clusters: { list: (read) => api.get("/v1/clusters", undefined, read) },
     workers: { list: (query, read) => api.get("/v1/workers", query, read) },
     guards: guards(api),
     limits: { list: (read) => api.get("/v1/limits", undefined, read) },

@@ -7,6 +7,7 @@ export type {
   KeyQuery,
   NewReconcile,
   NewRun,
+  Cluster,
   ControllerObject,
   HistoriesQuery,
   OperatorAction,

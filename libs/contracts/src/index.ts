@@ -97,7 +97,15 @@ export type {
   ScheduleList,
   TriggerSchedule,
 } from "./schedule-api.ts";
-export { describeSettings, findSettingsIssues, readSettings, settingsSchema } from "./settings.ts";
+export { clusterListSchema } from "./cluster-api.ts";
+export type { ClusterList } from "./cluster-api.ts";
+export {
+  clusterOf,
+  describeSettings,
+  findSettingsIssues,
+  readSettings,
+  settingsSchema,
+} from "./settings.ts";
 export type { SettingDoc, Settings, SettingsInput } from "./settings.ts";
 export {
   cancelResponseSchema,

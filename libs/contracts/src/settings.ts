@@ -64,8 +64,13 @@ export const settingsSchema = z.strictObject({
   cluster: z
     .string()
     .min(1)
-    .default("default")
-    .meta(meta("KONVERGE_CLUSTER", "Cluster of the configuration that this worker serves.")),
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_CLUSTER",
+        "Cluster of the configuration that this worker serves (default: all). For other commands, the default is `default`.",
+      ),
+    ),
   server: z
     .url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" })
     // Errors and `konverge config print` show the URL.
@@ -328,6 +333,11 @@ export function readSettings(options: {
   issues.push(...namedIssues(parsed.error, source));
   if (issues.length > 0 || !parsed.success) throw invalidConfig(issues);
   return parsed.data;
+}
+
+/** The cluster of processes that use one cluster, such as the HTTP API. */
+export function clusterOf({ cluster = "default" }: Pick<Settings, "cluster">): string {
+  return cluster;
 }
 
 /** Returns the issues of the settings in a configuration file, without the environment. */

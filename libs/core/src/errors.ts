@@ -21,6 +21,7 @@ export type ErrorCode =
   | "crd_mismatch"
   | "deferred"
   | "demo_failed"
+  | "duplicate_cluster"
   | "field_conflict"
   | "forbidden"
   | "heartbeat_timeout"
@@ -90,6 +91,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   crd_mismatch: entry("The cluster does not serve the resource as defined", 409, 2, true),
   deferred: entry("Deferred to protect the API server", 503, 6),
   demo_failed: entry("The demo failed", 500, 1, true),
+  duplicate_cluster: entry("The cluster is served under another name", 409, 2, true),
   field_conflict: entry("Other field managers own the applied fields", 409, 4, true),
   forbidden: entry("The token lacks the required role or scope", 403, 7, true),
   heartbeat_timeout: entry("The step sent no heartbeat in time", 504, 5),

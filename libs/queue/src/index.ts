@@ -1,5 +1,7 @@
 export { bindCluster, findBindingIssue } from "./fleet/cluster-binding.ts";
 export type { ClusterBinding } from "./fleet/cluster-binding.ts";
+export { createClusterRegistry, listServedClusters } from "./fleet/cluster-registry.ts";
+export type { ClusterRegistry, IdentityClaim } from "./fleet/cluster-registry.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
   AnnouncedCache,
@@ -7,6 +9,8 @@ export type {
   AnnouncedDefinition,
   AnnouncedWorker,
   AnnouncedWorkflow,
+  ReportedCluster,
+  WorkerClusters,
 } from "./fleet/announced.ts";
 export type {
   ControllerRegistry,

@@ -1,5 +1,6 @@
 import type { Engine } from "@konverge/engine";
 import type { ObjectLanes } from "@konverge/lanes";
+import type { ClusterRegistry } from "@konverge/queue";
 import type { ClusterStatus } from "./clusters/cluster-status.ts";
 import type { ClusterConnection } from "./connect-cluster.ts";
 import { connectHome, connectWorker, type WorkerConnections } from "./connect-worker.ts";
@@ -12,8 +13,8 @@ export interface OpenWorker {
   readonly workerId: string;
   /** True from the first lists until it stops, while the API server is reachable from here. */
   readonly ready: boolean;
-  /** The clusters of the provider, if there is one. */
-  readonly clusters?: readonly ClusterStatus[];
+  /** The clusters that the worker serves. */
+  readonly clusters: readonly ClusterStatus[];
   /** Takes no new work, waits up to `graceMs` for running attempts, aborts the rest, and releases everything. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */
@@ -21,11 +22,28 @@ export interface OpenWorker {
 }
 
 /** A worker on one cluster. */
-export interface ClusterWorker extends OpenWorker {
+export interface ClusterWorker extends Omit<OpenWorker, "clusters"> {
   readonly home: ClusterConnection;
   readonly lanes: ObjectLanes;
+  /** The name of the cluster. */
+  readonly name: string;
   /** Identifies the cluster. */
   readonly uid: string;
+  readonly registry: ClusterRegistry;
+}
+
+/** The reason of a cluster whose circuit breaker is open. */
+export const UNUSABLE = "the API server cannot be used; run konverge guard show";
+
+/** Returns undefined if it cannot be read now. */
+export async function readServerVersion({
+  home,
+}: Pick<ClusterWorker, "home">): Promise<string | undefined> {
+  try {
+    return (await home.client.serverVersion()).gitVersion;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Runs the controllers and workflows of a configuration on one cluster. @throws as `openWorker` */
@@ -91,6 +109,14 @@ class StartedWorker implements ClusterWorker {
 
   get uid(): string {
     return this.#connections.uid;
+  }
+
+  get name(): string {
+    return this.#setup.name;
+  }
+
+  get registry(): ClusterRegistry {
+    return this.#setup.registry;
   }
 
   get ready(): boolean {

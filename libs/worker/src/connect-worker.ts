@@ -84,9 +84,10 @@ export async function connectWorker(
   const uid = await (setup.engagement === undefined
     ? onceAdmitted(readUid, (error) => log.warn({ err: error }, "waiting for the API server"))
     : readUid());
+  await claimCluster(setup, uid);
   const binding = { uid, shards };
   await onceAnswered(() => bindCluster({ ...place, ...binding }), reportLate(log));
-  const clusters = reachClusters(setup, client, uid);
+  const clusters = reachClusters(setup, client);
   setup.atEnd("connections to other clusters", () => clusters.close());
   const registry = createControllerRegistry({
     ...place,
@@ -104,8 +105,19 @@ export async function connectWorker(
   return { home, uid, clusters, registry, limits, ...stores };
 }
 
+/** One name has the cluster, so that its API server has one guard. @throws KonvergeError `duplicate_cluster` */
+async function claimCluster(setup: WorkerSetup, uid: string): Promise<void> {
+  const { engagement, name, options, registry } = setup;
+  const { log } = options;
+  const onLost =
+    engagement?.onLost ??
+    ((error: Error) => log.error({ err: error }, "cluster served under another name"));
+  const claim = () => registry.claim({ cluster: name, uid, onLost });
+  setup.claimed = await onceAnswered(claim, reportLate(log));
+}
+
 /** The clusters of the configuration, or those of the provider. */
-function reachClusters(setup: WorkerSetup, client: KubeClient, uid: string): OpenClusters {
+function reachClusters(setup: WorkerSetup, client: KubeClient): OpenClusters {
   const { config, place, namespaces, engagement, options } = setup;
   const name = place.cluster;
   if (engagement !== undefined) {
@@ -113,10 +125,11 @@ function reachClusters(setup: WorkerSetup, client: KubeClient, uid: string): Ope
   }
   const { clusters } = config;
   return openClusters({
-    home: { name, client, uid, namespaces },
+    home: { name, client, namespaces },
     clusters: isClusterProvider(clusters) ? {} : clusters,
     kubeconfigText: options.kubeconfigText,
     connector: connectorOf(setup),
+    registry: setup.registry,
   });
 }
 

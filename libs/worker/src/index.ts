@@ -16,6 +16,7 @@ export type {
 } from "./clusters/cluster-provider.ts";
 export type { ClusterState, ClusterStatus } from "./clusters/cluster-status.ts";
 export { credentialsOf } from "./clusters/credentials-of.ts";
+export { servedClusters } from "./clusters/cluster-list.ts";
 export { withHome } from "./clusters/with-home.ts";
 export { kubeconfigSecrets } from "./clusters/kubeconfig-secrets.ts";
 export type { KubeconfigSecretsOptions } from "./clusters/kubeconfig-secrets-options.ts";

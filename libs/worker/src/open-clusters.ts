@@ -4,7 +4,7 @@ import { namesIn, type NamespaceSelection } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import type { ReachableClusters } from "@konverge/engine";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
-import { bindCluster } from "@konverge/queue";
+import { bindCluster, type ClusterRegistry } from "@konverge/queue";
 import type { ClusterAccess } from "@konverge/workflow";
 import {
   connectCluster,
@@ -19,13 +19,13 @@ export interface OpenClustersOptions {
   readonly home: {
     readonly name: string;
     readonly client: KubeClient;
-    readonly uid: string;
     readonly namespaces?: NamespaceSelection | undefined;
   };
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
   /** Used instead of a file, for a cluster without one. */
   readonly kubeconfigText: string | undefined;
   readonly connector: ClusterConnector;
+  readonly registry: Pick<ClusterRegistry, "claim">;
 }
 
 export interface OpenClusters extends ClusterAccess, ReachableClusters {
@@ -37,11 +37,10 @@ export interface OpenClusters extends ClusterAccess, ReachableClusters {
  * their name in Redis before any other call. After a failure, the next use retries.
  */
 export function openClusters(options: OpenClustersOptions): OpenClusters {
-  const { home, clusters, kubeconfigText, connector } = options;
+  const { home, clusters, kubeconfigText, connector, registry } = options;
   const { settings, log } = connector;
   const connections = new Map<string, Promise<ClusterConnection>>();
-  /** Names by uid, because an API server with two names has two rate limits. */
-  const names = new Map([[home.uid, home.name]]);
+  const releases: (() => Promise<void>)[] = [];
   const lanes = new Map<string, ObjectLanes>();
   const closing = new AbortController();
 
@@ -49,13 +48,11 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
     const { shards = 1, namespaces } = clusters[name] ?? {};
     const identity = identityNamespace(namespaces, settings);
     const uid = await readClusterUid(client.scoped({ signal: closing.signal }), identity);
+    const onLost = (error: Error) =>
+      log.error({ err: error, cluster: name }, "cluster served under another name");
+    releases.push(await registry.claim({ cluster: name, uid, onLost }));
     const redis = { url: settings.redisUrl };
     await bindCluster({ redis, prefix: settings.prefix, cluster: name, uid, shards });
-    const other = names.get(uid) ?? name;
-    if (other !== name) {
-      log.warn({ cluster: name, other }, "duplicate cluster, API server gets both rates");
-    }
-    names.set(uid, other);
     log.info({ cluster: name, server: client.server }, "cluster connected");
   };
 
@@ -114,6 +111,7 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
       for (const each of lanes.values()) each.close();
       const settled = await Promise.allSettled(connections.values());
       for (const one of settled) if (one.status === "fulfilled") await one.value.close();
+      for (const release of releases) await release();
     },
   };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { readSettings, type Settings } from "@konverge/contracts";
+import { clusterOf, readSettings, type Settings } from "@konverge/contracts";
 import {
   createLocalGate,
   defined,
@@ -112,7 +112,7 @@ async function openGate(options: OpenKubeOptions, parts: GateParts): Promise<Gat
   if (options.redis === undefined) return createLocalGate(guardLimits(clusterLimits(cluster)));
   const guard = await startGuard({
     settings,
-    name: settings.cluster,
+    name: clusterOf(settings),
     cluster,
     workerId: `${name}-${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`,
     log,
@@ -154,9 +154,9 @@ async function joinCluster(
   probe.call = (signal) =>
     readClusterUid(client.scoped({ signal, priority: "critical", isProbe: true }), identity);
   const uid = await readClusterUid(client, identity);
-  const { redisUrl, prefix, cluster } = settings;
-  const redis = { url: redisUrl };
-  await bindCluster({ redis, prefix, cluster, uid, shards: shards ?? "any" });
+  const { redisUrl, prefix } = settings;
+  const binding = { redis: { url: redisUrl }, prefix, cluster: clusterOf(settings), uid };
+  await bindCluster({ ...binding, shards: shards ?? "any" });
 }
 
 function settingsOf({ redis, prefix, cluster, leaseNamespace }: OpenKubeOptions): Settings {

@@ -40,7 +40,8 @@ export async function startWorkerProcess({
   const opened = await openWorker({ config, settings, version, log, metrics, env: process.env });
   worker = opened;
   const metricsUrl = `${probes.url}/metrics`;
-  log.info({ metricsUrl, workerId: opened.workerId, cluster: settings.cluster }, "worker ready");
+  const clusters = opened.clusters.map(({ name }) => name);
+  log.info({ metricsUrl, workerId: opened.workerId, clusters }, "worker ready");
   const rest = starting.move();
   const end = async (ended: Promise<void>) => {
     await ended;

@@ -20,7 +20,7 @@ export interface WorkerOptions {
   readonly kubeconfig?: string | { readonly text: string } | KubeConfigObject;
   /** Default: from the configuration, or else `all`. */
   readonly role?: WorkerRole;
-  /** A cluster of the configuration. Default: from its settings, or else `default`. */
+  /** A cluster of the configuration. Default: from its settings, or else all. */
   readonly cluster?: string;
   /** A logger compatible with pino. Default: JSON lines on stdout. */
   readonly log?: Log;
@@ -36,7 +36,7 @@ export interface RunningWorker extends AsyncDisposable {
   readonly workerId: string;
   /** False while stopping, and while the API server is unreachable from here. */
   readonly ready: boolean;
-  /** The clusters of the provider; empty without a provider. */
+  /** The clusters that the worker serves, or tries to serve. */
   readonly clusters: readonly ClusterStatus[];
   /** The metrics of this worker, as text for Prometheus. */
   metrics(): Promise<string>;
@@ -53,8 +53,9 @@ export interface RunningWorker extends AsyncDisposable {
 /**
  * Runs controllers in the caller's process. It reads no environment variables, handles no signals, opens no port and never exits
  * the process. Uncaught errors of a handler's leftover promises and timers are left to the process.
- * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`, `shards_mismatch`,
- * `crd_mismatch` or `forbidden`, before any work is taken, and leaves nothing open
+ * @throws KonvergeError `invalid_config`, `redis_unavailable`, `kube_unreachable`, `cluster_mismatch`,
+ * `duplicate_cluster`, `shards_mismatch`, `crd_mismatch` or `forbidden`, before any work is taken, and leaves nothing open. With
+ * several clusters, one that cannot be used is reported in `clusters` instead
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { config, redis, kubeconfig, role, cluster, env = {}, version = "embedded" } = options;
@@ -85,7 +86,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       return worker.ready;
     },
     get clusters() {
-      return worker.clusters ?? [];
+      return worker.clusters;
     },
     metrics: () => metrics.text(),
     stop: (how) => worker.stop(how),

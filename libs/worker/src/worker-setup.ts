@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import {
   createShutdown,
@@ -17,9 +17,11 @@ import {
   optionsOfCluster,
   type ProvidedCluster,
 } from "./clusters/cluster-provider.ts";
+import { openRegistry } from "./clusters/report-clusters.ts";
 import type { OpenClusters } from "./open-clusters.ts";
 import { explainForbidden } from "./explain-forbidden.ts";
 import type { KubeClient, KubeConfigObject } from "@konverge/kube";
+import type { ClusterRegistry } from "@konverge/queue";
 
 export interface OpenWorkerOptions {
   readonly config: Config;
@@ -32,12 +34,19 @@ export interface OpenWorkerOptions {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** A cluster of a provider that the worker serves. */
+/** One of several clusters that the worker serves. */
 export interface Engagement {
   readonly name: string;
   readonly cluster: ProvidedCluster;
   /** The clusters that handlers and runs can reach. */
   readonly clusters: Pick<OpenClusters, "client" | "namespaces" | "reach">;
+  /** The worker of the process. */
+  readonly workerId: string;
+  readonly registry: ClusterRegistry;
+  /** True for a cluster of a list, whose address takes precedence over that of the process. */
+  readonly isListed: boolean;
+  /** Called when another name has taken the cluster. */
+  readonly onLost: (error: KonvergeError) => void;
   /** Ends the start of the worker. */
   readonly signal: AbortSignal;
 }
@@ -45,29 +54,45 @@ export interface Engagement {
 /** Distinguishes the workers of one process. */
 let serial = 0;
 
+/** Returns an ID that is unique among all workers. */
+export function nextWorkerId(): string {
+  serial += 1;
+  return `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
+}
+
 /** The validated input of a worker, and the stack of what it must release. */
 export class WorkerSetup {
   readonly options: OpenWorkerOptions;
   readonly config: Config;
+  /** The name of the cluster. */
+  readonly name: string;
   readonly cluster: ClusterOptions;
   readonly workerId: string;
+  /** The clusters of all workers. */
+  readonly registry: ClusterRegistry;
   readonly tracing: Tracing | undefined;
   readonly shutdown: Shutdown;
   readonly engagement: Engagement | undefined;
+  /** Releases the cluster for other names, after the connections to it are closed. */
+  claimed: (() => Promise<void>) | undefined;
   readonly #cleanup = new AsyncDisposableStack();
 
   private constructor(
     options: OpenWorkerOptions,
-    parts: Pick<WorkerSetup, "config" | "cluster" | "tracing" | "engagement">,
+    parts: Pick<WorkerSetup, "config" | "name" | "cluster" | "tracing" | "engagement">,
   ) {
-    serial += 1;
     this.options = options;
     this.config = parts.config;
+    this.name = parts.name;
     this.cluster = parts.cluster;
     this.tracing = parts.tracing;
     this.engagement = parts.engagement;
-    this.workerId = `${hostname()}-${process.pid}${serial === 1 ? "" : `-${serial}`}`;
+    this.workerId = parts.engagement?.workerId ?? nextWorkerId();
     this.shutdown = createShutdown(options.log);
+    this.registry = parts.engagement?.registry ?? openRegistry(options, this.workerId);
+    if (parts.engagement === undefined) {
+      this.atEnd("the list of clusters", () => this.registry.close());
+    }
   }
 
   /** @throws KonvergeError `invalid_config` */
@@ -76,22 +101,22 @@ export class WorkerSetup {
     const { settings, version } = options;
     // Validated again, for a configuration that did not come from defineConfig.
     const all = defineConfig(options.config);
-    const labels = engagement?.cluster.options.labels;
-    const controllers = all.controllers.filter(({ clusters }) =>
-      selectsCluster(clusters, settings.cluster, labels),
-    );
-    const config = { ...all, controllers };
-    const cluster =
-      engagement?.cluster.options ?? optionsOfCluster(config.clusters, settings.cluster);
+    const name = engagement?.name ?? clusterOf(settings);
+    const cluster = engagement?.cluster.options ?? optionsOfCluster(all.clusters, name);
     if (cluster === undefined) {
-      const names = namesOfClusters(config.clusters).join(", ");
+      const names = namesOfClusters(all.clusters).join(", ");
       throw new KonvergeError(
         "invalid_config",
-        `KONVERGE_CLUSTER: "${settings.cluster}" is not in the clusters of the configuration: ${names}`,
+        `KONVERGE_CLUSTER: "${name}" is not in the clusters of the configuration: ${names}`,
       );
     }
+    const controllers = all.controllers.filter(({ clusters }) =>
+      selectsCluster(clusters, name, cluster.labels),
+    );
+    const config = { ...all, controllers };
     const tracing = await loadTracing(version);
-    const setup = new WorkerSetup(options, { config, cluster, tracing, engagement });
+    const setup = new WorkerSetup(options, { config, name, cluster, tracing, engagement });
+    setup.atEnd("the claim of the cluster", async () => await setup.claimed?.());
     if (tracing !== undefined) setup.atEnd("the last spans", () => tracing.flush());
     return setup;
   }
@@ -102,8 +127,8 @@ export class WorkerSetup {
     readonly prefix: string;
     readonly cluster: string;
   } {
-    const { redisUrl, prefix, cluster } = this.options.settings;
-    return { redis: { url: redisUrl }, prefix, cluster };
+    const { redisUrl, prefix } = this.options.settings;
+    return { redis: { url: redisUrl }, prefix, cluster: this.name };
   }
 
   /** The namespaces that the worker watches. Undefined: all. */
@@ -136,12 +161,17 @@ export class WorkerSetup {
 }
 
 /** The options of a worker that serves only this cluster. */
-function engagedOptions(options: OpenWorkerOptions, { name }: Engagement): OpenWorkerOptions {
-  const { config, settings, log } = options;
+function engagedOptions(
+  options: OpenWorkerOptions,
+  { name, isListed, cluster: { options: given } }: Engagement,
+): OpenWorkerOptions {
+  const { settings, log } = options;
+  const hasFile = isListed && given.kubeconfig !== undefined;
+  const hasAddress = hasFile || (isListed && given.context !== undefined);
   return {
     ...options,
-    config,
-    settings: { ...settings, cluster: name },
+    ...(hasFile ? { kubeconfigText: undefined, kubeConfig: undefined } : {}),
+    settings: { ...settings, cluster: name, context: hasAddress ? undefined : settings.context },
     log: log.child({ cluster: name }),
   };
 }

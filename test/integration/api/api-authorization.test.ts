@@ -143,6 +143,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   listAttempts: part("viewer", ofList),
   getContentionReport: part("viewer", ofCluster),
   listRollups: part("viewer", ofController),
+  listClusters: nothing("viewer"),
   listGuards: nothing("viewer"),
   listLimits: nothing("viewer"),
   getGuard: part("viewer", ofCluster),

@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { defineController } from "@konverge/engine";
+import { listServedClusters } from "@konverge/queue";
 import { ConfigMap } from "@konverge/kube/kinds";
 import { defineConfig, kubeconfigDirectory, startWorker } from "@konverge/worker";
 import * as fc from "fast-check";
@@ -51,6 +52,8 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("rename" as const), server }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("swap" as const), server, name }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("cut" as const), server }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("slow" as const), server }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("duplicate" as const), server }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("heal" as const), server }) },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant("change" as const), server }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("settle" as const) }) },
@@ -121,6 +124,12 @@ class Life {
         return await this.#swap(`${one.name}${one.server}`, one.server);
       case "cut":
         return places[one.server]?.proxy.cut();
+      case "slow":
+        return places[one.server]?.proxy.hold();
+      case "duplicate":
+        this.#put(`x${one.server}`, one.server);
+        this.#put(`y${one.server}`, one.server);
+        return;
       case "heal":
         return places[one.server]?.proxy.heal();
       case "change":
@@ -133,6 +142,11 @@ class Life {
   /** The worker has followed the directory, and a removed cluster is left alone from then on. */
   async settle(): Promise<void> {
     for (const { proxy } of places) proxy.heal();
+    await until("the model holds", async () => (await this.#difference()) === undefined).catch(
+      async (error: unknown) => {
+        throw new Error(`${String(error)}; ${(await this.#difference()) ?? ""}`, { cause: error });
+      },
+    );
     await until("all clusters are followed", () => {
       const states = new Map(this.worker.clusters.map((each) => [each.name, each.state]));
       return (
@@ -161,9 +175,11 @@ class Life {
   }
 
   async end(): Promise<void> {
+    for (const { proxy } of places) proxy.heal();
     await this.worker.kill();
     this.folder[Symbol.dispose]();
-    for (const { proxy } of places) proxy.heal();
+    const left = await queues.redis.keys(`${queues.prefix}:{/clusters}*`);
+    if (left.length > 0) throw new Error(`left in Redis: ${left.join()}`);
   }
 
   #put(file: string, from: number): void {
@@ -174,7 +190,8 @@ class Life {
 
   /** Another cluster under a name is rejected. */
   async #swap(file: string, own: number): Promise<void> {
-    if (this.#present.get(file) !== own) return;
+    const other = [...this.#present].find(([each, from]) => each !== file && from === own);
+    if (this.#present.get(file) !== own || other !== undefined) return;
     for (const { proxy } of places) proxy.heal();
     const reaches = (state: string) =>
       until(`${file} is ${state}`, () =>
@@ -203,10 +220,40 @@ class Life {
 
   /** Servers with an own kubeconfig under one of their names; under a foreign name, they fail with a mismatch. */
   #live(): number[] {
-    const own = [...this.#present].filter(
-      ([file, from]) => from === WITNESS || file.endsWith(String(from)),
-    );
+    const own = [...this.#present].filter(([file]) => this.#isOwn(file));
     return [...new Set(own.map(([, from]) => from))];
+  }
+
+  /**
+   * The model: the served clusters are those of the directory, each server is engaged under exactly one of its own names, and Redis
+   * lists the same. Returns the difference.
+   */
+  async #difference(): Promise<string | undefined> {
+    const states = new Map(this.worker.clusters.map((each) => [each.name, each.state]));
+    const served = [...states.keys()].toSorted().join();
+    const present = [...this.#present.keys()].toSorted().join();
+    if (served !== present) return `served ${served}, present ${present}`;
+    const engaged = [...states].filter(([, state]) => state === "engaged").map(([each]) => each);
+    for (const each of this.#live()) {
+      const names = engaged.filter((file) => this.#isOwn(file) && this.#present.get(file) === each);
+      if (names.length !== 1) return `server ${each} is engaged as ${names.join() || "nothing"}`;
+    }
+    const foreign = engaged.filter((file) => !this.#isOwn(file));
+    if (foreign.length > 0) return `engaged under a foreign name: ${foreign.join()}`;
+    const [report] = await listServedClusters(queues.redis, queues.prefix);
+    const listed = report?.clusters.map(({ name: each, state }) => `${each} ${state}`).toSorted();
+    const own = [...states].map(([each, state]) => `${each} ${state}`).toSorted();
+    if (listed?.join() !== own.join()) return `Redis lists ${listed?.join() ?? "nothing"}`;
+    const claims = await queues.redis.keys(`${queues.prefix}:{/clusters}/uid/*`);
+    return claims.length === engaged.length
+      ? undefined
+      : `${claims.length} claims of ${engaged.length} clusters`;
+  }
+
+  /** False for a file with the kubeconfig of another server, whose name is bound to its own. */
+  #isOwn(file: string): boolean {
+    const from = this.#present.get(file);
+    return from === WITNESS || file.endsWith(String(from));
   }
 
   /** Servers that no file leads to. */

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { CoreV1Api } from "@kubernetes/client-node";
 import { readSettings } from "@konverge/contracts";
 import { openGuardControl } from "@konverge/guard";
-import { bindCluster, createControllerRegistry } from "@konverge/queue";
+import { bindCluster, createClusterRegistry, createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { isNotFound } from "@konverge/kube";
 import { openKube, type OpenKubeOptions } from "@konverge/worker";
@@ -68,11 +68,21 @@ async function openEast() {
   const home = await connectCluster(connector, { ...target, ...unsaid });
   cleanup.defer(() => home.close());
   const { client } = home;
+  const registry = createClusterRegistry({
+    redis: { url: queues.url },
+    prefix: queues.prefix,
+    workerId: "worker-1",
+    onError: (error) => lines.push({ level: "error", message: error.message, fields: {} }),
+  });
+  cleanup.defer(() => registry.close());
+  const uid = await readClusterUid(client, "kube-system");
+  await registry.claim({ cluster: "east", uid, onLost: () => undefined });
   const access = openClusters({
-    home: { name: "east", client, uid: await readClusterUid(client, "kube-system") },
+    home: { name: "east", client },
     clusters,
     kubeconfigText: undefined,
     connector,
+    registry,
   });
   cleanup.defer(() => access.close());
   const permits = async () =>
@@ -149,14 +159,13 @@ test("does not write to a cluster bound to another uid, and retries when the bin
   expect(await whereIs(await access.client("west"))).toBe("west");
 });
 
-test("reports two clusters with one API server", async () => {
-  const { access, lines } = await openEast();
-  expect(await whereIs(await access.client("twin"))).toBe("east");
-  expect(lines[0]).toMatchObject({
-    level: "warn",
-    fields: { cluster: "twin", other: "east" },
-    message: expect.stringContaining("duplicate cluster"),
+test("rejects a second name of one API server, before the name is bound", async () => {
+  const { access } = await openEast();
+  await expect(access.client("twin")).rejects.toMatchObject({
+    code: "duplicate_cluster",
+    message: expect.stringMatching(/^same cluster as "east": both have the UID /),
   });
+  expect(await queues.redis.keys(`${queues.prefix}:{twin}/uid`)).toEqual([]);
 });
 
 const openReport = async (options: Partial<OpenKubeOptions> = {}) => {

@@ -230,7 +230,7 @@ test("a step uses another cluster; an unavailable cluster delays only its own st
   const { prefix } = workers.queues;
   const config = defineConfig({
     workflows: [copy],
-    settings: { prefix },
+    settings: { prefix, cluster: "default" },
     clusters: { default: {}, west: { kubeconfig } },
   });
   const worker = await workers.start([], { config });

@@ -1,5 +1,5 @@
 import { createClient, type Client } from "@konverge/client";
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { userInfo } from "node:os";
 import { loadCodec } from "../process/load-codec.ts";
 import { readVersion } from "../process/version.ts";
@@ -18,7 +18,8 @@ const HERE = "http://localhost";
 
 /** Opens the HTTP API of `settings.server`, or without one the same API in this process, on Redis alone. */
 export async function openClient(settings: Settings): Promise<OpenClient> {
-  const { server, token, redisUrl, prefix, cluster } = settings;
+  const { server, token, redisUrl, prefix } = settings;
+  const cluster = clusterOf(settings);
   if (server !== undefined) {
     const headers = { "user-agent": `konverge-cli/${readVersion()}` };
     const client = createClient({ server, token, headers });

@@ -1,5 +1,5 @@
 import { ProblemError, type Client } from "@konverge/client";
-import { readSettings, type Settings } from "@konverge/contracts";
+import { clusterOf, readSettings, type Settings } from "@konverge/contracts";
 import { isKonvergeError } from "@konverge/core";
 import type { Command } from "commander";
 import { explainFailure } from "../process/explain-failure.ts";
@@ -63,7 +63,7 @@ export async function runWithClient(
       flags.server === undefined ? process.env : { ...process.env, KONVERGE_SERVER: flags.server };
     const settings = readSettings({ env });
     opened = await openClient(settings);
-    await work({ client: opened.client, settings, cluster: flags.cluster ?? settings.cluster });
+    await work({ client: opened.client, settings, cluster: flags.cluster ?? clusterOf(settings) });
     await opened.close();
     // Signal listeners would keep the process alive.
     for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);

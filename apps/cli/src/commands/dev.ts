@@ -1,4 +1,4 @@
-import { readSettings } from "@konverge/contracts";
+import { clusterOf, readSettings, type Settings } from "@konverge/contracts";
 import type { KubeCredentialsOptions } from "@konverge/kube";
 import type { ClusterOptions } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
@@ -73,11 +73,14 @@ export function addDevCommand(program: Command): void {
       const { applyCrds } = await import("../config/apply-crds.ts");
       const { loadForeignKinds } = await import("../crd-types/foreign-kinds.ts");
       const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
-      const { isClusterProvider, startWorkerProcess } = await import("@konverge/worker");
-      const { config: written, settings } = await loadWorkerConfig(path, process.env);
+      const { isClusterProvider, namesOfClusters, startWorkerProcess } =
+        await import("@konverge/worker");
+      const { config: written, settings: given } = await loadWorkerConfig(path, process.env);
       // The stack has one cluster.
+      const cluster = stackCluster(namesOfClusters(written.clusters), given);
+      const settings = { ...given, cluster };
       const clusters = isClusterProvider(written.clusters)
-        ? { [settings.cluster]: {} }
+        ? { [cluster]: {} }
         : withoutAddresses(written.clusters);
       const config = { ...written, clusters };
       const kubeconfig = kubeconfigOf(settings, config);
@@ -106,6 +109,13 @@ async function checkOtherFleet(kubeconfig: KubeCredentialsOptions, own: OwnFleet
   } finally {
     await client.close();
   }
+}
+
+/** The cluster of the configuration that the stack stands for. */
+function stackCluster(names: readonly string[], settings: Settings): string {
+  const name = clusterOf(settings);
+  const [first = name] = names;
+  return settings.cluster !== undefined || names.includes(name) ? name : first;
 }
 
 /** Drops the addresses of the clusters, because the command line selects the cluster. */

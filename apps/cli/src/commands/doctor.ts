@@ -36,7 +36,7 @@ export function addDoctorCommand(program: Command): void {
           { checkOtherClusters },
           { checkProvidedClusters },
           { checkRedisServer },
-          { isClusterProvider },
+          { isClusterProvider, servedClusters },
         ] = await Promise.all([
           import("../doctor/check-kubernetes.ts"),
           import("../doctor/check-other-clusters.ts"),
@@ -51,17 +51,29 @@ export function addDoctorCommand(program: Command): void {
         const isAway = redis.some(({ level }) => level === "fail");
         // The state of the fleet is in Redis.
         const fleet = isAway ? [] : await checkFleet({ ...asking, cluster });
-        const kubernetes = await checkKubernetes({
-          settings,
-          // The clusters of a provider are checked below.
-          config: loaded && isClusterProvider(loaded.config.clusters) ? undefined : loaded?.config,
-          hasRedis: !isRemote && !isAway,
-        });
+        const served = loaded === undefined ? [] : servedClusters(loaded.config, settings);
+        const named = served.length > 1;
+        const kubernetes = await Promise.all(
+          // Without a configuration, or with a provider, whose clusters are checked below, there is one.
+          (served.length === 0 ? [settings.cluster] : served).map(async (name) => {
+            const checks = await checkKubernetes({
+              settings: { ...settings, cluster: name },
+              config:
+                loaded && isClusterProvider(loaded.config.clusters) ? undefined : loaded?.config,
+              hasRedis: !isRemote && !isAway,
+            });
+            return named
+              ? checks.map((each) => ({ ...each, check: `${each.check} on ${name ?? ""}` }))
+              : checks;
+          }),
+        );
         const others =
-          loaded === undefined ? [] : await checkOtherClusters(settings, loaded.config);
+          loaded === undefined || named
+            ? []
+            : await checkOtherClusters({ ...settings, cluster: served[0] }, loaded.config);
         const provided =
           loaded === undefined ? [] : await checkProvidedClusters(settings, loaded.config);
-        report(flags, [...redis, ...fleet, ...kubernetes, ...others, ...provided]);
+        report(flags, [...redis, ...fleet, ...kubernetes.flat(), ...others, ...provided]);
       }),
     );
 }

@@ -8,6 +8,7 @@ import { workerRows } from "../text/worker-text.ts";
 
 /** The environment variable that each option sets. */
 const VARIABLES = {
+  cluster: "KONVERGE_CLUSTER",
   role: "KONVERGE_ROLE",
   runRetention: "KONVERGE_RUN_RETENTION",
   runRecordLimit: "KONVERGE_RUN_RECORD_LIMIT_KIB",
@@ -33,6 +34,10 @@ export function addWorkerCommand(program: Command): void {
     .requiredOption(
       "--config <file>",
       "TypeScript or JavaScript file with defineConfig as default export (required)",
+    )
+    .option(
+      "--cluster <name>",
+      "One cluster of the configuration to serve (default: KONVERGE_CLUSTER, or all)",
     )
     .addOption(
       new Option(

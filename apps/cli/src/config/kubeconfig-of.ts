@@ -1,5 +1,5 @@
 import { defined } from "@konverge/core";
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { credentialsFrom, optionsOfCluster, type Config } from "@konverge/worker";
 import type { KubeCredentialsOptions } from "@konverge/kube";
 
@@ -8,7 +8,7 @@ export function kubeconfigOf(
   settings: Settings,
   config: Pick<Config, "clusters"> | undefined,
 ): KubeCredentialsOptions {
-  const cluster = config && optionsOfCluster(config.clusters, settings.cluster);
+  const cluster = config && optionsOfCluster(config.clusters, clusterOf(settings));
   const context = cluster?.context ?? settings.context;
   return {
     ...credentialsFrom(cluster?.kubeconfig ?? settings.kubeconfig),

@@ -1,4 +1,4 @@
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { defined, ERRORS } from "@konverge/core";
 import { isForbidden, type KubeClient } from "@konverge/kube";
 import { findBindingIssue } from "@konverge/queue";
@@ -18,7 +18,8 @@ export async function checkBinding(
   { clusters }: Pick<Config, "clusters">,
 ): Promise<Check> {
   const check = "redis data";
-  const { redisUrl, prefix, cluster } = settings;
+  const { redisUrl, prefix } = settings;
+  const cluster = clusterOf(settings);
   try {
     const namespaces = namespacesOf(settings, optionsOfCluster(clusters, cluster));
     const uid = await readClusterUid(client, identityNamespace(namespaces, settings));

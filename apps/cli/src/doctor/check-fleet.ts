@@ -1,3 +1,4 @@
+import type { Cluster } from "@konverge/client";
 import type { Asking } from "../ask/run-with-client.ts";
 import { readVersion } from "../process/version.ts";
 import { oneLine } from "../process/explain-failure.ts";
@@ -19,14 +20,15 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
     }
   }
   try {
-    const [workers, queues, guards, { problems }] = await Promise.all([
+    const [workers, clusters, queues, guards, { problems }] = await Promise.all([
       client.workers.list({ cluster }),
+      client.clusters.list(),
       client.queues.list({ cluster }),
       client.guards.list(),
       client.overview({ cluster }),
     ]);
     checks.push(workerCheck(workers.items), ...versionChecks(workers.items));
-    checks.push(...cacheChecks(workers.items));
+    checks.push(...clusterChecks(clusters.items), ...cacheChecks(workers.items));
     for (const { controller, workers: count, waiting } of queues.items) {
       if (count > 0) continue;
       const detail = `no worker runs it, ${waiting} keys waiting; start a worker with its configuration`;
@@ -69,6 +71,25 @@ function versionChecks(workers: Workers): Check[] {
   const found = [...versions].toSorted().join(", ");
   const detail = `workers run ${found}, the CLI is ${own}; complete the rollout`;
   return [{ check: "versions", level: "warn", detail }];
+}
+
+/** One line for all clusters that are engaged, and one for each other. */
+function clusterChecks(clusters: readonly Cluster[]): Check[] {
+  if (clusters.length === 0) return [];
+  const others = clusters.filter(({ state }) => state !== "engaged");
+  const detail = `${clusters.length - others.length} of ${clusters.length} engaged by all their workers`;
+  return [
+    { check: "served clusters", level: "ok", detail },
+    ...others.map(({ name, state, reason = "see konverge cluster list", workers }): Check => {
+      const count = workers.filter((worker) => worker.state === state).length;
+      const level = state === "failing" ? "warn" : "ok";
+      return {
+        check: `served cluster ${name}`,
+        level,
+        detail: `${state} in ${count} of ${workers.length} workers: ${reason}`,
+      };
+    }),
+  ];
 }
 
 /** One line per resource: a worker for all kinds has the largest cache of each. */

@@ -1,4 +1,4 @@
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import {
   createLocalGate,
   formatApiVersion,
@@ -79,8 +79,8 @@ export async function checkKubernetes({
 }
 
 function accessOf(config: Config, settings: Settings): RequiredAccess {
-  const { prefix: installation, leaseNamespace, cluster } = settings;
-  const namespaces = namespacesOf(settings, optionsOfCluster(config.clusters, cluster));
+  const { prefix: installation, leaseNamespace } = settings;
+  const namespaces = namespacesOf(settings, optionsOfCluster(config.clusters, clusterOf(settings)));
   return requiredAccess(config, { installation, leaseNamespace, namespaces });
 }
 

@@ -1,4 +1,4 @@
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { createLocalGate } from "@konverge/core";
 import { namesIn } from "@konverge/engine";
 import { namesOfClusters, optionsOfCluster, requiredAccess, type Config } from "@konverge/worker";
@@ -14,7 +14,7 @@ export async function checkOtherClusters(
   { clusters, workflows }: Config,
 ): Promise<Check[]> {
   if (workflows.length === 0) return [];
-  const others = namesOfClusters(clusters).filter((name) => name !== settings.cluster);
+  const others = namesOfClusters(clusters).filter((name) => name !== clusterOf(settings));
   const checks = await Promise.all(
     others.map((name) => checkCluster(name, settings, { clusters, workflows })),
   );

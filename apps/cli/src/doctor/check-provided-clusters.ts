@@ -1,4 +1,4 @@
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { createLocalGate } from "@konverge/core";
 import {
   credentialsOf,
@@ -42,7 +42,7 @@ export async function checkProvidedClusters(
       connectHome: async () => open(kubeconfigOf(settings, { clusters })),
     });
     const detail = `${found.size} in the ${clusters.description}`;
-    const own = settings.cluster;
+    const own = clusterOf(settings);
     const { clusters: all, rejected } = withHome(clusters, found, own);
     // The other checks are about an engaged home cluster.
     const others = [...all].filter(([name]) => name !== own || found.has(name));

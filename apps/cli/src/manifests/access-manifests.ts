@@ -1,15 +1,21 @@
 import type { AccessRule, RequiredAccess } from "@konverge/worker";
 import { labelsOf, type Installation, type Manifest } from "./manifest.ts";
 
+/** Roles cannot select by labels, so they grant all Secrets of the namespace. */
+const KUBECONFIGS: readonly AccessRule[] = [
+  { apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"] },
+];
+
 const RBAC = "rbac.authorization.k8s.io";
 
 /**
  * Returns the ServiceAccount of the workers, a ClusterRole for the kinds, or a Role in each of the namespaces, and a Role for the
- * Leases.
+ * Leases. With a namespace of kubeconfigs, also a Role for its Secrets.
  */
 export function accessManifests(
   installation: Installation,
   { cluster, leases, namespaces }: RequiredAccess,
+  secretsNamespace?: string,
 ): Manifest[] {
   const { name, namespace } = installation;
   const labels = labelsOf(installation);
@@ -26,6 +32,13 @@ export function accessManifests(
     serviceAccount(installation, name),
     ...roles,
     ...bind("Role", { name, namespace, labels }, { rules: leases, subjects }),
+    ...(secretsNamespace === undefined
+      ? []
+      : bind(
+          "Role",
+          { ...metadata, name: `${metadata.name}-clusters`, namespace: secretsNamespace },
+          { rules: KUBECONFIGS, subjects },
+        )),
   ];
 }
 

@@ -1,4 +1,4 @@
-import type { Settings } from "@konverge/contracts";
+import { clusterOf, type Settings } from "@konverge/contracts";
 import { serviceAccount } from "./access-manifests.ts";
 import type { Installation, Manifest } from "./manifest.ts";
 import { podTemplate, type SecretFile } from "./pod-template.ts";
@@ -10,7 +10,7 @@ const PORT = { name: "http", number: 7070 };
 export function apiManifests(
   installation: Installation,
   {
-    settings: { prefix, cluster, runRetention },
+    settings,
     redis,
     token,
   }: { readonly settings: Settings; readonly redis: SecretFile; readonly token: SecretFile },
@@ -21,9 +21,9 @@ export function apiManifests(
     args: ["api"],
     env: {
       // The API has no configuration file.
-      KONVERGE_PREFIX: prefix,
-      KONVERGE_CLUSTER: cluster,
-      KONVERGE_RUN_RETENTION: `${runRetention}ms`,
+      KONVERGE_PREFIX: settings.prefix,
+      KONVERGE_CLUSTER: clusterOf(settings),
+      KONVERGE_RUN_RETENTION: `${settings.runRetention}ms`,
       KONVERGE_API_HOST: "0.0.0.0",
       KONVERGE_API_PORT: String(PORT.number),
     },

@@ -1,6 +1,8 @@
+import { clusterOf } from "@konverge/contracts";
 import { invalidConfig, KonvergeError } from "@konverge/core";
 import { findScopeIssues, namesIn, type NamespaceSelection } from "@konverge/engine";
 import {
+  isClusterProvider,
   namespacesOf,
   optionsOfCluster,
   requiredAccess,
@@ -40,11 +42,20 @@ export function installedAccess(options: ManifestsOptions): RequiredAccess {
   });
 }
 
+/** The namespace of the kubeconfigs, if a provider reads them from Secrets. */
+export function secretsNamespaceOf({
+  config: { clusters },
+}: Pick<ManifestsOptions, "config">): string | undefined {
+  return isClusterProvider(clusters) ? clusters.secretsNamespace : undefined;
+}
+
 /** The namespaces that the workers watch: of the command line, or else of the configuration. Undefined: all. */
 export function installedNamespaces({
   config,
   settings,
   namespaces,
 }: ManifestsOptions): NamespaceSelection | undefined {
-  return namespaces ?? namespacesOf(settings, optionsOfCluster(config.clusters, settings.cluster));
+  return (
+    namespaces ?? namespacesOf(settings, optionsOfCluster(config.clusters, clusterOf(settings)))
+  );
 }

@@ -1,24 +1,27 @@
+import { clusterOf } from "@konverge/contracts";
+import { defined } from "@konverge/core";
 import { crdsOf } from "../config/crds-of.ts";
-import { installedAccess } from "./installed-access.ts";
+import { installedAccess, secretsNamespaceOf } from "./installed-access.ts";
 import type { ManifestsOptions } from "./manifests-options.ts";
 
 /** Returns the values with which the chart in infra/helm/konverge creates the same objects. */
 export function makeChartValues(options: ManifestsOptions): object {
   const { config, settings, installation, watchers, apiSecret } = options;
   const { cluster, leases, namespaces } = installedAccess(options);
+  const secretsNamespace = secretsNamespaceOf(options);
   return {
     image: installation.image,
     config: options.configInImage,
     drainGraceSeconds: Math.ceil(settings.shutdownGrace / 1_000),
     prefix: settings.prefix,
-    cluster: settings.cluster,
+    cluster: clusterOf(settings),
     runRetention: `${settings.runRetention}ms`,
     redis: { existingSecret: options.redisSecret },
     workers: { replicas: options.replicas },
     ...(watchers === undefined ? {} : { watchers: { replicas: watchers } }),
     ...(apiSecret === undefined ? {} : { api: { enabled: true, existingSecret: apiSecret } }),
     ...(namespaces === undefined ? {} : { namespaces }),
-    rbac: { clusterRules: cluster, leaseRules: leases },
+    rbac: { clusterRules: cluster, leaseRules: leases, ...defined({ secretsNamespace }) },
     crds: crdsOf(config),
   };
 }

@@ -1,6 +1,6 @@
 import { readSettings, type SettingsInput } from "@konverge/contracts";
 import type { ApiObject } from "@konverge/core";
-import { defineConfig } from "@konverge/worker";
+import { defineConfig, kubeconfigSecrets } from "@konverge/worker";
 import { defineController } from "@konverge/engine";
 import { expect, test } from "vitest";
 import { Pod } from "@konverge/kube/kinds";
@@ -46,6 +46,23 @@ test("names ClusterRoles after the namespace", () => {
   const objects = makeManifests(options({}));
   expect(textOf(objects, "ClusterRole")[0]).toContain('"name":"tools-ops"');
   expect(textOf(objects, "ClusterRoleBinding")[0]).toContain('"namespace":"tools"');
+});
+
+test("grants list and watch of Secrets only in the namespace of the kubeconfigs", () => {
+  const given = options({});
+  const clusters = kubeconfigSecrets({ namespace: "fleet" });
+  const withSecrets = { ...given, config: { ...given.config, clusters } };
+  const [role] = makeManifests(withSecrets).filter(
+    ({ kind, metadata }) => kind === "Role" && metadata.namespace === "fleet",
+  );
+  expect(role).toMatchObject({
+    metadata: { name: "tools-ops-clusters" },
+    rules: [{ apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"] }],
+  });
+  const bindings = textOf(makeManifests(withSecrets), "RoleBinding");
+  expect(bindings.filter((text) => text.includes("tools-ops-clusters"))).toHaveLength(1);
+  expect(makeChartValues(withSecrets)).toMatchObject({ rbac: { secretsNamespace: "fleet" } });
+  expect(JSON.stringify([makeManifests(given), makeChartValues(given)])).not.toContain('ecrets"]');
 });
 
 test("P12: omits the Redis URL from manifests and values", () => {

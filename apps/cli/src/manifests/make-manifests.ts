@@ -2,7 +2,7 @@ import { namesIn } from "@konverge/engine";
 import { crdsOf } from "../config/crds-of.ts";
 import { accessManifests } from "./access-manifests.ts";
 import { apiManifests } from "./api-manifests.ts";
-import { installedAccess, installedNamespaces } from "./installed-access.ts";
+import { installedAccess, installedNamespaces, secretsNamespaceOf } from "./installed-access.ts";
 import type { ManifestsOptions } from "./manifests-options.ts";
 import { labelsOf, type Installation, type Manifest } from "./manifest.ts";
 import { workerManifests } from "./worker-manifests.ts";
@@ -17,7 +17,7 @@ export function makeManifests(options: ManifestsOptions): Manifest[] {
   return [
     namespaceOf(installation),
     ...crdsOf(config),
-    ...accessManifests(installation, installedAccess(options)),
+    ...accessManifests(installation, installedAccess(options), secretsNamespaceOf(options)),
     ...(watchers === undefined
       ? workerManifests({ ...workers, component: "worker", role: "all", replicas })
       : [

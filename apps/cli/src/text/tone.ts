@@ -10,6 +10,7 @@ const BAD: readonly string[] = [
   "fail",
   "error",
   "failed",
+  "failing",
 ];
 const UNEASY: readonly string[] = [
   "backoff",
@@ -22,8 +23,10 @@ const UNEASY: readonly string[] = [
   "blocked",
   "compensating",
   "pausing",
+  "engaging",
+  "disengaging",
 ];
-const GOOD: readonly string[] = ["done", "closed", "ok"];
+const GOOD: readonly string[] = ["done", "closed", "ok", "engaged"];
 
 /** Returns a cell with the color of its state. */
 export function toneCell(text: string): Cell {

@@ -8,6 +8,7 @@ import {
 } from "@konverge/core";
 import {
   createHistoryReader,
+  listServedClusters,
   createWorkQueue,
   openRawQueue,
   type AnnouncedController,
@@ -15,6 +16,7 @@ import {
   type AnnouncedWorkflow,
   type HistoryReader,
   type RawQueue,
+  type WorkerClusters,
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
@@ -64,6 +66,8 @@ export interface QueueAccess {
   workers(cluster: string): Promise<AnnouncedWorker[]>;
   /** All clusters with controllers. */
   clusters(): Promise<string[]>;
+  /** The clusters that each live worker serves. */
+  served(): Promise<WorkerClusters[]>;
   /** The runs of a cluster, and the version of new runs by workflow. @throws as `history` */
   runs(cluster: string): Promise<{
     readonly workflows: Workflows;
@@ -213,6 +217,10 @@ class RedisQueueAccess implements QueueAccess {
 
   clusters(): Promise<string[]> {
     return this.#announcements.listClusters();
+  }
+
+  served(): Promise<WorkerClusters[]> {
+    return listServedClusters(this.#redis, this.#prefix);
   }
 
   async workflowQueue(cluster: string, workflow: string): Promise<WorkQueue> {

@@ -57,3 +57,23 @@ export interface AnnouncedCache {
   /** As JSON, estimated. */
   readonly bytes: number;
 }
+
+/** A cluster that a worker serves or tries to serve. */
+export interface ReportedCluster {
+  readonly name: string;
+  /** The source of the cluster, such as `directory clusters`. */
+  readonly source: string;
+  readonly state: "engaging" | "engaged" | "failing" | "disengaging";
+  /** ISO 8601, the time of the last change of the state. */
+  readonly since: string;
+  /** The last error, without values of Secrets and credentials. */
+  readonly reason?: string;
+  /** Version of the API server. */
+  readonly serverVersion?: string;
+}
+
+/** The clusters of a worker. */
+export interface WorkerClusters {
+  readonly workerId: string;
+  readonly clusters: readonly ReportedCluster[];
+}

@@ -1,19 +1,27 @@
-import { defined, ensureError, sleepMs } from "@konverge/core";
+import { defined, ensureError, isKonvergeError, sleepMs, type KonvergeError } from "@konverge/core";
 import type { Log } from "@konverge/engine";
-import type { ClusterWorker } from "../cluster-worker.ts";
+import { readServerVersion, UNUSABLE, type ClusterWorker } from "../cluster-worker.ts";
 import type { ProvidedCluster } from "./cluster-provider.ts";
 import { credentialsOf } from "./credentials-of.ts";
 import type { ClusterState, ClusterStatus } from "./cluster-status.ts";
+import { redactReason } from "./redact-reason.ts";
 
 /** First and longest pause between two tries to engage a cluster, in ms, before jitter. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
+/** The same for a cluster that is served under another name: it is soon free after a rename. */
+const DUPLICATE_PAUSE_MS = 5_000;
 
 export interface ClusterLifeOptions {
   readonly name: string;
   readonly log: Log;
   /** Starts a worker on the cluster. The signal ends the start. */
-  readonly engage: (cluster: ProvidedCluster, signal: AbortSignal) => Promise<ClusterWorker>;
+  readonly engage: (
+    cluster: ProvidedCluster,
+    options: { readonly signal: AbortSignal; readonly onLost: (error: KonvergeError) => void },
+  ) => Promise<ClusterWorker>;
+  /** Called after each change of the status. */
+  readonly onChanged: () => void;
   /** Called when a cluster that the provider no longer has is disengaged. */
   readonly onEnded: () => void;
 }
@@ -30,6 +38,9 @@ export class ClusterLife {
   #status: ClusterStatus;
   #unfollow: () => void = () => undefined;
   #failures = 0;
+  #version: string | undefined;
+  /** Set when another name has taken the cluster. */
+  #lost: KonvergeError | undefined;
   #isEnding = false;
   #changed = new AbortController();
   readonly #settled = Promise.withResolvers<void>();
@@ -104,6 +115,12 @@ export class ClusterLife {
       await this.#disengage();
       return undefined;
     }
+    const lost = this.#lost;
+    this.#lost = undefined;
+    if (lost !== undefined) {
+      await this.#stopWorker();
+      return this.#failed(lost);
+    }
     if (wanted instanceof Error) {
       if (this.#engaged === undefined) this.#note("failing", wanted);
       else this.#note("engaged", wanted);
@@ -123,22 +140,35 @@ export class ClusterLife {
   async #engage(cluster: ProvidedCluster, signal: AbortSignal): Promise<number | undefined> {
     if (this.#status.state !== "failing") this.#note("engaging");
     try {
-      const worker = await this.#options.engage(cluster, signal);
+      const worker = await this.#options.engage(cluster, {
+        signal,
+        onLost: (error) => {
+          this.#lost = error;
+          this.#changed.abort();
+        },
+      });
       this.#engaged = { cluster, worker };
       this.#failures = 0;
       this.#note("engaged");
       this.#unfollow = worker.home.guard.onWorkable((isWorkable) => {
         // The guard logs it.
         if (isWorkable) this.#set("engaged");
-        else this.#set("failing", "the API server cannot be used; run konverge guard show");
+        else this.#set("failing", UNUSABLE);
       });
+      void readServerVersion(worker).then((version) => this.#setVersion(worker, version));
       return undefined;
     } catch (error) {
-      if (signal.aborted) return undefined;
-      this.#note("failing", ensureError(error));
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++);
-      return pauseMs * (0.75 + Math.random() / 2);
+      return signal.aborted ? undefined : this.#failed(ensureError(error));
     }
+  }
+
+  /** @returns after how many ms to try again */
+  #failed(error: Error): number {
+    this.#note("failing", error);
+    const isDuplicate = isKonvergeError(error) && error.code === "duplicate_cluster";
+    const longestMs = isDuplicate ? DUPLICATE_PAUSE_MS : LONGEST_PAUSE_MS;
+    const pauseMs = Math.min(longestMs, FIRST_PAUSE_MS * 2 ** this.#failures++);
+    return pauseMs * (0.75 + Math.random() / 2);
   }
 
   /** Replaces the credentials of the running worker. @returns false if it must be started again */
@@ -168,19 +198,30 @@ export class ClusterLife {
     this.#unfollow();
     this.#leaving = this.#engaged?.worker;
     this.#engaged = undefined;
+    this.#version = undefined;
     await this.#leaving?.stop();
     this.#leaving = undefined;
   }
 
   #note(state: ClusterState, error?: Error): void {
-    if (this.#set(state, error?.message)) this.#report(error);
+    const reason = error && redactReason(error, this.#wanted);
+    if (this.#set(state, reason)) this.#report(error);
+  }
+
+  #setVersion(worker: ClusterWorker, version: string | undefined): void {
+    if (worker !== this.worker || version === undefined) return;
+    this.#version = version;
+    this.#status = { ...this.#status, serverVersion: version };
+    this.#options.onChanged();
   }
 
   /** Returns false without a change. */
   #set(state: ClusterState, reason?: string): boolean {
     if (state === this.#status.state && reason === this.#status.reason) return false;
     const since = state === this.#status.state ? this.#status.since : new Date();
-    this.#status = { name: this.#options.name, state, since, ...defined({ reason }) };
+    const { name } = this.#options;
+    this.#status = { name, state, since, ...defined({ reason, serverVersion: this.#version }) };
+    this.#options.onChanged();
     return true;
   }
 

@@ -16,10 +16,10 @@ export interface ProvidedKubeconfig {
 
 /** A cluster that a provider found. */
 export interface ProvidedCluster {
-  /** Its text is compared: a change replaces the credentials. Undefined for the home cluster. */
+  /** Its text is compared: a change replaces the credentials. Undefined for a cluster that the options address. */
   readonly kubeconfig: ProvidedKubeconfig | undefined;
   /** A change engages the cluster again. */
-  readonly options: ProvidedOptions;
+  readonly options: ClusterOptions;
 }
 
 /** The clusters of a provider by name. An error replaces a cluster that exists and cannot be read. */
@@ -43,6 +43,8 @@ export interface ClusterProvider {
   readonly description: string;
   /** The home cluster, if the provider reads from one. */
   readonly home?: HomeCluster;
+  /** The namespace of the home cluster whose Secrets the provider lists and watches. */
+  readonly secretsNamespace?: string;
   /**
    * Resolves after the first list of clusters. If clusters cannot be listed later, it reports nothing, so that no cluster is
    * removed because of an error.

@@ -1,4 +1,4 @@
-/** The state of a cluster of a provider. */
+/** The state of a cluster that a worker serves. */
 export type ClusterState =
   /** The first lists are being read. */
   | "engaging"
@@ -9,7 +9,7 @@ export type ClusterState =
   /** The provider no longer has the cluster; running attempts end. Waiting keys stay in Redis. */
   | "disengaging";
 
-/** The state of a cluster of a provider, as this worker sees it. */
+/** The state of a cluster that the worker serves, as this worker sees it. */
 export interface ClusterStatus {
   /** The name of the cluster, as in `key.cluster`. */
   readonly name: string;
@@ -19,4 +19,6 @@ export interface ClusterStatus {
   readonly since: Date;
   /** The error of a failing cluster, or of changed credentials that are not used. */
   readonly reason?: string;
+  /** Version of the API server, once it is known. */
+  readonly serverVersion?: string;
 }

@@ -2,7 +2,7 @@ import { defined } from "@konverge/core";
 import type { KubeCredentialsOptions } from "@konverge/kube";
 import type { ProvidedCluster } from "./cluster-provider.ts";
 
-/** The source of the credentials of a provided cluster; undefined for the home cluster. */
+/** The source of the credentials of a provided cluster; undefined for a cluster that its options address. */
 export function credentialsOf({
   kubeconfig,
   options,

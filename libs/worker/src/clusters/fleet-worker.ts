@@ -1,16 +1,18 @@
-import { hostname } from "node:os";
+import { clusterOf } from "@konverge/contracts";
 import { KonvergeError, sleepMs } from "@konverge/core";
 import { createShutdown, namesIn, type ReachedCluster } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
+import type { ClusterRegistry } from "@konverge/queue";
 import { openClusterWorker, type ClusterWorker, type OpenWorker } from "../cluster-worker.ts";
 import { namespacesOf } from "../config/cluster-options.ts";
 import { defineConfig } from "../config/define-config.ts";
 import { connectCluster, type ClusterConnection } from "../connect-cluster.ts";
 import { assertRedis } from "../connect-worker.ts";
-import type { OpenWorkerOptions } from "../worker-setup.ts";
+import { nextWorkerId, type OpenWorkerOptions } from "../worker-setup.ts";
 import { ClusterLife } from "./cluster-life.ts";
 import type { ClusterProvider, ProvidedCluster, ProvidedClusters } from "./cluster-provider.ts";
 import type { ClusterStatus } from "./cluster-status.ts";
+import { openRegistry, reported } from "./report-clusters.ts";
 import { withHome } from "./with-home.ts";
 
 /** Time until a call to a cluster that is not engaged is tried again, in ms. */
@@ -42,11 +44,12 @@ export async function openFleetWorker(
 }
 
 class FleetWorker implements OpenWorker {
-  readonly workerId = `${hostname()}-${process.pid}`;
+  readonly workerId = nextWorkerId();
   readonly #options: OpenWorkerOptions;
   readonly #provider: ClusterProvider;
   readonly #lives = new Map<string, ClusterLife>();
   readonly #following = new AbortController();
+  readonly #registry: ClusterRegistry;
   #home: Promise<ClusterConnection> | undefined;
   #unobserve: () => void = () => undefined;
   #isReady = false;
@@ -58,6 +61,7 @@ class FleetWorker implements OpenWorker {
   constructor(options: OpenWorkerOptions, provider: ClusterProvider) {
     this.#options = options;
     this.#provider = provider;
+    this.#registry = openRegistry(options, this.workerId);
   }
 
   /** Resolves when the first try to engage each cluster has ended. */
@@ -70,6 +74,7 @@ class FleetWorker implements OpenWorker {
       connectHome: () => this.#connectHome(),
     });
     this.#unobserve = metrics.observeClusters(() => this.clusters);
+    this.#registry.follow(() => reported(this.clusters, this.#provider.description));
     const lives = [...this.#lives.values()];
     log.info({ provider: this.#provider.description, clusters: lives.length }, "clusters listed");
     const enough = new AbortController();
@@ -109,12 +114,13 @@ class FleetWorker implements OpenWorker {
     const home = await this.#home?.catch(() => undefined);
     const release = createShutdown(this.#options.log);
     await release.step("the connection to the home cluster", async () => await home?.close());
+    await release.step("the list of clusters", () => this.#registry.close());
   }
 
   #follow(found: ProvidedClusters): void {
     if (this.#following.signal.aborted) return;
     const { settings, log } = this.#options;
-    const { clusters: all, rejected } = withHome(this.#provider, found, settings.cluster);
+    const { clusters: all, rejected } = withHome(this.#provider, found, clusterOf(settings));
     if (rejected !== undefined && rejected.message !== this.#rejected) {
       log.warn({ err: rejected }, "cluster not usable as provided");
     }
@@ -137,10 +143,22 @@ class FleetWorker implements OpenWorker {
     return new ClusterLife(
       {
         name,
-        onEnded: () => this.#lives.delete(name),
+        onChanged: () => this.#registry.changed(),
+        onEnded: () => {
+          this.#lives.delete(name);
+          this.#registry.changed();
+        },
         log: this.#options.log.child({ cluster: name }),
-        engage: (cluster, signal) =>
-          openClusterWorker(this.#options, { name, cluster, clusters, signal }),
+        engage: (cluster, options) =>
+          openClusterWorker(this.#options, {
+            name,
+            cluster,
+            clusters,
+            workerId: this.workerId,
+            registry: this.#registry,
+            isListed: this.#provider.home === undefined,
+            ...options,
+          }),
       },
       first,
     );
@@ -169,9 +187,9 @@ class FleetWorker implements OpenWorker {
     const { settings, version, log, metrics, env, kubeconfigText, kubeConfig } = this.#options;
     const cluster = this.#provider.home ?? {};
     this.#home ??= connectCluster(
-      { settings, version, workerId: this.workerId, log, metrics, env },
+      { settings, version, workerId: `${this.workerId}-home`, log, metrics, env },
       {
-        name: settings.cluster,
+        name: clusterOf(settings),
         cluster,
         kubeconfigText,
         kubeConfig,

@@ -18,6 +18,7 @@ export function kubeconfigSecrets(given: KubeconfigSecretsOptions): ClusterProvi
   return {
     description: `Secrets in namespace ${namespace}`,
     home,
+    secretsNamespace: namespace,
     async follow({ onClusters, signal, log, connectHome }) {
       const client = await connectHome();
       const clusters = new Map<string, ProvidedCluster | Error>();
