@@ -3,7 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
 import { createLocalGate } from "@konverge/core";
+import type { Controller, Log } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import {
+  defineConfig,
+  startWorker,
+  type ClusterProvider,
+  type RunningWorker,
+} from "@konverge/worker";
+import { keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
+import type { QueueHarness } from "../queue/queue-harness.ts";
 
 /** A cluster of a test, with its own API server and audit log. */
 export interface FleetCluster extends AsyncDisposable {
@@ -58,4 +67,29 @@ export class KubeconfigFolder implements Disposable {
   [Symbol.dispose](): void {
     rmSync(this.path, { recursive: true, force: true });
   }
+}
+
+interface FleetWorkerOptions {
+  /** The cluster of the setting `kubeconfig`. */
+  readonly home: FleetCluster;
+  readonly clusters: ClusterProvider;
+  readonly controllers: readonly Controller[];
+  readonly settings?: object;
+  readonly log?: Log;
+}
+
+export function startFleetWorker(
+  { url, prefix }: Pick<QueueHarness, "url" | "prefix">,
+  { home, clusters, controllers, settings, log = keepLog([]) }: FleetWorkerOptions,
+): Promise<RunningWorker> {
+  return startWorker({
+    config: defineConfig({
+      controllers,
+      clusters,
+      settings: { leaseDuration: "3s", prefix, ...settings },
+    }),
+    redis: url,
+    kubeconfig: { text: home.server.kubeconfig },
+    log,
+  });
 }

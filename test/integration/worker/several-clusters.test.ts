@@ -1,27 +1,27 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { defineController, type Controller } from "@konverge/engine";
-import type { KubeCalls } from "@konverge/kube";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import {
-  defineConfig,
   kubeconfigDirectory,
   kubeconfigSecrets,
-  startWorker,
   type ClusterProvider,
   type RunningWorker,
 } from "@konverge/worker";
-import { CoreV1Api } from "@kubernetes/client-node";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { readSettings } from "@konverge/contracts";
 import { openGuardControl } from "@konverge/guard";
 import { checkProvidedClusters } from "../../../apps/cli/src/doctor/check-provided-clusters.ts";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
 import { blocksOf, importText } from "../docs/load-block.ts";
-import { captureSpans } from "../engine/trace-capture.ts";
 import { useQueues } from "../queue/queue-harness.ts";
-import { KubeconfigFolder, startFleetCluster, type FleetCluster } from "./fleet-harness.ts";
+import {
+  KubeconfigFolder,
+  startFleetCluster,
+  startFleetWorker,
+  type FleetCluster,
+} from "./fleet-harness.ts";
 
 const queues = useQueues();
 const namespace = "default";
@@ -63,15 +63,13 @@ async function start(
   settings: object = {},
 ): Promise<Started> {
   const lines: LogLine[] = [];
-  const worker = await startWorker({
-    config: defineConfig({
-      controllers,
-      clusters,
-      settings: { leaseDuration: "3s", prefix: queues.prefix, ...settings },
-    }),
-    redis: queues.url,
-    kubeconfig: { text: east.server.kubeconfig },
-    log: keepLog(lines),
+  const log = keepLog(lines);
+  const worker = await startFleetWorker(queues, {
+    home: east,
+    clusters,
+    controllers,
+    settings,
+    log,
   });
   const stateOf = (cluster: string) => {
     const all = lines.flatMap(({ message, fields }) => {
@@ -308,220 +306,6 @@ test("the example of kube.on copies an object to another cluster", async () => {
     const { items } = await west.client.list(ConfigMap, { namespace });
     return items.some(({ metadata }) => metadata.name === "page-copy");
   });
-  expect(worker.ready).toBe(true);
-});
-
-test("a handler writes to another cluster, recorded and traced there", async () => {
-  const spans = captureSpans();
-  onTestFinished(spans.stop);
-  using folder = new KubeconfigFolder();
-  folder.put("east", east.server.kubeconfig);
-  folder.put("west", west.server.kubeconfig);
-  const errors: unknown[] = [];
-  const mirrorTo = defineController({
-    name: "mirror",
-    for: ConfigMap,
-    clusters: { names: ["east"] },
-    reconcile: async ({ object, kube }) => {
-      const to = object.data?.["to"];
-      if (to === undefined) return;
-      const there = kube.on(to);
-      const name = `${object.metadata.name}-copy`;
-      try {
-        await there.apply(ConfigMap, { metadata: { name }, data: { from: "east" } });
-        await there.mutate(await there.get(ConfigMap, name), (draft) => {
-          draft.data = { ...draft.data, changed: "yes" };
-        });
-        const copies = await there.list(ConfigMap);
-        expect(copies.map(({ metadata }) => metadata.name)).toContain(name);
-        expect(await kube.find(ConfigMap, name)).toBeUndefined();
-        await there.create(ConfigMap, { name: "owned", ownedBy: object });
-      } catch (error) {
-        errors.push(error);
-      }
-    },
-  });
-  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [mirrorTo]);
-  await east.client.create(ConfigMap, { metadata: { namespace, name: "m" }, data: { to: "west" } });
-  const copy = await until("the copy has changed", async () => {
-    const found = await west.client.list(ConfigMap, { namespace });
-    return found.items.find(({ data }) => data?.["changed"] === "yes");
-  });
-  expect(copy).toMatchObject({ metadata: { name: "m-copy" }, data: { from: "east" } });
-  await until("the handler has returned", () => errors.length > 0);
-  expect(errors[0]).toMatchObject({ code: "invalid_owner" });
-
-  const queue = queues.open({ controller: "mirror", cluster: "east" });
-  const key = { controller: "mirror", cluster: "east", group: "", resource: "configmaps" };
-  const records = await until("the attempt is recorded", async () => {
-    const found = await queue.listAttempts({ ...key, namespace, name: "m" });
-    return found.length > 0 && found;
-  });
-  const { writes } = JSON.parse(String(records[0]?.record)) as { readonly writes: object[] };
-  expect(writes).toMatchObject([
-    { cluster: "west", verb: "apply", name: "m-copy" },
-    { cluster: "west", verb: "patch", name: "m-copy" },
-  ]);
-  const traced = await until("the attempt is traced", () => {
-    const all = spans.ended();
-    const attempt = all.find(({ attributes }) => attributes["konverge.name"] === "m");
-    return attempt && all.filter(({ traceId }) => traceId === attempt.traceId);
-  });
-  const port = Number(new URL(west.server.url).port);
-  expect(
-    traced
-      .filter(({ attributes }) => attributes["server.port"] === port)
-      .map(({ name }) => name)
-      .filter((name) => name.startsWith("PATCH")),
-  ).toHaveLength(2);
-
-  await east.client.create(ConfigMap, {
-    metadata: { namespace, name: "u" },
-    data: { to: "north" },
-  });
-  await until("the unknown cluster is rejected", () => errors.length > 1);
-  expect(errors.at(-1)).toMatchObject({
-    code: "invalid_request",
-    message: expect.stringMatching(/"north" is not among the clusters .*: east, west/) as string,
-  });
-  expect(worker.ready).toBe(true);
-});
-
-test.each([
-  ["get", (there, name) => there.get(ConfigMap, name)],
-  ["mutate", (there, name) => there.mutate({ type: ConfigMap, name }, () => undefined)],
-  ["api", (there, name) => there.api(CoreV1Api).readNamespacedConfigMap({ namespace, name })],
-  [
-    "raw",
-    (there, name) =>
-      there.raw({ method: "GET", path: `/api/v1/namespaces/${namespace}/configmaps/${name}` }),
-  ],
-] satisfies [string, (there: KubeCalls<"handler">, name: string) => Promise<unknown>][])(
-  "a missing object of the same name in another cluster is retried (%s)",
-  async (how, read) => {
-    using folder = new KubeconfigFolder();
-    folder.put("east", east.server.kubeconfig);
-    folder.put("west", west.server.kubeconfig);
-    const lost = `lost-${how}`;
-    let attempts = 0;
-    let isDone = false;
-    const follower = defineController({
-      name: "follower",
-      for: ConfigMap,
-      clusters: { names: ["east"] },
-      reconcile: async ({ object, kube }) => {
-        if (object.metadata.name !== lost) return;
-        attempts += 1;
-        await read(kube.on("west"), lost);
-        isDone = true;
-      },
-    });
-    await using worker = await start(kubeconfigDirectory({ path: folder.path }), [follower]);
-    await east.client.create(ConfigMap, { metadata: { namespace, name: lost } });
-    await until("it is retried", () => attempts > 1);
-    await west.client.create(ConfigMap, { metadata: { namespace, name: lost } });
-    await until("the object is found", () => isDone);
-    expect(worker.ready).toBe(true);
-  },
-);
-
-test("P12: a kind marked as sensitive is sensitive in other clusters too", async () => {
-  using folder = new KubeconfigFolder();
-  folder.put("east", east.server.kubeconfig);
-  folder.put("west", west.server.kubeconfig);
-  const messages: string[] = [];
-  const hidden = defineController({
-    name: "hidden",
-    for: { ...ConfigMap, sensitive: true },
-    clusters: { names: ["east"] },
-    reconcile: async ({ object, kube }) => {
-      if (object.metadata.name !== "hidden") return;
-      try {
-        // The API server quotes the label in its error.
-        const labels = { pin: "canary 4711" };
-        await kube.on("west").raw({
-          method: "POST",
-          path: `/api/v1/namespaces/${namespace}/configmaps`,
-          body: { metadata: { name: "hidden", labels } },
-        });
-      } catch (error) {
-        messages.push(String(error));
-        throw error;
-      }
-    },
-  });
-  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [hidden]);
-  await east.client.create(ConfigMap, { metadata: { namespace, name: "hidden" } });
-  const queue = queues.open({ controller: "hidden", cluster: "east" });
-  const key = { controller: "hidden", cluster: "east", group: "", resource: "configmaps" };
-  const records = await until("the attempt is recorded", async () => {
-    const found = await queue.listAttempts({ ...key, namespace, name: "hidden" });
-    return found.length > 0 && found;
-  });
-  expect(messages[0]).toMatch(/configmaps.* 422 Invalid \(metadata\.labels\)/);
-  expect(JSON.stringify(records)).toContain("422 Invalid");
-  expect(JSON.stringify([messages, records])).not.toContain("canary");
-  expect(worker.ready).toBe(true);
-});
-
-test("no write to another cluster makes the reconciled object an owner", async () => {
-  using folder = new KubeconfigFolder();
-  folder.put("east", east.server.kubeconfig);
-  folder.put("west", west.server.kubeconfig);
-  const codes = new Map<string, unknown>();
-  const adopt = defineController({
-    name: "adopt",
-    for: ConfigMap,
-    clusters: { names: ["east"] },
-    reconcile: async ({ object, kube }) => {
-      if (object.metadata.name !== "owner") return;
-      const there = kube.on("west");
-      const { name, uid = "" } = object.metadata;
-      const owner = { apiVersion: "v1", kind: "ConfigMap", name, uid };
-      const metadata = { name: "adopted", ownerReferences: [owner] };
-      const existing = await there.get(ConfigMap, "existing");
-      const tries: Readonly<Record<string, () => Promise<unknown>>> = {
-        create: () => there.create(ConfigMap, { name: "adopted", ownedBy: object }),
-        apply: () => there.apply(ConfigMap, { metadata }),
-        change: () =>
-          there.mutate(existing, (draft) => {
-            draft.metadata.ownerReferences = [owner];
-          }),
-        createOrUpdate: () =>
-          there.createOrUpdate(ConfigMap, "adopted", (draft) => {
-            draft.metadata.ownerReferences = [owner];
-          }),
-        merge: () => there.patch(existing, { metadata }, { type: "merge" }),
-        operation: () =>
-          there.patch(
-            existing,
-            [{ op: "add", path: "/metadata/ownerReferences", value: [owner] }],
-            { type: "json" },
-          ),
-        raw: () =>
-          there.raw({
-            method: "POST",
-            path: `/api/v1/namespaces/${namespace}/configmaps`,
-            body: { metadata },
-          }),
-        api: () =>
-          there.api(CoreV1Api).createNamespacedConfigMap({ namespace, body: { metadata } }),
-        label: () =>
-          there.apply(ConfigMap, { metadata: { name: "existing", labels: { source: uid } } }),
-      };
-      for (const [what, run] of Object.entries(tries)) {
-        const error: unknown = await run().catch((thrown: unknown) => thrown);
-        codes.set(what, error instanceof Error ? (error as { code?: unknown }).code : "none");
-      }
-    },
-  });
-  await west.client.create(ConfigMap, { metadata: { namespace, name: "existing" } });
-  await using worker = await start(kubeconfigDirectory({ path: folder.path }), [adopt]);
-  await east.client.create(ConfigMap, { metadata: { namespace, name: "owner" } });
-  await until("the handler has returned", () => codes.size === 9);
-  const { label, ...owners } = Object.fromEntries(codes);
-  expect(label).toBe("none");
-  expect([...new Set(Object.values(owners))]).toEqual(["invalid_owner"]);
   expect(worker.ready).toBe(true);
 });
 
