@@ -10,6 +10,7 @@ import type { z } from "zod";
 import { loadCrds } from "../../apps/cli/src/crd-types/load-crds.ts";
 import { makeZodFile } from "../../apps/cli/src/crd-types/make-zod-file.ts";
 import { readKinds } from "../../apps/cli/src/crd-types/read-kinds.ts";
+import { sampleOf } from "../../apps/cli/src/crd-types/sample-of.ts";
 import { until } from "../support/until.ts";
 import { randomObject } from "./random-object.ts";
 import { Choices } from "./random-rules.ts";
@@ -106,9 +107,12 @@ test.each(FILES.map((path) => [basename(path, ".yaml"), path]))(
       const zodSchema = module[`${kind}Schema`];
       const choices = new Choices(seed);
       let accepted = 0;
-      for (let index = 0; index < OBJECTS; index += 1) {
+      // Few random objects of the CRD with all features are valid.
+      const count = project === "all-features" ? OBJECTS * 8 : OBJECTS;
+      for (let index = 0; index <= count; index += 1) {
         const object = {
-          ...randomObject(schema as Schema, choices),
+          // The first one is valid.
+          ...(index === 0 ? sampleOf(schema) : randomObject(schema as Schema, choices)),
           apiVersion: `${group}/${version}`,
           kind,
           metadata: { name: "a" },
