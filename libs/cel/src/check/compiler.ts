@@ -1,4 +1,3 @@
-import type { Overload } from "../functions/declaration.ts";
 import { findFunction, isMissingFunction } from "../functions/function-table.ts";
 import { operatorOffset } from "../syntax/operator-offset.ts";
 import { isParenthesized } from "../syntax/parentheses.ts";
@@ -17,12 +16,13 @@ import {
   type CelType,
 } from "../types/cel-type.ts";
 import { isReserved } from "../types/escape-name.ts";
-import { mostGeneral, TypeBindings, isExact } from "../types/type-bindings.ts";
+import { mostGeneral, TypeBindings } from "../types/type-bindings.ts";
 import { CelError, CelList, Optional } from "../values/value.ts";
 import { compileAnd, compileOr } from "./compile-logic.ts";
 import { compileLiteral, compileTypeName, literalIssue } from "./compile-literal.ts";
 import { findVariable, readVariable, type Checker, type Compiled, type Scope } from "./compiled.ts";
 import { findMacro } from "./macros.ts";
+import { resolveOverloads } from "./resolve-overloads.ts";
 import { makeCall, makeMap, select } from "./runs.ts";
 
 const BINARY: Readonly<Record<string, string>> = {
@@ -242,7 +242,8 @@ export class Compiler implements Checker {
       this.errors.push({ offset, message, isUnknownFunction: true });
       return failed(offset);
     }
-    const found = this.resolve(
+    const found = resolveOverloads(
+      this.bindings,
       overloads.filter((overload) => overload.isMember === isMember),
       all.map(({ type }) => type),
     );
@@ -255,51 +256,6 @@ export class Compiler implements Checker {
       : `(${shown.join(", ")})`;
     this.fail(offset, `found no matching overload for '${name}' applied to '${signature}'`);
     return failed(offset);
-  }
-
-  /** Selects the overloads for types of arguments. Without a common type, the result is dynamic. */
-  resolve(
-    overloads: readonly Overload[],
-    types: readonly CelType[],
-  ): { readonly type: CelType; readonly candidates: readonly Overload[] } | undefined {
-    let type: CelType | undefined;
-    const candidates: Overload[] = [];
-    for (const overload of overloads) {
-      const fresh = this.#instantiate(overload);
-      if (!this.bindings.assignAll(types, fresh.parameters)) continue;
-      candidates.push(overload);
-      const result = this.bindings.resolve(fresh.result);
-      if (type === undefined) type = result;
-      else if (type.kind !== "dyn" && !isExact(result, type)) type = DYN;
-    }
-    return type && { type, candidates };
-  }
-
-  #instantiate({ parameters, result }: Overload): {
-    readonly parameters: readonly CelType[];
-    readonly result: CelType;
-  } {
-    const variables = new Map<string, CelType>();
-    const rename = (type: CelType): CelType => {
-      switch (type.kind) {
-        case "variable": {
-          const known = variables.get(type.name) ?? this.bindings.fresh();
-          variables.set(type.name, known);
-          return known;
-        }
-        case "list":
-          return listOf(rename(type.element));
-        case "map":
-          return mapOf(rename(type.key), rename(type.value));
-        case "opaque":
-          return { ...type, parameters: type.parameters.map(rename) };
-        case "type":
-          return type.of === undefined ? type : { kind: "type", of: rename(type.of) };
-        default:
-          return type;
-      }
-    };
-    return { parameters: parameters.map(rename), result: rename(result) };
   }
 
   #compileRelation(node: Parameters<typeof relationChain>[0], scope: Scope): Compiled {

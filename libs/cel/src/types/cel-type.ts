@@ -63,6 +63,22 @@ export const valueOfOptional = (type: CelType): CelType | undefined =>
 
 export const isDynOrError = ({ kind }: CelType): boolean => kind === "dyn" || kind === "error";
 
+/** Changes the types inside a type, such as the element of a list. Fields of objects stay. */
+export function mapParts(type: CelType, change: (part: CelType) => CelType): CelType {
+  switch (type.kind) {
+    case "list":
+      return listOf(change(type.element));
+    case "map":
+      return mapOf(change(type.key), change(type.value));
+    case "opaque":
+      return { ...type, parameters: type.parameters.map(change) };
+    case "type":
+      return type.of === undefined ? type : { kind: "type", of: change(type.of) };
+    default:
+      return type;
+  }
+}
+
 /** Formats a type as cel-go does in its errors. */
 export function formatType(type: CelType): string {
   switch (type.kind) {

@@ -1,4 +1,4 @@
-import { DYN, isDynOrError, listOf, mapOf, valueOfOptional, type CelType } from "./cel-type.ts";
+import { DYN, isDynOrError, mapParts, valueOfOptional, type CelType } from "./cel-type.ts";
 
 /** The types that variables stand for, as cel-go's checker finds them. */
 export class TypeBindings {
@@ -26,23 +26,10 @@ export class TypeBindings {
 
   /** Replaces bound variables; with `orDyn` also the others. */
   resolve(type: CelType, orDyn = false): CelType {
-    switch (type.kind) {
-      case "variable": {
-        const bound = this.#bound.get(type.name);
-        if (bound !== undefined) return this.resolve(bound, orDyn);
-        return orDyn ? DYN : type;
-      }
-      case "list":
-        return listOf(this.resolve(type.element, orDyn));
-      case "map":
-        return mapOf(this.resolve(type.key, orDyn), this.resolve(type.value, orDyn));
-      case "opaque":
-        return { ...type, parameters: type.parameters.map((one) => this.resolve(one, orDyn)) };
-      case "type":
-        return type.of === undefined ? type : { kind: "type", of: this.resolve(type.of, orDyn) };
-      default:
-        return type;
-    }
+    if (type.kind !== "variable") return mapParts(type, (part) => this.resolve(part, orDyn));
+    const bound = this.#bound.get(type.name);
+    if (bound !== undefined) return this.resolve(bound, orDyn);
+    return orDyn ? DYN : type;
   }
 
   #assign(from: CelType, to: CelType): boolean {
