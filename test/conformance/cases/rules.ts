@@ -50,6 +50,8 @@ const withRule = (rule: JsonObject | null): JsonObject =>
     },
     "x-kubernetes-validations": [rule],
   });
+const withPatterns = (a: JsonObject, b: JsonObject = { type: "string" }): JsonObject =>
+  definition({ type: "object", properties: { a, b } });
 const SPEC = "spec.validation.openAPIV3Schema.properties[spec]";
 const rejected = (
   rule: JsonObject | null,
@@ -261,6 +263,42 @@ export const rules: readonly Case[] = [
         kind({ a: 0, list: ["a"] }),
       ),
       remove(made, 200, { ignore: ["metadata", "status"] }),
+    ],
+  },
+  {
+    name: "patterns of a schema are those of Go, and run in linear time",
+    steps: [
+      ...["(", "a**", "(?=a)", "\\C", "[b-a]", "x{2,1}"].map((pattern) => ({
+        send: dry,
+        body: withPatterns({ type: "string", pattern }),
+        expect: { code: 422, causes: [{ field: `${SPEC}.properties[a].pattern` }] },
+      })),
+      {
+        send: dry,
+        body: withPatterns({ type: "string", allOf: [{ pattern: "a" }, { pattern: "[a" }] }),
+        expect: { code: 422, causes: [{ field: `${SPEC}.properties[a].allOf[1].pattern` }] },
+      },
+      {
+        send: `POST ${definitions}`,
+        body: withPatterns(
+          { type: "string", pattern: "^(a+)+$" },
+          { type: "string", pattern: "^(?i)\\pL\\Q.\\E[\\w-.]+\\z" },
+        ),
+        ignore: ["metadata", "status"],
+        expect: { code: 201 },
+      },
+      {
+        send: `POST ${kinds}?dryRun=All`,
+        body: kind({ a: "aa", b: "É.a-." }),
+        retry: true,
+        expect: { code: 201 },
+      },
+      {
+        send: `POST ${kinds}?dryRun=All`,
+        body: kind({ a: `${"a".repeat(5000)}!`, b: "1.a\n" }),
+        expect: { code: 422, causes: [{ field: "spec.a" }, { field: "spec.b" }] },
+      },
+      { send: `DELETE ${made}`, ignore: ["metadata", "status"], expect: { code: 200 } },
     ],
   },
   {

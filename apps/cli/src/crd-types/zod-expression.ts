@@ -188,11 +188,24 @@ export function block(method: string, members: readonly string[], indent: string
     : `z.${method}({\n${members.join("\n")}\n${indent}})`;
 }
 
+/** Groups with flags or names, classes and escapes that JavaScript lacks or reads differently. */
+const NOT_IN_JAVASCRIPT =
+  /\(\?(?!:)|\[:|\\(?:[^A-Za-z0-9^$\\.*+?()[\]{}|/]|(?![bBdDfnrsStvwW])[A-Za-z])/;
+
 /** Returns a literal of a regular expression that means the same in Go and JavaScript; undefined if there is none. */
 function plainExpression(pattern: string): string | undefined {
   if (pattern === "" || !compiles(pattern)) return undefined;
-  const { source, flags } = compilePattern(pattern);
-  return source === pattern ? `/${source}/${flags}` : undefined;
+  if (NOT_IN_JAVASCRIPT.test(pattern.replaceAll("\\\\", ""))) return undefined;
+  // Without the flag u, JavaScript takes a lone brace or bracket and a range such as `[\w-.]` literally, like Go.
+  return regexOf(pattern, "u") ?? regexOf(pattern, "");
+}
+
+function regexOf(pattern: string, flags: string): string | undefined {
+  try {
+    return new RegExp(pattern, flags).source === pattern ? `/${pattern}/${flags}` : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function compiles(pattern: string): boolean {

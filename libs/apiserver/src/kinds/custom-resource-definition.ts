@@ -12,6 +12,7 @@ import {
 } from "../objects/metadata.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import { structuralErrors } from "./crd-structure.ts";
+import { patternErrors } from "./pattern-errors.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 import { ruleErrors } from "./rule-errors.ts";
 
@@ -155,17 +156,19 @@ function validateVersions(versions: readonly JsonObject[]): FieldError[] {
     if (schema === undefined) errors.push(required(schemaPath, "schemas are required"));
     else errors.push(...structuralErrors(schema, schemaPath));
   }
-  return errors.length > 0 ? errors : validateSchemaRules(versions);
+  return errors.length > 0 ? errors : validatePatternsAndRules(versions);
 }
 
-/** Checks the CEL rules of all versions. Versions with equal schemas share one path, as in the real server. */
-function validateSchemaRules(versions: readonly JsonObject[]): FieldError[] {
+/** Checks the patterns and the CEL rules of all versions. Versions with equal schemas share one path, as in the real server. */
+function validatePatternsAndRules(versions: readonly JsonObject[]): FieldError[] {
   const schemas = versions.map((version) => objectOf(version, "schema") ?? {});
   const areEqual = schemas.every((schema) => jsonEquals(schema, schemas[0]));
   const distinct = areEqual ? schemas.slice(0, 1) : schemas;
   return distinct.flatMap((schema, index) => {
     const place = areEqual ? "spec.validation" : `spec.versions[${index}].schema`;
-    return ruleErrors(objectOf(schema, "openAPIV3Schema") ?? {}, `${place}.openAPIV3Schema`);
+    const path = `${place}.openAPIV3Schema`;
+    const content = objectOf(schema, "openAPIV3Schema") ?? {};
+    return [...patternErrors(content, path), ...ruleErrors(content, path)];
   });
 }
 

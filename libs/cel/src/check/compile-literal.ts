@@ -1,4 +1,4 @@
-import { compilePattern } from "../functions/regular-expressions.ts";
+import { compilePattern } from "../functions/compile-pattern.ts";
 import type { ASTNode, ExpressionError } from "../syntax/parse-expression.ts";
 import {
   BOOL,
