@@ -8,6 +8,7 @@ import { foreign } from "./foreign.ts";
 import { kinds } from "./kinds.ts";
 import { lessons } from "./lessons.ts";
 import { reading } from "./reading.ts";
+import { requests } from "./requests.ts";
 import { rules } from "./rules.ts";
 import { versions } from "./versions.ts";
 import { watching } from "./watching.ts";
@@ -28,4 +29,5 @@ export const CASES: readonly Case[] = [
   ...edges,
   ...rules,
   ...foreign,
+  ...requests,
 ];

@@ -31,9 +31,13 @@ export function answerOther(
   }
   const document = documentOf();
   if (document === undefined) sendText(response, 404, "404 page not found\n");
-  else if (request.method !== "GET" && request.method !== "HEAD")
-    sendStatus(response, methodNotAllowed());
+  else if (!isAllowed(request.method ?? "")) sendStatus(response, methodNotAllowed());
   else sendJson(response, 200, JSON.stringify(document));
+
+  /** As in kube-apiserver, groups and OpenAPI respond to any method, and the other paths only to GET. */
+  function isAllowed(method: string): boolean {
+    return method === "GET" || root === "openapi" || (root === "apis" && parts.length <= 2);
+  }
 
   function documentOf(): JsonObject | undefined {
     const kinds = state.kinds.all();

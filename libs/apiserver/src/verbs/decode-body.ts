@@ -79,7 +79,7 @@ export function decodeBody(
 export function parseApplyBody(body: string): JsonObject {
   let value: JsonValue;
   try {
-    value = body.trimStart().startsWith("{") ? parseJson(body) : (parseYaml(body) as JsonValue);
+    value = body.trimStart().startsWith("{") ? parseJson(body) : parseYamlText(body);
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }
@@ -102,9 +102,12 @@ function parseObject(body: string, type: BodyType): JsonObject {
   throw unrecognized(type, `json: cannot unmarshal ${found} into Go value of type ${target}`, body);
 }
 
+/** Like the real server, ignores unknown tags; by default, the library warns about them on this process's stderr. */
+export const parseYamlText = (body: string) => parseYaml(body, { logLevel: "error" }) as JsonValue;
+
 function parseYamlObject(body: string, type: BodyType): JsonObject {
   try {
-    const value = parseYaml(body) as JsonValue;
+    const value = parseYamlText(body);
     if (isJsonObject(value)) return value;
   } catch (error) {
     throw unrecognized(type, `yaml: ${(error as Error).message}`, body);

@@ -5,7 +5,6 @@ import {
   type JsonObject,
   type JsonValue,
 } from "@konverge/core";
-import { parse as parseYaml } from "yaml";
 import { invalid, notSupported, type FieldError } from "../errors/field-error.ts";
 import {
   badRequest,
@@ -30,6 +29,7 @@ import {
 } from "../objects/metadata.ts";
 import { StoredObject } from "../storage/stored-object.ts";
 import { keyOf, viewOf, type Answer, type Call } from "./call.ts";
+import { parseYamlText } from "./decode-body.ts";
 import { formatList } from "./list-text.ts";
 import { selectObjects } from "./list.ts";
 import { validateDryRun } from "./write-options.ts";
@@ -237,7 +237,7 @@ function parseOptions({ body, contentType }: Call): JsonObject {
   if (body === "") return {};
   let options: JsonValue;
   try {
-    options = contentType === "application/yaml" ? (parseYaml(body) as JsonValue) : parseJson(body);
+    options = contentType === "application/yaml" ? parseYamlText(body) : parseJson(body);
   } catch {
     throw badRequest("the body of the delete request is not DeleteOptions: send JSON or nothing");
   }

@@ -1,5 +1,5 @@
 import { cloneJson, type JsonObject } from "@konverge/core";
-import { notFound, StatusError } from "../errors/status-error.ts";
+import { badRequest, notFound, StatusError } from "../errors/status-error.ts";
 import {
   formatTime,
   generationOf,
@@ -14,6 +14,7 @@ import type { StoredObject } from "../storage/stored-object.ts";
 import { keyOf, type Answer, type Call } from "./call.ts";
 import { decodeBody } from "./decode-body.ts";
 import { deleteObject } from "./delete.ts";
+import { matchNamespace } from "./object-identity.ts";
 import { matchesLabels } from "./selectors.ts";
 import { readWriteOptions } from "./write-options.ts";
 
@@ -24,7 +25,7 @@ const UNCOUNTED = ["Failed", "Pending", "Succeeded"];
 
 /**
  * POST of an Eviction: deletes a Pod if its PodDisruptionBudget allows it.
- * @throws StatusError 429 if it does not; 500 with more than one budget
+ * @throws StatusError 429 if it does not; 400 if the body names another Pod; 500 with more than one budget
  */
 export function evictPod(call: Call): Answer {
   const { kind, name, state, table, namespace } = call;
@@ -37,6 +38,10 @@ export function evictPod(call: Call): Answer {
     isCustom: false,
   };
   const eviction = decodeBody(call, type, options);
+  matchNamespace(call, eviction);
+  if (nameOf(eviction) !== name) {
+    throw badRequest("name in URL does not match name in Eviction object");
+  }
   const stored = table.get(keyOf(call, name));
   if (stored === undefined) throw notFound(kind, name);
   const status = objectOf(stored.object, "status") ?? {};

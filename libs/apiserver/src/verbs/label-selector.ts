@@ -128,6 +128,13 @@ function parseExactValue(tokens: Tokens, refuse: (why: string) => never): string
   return next;
 }
 
+/** Parses an integer of 64 bits; undefined for any other text. */
+export function parseInteger(text: string): bigint | undefined {
+  if (!/^[-+]?\d+$/.test(text)) return undefined;
+  const value = BigInt(text.replace("+", ""));
+  return BigInt.asIntN(64, value) === value ? value : undefined;
+}
+
 function checkValues(
   key: string,
   operator: string,
@@ -137,7 +144,7 @@ function checkValues(
   const errors = values.flatMap((value, index) => {
     const shown = JSON.stringify(value);
     const isOrder = operator === ">" || operator === "<";
-    return isOrder && !/^[-+]?\d+$/.test(value)
+    return isOrder && parseInteger(value) === undefined
       ? [
           `values[${index}]: Invalid value: ${shown}: for 'Gt', 'Lt' operators, the value must be an integer`,
         ]

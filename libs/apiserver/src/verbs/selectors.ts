@@ -3,7 +3,13 @@ import { badRequest } from "../errors/status-error.ts";
 import type { ResourceKind } from "../kinds/resource-kind.ts";
 import { getPath } from "../objects/dotted-path.ts";
 import { metadataOf, objectOf, objectsOf, stringsOf, textOf } from "../objects/metadata.ts";
-import { parseLabelSelector, SelectorError, type LabelRequirement } from "./label-selector.ts";
+import { parseFieldSelector } from "./field-selector.ts";
+import {
+  parseInteger,
+  parseLabelSelector,
+  SelectorError,
+  type LabelRequirement,
+} from "./label-selector.ts";
 
 /** Returns whether an object belongs to a list or watch. */
 export type Selector = (object: JsonObject) => boolean;
@@ -74,8 +80,9 @@ function matcherOf({ key, operator, values }: LabelRequirement): Selector {
 
 /** Labels that are not integers match no comparison. */
 function compares(own: string | undefined, operator: "<" | ">", value: string): boolean {
-  if (own === undefined || !/^[-+]?\d+$/.test(own)) return false;
-  return operator === "<" ? BigInt(own) < BigInt(value) : BigInt(own) > BigInt(value);
+  const [left, right] = [parseInteger(own ?? ""), parseInteger(value)];
+  if (left === undefined || right === undefined) return false;
+  return operator === "<" ? left < right : left > right;
 }
 
 function parseFields(kind: ResourceKind, text: string): Selector[] {
@@ -84,12 +91,7 @@ function parseFields(kind: ResourceKind, text: string): Selector[] {
     ...(kind.namespaced ? ["metadata.namespace"] : []),
     ...kind.selectableFields,
   ]);
-  return splitTerms(text).map((term) => {
-    const match = /^([^=!]+)(==|=|!=)(.*)$/.exec(term);
-    const [, field = "", operator, value] = match ?? [];
-    if (match === null) {
-      throw badRequest(`invalid selector: '${term}'; can't understand '${term}'`);
-    }
+  return parseFieldSelector(text).map(({ field, isNegated, value }) => {
     if (!selectable.has(field)) {
       throw badRequest(
         kind.isCustom
@@ -97,16 +99,8 @@ function parseFields(kind: ResourceKind, text: string): Selector[] {
           : `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
       );
     }
-    return (object) => (fieldOf(object, field) === value) === (operator !== "!=");
+    return (object) => (fieldOf(object, field) === value) !== isNegated;
   });
-}
-
-/** Splits at commas outside of parentheses. */
-function splitTerms(text: string): string[] {
-  return text
-    .split(/,(?![^(]*\))/)
-    .map((term) => term.trim())
-    .filter((term) => term !== "");
 }
 
 function labelOf(object: JsonObject, key: string): string | undefined {
