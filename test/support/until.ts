@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { isLateAnswer } from "@konverge/redis";
 
 /** The default deadline in ms: enough for a busy machine, and less than a test's timeout, so that the error names the wait. */
 const DEADLINE_MS = 90_000;
@@ -30,7 +30,7 @@ export async function unlessRedisIsLate<T>(ask: () => Promise<T>): Promise<T | u
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof KonvergeError && error.code === "redis_unavailable") return undefined;
+    if (isLateAnswer(error)) return undefined;
     throw error;
   }
 }
