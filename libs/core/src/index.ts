@@ -99,6 +99,13 @@ export { applyMergePatch, diffMergePatch } from "./merge-patch.ts";
 export { namespaceField, namespaceSegment, NO_NAMESPACE } from "./no-namespace.ts";
 export { formatKey, parseKey } from "./object-key.ts";
 export type { ObjectKey } from "./object-key.ts";
+export {
+  dns1035LabelErrors,
+  dnsLabelErrors,
+  labelValueErrors,
+  qualifiedNameErrors,
+  subdomainErrors,
+} from "./name-rules.ts";
 export { findNameIssue } from "./object-name.ts";
 export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";

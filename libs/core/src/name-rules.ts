@@ -1,6 +1,7 @@
 // Texts of apimachinery's util/validation, which clients show to users.
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const DNS_1035 = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 const QUALIFIED = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
 
@@ -8,6 +9,8 @@ const NAME_RULE =
   "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_RULE =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const DNS_1035_RULE =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN_RULE =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_VALUE_RULE =
@@ -27,14 +30,23 @@ export function subdomainErrors(name: string, isPrefix = false): string[] {
   ];
 }
 
-/** Names of namespaces. */
-export function namespaceNameErrors(name: string, isPrefix = false): string[] {
+/** Names of namespaces and Services. */
+export function dnsLabelErrors(name: string, isPrefix = false): string[] {
   const checked = maskPrefix(name, isPrefix);
   return [
     ...(checked.length > 63 ? [tooLong(63)] : []),
     ...(LABEL.test(checked)
       ? []
       : [SUBDOMAIN.test(checked) ? "must not contain dots" : LABEL_RULE]),
+  ];
+}
+
+/** Names that also start with a letter. */
+export function dns1035LabelErrors(name: string, isPrefix = false): string[] {
+  const checked = maskPrefix(name, isPrefix);
+  return [
+    ...(checked.length > 63 ? [tooLong(63)] : []),
+    ...(DNS_1035.test(checked) ? [] : [DNS_1035_RULE]),
   ];
 }
 
@@ -57,6 +69,7 @@ export function qualifiedNameErrors(key: string): string[] {
   return errors;
 }
 
+/** Values of labels. */
 export function labelValueErrors(value: string): string[] {
   return [
     ...(value.length > 63 ? [tooLong(63)] : []),

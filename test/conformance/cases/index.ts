@@ -9,6 +9,7 @@ import { kinds } from "./kinds.ts";
 import { lessons } from "./lessons.ts";
 import { reading } from "./reading.ts";
 import { requests } from "./requests.ts";
+import { ruleFunctions } from "./rule-functions.ts";
 import { rules } from "./rules.ts";
 import { versions } from "./versions.ts";
 import { watching } from "./watching.ts";
@@ -28,6 +29,7 @@ export const CASES: readonly Case[] = [
   ...builtInKinds,
   ...edges,
   ...rules,
+  ...ruleFunctions,
   ...foreign,
   ...requests,
 ];

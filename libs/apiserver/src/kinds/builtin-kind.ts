@@ -1,8 +1,13 @@
-import { cloneJson, formatApiVersion, jsonEquals, type JsonObject } from "@konverge/core";
+import {
+  cloneJson,
+  formatApiVersion,
+  jsonEquals,
+  type JsonObject,
+  subdomainErrors,
+} from "@konverge/core";
 import { EMPTY_FIELDS, fieldSetOf, type FieldSet } from "../fields/field-set.ts";
 import { generationOf, metadataOf, setOrDelete } from "../objects/metadata.ts";
 import { unqualifiedFinalizerErrors } from "../objects/finalizer-rules.ts";
-import { subdomainErrors } from "../objects/name-rules.ts";
 import { blankObject } from "../schema/blank-object.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { decodeBuiltin } from "../schema/decode-builtin.ts";

@@ -1,9 +1,8 @@
 import { forbidden, invalid, tooLong, type FieldError } from "../errors/field-error.ts";
-import { jsonEquals, type JsonObject } from "@konverge/core";
+import { jsonEquals, type JsonObject, subdomainErrors } from "@konverge/core";
 import { unqualifiedFinalizerErrors } from "../objects/finalizer-rules.ts";
 import { objectOf } from "../objects/metadata.ts";
 import { validateMetadata } from "../objects/metadata-validation.ts";
-import { subdomainErrors } from "../objects/name-rules.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 

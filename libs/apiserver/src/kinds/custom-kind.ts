@@ -6,12 +6,12 @@ import {
   jsonEquals,
   type JsonObject,
   type JsonValue,
+  subdomainErrors,
 } from "@konverge/core";
 import { invalid, type FieldError } from "../errors/field-error.ts";
 import { EMPTY_FIELDS, fieldSetOf } from "../fields/field-set.ts";
 import { getPath } from "../objects/dotted-path.ts";
 import { generationOf, metadataOf, objectOf, setOrDelete } from "../objects/metadata.ts";
-import { subdomainErrors } from "../objects/name-rules.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { applyDefaults, pruneCustomResource } from "../schema/prune.ts";
 import type { Schema } from "../schema/schema.ts";

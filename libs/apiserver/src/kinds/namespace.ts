@@ -1,5 +1,5 @@
 import { forbidden } from "../errors/field-error.ts";
-import type { JsonObject } from "@konverge/core";
+import { dnsLabelErrors, type JsonObject } from "@konverge/core";
 import {
   isTerminating,
   metadataOf,
@@ -8,7 +8,6 @@ import {
   setOrDelete,
   stringsOf,
 } from "../objects/metadata.ts";
-import { namespaceNameErrors } from "../objects/name-rules.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import type { ResourceKind } from "./resource-kind.ts";
 
@@ -34,7 +33,7 @@ export const namespace: ResourceKind = defineBuiltinKind({
   definition: "core.v1.Namespace",
   subresources: ["status", "finalize"],
   selectableFields: ["status.phase"],
-  nameErrors: namespaceNameErrors,
+  nameErrors: dnsLabelErrors,
   applyDefaults: (object) => {
     const metadata = metadataOf(object);
     if (nameOf(object) !== "" && metadata["deletionTimestamp"] === undefined) {

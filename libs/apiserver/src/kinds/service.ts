@@ -1,8 +1,7 @@
 import { randomInt } from "node:crypto";
-import type { JsonObject } from "@konverge/core";
+import { dnsLabelErrors, type JsonObject } from "@konverge/core";
 import { invalid, notSupported, required, type FieldError } from "../errors/field-error.ts";
 import { objectOf, objectsOf, stringsOf, textOf } from "../objects/metadata.ts";
-import { namespaceNameErrors } from "../objects/name-rules.ts";
 import { defineBuiltinKind } from "./builtin-kind.ts";
 import { memberOf } from "./pod-template.ts";
 import type { ResourceKind } from "./resource-kind.ts";
@@ -23,7 +22,7 @@ export const service: ResourceKind = defineBuiltinKind({
   returnsDeleted: true,
   subresources: ["status"],
   createsOnUpdate: true,
-  nameErrors: namespaceNameErrors,
+  nameErrors: dnsLabelErrors,
   selectableFields: ["spec.clusterIP", "spec.type"],
   applyDefaults,
   prepareCreate: (object) => {

@@ -1,4 +1,9 @@
-import type { JsonObject } from "@konverge/core";
+import {
+  labelValueErrors,
+  dnsLabelErrors,
+  qualifiedNameErrors,
+  type JsonObject,
+} from "@konverge/core";
 import { forbidden, invalid, required, tooLong, type FieldError } from "../errors/field-error.ts";
 import {
   finalizersOf,
@@ -9,7 +14,6 @@ import {
   objectsOf,
   textOf,
 } from "./metadata.ts";
-import { labelValueErrors, namespaceNameErrors, qualifiedNameErrors } from "./name-rules.ts";
 
 const ANNOTATIONS_LIMIT_BYTES = 256 * 1024;
 const IMMUTABLE = "field is immutable";
@@ -91,7 +95,7 @@ function validateNamespace(namespace: string, namespaced: boolean): FieldError[]
   const path = `${PATH}.namespace`;
   if (!namespaced) return namespace === "" ? [] : [forbidden(path, "not allowed on this type")];
   if (namespace === "") return [required(path)];
-  return namespaceNameErrors(namespace).map((text) => invalid(path, namespace, text));
+  return dnsLabelErrors(namespace).map((text) => invalid(path, namespace, text));
 }
 
 function validateAnnotations(annotations: JsonObject): FieldError[] {

@@ -1,4 +1,4 @@
-import { labelValueErrors, qualifiedNameErrors } from "../objects/name-rules.ts";
+import { labelValueErrors, qualifiedNameErrors } from "@konverge/core";
 
 /** One condition of a label selector. */
 export interface LabelRequirement {

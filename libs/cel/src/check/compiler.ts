@@ -1,4 +1,4 @@
-import { findFunction, isMissingFunction } from "../functions/function-table.ts";
+import { findFunction } from "../functions/function-table.ts";
 import { operatorOffset } from "../syntax/operator-offset.ts";
 import { isParenthesized } from "../syntax/parentheses.ts";
 import { isRelation, relationChain } from "../syntax/relation-chain.ts";
@@ -209,7 +209,7 @@ export class Compiler implements Checker {
     if (macro !== undefined) return macro(this, { receiver, args, scope, offset });
     const prefix = qualifiedName(receiver);
     const full = prefix === undefined ? name : `${prefix}.${name}`;
-    if (prefix !== undefined && (findFunction(full) !== undefined || isMissingFunction(full))) {
+    if (prefix !== undefined && findFunction(full) !== undefined) {
       return this.#compileCall(full, args, { scope, offset });
     }
     return this.#compileCall(name, args, { scope, offset, receiver });
@@ -236,9 +236,7 @@ export class Compiler implements Checker {
   call(name: string, all: readonly Compiled[], offset: number, isMember: boolean): Compiled {
     const overloads = findFunction(name);
     if (overloads === undefined) {
-      const message = isMissingFunction(name)
-        ? `the embedded API server does not know the function '${name}', which kube-apiserver has`
-        : `undeclared reference to '${name}' (in container '')`;
+      const message = `undeclared reference to '${name}' (in container '')`;
       this.errors.push({ offset, message, isUnknownFunction: true });
       return failed(offset);
     }

@@ -22,11 +22,13 @@ export function makeCall(
       parameters.every((type, index) => accepts(type, values[index] ?? null)),
     );
     if (overload === undefined) throw noSuchOverload(name, values);
+    spend(frame.budget, overload.work?.(...values) ?? 0);
     const result = overload.call(...values);
-    // A list that a function makes costs as much as one that a loop makes.
+    // A list that a function makes costs as much as one that a loop makes, and ten characters as much as an item.
     if (overload.result.kind === "list" && result instanceof CelList) {
       spend(frame.budget, result.items.length);
     }
+    if (typeof result === "string") spend(frame.budget, result.length / 10);
     return result;
   };
 }

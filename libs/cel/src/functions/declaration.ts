@@ -19,10 +19,18 @@ export interface Overload {
   readonly parameters: readonly CelType[];
   readonly result: CelType;
   readonly call: (...values: readonly Value[]) => Value;
+  /** The number of items or characters that the call compares, if their number may be large. */
+  readonly work?: (...values: readonly Value[]) => number;
 }
 
 /** Parameters are contravariant, so that implementations state the types of their signature. */
 type Implementation = (...values: never[]) => Value;
+
+/** Adds the work of the calls to overloads. */
+export const withWork = (
+  work: (...values: never[]) => number,
+  overloads: readonly Overload[],
+): Overload[] => overloads.map((one) => ({ ...one, work: work as Overload["work"] & {} }));
 
 /** Declares a function with a signature such as `string, int -> bool`. */
 export const global = (name: string, signature: string, call: Implementation): Overload =>
@@ -70,7 +78,10 @@ export function accepts(type: CelType, value: Value): boolean {
     case "uint":
       return value instanceof Uint;
     case "list":
-      return value instanceof CelList && value.items.every((item) => accepts(type.element, item));
+      return (
+        value instanceof CelList &&
+        (isAny(type.element) || value.items.every((item) => accepts(type.element, item)))
+      );
     case "map":
     case "object":
       return value instanceof CelMap;
@@ -84,3 +95,5 @@ export function accepts(type: CelType, value: Value): boolean {
       return true;
   }
 }
+
+const isAny = ({ kind }: CelType) => kind === "dyn" || kind === "variable";

@@ -1,5 +1,6 @@
 import { formatDuration, formatTimestamp } from "../values/times.ts";
 import { compare } from "../values/equals.ts";
+import { formatFixed, formatScientific } from "../values/exact-decimal.ts";
 import {
   CelError,
   CelList,
@@ -14,6 +15,9 @@ import {
 import { formatDouble } from "./conversions.ts";
 
 const RAISED = Array.from("⁰¹²³⁴⁵⁶⁷⁸⁹");
+const DEFAULT_PLACES = 6;
+/** More digits are longer than the texts that a rule may make. */
+const MOST_PLACES = 100_000;
 const CLAUSE = /%(?:\.(\d*))?([\s\S]?)/g;
 
 /** Replaces the clauses of a format by values: `%s %d %f %e %b %x %X %o %%`. @throws CelError for a wrong clause */
@@ -25,8 +29,15 @@ export function formatText(format: string, { items }: CelList): string {
     const value = items[used];
     if (value === undefined) throw new CelError(`index ${used} out of range`);
     used++;
-    return formatClause(letter, value, precision === undefined ? 6 : Number(precision));
+    return formatClause(letter, value, placesOf(precision));
   });
+}
+
+function placesOf(precision = String(DEFAULT_PLACES)): number {
+  if (Number(precision) > MOST_PLACES) {
+    throw new CelError("operation cancelled: actual cost limit exceeded");
+  }
+  return Number(precision);
 }
 
 function formatClause(letter: string, value: Value, precision: number): string {
@@ -81,24 +92,31 @@ function hex(value: Value): string {
 const special = (value: number): string | undefined =>
   Number.isFinite(value) ? undefined : formatDouble(value).replace(/[+]?Inf$/, "∞");
 
-const fixed = (value: number, precision: number): string =>
-  special(value) ?? value.toFixed(precision);
-
-function exponent(value: number, precision: number): string {
+/** As in cel-go, with commas between groups of three digits. */
+function fixed(value: number, precision: number): string {
   const plain = special(value);
   if (plain !== undefined) return plain;
-  const [digits = "", power = ""] = value.toExponential(precision).split("e");
-  const raised = power
-    .slice(1)
+  const [whole = "", ...rest] = formatFixed(value, precision).split(".");
+  return [whole.replaceAll(/\B(?=(?:\d{3})+$)/g, ","), ...rest].join(".");
+}
+
+/** As in cel-go, the precision is the smallest width, and there are always six places. */
+function exponent(value: number, width: number): string {
+  const plain = special(value);
+  if (plain !== undefined) return plain;
+  const { digits, exponent: power } = formatScientific(value, DEFAULT_PLACES);
+  const raised = String(Math.abs(power))
     .padStart(2, "0")
     .replaceAll(/\d/g, (digit) => RAISED[Number(digit)] ?? "");
-  return `${digits}×10${power.startsWith("-") ? "⁻" : ""}${raised}`;
+  return `${digits}×10${power < 0 ? "⁻" : ""}${raised}`.padStart(width);
 }
 
 /** Formats a part of a list or a map. */
 function showPart(value: Value): string {
   if (typeof value === "string") return JSON.stringify(value);
-  return typeof value === "number" ? fixed(value, 6) : show(value);
+  return typeof value === "number"
+    ? (special(value) ?? formatFixed(value, DEFAULT_PLACES))
+    : show(value);
 }
 
 function show(value: Value): string {

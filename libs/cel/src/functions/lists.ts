@@ -1,7 +1,7 @@
 import { compare, equals } from "../values/equals.ts";
 import { CelError, CelList, Duration, typeNameOf, Uint, type Value } from "../values/value.ts";
 import { checkInt, checkLength } from "./operators.ts";
-import { global, member, type Overload } from "./declaration.ts";
+import { global, member, withWork, type Overload } from "./declaration.ts";
 
 const COMPARABLE = "int uint double bool duration timestamp string bytes".split(" ");
 const SUMS: Readonly<Record<string, readonly [Value, (a: never, b: never) => Value]>> = {
@@ -77,7 +77,10 @@ function range(count: bigint): CelList {
 const containsAll = (list: CelList, wanted: CelList) =>
   wanted.items.every((item) => list.items.some((one) => equals(one, item)));
 
-export const LISTS: readonly Overload[] = [
+const lengthOf = ({ items }: CelList) => items.length;
+const pairsOf = (a: CelList, b: CelList = a) => a.items.length * b.items.length;
+
+const AGGREGATES: readonly Overload[] = [
   ...COMPARABLE.flatMap((type) => [
     member("isSorted", `list(${type}) -> bool`, isSorted),
     member("max", `list(${type}) -> ${type}`, (list: CelList) => extreme("max", list, 1)),
@@ -91,21 +94,29 @@ export const LISTS: readonly Overload[] = [
       items.reduce(add as (a: Value, b: Value) => Value, zero),
     ),
   ),
-  member("indexOf", "list(A), A -> int", indexIn),
-  member("lastIndexOf", "list(A), A -> int", lastIndexIn),
+];
+
+export const LISTS: readonly Overload[] = [
+  ...withWork(lengthOf, [
+    ...AGGREGATES,
+    member("indexOf", "list(A), A -> int", indexIn),
+    member("lastIndexOf", "list(A), A -> int", lastIndexIn),
+  ]),
   member("slice", "list(A), int, int -> list(A)", slice),
   member("flatten", "list(list(A)) -> list(A)", (list: CelList) => flatten(list, 1n)),
   member("flatten", "list(dyn), int -> list(dyn)", flatten),
   member("reverse", "list(A) -> list(A)", ({ items }: CelList) => new CelList(items.toReversed())),
-  member("distinct", "list(A) -> list(A)", distinct),
   global("lists.range", "int -> list(int)", range),
-  global("sets.contains", "list(A), list(A) -> bool", containsAll),
-  global(
-    "sets.equivalent",
-    "list(A), list(A) -> bool",
-    (a: CelList, b: CelList) => containsAll(a, b) && containsAll(b, a),
-  ),
-  global("sets.intersects", "list(A), list(A) -> bool", (a: CelList, b: CelList) =>
-    a.items.some((item) => b.items.some((one) => equals(one, item))),
-  ),
+  ...withWork(pairsOf, [
+    member("distinct", "list(A) -> list(A)", distinct),
+    global("sets.contains", "list(A), list(A) -> bool", containsAll),
+    global(
+      "sets.equivalent",
+      "list(A), list(A) -> bool",
+      (a: CelList, b: CelList) => containsAll(a, b) && containsAll(b, a),
+    ),
+    global("sets.intersects", "list(A), list(A) -> bool", (a: CelList, b: CelList) =>
+      a.items.some((item) => b.items.some((one) => equals(one, item))),
+    ),
+  ]),
 ];

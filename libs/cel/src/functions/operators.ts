@@ -9,7 +9,7 @@ import {
   Uint,
   type Value,
 } from "../values/value.ts";
-import { global, type Overload } from "./declaration.ts";
+import { global, withWork, type Overload } from "./declaration.ts";
 
 const MAX_INT = 9_223_372_036_854_775_807n;
 const MIN_INT = -9_223_372_036_854_775_808n;
@@ -167,8 +167,13 @@ const lookUps: readonly Overload[] = [
   global("_[?_]", "optional(list(A)), int -> optional(A)", indexOptional),
   global("_[?_]", "map(A, B), A -> optional(B)", (a: Value, b: Value) => new Optional(find(a, b))),
   global("_[?_]", "optional(map(A, B)), A -> optional(B)", indexOptional),
-  global("@in", "A, list(A) -> bool", (item: Value, list: CelList) =>
-    list.items.some((one) => equals(one, item)),
+  ...withWork(
+    (_item: Value, list: CelList) => list.items.length,
+    [
+      global("@in", "A, list(A) -> bool", (item: Value, list: CelList) =>
+        list.items.some((one) => equals(one, item)),
+      ),
+    ],
   ),
   global("@in", "A, map(A, B) -> bool", (key: Value, map: CelMap) => map.get(key) !== undefined),
 ];

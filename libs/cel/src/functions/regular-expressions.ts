@@ -1,6 +1,6 @@
 import { CelList } from "../values/value.ts";
 import { compilePattern } from "./compile-pattern.ts";
-import { global, member, type Overload } from "./declaration.ts";
+import { global, member, withWork, type Overload } from "./declaration.ts";
 
 function find(text: string, pattern: string): string {
   const matcher = compilePattern(pattern).matcher(text);
@@ -22,7 +22,10 @@ function findAll(text: string, pattern: string, limit = -1n): CelList {
 
 const matches = (text: string, pattern: string) => compilePattern(pattern).test(text);
 
-export const REGULAR_EXPRESSIONS: readonly Overload[] = [
+/** Ten characters count as one item. */
+const tenths = (text: string) => text.length / 10;
+
+export const REGULAR_EXPRESSIONS: readonly Overload[] = withWork(tenths, [
   global("matches", "string, string -> bool", matches),
   member("matches", "string, string -> bool", matches),
   member("find", "string, string -> string", find),
@@ -30,4 +33,4 @@ export const REGULAR_EXPRESSIONS: readonly Overload[] = [
     findAll(text, pattern),
   ),
   member("findAll", "string, string, int -> list(string)", findAll),
-];
+]);

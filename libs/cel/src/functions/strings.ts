@@ -1,5 +1,5 @@
 import { CelError, CelList } from "../values/value.ts";
-import { global, member, type Overload } from "./declaration.ts";
+import { global, member, withWork, type Overload } from "./declaration.ts";
 import { formatText } from "./format-text.ts";
 
 const SPACE = /[\t\n\v\f\r \u0085\p{Z}]/u;
@@ -92,15 +92,20 @@ function trim(text: string): string {
 const quote = (text: string): string =>
   `"${Array.from(text.toWellFormed(), (rune) => ESCAPES[rune] ?? rune).join("")}"`;
 
+/** Ten characters count as one item; in the worst case, each is compared with all of the other text. */
+const searchWork = (a: string, b: string) => (a.length * b.length) / 100;
+
 export const STRINGS: readonly Overload[] = [
-  member("contains", "string, string -> bool", (a: string, b: string) => a.includes(b)),
-  member("endsWith", "string, string -> bool", (a: string, b: string) => a.endsWith(b)),
-  member("startsWith", "string, string -> bool", (a: string, b: string) => a.startsWith(b)),
+  ...withWork(searchWork, [
+    member("contains", "string, string -> bool", (a: string, b: string) => a.includes(b)),
+    member("endsWith", "string, string -> bool", (a: string, b: string) => a.endsWith(b)),
+    member("startsWith", "string, string -> bool", (a: string, b: string) => a.startsWith(b)),
+    member("indexOf", "string, string -> int", (a: string, b: string) => indexOf(a, b)),
+    member("indexOf", "string, string, int -> int", indexOf),
+    member("lastIndexOf", "string, string -> int", (a: string, b: string) => lastIndexOf(a, b)),
+    member("lastIndexOf", "string, string, int -> int", lastIndexOf),
+  ]),
   member("charAt", "string, int -> string", charAt),
-  member("indexOf", "string, string -> int", (a: string, b: string) => indexOf(a, b)),
-  member("indexOf", "string, string, int -> int", indexOf),
-  member("lastIndexOf", "string, string -> int", (a: string, b: string) => lastIndexOf(a, b)),
-  member("lastIndexOf", "string, string, int -> int", lastIndexOf),
   member("lowerAscii", "string -> string", (a: string) =>
     a.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()),
   ),
