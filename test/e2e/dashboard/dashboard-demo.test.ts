@@ -109,7 +109,10 @@ test("shows the same conflicts as the API server's log for the demo's most conte
     competingWriters.filter((writer) => writer === "outside-writer").length,
   );
   await page.goto(new URL("/contention", demo.apiUrl).href);
-  await page.getByRole("link", { name: `${namespace}/${name}`, exact: true }).first().waitFor();
+  await page
+    .getByRole("link", { name: `${namespace}/${name}`, exact: true })
+    .first()
+    .waitFor();
   expect(troubles).toEqual([]);
 });
 

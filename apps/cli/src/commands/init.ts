@@ -1,8 +1,7 @@
 import { relative } from "node:path";
 import { KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
-import { chooseForeignKind, type ForeignKindChoice } from "../init/foreign-project.ts";
-import { initProject } from "../init/init-project.ts";
+import type { ForeignKindChoice } from "../init/foreign-project.ts";
 
 interface InitFlags {
   readonly fromCrd?: string;
@@ -36,6 +35,7 @@ export function addInitCommand(program: Command): void {
     )
     .addHelpText("after", HELP)
     .action(async (dir: string, flags: InitFlags) => {
+      const { initProject } = await import("../init/init-project.ts");
       const folder = await initProject(dir, await foreignKindOf(flags));
       const there = relative(process.cwd(), folder);
       process.stderr.write(
@@ -54,7 +54,7 @@ export function addInitCommand(program: Command): void {
     });
 }
 
-function foreignKindOf(flags: InitFlags): Promise<ForeignKindChoice> | undefined {
+async function foreignKindOf(flags: InitFlags): Promise<ForeignKindChoice | undefined> {
   const { fromCrd, fromCluster = false, crd } = flags;
   if (fromCrd !== undefined && fromCluster) {
     throw new KonvergeError("invalid_request", "pass either --from-crd or --from-cluster");
@@ -65,8 +65,10 @@ function foreignKindOf(flags: InitFlags): Promise<ForeignKindChoice> | undefined
       "--from-cluster needs --crd with the name of a CRD; list them with `kubectl get crds`",
     );
   }
-  if (fromCrd !== undefined) return chooseForeignKind({ ...flags, files: [fromCrd] });
-  if (fromCluster) return chooseForeignKind({ ...flags, files: [] });
-  if (crd === undefined) return undefined;
-  throw new KonvergeError("invalid_request", "--crd needs --from-crd <file> or --from-cluster");
+  if (fromCrd === undefined && !fromCluster) {
+    if (crd === undefined) return undefined;
+    throw new KonvergeError("invalid_request", "--crd needs --from-crd <file> or --from-cluster");
+  }
+  const { chooseForeignKind } = await import("../init/foreign-project.ts");
+  return await chooseForeignKind({ ...flags, files: fromCrd === undefined ? [] : [fromCrd] });
 }

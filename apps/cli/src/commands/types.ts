@@ -1,10 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { ensureError, KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
-import { findCrds } from "../crd-types/find-crds.ts";
-import { makeTypeFile } from "../crd-types/make-type-file.ts";
-import { makeZodFile } from "../crd-types/make-zod-file.ts";
-import { readKinds, type KindSelection } from "../crd-types/read-kinds.ts";
+import type { KindSelection } from "../crd-types/read-kinds.ts";
 import { printNote } from "../text/output.ts";
 
 interface TypesFlags extends KindSelection {
@@ -43,9 +40,9 @@ export function addTypesCommand(program: Command): void {
     .addHelpText("after", HELP)
     .action(async (files: readonly string[], flags: TypesFlags) => {
       requireSource(files, flags);
-      const kinds = readKinds(await findCrds({ ...flags, files }), flags);
-      const make = flags.zod === true ? makeZodFile : makeTypeFile;
-      const text = make(kinds, commandOf(files, flags));
+      const { typesFile } = await import("../crd-types/types-file.ts");
+      const command = commandOf(files, flags);
+      const { text, count } = await typesFile({ ...flags, files, command });
       if (flags.out === undefined) {
         process.stdout.write(text);
         return;
@@ -54,7 +51,7 @@ export function addTypesCommand(program: Command): void {
         const detail = `--out ${flags.out ?? ""} cannot be written: ${ensureError(cause).message}`;
         throw new KonvergeError("invalid_request", detail, { cause });
       });
-      printNote(`wrote ${kinds.length} kinds to ${flags.out}`);
+      printNote(`wrote ${count} kinds to ${flags.out}`);
     });
 }
 

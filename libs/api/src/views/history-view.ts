@@ -188,6 +188,6 @@ export function summaryOf(row: AttemptRow): AttemptSummary {
 }
 
 /** Parses a stored loop state. Undefined for the format of another version. */
-export function loopOf(text: string | undefined): LoopState | undefined {
+function loopOf(text: string | undefined): LoopState | undefined {
   return text === undefined ? undefined : loopStateSchema.safeParse(JSON.parse(text)).data;
 }
