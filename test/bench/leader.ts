@@ -44,8 +44,8 @@ export async function benchLeader({ log }: BenchOptions): Promise<Figure[]> {
   await using far = await startDelayProxy(redis.url);
   const chunks = makeChunks();
   const sides = [
-    { name: "Redis beside it", url: redis.url, goal: 15_000, runs: new Array<Run>() },
-    { name: "Redis at 2.5 ms", url: far.url, goal: 5_000, runs: new Array<Run>() },
+    { name: "local Redis", url: redis.url, goal: 15_000, runs: new Array<Run>() },
+    { name: "Redis at 2.5 ms per round trip", url: far.url, goal: 5_000, runs: new Array<Run>() },
   ];
   for (let round = 0; round <= ROUNDS; round++) {
     for (const { name, url, runs } of sides) {

@@ -1,4 +1,4 @@
-/** A worker whose controller owns one Secret per object. Says `ready` when each handler has found its Secret in the cache. */
+/** A worker whose controller owns one Secret per object. Prints `ready` when each handler has found its Secret in the cache. */
 import { readSettings } from "@konverge/contracts";
 import { defineController } from "@konverge/engine";
 import { onlyMetadata } from "@konverge/kube";

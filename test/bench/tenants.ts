@@ -47,11 +47,11 @@ export async function benchTenants({ log }: BenchOptions): Promise<Figure[]> {
           rounds.map((round) => percentile(round[backlog][moment], share));
         return figureOf({
           suite: "tenants",
-          case: `events beside ${BACKLOGS.large} background requests of another tenant`,
+          case: `events with ${BACKLOGS.large} background requests of another tenant`,
           metric: `request to ${moment === "startMs" ? "start" : "end"}, p${share * 100}`,
           unit: "ms",
           ours: of("large"),
-          peer: { name: `beside ${BACKLOGS[peer]}`, values: of(peer) },
+          peer: { name: `with ${BACKLOGS[peer]}`, values: of(peer) },
           goal: share === 0.99 ? MAX_RATIO : null,
           goalIs: "most",
         });

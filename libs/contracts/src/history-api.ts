@@ -128,7 +128,7 @@ const contentionEpisode = z.object({
   controller: z.string(),
   /** The key of the object, of this controller if it reconciles the kind, else of another one. */
   key: z.string().optional(),
-  /** Both overwrite fields of each other, write at the same time, or the controller triggers itself. */
+  /** Both writers overwrite the same fields, both write at the same time, or the controller triggers itself. */
   kind: z.enum(["ownershipFlip", "conflict", "selfTriggered"]),
   /** The other field managers. */
   managers: z.array(z.string()),
@@ -139,9 +139,9 @@ const contentionEpisode = z.object({
   lastAt: z.string(),
   /** Writes of the controller without a lasting effect, in the last hour. */
   wastedWrites: z.number(),
-  /** The same per minute, over the last 5 minutes. */
+  /** Wasted writes per minute, over the last 5 minutes. */
   perMinute: z.number(),
-  /** The same for each of the last 60 minutes, oldest first. The last one is incomplete. */
+  /** Wasted writes in each of the last 60 minutes, oldest first. The last minute is incomplete. */
   minutes: z.array(z.number()),
   suggestedFix: z.string(),
 });

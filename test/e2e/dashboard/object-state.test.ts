@@ -32,7 +32,7 @@ test("a dead letter is not reported as retried, and its attempts have addresses"
   await page.goto(new URL("/objects/default/node-pool/demo/blue", url).href);
   const facts = page.locator("dl.facts");
   await facts.getByText("deadLettered").waitFor();
-  expect(await facts.innerText()).toContain("and given up");
+  expect(await facts.innerText()).toContain("and dead-lettered");
   expect(await page.locator("main").innerText()).not.toMatch(/will (be )?retr|next attempt/);
 
   const row = page.locator("details.attempt").first();

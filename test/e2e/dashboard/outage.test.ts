@@ -56,7 +56,7 @@ test("shows an outage with start, cause, effect and next step before the breaker
   expect(troubles).toEqual([]);
 });
 
-test("a page whose API hangs turns amber, then red, and its verdict becomes unknown", async (context) => {
+test("a page whose API hangs turns amber, then red, and its summary becomes unknown", async (context) => {
   const { page } = await open(context);
   const { url } = await startOwnApi(harness);
   const hang = { now: false };

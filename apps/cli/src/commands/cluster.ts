@@ -13,7 +13,7 @@ export function addClusterCommand(program: Command): void {
     .description("List the clusters that workers serve")
     .addHelpText("after", groupHelp(HELP));
   withServer(
-    group.command("list").description("List clusters with state, workers, breaker and last error"),
+    group.command("list").description("List clusters with state, workers and last error"),
   ).action((flags: ClientFlags) =>
     runWithClient(flags, async ({ client }) => {
       const list = await client.clusters.list();

@@ -69,7 +69,7 @@ function contentionRows({ episodes, moreEpisodes, loops }: ContentionReport): st
 function loopText(protection: "throttle" | "report", untilMs: number): string {
   if (protection === "report") return "not throttled";
   const at = new Date(untilMs).toISOString();
-  return untilMs > Date.now() ? `throttled, the next at ${at}` : "throttled, the next is due";
+  return untilMs > Date.now() ? `throttled, next start at ${at}` : "throttled, next start is due";
 }
 
 function nameOf(item: ContentionReport["episodes"][number]): string {

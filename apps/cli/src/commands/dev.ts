@@ -111,7 +111,7 @@ async function checkOtherFleet(kubeconfig: KubeCredentialsOptions, own: OwnFleet
   }
 }
 
-/** The cluster of the configuration that the stack stands for. */
+/** Returns the cluster of the configuration that the stack runs as. */
 function stackCluster(names: readonly string[], settings: Settings): string {
   const name = clusterOf(settings);
   const [first = name] = names;

@@ -26,7 +26,7 @@ const metadata = z.looseObject({
 });
 `;
 
-/** A field of a kind besides those of all objects, with its schema as an own declaration. */
+/** A field of a kind besides those of all objects. Its schema has a declaration of its own. */
 interface RootField {
   readonly field: string;
   /** Name of its schema and type. */

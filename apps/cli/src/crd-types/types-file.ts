@@ -10,7 +10,7 @@ export interface TypesFileOptions extends CrdSource, KindSelection {
   readonly command: string;
 }
 
-/** Returns the text of a file with the selected kinds, and how many they are. */
+/** Returns the text of a file with the selected kinds, and their number. */
 export async function typesFile(
   options: TypesFileOptions,
 ): Promise<{ text: string; count: number }> {

@@ -17,8 +17,8 @@ const IGNORED = [".git"];
 const PACKAGE_NAME = /^[a-z0-9][-a-z0-9._]{0,213}$/;
 
 /**
- * Creates a project with a controller, its resource and its test, named after its folder. Returns its path. The resource is an
- * own one, or a kind that another project defines.
+ * Creates a project with a controller, its resource and its test, named after its folder. Returns its path. The
+ * project defines its kind itself, or uses one of another project.
  * @throws KonvergeError `invalid_request` if the folder is not empty, cannot be written, or is not a valid package name
  */
 export async function initProject(dir: string, foreign?: ForeignKindChoice): Promise<string> {

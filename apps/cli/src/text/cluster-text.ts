@@ -3,7 +3,7 @@ import { age } from "./age.ts";
 import { columns } from "./columns.ts";
 import { toneCell } from "./tone.ts";
 
-/** Formats clusters, a line each. The workers are those with an engaged cluster, and all. */
+/** Formats one line per cluster. The numbers are the workers that engaged the cluster, and all that serve it. */
 export function clusterRows(clusters: readonly Cluster[]): string {
   return columns([
     ["CLUSTER", "STATE", "AGE", "WORKERS", "BREAKER", "VERSION", "SOURCE", "REASON"],

@@ -3,7 +3,7 @@ import { age } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { toneCell } from "./tone.ts";
 
-/** Formats the summary and the problems of a cluster. Lines are never cut, because they end with the next step. */
+/** Formats the summary and the problems of a cluster. Long lines are not cut, because the next step is the last. */
 export function statusText({ summary, problems }: Overview): string {
   const rows = problems.flatMap(problemRows);
   if (rows.length === 0) return summary;
@@ -27,7 +27,7 @@ function problemRows(problem: OverviewProblem): Cell[][] {
   ];
 }
 
-/** Returns the parts of an overview that a change of is worth a new line. */
+/** Returns the parts of an overview whose changes `--watch` prints. */
 export function statusKey({ summary, problems }: Overview): string {
   return JSON.stringify([
     summary,

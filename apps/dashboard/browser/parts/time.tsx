@@ -21,10 +21,10 @@ export function Time({ at }: { readonly at: string }) {
 
 /** The next start of throttled attempts. A time in the past is due, not future. */
 export function NextStart({ atMs }: { readonly atMs: number }) {
-  if (atMs <= now.value) return <span class="dim">throttled, the next is due</span>;
+  if (atMs <= now.value) return <span class="dim">throttled, next start is due</span>;
   return (
     <span class="dim">
-      throttled, the next <Time at={new Date(atMs).toISOString()} />
+      throttled, next start <Time at={new Date(atMs).toISOString()} />
     </span>
   );
 }

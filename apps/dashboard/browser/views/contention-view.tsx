@@ -40,7 +40,8 @@ export function ContentionView() {
       </div>
       <p class="lead">
         A conflict means that another writer changed the object first. It costs one more read and
-        write; no update is lost. Contention means repeated conflicts.
+        write; no update is lost. A wasted write is a conflict, an overwrite of another manager, or
+        a write in a reconcile loop.
       </p>
       <TroubleNote trouble={trouble} />
       {data === undefined ? (

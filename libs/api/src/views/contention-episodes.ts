@@ -29,7 +29,7 @@ export interface EpisodesInput {
   readonly keyOf: (object: ObjectPlace, controller: string) => string | undefined;
 }
 
-/** Returns the current contention of the last hour by object and controller, most wasted writes per minute first. */
+/** Returns the contention of the last hour by object and controller, most wasted writes per minute first. */
 export async function readEpisodes(input: EpisodesInput): Promise<{
   readonly episodes: ContentionEpisode[];
   /** Further episodes, with fewer wasted writes. */

@@ -10,7 +10,7 @@ export interface ContentionFindings {
   readonly loops: ReadonlyMap<string, LoopState>;
 }
 
-/** Wasted writes of an episode that are worth a warning. */
+/** Episodes with fewer wasted writes are not reported as problems. */
 const MIN_WRITES = 20;
 /** An episode without a write for this time has ended. */
 const QUIET_MS = 600_000;
@@ -29,11 +29,11 @@ export function findContentionProblems({ episodes, loops }: ContentionFindings):
     return kind !== "requeue" && !covered.has(`${controller} ${nameOf(object)}`);
   });
   return [
-    ...limited(current.map(ofEpisode), "contention", "objects with contention"),
+    ...limited(current.map(ofEpisode), "contention", "with contention"),
     ...limited(
       others.map(([key, state]) => ofLoop(key, state)),
       "loop",
-      "objects in reconcile loops",
+      "in reconcile loops",
     ),
   ];
 }
@@ -41,7 +41,7 @@ export function findContentionProblems({ episodes, loops }: ContentionFindings):
 function ofEpisode(episode: ContentionEpisode): OverviewProblem {
   const { kind, controller, managers, fields, perMinute, since, wastedWrites } = episode;
   const object = nameOf(episode);
-  const field = fields[0] === undefined ? "" : ` ${fields[0]}`;
+  const field = fields[0] ?? "fields";
   const rate =
     perMinute < 1 ? "less than once a minute" : `${Math.round(perMinute)} times a minute`;
   const others = managers.slice(0, 2).join(", ");
@@ -49,7 +49,7 @@ function ofEpisode(episode: ContentionEpisode): OverviewProblem {
     kind === "selfTriggered"
       ? `${controller} is triggered by its own writes of ${object}: ${rate}`
       : kind === "ownershipFlip"
-        ? `${others} and ${controller} overwrite each other's${field} of ${object}: ${rate}`
+        ? `${others} and ${controller} overwrite each other's ${field} of ${object}: ${rate}`
         : `${controller} conflicts${others === "" ? "" : ` with ${others}`} on ${object}: ${rate}`;
   return {
     code: kind === "selfTriggered" ? "loop" : "contention",
@@ -116,7 +116,7 @@ function limited(
 ): OverviewProblem[] {
   const rest = problems.length - MOST_OF_A_KIND;
   if (rest <= 0) return [...problems];
-  const message = `and ${rest} more ${what}`;
+  const message = `${count(rest, "more object")} ${what}`;
   return [...problems.slice(0, MOST_OF_A_KIND), { code, level: "warning", message }];
 }
 

@@ -162,7 +162,7 @@ export class ClusterLife {
     }
   }
 
-  /** @returns after how many ms to try again */
+  /** @returns the delay before the next try, in ms */
   #failed(error: Error): number {
     this.#note("failing", error);
     const isDuplicate = isKonvergeError(error) && error.code === "duplicate_cluster";

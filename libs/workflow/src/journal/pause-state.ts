@@ -1,4 +1,4 @@
-/** Whether the run of an execution is to be paused, as far as this process knows. */
+/** Whether the run of an execution is to be paused, as last read from the store. */
 export class PauseState {
   #isPausing = false;
   #wasPausing = false;
@@ -26,7 +26,7 @@ export class PauseState {
     return this.#hasResumed;
   }
 
-  /** Notes what the store says. `resumes` also reveals a pause that began and ended unnoticed, and news from before a pause. */
+  /** Stores the state that was read. `resumes` reveals pauses between two reads, and reads from before a pause. */
   note(isPausing: boolean, resumes?: number): void {
     if (!isPausing && resumes === this.#resumes) return;
     const known = this.#resumes;
@@ -38,7 +38,7 @@ export class PauseState {
     if (isResumed) this.#onResumed();
   }
 
-  /** Sets what is called when the run is resumed. */
+  /** Sets the function that is called when the run is resumed. */
   onResumed(call: () => void): void {
     this.#onResumed = call;
   }

@@ -18,7 +18,7 @@ export interface RunJournalOptions {
    * each body and each API call. Default: no check.
    */
   readonly checkLease?: () => void;
-  /** Whether the run is to be paused: then no further verb begins. Default: as its records and news say. */
+  /** Whether the run is to be paused, so that no further verb begins. Default: read with its records. */
   readonly pauses?: PauseState;
   /** Cancellations of the run since the claim. Default: none. */
   readonly cancels?: CancelRequests;

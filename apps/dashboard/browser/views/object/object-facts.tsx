@@ -77,7 +77,7 @@ function Facts({ history }: { readonly history: ObjectHistory }) {
 
 /** What becomes of a failed attempt, by the state of its key. */
 const RETRIES: Readonly<Record<ObjectHistory["phase"], string>> = {
-  deadLettered: "and given up",
+  deadLettered: "and dead-lettered",
   paused: "and paused",
   backoff: "and will be retried",
   waiting: "and will be retried",

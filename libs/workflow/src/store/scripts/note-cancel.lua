@@ -3,7 +3,7 @@ local function noteCancel(run, wakes, cancelling, id, request, again)
   if h[3] then return 'compensating' end
   if again then redis.call('HINCRBY', run, 'cancelCalls', 1) end
   if h[1] and not (again and h[2]) then
-    -- The next execution passes it to the children that wait for the run.
+    -- The next execution passes the cancellation to the children that the run waits for.
     if again then
       redis.call('HINCRBY', run, 'wakeSeq', 1)
       redis.call('ZADD', wakes, 'LT', now + GRACE_MS, id)
