@@ -382,6 +382,8 @@ test("omits other controllers and clusters from a scope", async () => {
   expect(
     contentionReportSchema.parse(await (await call("/v1/contention", { token: nodes })).json()),
   ).toEqual({
+    episodes: [],
+    moreEpisodes: 0,
     contendedObjects: [],
     competingManagers: [],
     ownershipFlips: [],
