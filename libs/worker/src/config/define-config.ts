@@ -38,8 +38,8 @@ export interface ConfigInput {
   /** Encodes the values of workflow runs before they are stored in Redis, for example to encrypt them. Default: none. */
   readonly codec?: PayloadCodec;
   /**
-   * The clusters by name, of which a worker serves one, or a provider such as `kubeconfigDirectory`, whose clusters a worker
-   * serves all. Default: one cluster named `default`.
+   * The clusters by name, or a provider that finds them, such as `kubeconfigDirectory`. A worker serves all of them; with a list,
+   * the setting `cluster` selects one. Default: one cluster named `default`.
    */
   readonly clusters?: Readonly<Record<string, ClusterOptions>> | ClusterProvider;
   /**
