@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url";
 import { guardListSchema, guardViewSchema } from "@konverge/contracts";
 import type { ApiObject } from "@konverge/core";
 import { createApiServer, type EmbeddedApiServer } from "@konverge/apiserver";
+import { createGuard } from "@konverge/guard";
+import { bindCluster } from "@konverge/queue";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { useQueues } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
@@ -84,6 +86,9 @@ async function startWorker(config = CONFIG) {
   return {
     /** The messages that it logged. */
     said,
+    /** Suspends and continues the process. */
+    suspend: () => child.kill("SIGSTOP"),
+    resume: () => child.kill("SIGCONT"),
     /** The value of a series; 0 when there is none yet. */
     async metric(series: string): Promise<number> {
       const lines = (await (await fetch(metricsUrl)).text()).split("\n");
@@ -102,6 +107,31 @@ const workerCalls = () =>
   readFileSync(audit(), "utf8")
     .split("\n")
     .filter((line) => line.includes('"userAgent":"konverge-worker/')).length;
+
+/** The guard of a cluster that no worker calls: its rate does not change. */
+async function makeIdleGuard(cluster: string): Promise<void> {
+  const place = { redis: { url: harness.url }, prefix: harness.prefix, cluster };
+  const guard = await createGuard({ ...place, workerId: "starter" });
+  await guard.close();
+  await bindCluster({ ...place, uid: "of no server" });
+}
+
+/** Returns the guards as JSON and as a table, of one state: slow calls of a busy machine lower a rate at any time. */
+async function listGuards() {
+  const read = async () => {
+    const { stdout } = await konverge(["guard", "list", "-o", "json"]);
+    const { items } = guardListSchema.parse(JSON.parse(stdout));
+    const rates = items.map(({ rate, workers }) => [Math.round(rate.current), workers]);
+    return { items, state: JSON.stringify(rates) };
+  };
+  return await until("both lists show one state with a live worker", async () => {
+    const before = await read();
+    const { stdout: table } = await konverge(["guard", "list"]);
+    const { items, state } = await read();
+    const isLive = items.some(({ workers }) => workers.live.length === 1);
+    return state === before.state && isLive && { items, table };
+  });
+}
 
 const POOLS = "apis/demo.konverge.dev/v1/namespaces/default/nodepools";
 const kube = async (method: string, path: string, body: unknown) => {
@@ -139,12 +169,15 @@ test("P6: isolate stops the calls of a running worker and defers its work until 
   await makePool("blue");
   await until("the first machine", () => machinesOf("blue") === 1);
 
-  const listed = await konverge(["guard", "list", "-o", "json"]);
-  const { items } = guardListSchema.parse(JSON.parse(listed.stdout));
-  expect(items).toMatchObject([{ cluster: "default", breaker: { state: "closed" } }]);
-  expect((await konverge(["guard", "list"])).stdout).toMatch(
-    /^CLUSTER +BREAKER .*\ndefault +closed +500 +500 +1 +0 +none\n$/,
-  );
+  await makeIdleGuard("idle");
+  const { items, table } = await listGuards();
+  expect(items).toMatchObject([
+    { cluster: "default", breaker: { state: "closed" } },
+    { cluster: "idle", breaker: { state: "closed" }, rate: { current: 500 } },
+  ]);
+  const rate = Math.round(items[0]?.rate.current ?? 0);
+  const rows = [`default +closed +${rate} +500 +1 +0 +none`, "idle +closed +500 +500 +0 +0 +none"];
+  expect(table).toMatch(new RegExp(`^CLUSTER +BREAKER .*\n${rows.join("\n")}\n$`));
 
   const isolated = await konverge(["guard", "isolate", "default", "--by", "ada", "--reason", WHY]);
   expect(isolated).toMatchObject({ code: 0, stderr: "" });
@@ -176,6 +209,8 @@ test("P6: isolate stops the calls of a running worker and defers its work until 
   expect(putOff.length).toBeLessThanOrEqual(1);
   expect(putOff.map(({ outcome }) => outcome)).toEqual(putOff.map(() => "deferred"));
 
+  // Its calls change the rate.
+  worker.suspend();
   const moved = ["--by", "ada", "--reason", "moved"];
   const reset = await konverge(["guard", "reset", "default", ...moved, "-o", "json"]);
   expect(guardViewSchema.parse(JSON.parse(reset.stdout))).toMatchObject({
@@ -186,6 +221,7 @@ test("P6: isolate stops the calls of a running worker and defers its work until 
       { from: "closed", to: "isolated", by: "ada", operatorReason: WHY },
     ],
   });
+  worker.resume();
   await until("the waiting work is done", () => machinesOf("blue") === 3);
   const key = await until("the change is reconciled", async () => {
     const found = await queue.getKey(keyOf("blue"));

@@ -4,6 +4,7 @@ import { defineConfig, kubeconfigDirectory, startWorker } from "@konverge/worker
 import { expect, test } from "vitest";
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
+import { untilDone } from "../../support/until-done.ts";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { KubeconfigFolder, startFleetCluster, type FleetCluster } from "./fleet-harness.ts";
@@ -75,9 +76,10 @@ test("the slots, queues and calls of 19 clusters do not wait for one that hangs"
   await Promise.all(clusters.map((cluster) => put(cluster, "1")));
   const [late, ...present] = others;
   if (late === undefined) throw new Error("no clusters");
-  for (const cluster of [dead, ...present]) {
-    await until("all objects are reconciled", () => isDone(cluster, "1"));
-  }
+  const progress = () => [...ended.values()].reduce((sum, each) => sum + each, 0);
+  const untilReconciled = (cluster: FleetCluster, n: string) =>
+    untilDone("all objects are reconciled", () => isDone(cluster, n), { progress });
+  for (const cluster of [dead, ...present]) await untilReconciled(cluster, "1");
 
   // The keys of the hanging cluster fill its slots, and no call of it ends.
   proxy.hold();
@@ -89,12 +91,10 @@ test("the slots, queues and calls of 19 clusters do not wait for one that hangs"
   await until("its slots are full", async () => (await queue.counts()).active === SLOTS);
   const endedBefore = ended.get("c0");
   await Promise.all(present.map((cluster) => put(cluster, "2")));
-  for (const cluster of present) {
-    await until("all objects are reconciled", () => isDone(cluster, "2"));
-  }
+  for (const cluster of present) await untilReconciled(cluster, "2");
   // A cluster that is added in the meantime.
   folder.put("late", late.server.kubeconfig);
-  await until("the objects of a new cluster are reconciled", () => isDone(late, "1"));
+  await untilReconciled(late, "1");
   expect(ended.get("c0")).toBe(endedBefore);
   expect(await queue.counts()).toMatchObject({ active: SLOTS, waiting: OBJECTS - SLOTS });
 
@@ -113,9 +113,9 @@ test("the slots, queues and calls of 19 clusters do not wait for one that hangs"
   proxy.heal();
   const seen = dead.calls().length;
   await put(present[0] ?? late, "3");
-  await until("others continue", () => isDone(present[0] ?? late, "3"));
+  await untilReconciled(present[0] ?? late, "3");
   expect(dead.calls()).toHaveLength(seen);
   folder.put("c0", throughProxy);
-  await until("its objects are reconciled", () => isDone(dead, "3"));
+  await untilReconciled(dead, "3");
   expect(worker.ready).toBe(true);
-});
+}, 900_000);
