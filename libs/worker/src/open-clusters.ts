@@ -50,9 +50,16 @@ export function openClusters(options: OpenClustersOptions): OpenClusters {
     const uid = await readClusterUid(client.scoped({ signal: closing.signal }), identity);
     const onLost = (error: Error) =>
       log.error({ err: error, cluster: name }, "cluster served under another name");
-    releases.push(await registry.claim({ cluster: name, uid, onLost }));
+    const release = await registry.claim({ cluster: name, uid, onLost });
     const redis = { url: settings.redisUrl };
-    await bindCluster({ redis, prefix: settings.prefix, cluster: name, uid, shards });
+    try {
+      await bindCluster({ redis, prefix: settings.prefix, cluster: name, uid, shards });
+    } catch (error) {
+      // If Redis is unavailable, the claim expires.
+      await release().catch(() => undefined);
+      throw error;
+    }
+    releases.push(release);
     log.info({ cluster: name, server: client.server }, "cluster connected");
   };
 

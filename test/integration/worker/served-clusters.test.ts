@@ -179,6 +179,40 @@ test("workers of one name share a cluster; another name waits for the last of th
   await expect(first.claim(claim("a/b"))).rejects.toThrow('same cluster as "a"');
 });
 
+test("a worker that lost a cluster to another name claims it again when that name is gone", async () => {
+  const open = (workerId: string) => {
+    const registry = createClusterRegistry({
+      redis: { url: queues.url },
+      prefix: queues.prefix,
+      workerId,
+      onError: () => undefined,
+    });
+    onTestFinished(() => registry.close());
+    return registry;
+  };
+  const claims = () => queues.redis.keys(`${queues.prefix}:{/clusters}/uid/*`);
+  const lost: string[] = [];
+  const claim = (cluster: string) => ({
+    cluster,
+    uid: "u",
+    onLost: ({ message }: Error) => lost.push(`${cluster}: ${message.split(":")[0] ?? ""}`),
+  });
+  const [first, second, third] = [open("w1"), open("w2"), open("w3")];
+  await first.claim(claim("a"));
+  for (const round of [1, 2]) {
+    // Its claim expires while Redis is unavailable.
+    await queues.redis.del(...(await claims()));
+    const release = await second.claim(claim("b"));
+    first.changed();
+    await until("the loss is reported", () => lost.length === round);
+    await release();
+    first.changed();
+    await until("it is claimed again", async () => (await claims()).length === 1);
+    await expect(third.claim(claim("c"))).rejects.toThrow('same cluster as "a"');
+  }
+  expect(lost).toEqual(Array<string>(2).fill('a: same cluster as "b"'));
+});
+
 test("combines the reports of workers into the most severe state", () => {
   const since = "2026-01-01T00:00:00.000Z";
   const cluster = { name: "a", source: "configuration", since };

@@ -155,6 +155,8 @@ test("does not write to a cluster bound to another uid, and retries when the bin
   await bindCluster({ redis: { url }, prefix, cluster: "west", uid: "of another" });
   await expect(access.client("west")).rejects.toMatchObject({ code: "cluster_mismatch" });
   expect(await permits(), "its guard is closed").toEqual({ east: 1 });
+  const claims = await redis.keys(`${prefix}:{/clusters}/uid/*`);
+  expect(claims, "workers with its own name can serve it").toHaveLength(1);
   await redis.del(`${prefix}:{west}/uid`);
   expect(await whereIs(await access.client("west"))).toBe("west");
 });

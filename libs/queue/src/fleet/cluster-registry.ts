@@ -19,7 +19,10 @@ export interface IdentityClaim {
   readonly cluster: string;
   /** Identifies the cluster independently of its name. */
   readonly uid: string;
-  /** Called when the claim was lost while Redis was unavailable, and another name has the cluster. */
+  /**
+   * Called when the claim was lost while Redis was unavailable, and another name has the cluster. Until its release, the cluster is
+   * claimed again with each heartbeat.
+   */
   readonly onLost: (error: KonvergeError) => void;
 }
 
@@ -58,6 +61,8 @@ class RedisClusterRegistry implements ClusterRegistry {
   readonly #workerId: string;
   readonly #onError: (error: Error) => void;
   readonly #claims = new Set<IdentityClaim>();
+  /** Those of them that another name has. */
+  readonly #lost = new Set<IdentityClaim>();
   #read: (() => readonly ReportedCluster[]) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> = Promise.resolve();
@@ -78,6 +83,7 @@ class RedisClusterRegistry implements ClusterRegistry {
     this.#claims.add(claim);
     this.#start();
     return async () => {
+      this.#lost.delete(claim);
       if (this.#claims.delete(claim)) await this.#release(claim);
     };
   }
@@ -149,7 +155,11 @@ class RedisClusterRegistry implements ClusterRegistry {
     const others = await this.#claim(claims);
     for (const [index, claim] of claims.entries()) {
       const other = others[index] ?? "";
-      if (other !== "" && this.#claims.delete(claim)) claim.onLost(duplicateOf(claim, other));
+      if (other === "") this.#lost.delete(claim);
+      else if (this.#claims.has(claim) && !this.#lost.has(claim)) {
+        this.#lost.add(claim);
+        claim.onLost(duplicateOf(claim, other));
+      }
     }
     // Released while it was renewed.
     const gone = claims.filter((claim, index) => others[index] === "" && !this.#claims.has(claim));
