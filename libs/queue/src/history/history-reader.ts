@@ -1,6 +1,7 @@
 import {
   closeRedis,
   openProducer,
+  runScript,
   withRedis,
   type RedisClient,
   type RedisTarget,
@@ -8,6 +9,7 @@ import {
 } from "@konverge/redis";
 import { decodeRow, type AttemptRow } from "./attempt-row.ts";
 import { searchAttempts, type AttemptPage, type AttemptQuery } from "./attempt-search.ts";
+import { wastedWritesScript } from "../scripts/wasted-writes.ts";
 import type { ScanOptions } from "../contract/scan-options.ts";
 import { HOUR_MS, historyNames, MINUTE_MS, type HistoryNames } from "./history-names.ts";
 
@@ -170,11 +172,10 @@ async function readCompeting(
 
 async function readWasted(redis: RedisClient, names: HistoryNames): Promise<WastedWrites[]> {
   const first = Math.floor(Date.now() / MINUTE_MS) - MINUTES_OF_WASTE + 1;
-  const sets = await Promise.all(
-    Array.from({ length: MINUTES_OF_WASTE }, (_, at) =>
-      redis.zrevrange(names.wasted(first + at), 0, MOST_CONTENDED - 1, "WITHSCORES"),
-    ),
-  );
+  const sets = await runScript(redis, wastedWritesScript, {
+    args: { most: MOST_CONTENDED },
+    each: Array.from({ length: MINUTES_OF_WASTE }, (_, at) => ({ set: names.wasted(first + at) })),
+  });
   const found = new Map<string, number[]>();
   for (const [minute, set] of sets.entries()) {
     for (let at = 0; at + 1 < set.length; at += 2) {
