@@ -52,7 +52,7 @@ test("prints the problems with cause, effect and next step, and exits with 1 for
   const bad = await runCommand(["status"], environment());
   expect(bad.code).toBe(1);
   expect(bad.stdout).toMatch(
-    /^1 error\.\n\nerror +node-pool: 1 dead-lettered key \(since \d+m?s\)\n +cause: 1x quota is 0\n +effect: .+\n +next step: .*dead-letter release/,
+    /^1 error\.\n\nerror +node-pool: 1 dead-lettered key \(began \d+m?s ago\)\n +cause: 1x quota is 0\n +effect: .+\n +next step: .*dead-letter release/,
   );
   const json = await runCommand(["status", "-o", "json"], environment());
   expect(overviewSchema.parse(JSON.parse(json.stdout)).problems).toMatchObject([

@@ -124,7 +124,7 @@ function guardChecks({ cluster, breaker }: Guards[number]): Check[] {
   const { since, lastError, failingWorkers, liveWorkers } = outage;
   const extent = `${failingWorkers} of ${liveWorkers} workers report failures`;
   const error = lastError === undefined ? "" : `, last error: ${lastError}`;
-  const detail = `breaker is ${state}, calls fail since ${since}${error}; ${extent}. Check the API server's health and the workers' network; the breaker closes by itself`;
+  const detail = `breaker is ${state}, calls have failed since ${since}${error}; ${extent}. Check the API server's health and the workers' network; the breaker closes by itself`;
   return [{ check, level: "warn", detail }];
 }
 

@@ -18,7 +18,7 @@ function problemRows(problem: OverviewProblem): Cell[][] {
     ["next step", action],
     ...symptoms.map((symptom) => ["symptom", symptom.message] as const),
   ] as const;
-  const start = since === undefined ? "" : ` (since ${age(since)})`;
+  const start = since === undefined ? "" : ` (began ${age(since)} ago)`;
   return [
     [toneCell(level), `${message}${start}`],
     ...(level === "info" ? [] : facts).flatMap(([title, text]): Cell[][] =>
