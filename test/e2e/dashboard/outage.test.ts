@@ -51,7 +51,7 @@ test("shows an outage with start, cause, effect and next step before the breaker
   expect(await row.innerText()).toContain("consecutive failures");
   await row.locator("summary").click();
   expect(await row.innerText()).toContain("open: probe failed");
-  expect(await page.getByRole("row").count(), "one outage is one row").toBe(2);
+  expect(await page.getByRole("row").count(), "one row until the breaker closes").toBe(2);
   expect(await findBarriers(page)).toEqual([]);
   expect(troubles).toEqual([]);
 });

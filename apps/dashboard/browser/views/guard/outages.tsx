@@ -49,17 +49,17 @@ const COLUMNS: readonly Column<Outage>[] = [
 /** A row for each time that the breaker was not closed. */
 export function Outages({ transitions }: { readonly transitions: readonly Transition[] }) {
   const outages = groupOutages(transitions);
-  if (outages.length === 0) return <p class="more dim">No outages yet</p>;
+  if (outages.length === 0) return <p class="more dim">The breaker has not opened yet</p>;
   return (
     <>
       <Table
-        caption="Outages"
+        caption="Breaker history"
         columns={COLUMNS}
         rows={outages.slice(0, SHOWN)}
         keyOf={({ transitions: [first] }) => first?.generation ?? 0}
       />
       {outages.length > SHOWN ? (
-        <p class="more dim small">and {plural(outages.length - SHOWN, "more outage")}</p>
+        <p class="more dim small">and {outages.length - SHOWN} earlier</p>
       ) : null}
     </>
   );
