@@ -101,8 +101,8 @@ export const REPLAY_PATCHES: Readonly<Record<Name, readonly Change[]>> = {
   "live-events": [
     {
       file: LIVE_WAITS,
-      from: "this.#scope.resume((verb) => mayContinue(verb, news));",
-      to: "void mayContinue(this.#scope, news);",
+      from: "(verb) => mayContinue(verb, news) || (isCancelled && verb.wait?.child !== undefined),",
+      to: "() => false,",
     },
   ],
   /** Gives a try no heartbeat of the tries before it. */
