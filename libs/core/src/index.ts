@@ -121,7 +121,13 @@ export {
   parseEncoded,
   showEncoded,
 } from "./payload-codec.ts";
-export type { CodecContext, CodecValueKind, EncodedValue, PayloadCodec } from "./payload-codec.ts";
+export type {
+  CodecContext,
+  CodecValueKind,
+  ComparableText,
+  EncodedValue,
+  PayloadCodec,
+} from "./payload-codec.ts";
 export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 export type { RedisAddress, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";

@@ -142,13 +142,25 @@ function sortFields(_field: string, value: unknown): unknown {
 const ANY_FORM =
   /konverge\.dev\/codec:1:[-.a-z0-9]+:(?:json|deflate):[+/=A-Za-z0-9]*(?::[-_A-Za-z0-9]+\.[-_A-Za-z0-9]+)?/g;
 
-/** Returns a text in which each encoded value is replaced by its fingerprint, or by its description if it has none. */
-export function comparableText(text: string): string {
-  if (!text.includes(MARK)) return text;
-  return text.replaceAll(
-    ANY_FORM,
-    (each) => parseEncoded(each)?.fingerprint ?? describeEncoded(each),
-  );
+/** A text by which repetitions are found, although they may encode the same values in another way. */
+export interface ComparableText {
+  /** Each encoded value is replaced by its fingerprint, or by its description if it has none. */
+  readonly exact: string;
+  /** Each encoded value is replaced by its description. Compared if the keys differ. */
+  readonly sizes: string;
+  /** The keys of the fingerprints; empty for a value without one. */
+  readonly keys: readonly string[];
+}
+
+export function comparableText(text: string): ComparableText {
+  if (!text.includes(MARK)) return { exact: text, sizes: text, keys: [] };
+  const keys: string[] = [];
+  const exact = text.replaceAll(ANY_FORM, (each) => {
+    const { fingerprint = "" } = parseEncoded(each) ?? {};
+    keys.push(fingerprint.slice(0, fingerprint.indexOf(".") + 1));
+    return fingerprint || describeEncoded(each);
+  });
+  return { exact, sizes: showEncoded(text), keys };
 }
 
 /** Returns a text for users in which each encoded value is replaced by its description. */

@@ -143,10 +143,10 @@ test("an API without the codec rejects plain values, and passes encoded ones on"
 });
 
 /** A client with the codec, and all that it sends and receives. */
-function clientOf(call: Call, sent: string[]) {
+function clientOf(call: Call, sent: string[], used: PayloadCodec = codec) {
   return createClient({
     server: "http://localhost:7070",
-    codec,
+    codec: used,
     fetch: async (request) => {
       const text = await request.text();
       const { pathname, search } = new URL(request.url);
@@ -234,6 +234,26 @@ test("a client with the codec gets 409 for a known id or Idempotency-Key and ano
   await expect(begin("2222", { key: "once" })).rejects.toMatchObject({
     code: "idempotency_mismatch",
   });
+});
+
+test("an Idempotency-Key is repeated across a rotation of keys, and by a client without fingerprints", async () => {
+  const call = serveWith(undefined);
+  await work();
+  const begin = async (used: PayloadCodec, card: string, key: string) =>
+    await clientOf(call, [], used).runs.start(
+      { workflow: pay.name, input: { card } },
+      { idempotencyKey: key },
+    );
+  const rotated = { ...codec, fingerprint: () => "k2.digest" };
+  const codecs = [codec, rotated, scrambleCodec()];
+  for (const [n, before] of codecs.entries()) {
+    const key = `once-${n}`;
+    const first = await begin(before, "1111", key);
+    for (const after of codecs) expect(await begin(after, "1111", key)).toEqual(first);
+    await expect(begin(codec, "22222", key)).rejects.toMatchObject({
+      code: "idempotency_mismatch",
+    });
+  }
 });
 
 test("a client shows the message of an error, and leaves values of another codec encoded", async () => {

@@ -29,12 +29,9 @@ export async function replayed(
       issues: [{ pointer: `/${HEADER}`, detail }],
     });
   }
-  const request = JSON.stringify([
-    req.method,
-    req.url.replace(/^\w+:\/\/[^/]+/, ""),
-    // A repeated call may encode its values again, to another text.
-    comparableText(await req.text()),
-  ]);
+  const request = comparableText(
+    JSON.stringify([req.method, req.url.replace(/^\w+:\/\/[^/]+/, ""), await req.text()]),
+  );
   const kept = await answers.begin(callerId, key, request);
   if (kept !== undefined) {
     const { status, body, location } = kept;

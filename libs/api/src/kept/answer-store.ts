@@ -5,6 +5,7 @@ import {
   defined,
   KonvergeError,
   type CodecContext,
+  type ComparableText,
   type PayloadCodec,
 } from "@konverge/core";
 import { runScript, withRedis, type RedisClient } from "@konverge/redis";
@@ -25,11 +26,11 @@ interface KeptAnswer {
 export interface AnswerStore {
   /**
    * Returns undefined for a new key, which is then in flight until `keep` or `forget`, or for 90 s if this process dies.
-   * @param request text that must be equal, including the body
+   * @param request text that must be equal, including the body; with other keys, only the sizes of encoded values
    * @throws KonvergeError `idempotency_mismatch`, `idempotency_in_flight`
    */
-  begin(callerId: string, key: string, request: string): Promise<KeptAnswer | undefined>;
-  keep(callerId: string, key: string, request: string, answer: KeptAnswer): Promise<void>;
+  begin(callerId: string, key: string, request: ComparableText): Promise<KeptAnswer | undefined>;
+  keep(callerId: string, key: string, request: ComparableText, answer: KeptAnswer): Promise<void>;
   /** Deletes the key after a failure, so that it can be retried. */
   forget(callerId: string, key: string): Promise<void>;
 }
@@ -77,8 +78,8 @@ export function createAnswerStore(
       const stored = await withRedis(redis, () => redis.get(`${root}${name}`));
       // The key expired between the two calls.
       if (stored === null) throw inFlight();
-      const [before, head, body] = stored.split("\n");
-      if (before !== digestOf(key, request)) {
+      const [before = "", head, body] = stored.split("\n");
+      if (!isRepeated(before, digestOf(key, request))) {
         throw new KonvergeError(
           "idempotency_mismatch",
           "Idempotency-Key was used for a different request; use a new key per request",
@@ -118,9 +119,16 @@ export function createAnswerStore(
   };
 }
 
-/** Not of the request alone, whose content could be guessed from it: keys should be random. */
-function digestOf(key: string, request: string): string {
-  return hash(JSON.stringify([key, request]));
+/** Digests of the comparable parts. Not of the request alone, whose content could be guessed from it: keys should be random. */
+function digestOf(key: string, { exact, sizes, keys }: ComparableText): string {
+  return [exact, sizes, keys].map((part) => hash(JSON.stringify([key, part]))).join(" ");
+}
+
+/** Fingerprints of other keys cannot be compared. */
+function isRepeated(before: string, now: string): boolean {
+  const [exact, sizes, keys] = before.split(" ");
+  const [nowExact, nowSizes, nowKeys] = now.split(" ");
+  return exact === nowExact || (sizes === nowSizes && keys !== nowKeys);
 }
 
 async function decode(
