@@ -9,6 +9,7 @@ import { kinds } from "./kinds.ts";
 import { lessons } from "./lessons.ts";
 import { reading } from "./reading.ts";
 import { requests } from "./requests.ts";
+import { ruleConstants } from "./rule-constants.ts";
 import { ruleFunctions } from "./rule-functions.ts";
 import { rules } from "./rules.ts";
 import { versions } from "./versions.ts";
@@ -30,6 +31,7 @@ export const CASES: readonly Case[] = [
   ...edges,
   ...rules,
   ...ruleFunctions,
+  ...ruleConstants,
   ...foreign,
   ...requests,
 ];

@@ -1,5 +1,6 @@
 import { compilePattern } from "../functions/compile-pattern.ts";
-import type { ASTNode, ExpressionError } from "../syntax/parse-expression.ts";
+import { isParenthesized } from "../syntax/parentheses.ts";
+import type { ASTNode } from "../syntax/parse-expression.ts";
 import {
   BOOL,
   DYN,
@@ -11,7 +12,6 @@ import {
   STRING,
   type CelType,
 } from "../types/cel-type.ts";
-import { parseDateTime, parseGoDuration } from "../values/times.ts";
 import { CelError, TypeValue, Uint, type Value } from "../values/value.ts";
 import type { Compiled } from "./compiled.ts";
 
@@ -32,12 +32,12 @@ const TYPE_NAMES: Readonly<Record<string, CelType>> = {
 export function compileTypeName(name: string, offset: number): Compiled | undefined {
   const of = Object.hasOwn(TYPE_NAMES, name) ? TYPE_NAMES[name] : undefined;
   const value = new TypeValue(name);
-  return of && { type: { kind: "type", of }, offset, run: () => value };
+  return of && { type: { kind: "type", of }, offset, isConstant: true, run: () => value };
 }
 
 export function compileLiteral(literal: unknown, offset: number): Compiled {
   const value = toValue(literal);
-  return { type: literalType(value), offset, run: () => value };
+  return { type: literalType(value), offset, isConstant: true, run: () => value };
 }
 
 function toValue(literal: unknown): Value {
@@ -63,18 +63,28 @@ function literalType(value: Value): CelType {
   }
 }
 
-const LITERALS: Readonly<Record<string, (text: string) => boolean>> = {
-  duration: (text) => parseGoDuration(text) !== undefined,
-  timestamp: (text) => parseDateTime(text) !== undefined,
-  matches: isPattern,
-};
+/** Returns the number of a literal such as `1` or `-1.5`, unlike that of `-(1.5)`, which is a call. */
+export function literalNumber(node: ASTNode): bigint | number | undefined {
+  if (node.op === "value") return toNumber(node.args);
+  if (node.op !== "-_" || node.args.op !== "value") return undefined;
+  const number = toNumber(node.args.args);
+  return number === undefined || isParenthesized(node.args, node.start + 1) ? undefined : -number;
+}
 
-/** Returns the error of a constant duration, timestamp or pattern. */
-export function literalIssue(name: string, arg: ASTNode | undefined): ExpressionError | undefined {
-  if (arg?.op !== "value" || typeof arg.args !== "string") return undefined;
-  const isValid = Object.hasOwn(LITERALS, name) ? LITERALS[name] : undefined;
-  if (isValid === undefined || isValid(arg.args)) return undefined;
-  return { message: `invalid ${name} argument`, offset: arg.start };
+const toNumber = (literal: unknown) =>
+  typeof literal === "bigint" || typeof literal === "number" ? literal : undefined;
+
+const isLiteral = (node: ASTNode): boolean =>
+  (node.op === "value" && typeof node.args === "string") || literalNumber(node) !== undefined;
+
+/**
+ * Returns true if the first argument of `duration`, `timestamp` or `matches` is a literal with an error, which is
+ * reported at the literal. `isFailed` is true if the call has failed with constant arguments.
+ */
+export function isBrokenLiteral(name: string, arg: ASTNode, isFailed: boolean): boolean {
+  if (name === "duration" || name === "timestamp") return isFailed && isLiteral(arg);
+  const isText = arg.op === "value" && typeof arg.args === "string";
+  return name === "matches" && isText && !isPattern(arg.args);
 }
 
 function isPattern(text: string): boolean {

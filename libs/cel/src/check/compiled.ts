@@ -35,6 +35,8 @@ export interface Compiled {
   /** @throws CelError */
   readonly run: (frame: Frame) => Value;
   readonly offset: number;
+  /** True for literals, and for what cel-go evaluates when it makes a program. */
+  readonly isConstant?: true;
 }
 
 /** What macros need of the compiler. */

@@ -19,9 +19,15 @@ import { isReserved } from "../types/escape-name.ts";
 import { mostGeneral, TypeBindings } from "../types/type-bindings.ts";
 import { CelError, CelList, Optional } from "../values/value.ts";
 import { compileAnd, compileOr } from "./compile-logic.ts";
-import { compileLiteral, compileTypeName, literalIssue } from "./compile-literal.ts";
+import {
+  compileLiteral,
+  compileTypeName,
+  isBrokenLiteral,
+  literalNumber,
+} from "./compile-literal.ts";
 import { findVariable, readVariable, type Checker, type Compiled, type Scope } from "./compiled.ts";
 import { findMacro } from "./macros.ts";
+import { celMessage, constant, foldCall } from "./constants.ts";
 import { resolveOverloads } from "./resolve-overloads.ts";
 import { makeCall, makeMap, select } from "./runs.ts";
 
@@ -45,6 +51,8 @@ export class Compiler implements Checker {
   readonly errors: ExpressionError[] = [];
   /** Errors that are reported only if there are no others. */
   readonly literalErrors: ExpressionError[] = [];
+  /** Errors of constant parts, in the order in which cel-go evaluates them. */
+  readonly constantErrors: string[] = [];
   readonly bindings: TypeBindings = new TypeBindings();
   /** Names of the used variables that are declared outside of the expression. */
   readonly used: Set<string> = new Set();
@@ -92,10 +100,7 @@ export class Compiler implements Checker {
       case "||":
         return this.#compileLogic(node.op, node.args, scope, offset);
       case "-_":
-        if (node.args.op === "value" && typeof node.args.args === "bigint") {
-          return this.#compileLiteral(-node.args.args, offset);
-        }
-        return this.#compileCall("-_", [node.args], { scope, offset });
+        return this.#compileNegation(node, scope, offset);
       case "!_":
         return this.#compileCall("!_", [node.args], { scope, offset });
       default:
@@ -223,13 +228,23 @@ export class Compiler implements Checker {
     const { scope, offset, receiver } = at;
     const wasFormatting = this.#isFormatting;
     this.#isFormatting = wasFormatting || name === "format";
+    const before = this.constantErrors.length;
     const compiled = args.map((arg) => this.compile(arg, scope));
     this.#isFormatting = wasFormatting;
     const isMember = receiver !== undefined;
+    // Types are checked in this order, but constants of a receiver are evaluated first.
+    const later = this.constantErrors.splice(before);
     const all = isMember ? [this.compile(receiver, scope), ...compiled] : compiled;
-    const issue = literalIssue(name, args.at(-1));
-    if (issue !== undefined) this.literalErrors.push(issue);
-    return this.call(name, all, offset, isMember);
+    this.constantErrors.push(...later);
+    const errors = this.constantErrors.length;
+    const called = this.call(name, all, offset, isMember);
+    const isFailed = this.constantErrors.length > errors;
+    const [literal] = args;
+    if (literal !== undefined && isBrokenLiteral(name, literal, isFailed)) {
+      const message = `invalid ${name} argument`;
+      this.literalErrors.push({ message, offset: literal.start });
+    }
+    return called;
   }
 
   /** Calls a function with compiled arguments, of which a receiver is the first. */
@@ -246,7 +261,11 @@ export class Compiler implements Checker {
       all.map(({ type }) => type),
     );
     if (found !== undefined) {
-      return { type: found.type, offset, run: makeCall(name, found.candidates, all) };
+      return this.#fold(name, all, {
+        type: found.type,
+        offset,
+        run: makeCall(name, found.candidates, all),
+      });
     }
     const shown = all.map(({ type }) => formatType(this.bindings.resolve(type, true)));
     const signature = isMember
@@ -256,6 +275,21 @@ export class Compiler implements Checker {
     return failed(offset);
   }
 
+  #compileNegation(node: ASTNode & { op: "-_" }, scope: Scope, offset: number): Compiled {
+    const number = literalNumber(node);
+    if (number !== undefined) return this.#compileLiteral(number, offset);
+    return this.#compileCall("-_", [node.args], { scope, offset });
+  }
+
+  #fold(name: string, args: readonly Compiled[], call: Compiled): Compiled {
+    try {
+      return foldCall(name, call, args);
+    } catch (error) {
+      this.constantErrors.push(celMessage(error));
+      return call;
+    }
+  }
+
   #compileRelation(node: Parameters<typeof relationChain>[0], scope: Scope): Compiled {
     const { first, rest } = relationChain(node);
     let left = this.compile(first, scope);
@@ -263,7 +297,7 @@ export class Compiler implements Checker {
       const call = this.call(BINARY[op] ?? op, [left, this.compile(right, scope)], offset, false);
       // As in cel-go, the left side of `in []` is not evaluated.
       const isEmpty = op === "in" && right.op === "list" && right.args.length === 0;
-      left = isEmpty ? { ...call, run: () => false } : call;
+      left = isEmpty ? constant(call, false) : call;
     }
     return left;
   }
@@ -294,6 +328,7 @@ export class Compiler implements Checker {
     return {
       type: listOf(this.#join(items)),
       offset,
+      ...(items.every(({ isConstant }) => isConstant) ? { isConstant: true } : {}),
       run: (frame) => new CelList(items.map(({ run }) => run(frame))),
     };
   }
@@ -312,6 +347,7 @@ export class Compiler implements Checker {
         this.#join(entries.map(([, value]) => value)),
       ),
       offset,
+      ...(entries.flat().every(({ isConstant }) => isConstant) ? { isConstant: true } : {}),
       run: (frame) => makeMap(entries.map(([key, value]) => [key.run(frame), value.run(frame)])),
     };
   }

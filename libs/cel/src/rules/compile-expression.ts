@@ -13,6 +13,8 @@ export interface Expression {
   /** The type of its value, for example `bool`. */
   readonly type: string;
   readonly usesOldSelf: boolean;
+  /** Why a constant part cannot be evaluated, with the API server's text. The server rejects the expression. */
+  readonly constantError: string | undefined;
   /** @throws CelError */
   readonly evaluate: (self: Value, oldSelf?: Value) => Value;
 }
@@ -56,6 +58,7 @@ function compile(text: string, self: CelType, isOldSelfOptional: boolean): Compi
     expression: {
       text,
       usesOldSelf: compiler.used.has("oldSelf"),
+      constantError: compiler.constantErrors[0],
       type: formatType(compiler.bindings.resolve(compiled.type, true)),
       evaluate: evaluator(compiled),
     },

@@ -126,3 +126,22 @@ test("rejects a conditional inside of another without parentheses", () => {
   expect(issuesOf("true ? false ? true : false : true")[0]).toContain("Syntax error");
   expect(evaluate("true ? (false ? true : false) : true")).toBe(false);
 });
+
+test.each([
+  [
+    "true || int('x') == 1",
+    "program instantiation failed: type conversion error from 'string' to 'int'",
+  ],
+  [
+    "self.s.matches(string('(a'))",
+    "program instantiation failed: error parsing regexp: missing closing ): `(a`",
+  ],
+])("rejects the constant of %s before an evaluation", (rule, error) => {
+  expect(issuesOf(rule)).toEqual([error]);
+});
+test("reports an invalid argument of a literal at the literal", () => {
+  expect(issuesOf("timestamp(-999999999999999) == timestamp(1)")[0]).toContain(
+    "<input>:1:11: invalid timestamp argument",
+  );
+  expect(issuesOf("timestamp(-(999999999999999)) == timestamp(1)")).toEqual([]);
+});

@@ -173,29 +173,46 @@ function compileOne(
     at.report("rule", { rule, detail: "rules need a type that CEL knows" });
     return without;
   }
-  const isOptional = rule.optionalOldSelf === true;
-  const result = compileExpression(rule.rule, type, isOptional);
-  const { expression } = result;
-  if (expression === undefined) {
-    const { error, hasUnknownFunction } = result;
-    at.report("rule", { rule, detail: `compilation failed: ${error}`, hasUnknownFunction });
-    return without;
-  }
-  if (expression.type !== "bool") {
-    at.report("rule", { rule, detail: "cel expression must evaluate to a bool" });
-    return without;
-  }
-  const message = compileMessage(rule, type, at.report);
+  const { expression, usesOldSelf, hasUnknownFunction } = compileRule(rule, type, at.report);
+  const message = expression && compileMessage(rule, type, at.report);
   const { uncorrelated } = at.place;
-  if (expression.usesOldSelf && uncorrelated !== undefined) {
+  if (usesOldSelf && uncorrelated !== undefined) {
     const detail = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${uncorrelated}`;
     at.report("rule", { value: rule.rule, detail });
   }
-  if (!expression.usesOldSelf && rule.optionalOldSelf !== undefined) {
+  if (!usesOldSelf && rule.optionalOldSelf !== undefined) {
     const detail = "may not be set if oldSelf is not used in rule";
-    at.report("optionalOldSelf", { value: rule.optionalOldSelf, detail });
+    at.report("optionalOldSelf", { value: rule.optionalOldSelf, detail, hasUnknownFunction });
   }
   return { rule, expression, message, fieldPath };
+}
+
+function compileRule(
+  rule: ValidationRule,
+  type: CelType,
+  report: Report,
+): {
+  readonly expression: Expression | undefined;
+  readonly usesOldSelf: boolean;
+  readonly hasUnknownFunction: boolean;
+} {
+  const result = compileExpression(rule.rule, type, rule.optionalOldSelf === true);
+  const { expression } = result;
+  if (expression === undefined) {
+    const { error, hasUnknownFunction } = result;
+    report("rule", { rule, detail: `compilation failed: ${error}`, hasUnknownFunction });
+    return { expression, usesOldSelf: false, hasUnknownFunction };
+  }
+  const { usesOldSelf, constantError } = expression;
+  if (expression.type !== "bool") {
+    report("rule", { rule, detail: "cel expression must evaluate to a bool" });
+    return { expression: undefined, usesOldSelf: false, hasUnknownFunction: false };
+  }
+  if (constantError !== undefined) {
+    report("rule", { rule, detail: `program instantiation failed: ${constantError}` });
+    return { expression: undefined, usesOldSelf, hasUnknownFunction: false };
+  }
+  return { expression, usesOldSelf, hasUnknownFunction: false };
 }
 
 function compileMessage(
@@ -213,6 +230,9 @@ function compileMessage(
     report("messageExpression", { rule, detail, hasUnknownFunction });
   } else if (expression.type !== "string") {
     report("messageExpression", { rule, detail: "messageExpression must evaluate to a string" });
+  } else if (expression.constantError !== undefined) {
+    const detail = `messageExpression instantiation failed: ${expression.constantError}`;
+    report("messageExpression", { rule, detail });
   } else return expression;
   return undefined;
 }
