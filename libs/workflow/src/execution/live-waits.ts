@@ -2,7 +2,7 @@ import { ensureError } from "@konverge/core";
 import type { ExecutionScope, ParkedVerb } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import type { RunNews } from "../store/run-journal-store.ts";
-import { awaitedSignals } from "../store/run-record.ts";
+import { awaitedSignals, type RunWait } from "../store/run-record.ts";
 import type { WakeUps } from "./wake-rounds.ts";
 
 /** Longest time of a timer, in ms; longer ones fire immediately. */
@@ -75,7 +75,12 @@ class LiveWaits {
         while (this.#isStale && !this.#scope.closed) {
           this.#isStale = false;
           const { cancelCalls } = this.#journal;
-          const news = await this.#journal.refresh(this.#scope.waits());
+          const waits = this.#scope.waits();
+          const news = await this.#journal.refresh(waits);
+          // The news does not include a wait that began during the read.
+          this.#isStale ||= this.#scope
+            .waits()
+            .some((wait) => isRead(wait) && !waits.includes(wait));
           const isCancelled = news.cancelCalls > cancelCalls;
           this.#scope.resume(
             (verb) => mayContinue(verb, news) || (isCancelled && verb.wait?.child !== undefined),
@@ -118,6 +123,11 @@ function mayContinue({ wait }: ParkedVerb, { signals, ended }: RunNews): boolean
   const { spread, child = spread } = wait;
   if (child === undefined) return true;
   return ended.some(({ workflow, id }) => workflow === child.workflow && id === child.id);
+}
+
+/** Returns true if a refresh reads the end of this wait only when it is asked for it. */
+function isRead(wait: RunWait): boolean {
+  return awaitedSignals([wait]).length > 0 || (wait.child ?? wait.spread) !== undefined;
 }
 
 function timer(ms: number, call: () => void): () => void {
