@@ -7,12 +7,13 @@ import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
+import { ClusterTable } from "./cluster-table.tsx";
 
 type Worker = WorkerList["items"][number];
 
 const EVERY_MS = 5_000;
 
-/** The workers with their controllers, workflows and versions. */
+/** The workers with their controllers, workflows and versions, and the clusters that they serve. */
 export function WorkersView() {
   const { data, trouble } = useQuery<WorkerList>(apiPath("workers"), EVERY_MS);
   const workers = data?.items.toSorted((one, other) => one.workerId.localeCompare(other.workerId));
@@ -43,6 +44,7 @@ export function WorkersView() {
         <WorkerTable workers={workers} skewed={skewed} />
       )}
       <CliLine line="konverge worker list" />
+      <ClusterTable />
     </>
   );
 }
