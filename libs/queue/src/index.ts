@@ -37,6 +37,7 @@ export type {
   RollupNote,
   WasteNote,
 } from "./history/history-batch.ts";
+export { EPISODE_PAUSE_MS } from "./history/history-names.ts";
 export { contentionObject } from "./history/contention-object.ts";
 export { durationCounter, durationQuantile } from "./history/duration-histogram.ts";
 export { createHistoryWriter } from "./history/history-writer.ts";

@@ -2,6 +2,7 @@ import type { ContentionEpisode } from "@konverge/contracts";
 import { defined, parseKey, resourceId } from "@konverge/core";
 import {
   contentionObject,
+  EPISODE_PAUSE_MS,
   type ContentionEntry,
   type HistoryReader,
   type WastedWrites,
@@ -11,8 +12,6 @@ import { suggestedFix } from "./find-contention-problems.ts";
 import type { ObjectPlace } from "./object-place.ts";
 
 const MINUTE_MS = 60_000;
-/** A longer pause ends an episode. */
-const PAUSE_MINUTES = 10;
 /** The period of the current rate. */
 const RECENT_MINUTES = 5;
 /** Fewer writes are single conflicts, or corrections of a manual change. */
@@ -68,7 +67,7 @@ function measure({ minutes }: WastedWrites, nowMs: number) {
   const startOf = (at: number) => thisMinuteMs - (minutes.length - 1 - at) * MINUTE_MS;
   const last = minutes.findLastIndex((writes) => writes > 0);
   let first = last;
-  for (let at = last; at >= 0 && first - at <= PAUSE_MINUTES; at--) {
+  for (let at = last; at >= 0 && (first - at) * MINUTE_MS <= EPISODE_PAUSE_MS; at--) {
     if ((minutes[at] ?? 0) > 0) first = at;
   }
   const total = minutes.slice(first).reduce((sum, writes) => sum + writes, 0);

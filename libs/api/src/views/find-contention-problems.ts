@@ -1,5 +1,6 @@
 import type { ContentionEpisode, OverviewProblem } from "@konverge/contracts";
 import { defined, parseKey } from "@konverge/core";
+import { EPISODE_PAUSE_MS } from "@konverge/queue";
 import type { LoopState } from "@konverge/records";
 import { count } from "./problem-text.ts";
 
@@ -12,8 +13,6 @@ export interface ContentionFindings {
 
 /** Episodes with fewer wasted writes are not reported as problems. */
 const MIN_WRITES = 20;
-/** An episode without a write for this time has ended. */
-const QUIET_MS = 600_000;
 /** Limits the problems of one kind, so that others remain visible. */
 const MOST_OF_A_KIND = 3;
 
@@ -21,7 +20,7 @@ const MOST_OF_A_KIND = 3;
 export function findContentionProblems({ episodes, loops }: ContentionFindings): OverviewProblem[] {
   const current = episodes.filter(
     ({ wastedWrites, lastAt }) =>
-      wastedWrites >= MIN_WRITES && Date.now() - Date.parse(lastAt) < QUIET_MS,
+      wastedWrites >= MIN_WRITES && Date.now() - Date.parse(lastAt) < EPISODE_PAUSE_MS,
   );
   const covered = new Set(current.map((episode) => `${episode.controller} ${nameOf(episode)}`));
   const others = [...loops].filter(([key, { kind }]) => {

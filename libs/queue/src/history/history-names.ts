@@ -26,6 +26,8 @@ export interface HistoryNames {
 
 export const HOUR_MS = 3_600_000;
 export const MINUTE_MS = 60_000;
+/** Idle time that ends an episode of contention. */
+export const EPISODE_PAUSE_MS = 600_000;
 
 /** @throws KonvergeError `invalid_config` */
 export function historyNames(prefix: string, cluster: string, shards = 1): HistoryNames {

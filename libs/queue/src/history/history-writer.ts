@@ -10,13 +10,11 @@ import {
 } from "@konverge/redis";
 import { noteContentionScript } from "../scripts/note-contention.ts";
 import type { HistoryAnswer, HistoryBatch } from "./history-batch.ts";
-import { HOUR_MS, historyNames, MINUTE_MS, type HistoryNames } from "./history-names.ts";
+import { EPISODE_PAUSE_MS, HOUR_MS, historyNames, type HistoryNames } from "./history-names.ts";
 import { RecordIndex } from "./record-index.ts";
 
 const CONTENTION_KEPT_MS: number = 24 * HOUR_MS;
 const ROLLUPS_KEPT_MS: number = 24 * HOUR_MS;
-/** Idle time after which contention counts as a new episode. */
-const EPISODE_PAUSE_MS: number = 10 * MINUTE_MS;
 const PAIRS_KEPT = 64;
 const MEMBERS_KEPT = 500;
 const LOOPS_KEPT = 200;
