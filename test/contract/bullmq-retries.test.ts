@@ -239,6 +239,7 @@ test("moveToWait and WaitingError return a job with its priority and without cou
     throw new WaitingError();
   });
   await bull.ask(0);
+  await until("the first run", () => runs === 1);
   await until("the job is back", async () => (await bull.queue.getPrioritizedCount()) === 1);
   expect(await bull.queue.getJob("1")).toMatchObject({
     attemptsMade: 0,
