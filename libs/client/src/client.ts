@@ -72,7 +72,10 @@ export type KeyQuery = Partial<KeyListQuery>;
 export type AttemptQuery = Partial<AttemptListQuery>;
 export type Pause = Defaulted<PauseAction, "cluster">;
 export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
-export type BulkRunAction = Defaulted<ActOnRuns, "cluster" | "filter" | "dryRun" | "fromFailed">;
+export type BulkRunAction = Defaulted<
+  ActOnRuns,
+  "cluster" | "filter" | "all" | "dryRun" | "fromFailed"
+>;
 export type RunQuery = Partial<RunListQuery>;
 export type HistoriesQuery = Pick<RunHistoryQuery, "workflow"> & Partial<RunHistoryQuery>;
 export type RunRetry = Defaulted<RetryRun, "fromFailed">;

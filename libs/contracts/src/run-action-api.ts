@@ -16,6 +16,8 @@ export const actOnRunsSchema = z
     action: z.enum(RUN_ACTIONS, oneOf(RUN_ACTIONS)),
     /** Only runs to which the action applies match, even without a filter. `retry` needs a status. */
     filter: z.strictObject(runFilterFields).default({}),
+    /** Required without a filter, except with `dryRun`, `expect` or `cursor`. */
+    all: z.boolean("must be true or false").default(false),
     /** Only counts the matching runs. */
     dryRun: z.boolean("must be true or false").default(false),
     /** The action is rejected if the number of matching runs differs. */
@@ -35,12 +37,16 @@ export const actOnRunsSchema = z
       .optional(),
     ...operatorActionSchema.shape,
   })
-  .superRefine(({ action, signal, expect, cursor: from, dryRun }, context) => {
+  .superRefine(({ action, filter, all, signal, expect, cursor: from, dryRun }, context) => {
     const reject = (path: string, message: string) =>
       context.addIssue({ code: "custom", path: [path], message });
     if ((action === "signal") !== (signal !== undefined)) {
       reject("signal", 'is required for the action "signal", and for no other one');
     }
+    const isFiltered = Object.values(filter).some((each) => each !== undefined);
+    const isMeant = all || dryRun || expect !== undefined || from !== undefined;
+    if (isFiltered && all) reject("all", "cannot be combined with a filter; omit one of them");
+    if (!isFiltered && !isMeant) reject("all", "must be true to act on all runs; or set a filter");
     if (from === undefined) return;
     if (expect !== undefined) reject("expect", "cannot be combined with cursor");
     if (dryRun) reject("dryRun", "cannot be combined with cursor");

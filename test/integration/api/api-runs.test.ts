@@ -588,7 +588,12 @@ test("acts on the runs that match and that the caller may see, with audit entrie
     pause: { by: "ann", reason: "freeze" },
   });
   // Without a workflow: all in the scope of the token.
-  expect(await act({ action: "terminate" })).toMatchObject({ matched: 3, changed: 3 });
+  const forgotten = await problemIn(await send({ action: "terminate" }));
+  expect(forgotten).toMatchObject({ status: 422, errors: [{ pointer: "/all" }] });
+  expect(await problemIn(await send({ ...web, all: true }))).toMatchObject({
+    errors: [{ pointer: "/all" }],
+  });
+  expect(await act({ action: "terminate", all: true })).toMatchObject({ matched: 3, changed: 3 });
   expect((await get(call, paths[3] ?? "")).status).toBe("waiting");
   const outside = await send({ action: "pause", filter: { workflow: "other" } });
   expect(await problemIn(outside)).toMatchObject({ code: "forbidden" });
@@ -596,7 +601,7 @@ test("acts on the runs that match and that the caller may see, with audit entrie
     await send({ action: "signal", expect: 1, cursor: "1/approved/a" }),
   );
   expect(wrong.errors?.map(({ pointer }) => pointer)).toEqual(["/signal", "/expect"]);
-  expect(await problemIn(await send({ action: "retry" }))).toMatchObject({
+  expect(await problemIn(await send({ action: "retry", all: true }))).toMatchObject({
     errors: [{ pointer: "/filter/status" }],
   });
   const { items } = auditPageSchema.parse(await (await call("/v1/audit?by=ann")).json());
@@ -631,13 +636,14 @@ test("a bulk action that fails after some runs is recorded", async () => {
   // Reading the runs of the second workflow fails because of the type of their key.
   const broken = `${prefix}:{default/workflows}/status/other/queued`;
   await redis.set(broken, "x");
-  const body = { action: "signal", signal: { name: "approve" }, by: "ann", reason: "late" };
+  const author = { by: "ann", reason: "late" };
+  const body = { action: "signal", all: true, signal: { name: "approve" }, ...author };
   const headers = { "idempotency-key": "approve-late" };
   const failed = await call("/v1/runs/actions", { body, headers });
   expect(failed.status).toBeGreaterThanOrEqual(500);
   expect((await get(call, path)).unconsumedSignals).toMatchObject([{ name: "approve" }]);
   const invalid = await call("/v1/runs/actions", {
-    body: { action: "retry", by: "ann", reason: "late" },
+    body: { action: "retry", all: true, ...author },
   });
   expect(invalid.status).toBe(422);
   const { items } = auditPageSchema.parse(await (await call("/v1/audit")).json());

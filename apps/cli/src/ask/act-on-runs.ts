@@ -70,7 +70,7 @@ export async function actOnRuns(
   const filter = filterOf(flags);
   checkNarrowed(isFiltered(flags), all);
   const { action: author, write } = actionOf(flags);
-  const request = { action, cluster, filter, ...more, ...author };
+  const request = { action, cluster, filter, ...(all ? { all } : {}), ...more, ...author };
   const preview = await client.runs.act({ ...request, dryRun: true });
   const { matched } = preview;
   const what = matched === 1 ? "1 run" : `${matched} runs`;
