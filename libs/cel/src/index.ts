@@ -5,6 +5,6 @@ export type { Expression } from "./rules/compile-expression.ts";
 export { RULE_REASONS } from "./rules/rule-shape.ts";
 export type { RuleSchema, ValidationRule } from "./types/rule-schema.ts";
 export { fromJson } from "./values/from-json.ts";
-export { hasFormat } from "./values/string-formats.ts";
+export { hasFormat, isCheckedFormat } from "./values/string-formats.ts";
 export { CelError, Optional } from "./values/value.ts";
 export type { Value } from "./values/value.ts";

@@ -12,6 +12,7 @@ import { requests } from "./requests.ts";
 import { ruleConstants } from "./rule-constants.ts";
 import { ruleFunctions } from "./rule-functions.ts";
 import { rules } from "./rules.ts";
+import { stringFormats } from "./string-formats.ts";
 import { versions } from "./versions.ts";
 import { watching } from "./watching.ts";
 import { writePath } from "./write-path.ts";
@@ -32,6 +33,7 @@ export const CASES: readonly Case[] = [
   ...rules,
   ...ruleFunctions,
   ...ruleConstants,
+  ...stringFormats,
   ...foreign,
   ...requests,
 ];
