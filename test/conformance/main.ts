@@ -1,12 +1,13 @@
-/** `npm run conformance`: runs the suite and kubectl against the embedded and, if available, a real API server. */
+/** `npm run conformance`: runs the suite, kubectl and Go programs on the embedded and, if available, a real API server. */
 import { parseArgs } from "node:util";
+import { compareGoPrograms } from "./foreign/compare-go-programs.ts";
 import { compareWithKubectl } from "./foreign/compare-with-kubectl.ts";
 import { runSuite, type Report } from "./run-suite.ts";
 import { startEmbedded, startReal } from "./servers.ts";
 
 const USAGE = `npm run conformance [-- [-o table|json] [-t TEXT]]
   -o      table (default) or json: { servers, cases, passed, differences }
-  -t      run only cases whose name contains this`;
+  -t      run only cases, scripts and programs whose name contains this`;
 
 const log = (line: string): void => console.error(`conformance: ${line}`);
 
@@ -44,11 +45,15 @@ async function main(): Promise<number> {
     const report = await runSuite(servers, (name) => name.includes(values.text));
     if (values.output === "json") console.log(JSON.stringify(report, null, 2));
     else print(report);
-    const kubectl = await compareWithKubectl(servers, (name) => name.includes(values.text), log);
-    for (const deviation of kubectl.deviations) log(deviation);
+    const matches = (name: string) => name.includes(values.text);
+    const kubectl = await compareWithKubectl(servers, matches, log);
+    const programs = await compareGoPrograms(servers, matches, log);
+    const deviations = [...kubectl.deviations, ...programs.deviations];
+    for (const deviation of deviations) log(deviation);
     log(`kubectl: ${kubectl.commands} commands, ${kubectl.deviations.length} differences`);
-    const cases = report.cases + kubectl.commands;
-    const wrong = report.failures.length + report.differences.length + kubectl.deviations.length;
+    log(`Go programs: ${programs.commands} scenarios, ${programs.deviations.length} differences`);
+    const cases = report.cases + kubectl.commands + programs.commands;
+    const wrong = report.failures.length + report.differences.length + deviations.length;
     return wrong === 0 && cases > 0 ? 0 : 1;
   } finally {
     for (const server of servers) await server.stop();

@@ -1,17 +1,11 @@
-import { load } from "js-yaml";
-import type { JsonObject } from "@konverge/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../support/until.ts";
-import { definitions } from "../objects.ts";
 import { startEmbedded, startReal, type TestedServer } from "../servers.ts";
+import { installParts, removeParts } from "./compare-go-programs.ts";
 import { findGoPrograms, GO_SCENARIOS } from "./find-go-programs.ts";
-import { sendJson } from "./in-new-namespace.ts";
-import { FILES } from "./kubectl-manifests.ts";
 import { programOutput } from "./program-output.ts";
 
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const log = (line: string) => console.error(line);
-const parts = `${definitions}/parts.foreign.konverge.dev`;
 const servers: TestedServer[] = [];
 let program = "";
 let missing = "";
@@ -26,17 +20,11 @@ beforeAll(async () => {
   servers.push(await startEmbedded());
   const real = await startReal(log);
   if (real !== undefined) servers.push(real);
-  for (const server of servers) {
-    await sendJson(server, "POST", definitions, load(FILES["parts-crd.yaml"] ?? "") as JsonObject);
-    await until("Parts are served", async () => {
-      const path = "/apis/foreign.konverge.dev/v1/namespaces/default/parts";
-      return (await server.api.send({ method: "GET", path })).code === 200;
-    });
-  }
+  for (const server of servers) await installParts(server);
 }, 400_000);
 afterAll(async () => {
   for (const server of servers) {
-    await sendJson(server, "DELETE", parts);
+    await removeParts(server);
     await server.stop();
   }
 });
