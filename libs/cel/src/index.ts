@@ -1,4 +1,4 @@
-export { compilePattern } from "./functions/compile-pattern.ts";
+export { compilePattern } from "./values/compile-pattern.ts";
 export { compileRules } from "./rules/rule-tree.ts";
 export type { CompiledRule, CompiledRules, RuleIssue, RuleTree } from "./rules/rule-tree.ts";
 export type { Expression } from "./rules/compile-expression.ts";

@@ -1,4 +1,4 @@
-import { compilePattern } from "../functions/compile-pattern.ts";
+import { compilePattern } from "../values/compile-pattern.ts";
 import { isParenthesized } from "../syntax/parentheses.ts";
 import type { ASTNode } from "../syntax/parse-expression.ts";
 import {

@@ -1,4 +1,4 @@
-import { compilePattern } from "../functions/compile-pattern.ts";
+import { compilePattern } from "../values/compile-pattern.ts";
 import { CelError, type Value } from "../values/value.ts";
 import type { Compiled, Frame } from "./compiled.ts";
 

@@ -1,5 +1,5 @@
 import { CelList } from "../values/value.ts";
-import { compilePattern } from "./compile-pattern.ts";
+import { compilePattern } from "../values/compile-pattern.ts";
 import { global, member, withWork, type Overload } from "./declaration.ts";
 
 function find(text: string, pattern: string): string {

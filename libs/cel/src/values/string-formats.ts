@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { compilePattern } from "../functions/compile-pattern.ts";
+import { compilePattern } from "./compile-pattern.ts";
 import { parseRequestUri } from "./go-url.ts";
 import { isMailAddress } from "./mail-address.ts";
 import { parseGoDuration } from "./times.ts";

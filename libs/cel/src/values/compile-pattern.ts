@@ -1,5 +1,5 @@
 import { RE2JS, RE2JSException } from "re2js";
-import { CelError } from "../values/value.ts";
+import { CelError } from "./value.ts";
 
 const compiled = new Map<string, RE2JS>();
 /** Compiled patterns to keep; they are few, because most patterns are constants of rules. */
