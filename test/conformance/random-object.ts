@@ -142,7 +142,9 @@ class ObjectSource {
       const isThere = wanted.get(name) ?? choices.happens(isRequired ? 100 - WRONG : OPTIONAL);
       if (isThere) result[name] = this.#valueOf(property);
     }
-    if (choices.happens(5)) result["unknownField"] = { a: 1 };
+    // kube-apiserver empties objects in maps with `additionalProperties: true`; zod keeps their fields.
+    const unknown = additionalProperties === true ? 1 : { a: 1 };
+    if (choices.happens(5)) result["unknownField"] = unknown;
     return result;
   }
 
