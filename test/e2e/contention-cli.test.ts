@@ -1,9 +1,8 @@
 import { contentionReportSchema } from "@konverge/contracts";
-import { createHistoryWriter } from "@konverge/queue";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { announce } from "../integration/queue/announce.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
-import { historyBatch } from "../support/history-batch.ts";
+import { historyBatch, openHistoryWriter } from "../support/history-batch.ts";
 import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();
@@ -26,14 +25,7 @@ test("contention list: one line per object, most wasted writes first, and the lo
   expect(empty).toMatchObject({ code: 0, stdout: "" });
   expect(empty.stderr).toContain("no contention found");
 
-  const writer = createHistoryWriter({
-    redis: { url: harness.url },
-    cluster: "default",
-    prefix: harness.prefix,
-    budgetBytes: 1_000_000,
-    onError: () => undefined,
-  });
-  onTestFinished(() => writer.close());
+  const writer = openHistoryWriter(harness);
   const minute = Math.floor(Date.now() / 60_000);
   const untilMs = Date.now() + 60_000;
   const waste = (name: string, writes: number) => ({
@@ -100,14 +92,7 @@ test("contention list: one line per object, most wasted writes first, and the lo
 
 test("contention list counts the objects beyond the twentieth", async () => {
   await announce(harness);
-  const writer = createHistoryWriter({
-    redis: { url: harness.url },
-    cluster: "default",
-    prefix: harness.prefix,
-    budgetBytes: 1_000_000,
-    onError: () => undefined,
-  });
-  onTestFinished(() => writer.close());
+  const writer = openHistoryWriter(harness);
   const minute = Math.floor(Date.now() / 60_000);
   await writer.flush(
     historyBatch({

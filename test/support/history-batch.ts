@@ -1,4 +1,10 @@
-import type { AttemptRow, HistoryBatch } from "@konverge/queue";
+import {
+  createHistoryWriter,
+  type AttemptRow,
+  type HistoryBatch,
+  type HistoryWriter,
+} from "@konverge/queue";
+import { onTestFinished } from "vitest";
 
 /** The search entry of a successful attempt that has just begun, with one write. */
 export function attemptRow(row: Pick<AttemptRow, "key"> & Partial<AttemptRow>): AttemptRow {
@@ -30,4 +36,20 @@ export function historyBatch(batch: Partial<HistoryBatch>): HistoryBatch {
     loops: new Map(),
     ...batch,
   };
+}
+
+/** Returns a writer to the history of a cluster, which is closed after the test. */
+export function openHistoryWriter(
+  { url, prefix }: { readonly url: string; readonly prefix: string },
+  cluster = "default",
+): HistoryWriter {
+  const writer = createHistoryWriter({
+    redis: { url },
+    prefix,
+    cluster,
+    budgetBytes: 1_000_000,
+    onError: () => undefined,
+  });
+  onTestFinished(() => writer.close());
+  return writer;
 }

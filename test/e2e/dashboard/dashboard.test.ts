@@ -4,7 +4,6 @@ import { gzipSync } from "node:zlib";
 import { DASHBOARD_FOLDER } from "@konverge/dashboard";
 import { formatKey } from "@konverge/core";
 import { createGuard } from "@konverge/guard";
-import { createHistoryWriter } from "@konverge/queue";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { loggedRecord } from "../../integration/queue/logged-record.ts";
@@ -13,7 +12,7 @@ import { createProgram } from "../../../apps/cli/src/create-program.ts";
 import { findBarriers, useChromium } from "./chromium.ts";
 import { startOwnApi, startProxy } from "./own-api.ts";
 import { until } from "../../support/until.ts";
-import { attemptRow, historyBatch } from "../../support/history-batch.ts";
+import { attemptRow, historyBatch, openHistoryWriter } from "../../support/history-batch.ts";
 
 const harness = useQueues();
 const open = useChromium();
@@ -421,14 +420,7 @@ test("each view shows a valid CLI command", async (context) => {
 
 /** Returns a function that records a finished attempt of the named object. */
 function openHistory(): (name: string) => Promise<void> {
-  const writer = createHistoryWriter({
-    redis: { url: harness.url },
-    prefix: harness.prefix,
-    cluster: "default",
-    budgetBytes: 1_000_000,
-    onError: () => undefined,
-  });
-  onTestFinished(() => writer.close());
+  const writer = openHistoryWriter(harness);
   return async (name) => {
     const row = attemptRow({ key: formatKey(keyOf(name)) });
     await writer.flush(historyBatch({ rows: [{ recordBytes: 100, row }] }));

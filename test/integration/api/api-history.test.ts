@@ -6,10 +6,9 @@ import {
   rollupsSchema,
 } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
-import { createHistoryWriter } from "@konverge/queue";
 import { expect, test } from "vitest";
 import { useApi } from "./api-harness.ts";
-import { historyBatch } from "../../support/history-batch.ts";
+import { historyBatch, openHistoryWriter } from "../../support/history-batch.ts";
 
 const api = useApi();
 const harness = api.queues;
@@ -43,13 +42,7 @@ const LOOP = {
 
 /** Stores the Redis keys of a worker's history. */
 async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<void> {
-  const writer = createHistoryWriter({
-    redis: { url: harness.url },
-    cluster: "default",
-    prefix: harness.prefix,
-    budgetBytes: 1_000_000,
-    onError: () => undefined,
-  });
+  const writer = openHistoryWriter(harness);
   const object = "nodepools.demo.konverge.dev/demo/blue";
   const taken = { kind: "takeover", manager: "hpa", path: "spec.replicas", count: 3 } as const;
   const lost = {
@@ -78,7 +71,6 @@ async function remember(startedAtMs: number = HISTORY_ROW.startedAtMs): Promise<
       loops: new Map([[HISTORY_ROW.key, JSON.stringify(LOOP)]]),
     }),
   );
-  await writer.close();
 }
 const answerOf = async (path: string): Promise<unknown> => {
   const response = await call(path);

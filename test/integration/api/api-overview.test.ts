@@ -2,7 +2,7 @@ import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { contentionReportSchema, overviewSchema, type Overview } from "@konverge/contracts";
-import { createControllerRegistry, createHistoryWriter, durationCounter } from "@konverge/queue";
+import { createControllerRegistry, durationCounter } from "@konverge/queue";
 import { TerminalError } from "@konverge/core";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,7 +10,7 @@ import { NODE_POOL } from "../queue/announce.ts";
 import { useApi } from "./api-harness.ts";
 import { workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
-import { attemptRow, historyBatch } from "../../support/history-batch.ts";
+import { attemptRow, historyBatch, openHistoryWriter } from "../../support/history-batch.ts";
 
 const api = useApi({ announces: false });
 const harness = api.queues;
@@ -70,13 +70,7 @@ async function remember(options: {
   readonly loopUntilMs?: number;
 }): Promise<void> {
   const { outcomes = {}, conflicts = 0, loopUntilMs } = options;
-  const writer = createHistoryWriter({
-    redis: { url: harness.url },
-    cluster: "default",
-    prefix: harness.prefix,
-    budgetBytes: 1_000_000,
-    onError: () => undefined,
-  });
+  const writer = openHistoryWriter(harness);
   const counts = Object.entries(outcomes).map(([name, count]) => [`outcome.${name}`, count]);
   const thisMinute = Math.floor(Date.now() / 60_000);
   await writer.flush(
@@ -127,7 +121,6 @@ async function remember(options: {
             ]),
     }),
   );
-  await writer.close();
 }
 
 const codesOf = ({ problems }: Overview) => problems.map(({ code }) => code);
@@ -225,13 +218,7 @@ test("reports work without a worker as an error", async () => {
 
 test("ranks objects by wasted writes per minute and counts those that are not listed", async () => {
   await announce({ live: true });
-  const writer = createHistoryWriter({
-    redis: { url: harness.url },
-    cluster: "default",
-    prefix: harness.prefix,
-    budgetBytes: 1_000_000,
-    onError: () => undefined,
-  });
+  const writer = openHistoryWriter(harness);
   const now = Math.floor(Date.now() / 60_000);
   const wasted = Array.from({ length: 25 }, (_, at) => ({
     object: `nodepools.demo.konverge.dev/demo/pool-${at}`,
@@ -247,7 +234,6 @@ test("ranks objects by wasted writes per minute and counts those that are not li
   await writer.flush(
     historyBatch({ wasted: [...wasted, { ...old, minute: now - 40, writes: 5_000 }] }),
   );
-  await writer.close();
   const response = await call("/v1/contention");
   const { episodes, moreEpisodes } = contentionReportSchema.parse(await response.json());
   expect(episodes).toHaveLength(20);

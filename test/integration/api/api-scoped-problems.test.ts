@@ -5,13 +5,13 @@ import {
   type Overview,
 } from "@konverge/contracts";
 import { createGuard } from "@konverge/guard";
-import { createControllerRegistry, createHistoryWriter } from "@konverge/queue";
+import { createControllerRegistry } from "@konverge/queue";
 import { expect, onTestFinished, test } from "vitest";
 import { keyOf, workOn } from "../queue/queue-harness.ts";
 import { NODE_POOL } from "../queue/announce.ts";
 import { useApi, type Call } from "./api-harness.ts";
 import { until } from "../../support/until.ts";
-import { historyBatch } from "../../support/history-batch.ts";
+import { historyBatch, openHistoryWriter } from "../../support/history-batch.ts";
 
 const api = useApi();
 const { queues: harness } = api;
@@ -36,13 +36,7 @@ interface Waste {
 
 /** Writes without effect of the current minute, each against a manager named after the object. */
 async function waste(cluster: string, notes: readonly Waste[], loops: readonly string[] = []) {
-  const writer = createHistoryWriter({
-    redis: { url: harness.url },
-    cluster,
-    prefix: harness.prefix,
-    budgetBytes: 1_000_000,
-    onError: () => undefined,
-  });
+  const writer = openHistoryWriter(harness, cluster);
   const minute = Math.floor(Date.now() / 60_000);
   const state = JSON.stringify({ ...LOOP, untilMs: Date.now() + 60_000 });
   await writer.flush(
@@ -56,7 +50,6 @@ async function waste(cluster: string, notes: readonly Waste[], loops: readonly s
       loops: new Map(loops.map((key) => [key, state])),
     }),
   );
-  await writer.close();
 }
 
 async function read(call: Call, token: string, cluster = "default") {

@@ -48,7 +48,7 @@ function wasteOf(
   return collector.take().wasted;
 }
 
-test("wastes nothing with writes that nobody contests", () => {
+test("does not count writes without a competing writer as wasted", () => {
   expect(wasteOf([attempt([write(), write({ name: "b" })])])).toEqual([]);
 });
 
