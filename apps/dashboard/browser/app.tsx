@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { call } from "./api/call.ts";
-import { Icon, type IconName } from "./parts/icon.tsx";
 import { ControllerView } from "./views/controller-view.tsx";
 import { DeadLettersView } from "./views/dead-letters-view.tsx";
 import { ContentionView } from "./views/contention-view.tsx";
@@ -19,16 +18,16 @@ import { WorkflowsView } from "./views/workflows-view.tsx";
 import { Empty } from "./parts/notice.tsx";
 import { AsOf } from "./parts/as-of.tsx";
 import { Announcer, announce } from "./frame/announcer.tsx";
+import { Navigation, type NavigationPage } from "./frame/navigation.tsx";
+import { setViewTitle } from "./frame/page-state.ts";
+import { ZoneSwitch } from "./frame/zone-switch.tsx";
 import { cluster as shownCluster, viewHref } from "./state/cluster.ts";
 import { freshness } from "./state/freshness.ts";
-import { href, path } from "./state/router.ts";
+import { path } from "./state/router.ts";
 import { Search } from "./search.tsx";
 import { callerName, defaultCluster, needsLogin } from "./state/session.ts";
 
-interface Page {
-  readonly to: string;
-  readonly icon: IconName;
-  readonly title: string;
+interface Page extends NavigationPage {
   readonly view: () => ComponentChildren;
 }
 
@@ -48,7 +47,7 @@ const PAGES: readonly Page[] = [
 export function App() {
   const shown = findPage();
   useEffect(() => {
-    document.title = `${shown.title} · Konverge`;
+    setViewTitle(shown.title);
   }, [shown.title]);
   if (needsLogin.value) return <LoginView />;
   return (
@@ -68,25 +67,11 @@ export function App() {
           <span class="chip">{shownCluster.value}</span>
         )}
         <AsOf />
+        <ZoneSwitch />
         <Search />
       </header>
       <nav class="side" aria-label="Views">
-        <ul>
-          {PAGES.map(({ to, icon, title }) => (
-            <li key={to}>
-              <a href={viewHref(to)} aria-current={shown.to === to ? "page" : undefined}>
-                <Icon name={icon} />
-                {title}
-              </a>
-            </li>
-          ))}
-          <li class="apart">
-            <a href={href("/jobs")}>
-              <Icon name="raw" />
-              Raw jobs
-            </a>
-          </li>
-        </ul>
+        <Navigation pages={PAGES} current={shown.to} />
         {callerName === undefined ? null : (
           <button type="button" class="quiet" onClick={() => void logOut()}>
             Log out {callerName}

@@ -1,3 +1,5 @@
+import { wallTime, zoneName } from "../state/zone.ts";
+
 /** Formats a duration with about two digits: `840 ms`, `1.2 s`, `3 min`, `2 h`. */
 export function formatMs(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -8,9 +10,15 @@ export function formatMs(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Formats an instant: `2026-11-21 14:03:09.120 UTC`. */
+/** Formats an instant in the selected time zone: `2026-11-21 14:03:09.120 UTC`. */
 export function formatInstant(iso: string): string {
-  return `${iso.replace("T", " ").replace("Z", "")} UTC`;
+  const atMs = Date.parse(iso);
+  return `${wallTime(atMs).replace("T", " ")} ${zoneName(atMs)}`;
+}
+
+/** Formats a time of day in the selected time zone: `14:03:09 UTC`. */
+export function formatClock(atMs: number): string {
+  return `${wallTime(atMs).slice(11, 19)} ${zoneName(atMs)}`;
 }
 
 export function formatCount(number: number): string {

@@ -23,7 +23,13 @@ export function Sparkline({
     label ??
     `Last hour: ${formatCount(sum("ok"))} done, ${formatCount(sum("conflict"))} conflicts, ${formatCount(sum("failed"))} failed`;
   return (
-    <svg class="spark" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={text}>
+    <svg
+      class="spark"
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={text}
+    >
       <title>{text}</title>
       <line class="axis" x1="0" x2={WIDTH} y1={HEIGHT - 0.5} y2={HEIGHT - 0.5} />
       {minutes.map((minute, index) => {

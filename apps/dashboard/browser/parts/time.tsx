@@ -1,4 +1,5 @@
 import { signal, type Signal } from "@preact/signals";
+import { wallTime, zoneName } from "../state/zone.ts";
 import { formatInstant, formatMs } from "./format.ts";
 
 /** The current time, updated every five seconds while the page is visible. */
@@ -31,10 +32,13 @@ export function NextStart({ atMs }: { readonly atMs: number }) {
 
 /** A time of day in milliseconds, with the instant on hover. */
 export function Clock({ at }: { readonly at: string }) {
+  const atMs = Date.parse(at);
   return (
     <time class="num nowrap" dateTime={at} title={formatInstant(at)}>
-      {at.slice(11, 19)}
-      <span class="dim">{at.slice(19, 23)} UTC</span>
+      {wallTime(atMs).slice(11, 19)}
+      <span class="dim">
+        {wallTime(atMs).slice(19, 23)} {zoneName(atMs)}
+      </span>
     </time>
   );
 }

@@ -3,11 +3,12 @@ import { endedWell } from "@konverge/core";
 import { useMemo } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
-import { query, setQuery } from "../state/router.ts";
+import { path, query, setQuery } from "../state/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { formatCount, formatMs } from "../parts/format.ts";
 import { Loading, TroubleNote } from "../parts/notice.tsx";
 import { isFailure } from "../parts/status.tsx";
+import { Tabs } from "../parts/tabs.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Clock } from "../parts/time.tsx";
 import { Chart } from "./controller/chart.tsx";
@@ -50,17 +51,15 @@ export function ControllerView({ name }: { readonly name: string }) {
           ))}
         </div>
       </div>
-      <p class="small links">
-        <a href={viewHref("/attempts", { controller: name })} data-row>
-          Attempts
-        </a>
-        <a href={viewHref("/objects", { controller: name })} data-row>
-          Objects
-        </a>
-        <a href={viewHref("/dead-letters", { controller: name })} data-row>
-          Dead letters
-        </a>
-      </p>
+      <Tabs
+        label={`Pages of ${name}`}
+        tabs={[
+          { title: "Activity", href: viewHref(path.value), isCurrent: true },
+          { title: "Attempts", href: viewHref("/attempts", { controller: name }) },
+          { title: "Objects", href: viewHref("/objects", { controller: name }) },
+          { title: "Dead letters", href: viewHref("/dead-letters", { controller: name }) },
+        ]}
+      />
       <TroubleNote trouble={trouble} />
       {data === undefined ? (
         trouble === undefined && <Loading />

@@ -1,13 +1,14 @@
 import type { Overview, OverviewController } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
+import { usePageState } from "../frame/page-state.ts";
 import { apiPath, cluster, viewHref } from "../state/cluster.ts";
 import { freshness } from "../state/freshness.ts";
 import { href } from "../state/router.ts";
 import { CliLine } from "../parts/cli-line.tsx";
-import { formatCount, formatMs } from "../parts/format.ts";
+import { formatClock, formatCount, formatMs } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
-import { Status } from "../parts/status.tsx";
+import { Status, type Tone } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { WorkerCount } from "../parts/worker-count.tsx";
 import { ProblemList } from "./overview/problem-list.tsx";
@@ -57,37 +58,39 @@ export function OverviewView() {
 }
 
 function Summary({
-  overview: { problems, controllers, workflows, summary },
+  overview,
   isFailing,
 }: {
   readonly overview: Overview;
   /** The last request failed. */
   readonly isFailing: boolean;
 }) {
+  const { problems, summary } = overview;
   const { atMs, level } = freshness.value ?? { level: "fresh" };
-  if (atMs !== undefined && (level === "stale" || (level === "late" && isFailing))) {
+  const isUnknown = atMs !== undefined && (level === "stale" || (level === "late" && isFailing));
+  const tone = toneOf(overview);
+  usePageState({
+    title: problems.length === 0 ? "Overview" : `${summary.replace(/\.$/, "")} · Overview`,
+    tone: isUnknown ? "idle" : tone,
+  });
+  if (isUnknown) {
     return (
       <h1 class="verdict unknown">
-        <Status tone="idle">
-          {`Unknown: no update since ${new Date(atMs).toISOString().slice(11, 19)} UTC`}
-        </Status>
+        <Status tone="idle">{`Unknown: no update since ${formatClock(atMs)}`}</Status>
       </h1>
     );
   }
-  const levels = new Set(problems.map((problem) => problem.level));
-  const tone =
-    controllers.length + workflows.length === 0
-      ? "idle"
-      : levels.has("error")
-        ? "bad"
-        : levels.has("warning")
-          ? "warn"
-          : "good";
   return (
     <h1 class={`verdict ${tone}`}>
       <Status tone={tone}>{summary}</Status>
     </h1>
   );
+}
+
+function toneOf({ problems, controllers, workflows }: Overview): Tone {
+  const levels = new Set(problems.map((problem) => problem.level));
+  if (controllers.length + workflows.length === 0) return "idle";
+  return levels.has("error") ? "bad" : levels.has("warning") ? "warn" : "good";
 }
 
 const COLUMNS: readonly Column<OverviewController>[] = [
