@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { watchKeys } from "./frame/keyboard.ts";
-import { watchPageState } from "./frame/page-state.ts";
+import { watchPageState } from "./parts/page-state.ts";
 import { watchLinks } from "./state/router.ts";
 
 watchLinks();

@@ -1,6 +1,6 @@
 import type { Overview, OverviewController } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
-import { usePageState } from "../frame/page-state.ts";
+import { usePageState } from "../parts/page-state.ts";
 import { apiPath, cluster, viewHref } from "../state/cluster.ts";
 import { freshness } from "../state/freshness.ts";
 import { href } from "../state/router.ts";

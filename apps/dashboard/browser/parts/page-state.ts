@@ -1,6 +1,6 @@
 import { computed, effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import type { Tone } from "../parts/status.tsx";
+import type { Tone } from "./status.tsx";
 import { freshness } from "../state/freshness.ts";
 
 /** The state of what a page shows, for the title and the icon of its tab. */

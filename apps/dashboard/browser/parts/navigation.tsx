@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import { Icon, type IconName } from "../parts/icon.tsx";
+import { Icon, type IconName } from "./icon.tsx";
 import { viewHref } from "../state/cluster.ts";
 import { href } from "../state/router.ts";
 
