@@ -266,6 +266,39 @@ export const rules: readonly Case[] = [
     ],
   },
   {
+    name: "null is in no enum, and combined schemas do not apply to it",
+    steps: [
+      {
+        send: `POST ${definitions}`,
+        body: withPatterns(
+          { type: "string", nullable: true, enum: ["red", null] },
+          {
+            type: "integer",
+            nullable: true,
+            allOf: [{ enum: [1, 2, 3] }, { maximum: 2 }],
+            anyOf: [{ enum: [1] }, { minimum: 2 }],
+            oneOf: [{ maximum: 1 }, { minimum: 2 }],
+            not: { enum: [0] },
+          },
+        ),
+        ignore: ["metadata", "status"],
+        expect: { code: 201 },
+      },
+      {
+        send: `POST ${kinds}?dryRun=All`,
+        body: kind({ a: "red", b: null }),
+        retry: true,
+        expect: { code: 201 },
+      },
+      ...[{ a: null }, { a: "null" }, { b: 0 }, { b: 3 }, { b: 4 }].map((spec) => ({
+        send: `POST ${kinds}?dryRun=All`,
+        body: kind(spec),
+        expect: { code: 422 },
+      })),
+      remove(made, 200, { ignore: ["metadata", "status"] }),
+    ],
+  },
+  {
     name: "patterns of a schema are those of Go, and run in linear time",
     steps: [
       ...["(", "a**", "(?=a)", "\\C", "[b-a]", "x{2,1}"].map((pattern) => ({

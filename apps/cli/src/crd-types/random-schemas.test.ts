@@ -158,8 +158,9 @@ function embeddedOf([name, { schema, valid }]: [string, Sample]): Sample {
 function nullableIf(sample: Sample, isNull: boolean): Sample {
   if (!isNull) return sample;
   const { schema } = sample;
-  const values = schema.enum === undefined ? {} : { enum: [...schema.enum, null] };
-  return { ...sample, schema: { ...schema, ...values, nullable: true }, valid: null };
+  const { enum: values, ...rest } = schema;
+  const rule = values === undefined ? {} : { allOf: [{ enum: values }] };
+  return { ...sample, schema: { ...rest, ...rule, nullable: true }, valid: null };
 }
 
 function describedAs(sample: Sample, description: string | undefined): Sample {

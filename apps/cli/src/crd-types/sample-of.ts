@@ -41,7 +41,7 @@ export function sampleOf(schema: CrdSchema): JsonObject {
 }
 
 function valueOf(schema: CrdSchema): JsonValue {
-  const [first] = schema.enum ?? [];
+  const first = schema.enum?.find((value) => value !== null);
   if (first !== undefined) return first;
   if (schema["x-kubernetes-int-or-string"] === true) return firstValid(schema, [1, ...TEXTS]);
   switch (schema.type) {

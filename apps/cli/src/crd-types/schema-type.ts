@@ -51,18 +51,16 @@ function unionOf(parts: readonly string[], { indent, used }: Place): string {
 }
 
 function alternativesOf(schema: CrdSchema, place: Place): string[] {
-  const { enum: values, nullable = false } = schema;
-  if (
-    values !== undefined &&
-    values.length > 0 &&
-    schema.type !== "object" &&
-    schema.type !== "array"
-  ) {
-    // The API server accepts null only if it is one of the values.
-    return [...new Set(values.map((value) => JSON.stringify(value)))];
-  }
-  const parts = plainTypesOf(schema, place);
-  return nullable && !parts.includes("unknown") ? [...parts, "null"] : parts;
+  const { nullable = false, enum: direct, allOf = [] } = schema;
+  // The API server rejects null for a value that has an enum, even if the enum lists null. It is not in `allOf` either,
+  // which does not apply to null.
+  const values = (direct ?? allOf.find((one) => one.enum !== undefined)?.enum ?? [])
+    .filter((value) => value !== null)
+    .map((value) => JSON.stringify(value));
+  const isPlain = schema.type !== "object" && schema.type !== "array";
+  const parts = isPlain && values.length > 0 ? [...new Set(values)] : plainTypesOf(schema, place);
+  const isNullable = nullable && direct === undefined && !parts.includes("unknown");
+  return isNullable ? [...parts, "null"] : parts;
 }
 
 function plainTypesOf(schema: CrdSchema, place: Place): string[] {

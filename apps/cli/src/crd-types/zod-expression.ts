@@ -35,9 +35,9 @@ export function zodOf(schema: CrdSchema, indent: string): string {
   return `${text}${checks}${nullable}${defaultOf(schema, indent)}`;
 }
 
-/** A nullable value that has an enum must be in it. */
+/** The API server rejects null for a value that has an enum, even if the enum lists null. */
 const acceptsNull = ({ nullable = false, enum: values }: CrdSchema): boolean =>
-  nullable && (values === undefined || values.includes(null));
+  nullable && values === undefined;
 
 /** Returns the members of `z.object`, without those in `known`. */
 function shapeOf(

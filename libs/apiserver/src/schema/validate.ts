@@ -38,12 +38,16 @@ export function validateValue(
   return errors;
 }
 
+/** As in the real server's library, null is not in an enum, even if the enum lists it. */
 function validateEnum({ enum: values }: Schema, value: JsonValue, path: string): FieldError[] {
-  if (values === undefined || values.some((one) => jsonEquals(one, value))) return [];
+  if (values === undefined) return [];
+  if (value !== null && values.some((one) => jsonEquals(one, value))) return [];
   const supported = values.map((one) => (typeof one === "string" ? one : showValue(one)));
   return [notSupported(path, value, supported)];
 }
 
+/** A path of Go that is nil, as the real server prints it. */
+const NO_PATH = "<nil>";
 const inBody = (path: string, text: string) => `${path} in body ${text}`;
 const child = (path: string, key: string) => (path === "" ? key : `${path}.${key}`);
 
@@ -86,19 +90,40 @@ function typeName(value: JsonValue): string {
   return typeof value;
 }
 
+/**
+ * Validates a value that is not null against the combined schemas. As in the real server's library, the error of a
+ * combination has no path, and the errors of the schemas are reported beside it.
+ */
 function validateCombinations(schema: Schema, value: JsonValue, path: string): FieldError[] {
-  const holds = (one: Schema) => validateValue(one, value, path).length === 0;
-  const fail = (text: string) => [invalid(path, "", `"${path}" ${text}`)];
-  const { allOf, anyOf, oneOf, not } = schema;
-  if (anyOf !== undefined && !anyOf.some(holds))
-    return fail("must validate at least one schema (anyOf)");
-  if (oneOf !== undefined) {
-    const count = oneOf.filter(holds).length;
-    const found = count === 0 ? "none valid" : `${count} valid alternatives`;
-    if (count !== 1) return fail(`must validate one and only one schema (oneOf). Found ${found}`);
+  const errorsOf = (schemas: readonly Schema[]) =>
+    schemas.map((one) => validateValue(one, value, path));
+  const countValid = (results: readonly FieldError[][]) =>
+    results.filter((result) => result.length === 0).length;
+  const fail = (text: string) => invalid(NO_PATH, "", `"${path}" ${text}`);
+  const errors: FieldError[] = [];
+  const { allOf = [], anyOf = [], oneOf = [], not } = schema;
+  const anyResults = errorsOf(anyOf);
+  if (anyOf.length > 0 && countValid(anyResults) === 0) {
+    errors.push(fail("must validate at least one schema (anyOf)"), ...(anyResults[0] ?? []));
   }
-  if (not !== undefined && holds(not)) return fail("must not validate the schema (not)");
-  return (allOf ?? []).flatMap((one) => validateValue(one, value, path));
+  const oneResults = errorsOf(oneOf);
+  const count = countValid(oneResults);
+  if (oneOf.length > 0 && count !== 1) {
+    const found = count === 0 ? "none valid" : `${count} valid alternatives`;
+    errors.push(fail(`must validate one and only one schema (oneOf). Found ${found}`));
+    if (count === 0) errors.push(...(oneResults[0] ?? []));
+  }
+  const allResults = errorsOf(allOf);
+  errors.push(...allResults.flat());
+  const valid = countValid(allResults);
+  if (valid !== allOf.length) {
+    const none = valid === 0 ? ". None validated" : "";
+    errors.push(fail(`must validate all the schemas (allOf)${none}`));
+  }
+  if (not !== undefined && validateValue(not, value, path).length === 0) {
+    errors.push(fail("must not validate the schema (not)"));
+  }
+  return errors;
 }
 
 /** For a string, only the first violation is reported, and its format. */

@@ -95,11 +95,7 @@ function rewrite(schema: JsonObject, path: string, definitions: JsonObject): Jso
     throw refuse(path, "is a tuple; use an array of one type, or an object");
   if (isJsonObject(items)) result["items"] = rewrite(items, `${path}[]`, definitions);
   hoistTypes(result, path, definitions);
-  const { enum: values } = result;
-  // A nullable value that has an enum must be in it.
-  if (result["nullable"] === true && Array.isArray(values) && !values.includes(null)) {
-    result["enum"] = [...values, null];
-  }
+  acceptNull(result);
   if (
     Object.keys(result).every(
       (key) => key === "description" || key === "nullable" || key === "default",
@@ -162,6 +158,18 @@ function hoistTypes(schema: JsonObject, path: string, definitions: JsonObject): 
       );
     }
   }
+}
+
+/**
+ * Moves the enum of a nullable value into `allOf`, which does not apply to null. The API server rejects null for a value
+ * that has an enum, even if the enum lists null.
+ */
+function acceptNull(schema: JsonObject): void {
+  const { enum: values, nullable, allOf } = schema;
+  if (nullable !== true || !Array.isArray(values)) return;
+  delete schema["enum"];
+  const rule = { enum: values.filter((value) => value !== null) };
+  schema["allOf"] = [...(Array.isArray(allOf) ? allOf : []), rule];
 }
 
 function mergeBranches(
