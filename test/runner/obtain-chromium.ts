@@ -1,4 +1,4 @@
-import { findChromium, NO_CHROMIUM } from "../e2e/dashboard/chromium.ts";
+import { findChromium, NO_CHROMIUM } from "../../apps/demo/src/incident/find-chromium.ts";
 import { isOnPath, succeeds } from "../../infra/host/run.js";
 
 const WAIT_FOR_APT = ["-o", "DPkg::Lock::Timeout=120"];

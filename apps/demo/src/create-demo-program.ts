@@ -6,7 +6,7 @@ import { stopSignal } from "./stage/stop-signal.ts";
 import type { WriterFlags } from "./writer-process.ts";
 
 interface DemoFlags {
-  readonly scenario: "contention" | "rollout";
+  readonly scenario: (typeof SCENARIOS)[number];
   readonly cluster: ClusterKind;
   readonly acts: readonly ActName[];
   readonly kubeconfig?: string;
@@ -18,9 +18,17 @@ interface DemoFlags {
   readonly logs?: string;
   readonly seed: number;
   readonly blindWriter?: true;
-  readonly outage?: true;
+  readonly outage?: boolean;
+  readonly objects: number;
+  readonly reduced?: true;
+  readonly screenshots?: string;
+  readonly docImages?: string;
 }
 
+const SCENARIOS = ["contention", "rollout", "incident"] as const;
+/** The options of each scenario, besides those of all. */
+const SHARED = ["scenario", "exit", "keep", "output", "logs"];
+const INCIDENT = ["objects", "reduced", "outage", "screenshots", "docImages"];
 const USAGE = 2;
 /** More workers than the 20 pools of an act can use. Each worker is a process on this machine. */
 const MAX_WORKERS = 50;
@@ -29,13 +37,15 @@ const MAX_WORKERS = 50;
 export function createDemoProgram(): Command {
   const program = new Command("demo")
     .usage("[options]")
-    .description("Compare retry strategies under contention, or follow a rollout over two clusters")
+    .description(
+      "Compare retry strategies under contention, follow a rollout over two clusters, or play an incident",
+    )
     .enablePositionalOptions()
     .exitOverride((error) => {
       process.exit(error.exitCode === 0 ? 0 : USAGE);
     });
   addDemoOptions(program).action(async (flags: DemoFlags, command: Command) => {
-    if (flags.scenario === "rollout") rejectContentionFlags(command);
+    rejectOtherFlags(flags.scenario, command);
     const signal = stopSignal();
     process.exitCode = await play(flags, signal);
     // The listeners for a second Ctrl-C would keep the process alive.
@@ -49,9 +59,7 @@ export function createDemoProgram(): Command {
 function addDemoOptions(program: Command): Command {
   return program
     .addOption(
-      new Option("--scenario <name>", "Scenario to play")
-        .choices(["contention", "rollout"])
-        .default("contention"),
+      new Option("--scenario <name>", "Scenario to play").choices(SCENARIOS).default("contention"),
     )
     .addOption(
       new Option("--cluster <kind>", "API server")
@@ -74,6 +82,7 @@ function addDemoOptions(program: Command): Command {
     .option("--split", "Run the controllers as two operators")
     .option("--exit", "Exit after the demo (default if stdout is not a terminal)")
     .option("--no-exit", "Keep running until Ctrl-C")
+    .addOption(new Option("--keep", "The same as --no-exit").implies({ exit: false }))
     .addOption(
       new Option("-o, --output <format>", "Output format")
         .choices(["table", "json"])
@@ -86,7 +95,12 @@ function addDemoOptions(program: Command): Command {
       "--blind-writer",
       "Let the outside writer overwrite blindly; the lost-update check must then fail",
     )
-    .option("--outage", "Freeze the API server for 20 s during the konverge act");
+    .option("--outage", "Freeze the API server for 20 s during the konverge act")
+    .option("--no-outage", "incident: let the API server answer to the end")
+    .option("--objects <number>", "incident: objects without a problem", parseCount, 10_000)
+    .option("--reduced", "incident: the same causes with few objects and runs")
+    .option("--screenshots <dir>", "incident: take pictures of every view")
+    .option("--doc-images <dir>", "incident: take the pictures of the docs");
 }
 
 function addProcesses(program: Command): void {
@@ -122,6 +136,20 @@ async function play(flags: DemoFlags, signal: AbortSignal): Promise<number> {
     const { runRollout } = await import("./rollout/run-rollout.ts");
     return await runRollout({ exit, output, logs, signal });
   }
+  if (flags.scenario === "incident") {
+    const { runIncident } = await import("./incident/run-incident.ts");
+    const { reduced = false, outage = true, screenshots, docImages } = flags;
+    return await runIncident({
+      ...flags,
+      exit,
+      logs,
+      reduced,
+      outage,
+      screenshots,
+      docImages,
+      signal,
+    });
+  }
   const { runDemo } = await import("./acts/run-demo.ts");
   const kubeconfig = flags.kubeconfig ?? process.env["KUBECONFIG"];
   const { split = false, yes = false, blindWriter = false, outage = false } = flags;
@@ -129,19 +157,19 @@ async function play(flags: DemoFlags, signal: AbortSignal): Promise<number> {
   return await runDemo({ ...flags, ...switches, logs, kubeconfig, signal });
 }
 
-/** @throws KonvergeError `invalid_config` naming the options that the rollout does not have */
-function rejectContentionFlags(command: Command): void {
-  const shared = new Set(["scenario", "exit", "output", "logs"]);
-  const given = command.options.filter(
-    (option) =>
-      !shared.has(option.attributeName()) &&
-      command.getOptionValueSource(option.attributeName()) === "cli",
-  );
+/** @throws KonvergeError `invalid_config` naming the options that the scenario does not have */
+function rejectOtherFlags(scenario: DemoFlags["scenario"], command: Command): void {
+  const given = command.options.filter((option) => {
+    const name = option.attributeName();
+    if (SHARED.includes(name) || command.getOptionValueSource(name) !== "cli") return false;
+    if (scenario === "incident") return !INCIDENT.includes(name);
+    return scenario === "rollout" || (INCIDENT.includes(name) && name !== "outage");
+  });
   if (given.length === 0) return;
-  const names = given.map(({ long }) => long).join(", ");
+  const names = [...new Set(given.map(({ long }) => long))].join(", ");
   throw new KonvergeError(
     "invalid_config",
-    `${names}: valid for --scenario contention only; the rollout has two embedded API servers and two workers`,
+    `${names}: not an option of --scenario ${scenario}; see --help`,
   );
 }
 

@@ -1,28 +1,7 @@
-import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { readFileSync } from "node:fs";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { afterAll, onTestFinished, type TestContext } from "vitest";
-
-const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-export const NO_CHROMIUM =
-  "no Chromium: `apt-get install chromium`, or set KONVERGE_TEST_CHROMIUM to the path of one";
-
-/** Returns the path of a Chromium: the configured one, else the first on PATH. */
-export function findChromium(): string | undefined {
-  const configured = process.env["KONVERGE_TEST_CHROMIUM"];
-  if (configured !== undefined && configured !== "") return configured;
-  const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
-  return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(runs);
-}
-
-/** Starts the file once, because Ubuntu's package is a script that only points to a snap. */
-function runs(path: string): boolean {
-  return (
-    existsSync(path) &&
-    spawnSync(path, ["--version", "--no-sandbox"], { timeout: 90_000 }).status === 0
-  );
-}
+import { findChromium, NO_CHROMIUM } from "../../../apps/demo/src/incident/find-chromium.ts";
 
 export const DESKTOP = { viewport: { width: 1440, height: 900 } };
 export const MOBILE = { viewport: { width: 360, height: 780 } };

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { tmpdir } from "node:os";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DESKTOP, findBarriers, findChromium, MOBILE, useChromium } from "./chromium.ts";
+import { findChromium } from "../../../apps/demo/src/incident/find-chromium.ts";
+import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { startDemoStage, type DemoStage, type LoggedRequest } from "./demo-stage.ts";
 
 const open = useChromium();

@@ -2,7 +2,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DESKTOP, findBarriers, findChromium, MOBILE, useChromium } from "./chromium.ts";
+import { findChromium } from "../../../apps/demo/src/incident/find-chromium.ts";
+import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { startRolloutStage } from "./demo-stage.ts";
 
 const open = useChromium();

@@ -1,0 +1,23 @@
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+export const NO_CHROMIUM =
+  "no Chromium: `apt-get install chromium`, or set KONVERGE_TEST_CHROMIUM to the path of one";
+
+/** Returns the path of a Chromium: the configured one, else the first on PATH. */
+export function findChromium(): string | undefined {
+  const configured = process.env["KONVERGE_TEST_CHROMIUM"];
+  if (configured !== undefined && configured !== "") return configured;
+  const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(runs);
+}
+
+/** Starts the file once, because Ubuntu's package is a script that only points to a snap. */
+function runs(path: string): boolean {
+  return (
+    existsSync(path) &&
+    spawnSync(path, ["--version", "--no-sandbox"], { timeout: 90_000 }).status === 0
+  );
+}

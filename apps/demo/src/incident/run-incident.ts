@@ -1,0 +1,88 @@
+import { embeddedApiServer, startLocalStack } from "@konverge/local-stack";
+import { isolatedEnv } from "../stage/isolated-env.ts";
+import { createProgress } from "../stage/progress.ts";
+import { CLI_SCRIPT } from "../stage/scripts.ts";
+import { INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { playIncident, playOutage, randomToken, type IncidentOptions } from "./play-incident.ts";
+
+export interface RunIncidentOptions {
+  readonly exit: boolean;
+  readonly output: "table" | "json";
+  readonly logs: string | undefined;
+  /** Number of objects without a problem. */
+  readonly objects: number;
+  readonly reduced: boolean;
+  /** Whether the API server is frozen at the end. */
+  readonly outage: boolean;
+  /** Folder for pictures of every view. */
+  readonly screenshots: string | undefined;
+  /** Folder for the pictures of the docs. */
+  readonly docImages: string | undefined;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+/** Plays the incident and returns the exit code: 0 if all its causes were reported. */
+export async function runIncident(options: RunIncidentOptions): Promise<number> {
+  const { signal, logs } = options;
+  const progress = createProgress(process.stderr);
+  const { print } = progress;
+  const token = randomToken();
+  try {
+    await using stack = await startLocalStack({
+      name: "demo",
+      cli: CLI_SCRIPT,
+      startApiServer: embeddedApiServer({ latencyMs: 2 }),
+      env: { ...isolatedEnv(), KONVERGE_TOKEN: token },
+      logs,
+      log: print,
+      apiPort: 0,
+    });
+    await using cleanup = new AsyncDisposableStack();
+    print(`dashboard: ${stack.apiUrl}/ with the token ${token}`);
+    const playing = { ...options, stack, token, progress, cleanup };
+    await playIncident(playing);
+    await photograph(playing, "incident");
+    if (options.outage) {
+      await playOutage(playing);
+      await photograph(playing, "outage");
+    }
+    progress.end();
+    if (options.output === "json") {
+      const { apiUrl: server, redis, installation: prefix } = stack;
+      process.stdout.write(
+        `${JSON.stringify({ scenario: "incident", server, token, redis, prefix })}\n`,
+      );
+    }
+    if (options.exit) print("the incident was reported");
+    else await stayUp(`${stack.apiUrl}/`, { signal, print });
+    return 0;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    print("interrupted");
+    return INTERRUPTED;
+  } finally {
+    progress.end();
+  }
+}
+
+async function photograph(
+  playing: IncidentOptions & RunIncidentOptions,
+  part: "incident" | "outage",
+) {
+  const { screenshots, docImages, stack, token, progress, signal } = playing;
+  if (screenshots === undefined && docImages === undefined) return;
+  progress.begin(`pictures of the ${part}`);
+  // The browser is loaded only for pictures.
+  const { takePictures } = await import("./take-pictures.ts");
+  const onPicture = progress.update;
+  await takePictures({
+    server: stack.apiUrl,
+    token,
+    part,
+    screenshots,
+    docImages,
+    onPicture,
+    signal,
+  });
+}

@@ -1,0 +1,142 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { KonvergeError } from "@konverge/core";
+import { chromium, type Browser, type Page } from "playwright-core";
+import { findChromium, NO_CHROMIUM } from "./find-chromium.ts";
+
+/** The views of the dashboard, with objects and runs of the incident. */
+const VIEWS = {
+  overview: "/",
+  "controller-tenant": "/controllers/tenant",
+  "controller-certificate-issuer": "/controllers/certificate-issuer",
+  "controller-route-policy": "/controllers/route-policy",
+  "object-contended": "/objects/default/route-policy/checkout/web-1",
+  "object-dead-lettered": "/objects/default/certificate-issuer/checkout/limited-1",
+  "object-loop": "/objects/default/quota/checkout/team-1",
+  "object-healthy": "/objects/default/tenant/checkout/tenant-00002",
+  attempts: "/attempts",
+  workflows: "/workflows",
+  "run-waiting": "/runs/rollout/default/awaited-1",
+  "run-failed": "/runs/rollout/default/no-quota-1",
+  "run-undo-fails": "/runs/rollout/default/kept-pool-1",
+  "run-blocked": "/runs/billing/default/billing-1",
+  schedules: "/schedules",
+  contention: "/contention",
+  live: "/live",
+  objects: "/objects",
+  "dead-letters": "/dead-letters",
+  guards: "/guards",
+  workers: "/workers",
+} as const;
+type View = keyof typeof VIEWS;
+
+/** The pictures of the docs by their view. They are as wide as a page of the docs can show them. */
+const DOC_IMAGES: Readonly<Record<"incident" | "outage", Partial<Record<string, View>>>> = {
+  incident: {
+    "dashboard-object": "object-contended",
+    "dashboard-object-dark": "object-contended",
+    "dashboard-run": "run-undo-fails",
+    "dashboard-contention": "contention",
+  },
+  outage: { "dashboard-overview": "overview" },
+};
+
+const WIDTHS = { 1440: 900, 1024: 768, 390: 844 } as const;
+const SCHEMES = ["light", "dark"] as const;
+type Scheme = (typeof SCHEMES)[number];
+
+export interface Pictures {
+  readonly server: string;
+  readonly token: string;
+  /** The part of the incident: most views are the same during the outage. */
+  readonly part: "incident" | "outage";
+  /** Folder for every view in each width and color scheme. */
+  readonly screenshots: string | undefined;
+  /** Folder for the pictures of the docs. */
+  readonly docImages: string | undefined;
+  readonly onPicture: (file: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Takes the pictures of one part. @throws KonvergeError `demo_failed` without a Chromium */
+export async function takePictures(pictures: Pictures): Promise<void> {
+  const { part, screenshots, docImages } = pictures;
+  const executablePath = findChromium();
+  if (executablePath === undefined) throw new KonvergeError("demo_failed", NO_CHROMIUM);
+  // Chromium has no sandbox as root; the pages are the dashboard's own.
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  try {
+    if (docImages !== undefined) {
+      await mkdir(docImages, { recursive: true });
+      for (const [name, view] of Object.entries(DOC_IMAGES[part])) {
+        if (view === undefined) continue;
+        const scheme = name.endsWith("-dark") ? "dark" : "light";
+        const file = join(docImages, `${name}.png`);
+        await photograph(browser, pictures, {
+          width: 1280,
+          height: 800,
+          scheme,
+          shots: [[view, file]],
+        });
+      }
+    }
+    if (screenshots === undefined) return;
+    const folder = join(screenshots, part);
+    await mkdir(folder, { recursive: true });
+    const views = Object.keys(VIEWS) as View[];
+    for (const [width, height] of Object.entries(WIDTHS)) {
+      for (const scheme of SCHEMES) {
+        const shots = views.map(
+          (view) => [view, join(folder, `${view}-${width}-${scheme}.png`)] as const,
+        );
+        await photograph(browser, pictures, { width: Number(width), height, scheme, shots });
+      }
+    }
+  } finally {
+    await browser.close();
+  }
+}
+
+interface Setting {
+  readonly width: number;
+  readonly height: number;
+  readonly scheme: Scheme;
+  readonly shots: readonly (readonly [View, string])[];
+}
+
+async function photograph(
+  browser: Browser,
+  { server, token, onPicture, signal }: Pictures,
+  { width, height, scheme, shots }: Setting,
+): Promise<void> {
+  const context = await browser.newContext({
+    locale: "en-US",
+    timezoneId: "UTC",
+    viewport: { width, height },
+    colorScheme: scheme,
+    extraHTTPHeaders: { authorization: `Bearer ${token}` },
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  for (const [view, file] of shots) {
+    signal.throwIfAborted();
+    await page.goto(new URL(VIEWS[view], server).href);
+    await untilDrawn(page);
+    if (view.startsWith("object-")) await openLatestWrite(page);
+    await page.screenshot({ path: file });
+    onPicture(file);
+  }
+  await context.close();
+}
+
+/** Resolves when the page has its data and its charts. */
+async function untilDrawn(page: Page): Promise<void> {
+  await page.locator("main h1").waitFor();
+  await page.waitForFunction("document.querySelectorAll('.skeleton').length === 0");
+  await page.evaluate("document.fonts.ready.then(() => undefined)");
+}
+
+async function openLatestWrite(page: Page): Promise<void> {
+  const attempt = page.locator("details.attempt summary").first();
+  if ((await attempt.count()) > 0) await attempt.click();
+}
