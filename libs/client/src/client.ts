@@ -24,6 +24,7 @@ import type {
   KeyItem,
   KeyList,
   KeyListQuery,
+  LiveObject,
   ObjectAttempts,
   ObjectHistory,
   ObjectLog,
@@ -152,6 +153,8 @@ export interface Client {
       query?: { readonly attempt?: number },
       options?: ReadOptions,
     ): Promise<ObjectLog>;
+    /** Returns the object as the cluster has it, read by a worker, with events, owners and children. */
+    live(object: ControllerObject, options?: ReadOptions): Promise<LiveObject>;
     /** Returns the contention over the object. */
     contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;
     reconcile(

@@ -79,6 +79,7 @@ function objects(api: ApiCalls): Client["objects"] {
     attempt: (object, epoch, read) =>
       api.get(`${pathOf(object)}/attempts/${epoch}`, undefined, read),
     logs: (object, query, read) => api.get(`${pathOf(object)}/logs`, query, read),
+    live: (object, read) => api.get(`${pathOf(object)}/live`, undefined, read),
     contention: (object, read) => api.get(`${pathOf(object)}/contention`, undefined, read),
     reconcile: (object, body = {}, write) => api.post(`${pathOf(object)}/reconcile`, body, write),
     pause: (object, action, write) => api.post(`${pathOf(object)}/pause`, action, write),

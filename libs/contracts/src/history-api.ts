@@ -67,30 +67,6 @@ export const attemptPageSchema = z.object({
 /** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/attempts`, newest first. */
 export const objectAttemptsSchema = z.object({ items: z.array(attemptRecordSchema) });
 
-/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}`. */
-export const objectHistorySchema = z.object({
-  ...keyFields,
-  /** Newest first. */
-  attempts: z.array(attemptRecordSchema),
-});
-
-/** Query of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/logs`. */
-export const objectLogQuerySchema = z.strictObject({
-  /** Attempt number. Default: all kept attempts. */
-  attempt: wholeNumber(Number.MAX_SAFE_INTEGER).optional(),
-});
-
-/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/logs`, oldest first. */
-export const objectLogSchema = z.object({
-  items: z.array(
-    z.object({
-      /** Number of the attempt. */
-      attempt: z.number(),
-      ...attemptLogSchema.element.shape,
-    }),
-  ),
-});
-
 /** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/contention`. */
 export const contentionSchema = z.object({
   resource: z.string(),
@@ -112,6 +88,31 @@ export const contentionSchema = z.object({
   ),
   /** Set while the key is throttled. */
   loop: loopStateSchema.optional(),
+});
+
+/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}`. */
+export const objectHistorySchema = z.object({
+  ...keyFields,
+  /** Newest first. */
+  attempts: z.array(attemptRecordSchema),
+  contention: contentionSchema,
+});
+
+/** Query of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/logs`. */
+export const objectLogQuerySchema = z.strictObject({
+  /** Attempt number. Default: all kept attempts. */
+  attempt: wholeNumber(Number.MAX_SAFE_INTEGER).optional(),
+});
+
+/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/logs`, oldest first. */
+export const objectLogSchema = z.object({
+  items: z.array(
+    z.object({
+      /** Number of the attempt. */
+      attempt: z.number(),
+      ...attemptLogSchema.element.shape,
+    }),
+  ),
 });
 
 /** Query of `GET /v1/contention`. */

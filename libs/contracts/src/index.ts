@@ -28,6 +28,8 @@ export type {
   ObjectLog,
   Rollups,
 } from "./history-api.ts";
+export { liveObjectSchema } from "./live-object-api.ts";
+export type { LiveObject } from "./live-object-api.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
 export type {
   Overview,

@@ -150,6 +150,15 @@ export const settingsSchema = z.strictObject({
         "Timeout of an API call (default 15s). A shorter timeout detects outages sooner; a longer one suits a slow server.",
       ),
     ),
+  objectReads: z
+    .enum(["on", "off"], "must be on or off")
+    .default("on")
+    .meta(
+      meta(
+        "KONVERGE_OBJECT_READS",
+        "Whether this worker reads objects for pages of the dashboard: on or off (default on). docs/security.md lists what these show.",
+      ),
+    ),
   historyLimitMiB: z.coerce
     .number()
     .int("must be a whole number")

@@ -1,5 +1,7 @@
-import type { LeaderElection } from "@konverge/kube";
+import { defined, KonvergeError } from "@konverge/core";
+import type { KubeClient, LeaderElection, NamespacedName } from "@konverge/kube";
 import { ProcessQuarantine, type QueueWorker } from "@konverge/queue";
+import { describeObject, type DescribedObject } from "./access/describe-object.ts";
 import { createObjectCache } from "./access/object-cache.ts";
 import { watchLoop, type LoopWatch } from "./attempt/loop-watch.ts";
 import { createShutdown } from "./create-shutdown.ts";
@@ -21,6 +23,15 @@ export interface Engine {
   readonly ready: boolean;
   /** Enqueues all objects of the controller again, if this process leads it. */
   requestAgain(controller: string, reason: string): void;
+  /**
+   * Reads an object of a controller for a user, with its events and children and without secrets.
+   * @throws KonvergeError `unknown_controller`, or as `KubeClient.get`
+   */
+  describe(
+    controller: string,
+    target: NamespacedName,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<DescribedObject>;
   /** Takes no new work, waits up to `graceMs` for running attempts, aborts the rest, and ends leadership; see `Shutdown`. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */
@@ -172,12 +183,14 @@ interface Started {
 
 class RunningEngine implements Engine {
   readonly #started: Started;
+  readonly #client: KubeClient;
   readonly #log: Log;
   readonly #release: NonNullable<EngineOptions["release"]>;
   #stopping: Promise<void> | undefined;
 
-  constructor(started: Started, { log, release = createShutdown(log) }: EngineOptions) {
+  constructor(started: Started, { client, log, release = createShutdown(log) }: EngineOptions) {
     this.#started = started;
+    this.#client = client;
     this.#log = log;
     this.#release = release;
   }
@@ -190,6 +203,21 @@ class RunningEngine implements Engine {
     for (const { controller, again } of this.#started.parts) {
       if (controller.name === name) again.fire(reason);
     }
+  }
+
+  async describe(
+    name: string,
+    target: NamespacedName,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<DescribedObject> {
+    const { parts, reflectors: stores } = this.#started;
+    const controller = parts.map((part) => part.controller).find((each) => each.name === name);
+    if (controller === undefined) {
+      throw new KonvergeError("unknown_controller", `controller "${name}" does not run here`);
+    }
+    // A user waits for it.
+    const client = this.#client.scoped({ priority: "interactive", ...defined({ signal }) });
+    return await describeObject({ controller, client, stores }, target);
   }
 
   stop({ graceMs = 30_000 }: { readonly graceMs?: number } = {}): Promise<void> {

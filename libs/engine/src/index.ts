@@ -58,6 +58,7 @@ export type { NamespaceSelection } from "./define/namespace-selection.ts";
 export { findScopeIssues } from "./watch/scope-of.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine } from "./engine.ts";
+export type { DescribedObject } from "./access/describe-object.ts";
 export type { ReachableClusters, ReachedCluster } from "./access/attempt.ts";
 export { selectsCluster } from "./define/selects-cluster.ts";
 export type { EngineOptions } from "./engine-options.ts";

@@ -2,6 +2,8 @@ export { bindCluster, findBindingIssue } from "./fleet/cluster-binding.ts";
 export type { ClusterBinding } from "./fleet/cluster-binding.ts";
 export { createClusterRegistry, listServedClusters } from "./fleet/cluster-registry.ts";
 export type { ClusterRegistry, IdentityClaim } from "./fleet/cluster-registry.ts";
+export { askForObject, serveObjectReads } from "./fleet/object-reads.ts";
+export type { ObjectRead } from "./fleet/object-reads.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
   AnnouncedCache,

@@ -10,4 +10,4 @@ export { hintDocs, HINTS } from "./hint.ts";
 export type { HintCode } from "./hint.ts";
 export { LOOP_CAUSE, loopStateSchema } from "./loop-state.ts";
 export type { LoopState } from "./loop-state.ts";
-export { isSensitive, redactPatch } from "./redact.ts";
+export { isSensitive, redactObject, redactPatch } from "./redact.ts";

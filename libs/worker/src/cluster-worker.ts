@@ -4,6 +4,7 @@ import type { ClusterRegistry } from "@konverge/queue";
 import type { ClusterStatus } from "./clusters/cluster-status.ts";
 import type { ClusterConnection } from "./connect-cluster.ts";
 import { connectHome, connectWorker, type WorkerConnections } from "./connect-worker.ts";
+import { startObjectReads } from "./serve-reads.ts";
 import { startWorkerEngine } from "./worker-engine.ts";
 import { WorkerSetup, type Engagement, type OpenWorkerOptions } from "./worker-setup.ts";
 import { startWorkerWorkflows } from "./worker-workflows.ts";
@@ -75,6 +76,7 @@ async function startOn(home: ClusterConnection, setup: WorkerSetup): Promise<Clu
   const connections = await connectWorker(setup, home);
   const engine = await startWorkerEngine(setup, connections);
   startWorkerWorkflows(setup, connections);
+  startObjectReads(setup, engine);
   const { workerId, place, options } = setup;
   options.log.debug(
     { workerId, role: options.settings.role, cluster: place.cluster, server: home.client.server },

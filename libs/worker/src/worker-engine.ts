@@ -51,6 +51,7 @@ function announceWorker(
       version,
       startedAt: new Date().toISOString(),
       host: hostname(),
+      readsObjects: settings.objectReads === "on",
     },
     {
       onOthers: followFleet({ definitions, log, onOnlyOurs }),

@@ -93,6 +93,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   cancelReconcile: whole("operator", ofObject),
   getObject: whole("viewer", ofObject),
   getContention: whole("viewer", ofObject),
+  getLiveObject: whole("viewer", ofObject),
   listObjectAttempts: whole("viewer", ofObject),
   getAttempt: whole("viewer", ofObject),
   getObjectLogs: whole("viewer", ofObject),

@@ -7,6 +7,7 @@ import {
   type PayloadCodec,
 } from "@konverge/core";
 import {
+  askForObject,
   createHistoryReader,
   listServedClusters,
   createWorkQueue,
@@ -15,6 +16,7 @@ import {
   type AnnouncedWorker,
   type AnnouncedWorkflow,
   type HistoryReader,
+  type ObjectRead,
   type RawQueue,
   type WorkerClusters,
   type WorkQueue,
@@ -77,6 +79,8 @@ export interface QueueAccess {
   }>;
   /** The attempt history of a cluster. @throws KonvergeError `not_found` for a cluster that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
+  /** Asks the workers for an object; the answer is JSON. Undefined if none answers. @throws KonvergeError `redis_unavailable` */
+  readObject(cluster: string, wanted: ObjectRead, signal: AbortSignal): Promise<string | undefined>;
   /** One queue per shard. */
   rawQueues(
     controller: Pick<AnnouncedController, "cluster" | "name">,
@@ -241,6 +245,14 @@ class RedisQueueAccess implements QueueAccess {
   async history(cluster: string): Promise<HistoryReader> {
     await this.#announcements.demand(cluster, "not_found");
     return this.#histories.of(cluster);
+  }
+
+  readObject(
+    cluster: string,
+    wanted: ObjectRead,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    return askForObject(this.#redis, { prefix: this.#prefix, cluster, wanted }, { signal });
   }
 
   async rawQueues({

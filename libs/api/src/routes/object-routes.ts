@@ -1,5 +1,6 @@
 import {
   contentionSchema,
+  liveObjectSchema,
   objectAttemptsSchema,
   objectHistorySchema,
   objectLogQuerySchema,
@@ -11,9 +12,12 @@ import { demand } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readContention } from "../views/history-view.ts";
+import { readLiveObject } from "../views/live-object.ts";
 import { readObjectLog } from "../views/object-log.ts";
 import { findKey, MAX_ATTEMPTS, readAttempts, readHistory } from "../views/object-view.ts";
 
+/** Two calls of an API server, in simple requests. */
+const LIVE_PRICE = 20;
 const PATH = "/v1/objects/{cluster}/{controller}/{namespace}/{name}";
 
 /** The object of a controller and its attempts. `_` is the namespace of cluster-scoped objects. */
@@ -44,6 +48,21 @@ export function objectRoutes(access: QueueAccess): Route[] {
         demand(caller, params);
         const { key } = await findKey(access, params);
         return await readContention(access, key);
+      },
+    }),
+    route({
+      id: "getLiveObject",
+      method: "get",
+      path: `${PATH}/live`,
+      summary: "Get an object as the cluster has it, with events, owners and children",
+      role: "viewer",
+      answer: liveObjectSchema,
+      problems: ["unknown_controller", "invalid_request"],
+      price: () => LIVE_PRICE,
+      async handle({ params, caller, context }) {
+        demand(caller, params);
+        const { key } = await findKey(access, params);
+        return await readLiveObject(access, caller, key, context.req.raw.signal);
       },
     }),
     route({

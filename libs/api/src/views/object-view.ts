@@ -5,6 +5,7 @@ import type { AttemptRecord } from "@konverge/records";
 import { keyItem } from "../queues/key-item.ts";
 import { keyFor, type QueueAccess } from "../queues/queue-access.ts";
 import { readRecord } from "../queues/read-record.ts";
+import { readContention } from "./history-view.ts";
 
 /** The number of attempts that the queue keeps per key. */
 export const MAX_ATTEMPTS = 50;
@@ -43,9 +44,10 @@ export async function readAttempts(access: QueueAccess, target: Target): Promise
 
 export async function readHistory(access: QueueAccess, target: Target): Promise<ObjectHistory> {
   const { queue, key } = await findKey(access, target);
-  const [state, stored] = await Promise.all([
+  const [state, stored, contention] = await Promise.all([
     queue.getKey(key),
     queue.listAttempts(key, { limit: MAX_ATTEMPTS }),
+    readContention(access, key),
   ]);
   if (state === undefined) {
     throw new KonvergeError("not_found", `no requests found for ${formatKey(key)}`);
@@ -53,5 +55,6 @@ export async function readHistory(access: QueueAccess, target: Target): Promise<
   return {
     ...keyItem(state),
     attempts: stored.map((attempt) => readRecord(state.key, queue.controller, attempt)),
+    contention,
   };
 }

@@ -30,6 +30,8 @@ export interface AnnouncedDefinition {
 }
 
 export interface AnnouncedWorker {
+  /** True if it reads objects for the HTTP API. */
+  readonly readsObjects?: boolean;
   readonly workerId: string;
   readonly controllers: readonly string[];
   /** By controller name. */

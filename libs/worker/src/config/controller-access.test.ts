@@ -100,9 +100,9 @@ test("two controllers share a role and have their own Leases", () => {
     { controllers, workflows: [] },
     { installation: "shop", leaseNamespace: "tools" },
   );
-  expect(cluster).toHaveLength(4);
+  expect(cluster).toHaveLength(5);
   // To report a CRD that differs from its definition.
-  expect(cluster[2]).toEqual({
+  expect(cluster[3]).toEqual({
     apiGroups: ["apiextensions.k8s.io"],
     resources: ["customresourcedefinitions"],
     resourceNames: ["plains.demo.konverge.dev"],

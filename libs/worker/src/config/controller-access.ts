@@ -94,6 +94,8 @@ export function requiredAccess(
       ...(isNamespaced ? [] : [identity("kube-system")]),
       // Reports loops, contention and the events of handlers, in the namespace of the object.
       { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
+      // Shown on the pages of objects.
+      { apiGroups: [""], resources: ["events"], verbs: ["list"] },
       ...(isNamespaced ? [] : crdRules(controllers)),
       ...(followsNamespaces(controllers, selected) ? [FOLLOW_NAMESPACES] : []),
       ...toRules(grants),

@@ -1,0 +1,149 @@
+import { randomUUID } from "node:crypto";
+import { sleepMs } from "@konverge/core";
+import {
+  clusterRoot,
+  openConsumer,
+  openProducer,
+  closeRedis,
+  withRedis,
+  type RedisClient,
+  type RedisTarget,
+} from "@konverge/redis";
+
+/** The object that a user of the API wants to see. */
+export interface ObjectRead {
+  readonly controller: string;
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+/** A read as stored. */
+interface StoredRead extends ObjectRead {
+  readonly id: string;
+}
+
+/** Longest time that a caller waits, in ms. */
+const WAIT_MS = 5_000;
+/** The answer of a worker for a caller that has gone, in ms. */
+const KEPT_MS = 15_000;
+/** Most reads of a controller that wait for a worker; older ones are dropped, and their callers time out. */
+const MOST_WAITING = 50;
+/** Most reads that a worker serves at a time. */
+const MOST_RUNNING = 8;
+/** Longest blocking read, in s. Ends it if the connection is lost without a notice. */
+const BLOCK_S = 10;
+const FIRST_LOOK_MS = 10;
+const LONGEST_LOOK_MS = 160;
+const AGAIN_MS = 1_000;
+
+export interface ObjectReadsOptions {
+  readonly redis: RedisTarget;
+  readonly prefix: string;
+  readonly cluster: string;
+  /** The controllers whose objects this worker can read. */
+  readonly controllers: readonly string[];
+  /** Reads an object and returns the answer as JSON, without secrets. */
+  readonly read: (wanted: ObjectRead) => Promise<string>;
+  readonly onError: (error: Error) => void;
+}
+
+/**
+ * Serves reads of objects for the HTTP API, which has no credentials of a cluster. Each read is served by one worker. Returns the
+ * function that ends it.
+ */
+export function serveObjectReads({
+  redis: target,
+  prefix,
+  cluster,
+  controllers,
+  read,
+  onError,
+}: ObjectReadsOptions): () => Promise<void> {
+  const consumer = openConsumer(target);
+  const answers = openProducer(target);
+  for (const each of [consumer.redis, answers]) each.on("error", onError);
+  const keys = controllers.map((name) => requestsKey(prefix, cluster, name));
+  const running = new Set<Promise<void>>();
+  let isStopped = false;
+
+  const serve = async (text: string) => {
+    const { id, ...wanted } = JSON.parse(text) as StoredRead;
+    try {
+      const answer = await read(wanted);
+      await withRedis(answers, () =>
+        answers.set(answerKey(prefix, cluster, id), answer, "PX", KEPT_MS),
+      );
+    } catch (error) {
+      onError(error as Error);
+    }
+  };
+  const loop = async () => {
+    while (!isStopped) {
+      try {
+        if (running.size >= MOST_RUNNING) await Promise.race(running);
+        const popped = await consumer.redis.blpop(...keys, BLOCK_S);
+        if (popped === null) continue;
+        const served = serve(popped[1]).finally(() => running.delete(served));
+        running.add(served);
+      } catch (error) {
+        // oxlint-disable-next-line typescript/no-unnecessary-condition -- changed by the returned function
+        if (isStopped) return;
+        onError(error as Error);
+        await sleepMs(AGAIN_MS);
+      }
+    }
+  };
+  const looping = keys.length === 0 ? Promise.resolve() : loop();
+  return async () => {
+    isStopped = true;
+    consumer.disconnect();
+    await looping;
+    await Promise.all(running);
+    await closeRedis(answers);
+  };
+}
+
+/**
+ * Asks the workers of a cluster for an object. Returns the answer of one of them, or undefined if none has answered within 5 s.
+ * @throws KonvergeError `redis_unavailable`
+ */
+export async function askForObject(
+  redis: RedisClient,
+  {
+    prefix,
+    cluster,
+    wanted,
+  }: { readonly prefix: string; readonly cluster: string; readonly wanted: ObjectRead },
+  { waitMs = WAIT_MS, signal }: { readonly waitMs?: number; readonly signal?: AbortSignal } = {},
+): Promise<string | undefined> {
+  const stored: StoredRead = { id: randomUUID(), ...wanted };
+  const text = JSON.stringify(stored);
+  const key = requestsKey(prefix, cluster, wanted.controller);
+  await withRedis(redis, () =>
+    redis
+      .multi()
+      .rpush(key, text)
+      .ltrim(key, -MOST_WAITING, -1)
+      .pexpire(key, 2 * waitMs)
+      .exec(),
+  );
+  const untilMs = performance.now() + waitMs;
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LONGEST_LOOK_MS, 2 * pauseMs)) {
+    await sleepMs(pauseMs);
+    const answer = await withRedis(redis, () =>
+      redis.getdel(answerKey(prefix, cluster, stored.id)),
+    );
+    if (answer !== null) return answer;
+    if (performance.now() < untilMs && signal?.aborted !== true) continue;
+    await withRedis(redis, () => redis.lrem(key, 0, text));
+    return undefined;
+  }
+}
+
+function requestsKey(prefix: string, cluster: string, controller: string): string {
+  return `${clusterRoot(prefix, cluster)}/reads/${encodeURIComponent(controller)}`;
+}
+
+function answerKey(prefix: string, cluster: string, id: string): string {
+  return `${clusterRoot(prefix, cluster)}/read-answers/${id}`;
+}
