@@ -117,9 +117,11 @@ async function prepare(server: TestedServer): Promise<{
     namespace,
     cleanUp: async () => {
       const groups = ["/api/v1", "/apis/apps/v1", "/apis/coordination.k8s.io/v1"];
-      const kinds = ["configmaps", "secrets", "events", "deployments", "leases"];
+      const kinds = ["configmaps", "secrets", "events", "pods", "deployments", "leases"];
       for (const group of groups) {
-        for (const kind of kinds) await remove(`${group}/namespaces/${namespace}/${kind}`);
+        for (const kind of kinds) {
+          await remove(`${group}/namespaces/${namespace}/${kind}?gracePeriodSeconds=0`);
+        }
       }
       for (const { metadata } of DEFINITIONS) {
         await remove(`${definitions}/${String((metadata as { name: string }).name)}`);
