@@ -30,7 +30,7 @@ test("docs/dependencies.md justifies exactly the existing dependencies", () => {
   const foreign = new Set(
     declared.filter((name) => name !== "konverge" && !name.startsWith("@konverge/")),
   );
-  expect(rowsOf("docs/dependencies.md", 0)).toEqual([...foreign].toSorted());
+  expect(rowsOf("Run time", "Development")).toEqual([...foreign].toSorted());
 });
 
 test("docs/dependencies.md lists exactly the Go modules that programs of tests require", () => {
@@ -40,12 +40,22 @@ test("docs/dependencies.md lists exactly the Go modules that programs of tests r
     const tools = [...text.matchAll(/^tool ([\w./-]+\/v\d+)\//gm)];
     return [...lines, ...tools].map(([, name = ""]) => name);
   });
-  expect(rowsOf("docs/dependencies.md", 1)).toEqual([...new Set(required)].toSorted());
+  expect(rowsOf("Go modules")).toEqual([...new Set(required)].toSorted());
 });
 
-/** Returns the names in the first column of the tables before (0) or after (1) the heading "Go modules". */
-function rowsOf(file: string, part: 0 | 1): readonly string[] {
-  const text = read(file).split("\n## Go modules\n")[part] ?? "";
+test("docs/dependencies.md lists exactly the Python packages that tests install", () => {
+  const required = globSync("test/**/requirements.txt").flatMap((file) =>
+    [...read(file).matchAll(/^([\w-]+)==\S+$/gm)].map(([, name = ""]) => name),
+  );
+  expect(rowsOf("Python packages")).toEqual(required.toSorted());
+});
+
+/** Returns the names in the first column of the tables of docs/dependencies.md below the headings. */
+function rowsOf(...headings: readonly string[]): readonly string[] {
+  const sections = read("docs/dependencies.md").split("\n## ");
+  const text = sections
+    .filter((section) => headings.includes(section.split("\n")[0] ?? ""))
+    .join("\n");
   const lines = text.split("\n").filter((line) => line.startsWith("| `"));
   const names = lines.flatMap((line) =>
     [...(line.split("|")[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name),

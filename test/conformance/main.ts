@@ -1,7 +1,8 @@
-/** `npm run conformance`: runs the suite, kubectl and Go programs on the embedded and, if available, a real API server. */
+/** `npm run conformance`: runs the suite, kubectl and programs of other clients on the embedded and, if available, a real API server. */
 import { parseArgs } from "node:util";
-import { compareGoPrograms } from "./foreign/compare-go-programs.ts";
+import { comparePrograms } from "./foreign/compare-programs.ts";
 import { compareWithKubectl } from "./foreign/compare-with-kubectl.ts";
+import { FOREIGN_PROGRAMS } from "./foreign/foreign-programs.ts";
 import { runSuite, type Report } from "./run-suite.ts";
 import { startEmbedded, startReal } from "./servers.ts";
 
@@ -47,13 +48,18 @@ async function main(): Promise<number> {
     else print(report);
     const matches = (name: string) => name.includes(values.text);
     const kubectl = await compareWithKubectl(servers, matches, log);
-    const programs = await compareGoPrograms(servers, matches, log);
-    const deviations = [...kubectl.deviations, ...programs.deviations];
-    for (const deviation of deviations) log(deviation);
-    log(`kubectl: ${kubectl.commands} commands, ${kubectl.deviations.length} differences`);
-    log(`Go programs: ${programs.commands} scenarios, ${programs.deviations.length} differences`);
-    const cases = report.cases + kubectl.commands + programs.commands;
-    const wrong = report.failures.length + report.differences.length + deviations.length;
+    const comparisons = [{ name: "kubectl", ...kubectl }];
+    for (const programs of FOREIGN_PROGRAMS) {
+      const compared = await comparePrograms(servers, programs, { matches, log });
+      comparisons.push({ name: programs.name, ...compared });
+    }
+    for (const deviation of comparisons.flatMap(({ deviations }) => deviations)) log(deviation);
+    for (const { name, commands, deviations } of comparisons) {
+      log(`${name}: ${commands} runs, ${deviations.length} differences`);
+    }
+    const cases = comparisons.reduce((sum, { commands }) => sum + commands, report.cases);
+    const differences = comparisons.reduce((sum, { deviations }) => sum + deviations.length, 0);
+    const wrong = report.failures.length + report.differences.length + differences;
     return wrong === 0 && cases > 0 ? 0 : 1;
   } finally {
     for (const server of servers) await server.stop();

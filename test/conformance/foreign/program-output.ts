@@ -16,8 +16,7 @@ const LIMIT_MS = 150_000;
  */
 export async function programOutput(
   server: TestedServer,
-  program: string,
-  args: readonly string[],
+  [program = "", ...args]: readonly string[],
 ): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "konverge-program-"));
   try {

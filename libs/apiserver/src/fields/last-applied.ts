@@ -1,5 +1,6 @@
 import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "@konverge/core";
 import { metadataOf, objectOf, textOf } from "../objects/metadata.ts";
+import { sortMembers } from "../objects/sort-members.ts";
 import type { Schema } from "../schema/schema.ts";
 import { compareTyped, fieldsOf } from "./compare.ts";
 import { difference, EMPTY_FIELDS, union, type FieldSet } from "./field-set.ts";
@@ -65,17 +66,10 @@ const annotationOf = (object: JsonObject): string =>
 
 /** JSON as Go writes it: sorted members, escaped HTML, and a newline. */
 function formatAsGo(value: JsonObject): string {
-  const text = JSON.stringify(sorted(value));
+  const text = JSON.stringify(sortMembers(value));
   const escaped = text.replaceAll(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
   return `${escaped}\n`;
-}
-
-function sorted(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (!isJsonObject(value)) return value;
-  const keys = Object.keys(value).toSorted();
-  return Object.fromEntries(keys.map((key) => [key, sorted(value[key] ?? null)]));
 }

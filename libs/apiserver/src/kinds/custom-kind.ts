@@ -12,6 +12,7 @@ import { invalid, type FieldError } from "../errors/field-error.ts";
 import { EMPTY_FIELDS, fieldSetOf } from "../fields/field-set.ts";
 import { getPath } from "../objects/dotted-path.ts";
 import { generationOf, metadataOf, objectOf, setOrDelete } from "../objects/metadata.ts";
+import { sortMembers } from "../objects/sort-members.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
 import { applyDefaults, pruneCustomResource } from "../schema/prune.ts";
 import type { Schema } from "../schema/schema.ts";
@@ -100,11 +101,14 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
       const seen = convert(stored, apiVersion, declared);
       return jsonEquals(seen, stored) ? stored : seen;
     },
-    // Stored objects have the shape and defaults of the storage version, regardless of the version of the write.
+    // Stored objects have the shape and defaults of the storage version, regardless of the version of the write, and
+    // the order of kube-apiserver, which some clients compare as text.
     toStorage: (object) =>
-      apiVersion === storageApiVersion
-        ? object
-        : convert(object, storageApiVersion, storing.schema?.openAPIV3Schema ?? {}),
+      sortMembers(
+        apiVersion === storageApiVersion
+          ? object
+          : convert(object, storageApiVersion, storing.schema?.openAPIV3Schema ?? {}),
+      ),
   };
 }
 

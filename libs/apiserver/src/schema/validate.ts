@@ -27,7 +27,7 @@ export function validateValue(
   if (before !== undefined && jsonEquals(value, before)) return [];
   if (value === null && schema.nullable === true) return validateEnum(schema, value, path);
   const errors = validateType(schema, value, path);
-  if (errors.length > 0) return errors;
+  if (errors.length > 0) return [...errors, ...validateEnum(schema, value, path)];
   errors.push(...validateCombinations(schema, value, path), ...validateEnum(schema, value, path));
   if (typeof value === "string") errors.push(...validateString(schema, value, path));
   else if (typeof value === "number") errors.push(...validateNumber(schema, value, path));

@@ -122,7 +122,6 @@ function addCondition({ state, table }: Call, { key, object }: StoredObject): vo
     lastTransitionTime: formatTime(state.now()),
     reason: "EvictionByEvictionAPI",
     message: "Eviction API: evicting",
-    observedGeneration: generationOf(next),
   };
   next["status"] = { ...status, conditions: [...others, condition] };
   state.store.put(table, key, next);
