@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
-import { testWorkflow, type TestRun } from "./test-workflow.ts";
+import type { TestRun } from "./test-run.ts";
+import { testWorkflow } from "./test-workflow.ts";
 
 type Part = (w: WorkflowContext, log: string[]) => Promise<unknown>;
 

@@ -6,4 +6,4 @@ export type {
   TestRun,
   TestSchedule,
   TestWorkflowOptions,
-} from "./test-workflow.ts";
+} from "./test-run.ts";

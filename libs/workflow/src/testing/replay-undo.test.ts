@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
-import { testWorkflow, type TestRun } from "./test-workflow.ts";
+import type { TestRun } from "./test-run.ts";
+import { testWorkflow } from "./test-workflow.ts";
 
 const modes = [{ replayEveryStep: false }, { replayEveryStep: true }];
 const policy = {

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { StartRunOptions } from "../define/define-workflow.ts";
 import { defineWorkflow } from "../define/define-workflow.ts";
 import { StepFailedError } from "../execution/step-failed-error.ts";
-import { testWorkflow, type TestWorkflowOptions } from "./test-workflow.ts";
+import type { TestWorkflowOptions } from "./test-run.ts";
+import { testWorkflow } from "./test-workflow.ts";
 
 const worker = defineWorkflow("worker", { version: 1 }, async (w, task: string) => {
   await w.signal("stop");

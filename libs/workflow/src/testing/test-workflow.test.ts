@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { failureBackoff, KonvergeError, TerminalError, type Duration } from "@konverge/core";
 import { z } from "zod";
 import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
-import { testWorkflow, type TestRun } from "./test-workflow.ts";
+import type { TestRun } from "./test-run.ts";
+import { testWorkflow } from "./test-workflow.ts";
 
 const seen: string[] = [];
 const smoke = defineWorkflow("smoke", { version: 1 }, async (w, input: { pool: string }) => {
