@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from "vitest";
 
 /** Returns the OpenAPI document, which needs no Redis. */
 async function document(): Promise<unknown> {
-  const redisUrl = "redis://127.0.0.1:1";
-  const access = openQueueAccess({ redisUrl, prefix: "konverge", onError: () => undefined });
-  const guards = openGuardControl({ redis: { url: redisUrl }, prefix: "konverge" });
+  const redis = { url: "redis://127.0.0.1:1" };
+  const access = openQueueAccess({ redis, prefix: "konverge", onError: () => undefined });
+  const guards = openGuardControl({ redis, prefix: "konverge" });
   onTestFinished(async () => {
     await Promise.all([access.close(), guards.close()]);
   });

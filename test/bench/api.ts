@@ -31,7 +31,7 @@ const READS = 200;
 /** Measures enqueueing over HTTP next to Hono with BullMQ, and reads of an object with many stored attempts. */
 export async function benchApi({ log, long }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
-  await announce({ url: own.url, prefix: PREFIX });
+  await announce({ target: own, prefix: PREFIX });
   const children = (["ours", "bare"] as const).map((side) =>
     startPeerProcess(process.execPath, [
       "--conditions=@konverge/source",
@@ -101,7 +101,7 @@ async function readObjects(
   const emptyBytes = await own.usedMemory();
   await store(own, objects);
   const perAttempt = ((await own.usedMemory()) - emptyBytes) / attempts;
-  await announce({ url: own.url, prefix: PREFIX });
+  await announce({ target: own, prefix: PREFIX });
   const tookMs: number[] = [];
   for (let read = 0; read < READS; read++) {
     const path = `/v1/objects/default/node-pool/team-a/pool-${Math.floor(Math.random() * objects)}`;

@@ -110,7 +110,7 @@ const workerCalls = () =>
 
 /** The guard of a cluster that no worker calls: its rate does not change. */
 async function makeIdleGuard(cluster: string): Promise<void> {
-  const place = { redis: { url: harness.url }, prefix: harness.prefix, cluster };
+  const place = { redis: harness.target, prefix: harness.prefix, cluster };
   const guard = await createGuard({ ...place, workerId: "starter" });
   await guard.close();
   await bindCluster({ ...place, uid: "of no server" });

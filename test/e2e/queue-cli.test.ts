@@ -16,7 +16,7 @@ let queue: WorkQueue;
 
 beforeEach(async () => {
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     cluster: "default",
     prefix: harness.prefix,
   });

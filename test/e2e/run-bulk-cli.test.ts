@@ -10,10 +10,10 @@ const harness = useQueues();
 const held = defineWorkflow("held", { version: 1 }, async (w) => await w.signal("go"));
 
 async function stage(ids: readonly string[]) {
-  const { url, prefix } = harness;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { url, prefix, target } = harness;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [held]);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);
   });

@@ -10,10 +10,10 @@ const report = defineWorkflow("report", { version: 1 }, async (_w, day: string) 
 const monthly = defineSchedule("monthly", { cron: "0 3 1 * *", workflow: report, input: "all" });
 
 test("schedules are listed, paused, triggered and backfilled from the command line", async () => {
-  const { url, prefix } = harness;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { url, prefix, target } = harness;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [report]);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   runs.schedule([monthly]);
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);

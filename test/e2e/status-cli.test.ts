@@ -14,7 +14,7 @@ const environment = () => ({ KONVERGE_REDIS_URL: harness.url, KONVERGE_PREFIX: h
 
 async function announce(): Promise<void> {
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     cluster: "default",
     prefix: harness.prefix,
   });

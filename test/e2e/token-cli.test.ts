@@ -14,7 +14,7 @@ const konverge = (...args: string[]) =>
 test("creates, lists and revokes a token, with audit entries", async () => {
   const { prefix } = harness;
   const onError = () => undefined;
-  const access = openQueueAccess({ redisUrl: harness.url, prefix, onError });
+  const access = openQueueAccess({ redis: harness.target, prefix, onError });
   onTestFinished(() => access.close());
   const flags = ["--role", "operator", "-n", "shop", "_", "--expires", "90d", "--by", "ada"];
   const made = await konverge("create", "ci", ...flags);

@@ -47,11 +47,11 @@ async function stage(
   workflows: readonly AnyWorkflow[],
   schedules: readonly Schedule[] = [],
 ): Promise<Stage> {
-  const { url, prefix } = harness;
+  const { url, prefix, target } = harness;
   const folder = await mkdtemp(join(tmpdir(), "konverge-workflow-docs-"));
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   runs.work({ workflows });
   if (schedules.length > 0) runs.schedule(schedules);
   onTestFinished(async () => {

@@ -3,6 +3,7 @@ import {
   type AttemptRow,
   type HistoryBatch,
   type HistoryWriter,
+  type RedisTarget,
 } from "@konverge/queue";
 import { onTestFinished } from "vitest";
 
@@ -40,11 +41,11 @@ export function historyBatch(batch: Partial<HistoryBatch>): HistoryBatch {
 
 /** Returns a writer to the history of a cluster, which is closed after the test. */
 export function openHistoryWriter(
-  { url, prefix }: { readonly url: string; readonly prefix: string },
+  { target: redis, prefix }: { readonly target: RedisTarget; readonly prefix: string },
   cluster = "default",
 ): HistoryWriter {
   const writer = createHistoryWriter({
-    redis: { url },
+    redis,
     prefix,
     cluster,
     budgetBytes: 1_000_000,

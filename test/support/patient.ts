@@ -13,13 +13,3 @@ export async function patiently<T>(call: () => Promise<T>): Promise<T> {
     }
   }
 }
-
-/** As {@link patiently}, for a read over HTTP. */
-export async function readPatiently(read: () => Promise<Response>): Promise<Response> {
-  for (const endMs = performance.now() + LONGEST_MS; ;) {
-    const response = await read();
-    if (response.status !== 503 || performance.now() > endMs) return response;
-    const { code } = (await response.clone().json()) as { readonly code?: string };
-    if (code !== "redis_unavailable") return response;
-  }
-}

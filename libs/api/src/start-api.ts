@@ -37,7 +37,7 @@ export async function startApi(options: {
   const tracing = await loadTracing(version);
   const metrics = createMetrics({ version, ofProcess: true });
   const access = openQueueAccess({
-    redisUrl: settings.redisUrl,
+    redis: { url: settings.redisUrl },
     prefix: settings.prefix,
     maxQueueLength: settings.maxQueueLength,
     runRetentionMs: settings.runRetention,

@@ -15,7 +15,7 @@ const MOVED_DELAY_MS = 20;
 
 /** Opens a connection for calls with a waiting caller. It fails immediately if Redis is unavailable. */
 export function openProducer(target: RedisTarget): RedisClient {
-  const { deadlineMs = PRODUCER_DEADLINE_MS } = "url" in target ? target : {};
+  const deadlineMs = deadlineOf(target) ?? PRODUCER_DEADLINE_MS;
   const redis = connect(target, {
     single: {
       enableOfflineQueue: false,
@@ -53,18 +53,26 @@ function gatherTurns(redis: Redis): void {
   };
 }
 
+/** Returns the deadline that the caller configured. */
+function deadlineOf(target: RedisTarget): number | undefined {
+  return "url" in target ? target.deadlineMs : undefined;
+}
+
 /** Opens a connection that fails immediately if Redis is unavailable, and never sends a command twice. */
 export function openOnceOnly(target: RedisTarget): RedisClient {
-  return connect(target, {
+  const deadlineMs = deadlineOf(target);
+  const redis = connect(target, {
     single: {
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
-      commandTimeout: ONCE_MS,
+      commandTimeout: deadlineMs ?? ONCE_MS,
       connectTimeout: ONCE_MS * 5,
     },
     cluster: { maxRedirections: 4, retryDelayOnFailover: 0, retryDelayOnClusterDown: 0 },
   });
+  if (deadlineMs !== undefined) setDeadline(redis, deadlineMs);
+  return redis;
 }
 
 /** Opens a connection for messages. It reconnects and resubscribes automatically. */

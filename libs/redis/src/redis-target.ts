@@ -17,8 +17,8 @@ export type RedisTarget =
   | {
       readonly url: string;
       /**
-       * Longest wait of a caller for one answer, in ms. Default 900. Too low rejects calls that would succeed;
-       * too high keeps callers waiting during an outage.
+       * Longest wait of a caller for one answer, in ms. Default 900, for the tokens of a guard 1,000. Too low rejects
+       * calls that would succeed; too high keeps callers waiting during an outage.
        */
       readonly deadlineMs?: number;
     }

@@ -13,7 +13,7 @@ function report(
   clusters: readonly { readonly name: string; readonly reason?: string }[],
 ): void {
   const registry = createClusterRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     workerId,
     onError: (error) => expect.unreachable(String(error)),

@@ -348,7 +348,7 @@ test("isolates an API server, sets its rate and resets its guard", async (contex
   const { page, troubles } = await open(context);
   const { url } = await startOwnApi(harness);
   const guard = await createGuard({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     cluster: "default",
     workerId: "w-1",

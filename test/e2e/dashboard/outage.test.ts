@@ -10,7 +10,7 @@ const open = useChromium();
 
 async function failingGuard() {
   const guard = await createGuard({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     cluster: "default",
     workerId: "w-1",

@@ -19,7 +19,7 @@ export async function startOwnApi(
   harness: QueueHarness,
   env: Readonly<Record<string, string>> = {},
 ): Promise<OwnApi> {
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
   await registry.announce([NODE_POOL]);
   const stopHeartbeat = registry.heartbeat({
@@ -44,7 +44,7 @@ export async function startOwnApi(
     version: "test",
   });
   const access = openQueueAccess({
-    redisUrl: harness.url,
+    redis,
     prefix: harness.prefix,
     onError: () => undefined,
   });

@@ -57,7 +57,7 @@ export async function stageRuns(
   } = {},
 ): Promise<OwnApi & { readonly runs: Workflows }> {
   const api = await startOwnApi(harness, env);
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const { prefix } = harness;
   const registry = createControllerRegistry({ redis, prefix, cluster: "default" });
   const workflows = [rollout, smoke, ...more];

@@ -185,7 +185,7 @@ test("shows the unmet condition of a wait for an object until it is ready", asyn
     await w.waitFor("web is ready", ready(ref), { timeout: "1h" });
   });
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     cluster: "default",
   });

@@ -352,8 +352,7 @@ function foreignNames({ scope }: Credentials): string[] {
 
 /** Stores requests, attempts, pauses, dead letters, runs, contention, guards and audit entries of all targets. */
 async function fill(): Promise<void> {
-  const { url, prefix } = harness.queues;
-  const redis = { url };
+  const { prefix, target: redis } = harness.queues;
   const call = harness.serve();
   const by = { by: "ada", reason: "because" };
   const common = { group: "demo.konverge.dev", version: "v1", kind: "Thing" };

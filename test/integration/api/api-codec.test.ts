@@ -53,12 +53,12 @@ const fail = defineWorkflow("fail", { version: 1 }, async (_w, card: string) => 
 const open = defineWorkflow("open", { version: 1 }, async (_w, input) => input);
 
 async function work(): Promise<Workflows> {
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   const announced = { name: pay.name, version: pay.version, codec: "scramble" };
   const failing = { ...announced, name: fail.name };
   await registry.announce([], [announced, failing, { name: open.name, version: open.version }]);
-  const runs = openWorkflows({ redis: { url }, prefix, codec });
+  const runs = openWorkflows({ redis: target, prefix, codec });
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);
   });
@@ -71,14 +71,14 @@ function serveWith(
   given: PayloadCodec | undefined,
   more: { readonly onError?: (error: unknown) => void } = {},
 ): Call {
-  const { url, prefix } = harness.queues;
+  const { prefix, target } = harness.queues;
   const access = openQueueAccess({
-    redisUrl: url,
+    redis: target,
     prefix,
     onError: () => undefined,
     codec: given,
   });
-  const guards = openGuardControl({ redis: { url }, prefix });
+  const guards = openGuardControl({ redis: target, prefix });
   onTestFinished(async () => {
     await Promise.all([access.close(), guards.close()]);
   });

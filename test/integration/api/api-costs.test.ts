@@ -48,7 +48,7 @@ test("an overview needs few commands besides those of its controllers", async ()
     );
     await registry.close();
     const onError = (error: unknown) => expect.unreachable(String(error));
-    const access = openQueueAccess({ redisUrl: server.url, prefix, onError });
+    const access = openQueueAccess({ redis: server, prefix, onError });
     const guards = openGuardControl({ redis: { url: server.url }, prefix });
     const api = createApi({
       access,

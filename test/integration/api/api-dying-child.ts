@@ -4,7 +4,7 @@ import { openGuardControl } from "@konverge/guard";
 import { createMetrics } from "@konverge/telemetry";
 
 const [url = "", prefix = "", key = "", body = ""] = process.argv.slice(2);
-const access = openQueueAccess({ redisUrl: url, prefix, onError: () => undefined });
+const access = openQueueAccess({ redis: { url }, prefix, onError: () => undefined });
 Object.defineProperty(access, "answers", {
   value: { ...access.answers, keep: async () => void process.kill(process.pid, "SIGKILL") },
 });

@@ -6,7 +6,6 @@ import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { announce } from "../queue/announce.ts";
 import { useQueues } from "../queue/queue-harness.ts";
-import { patiently } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
@@ -17,11 +16,11 @@ let guards: GuardControl;
 let writer: HistoryWriter;
 
 beforeEach(async () => {
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const { prefix } = harness;
   await announce(harness);
   const onError = () => undefined;
-  access = openQueueAccess({ redisUrl: harness.url, prefix, onError });
+  access = openQueueAccess({ redis: harness.target, prefix, onError });
   guards = openGuardControl({ redis, prefix });
   writer = createHistoryWriter({ redis, prefix, cluster: "default", budgetBytes: 1e9, onError });
 });
@@ -164,7 +163,7 @@ test("sends pauses, releases and guard actions with their authors, but not reque
   const { call, follow } = serve();
   const seen = await follow();
   const guard = await createGuard({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     cluster: "default",
     workerId: "w",
@@ -235,7 +234,7 @@ test("disconnects slow readers and frees their buffers", async () => {
   const reader = slow.body?.getReader();
   await reader?.read();
   await finish(["first"]);
-  for (let sent = 0; sent < 12 && !cut; sent++) await patiently(() => finish(range(1, 1_000)));
+  for (let sent = 0; sent < 12 && !cut; sent++) await finish(range(1, 1_000));
   await until("it is cut off", () => cut);
   let read = 0;
   while ((await reader?.read())?.done === false) read++;

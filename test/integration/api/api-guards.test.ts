@@ -8,21 +8,21 @@ import {
 import { DEFAULT_BREAKER_LIMITS } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { createGuard, openGuardControl, type Guard } from "@konverge/guard";
-import { createControllerRegistry } from "@konverge/queue";
+import { createControllerRegistry, type RedisTarget } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { expect, onTestFinished, test } from "vitest";
+import { NODE_POOL } from "../queue/announce.ts";
 import { useQueues } from "../queue/queue-harness.ts";
-import { patiently, readPatiently } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 
 const harness = useQueues();
 const ORDER = { by: "ada", reason: "etcd is being defragmented" };
 
 /** An API over this Redis, as `startApi` puts it together. */
-function openApi(redisUrl = harness.url) {
+function openApi(redis: RedisTarget = harness.target) {
   const { prefix } = harness;
-  const access = openQueueAccess({ redisUrl, prefix, onError: () => undefined });
-  const guards = openGuardControl({ redis: { url: redisUrl }, prefix });
+  const access = openQueueAccess({ redis, prefix, onError: () => undefined });
+  const guards = openGuardControl({ redis, prefix });
   onTestFinished(async () => {
     await Promise.all([access.close(), guards.close()]);
   });
@@ -34,46 +34,30 @@ function openApi(redisUrl = harness.url) {
     cluster: "default",
     onError: () => undefined,
   });
-  return async (path: string, method = "GET", body?: unknown) => {
-    const send = async () =>
-      await fetch(
-        new Request(`http://localhost:7070${path}`, {
-          method,
-          headers: { host: "localhost:7070", "content-type": "application/json" },
-          ...(body === undefined
-            ? {}
-            : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-        }),
-      );
-    const isPatient = method === "GET" && redisUrl === harness.url;
-    return isPatient ? await readPatiently(send) : await send();
-  };
+  return async (path: string, method = "GET", body?: unknown) =>
+    await fetch(
+      new Request(`http://localhost:7070${path}`, {
+        method,
+        headers: { host: "localhost:7070", "content-type": "application/json" },
+        ...(body === undefined
+          ? {}
+          : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      }),
+    );
 }
 
 /** Stores the Redis keys that a worker writes at its start. */
 async function announce(cluster: string): Promise<void> {
-  const { url, prefix } = harness;
-  const registry = createControllerRegistry({ redis: { url }, cluster, prefix });
-  await patiently(() =>
-    registry.announce([
-      {
-        name: "node-pool",
-        cluster,
-        group: "demo.konverge.dev",
-        version: "v1",
-        kind: "NodePool",
-        resource: "nodepools",
-        scope: "Namespaced",
-      },
-    ]),
-  );
+  const { prefix, target } = harness;
+  const registry = createControllerRegistry({ redis: target, cluster, prefix });
+  await registry.announce([{ ...NODE_POOL, cluster }]);
   await registry.close();
 }
 async function guardOf(cluster: string): Promise<Guard> {
-  const { url, prefix } = harness;
+  const { prefix, target } = harness;
   await announce(cluster);
   const guard = await createGuard({
-    redis: { url },
+    redis: target,
     prefix,
     cluster,
     workerId: `worker-of-${cluster}`,
@@ -204,7 +188,7 @@ test.each([
 test("returns 503 without Redis instead of waiting", async () => {
   const redis = await startRedis({ appendonly: false });
   onTestFinished(() => redis.kill());
-  const hanging = openApi(redis.url);
+  const hanging = openApi(redis);
   expect((await hanging("/v1/guards")).status).toBe(200);
   process.kill(redis.pid, "SIGSTOP");
   const requests = [
@@ -215,7 +199,7 @@ test("returns 503 without Redis instead of waiting", async () => {
   ] as const;
   // At once: each call waits for its own deadline.
   await Promise.all(
-    [hanging, openApi("redis://127.0.0.1:1")].flatMap((call) =>
+    [hanging, openApi({ url: "redis://127.0.0.1:1" })].flatMap((call) =>
       requests.map(async ([path, method, body]) => {
         const response = await call(path, method, body);
         expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);

@@ -4,7 +4,6 @@ import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished } from "vitest";
 import { announce, NODE_POOL } from "../queue/announce.ts";
-import { readPatiently } from "../../support/patient.ts";
 import { useQueues, type QueueHarness } from "../queue/queue-harness.ts";
 
 export interface Sent {
@@ -57,13 +56,13 @@ export function useApi({
       },
     ]);
   beforeEach(async () => {
-    const { url, prefix } = queues;
+    const { prefix, target } = queues;
     if (announces) {
       await announceKind({ name: "node-pool", kind: "NodePool" });
       await announceKind({ name: "nodes", kind: "Node" });
     }
-    access = openQueueAccess({ redisUrl: url, prefix, onError: () => undefined, ...options });
-    guards = openGuardControl({ redis: { url }, prefix });
+    access = openQueueAccess({ redis: target, prefix, onError: () => undefined, ...options });
+    guards = openGuardControl({ redis: target, prefix });
   });
   afterEach(async () => {
     await Promise.all([access?.close(), guards?.close()]);
@@ -89,23 +88,19 @@ export function useApi({
       onTestFinished(() => api.close());
       return async (path, { token, headers = {}, body, signal, ...sent } = {}) => {
         const { method = body === undefined ? "GET" : "POST" } = sent;
-        const send = async () =>
-          await api.fetch(
-            new Request(`http://localhost:7070${path}`, {
-              method,
-              headers: {
-                host: "localhost:7070",
-                ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-                ...(body === undefined ? {} : { "content-type": "application/json" }),
-                ...headers,
-              },
-              ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-              ...(signal === undefined ? {} : { signal }),
-            }),
-          );
-        // A given access may have a Redis that is unavailable on purpose.
-        const isPatient = method === "GET" && given.access === undefined;
-        return isPatient ? await readPatiently(send) : await send();
+        return await api.fetch(
+          new Request(`http://localhost:7070${path}`, {
+            method,
+            headers: {
+              host: "localhost:7070",
+              ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+              ...(body === undefined ? {} : { "content-type": "application/json" }),
+              ...headers,
+            },
+            ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+            ...(signal === undefined ? {} : { signal }),
+          }),
+        );
       };
     },
     async token(name, rest = {}) {

@@ -20,7 +20,7 @@ async function overview(): Promise<Overview> {
 
 async function announce(): Promise<void> {
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     cluster: "default",
     prefix: harness.prefix,
   });
@@ -30,7 +30,7 @@ async function announce(): Promise<void> {
 
 async function openGuard(): Promise<Guard> {
   const guard = await createGuard({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     cluster: "default",
     workerId: "w-1",
@@ -114,7 +114,7 @@ test("a single failure is not an outage", async () => {
 test("an outage explains the backlog of its controllers", async () => {
   await announce();
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     cluster: "default",
     prefix: harness.prefix,
   });

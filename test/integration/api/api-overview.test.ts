@@ -44,7 +44,7 @@ async function overview(): Promise<Overview> {
 /** A controller that is known, with a live worker or without. */
 async function announce({ live }: { readonly live: boolean }): Promise<void> {
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     cluster: "default",
     prefix: harness.prefix,
   });
@@ -265,7 +265,7 @@ test("lists every pause", async () => {
 });
 
 test("lists workflows and reports blocked, failed and unserved runs", async () => {
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const { prefix } = harness;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix });
   const runs = openWorkflows({ redis, prefix });

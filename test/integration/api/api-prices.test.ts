@@ -13,7 +13,7 @@ const PART = 250;
 /** The rows of a worker's history, none of which a search for "nowhere" finds. */
 async function remember(): Promise<void> {
   const writer = createHistoryWriter({
-    redis: { url: api.queues.url },
+    redis: api.queues.target,
     cluster: "default",
     prefix: api.queues.prefix,
     budgetBytes: 100_000_000,

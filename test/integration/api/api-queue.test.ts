@@ -22,7 +22,7 @@ const ADA = { by: "ada", reason: "a bad release" };
 const PATH = "node-pool/default/nodepools.demo.konverge.dev/demo";
 
 beforeEach(async () => {
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
   await registry.announce([
     { ...TYPE, name: "node-pool", kind: "NodePool", resource: "nodepools", scope: "Namespaced" },
@@ -30,7 +30,7 @@ beforeEach(async () => {
   ]);
   await registry.close();
   access = openQueueAccess({
-    redisUrl: harness.url,
+    redis,
     prefix: harness.prefix,
     maxQueueLength: 5,
     onError: () => undefined,

@@ -34,10 +34,10 @@ const rollout = defineWorkflow("rollout", { version: 1 }, async (w, kind: string
 
 /** Announces and runs the workflows, as a worker process does. */
 async function work(...workflows: readonly AnyWorkflow[]): Promise<Workflows> {
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);
   });

@@ -51,11 +51,11 @@ async function allIds(call: Call): Promise<readonly string[]> {
 }
 
 test(`every id that the API returns can be used in it (KONVERGE_TEST_SEED=${seed})`, async () => {
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { url, prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   const workflows = [nested, leaf];
   await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);
   });

@@ -8,9 +8,9 @@ const RETENTION_MS = 120_000;
 const harness = useApi({ runRetentionMs: RETENTION_MS });
 
 test("a run that the API ends is kept as long as the setting says", async () => {
-  const { url, prefix, redis } = harness.queues;
+  const { prefix, redis, target } = harness.queues;
   const workflow = defineWorkflow("kept", { version: 1 }, async () => 1);
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   onTestFinished(() => registry.close());
   await registry.announce([], [workflow]);
   const call = harness.serve();

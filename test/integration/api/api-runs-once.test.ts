@@ -12,8 +12,8 @@ const CHILD = fileURLToPath(new URL("api-dying-child.ts", import.meta.url));
 const DAY_MS = 24 * 3_600_000;
 
 beforeEach(async () => {
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [{ name: "deploy", version: 1 }]);
   await registry.close();
 });

@@ -35,10 +35,10 @@ const approved = defineWorkflow("approved", { version: 3, input: names }, async 
 
 /** Announces and runs the workflows, as a worker process does. */
 async function work(...workflows: readonly AnyWorkflow[]): Promise<void> {
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   runs.work({ workflows });
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);
@@ -184,8 +184,8 @@ test("answers an update, once per ID, or refuses it with the invalid field", asy
 test("passes the trace context of a start on to the first execution", async () => {
   const traceparent = `00-${"a".repeat(32)}-${"1".repeat(16)}-01`;
   const call = harness.serve();
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [approved]);
   await registry.close();
   const body = { workflow: "approved", id: "traced" };
@@ -626,10 +626,10 @@ test("acts on the runs that match and that the caller may see, with audit entrie
 });
 
 test("a bulk action that fails after some runs is recorded", async () => {
-  const { redis, url, prefix } = harness.queues;
+  const { redis, prefix, target } = harness.queues;
   const call = harness.serve({ onError: () => undefined });
   const other = defineWorkflow("other", { version: 1 }, async () => undefined);
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [approved, other]);
   await registry.close();
   const { path } = await start(call, { id: "r", input: { name: "web" } });
@@ -667,8 +667,8 @@ test("a bulk action that fails after some runs is recorded", async () => {
 
 test("starts a run once per ID or Idempotency-Key", async () => {
   const call = harness.serve();
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [approved]);
   await registry.close();
   const body = { input: { name: "web" } };
@@ -741,8 +741,8 @@ test("finds runs by status, key, author and substring", async () => {
 
 test("lists the queues of visible workflows", async () => {
   const call = harness.serve();
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [approved]);
   await registry.close();
   for (const id of ["a", "b"]) await start(call, { id, input: { name: id } });

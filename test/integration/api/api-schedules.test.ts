@@ -26,10 +26,10 @@ const by = "ann";
 
 /** Announces the workflow and its schedule, as a worker process does. */
 async function announce(): Promise<void> {
-  const { url, prefix } = harness.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = harness.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [backup]);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   runs.schedule([nightly]);
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);

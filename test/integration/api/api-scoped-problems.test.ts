@@ -81,7 +81,7 @@ const contentionIn = ({ problems }: Overview) =>
 test("episodes and their problems are limited to the controllers, namespaces and clusters of a token", async () => {
   await api.announce({ name: "pool-labels", kind: "NodePool" });
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     cluster: "edge",
   });
@@ -140,7 +140,7 @@ test("episodes and their problems are limited to the controllers, namespaces and
 
 test("the symptoms and queued requests of an outage are limited to the scope of a token", async () => {
   const guard = await createGuard({
-    redis: { url: harness.url },
+    redis: harness.target,
     prefix: harness.prefix,
     cluster: "default",
     workerId: "w-1",
@@ -148,7 +148,7 @@ test("the symptoms and queued requests of an outage are limited to the scope of 
   });
   onTestFinished(() => guard.close());
   const registry = createControllerRegistry({
-    redis: { url: harness.url },
+    redis: harness.target,
     cluster: "default",
     prefix: harness.prefix,
   });

@@ -337,8 +337,8 @@ test("cursors and links contain no name outside of the scope", async () => {
 
 test("errors for scoped tokens name no controller or workflow outside of the scope", async () => {
   const call = serve();
-  const { url, prefix } = api.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = api.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [{ name: "secret-roll", version: 1 }]);
   await registry.close();
   const scope = { controllers: ["gone", "workflow.gone"] };

@@ -5,6 +5,7 @@ import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { acceptedReconcileSchema, problemSchema } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { startRedis } from "@konverge/infra-redis";
+import type { RedisTarget } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { announce, NODE_POOL } from "../queue/announce.ts";
@@ -14,23 +15,23 @@ const harness = useQueues();
 let access: QueueAccess;
 let guards: GuardControl;
 
-const announceBoth = (url: string) =>
-  announce({ url, prefix: harness.prefix }, [
+const announceBoth = (target: RedisTarget) =>
+  announce({ target, prefix: harness.prefix }, [
     NODE_POOL,
     { ...NODE_POOL, name: "nodes", kind: "Node", scope: "Cluster" },
   ]);
 beforeEach(async () => {
-  await announceBoth(harness.url);
-  access = open(harness.url);
-  guards = openGuardControl({ redis: { url: harness.url }, prefix: harness.prefix });
+  await announceBoth(harness.target);
+  access = open(harness.target);
+  guards = openGuardControl({ redis: harness.target, prefix: harness.prefix });
 });
 afterEach(async () => {
   await access.close();
   await guards.close();
 });
 
-const open = (redisUrl: string) =>
-  openQueueAccess({ redisUrl, prefix: harness.prefix, onError: () => undefined });
+const open = (redis: RedisTarget) =>
+  openQueueAccess({ redis, prefix: harness.prefix, onError: () => undefined });
 
 interface CallOptions {
   readonly token?: string;
@@ -241,7 +242,7 @@ test.each([
 });
 
 test("Redis away is a 503 with Retry-After, and not alive is not ready", async () => {
-  const away = open("redis://127.0.0.1:1");
+  const away = open({ url: "redis://127.0.0.1:1" });
   onTestFinished(() => away.close());
   for (const path of ["/readyz", "/v1/controllers"]) {
     const response = await call(path, {}, { access: away });
@@ -257,8 +258,8 @@ test("a Redis that dies under the API is a 503 until it is back", async () => {
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const first = await startRedis({ dir });
   onTestFinished(() => first.kill());
-  await announceBoth(first.url);
-  const mine = open(first.url);
+  await announceBoth(first);
+  const mine = open(first);
   onTestFinished(() => mine.close());
   const ask = () =>
     call(

@@ -14,10 +14,10 @@ let access: QueueAccess;
 let guards: GuardControl;
 
 beforeEach(async () => {
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const { prefix } = harness;
   await announce(harness);
-  access = openQueueAccess({ redisUrl: harness.url, prefix, onError: () => undefined });
+  access = openQueueAccess({ redis: harness.target, prefix, onError: () => undefined });
   guards = openGuardControl({ redis, prefix });
 });
 afterEach(async () => {
@@ -145,7 +145,7 @@ test("jobs lead to the page of their object, and the board to the dashboard", as
 });
 
 test("queues of workflows are there too: a job leads to its run, and is not retried here", async () => {
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const { prefix } = harness;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix });
   await registry.announce([], [{ name: "release", version: 1 }]);
@@ -215,7 +215,7 @@ test("the Logs tab of a job shows the lines of its object's attempts", async () 
 });
 
 test("the Logs tab of a job shows the lines of its run", async () => {
-  const redis = { url: harness.url };
+  const redis = harness.target;
   const { prefix } = harness;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix });
   await registry.announce([], [{ name: "release", version: 1 }]);

@@ -86,10 +86,10 @@ test("docs/from-temporal.md: the ported order undoes its steps without approval,
 
 /** Runs the workflow as a worker does, and returns a client of its API. */
 async function serve(order: Workflow<Order>): Promise<Client> {
-  const { url, prefix } = harness;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { url, prefix, target } = harness;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   await registry.announce([], [order, invoice]);
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   runs.work({ workflows: [order, invoice] });
   onTestFinished(async () => {
     await Promise.all([runs.close(), registry.close()]);

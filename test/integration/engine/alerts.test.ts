@@ -193,7 +193,7 @@ test("alerts on failures and on missing workers", async (context) => {
 
 test("alerts on a blocked run and on a failed one", async (context) => {
   isSkipped(context);
-  const workflows = openWorkflows({ redis: { url: harness.url }, prefix });
+  const workflows = openWorkflows({ redis: harness.target, prefix });
   onTestFinished(() => workflows.close());
   const before = await scrape();
   const count = async (series: string) => (await scrape()).get(`konverge_workflow_${series}`);
@@ -212,7 +212,7 @@ test("alerts on a blocked run and on a failed one", async (context) => {
 
 test("while the API server is protected, the query returns nothing and an alert fires", async (context) => {
   isSkipped(context);
-  const guards = openGuardControl({ redis: { url: harness.url }, prefix });
+  const guards = openGuardControl({ redis: harness.target, prefix });
   onTestFinished(() => guards.close());
   await guards.isolate("default", { by: "ada", reason: "a test" });
   const isolated = 'konverge_guard_breaker_state{cluster="default",state="isolated"}';

@@ -89,7 +89,7 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
   };
   const start = async (controller: Parameters<typeof harness.startController>[0]) => {
     const history = createHistoryWriter({
-      redis: { url: harness.queues.url },
+      redis: harness.queues.target,
       prefix: harness.queues.prefix,
       cluster: "default",
       budgetBytes: 10_000_000,
@@ -100,13 +100,13 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
   };
   /** The responses of the API about these keys. */
   const pages = async ({ controller, metrics }: StartedEngine, names: readonly string[]) => {
-    const redis = { url: harness.queues.url };
+    const redis = harness.queues.target;
     const { prefix } = harness.queues;
     const { name, for: type } = controller;
     const registry = createControllerRegistry({ redis, cluster: "default", prefix });
     await registry.announce([{ name, cluster: "default", ...pick(type) }]);
     await registry.close();
-    const access = openQueueAccess({ redisUrl: redis.url, prefix, onError: () => undefined });
+    const access = openQueueAccess({ redis, prefix, onError: () => undefined });
     const guards = openGuardControl({ redis, prefix });
     const api = createApi({
       access,

@@ -39,7 +39,7 @@ describe.each(testServers())("attempts that never end, on $name", (target) => {
       }
 
       const where = {
-        redis: { url: queues.url },
+        redis: queues.target,
         cluster: "default",
         prefix: queues.prefix,
         onError: () => undefined,

@@ -19,9 +19,9 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
   /** Workflows as a worker opens them: to start runs for handlers, and to execute these workflows. */
   const openRuns = (...workflows: readonly AnyWorkflow[]) => openKeptRuns(undefined, workflows);
   const openKeptRuns = (retentionMs: number | undefined, workflows: readonly AnyWorkflow[]) => {
-    const { url, prefix } = engines.queues;
+    const { prefix, target: redis } = engines.queues;
     const runs = openWorkflows({
-      redis: { url },
+      redis,
       prefix,
       leaseMs: 2_000,
       ...(retentionMs === undefined ? {} : { retentionMs }),

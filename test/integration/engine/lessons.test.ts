@@ -232,7 +232,7 @@ describe.each(testServers())("what articles say, on $name", (target) => {
 
   async function openGuard(cluster: string, limits: { ratePerSecond: number; burst: number }) {
     const guard = await createGuard({
-      redis: { url: harness.queues.url },
+      redis: harness.queues.target,
       prefix: harness.queues.prefix,
       cluster,
       workerId: `lessons-${crypto.randomUUID()}`,

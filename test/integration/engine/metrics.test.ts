@@ -140,7 +140,7 @@ test("alerts and autoscaling use existing series and labels", async () => {
 });
 
 test("counts runs by status and measures durations; no label has the name of a run or step", async () => {
-  const workflows = openWorkflows({ redis: { url: harness.url }, prefix });
+  const workflows = openWorkflows({ redis: harness.target, prefix });
   onTestFinished(() => workflows.close());
   await workflows.start(rollout, false, { id: "waits" });
   for (const [id, fails] of [

@@ -301,7 +301,7 @@ describe.each(servers)("on $name", (server) => {
       }
       compare("keys without expiry", ours(lasting), idsOf(existing));
       const queue = createWorkQueue({
-        redis: { url: queues.url },
+        redis: queues.target,
         prefix: queues.prefix,
         cluster: "default",
         controller,

@@ -38,13 +38,13 @@ test("one trace connects a caller's header, the API process, the queue and the c
 
   const metrics = createMetrics({ version: "test" });
   const access = openQueueAccess({
-    redisUrl: harness.url,
+    redis: harness.target,
     prefix: harness.prefix,
     onError: () => undefined,
     observe: observeRequests(metrics, await loadTracing("test")),
   });
   onTestFinished(() => access.close());
-  const guards = openGuardControl({ redis: { url: harness.url }, prefix: harness.prefix });
+  const guards = openGuardControl({ redis: harness.target, prefix: harness.prefix });
   onTestFinished(() => guards.close());
   const api = createApi({
     access,

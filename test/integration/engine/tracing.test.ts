@@ -93,7 +93,7 @@ function prepare({
   const start = async (): Promise<Engine> => {
     const id = `test-${process.pid}-${serial}`;
     const lanes = createObjectLanes({
-      redis: { url: harness.url },
+      redis: harness.target,
       cluster: "default",
       prefix: harness.prefix,
       processId: id,

@@ -1,5 +1,8 @@
-import { createControllerRegistry, type AnnouncedController } from "@konverge/queue";
-import { patiently } from "../../support/patient.ts";
+import {
+  createControllerRegistry,
+  type AnnouncedController,
+  type RedisTarget,
+} from "@konverge/queue";
 
 /** A controller as its workers announce it. */
 export const NODE_POOL = {
@@ -14,10 +17,10 @@ export const NODE_POOL = {
 
 /** Stores the announcements that a worker makes at its start. */
 export async function announce(
-  { url, prefix }: { readonly url: string; readonly prefix: string },
+  { target: redis, prefix }: { readonly target: RedisTarget; readonly prefix: string },
   controllers: readonly AnnouncedController[] = [NODE_POOL],
 ): Promise<void> {
-  const registry = createControllerRegistry({ redis: { url }, cluster: "default", prefix });
-  await patiently(() => registry.announce(controllers));
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  await registry.announce(controllers);
   await registry.close();
 }

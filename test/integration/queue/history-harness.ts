@@ -36,7 +36,7 @@ export function useHistory(target: TestServer, group: string): HistoryHarness {
   let serial = 0;
   let reader: HistoryReader | undefined;
   const common = () => ({
-    redis: { url: engines.queues.url },
+    redis: engines.queues.target,
     cluster: "default",
     prefix: engines.queues.prefix,
     onError: () => undefined,

@@ -19,7 +19,7 @@ afterEach(() => {
 /** Simulates a separate process: its own connections and name. */
 function openProcess(processId: string, holdMs?: number): ObjectLanes {
   const lanes = createObjectLanes({
-    redis: { url: harness.url },
+    redis: harness.target,
     cluster: "default",
     prefix: harness.prefix,
     processId,

@@ -14,8 +14,8 @@ import { until } from "../../support/until.ts";
 const harness = useQueues();
 const open: ControllerRegistry[] = [];
 const registry = () => {
-  const { url, prefix } = harness;
-  const created = createControllerRegistry({ redis: { url }, cluster: CLUSTER, prefix });
+  const { prefix, target } = harness;
+  const created = createControllerRegistry({ redis: target, cluster: CLUSTER, prefix });
   open.push(created);
   return created;
 };
@@ -76,8 +76,8 @@ test("lists each cluster with controllers once", async () => {
   expect(await registry().listClusters()).toEqual([]);
   await registry().announce([controller("a")]);
   await registry().announce([controller("b")]);
-  const { url, prefix } = harness;
-  const other = createControllerRegistry({ redis: { url }, cluster: "a/b", prefix });
+  const { prefix, target } = harness;
+  const other = createControllerRegistry({ redis: target, cluster: "a/b", prefix });
   open.push(other);
   await other.announce([{ ...controller("a"), cluster: "a/b" }]);
   expect(await registry().listClusters()).toEqual(["a/b", CLUSTER]);
@@ -105,9 +105,9 @@ test("lists live workers until they stop or become unresponsive", async () => {
 });
 
 test("a cluster's name belongs to the first uid", async () => {
-  const { url, prefix } = harness;
+  const { prefix, target } = harness;
   const bind = (uid: string, own = prefix) =>
-    bindCluster({ redis: { url }, prefix: own, cluster: CLUSTER, uid });
+    bindCluster({ redis: target, prefix: own, cluster: CLUSTER, uid });
   await Promise.all([bind("u1"), bind("u1")]);
   await bind("u1");
   await expect(bind("u2")).rejects.toMatchObject({ code: "cluster_mismatch" });
@@ -121,8 +121,8 @@ test("a raw queue shows the jobs and does not change stored settings", async () 
   // BullMQ stores them in the background.
   await until("the settings", async () => (await harness.redis.hlen(meta)) > 1);
   const before = await harness.redis.hgetall(meta);
-  const { url, prefix } = harness;
-  const raw = openRawQueue({ redis: { url }, prefix, cluster: CLUSTER, controller: CONTROLLER });
+  const { prefix, target } = harness;
+  const raw = openRawQueue({ redis: target, prefix, cluster: CLUSTER, controller: CONTROLLER });
   const [job] = await raw.queue.getJobs(["prioritized"]);
   expect(job?.data).toEqual({ key: "node-pool/default/nodepools.demo.konverge.dev/demo/a" });
   await raw.close();

@@ -69,7 +69,7 @@ test("each shard has a slot, even with fewer slots than shards", async () => {
 });
 
 test("rejects a number of shards that differs from the stored one, with a fix", async () => {
-  const common = { redis: { url: harness.url }, prefix: harness.prefix, cluster: CLUSTER };
+  const common = { redis: harness.target, prefix: harness.prefix, cluster: CLUSTER };
   await bindCluster({ ...common, uid: "u", shards: SHARDS });
   await bindCluster({ ...common, uid: "u", shards: SHARDS });
   await expect(bindCluster({ ...common, uid: "u" })).rejects.toMatchObject({
@@ -95,7 +95,7 @@ test("rejects a number of shards that differs from the stored one, with a fix", 
 
 test("a live worker restores the binding in a Redis that lost it, before its controllers", async () => {
   const binding = { uid: "u", shards: SHARDS };
-  const common = { redis: { url: harness.url }, prefix: harness.prefix, cluster: CLUSTER };
+  const common = { redis: harness.target, prefix: harness.prefix, cluster: CLUSTER };
   const registry = createControllerRegistry({ ...common, binding });
   await registry.announce([{ name: CONTROLLER, cluster: CLUSTER, ...Pod }]);
   const at = new Date().toISOString();

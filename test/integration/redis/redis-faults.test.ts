@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { defined } from "@konverge/core";
+import { openGuardControl } from "@konverge/guard";
 import { createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "../queue/queue-harness.ts";
@@ -180,6 +181,22 @@ test("a request waits for a Redis that does not answer until the deadline of its
   });
   await admin.client("UNPAUSE");
   expect((await accepted).id).toContain("/calm");
+});
+
+test("an action on a guard waits for a Redis that does not answer until the deadline of its connection", async () => {
+  const control = (more: { readonly deadlineMs?: number }) =>
+    openGuardControl({ redis: { url: redis.url, ...more }, prefix: "faults" });
+  await using hasty = control({});
+  await using calm = control({ deadlineMs: 60_000 });
+  await until("both are connected", () =>
+    Promise.all([hasty.limits(), calm.limits()]).catch(() => undefined),
+  );
+  await admin.client("PAUSE", 60_000, "WRITE");
+  const reset = { by: "ada", reason: "the outage is over" };
+  const answer = calm.reset("c", reset).catch((error: unknown) => error);
+  await expect(hasty.reset("c", reset)).rejects.toMatchObject({ code: "redis_unavailable" });
+  await admin.client("UNPAUSE");
+  expect(await answer).toMatchObject({ code: "not_found" });
 });
 
 test("a full Redis still stores ends of attempts and releases their keys", async () => {

@@ -64,8 +64,8 @@ function files(): { readonly east: string; readonly west: string } {
 
 const openList = () => {
   const onError = () => undefined;
-  const access = openQueueAccess({ redisUrl: queues.url, prefix: queues.prefix, onError });
-  const guards = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
+  const access = openQueueAccess({ redis: queues.target, prefix: queues.prefix, onError });
+  const guards = openGuardControl({ redis: queues.target, prefix: queues.prefix });
   onTestFinished(async () => {
     await access.close();
     await guards.close();
@@ -160,7 +160,7 @@ test("a second name of a cluster is failing until the first one is removed", asy
 test("workers of one name share a cluster; another name waits for the last of them", async () => {
   const open = (workerId: string) => {
     const registry = createClusterRegistry({
-      redis: { url: queues.url },
+      redis: queues.target,
       prefix: queues.prefix,
       workerId,
       onError: () => undefined,
@@ -182,7 +182,7 @@ test("workers of one name share a cluster; another name waits for the last of th
 test("a worker that lost a cluster to another name claims it again when that name is gone", async () => {
   const open = (workerId: string) => {
     const registry = createClusterRegistry({
-      redis: { url: queues.url },
+      redis: queues.target,
       prefix: queues.prefix,
       workerId,
       onError: () => undefined,

@@ -347,7 +347,7 @@ test("reports a cluster whose API server cannot be used, and the doctor checks e
   const stateOf = (name: string) => worker.clusters.find((each) => each.name === name)?.state;
   expect(stateOf("broken")).toBe("failing");
   await until("west is engaged", () => stateOf("west") === "engaged");
-  await using control = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
+  await using control = openGuardControl({ redis: queues.target, prefix: queues.prefix });
   await control.isolate("west", { by: "ann", reason: "maintenance" });
   await until("west is failing", () => stateOf("west") === "failing");
   expect(await worker.metrics()).toContain(

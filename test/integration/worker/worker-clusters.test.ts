@@ -69,7 +69,7 @@ async function openEast() {
   cleanup.defer(() => home.close());
   const { client } = home;
   const registry = createClusterRegistry({
-    redis: { url: queues.url },
+    redis: queues.target,
     prefix: queues.prefix,
     workerId: "worker-1",
     onError: (error) => lines.push({ level: "error", message: error.message, fields: {} }),
@@ -112,8 +112,8 @@ test("connects each cluster with its own guard on first use", async () => {
     ["cluster connected", "west"],
   ]);
 
-  const { url, prefix } = queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "east" });
+  const { prefix, target } = queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "east" });
   cleanup.defer(() => registry.close());
   expect(await registry.listClusters(), "its guard can be steered by anyone").toEqual(["west"]);
 
@@ -125,7 +125,7 @@ test("connects each cluster with its own guard on first use", async () => {
 test("an isolated cluster does not delay the other", async () => {
   const { access } = await openEast();
   const client = await access.client("west");
-  await using control = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
+  await using control = openGuardControl({ redis: queues.target, prefix: queues.prefix });
   await control.isolate("west", { by: "ann", reason: "maintenance" });
   await until("west is isolated", async () =>
     whereIs(client).then(
@@ -151,8 +151,8 @@ test("rejects an unknown cluster and one without an address, with a reason", asy
 
 test("does not write to a cluster bound to another uid, and retries when the binding is correct", async () => {
   const { access, permits } = await openEast();
-  const { url, prefix, redis } = queues;
-  await bindCluster({ redis: { url }, prefix, cluster: "west", uid: "of another" });
+  const { prefix, redis, target } = queues;
+  await bindCluster({ redis: target, prefix, cluster: "west", uid: "of another" });
   await expect(access.client("west")).rejects.toMatchObject({ code: "cluster_mismatch" });
   expect(await permits(), "its guard is closed").toEqual({ east: 1 });
   const claims = await redis.keys(`${prefix}:{/clusters}/uid/*`);
@@ -199,7 +199,7 @@ test("a program can use the calls of a handler, and its writes have its name", a
 });
 
 test("a program shares the breaker and the limits of the workers, and changes none", async () => {
-  const control = openGuardControl({ redis: { url: queues.url }, prefix: queues.prefix });
+  const control = openGuardControl({ redis: queues.target, prefix: queues.prefix });
   cleanup.defer(() => control.close());
   const limits = async () => {
     const { rate, breaker } = (await control.read("default")) ?? {};
@@ -224,10 +224,10 @@ test("a program shares the breaker and the limits of the workers, and changes no
 });
 
 test("a program neither needs nor sets the number of shards", async () => {
-  const { url, prefix } = queues;
+  const { prefix, target } = queues;
   const bind = async (shards: number) => {
     const uid = await readClusterUid(east.client, "kube-system");
-    await bindCluster({ redis: { url }, prefix, cluster: "default", uid, shards });
+    await bindCluster({ redis: target, prefix, cluster: "default", uid, shards });
   };
   await openReport();
   await bind(4);

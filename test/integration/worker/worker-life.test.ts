@@ -50,7 +50,7 @@ test("start order: does not bind or announce an unreachable cluster", async () =
 
 test("a worker that starts with an open breaker waits until it closes", async () => {
   await using guards = openGuardControl({
-    redis: { url: workers.queues.url },
+    redis: workers.queues.target,
     prefix: workers.queues.prefix,
   });
   const done = hold();

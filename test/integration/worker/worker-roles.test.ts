@@ -46,7 +46,7 @@ test("watch only enqueues requests, work only runs handlers", async () => {
   expect(counted).not.toMatch(/konverge_watch_interruptions_total\{/);
   expect(watch.lines.filter(({ message }) => message === "reconcile failed")).toEqual([]);
   const registry = createControllerRegistry({
-    redis: { url: workers.queues.url },
+    redis: workers.queues.target,
     prefix: workers.queues.prefix,
     cluster: "default",
   });

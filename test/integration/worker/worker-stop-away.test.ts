@@ -25,7 +25,7 @@ const LEASES = new Map([
 /** A worker with every kind of resource: both kinds of Leases, a wait, a schedule, and an attempt that just ended. */
 async function startBusy() {
   const { queues, server, client, Widgets } = workers;
-  const { prefix, url } = queues;
+  const { prefix, url, target } = queues;
   const redis = await startTcpProxy(Number(new URL(url).port));
   const kube = await startTcpProxy(Number(new URL(server.url).port));
   onTestFinished(async () => {
@@ -56,7 +56,7 @@ async function startBusy() {
       settings: { prefix },
     }),
   });
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   onTestFinished(() => runs.close());
   await runs.start(waits, undefined, { id: "it" });
   const holderOf = async (of: string) => {
@@ -117,10 +117,10 @@ test("a stop with all systems available releases everything", async () => {
   const { worker, holderOf } = await startBusy();
   expect(await stopInTime(worker)).toEqual([]);
   for (const of of LEASES.values()) expect([of, await holderOf(of)]).toEqual([of, ""]);
-  const { prefix, redis, url } = workers.queues;
+  const { prefix, redis, target } = workers.queues;
   expect(await redis.hlen(`${prefix}:{default}/workers`)).toBe(0);
   const reader = createHistoryReader({
-    redis: { url },
+    redis: target,
     prefix,
     cluster: "default",
     onError: () => undefined,

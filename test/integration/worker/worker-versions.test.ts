@@ -14,9 +14,9 @@ afterEach(async () => {
 });
 
 const openQueue = () => {
-  const { url, prefix } = workers.queues;
+  const { prefix, target } = workers.queues;
   const queue = createWorkQueue({
-    redis: { url },
+    redis: target,
     prefix,
     cluster: "default",
     controller: "things",

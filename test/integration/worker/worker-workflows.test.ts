@@ -30,8 +30,8 @@ const start = (workflows: readonly AnyWorkflow[], role?: "watch" | "work", shard
   return workers.start([], { config, ...(role === undefined ? {} : { role }) });
 };
 const openRuns = (shards = 1) => {
-  const { url, prefix } = workers.queues;
-  const runs = openWorkflows({ redis: { url }, prefix, shards });
+  const { prefix, target } = workers.queues;
+  const runs = openWorkflows({ redis: target, prefix, shards });
   cleanup.defer(() => runs.close());
   return runs;
 };
@@ -134,8 +134,8 @@ test("workers announce their workflows; a start uses the highest running version
   const roll = (version: number) => defineWorkflow("roll", { version }, async () => null);
   const newer = await start([roll(2)]);
   const older = await start([roll(1)]);
-  const { url, prefix } = workers.queues;
-  const registry = createControllerRegistry({ redis: { url }, prefix, cluster: "default" });
+  const { prefix, target } = workers.queues;
+  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   cleanup.defer(() => registry.close());
   const listed = await registry.listWorkers();
   expect(new Map(listed.map(({ workerId, workflows }) => [workerId, workflows]))).toEqual(

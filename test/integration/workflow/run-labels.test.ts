@@ -143,8 +143,8 @@ test("an expired run leaves no label in Redis", async () => {
 });
 
 test("a start with invalid labels names each of them", async () => {
-  const { url, prefix } = harness;
-  const workflows = openWorkflows({ redis: { url }, prefix });
+  const { prefix, target } = harness;
+  const workflows = openWorkflows({ redis: target, prefix });
   try {
     const plain = { name: "plain", version: 1 };
     const labels = { "": "x", size: "a b", ok: "1" };

@@ -47,14 +47,14 @@ async function claim(store: ReturnType<typeof createRedisRunStore>, ref: RunRef)
 
 /** Runs a parent by hand, with a wake-up after the end of each child. Returns its calls of Redis. */
 async function callsFor(children: number): Promise<number> {
-  const { prefix, url } = harness;
+  const { prefix, target } = harness;
   const { store, calls } = openCountingStore();
   const starter = createChildStarter(store, NO_WAKE);
   const execute = async (workflow: typeof parent | typeof child, id: string) => {
     const held = await claim(store, { workflow: workflow.name, id });
     return await runExecution({ ...BY_HAND, store, workflow, held, startChild: starter });
   };
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   const id = `p${children}`;
   await runs.start(parent, children, { id });
   await execute(parent, id);
@@ -132,7 +132,7 @@ const spreading = defineWorkflow("spreading", { version: 1 }, async (w, steps: n
 
 /** Runs spread steps by hand, with a wake-up of their run after each. Returns the calls of Redis and of the queue. */
 async function callsForSpread(steps: number): Promise<number> {
-  const { prefix, url } = harness;
+  const { prefix, target } = harness;
   const { store, calls } = openCountingStore();
   const woken: RunRef[] = [];
   const wake = async (ref: RunRef) => {
@@ -146,7 +146,7 @@ async function callsForSpread(steps: number): Promise<number> {
       ? await runExecution({ ...options, startChild: starter, spread: { ...starter, wake } })
       : await runSpreadStep({ ...options, wake, onError: () => undefined });
   };
-  const runs = openWorkflows({ redis: { url }, prefix });
+  const runs = openWorkflows({ redis: target, prefix });
   const run = { workflow: "spreading", id: `s${steps}` };
   await runs.start(spreading, steps, { id: run.id });
   await execute(run);

@@ -31,7 +31,7 @@ export function useWorkflows(): WorkflowHarness {
     openRuns: {
       value: (options: Partial<WorkflowsOptions> = {}) => {
         const workflows = openWorkflows({
-          redis: { url: queues.url },
+          redis: queues.target,
           prefix: queues.prefix,
           leaseMs: 20_000,
           onError: (error) => errors.push(error),

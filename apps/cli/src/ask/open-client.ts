@@ -38,7 +38,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
     ]);
   // A connection error is reported by the call that needs the connection.
   const access = openQueueAccess({
-    redisUrl,
+    redis: { url: redisUrl },
     prefix,
     runRetentionMs: settings.runRetention,
     codec: await loadCodec(settings.codec),

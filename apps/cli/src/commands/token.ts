@@ -166,7 +166,11 @@ async function runWithAccess(work: (access: QueueAccess) => Promise<void>): Prom
     // A connection error is reported by the call that needs the connection.
     const onError = () => undefined;
     const { openQueueAccess } = await import("@konverge/api");
-    const access = openQueueAccess({ redisUrl, prefix: settings.prefix, onError });
+    const access = openQueueAccess({
+      redis: { url: redisUrl },
+      prefix: settings.prefix,
+      onError,
+    });
     try {
       await work(access);
     } finally {

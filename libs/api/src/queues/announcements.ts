@@ -3,6 +3,7 @@ import {
   createControllerRegistry,
   type AnnouncedController,
   type ControllerRegistry,
+  type RedisTarget,
 } from "@konverge/queue";
 import { keyed } from "./keyed.ts";
 import { oncePerTurn } from "./once-per-turn.ts";
@@ -10,7 +11,7 @@ import { oncePerTurn } from "./once-per-turn.ts";
 const ANNOUNCED_MS = 1_000;
 
 export interface AnnouncementsOptions {
-  readonly redis: { readonly url: string };
+  readonly redis: RedisTarget;
   readonly prefix: string;
   readonly onError: (error: Error) => void;
 }

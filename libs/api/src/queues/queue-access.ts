@@ -22,7 +22,7 @@ import {
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
-import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
+import { closeRedis, openProducer, type RedisClient, type RedisTarget } from "@konverge/redis";
 import {
   openWorkflows,
   queueOfWorkflow,
@@ -89,7 +89,7 @@ export interface QueueAccess {
 }
 
 export interface QueueAccessOptions {
-  readonly redisUrl: string;
+  readonly redis: RedisTarget;
   readonly prefix: string;
   readonly onError: (error: Error) => void;
   /** Maximum waiting keys per controller. Default: unlimited. */
@@ -131,8 +131,7 @@ class RedisQueueAccess implements QueueAccess {
   readonly #shards = new Map<string, number>();
 
   constructor(options: QueueAccessOptions) {
-    const { redisUrl, prefix, onError, observe, maxQueueLength = Infinity } = options;
-    const redis = { url: redisUrl };
+    const { redis, prefix, onError, observe, maxQueueLength = Infinity } = options;
     const { runRetentionMs: retentionMs, codec, answerBudgetBytes: budgetBytes } = options;
     const { tracing } = options;
     this.codec = codec && codecName(codec);
