@@ -7,7 +7,8 @@ import type { StepContext, Workflow } from "../../../libs/workflow/src/define/de
 import { undoName, undoneStep } from "../../../libs/workflow/src/define/undo-name.ts";
 import { PauseState } from "../../../libs/workflow/src/journal/pause-state.ts";
 import { CancelRequests } from "../../../libs/workflow/src/journal/cancel-requests.ts";
-import type { Held } from "../../../libs/workflow/src/store/run-journal-store.ts";
+import type { RunRef } from "../../../libs/workflow/src/define/run-ref.ts";
+import type { Held, RunNews } from "../../../libs/workflow/src/store/run-journal-store.ts";
 import type { RunView, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
@@ -27,10 +28,14 @@ import {
 import { scrambleCodec } from "../../support/scramble-codec.ts";
 import { noChildren } from "../../support/no-children.ts";
 
+type Awaited = Parameters<RunStore["news"]>[1];
+
 const REF = { workflow: "program", id: "r" };
 /** Executions after which a run counts as endless. */
 const MAX_EXECUTIONS = 500;
 const MAX_CRASHES = 8;
+/** Reads of news after which an execution counts as endless. */
+const MOST_READS = 2_000;
 /** Chance of a body that looks on while an event reaches the other branches. */
 const LOOKS_ON_AT = 0.3;
 /** Turns of the event loop within which it must, then timers, as a replay waits by timers for a verb that is not called yet. */
@@ -97,6 +102,8 @@ class World {
   /** The last try of each step with a heartbeat timeout. */
   readonly #tries = new Map<string, number>();
   #cancelCalls = 0;
+  /** Reads of news in this execution. */
+  #reads = 0;
   #pauses = new PauseState();
   /** True from a pause until the run is resumed. */
   #isPaused = false;
@@ -124,7 +131,8 @@ class World {
     this.#isStrict = random() < 0.5;
     const codec = random() < 0.2 ? scrambleCodec() : undefined;
     const memory = createMemoryRunStore({ now: () => this.#nowMs });
-    this.#store = withCodec(memory, { codec, executes: true });
+    const store = withCodec(memory, { codec, executes: true });
+    this.#store = { ...store, news: (held, awaited) => this.#news(store, held, awaited) };
     this.#spreads = new SpreadPlayer({
       store: this.#store,
       nowMs: () => this.#nowMs,
@@ -177,6 +185,7 @@ class World {
     const answers: string[] = [];
     const workflow = this.#workflowOf(program, execution, answers);
     this.#isWoken = false;
+    this.#reads = 0;
     this.#cancels = new CancelRequests();
     this.#pauses = new PauseState(held.resumes);
     this.#mustRest = false;
@@ -400,6 +409,22 @@ class World {
     if (this.#nowMs < known.atMs) return { ...base, status: "running" };
     if (!known.fails) return { ...base, status: "done", result: id };
     return { ...base, status: "failed", error: { code: "internal", message: "as planned" } };
+  }
+
+  /** Reads what has arrived. The store has the spread steps, but not the children. */
+  async #news(store: RunStore, held: Held, awaited: Awaited): Promise<RunNews> {
+    this.#reads += 1;
+    if (this.#reads > MOST_READS) {
+      this.findings.push(`an execution reads its news more than ${MOST_READS} times`);
+      throw new Error(UNAVAILABLE);
+    }
+    const isOwn = ({ id }: RunRef) => this.#children.has(id);
+    const children = awaited.children.filter((child) => !isOwn(child));
+    const news = await store.news(held, { ...awaited, children });
+    const ended = awaited.children.filter(
+      ({ id }) => (this.#children.get(id)?.atMs ?? Infinity) <= this.#nowMs,
+    );
+    return { ...news, ended: [...news.ended, ...ended] };
   }
 
   #cancelChild(id: string): void {
