@@ -1,4 +1,5 @@
 export { clusterRoot, DEFAULT_PREFIX, sharedRoot } from "./cluster-root.ts";
+export { atEndOfTurn } from "./end-of-turn.ts";
 export { explainRedisError } from "./explain-redis-error.ts";
 export { openConsumer, openOnceOnly, openProducer, openSubscriber } from "./open-redis.ts";
 export type { Consumer } from "./open-redis.ts";
@@ -21,4 +22,6 @@ export { defineScript, readLua, runScript } from "./script.ts";
 export type { Script } from "./script.ts";
 export type { ScriptCall, ScriptSignature } from "./script-signature.ts";
 export { readClockUs, readServerInfo, runIdOf } from "./server-of.ts";
+export { createTickBatch } from "./tick-batch.ts";
+export type { Handed } from "./tick-batch.ts";
 export { closeRedis, isLateAnswer, withRedis } from "./with-redis.ts";

@@ -6,6 +6,7 @@ import {
   type RedisClient,
   type RedisTarget,
 } from "./redis-target.ts";
+import { atEndOfTurn } from "./end-of-turn.ts";
 import { setDeadline } from "./with-redis.ts";
 
 /** Tokens of a slower request have expired. */
@@ -44,7 +45,7 @@ function gatherTurns(redis: Redis): void {
       const socket = redis.stream;
       isCorked = true;
       socket.cork();
-      setImmediate(() => {
+      atEndOfTurn(() => {
         isCorked = false;
         socket.uncork();
       });

@@ -1,5 +1,5 @@
 import type { OutcomeKind } from "@konverge/core";
-import { runScript, type RedisClient } from "@konverge/redis";
+import { createTickBatch, runScript, type Handed, type RedisClient } from "@konverge/redis";
 import { encodeAttempt } from "./attempt-entry.ts";
 import type { Begun, RunningAttempt } from "../scripts/begun.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
@@ -9,7 +9,6 @@ import { beginNextScript, type BegunJob } from "../scripts/begin-next.ts";
 import { endScript, type Ended } from "../scripts/end.ts";
 import { renewScript } from "../scripts/renew.ts";
 import { wakeScript } from "../scripts/wake.ts";
-import { createTickBatch, type Handed } from "../request/tick-batch.ts";
 import type { EndPlan } from "./end-plan.ts";
 
 /** Approximate number of attempts kept per key: lists are trimmed occasionally. */

@@ -7,6 +7,7 @@ import {
   type Trigger,
 } from "@konverge/core";
 import {
+  createTickBatch,
   explainRedisError,
   type RedisClient,
   runScript,
@@ -18,7 +19,6 @@ import { formatRequestId } from "../keys/request-id.ts";
 import { revisionOf } from "../keys/revision.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { requestScript, type RequestAnswer } from "../scripts/request.ts";
-import { createTickBatch } from "./tick-batch.ts";
 import type { AcceptedRequest, RequestOptions } from "../contract/work-queue.ts";
 
 /** Triggers kept between two attempts. */

@@ -25,7 +25,7 @@ import { createStepVerbs, type OpenVerbs } from "../verbs/create-step-verbs.ts";
 import { EffectWatch } from "../verbs/effect-watch.ts";
 
 const DEFAULT_ATTEMPTS = 5;
-const DEFAULT_TIMEOUT = "5m";
+const DEFAULT_TIMEOUT_MS = 300_000;
 /** Longest time in which a stopping worker releases an attempt, in ms. */
 const RELEASE_MS = 1_000;
 /** Longest wait in place, in ms; longer ones occupy no worker. */
@@ -103,7 +103,10 @@ class StepRun {
     const { retry = {} } = options;
     this.#maxAttempts = retry.attempts ?? (this.#isUnsafe ? 1 : DEFAULT_ATTEMPTS);
     this.#policy = policyOf(key, retry);
-    this.#timeoutMs = toMs(options.timeout ?? DEFAULT_TIMEOUT, `the timeout of step "${key}"`);
+    this.#timeoutMs =
+      options.timeout === undefined
+        ? DEFAULT_TIMEOUT_MS
+        : toMs(options.timeout, `the timeout of step "${key}"`);
     this.#heartbeatTimeoutMs =
       options.heartbeatTimeout === undefined ? undefined : toMs(options.heartbeatTimeout, "");
     this.#ending = kind === "undo" ? journal.stopped : journal.stoppedOrCancelled();
@@ -206,11 +209,6 @@ class StepRun {
     try {
       const hold = journal.beforeBody(key);
       const body = hold === undefined ? this.#body : heldBody(this.#body, hold);
-      const log = journal.log.logger(() => ({
-        step: key,
-        attempt: this.#attempts,
-        scrub: (text: string) => verbs?.scrub(text) ?? text,
-      }));
       const options: BodyOptions = {
         run: journal.held.run,
         step: key,
@@ -221,6 +219,11 @@ class StepRun {
         log: journal.log,
         heartbeats,
         openVerbs(over) {
+          const log = journal.log.logger(() => ({
+            step: key,
+            attempt: this.#attempts,
+            scrub: (text: string) => verbs?.scrub(text) ?? text,
+          }));
           verbs = createStepVerbs(journal, { step: key, signal: over, effects, log, span });
           return verbs;
         },

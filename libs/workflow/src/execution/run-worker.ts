@@ -13,6 +13,7 @@ import type { AnyWorkflow } from "../define/define-workflow.ts";
 import { wakeFollowers } from "./wake-followers.ts";
 import { runExecution, type ExecutionEnd, type ExecutionOptions } from "./run-execution.ts";
 import { HandBack } from "./hand-back.ts";
+import { followAbort } from "../journal/follow-abort.ts";
 import { CancelRequests } from "../journal/cancel-requests.ts";
 import { PauseState } from "../journal/pause-state.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
@@ -348,15 +349,6 @@ class RunWorker implements QueueWorker {
     const { store, workflow, isObjectGone } = this.#options;
     if (await isObjectGone(object)) await store.releaseEnd(workflow.name, key);
   }
-}
-
-/** Returns a controller that is aborted with the signal. */
-function followAbort(signal: AbortSignal): AbortController {
-  const controller = new AbortController();
-  const follow = () => controller.abort(signal.reason);
-  if (signal.aborted) follow();
-  else signal.addEventListener("abort", follow, { once: true });
-  return controller;
 }
 
 /** Returns the outcome of the queue's attempt. A run that has ended is gone for the queue, which then removes its key. */

@@ -25,6 +25,7 @@ import { runningBranch } from "./branch.ts";
 import { DeliveryOrder } from "./delivery-order.ts";
 import type { Interrupt } from "./execution-scope.ts";
 import { CancelRequests } from "./cancel-requests.ts";
+import { followAbort } from "./follow-abort.ts";
 import type { ClusterAccess } from "../define/cluster-access.ts";
 import type { RunRef } from "../define/run-ref.ts";
 import { assertJson } from "../define/json-value.ts";
@@ -174,9 +175,9 @@ export class RunJournal {
   /** Aborted when this execution must stop, or when a cancellation of the run is requested that was not thrown yet. */
   stoppedOrCancelled(): AbortSignal {
     const number = this.#thrown + 1;
-    // Created once: such a signal costs more than the rest of a step.
+    // Created once per cancellation.
     if (this.#stoppedOrCancelled?.number !== number) {
-      const signal = AbortSignal.any([this.stopped, this.cancelRequested]);
+      const signal = followAbort(this.stopped, this.cancelRequested).signal;
       this.#stoppedOrCancelled = { number, signal };
     }
     return this.#stoppedOrCancelled.signal;

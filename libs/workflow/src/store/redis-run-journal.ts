@@ -47,6 +47,7 @@ import { refuseUpdateScript } from "./scripts/refuse-update.ts";
 import { relabelScript } from "./scripts/relabel.ts";
 import { watchScript } from "./scripts/watch.ts";
 import { READ_AT_ONCE } from "./signal-limits.ts";
+import { createStepCommits, MAX_SHARED, type StepCommits } from "./step-commits.ts";
 import { updateIdOf } from "./run-updates.ts";
 import { memberOf } from "./wait-names.ts";
 
@@ -57,6 +58,7 @@ type Call<Name extends keyof RunJournalStore> = RunJournalStore[Name] extends (
   : never;
 
 export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
+  const commitSteps = createStepCommits(runs);
   let installation: Promise<string> | undefined;
   return {
     scope: runs.scope,
@@ -76,7 +78,12 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     holds: (held) => holds(runs, held),
     statesOf: async (marks) => await Promise.all(marks.map((mark) => stateOf(runs, mark))),
     keepInput: (held, input) => keepInput(runs, held, input),
-    commit: (held, step, record, options) => commit(runs, held, step, record, options),
+    async commit(held, step, record, options = {}) {
+      const text = packRecord(record);
+      return held.code === undefined && isPlain(options) && text.length <= MAX_SHARED
+        ? await commitStep(runs, held, commitSteps, { step, record: text, options })
+        : await commit(runs, held, { step, record: text, options });
+    },
     publish: (held, output) => publish(runs, held, output),
     relabel: (held, labels) => relabel(runs, held, labels),
     note: (held, step, progress) => note(runs, held, step, progress),
@@ -186,7 +193,43 @@ const keepInput: Call<"keepInput"> = async (runs, held, input) => {
   return JSON.parse(answer.input) as unknown;
 };
 
-const commit: Call<"commit"> = async (runs, held, step, record, options = {}) => {
+interface CommitCall {
+  readonly step: string;
+  readonly record: string;
+  readonly options: NonNullable<Parameters<RunJournalStore["commit"]>[3]>;
+}
+
+/** True for a record that changes nothing else. */
+function isPlain({ taken, update, cancels, warnings, output }: CommitCall["options"]): boolean {
+  return (taken ?? update ?? cancels ?? warnings ?? output) === undefined;
+}
+
+/** Records a step together with those of other runs. */
+async function commitStep(
+  runs: RedisRuns,
+  held: Held,
+  commitSteps: StepCommits,
+  { step, record, options }: CommitCall,
+): Promise<StepRecord> {
+  const { workflow, id, epoch } = held;
+  const { run, steps } = runs.namesOf(workflow);
+  const answer = await commitSteps({ run: run(id), steps: steps(id), epoch, step, record });
+  if (answer.kind === "fenced") throw fenced(held);
+  if (answer.kind === "exists") return parseRecord(answer.record);
+  options.onStatus?.(answer.isPausing);
+  const { seq, atMs } = answer;
+  return { ...parseRecord(record), seq, atMs };
+}
+
+function parseRecord(text: string): StepRecord {
+  return unpackRecord(JSON.parse(text) as StepRecord).record;
+}
+
+async function commit(
+  runs: RedisRuns,
+  held: Held,
+  { step, record, options }: CommitCall,
+): Promise<StepRecord> {
   const { workflow, id, epoch } = held;
   const { taken, update = "", cancels, warnings, output } = options;
   const { cancelling, ...names } = runs.namesOf(workflow);
@@ -202,7 +245,7 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
     args: {
       epoch,
       step,
-      record: packRecord(record),
+      record,
       taken: taken?.seq ?? "",
       takenName: taken?.name ?? "",
       update,
@@ -216,8 +259,8 @@ const commit: Call<"commit"> = async (runs, held, step, record, options = {}) =>
   // A missing signal was consumed by the execution that holds the run now.
   if (!("record" in answer)) throw fenced(held);
   if (answer.kind === "committed") options.onStatus?.(answer.isPausing);
-  return unpackRecord(JSON.parse(answer.record) as StepRecord).record;
-};
+  return parseRecord(answer.record);
+}
 
 const publish: Call<"publish"> = async (runs, held, { published }) => {
   const { workflow, id, epoch } = held;

@@ -1,14 +1,7 @@
-local h = redis.call('HMGET', run, 'epoch', 'status')
-if h[1] ~= epoch then return { 'fenced' } end
-local known = redis.call('HGET', steps, step)
-if known then return { 'exists', known } end
--- Keys of an ended run have an expiry, which new ones would lack.
-if ended(h[2]) then return { 'fenced' } end
+local known, pausing, progress = findRecord(run, steps, epoch, step)
+if known then return known end
 if taken ~= '' and not dropSignal(run, signals, signalNames, takenName, taken) then return { 'taken' } end
-local seq = redis.call('HINCRBY', run, 'seq', 1)
-local text = string.sub(record, 1, -2) .. ',"seq":' .. int(seq) .. ',"atMs":' .. int(now) .. '}'
-redis.call('HSET', steps, step, text)
-redis.call('HDEL', steps, step .. '~')
+local text = recordStep(run, steps, step, record, progress)
 if update ~= '' then
   redis.call('HSET', answers, update, cjson.encode({ step = step }))
   redis.call('PEXPIRE', answers, ANSWERS_KEPT_MS)
@@ -20,4 +13,4 @@ end
 if published ~= '' then redis.call('HSET', run, 'published', published) end
 if code ~= '' then redis.call('HSET', run, 'continuedBy', code) end
 if warnings ~= '' then redis.call('HSET', run, 'warnings', warnings) end
-return { 'committed', text, h[2] == 'pausing' and h[2] or nil }
+return { 'committed', text, pausing }

@@ -8,7 +8,7 @@ import {
   type Script,
 } from "@konverge/redis";
 import { ANSWERS_KEPT_MS } from "../run-updates.ts";
-import { clockPart } from "./clock.ts";
+import { recordStepPart } from "./record-step.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 export type CommitAnswer =
@@ -50,7 +50,7 @@ const signature = {
 /** Records a step, once. The first record of a step stays, so that all executions see one value. */
 export const commitScript: Script<typeof signature, CommitAnswer> = defineScript(signature, {
   lua: readLua(new URL("commit.lua", import.meta.url)),
-  include: [clockPart, signalBufferPart],
+  include: [recordStepPart, signalBufferPart],
   constants: { ANSWERS_KEPT_MS },
   answer: decode,
 });

@@ -7,8 +7,8 @@ export interface Handed<Answer> {
 }
 
 /**
- * Combines the calls of one turn of the event loop. BullMQ hands out jobs in bursts, and the fixed cost of script calls
- * dominates a no-op reconcile.
+ * Combines the calls of one turn of the event loop. They arrive in bursts, and the fixed cost of script calls dominates that
+ * of most calls.
  */
 export function createTickBatch<Call, Answer>(
   maxSize: number,
