@@ -1,5 +1,6 @@
 import { claimScript } from "../../libs/workflow/src/store/scripts/claim.ts";
 import { commitScript } from "../../libs/workflow/src/store/scripts/commit.ts";
+import { commitStepsScript } from "../../libs/workflow/src/store/scripts/commit-steps.ts";
 import { leaveScript } from "../../libs/workflow/src/store/scripts/leave.ts";
 import { noteScript } from "../../libs/workflow/src/store/scripts/note.ts";
 import { figureOf, type Figure } from "./measure.ts";
@@ -96,7 +97,7 @@ async function measureRound(own: OwnRedis, side: StepsSide, width: number): Prom
 
 /** Counts the round trips of the workflow engine to Redis, besides those of the queue's job, where commands are sent. */
 async function countRoundTrips({ url, redis }: OwnRedis): Promise<Figure> {
-  const scripts = [claimScript, commitScript, noteScript, leaveScript];
+  const scripts = [claimScript, commitScript, commitStepsScript, noteScript, leaveScript];
   const tape = startOperationTape(new Map(scripts.map(({ sha, name }) => [sha, name])));
   const own = new Set(scripts.map(({ name }) => name));
   const side = openFiveSteps(url, redis);

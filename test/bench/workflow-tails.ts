@@ -1,19 +1,45 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { defineWorkflow, openWorkflows, type Workflow } from "@konverge/workflow";
 import { z } from "zod";
 import { figureOf, percentile, type Figure } from "./measure.ts";
 import type { OwnRedis } from "./own-redis.ts";
-import { openRuns, startMany } from "./workflow-sides.ts";
+import type { NoiseConfig } from "./signal-noise.ts";
+import { openRuns } from "./workflow-sides.ts";
 
 const MIXED_RUNS = 1_000;
 /** Runs in progress at a time. */
 const MIXED_WIDTH = 20;
 const MIXED_GOAL = 2;
-const PROBES = 300;
-const REFUSED = 1_000;
-const UNWANTED = 1_100;
-/** 1,100 of them are 64 MB. Beyond 1 MiB, a run rejects them. */
-const UNWANTED_CHARS = 58_000;
+/** Signals to other runs of a round without noise. */
+const PROBES = 1_000;
 const NEIGHBOR_GOAL = 1.1;
+const NEIGHBOR_ROUNDS = 3;
+const FROM_SOURCE = { execArgv: ["--conditions=@konverge/source"] };
+const SENDER = fileURLToPath(new URL("signal-noise.ts", import.meta.url));
+
+type Noise = Pick<NoiseConfig, "signal" | "count" | "chars" | "perSecond"> & {
+  readonly text: string;
+};
+
+const NOISE: Readonly<Record<"refused" | "unwanted", Noise>> = {
+  refused: {
+    text: "1,000 refused signals",
+    signal: "number",
+    count: 1_000,
+    chars: 4,
+    perSecond: 200,
+  },
+  /** Beyond 1 MiB, a run rejects them. */
+  unwanted: {
+    text: "64 MB of unwanted signals",
+    signal: "other",
+    count: 1_100,
+    chars: 58_000,
+    perSecond: 200,
+  },
+};
 
 /** Measures what the slowest runs pay: for a rolling deployment, and for another run that receives useless signals. */
 export async function benchTails(own: OwnRedis, log: (line: string) => void): Promise<Figure[]> {
@@ -32,21 +58,19 @@ export async function benchTails(own: OwnRedis, log: (line: string) => void): Pr
       goal: MIXED_GOAL,
     }),
   ];
-  await neighborP99(own, undefined);
-  const quiet = await neighborP99(own, undefined);
   for (const noise of ["refused", "unwanted"] as const) {
     log(`workflow: p99 of other runs beside ${noise} signals`);
-    const count = noise === "refused" ? "1,000 refused signals" : "64 MB of unwanted signals";
-    figures.push(
+    const [quiet, signals, values] = await neighborP99(own, NOISE[noise]);
+    const beside = (peer: string, of: readonly number[]) =>
       figureOf({
         ...what,
-        case: `${count} to another run`,
+        case: `${NOISE[noise].text} to another run`,
         metric: "p99 from signal to the next step's body",
-        ours: [await neighborP99(own, noise)],
-        peer: { name: "no such signals", values: [quiet] },
+        ours: signals,
+        peer: { name: peer, values: of },
         goal: NEIGHBOR_GOAL,
-      }),
-    );
+      });
+    figures.push(beside("no such signals", quiet), beside("as many SET of this size", values));
   }
   return figures;
 }
@@ -89,14 +113,29 @@ async function mixedP99({ url, redis }: OwnRedis, versions: readonly number[]): 
   return percentile(values, 0.99);
 }
 
-/**
- * Returns the p99 of signals to waiting runs, one at a time, while another run receives signals that it does not consume. They are
- * sent from this process, as fast as it can.
- */
+/** Returns the p99 of signals to waiting runs for each round: alone, beside the noise, and beside values of the same size. */
 async function neighborP99(
+  own: OwnRedis,
+  noise: Noise,
+): Promise<[quiet: number[], signals: number[], values: number[]]> {
+  const rounds: [number[], number[], number[]] = [[], [], []];
+  for (let round = 0; round <= NEIGHBOR_ROUNDS; round += 1) {
+    for (const [at, as] of ([undefined, "signals", "values"] as const).entries()) {
+      const p99 = await probe(own, noise, as);
+      // The first round warms up.
+      if (round > 0) rounds[at]?.push(p99);
+    }
+  }
+  return rounds;
+}
+
+/** Signals waiting runs one at a time, while another process sends noise. */
+async function probe(
   { url, redis }: OwnRedis,
-  noise: "refused" | "unwanted" | undefined,
+  { signal, count, chars, perSecond }: Noise,
+  as: NoiseConfig["as"] | undefined,
 ): Promise<number> {
+  await redis.flushall();
   const values: number[] = [];
   let sentMs = 0;
   const waits: Workflow<undefined, void> = defineWorkflow("waits", { version: 1 }, async (w) => {
@@ -109,29 +148,23 @@ async function neighborP99(
     async (w) => await w.signal("number", { schema: z.number() }),
   );
   const { workflows, parked, prefix } = openRuns(url, redis, waits);
-  const noisy = openWorkflows({ redis: { url }, prefix });
   workflows.work({ workflows: [waits, flooded] });
-  await workflows.start(flooded, undefined, { id: "victim" });
-  for (let n = 0; n < PROBES; n += 1) await workflows.start(waits, undefined, { id: `run-${n}` });
-  for (let n = 0; n < PROBES; n += 1) await parked(`run-${n}`);
   const victim = { workflow: flooded.name, id: "victim" };
-  const text = "x".repeat(UNWANTED_CHARS);
-  const flood =
-    noise === undefined
-      ? undefined
-      : noise === "refused"
-        ? startMany(REFUSED, () => noisy.signal(victim, "number", { payload: "text" }))
-        : startMany(UNWANTED, async () => {
-            // A full buffer rejects the signal, after it was sent.
-            await noisy.signal(victim, "other", { payload: text }).catch(() => undefined);
-          });
-  for (let n = 0; n < PROBES; n += 1) {
+  await workflows.start(flooded, undefined, { id: victim.id });
+  const config = { url, prefix, victim, signal, count, chars, perSecond };
+  const sender =
+    as && fork(SENDER, [JSON.stringify({ ...config, as } satisfies NoiseConfig)], FROM_SOURCE);
+  if (sender !== undefined) await once(sender, "message");
+  sender?.send("go");
+  const isSent = () => (sender === undefined ? values.length >= PROBES : sender.exitCode !== null);
+  for (let n = 0; !isSent(); n += 1) {
     const before = values.length;
+    await workflows.start(waits, undefined, { id: `run-${n}` });
+    await parked(`run-${n}`);
     sentMs = performance.now();
     await workflows.signal({ workflow: waits.name, id: `run-${n}` }, "go");
     while (values.length === before) await new Promise((resolve) => setTimeout(resolve, 1));
   }
-  await flood;
-  await Promise.all([noisy.close(), workflows.close()]);
+  await workflows.close();
   return percentile(values, 0.99);
 }

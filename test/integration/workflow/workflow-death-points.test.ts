@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { claimScript } from "../../../libs/workflow/src/store/scripts/claim.ts";
 import { commitScript } from "../../../libs/workflow/src/store/scripts/commit.ts";
+import { commitStepsScript } from "../../../libs/workflow/src/store/scripts/commit-steps.ts";
 import { leaveScript } from "../../../libs/workflow/src/store/scripts/leave.ts";
 import { startScript } from "../../../libs/workflow/src/store/scripts/start.ts";
 import type { DeathPoint } from "./die-at-call.ts";
@@ -29,15 +30,15 @@ const POINTS: readonly Point[] = [
   { name: "claimed, before the body", script: claimScript, when: "after", having: ["r"] },
   {
     name: "the body has run, before the commit",
-    script: commitScript,
+    script: commitStepsScript,
     when: "before",
     having: ["a"],
     again: "a",
   },
-  { name: "committed, response lost", script: commitScript, when: "after", having: ["a"] },
+  { name: "committed, response lost", script: commitStepsScript, when: "after", having: ["a"] },
   {
     name: "sleep committed, run not left",
-    script: commitScript,
+    script: commitStepsScript,
     when: "after",
     having: ["pause"],
   },
@@ -64,7 +65,7 @@ const POINTS: readonly Point[] = [
   },
   {
     name: "child's result not committed in the parent",
-    script: commitScript,
+    script: commitStepsScript,
     when: "before",
     having: ["child"],
   },
@@ -76,20 +77,20 @@ const POINTS: readonly Point[] = [
   },
   {
     name: "compensation 1 of 2 has run, not committed",
-    script: commitScript,
+    script: commitStepsScript,
     when: "before",
     having: ["undo:b"],
     again: "undo b",
   },
   {
     name: "compensation 1 of 2 committed",
-    script: commitScript,
+    script: commitStepsScript,
     when: "after",
     having: ["undo:b"],
   },
   {
     name: "compensation 2 of 2 committed",
-    script: commitScript,
+    script: commitStepsScript,
     when: "after",
     having: ["undo:a"],
   },

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
-import { commitScript } from "../../../libs/workflow/src/store/scripts/commit.ts";
+import { commitStepsScript } from "../../../libs/workflow/src/store/scripts/commit-steps.ts";
 import { noteScript } from "../../../libs/workflow/src/store/scripts/note.ts";
 import type { DeathPoint } from "./die-at-call.ts";
 import { runExecution } from "../../../libs/workflow/src/execution/run-execution.ts";
@@ -50,11 +50,11 @@ const POINTS = [
   { name: "attempt noted, before its body", script: noteScript, when: "after", attempts: 2 },
   {
     name: "the body has run, before the commit",
-    script: commitScript,
+    script: commitStepsScript,
     when: "before",
     attempts: 2,
   },
-  { name: "committed, response lost", script: commitScript, when: "after", attempts: 1 },
+  { name: "committed, response lost", script: commitStepsScript, when: "after", attempts: 1 },
 ] as const;
 
 test.each(POINTS)("P9: kill -9 at: $name", async ({ script, when, attempts }) => {

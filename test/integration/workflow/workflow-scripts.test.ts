@@ -91,26 +91,26 @@ const start = (
 const epochs: string[] = [];
 beforeEach(() => void epochs.splice(0));
 const claim = async (lease: number, owner: string, anew = false) => {
-  const answer = (await runRaw(harness.redis, claimScript, {
-    keys: {
-      run: names.run("r"),
-      steps: names.steps("r"),
-      signals: names.signals("r"),
-      signalNames: names.signalNames("r"),
-      wakes: names.wakes,
-      fences: names.fences,
-      codes: names.codes,
-    },
-    args: {
-      lease,
-      owner,
-      anew,
-      code: "",
-      id: "r",
-      runRoot: names.runRoot,
-      statuses: names.statuses,
-    },
-  })) as string[];
+  const [answer = []] = (await runRaw(harness.redis, claimScript, {
+    each: [
+      {
+        run: names.run("r"),
+        steps: names.steps("r"),
+        signals: names.signals("r"),
+        signalNames: names.signalNames("r"),
+        wakes: names.wakes,
+        fences: names.fences,
+        codes: names.codes,
+        lease,
+        owner,
+        anew,
+        code: "",
+        id: "r",
+        runRoot: names.runRoot,
+        statuses: names.statuses,
+      },
+    ],
+  })) as string[][];
   if (answer[0] === "held") epochs.push(answer[1] ?? "");
   return answer;
 };
@@ -159,46 +159,48 @@ const note = (nth: number, attempts: number, delayMs: number, keep = false, more
       silentMs: "",
     },
   }) as Promise<[string, string?]>;
-const leave = (
+const leave = async (
   nth: number,
   kind: string,
   { wakeAt = "", text = "", wakeSeq = "0", objects = "" } = {},
-) =>
-  runRaw(harness.redis, leaveScript, {
-    keys: {
-      run: names.run("r"),
-      steps: names.steps("r"),
-      signals: names.signals("r"),
-      signalNames: names.signalNames("r"),
-      seen: names.seen("r"),
-      refusals: names.refusals("r"),
-      wakes: names.wakes,
-      endedRuns: names.ended,
-      cancelling: names.cancelling,
-      holder: names.holder("k"),
-      index: names.index,
-      waitKinds: names.waitKinds,
-      rechecks: names.rechecks,
-      last: names.last("k"),
-      lastChecks: names.lastChecks,
-    },
-    args: {
-      epoch: epochOf(nth),
-      kind,
-      untilMs: wakeAt,
-      text,
-      blockedError: "",
-      id: "r",
-      wakeSeq,
-      retentionMs: RETENTION_MS,
-      statuses: names.statuses,
-      objects,
-      awaited: "",
-      member: "w/r",
-      waitRoot: names.waitRoot,
-      published: "",
-    },
-  }) as Promise<string[]>;
+) => {
+  const [answer = []] = (await runRaw(harness.redis, leaveScript, {
+    each: [
+      {
+        run: names.run("r"),
+        steps: names.steps("r"),
+        signals: names.signals("r"),
+        signalNames: names.signalNames("r"),
+        seen: names.seen("r"),
+        refusals: names.refusals("r"),
+        wakes: names.wakes,
+        endedRuns: names.ended,
+        cancelling: names.cancelling,
+        holder: names.holder("k"),
+        index: names.index,
+        waitKinds: names.waitKinds,
+        rechecks: names.rechecks,
+        last: names.last("k"),
+        lastChecks: names.lastChecks,
+        epoch: epochOf(nth),
+        kind,
+        untilMs: wakeAt,
+        text,
+        blockedError: "",
+        id: "r",
+        wakeSeq,
+        retentionMs: RETENTION_MS,
+        statuses: names.statuses,
+        objects,
+        awaited: "",
+        member: "w/r",
+        waitRoot: names.waitRoot,
+        published: "",
+      },
+    ],
+  })) as string[][];
+  return answer;
+};
 const signal = (id: string, most = 10) =>
   runRaw(harness.redis, signalScript, {
     keys: {

@@ -218,7 +218,7 @@ class StepRun {
         awaitsEnd: () => (this.#isCancelled ? this.#awaitEnd(heartbeats.last) : undefined),
         log: journal.log,
         heartbeats,
-        openVerbs(over) {
+        openVerbs: (over) => {
           const log = journal.log.logger(() => ({
             step: key,
             attempt: this.#attempts,

@@ -1,4 +1,5 @@
 import { defined } from "@konverge/core";
+import type { Script, ScriptCall } from "@konverge/redis";
 import type { RunRef } from "../define/run-ref.ts";
 import { codeText } from "./code-version.ts";
 import { isOfRound, markStateOf } from "./mark-state.ts";
@@ -31,13 +32,14 @@ import type { AwaitedSpread } from "./spread-step.ts";
 import { admitSpreadScript } from "./scripts/admit-spread.ts";
 import { announceCodeScript } from "./scripts/announce-code.ts";
 import { appendLogScript } from "./scripts/append-log.ts";
-import { claimScript } from "./scripts/claim.ts";
+import { claimScript, type ClaimAnswer } from "./scripts/claim.ts";
+import { commitStepsScript, type StepCommitAnswer } from "./scripts/commit-steps.ts";
 import { commitScript } from "./scripts/commit.ts";
 import { continueScript } from "./scripts/continue.ts";
 import { enterScript } from "./scripts/enter.ts";
 import { followersOf } from "./followers-of.ts";
 import { keepInputScript } from "./scripts/keep-input.ts";
-import { leaveScript } from "./scripts/leave.ts";
+import { leaveScript, type LeaveAnswer } from "./scripts/leave.ts";
 import { newsScript } from "./scripts/news.ts";
 import { noteScript } from "./scripts/note.ts";
 import { publishScript } from "./scripts/publish.ts";
@@ -47,7 +49,7 @@ import { refuseUpdateScript } from "./scripts/refuse-update.ts";
 import { relabelScript } from "./scripts/relabel.ts";
 import { watchScript } from "./scripts/watch.ts";
 import { READ_AT_ONCE } from "./signal-limits.ts";
-import { createStepCommits, MAX_SHARED, type StepCommits } from "./step-commits.ts";
+import { MAX_SHARED, shareCalls } from "./share-calls.ts";
 import { updateIdOf } from "./run-updates.ts";
 import { memberOf } from "./wait-names.ts";
 
@@ -58,7 +60,11 @@ type Call<Name extends keyof RunJournalStore> = RunJournalStore[Name] extends (
   : never;
 
 export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
-  const commitSteps = createStepCommits(runs);
+  const shared: SharedCalls = {
+    claim: shareCalls((each) => claimEach(runs, each)),
+    commitSteps: shareCalls((each) => runs.evaluate(commitStepsScript, { each })),
+    leave: shareCalls((each) => runs.evaluate(leaveScript, { each })),
+  };
   let installation: Promise<string> | undefined;
   return {
     scope: runs.scope,
@@ -73,7 +79,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
       const { codes } = runs.namesOf(workflow);
       await runs.call((redis) => redis.hdel(codes, worker));
     },
-    claim: (ref, claimed) => claim(runs, ref, claimed),
+    claim: (ref, claimed) => claim(runs, ref, claimed, shared),
     enter: (held, slot) => enter(runs, held, slot),
     holds: (held) => holds(runs, held),
     statesOf: async (marks) => await Promise.all(marks.map((mark) => stateOf(runs, mark))),
@@ -81,7 +87,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     async commit(held, step, record, options = {}) {
       const text = packRecord(record);
       return held.code === undefined && isPlain(options) && text.length <= MAX_SHARED
-        ? await commitStep(runs, held, commitSteps, { step, record: text, options })
+        ? await commitStep(runs, held, shared, { step, record: text, options })
         : await commit(runs, held, { step, record: text, options });
     },
     publish: (held, output) => publish(runs, held, output),
@@ -97,7 +103,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     refuseUpdate: (held, taken, refusal) => refuseUpdate(runs, held, taken, refusal),
     watch: (held, objects) => watch(runs, held, objects),
     releaseEnd: (workflow, key) => releaseEnd(runs, workflow, key),
-    leave: (held, how, output) => leave(runs, held, how, output),
+    leave: (held, how, output) => leave(runs, held, { how, output, shared }),
   };
 }
 
@@ -116,26 +122,54 @@ const announce: Call<"announce"> = async (runs, workflow, worker, code) => {
   });
 };
 
+/** One of the items that a call of a script has. */
+type Item<Of extends Script> =
+  ScriptCall<Of["signature"]> extends { readonly each: readonly (infer Each)[] } ? Each : never;
+
+/** The calls that executions of this process share. */
+interface SharedCalls {
+  readonly claim: (call: Item<typeof claimScript>) => Promise<ClaimAnswer>;
+  readonly commitSteps: (call: Item<typeof commitStepsScript>) => Promise<StepCommitAnswer>;
+  readonly leave: (call: Item<typeof leaveScript>) => Promise<LeaveAnswer>;
+}
+
+async function claimEach(
+  runs: RedisRuns,
+  each: readonly Item<typeof claimScript>[],
+): Promise<readonly ClaimAnswer[]> {
+  const answers = await runs.evaluate(claimScript, { each });
+  const claims = answers.map(async (answer, at) =>
+    answer.kind === "alone" ? await claimEach(runs, each.slice(at, at + 1)) : [answer],
+  );
+  return (await Promise.all(claims)).flat();
+}
+
 async function claim(
   runs: RedisRuns,
   ref: RunRef,
   { lease, owner, anew = false, code }: Claim,
+  shared: SharedCalls,
 ): Promise<Claimed> {
   const { workflow, id } = ref;
   const { wakes, codes, fences, runRoot, statuses, ...names } = runs.namesOf(workflow);
   const text = code === undefined ? "" : codeText(code);
-  const answer = await runs.evaluate(claimScript, {
-    keys: {
-      run: names.run(id),
-      steps: names.steps(id),
-      signals: names.signals(id),
-      signalNames: names.signalNames(id),
-      wakes,
-      fences,
-      codes,
-    },
-    args: { lease, owner, anew, code: text, id, runRoot, statuses },
-  });
+  const call = {
+    run: names.run(id),
+    steps: names.steps(id),
+    signals: names.signals(id),
+    signalNames: names.signalNames(id),
+    wakes,
+    fences,
+    codes,
+    lease,
+    owner,
+    anew,
+    code: text,
+    id,
+    runRoot,
+    statuses,
+  };
+  const answer = await shared.claim(call);
   if (answer.kind === "held") {
     const held = readHeld(ref, answer);
     const isOther = code !== undefined && code.version !== held.run.version;
@@ -208,7 +242,7 @@ function isPlain({ taken, update, cancels, warnings, output }: CommitCall["optio
 async function commitStep(
   runs: RedisRuns,
   held: Held,
-  commitSteps: StepCommits,
+  { commitSteps }: SharedCalls,
   { step, record, options }: CommitCall,
 ): Promise<StepRecord> {
   const { workflow, id, epoch } = held;
@@ -459,32 +493,43 @@ async function continueRun(
   return {};
 }
 
-const leave: Call<"leave"> = async (runs, held, how, output) => {
+interface LeaveCall {
+  readonly how: Leave;
+  readonly output: RunOutputText | undefined;
+  readonly shared: SharedCalls;
+}
+
+async function leave(
+  runs: RedisRuns,
+  held: Held,
+  { how, output, shared }: LeaveCall,
+): Promise<Followers> {
   if (how.kind === "continued") return await continueRun(runs, held, how.input, output);
   const { workflow, id, epoch, wakeSeq, run: view } = held;
   const names = runs.namesOf(workflow);
-  const answer = await runs.evaluate(leaveScript, {
-    keys: endingKeys(names, id, view.key),
-    args: {
-      epoch,
-      kind: how.kind,
-      untilMs: untilOf(how),
-      text: detailOf(how),
-      blockedError: how.kind === "blocked" ? textOf(how.error) : "",
-      id,
-      wakeSeq,
-      retentionMs: runs.retentionMs,
-      statuses: names.statuses,
-      objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
-      awaited: how.kind === "waiting" ? awaitedSignals(how.waits).join("\n") : "",
-      member: memberOf(held),
-      waitRoot: names.waitRoot,
-      published: output?.published ?? "",
-    },
-  });
+  const text = detailOf(how);
+  const call = {
+    ...endingKeys(names, id, view.key),
+    epoch,
+    kind: how.kind,
+    untilMs: untilOf(how),
+    text,
+    blockedError: how.kind === "blocked" ? textOf(how.error) : "",
+    id,
+    wakeSeq,
+    retentionMs: runs.retentionMs,
+    statuses: names.statuses,
+    objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
+    awaited: how.kind === "waiting" ? awaitedSignals(how.waits).join("\n") : "",
+    member: memberOf(held),
+    waitRoot: names.waitRoot,
+    published: output?.published ?? "",
+  };
+  const [answer = await shared.leave(call)] =
+    text.length > MAX_SHARED ? await runs.evaluate(leaveScript, { each: [call] }) : [];
   if (answer.kind === "fenced") throw fenced(held);
   return followersOf(workflow, answer);
-};
+}
 
 async function releaseEnd(runs: RedisRuns, workflow: string, key: string): Promise<void> {
   const { last, lastChecks } = runs.namesOf(workflow);

@@ -1,6 +1,7 @@
 import {
   defineScript,
   readLua,
+  replyList,
   replyNumber,
   replyTagged,
   replyTexts,
@@ -36,47 +37,60 @@ export type ClaimAnswer =
       readonly signals: readonly string[];
     };
 
+/** The journals of the call are long. Nothing was changed: claim the run with a call of its own. */
+interface Alone {
+  readonly kind: "alone";
+}
+
+/** Records that one call reads, beyond those of its first run. */
+const MOST_READ = 200;
+
 const signature = {
   name: "workflow-claim",
-  keys: ["run", "steps", "signals", "signalNames", "wakes", "codes", "fences"],
-  args: {
-    /** The epoch of the queue's attempt. */
-    lease: "text",
-    /** A text that no other attempt has. */
-    owner: "text",
-    /** Claims also with a lease that is not newer. */
-    anew: "flag",
-    /** The version of the worker's code, and those that it accepts; empty for code that fits every run. */
-    code: "text",
-    id: "text",
-    /** Prefix of the names of runs. */
-    runRoot: "text",
-    /** Prefix of the index by status. */
-    statuses: "text",
+  each: {
+    keys: ["run", "steps", "signals", "signalNames", "wakes", "codes", "fences"],
+    args: {
+      /** The epoch of the queue's attempt. */
+      lease: "text",
+      /** A text that no other attempt has. */
+      owner: "text",
+      /** Claims also with a lease that is not newer. */
+      anew: "flag",
+      /** The version of the worker's code, and those that it accepts; empty for code that fits every run. */
+      code: "text",
+      id: "text",
+      /** Prefix of the names of runs. */
+      runRoot: "text",
+      /** Prefix of the index by status. */
+      statuses: "text",
+    },
   },
 } as const;
 
 /**
- * Claims a run for one execution and returns its state, of its signals only those that its last execution waits for.
+ * Claims each run for one execution and returns its state, of its signals only those that its last execution waits for.
  *
  * The same owner twice gets the same epoch, since a lost connection repeats the call.
  */
-export const claimScript: Script<typeof signature, ClaimAnswer> = defineScript(signature, {
-  lua: readLua(new URL("claim.lua", import.meta.url)),
-  include: [
-    clockPart,
-    movePart,
-    linePart,
-    signalBufferPart,
-    codeFitsPart,
-    pausesPart,
-    runSlotsPart,
-  ],
-  constants: { HELD_CHECK_MS },
-  answer: decode,
-});
+export const claimScript: Script<typeof signature, readonly (ClaimAnswer | Alone)[]> = defineScript(
+  signature,
+  {
+    lua: readLua(new URL("claim.lua", import.meta.url)),
+    include: [
+      clockPart,
+      movePart,
+      linePart,
+      signalBufferPart,
+      codeFitsPart,
+      pausesPart,
+      runSlotsPart,
+    ],
+    constants: { HELD_CHECK_MS, MOST_READ },
+    answer: (reply) => replyList(reply).map(decode),
+  },
+);
 
-function decode(reply: Reply): ClaimAnswer {
+function decode(reply: Reply): ClaimAnswer | Alone {
   const [kind, ...rest] = replyTagged(reply);
   if (kind === "held") {
     const [epoch, nowMs, run, steps, signalCount, signals] = rest;
@@ -92,5 +106,5 @@ function decode(reply: Reply): ClaimAnswer {
   }
   if (kind === "unfit") return { kind, times: replyNumber(rest[0]) };
   if (kind === "ended") return { kind, ...decodeFollowers(rest) };
-  return { kind: replyWord(kind, ["missing", "fenced", "waiting", "paused"]) };
+  return { kind: replyWord(kind, ["missing", "fenced", "waiting", "paused", "alone"]) };
 }

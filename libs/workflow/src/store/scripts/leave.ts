@@ -1,6 +1,7 @@
 import {
   defineScript,
   readLua,
+  replyList,
   replyTagged,
   replyWord,
   type Reply,
@@ -21,47 +22,52 @@ export type LeaveAnswer =
 
 const signature = {
   name: "workflow-leave",
-  keys: ENDING_KEYS as readonly EndingKey[],
-  args: {
-    epoch: "text",
-    /** waiting, blocked, compensating, done, failed or cancelled. */
-    kind: "text",
-    /** Empty for no deadline. */
-    untilMs: "text",
-    /** The waits (JSON) or empty, why it is blocked, how it fails (JSON), its result or error (JSON). */
-    text: "text",
-    /** The error that blocks the run (JSON), or empty. */
-    blockedError: "text",
-    id: "text",
-    /** As it was when the run was claimed. */
-    wakeSeq: "text",
-    retentionMs: "number",
-    /** Prefix of the index by status. */
-    statuses: "text",
-    /** Objects for which the run still waits, separated by spaces. */
-    objects: "text",
-    /** Names of the signals that it waits for, separated by line breaks. */
-    awaited: "text",
-    /** Workflow and id, as in the index of waits. */
-    member: "text",
-    /** Prefix of the indexes of waits. */
-    waitRoot: "text",
-    /** All published values (JSON), or empty to keep them. */
-    published: "text",
+  each: {
+    keys: ENDING_KEYS as readonly EndingKey[],
+    args: {
+      epoch: "text",
+      /** waiting, blocked, compensating, done, failed or cancelled. */
+      kind: "text",
+      /** Empty for no deadline. */
+      untilMs: "text",
+      /** The waits (JSON) or empty, why it is blocked, how it fails (JSON), its result or error (JSON). */
+      text: "text",
+      /** The error that blocks the run (JSON), or empty. */
+      blockedError: "text",
+      id: "text",
+      /** As it was when the run was claimed. */
+      wakeSeq: "text",
+      retentionMs: "number",
+      /** Prefix of the index by status. */
+      statuses: "text",
+      /** Objects for which the run still waits, separated by spaces. */
+      objects: "text",
+      /** Names of the signals that it waits for, separated by line breaks. */
+      awaited: "text",
+      /** Workflow and id, as in the index of waits. */
+      member: "text",
+      /** Prefix of the indexes of waits. */
+      waitRoot: "text",
+      /** All published values (JSON), or empty to keep them. */
+      published: "text",
+    },
   },
 } as const;
 
 /**
- * Ends an execution: the run is waiting, blocked, about to be compensated, or over.
+ * Ends executions: each run is waiting, blocked, about to be compensated, or over.
  *
  * What arrived since the claim may still wait for its request, so it stays noted for the sweep.
  */
-export const leaveScript: Script<typeof signature, LeaveAnswer> = defineScript(signature, {
-  lua: readLua(new URL("leave.lua", import.meta.url)),
-  include: [childNotePart, clockPart, movePart, pausesPart, waitsPart, endRunPart],
-  constants: { GRACE_MS },
-  answer: decode,
-});
+export const leaveScript: Script<typeof signature, readonly LeaveAnswer[]> = defineScript(
+  signature,
+  {
+    lua: readLua(new URL("leave.lua", import.meta.url)),
+    include: [childNotePart, clockPart, movePart, pausesPart, waitsPart, endRunPart],
+    constants: { GRACE_MS },
+    answer: (reply) => replyList(reply).map(decode),
+  },
+);
 
 function decode(reply: Reply): LeaveAnswer {
   const [kind, ...rest] = replyTagged(reply);
