@@ -45,7 +45,8 @@ export async function benchPause(own: OwnRedis, log: (line: string) => void): Pr
   const act = (action: "pause" | "resume", labels?: Readonly<Record<string, string>>) => async () =>
     (await workflows.actOnMatching([WORKFLOW], { action, ...(labels && { filter: { labels } }) }))
       .matched;
-  const count = () => workflows.countMatching([WORKFLOW], { action: "pause" });
+  const count = async () =>
+    (await workflows.countMatching([WORKFLOW], { action: "pause" })).matched;
   const figures = [
     await time("count of the runs to pause", SIZE, count),
     await time("pause of half of them, by label", SIZE / 2, act("pause", LABEL)),

@@ -49,13 +49,12 @@ export const actOnRunsSchema = z
     if (!isFiltered && !isMeant) reject("all", "must be true to act on all runs; or set a filter");
     if (from === undefined) return;
     if (expect !== undefined) reject("expect", "cannot be combined with cursor");
-    if (dryRun) reject("dryRun", "cannot be combined with cursor");
   });
 
 /** Response of the same. */
 export const actOnRunsResponseSchema = z.object({
   dryRun: z.boolean(),
-  /** Matching runs; without `dryRun`, those that this request has visited. */
+  /** Matching runs; with a cursor, or with `next` in the response, those that this request has counted or visited. */
   matched: z.number(),
   changed: z.number(),
   /** Runs that already had the wanted state, or that ended meanwhile. */

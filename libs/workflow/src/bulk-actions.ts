@@ -58,6 +58,15 @@ export interface BulkRequest extends CancelRequest {
   };
 }
 
+/** What a count needs of a request. */
+export type CountRequest = Pick<BulkRequest, "action" | "filter" | "from" | "budgetMs">;
+
+export interface CountResult {
+  readonly matched: number;
+  /** Missing once all runs were counted. Else `matched` has those before it. */
+  readonly next?: RunCursor;
+}
+
 export interface BulkFailure extends RunRef {
   readonly code: string;
   readonly message: string;
@@ -89,15 +98,38 @@ export interface BulkPorts {
   readonly act: (ref: RunRef, request: BulkRequest) => Promise<BulkEffect | void>;
 }
 
-/** Returns the number of runs that the action would visit. @throws KonvergeError `invalid_request` */
+/**
+ * Counts the runs that the action would visit. A filter without an index reads runs, so it may take longer than `budgetMs`.
+ * @throws KonvergeError `invalid_request`
+ */
 export async function countBulk(
   { store }: Pick<BulkPorts, "store">,
   workflows: readonly string[],
-  request: Pick<BulkRequest, "action" | "filter">,
-): Promise<number> {
+  request: CountRequest,
+): Promise<CountResult> {
   const filter = filterOf(request);
-  const counts = await Promise.all(workflows.map((workflow) => store.count(workflow, filter)));
-  return counts.reduce((sum, count) => sum + count, 0);
+  const { from, budgetMs = Infinity } = request;
+  const endMs = performance.now() + budgetMs;
+  const isOver = () => performance.now() > endMs;
+  let matched = 0;
+  for (const workflow of workflowsFrom(workflows, from)) {
+    const place = from && placeIn(workflow, from);
+    const { count, next } = await store.count(workflow, filter, {
+      isOver,
+      ...defined({ from: place }),
+    });
+    matched += count;
+    if (next !== undefined) return { matched, next: cursorIn(workflow, next) };
+  }
+  return { matched };
+}
+
+/** Returns the workflows in their order, without those before the cursor. */
+function workflowsFrom(
+  workflows: readonly string[],
+  from: RunCursor | undefined,
+): readonly string[] {
+  return workflows.toSorted().filter((name) => from === undefined || name >= from.workflow);
 }
 
 /**
@@ -114,10 +146,8 @@ export async function actOnRuns(
   const { from, budgetMs = Infinity } = request;
   const endMs = performance.now() + budgetMs;
   const tally = new Tally();
-  // Continues with the workflow of the cursor.
-  const left = workflows.toSorted().filter((name) => from === undefined || name >= from.workflow);
   let next = from;
-  for (const workflow of left) {
+  for (const workflow of workflowsFrom(workflows, from)) {
     if (next?.workflow !== workflow) next = undefined;
     do {
       if (tally.pages > 0 && performance.now() > endMs) {

@@ -85,7 +85,14 @@ export type {
 } from "./store/run-record.ts";
 export type { OnExisting } from "./define/on-existing.ts";
 export { BULK_ACTIONS } from "./bulk-actions.ts";
-export type { BulkAction, BulkFailure, BulkRequest, BulkResult } from "./bulk-actions.ts";
+export type {
+  BulkAction,
+  BulkFailure,
+  BulkRequest,
+  BulkResult,
+  CountRequest,
+  CountResult,
+} from "./bulk-actions.ts";
 export type { CancelEffect } from "./cancel-effect.ts";
 export type { PauseEffect } from "./pause-effect.ts";
 export { undosLeft } from "./store/undos-left.ts";

@@ -14,6 +14,8 @@ import {
   type BulkEffect,
   type BulkPorts,
   type BulkRequest,
+  type CountRequest,
+  type CountResult,
   type BulkResult,
 } from "./bulk-actions.ts";
 import { checkInput, checkLabels } from "./check-input.ts";
@@ -294,10 +296,7 @@ class RedisWorkflows implements Workflows {
     return await retryRun(retrier, ref, options);
   }
 
-  countMatching(
-    workflows: readonly string[],
-    request: Pick<BulkRequest, "action" | "filter">,
-  ): Promise<number> {
+  countMatching(workflows: readonly string[], request: CountRequest): Promise<CountResult> {
     return countBulk({ store: this.#store }, workflows, request);
   }
 

@@ -12,7 +12,7 @@ import type { Schedules } from "./schedules/schedules.ts";
 import type { Scheduler } from "./schedules/start-scheduler.ts";
 import type { WaitWatcher, WaitWatcherSettings } from "./waits/start-wait-watcher.ts";
 import type { WaitedKind } from "./store/wait-names.ts";
-import type { BulkRequest, BulkResult } from "./bulk-actions.ts";
+import type { BulkRequest, BulkResult, CountRequest, CountResult } from "./bulk-actions.ts";
 import type { CancelEffect } from "./cancel-effect.ts";
 import type { PauseEffect } from "./pause-effect.ts";
 import type { RunObserver } from "./journal/run-observer.ts";
@@ -204,11 +204,8 @@ export interface Workflows {
    * @throws KonvergeError `not_found`, `run_active`, `run_ended`, `run_exists`, `run_compensated`
    */
   retry(ref: RunRef, options?: RetryRunOptions): Promise<RunRef>;
-  /** Returns the number of runs that a bulk action would visit. @throws KonvergeError `invalid_request` */
-  countMatching(
-    workflows: readonly string[],
-    request: Pick<BulkRequest, "action" | "filter">,
-  ): Promise<number>;
+  /** Counts the runs that a bulk action would visit. @throws KonvergeError `invalid_request` */
+  countMatching(workflows: readonly string[], request: CountRequest): Promise<CountResult>;
   /**
    * Acts on all runs that match, newest first per workflow. Runs that start later are not visited. An error ends it; the runs
    * visited until then are changed, and the same request continues with the others.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { defineWorkflow, type RunFilter, type RunStatus } from "@konverge/workflow";
-import { actOnRuns, countBulk } from "../../../libs/workflow/src/bulk-actions.ts";
+import { actOnRuns, countBulk, type CountResult } from "../../../libs/workflow/src/bulk-actions.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { until } from "../../support/until.ts";
 import { inStatus, useWorkflows } from "./workflow-harness.ts";
@@ -33,8 +33,8 @@ async function statusesOf(runs: ReturnType<typeof harness.openRuns>) {
 test("pauses, resumes and ends the runs that match, and counts them before", async () => {
   const runs = await startAll(["web-1", "web-2", "db-1"]);
   const filter = { labels: { team: "web" } };
-  const count = (action: "pause" | "resume" | "terminate", more: RunFilter = filter) =>
-    runs.countMatching(["gated"], { action, filter: more });
+  const count = async (action: "pause" | "resume" | "terminate", more: RunFilter = filter) =>
+    (await runs.countMatching(["gated"], { action, filter: more })).matched;
   const act = (action: "pause" | "resume" | "terminate", more: RunFilter = filter) =>
     runs.actOnMatching(["gated"], { action, filter: more, ...author });
   const done = { matched: 2, changed: 2, unchanged: 0, failed: 0, failures: [] };
@@ -170,4 +170,23 @@ test("continues from the returned place, and finds runs that change their status
     await actOnRuns(ports, ["many"], { action: "resume" });
     return (await counts("paused", "pausing")).every((count) => count === 0);
   });
+});
+
+test("a count without an index ends after its budget, and continues from its cursor", async () => {
+  const { ports } = await manyRuns(4_500);
+  const request = { action: "pause", filter: { text: "r" } } as const;
+  const whole = await countBulk(ports, ["many"], request);
+  expect(whole.next).toBeUndefined();
+  const pages: number[] = [];
+  for (let from: CountResult["next"] | null = null; from !== undefined;) {
+    const page: CountResult = await countBulk(ports, ["many"], {
+      ...request,
+      budgetMs: 0,
+      ...(from === null ? {} : { from }),
+    });
+    pages.push(page.matched);
+    from = page.next;
+  }
+  expect(pages).toEqual([2_000, 2_000, 500]);
+  expect(pages.reduce((sum, matched) => sum + matched, 0)).toBe(whole.matched);
 });

@@ -1027,7 +1027,7 @@ describe.each([
       await begin();
       const { runs } = await store.list("w", { limit: 10, filter: {} });
       expect(runs.map(({ id }) => id)).toEqual(["a"]);
-      expect(await store.count("w", {})).toBe(1);
+      expect(await store.count("w", {})).toEqual({ count: 1 });
       expect(await store.counts("w")).toMatchObject({ queued: 0, running: 1 });
     });
 

@@ -71,7 +71,7 @@ export async function actOnRuns(
   checkNarrowed(isFiltered(flags), all);
   const { action: author, write } = actionOf(flags);
   const request = { action, cluster, filter, ...(all ? { all } : {}), ...more, ...author };
-  const preview = await client.runs.act({ ...request, dryRun: true });
+  const { pages, total: preview } = await countAll(client, request);
   const { matched } = preview;
   const what = matched === 1 ? "1 run" : `${matched} runs`;
   if (flags.dryRun === true) {
@@ -81,8 +81,8 @@ export async function actOnRuns(
   let expect = flags.expect === undefined ? undefined : Number(flags.expect);
   if (!yes && matched > 0) {
     await confirm({ what: `${action} ${what}`, by: `run ${action}` });
-    // The number that the user has confirmed.
-    expect ??= matched;
+    // The number that the user has confirmed. The API counts no longer than one request.
+    if (pages === 1) expect ??= matched;
   }
   const { signal } = request;
   const result = await actOnAll(client, { ...request, ...defined({ expect }) }, write).catch(
@@ -95,6 +95,23 @@ export async function actOnRuns(
   );
   print(output, { document: result, names: [], table: () => bulkText(result, done) });
   if (result.failed > 0) process.exitCode = 1;
+}
+
+/** Repeats the count until no runs are left. */
+async function countAll(
+  client: Client,
+  request: BulkRunAction,
+): Promise<{ readonly pages: number; readonly total: ActOnRunsResponse }> {
+  const counting = { ...request, dryRun: true };
+  let { next, ...total } = await client.runs.act(counting);
+  let pages = 1;
+  for (; next !== undefined; pages += 1) {
+    printNote(`${total.matched} counted so far`);
+    const page = await client.runs.act({ ...counting, cursor: next });
+    total = { ...total, matched: total.matched + page.matched };
+    ({ next } = page);
+  }
+  return { pages, total };
 }
 
 /** Repeats the request until no runs are left. */

@@ -32,10 +32,17 @@ export async function actOnRuns(
     checkEncodable(access, codecs, { workflow: name, value, pointer: "/signal/payload" });
   }
   if (dryRun || expect !== undefined) {
-    const matched = await workflows.countMatching(names, { action, filter });
+    const { matched, next } = await workflows.countMatching(names, {
+      action,
+      filter,
+      budgetMs: BUDGET_MS,
+      ...(cursor === undefined ? {} : { from: parseCursor(cursor) }),
+    });
+    if (expect !== undefined && next !== undefined) throw tooMany();
     if (expect !== undefined && expect !== matched) throw unexpected(matched, expect);
     if (dryRun) {
-      return { dryRun, matched, changed: 0, unchanged: 0, failed: 0, failures: [] };
+      const counts = { dryRun, matched, changed: 0, unchanged: 0, failed: 0, failures: [] };
+      return { ...counts, ...(next === undefined ? {} : { next: formatCursor(next) }) };
     }
   }
   const place = workflow === undefined ? { cluster } : placeIn(cluster, workflow);
@@ -86,6 +93,14 @@ export async function actOnRuns(
     })),
     ...(next === undefined ? {} : { next: formatCursor(next) }),
   };
+}
+
+function tooMany(): KonvergeError {
+  const seconds = BUDGET_MS / 1_000;
+  const detail = `counting the runs takes longer than ${seconds} s with this filter; omit expect, or filter by workflow, status or time only`;
+  return new KonvergeError("invalid_request", detail, {
+    issues: [{ pointer: "/expect", detail }],
+  });
 }
 
 function unexpected(matched: number, expected: number): KonvergeError {

@@ -36,6 +36,8 @@ const SWEPT_AT_ONCE = 100;
 /** Most runs that a filtered list reads, in total and at a time. */
 const MOST_READ = 10_000;
 const READ_AT_ONCE = 500;
+/** Matching runs after which a count looks at its time. */
+const COUNTED_AT_ONCE = 2_000;
 
 type Place = Required<RunPlace>;
 
@@ -61,7 +63,7 @@ export function createRedisRunQueries(runs: RedisRuns): RunQueries {
 
     places: (workflow, page) => listPlaces(runs, workflow, page),
 
-    count: (workflow, filter) => countRuns(runs, workflow, filter),
+    count: (workflow, filter, how) => countRuns(runs, workflow, filter, how),
 
     steps: async (ref) => (await readJournal(runs, ref)).steps,
     journal: (ref) => readJournal(runs, ref),
@@ -276,18 +278,23 @@ async function listPlaces(
   return { places, ...defined({ next }) };
 }
 
-async function countRuns(runs: RedisRuns, workflow: string, filter: RunFilter): Promise<number> {
+async function countRuns(
+  runs: RedisRuns,
+  workflow: string,
+  filter: RunFilter,
+  { from, isOver = () => false }: NonNullable<Parameters<RunQueries["count"]>[2]> = {},
+): ReturnType<RunQueries["count"]> {
   const { sets, isExact } = await indexFor(runs, workflow, filter);
-  if (isExact) return await sizeOf(runs, sets, filter);
+  if (isExact && from === undefined) return { count: await sizeOf(runs, sets, filter) };
   let count = 0;
-  let from: RunPlace | undefined;
+  let place = from;
   do {
-    const page = { limit: MOST_READ, filter, ...defined({ from }) };
+    const page = { limit: COUNTED_AT_ONCE, filter, ...defined({ from: place }) };
     const { runs: found, next } = await listRuns(runs, workflow, page);
     count += found.length;
-    from = next;
-  } while (from !== undefined);
-  return count;
+    place = next;
+  } while (place !== undefined && !isOver());
+  return { count, ...defined({ next: place }) };
 }
 
 /** Sorted sets whose union has all matching runs. */

@@ -97,8 +97,15 @@ export interface RunQueries {
     workflow: string,
     page: { readonly limit: number; readonly from?: RunPlace; readonly filter: RunFilter },
   ): Promise<{ readonly places: readonly Required<RunPlace>[]; readonly next?: RunPlace }>;
-  /** Returns the number of runs that fit the filter. */
-  count(workflow: string, filter: RunFilter): Promise<number>;
+  /**
+   * Returns the number of runs that fit the filter, after the place `from`. If it must read runs and `isOver` returns true, it returns
+   * those counted so far, with the place from which to continue.
+   */
+  count(
+    workflow: string,
+    filter: RunFilter,
+    how?: { readonly from?: RunPlace; readonly isOver?: () => boolean },
+  ): Promise<{ readonly count: number; readonly next?: RunPlace }>;
   steps(ref: RunRef): Promise<ReadonlyMap<string, StepRecord>>;
   journal(ref: RunRef): Promise<StoredJournal>;
   /** Reads all that an execution of the run would read. */

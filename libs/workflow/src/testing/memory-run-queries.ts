@@ -31,8 +31,9 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     places: async (workflow, { filter }) => ({
       places: runs.of(workflow).flatMap(({ view }) => (fits(view, filter) ? [view] : [])),
     }),
-    count: async (workflow, filter) =>
-      runs.of(workflow).filter(({ view }) => fits(view, filter)).length,
+    count: async (workflow, filter) => ({
+      count: runs.of(workflow).filter(({ view }) => fits(view, filter)).length,
+    }),
     steps: async (ref) => new Map(runs.find(ref)?.steps),
     async journal(ref) {
       const { steps, progress } = runs.find(ref) ?? {};

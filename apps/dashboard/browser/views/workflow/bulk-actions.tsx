@@ -25,8 +25,9 @@ export function BulkActions({ filter }: { readonly filter: Filter }) {
       fields={<BulkFields filter={filter} />}
       run={async (author, fields) => {
         const action = textOf(fields, "action") as Action;
-        // The number that the user has seen.
-        const expect = Number(textOf(fields, "expect"));
+        // The number that the user has seen, unless it took several requests to count.
+        const seen = textOf(fields, "expect");
+        const expect = seen === "" ? undefined : Number(seen);
         const { changed, failed, failures } = await actOnAll({ action, filter, author, expect });
         const [first] = failures;
         const trouble =
@@ -40,7 +41,7 @@ export function BulkActions({ filter }: { readonly filter: Filter }) {
 /** The action and the number of the runs that it would change. */
 function BulkFields({ filter }: { readonly filter: Filter }) {
   const [action, setAction] = useState<Action>("pause");
-  const [count, setCount] = useState<number>();
+  const [count, setCount] = useState<Count>();
   const [trouble, setTrouble] = useState<Trouble>();
   const text = JSON.stringify(filter);
   useEffect(() => {
@@ -48,8 +49,8 @@ function BulkFields({ filter }: { readonly filter: Filter }) {
     setCount(undefined);
     setTrouble(undefined);
     const author = { by: "dashboard", reason: "preview" };
-    send({ action, filter, ...author, dryRun: true }, end.signal)
-      .then(({ matched }) => setCount(matched))
+    countAll({ action, filter, ...author }, end.signal)
+      .then(setCount)
       .catch((error: unknown) => {
         if (error instanceof CallError && !end.signal.aborted) setTrouble(error.trouble);
       });
@@ -71,16 +72,36 @@ function BulkFields({ filter }: { readonly filter: Filter }) {
           ))}
         </select>
       </label>
-      <input type="hidden" name="expect" value={count ?? -1} />
+      <input type="hidden" name="expect" value={count === undefined ? -1 : (count.expect ?? "")} />
       <p role="status">
         {count === undefined
           ? "counting the runs"
-          : `${formatCount(count)} ${count === 1 ? "run matches" : "runs match"}`}
+          : `${formatCount(count.matched)} ${count.matched === 1 ? "run matches" : "runs match"}`}
       </p>
       <TroubleNote trouble={trouble} />
       <CliLine line={cliLine(action, filter)} />
     </>
   );
+}
+
+interface Count {
+  readonly matched: number;
+  /** Missing for a count of several requests, which the API does not repeat. */
+  readonly expect?: number;
+}
+
+/** Repeats the count until no runs are left. */
+async function countAll(request: Partial<ActOnRuns>, signal: AbortSignal): Promise<Count> {
+  const counting = { ...request, dryRun: true };
+  const first = await send(counting, signal);
+  if (first.next === undefined) return { matched: first.matched, expect: first.matched };
+  let { matched } = first;
+  for (let { next } = first; next !== undefined;) {
+    const page = await send({ ...counting, cursor: next }, signal);
+    matched += page.matched;
+    ({ next } = page);
+  }
+  return { matched };
 }
 
 /** Repeats the request until no runs are left. */
@@ -93,10 +114,10 @@ async function actOnAll({
   readonly action: Action;
   readonly filter: Filter;
   readonly author: OperatorAction;
-  readonly expect: number;
+  readonly expect: number | undefined;
 }): Promise<ActOnRunsResponse> {
   const request = { action, filter, ...author };
-  let total = await send({ ...request, expect });
+  let total = await send({ ...request, ...(expect === undefined ? {} : { expect }) });
   for (let { next } = total; next !== undefined;) {
     const page = await send({ ...request, cursor: next });
     const changed = total.changed + page.changed;
