@@ -13,7 +13,7 @@ const MIXED_RUNS = 1_000;
 const MIXED_WIDTH = 20;
 const MIXED_GOAL = 2;
 /** Signals to other runs of a round without noise. */
-const PROBES = 1_000;
+const PROBES = 400;
 const NEIGHBOR_GOAL = 1.1;
 const NEIGHBOR_ROUNDS = 3;
 const FROM_SOURCE = { execArgv: ["--conditions=@konverge/source"] };
@@ -29,7 +29,7 @@ const NOISE: Readonly<Record<"refused" | "unwanted", Noise>> = {
     signal: "number",
     count: 1_000,
     chars: 4,
-    perSecond: 200,
+    perSecond: 400,
   },
   /** Beyond 1 MiB, a run rejects them. */
   unwanted: {
@@ -37,7 +37,7 @@ const NOISE: Readonly<Record<"refused" | "unwanted", Noise>> = {
     signal: "other",
     count: 1_100,
     chars: 58_000,
-    perSecond: 200,
+    perSecond: 400,
   },
 };
 

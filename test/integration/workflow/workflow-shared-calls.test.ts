@@ -132,3 +132,14 @@ test("runs with long journals are claimed with calls of their own", async () => 
   ]);
   expect(counted.get(claimScript.name)?.calls).toBe(3);
 });
+
+test("a claim that is repeated because of another run of its call does not count as a lost worker", async () => {
+  const store = openStore();
+  await startAll(store, [0]);
+  await harness.redis.set(runNames(harness.prefix, "default", "w").run("r1"), "a text");
+  const claims = [0, 1].map(async (n) => await store.claim(refOf(n), { lease: 1, owner: `o${n}` }));
+  expect(await Promise.allSettled(claims)).toMatchObject([
+    { status: "fulfilled", value: { kind: "held", died: false } },
+    { status: "rejected", reason: { message: expect.stringContaining("WRONGTYPE") as string } },
+  ]);
+});

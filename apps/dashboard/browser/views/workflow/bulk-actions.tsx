@@ -93,10 +93,9 @@ interface Count {
 /** Repeats the count until no runs are left. */
 async function countAll(request: Partial<ActOnRuns>, signal: AbortSignal): Promise<Count> {
   const counting = { ...request, dryRun: true };
-  const first = await send(counting, signal);
-  if (first.next === undefined) return { matched: first.matched, expect: first.matched };
-  let { matched } = first;
-  for (let { next } = first; next !== undefined;) {
+  let { matched, next } = await send(counting, signal);
+  if (next === undefined) return { matched, expect: matched };
+  while (next !== undefined) {
     const page = await send({ ...counting, cursor: next }, signal);
     matched += page.matched;
     ({ next } = page);

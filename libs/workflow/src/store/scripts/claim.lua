@@ -52,7 +52,9 @@ local function claimRun(call)
   local taken = h[8] and 'compensating' or 'running'
   move(statuses, id, status, taken, h[9])
   -- A worker whose code does not fit blocks the run without running a step.
-  local died = status == 'running' or (status == 'blocked' and h[11] == '1')
+  local died = h[11] == '1'
+  -- The same owner repeats a call whose response was lost.
+  if not (isSame and status == 'running') then died = status == 'running' or (status == 'blocked' and died) end
   redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
     'waitingUntil', '', 'died', died and '1' or '', 'handedBack', '0', 'isExecuted', '1')
   local awaited = {}
