@@ -183,7 +183,11 @@ function claim(
   }
   if (!isSame) run.epoch += 1;
   // A worker whose code does not fit blocks the run without running a step.
-  run.died = run.view.status === "running" || (run.view.status === "blocked" && run.died);
+  const { status: before } = run.view;
+  // The same owner repeats a call whose response was lost.
+  if (!isSame || before !== "running") {
+    run.died = before === "running" || (before === "blocked" && run.died);
+  }
   run.lease = lease;
   run.owner = owner;
   run.handedBack = 0;
