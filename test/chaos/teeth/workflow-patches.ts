@@ -1,17 +1,21 @@
 import type { Change } from "./patches.ts";
 
-const COMMIT = "libs/workflow/src/store/scripts/commit.lua";
+const RECORD = "libs/workflow/src/store/scripts/record-step.lua";
 const FENCE = "if h[1] ~= epoch then return { 'fenced' } end";
 
 /** A worker continues a run that it has lost. */
 const unfenced: readonly Change[] = [
-  { file: COMMIT, from: FENCE, to: "" },
+  { file: RECORD, from: FENCE, to: "" },
   {
     file: "libs/workflow/src/store/scripts/note.lua",
     from: "if h[1] ~= epoch or ended(h[2]) then return { 'fenced' } end",
     to: "",
   },
-  { file: "libs/workflow/src/store/scripts/leave.lua", from: FENCE, to: "" },
+  {
+    file: "libs/workflow/src/store/scripts/leave.lua",
+    from: "if h[1] ~= call.epoch then return { 'fenced' } end",
+    to: "",
+  },
   // Before the scripts, the queue aborts an attempt that lost its lease.
   {
     file: "libs/workflow/src/execution/run-worker.ts",
@@ -36,6 +40,6 @@ export const WORKFLOW_PATCHES: Readonly<
   /** Its records also replace those of its successor. */
   "first-record": [
     ...unfenced,
-    { file: COMMIT, from: "if known then return { 'exists', known } end", to: "" },
+    { file: RECORD, from: "if known[1] then return { 'exists', known[1] } end", to: "" },
   ],
 };
