@@ -16,9 +16,9 @@ const namespace = "default";
 
 /** Returns a function that reads an object over the HTTP API. */
 function openApi() {
-  const { url, prefix } = workers.queues;
-  const access = openQueueAccess({ redisUrl: url, prefix, onError: () => undefined });
-  const guards = openGuardControl({ redis: { url }, prefix });
+  const { prefix, target: redis } = workers.queues;
+  const access = openQueueAccess({ redis, prefix, onError: () => undefined });
+  const guards = openGuardControl({ redis, prefix });
   const api = createApi({
     access,
     guards,
