@@ -77,6 +77,7 @@ const runFields = {
   error: failure.optional(),
   /** Why the run is blocked, with a suggested fix. */
   blockedReason: z.string().optional(),
+  blockedAt: z.string().optional(),
   /** The error of the function that blocks the run. */
   blockedError: failure.optional(),
   key: z.string().optional(),

@@ -27,6 +27,7 @@ const HISTORY_ROW = {
   writes: 0,
   calls: 2,
   worker: "w-1",
+  errorMessage: "spec.size: must be\n  positive",
 } as const;
 const LOOP = {
   kind: "ownershipFlip",
@@ -101,6 +102,7 @@ test("GET /v1/attempts applies each filter and pages", async () => {
       writes: 0,
       calls: 2,
       worker: "w-1",
+      errorMessage: "spec.size: must be positive",
     },
   ]);
   for (const query of [

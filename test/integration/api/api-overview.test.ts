@@ -325,12 +325,18 @@ test("lists workflows and reports blocked, failed and unserved runs", async () =
     {
       code: "run_blocked",
       run: "release/default/old",
-      message: expect.stringMatching(/^release: old is blocked: .* version 9/),
+      message: "release: old is blocked",
+      since: expect.any(String),
+      cause: expect.stringContaining("version 9"),
+      action: expect.stringContaining("konverge run retry release/default/old"),
     },
     {
       code: "run_failed",
       run: "release/default/team/fails",
-      message: 'release: team/fails failed: step "publish" failed: the disk is full',
+      message: "release: team/fails failed",
+      since: expect.any(String),
+      cause: 'step "publish" failed: the disk is full',
+      consequence: "It has ended. Steps with an undo were undone.",
     },
   ]);
 
@@ -338,10 +344,11 @@ test("lists workflows and reports blocked, failed and unserved runs", async () =
     await runs.start({ name: "release", version: 9 }, false, { id });
     await inStatus(id, "blocked");
   }
-  expect((await overview()).problems[0]).toEqual({
+  expect((await overview()).problems[0]).toMatchObject({
     code: "run_blocked",
     level: "error",
     message: "release: 4 runs are blocked",
+    cause: expect.stringMatching(/^4x .* version 9/),
     workflow: "release",
   });
 });

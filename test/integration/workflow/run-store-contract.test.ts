@@ -606,6 +606,20 @@ describe.each([
     expect(await store.raise(ref("a"), { steps: 9_999 })).toBe("ended");
   });
 
+  test("a run that a recheck finds blocked again keeps the time, until it waits", async () => {
+    const blocked = { kind: "blocked", reason: "why", untilMs: 5_000 } as const;
+    await store.start(newRun("a"));
+    await store.leave(await claim(store, "a"), blocked);
+    const since = (await store.get(ref("a")))?.blockedAtMs;
+    expect(since).toBeTypeOf("number");
+    const again = await claim(store, "a", 2);
+    expect((await store.get(ref("a")))?.blockedAtMs).toBeUndefined();
+    await store.leave(again, { ...blocked, reason: "other" });
+    expect(await store.get(ref("a"))).toMatchObject({ blockedReason: "other", blockedAtMs: since });
+    await store.leave(await claim(store, "a", 3), { kind: "waiting" });
+    expect((await store.get(ref("a")))?.blockedAtMs).toBeUndefined();
+  });
+
   describe("pauses", () => {
     const request = { by: "ann", reason: "freeze" };
     const pause = async (id = "a") => (await store.pause("w", [id], { request }))[0];

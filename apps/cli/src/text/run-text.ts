@@ -39,6 +39,9 @@ export function runDetails(run: RunDetail): string {
   }
   const note = noteOf(run);
   if (note !== "") rows.push(["why", note]);
+  if (run.blockedAt !== undefined) {
+    rows.push(["blocked", `${run.blockedAt} (${age(run.blockedAt)})`]);
+  }
   for (const { message } of run.warnings ?? []) rows.push(["warning", message]);
   if (key !== undefined) rows.push(["key", key]);
   if (run.labels !== undefined) rows.push(["labels", labelText(run.labels)]);
@@ -183,7 +186,7 @@ function resultOf({ value, error, until, skipped }: RunDetail["steps"][number]):
 }
 
 /** Returns why a run failed or is blocked, or its waits. */
-function noteOf({ error, blockedReason, slotWait, waits = [] }: Run): string {
+export function noteOf({ error, blockedReason, slotWait, waits = [] }: Run): string {
   if (error !== undefined) return `${error.code}: ${error.message}`;
   if (blockedReason !== undefined) return blockedReason;
   if (slotWait !== undefined) {

@@ -26,6 +26,7 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     version,
     status,
     ...defined({ error, blockedReason, blockedError, key }),
+    ...(run.blockedAtMs === undefined ? {} : { blockedAt: iso(run.blockedAtMs) }),
     ...(labels === undefined ? {} : { labels: { ...labels } }),
     ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
     ...defined({ by, cancel, terminated }),

@@ -1,5 +1,6 @@
 import type { OverviewProblem, OverviewWorkflow, RunList } from "@konverge/contracts";
-import { cut } from "./problem-text.ts";
+import { defined } from "@konverge/core";
+import { cut, tallied } from "./problem-text.ts";
 
 type Run = RunList["items"][number];
 
@@ -26,14 +27,21 @@ export function findRunProblems({
     ...problemsOf(blocked, {
       code: "run_blocked",
       level: "error",
-      one: ({ blockedReason = "" }) => `is blocked: ${blockedReason}`,
+      one: "is blocked",
       many: (count) => (count === 1 ? "1 run is blocked" : `${count} runs are blocked`),
+      causeOf: ({ blockedReason }) => blockedReason,
+      consequence:
+        "Its records are kept, none is lost. It does not continue before the cause is gone.",
+      action: (id) => `Remove the cause; runs are rechecked every minute, or run \`${id}\``,
     }),
     ...problemsOf(failed, {
       code: "run_failed",
       level: "warning",
-      one: ({ error }) => `failed: ${error?.message ?? ""}`,
+      one: "failed",
       many: (count) => `${count === 1 ? "1 run" : `${count} runs`} failed in the last hour`,
+      causeOf: ({ error }) => error?.message,
+      consequence: "It has ended. Steps with an undo were undone.",
+      action: (id) => `Fix the cause, then run \`${id}\``,
     }),
   ];
 }
@@ -47,23 +55,51 @@ function ofWorkflow({ name, workers, runs }: OverviewWorkflow): OverviewProblem[
   return [{ code: "unserved", level: "error", message, workflow: name }];
 }
 
+interface Words extends Pick<OverviewProblem, "code" | "level"> {
+  readonly one: string;
+  readonly many: (count: number) => string;
+  readonly causeOf: (run: Run) => string | undefined;
+  readonly consequence: string;
+  /** Describes the next step with a command. */
+  readonly action: (command: string) => string;
+}
+
 /** Lists each run, or counts the runs per workflow if there are many. */
-function problemsOf(
-  runs: readonly Run[],
-  words: Pick<OverviewProblem, "code" | "level"> & {
-    readonly one: (run: Run) => string;
-    readonly many: (count: number) => string;
-  },
-): OverviewProblem[] {
-  const { code, level, one, many } = words;
+function problemsOf(runs: readonly Run[], words: Words): OverviewProblem[] {
+  const { code, level, one, many, causeOf, consequence, action } = words;
   if (runs.length <= MOST_OF_A_KIND) {
     return runs.map((run) => {
-      const { id, workflow } = run;
-      const message = `${workflow}: ${id.split("/").slice(2).join("/")} ${one(run)}`;
-      return { code, level, message: cut(message), workflow, run: id };
+      const { id, workflow, blockedAt, endedAt } = run;
+      const since = blockedAt ?? endedAt;
+      const subject = id.split("/").slice(2).join("/");
+      const cause = causeOf(run);
+      return {
+        code,
+        level,
+        message: cut(`${workflow}: ${subject} ${one}`),
+        ...defined({ since }),
+        ...(cause === undefined ? {} : { cause: cut(cause) }),
+        consequence,
+        action: action(`konverge run retry ${id}`),
+        workflow,
+        run: id,
+      };
     });
   }
-  return [...Map.groupBy(runs, ({ workflow }) => workflow)].map(([workflow, { length }]) => {
-    return { code, level, message: `${workflow}: ${many(length)}`, workflow };
+  return [...Map.groupBy(runs, ({ workflow }) => workflow)].map(([workflow, found]) => {
+    const [since] = found
+      .flatMap(({ blockedAt, endedAt }) => blockedAt ?? endedAt ?? [])
+      .toSorted();
+    const causes = found.flatMap((run) => causeOf(run) ?? []);
+    return {
+      code,
+      level,
+      message: `${workflow}: ${many(found.length)}`,
+      ...defined({ since }),
+      ...(causes.length === 0 ? {} : { cause: tallied(causes) }),
+      consequence,
+      action: action(`konverge run retry --workflow ${workflow} ...`),
+      workflow,
+    };
   });
 }

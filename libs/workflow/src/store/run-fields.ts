@@ -34,6 +34,7 @@ const SUMMARY_FIELDS = [
   "version",
   "error",
   "reason",
+  "blockedAt",
   "blockedError",
   "key",
   "parentWorkflow",
@@ -138,7 +139,12 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     status,
     ...defined({ round, roundStartedAtMs }),
     ...defined({ error }),
-    ...(fields["reason"] ? { blockedReason: fields["reason"] } : {}),
+    ...(fields["reason"]
+      ? {
+          blockedReason: fields["reason"],
+          ...defined({ blockedAtMs: number(fields["blockedAt"]) }),
+        }
+      : {}),
     ...defined({ blockedError }),
     ...(fields["key"] ? { key: fields["key"] } : {}),
     ...defined({ labels, limits, parent }),

@@ -250,6 +250,8 @@ export interface RunSummary extends RunRef, RunRound {
   readonly error?: Failure;
   /** Why the run is blocked, with a suggested fix. */
   readonly blockedReason?: string;
+  /** Since when it is blocked; missing for runs that an older version blocked. */
+  readonly blockedAtMs?: number;
   /** The error of the function that blocks the run. */
   readonly blockedError?: Failure;
   readonly key?: string;

@@ -236,6 +236,7 @@ function end(
   }
   const {
     blockedReason: _,
+    blockedAtMs: _____,
     blockedError: ____,
     waitingUntilMs: __,
     waits: ___,

@@ -196,6 +196,7 @@ function claim(
     startedAtMs = runs.now(),
     waits: _waits,
     blockedReason: _blockedReason,
+    blockedAtMs: _blockedAtMs,
     blockedError: _blockedError,
     waitingUntilMs: _waitingUntilMs,
     ...view
@@ -370,6 +371,7 @@ function continueRun(
     waits: _waits,
     waitingUntilMs: _waitingUntilMs,
     blockedReason: _blockedReason,
+    blockedAtMs: _blockedAtMs,
     blockedError: _blockedError,
     ...view
   } = run.view;
@@ -419,6 +421,7 @@ function leave(
     if (!run.isExecuted) set({ status: "paused" });
   };
   if (how.kind === "waiting" || how.kind === "blocked") run.isExecuted = false;
+  if (how.kind === "waiting") delete run.blockedAtMs;
   if (isEndStatus(how.kind)) forgetPause(run);
   if (how.kind !== "compensating") {
     const kept = how.kind === "waiting" ? (how.objects ?? []) : [];
@@ -426,6 +429,7 @@ function leave(
     run.waited = [];
     const {
       blockedReason: _reason,
+      blockedAtMs: _blockedAtMs,
       blockedError: _error,
       waitingUntilMs: _until,
       ...view
@@ -449,6 +453,7 @@ function leave(
     case "blocked":
       return become("blocked", {
         blockedReason: how.reason,
+        blockedAtMs: (run.blockedAtMs ??= endedAtMs),
         ...defined({ blockedError: how.error }),
         waitingUntilMs: how.untilMs,
       });

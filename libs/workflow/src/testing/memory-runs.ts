@@ -31,6 +31,8 @@ export interface StoredRun {
   after?: string;
   next?: string;
   failing?: Failing;
+  /** Since when it is blocked; a recheck that finds it blocked again keeps the time. */
+  blockedAtMs?: number;
   cancelledAt?: string;
   /** The status that a paused run gets back. */
   pausedFrom?: RunStatus;

@@ -41,6 +41,7 @@ export function enterSlot(
   if (isCancelled) return "cancelled";
   const {
     blockedReason: _blockedReason,
+    blockedAtMs: _blockedAtMs,
     blockedError: _blockedError,
     waitingUntilMs: _waitingUntilMs,
     waits: _waits,

@@ -2,7 +2,7 @@ local function leaveRun(call)
   local run, steps, wakes, rechecks, waitKinds = call.run, call.steps, call.wakes, call.rechecks, call.waitKinds
   local kind, text, id, untilMs, member = call.kind, call.text, call.id, call.untilMs, call.member
   local h = redis.call('HMGET', run, 'epoch', 'parentWorkflow', 'parent', 'next', 'wakeSeq', 'failing', 'status', 'createdAt',
-    'watched', 'notify')
+    'watched', 'notify', 'blockedAt')
   if h[1] ~= call.epoch then return { 'fenced' } end
   local left = { 'left', h[2], h[3], h[4] or '', h[10] or '' }
   if ended(h[7]) then return left end
@@ -27,6 +27,9 @@ local function leaveRun(call)
       move(call.statuses, id, h[7], status, h[8])
       redis.call('HSET', run, 'status', status)
     end
+    -- A recheck that finds it blocked again keeps the time.
+    if kind == 'blocked' and not h[11] then redis.call('HSET', run, 'blockedAt', now) end
+    if kind == 'waiting' and h[11] then redis.call('HDEL', run, 'blockedAt') end
     redis.call('HSET', run, 'isExecuted', '', 'reason', kind == 'blocked' and text or '', 'waitingUntil', untilMs,
       'blockedError', call.blockedError, 'waits', kind == 'waiting' and text or '', 'awaited', call.awaited)
     if isPaused(h[7]) then
