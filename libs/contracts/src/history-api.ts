@@ -48,6 +48,8 @@ export const attemptSummarySchema = z.object({
   name: z.string(),
   outcome: z.string(),
   errorCode: z.string().optional(),
+  /** The start of the message of the failure; the attempt record has all of it. */
+  errorMessage: z.string().optional(),
   managers: z.array(z.string()),
   hints: z.array(z.string()),
   startedAt: z.string(),

@@ -7,6 +7,7 @@ import { print, printNote } from "../text/output.ts";
 import { runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
 import { pick } from "../ask/show-pages.ts";
 import { span } from "../text/age.ts";
+import { attemptError } from "../text/reconcile-text.ts";
 
 interface WatchFlags extends ClientFlags {
   readonly controller?: string;
@@ -67,11 +68,11 @@ function nameOf(event: ClientEvent): string {
 function lineOf(event: ClientEvent): string {
   switch (event.type) {
     case "attempt": {
-      const { startedAt, controller, namespace, name, outcome, durationMs, errorCode } = event.data;
+      const { startedAt, controller, namespace, name, outcome, durationMs } = event.data;
       const { managers } = event.data;
       const object = namespace === undefined ? name : `${namespace}/${name}`;
       const note = [
-        errorCode,
+        attemptError(event.data),
         managers.length === 0 ? undefined : `conflict with ${managers.join(", ")}`,
       ].filter((part) => part !== undefined);
       return `${clock(startedAt)}  ${controller} ${object}  ${outcome}  ${span(durationMs)}  ${note.join("; ")}`.trimEnd();

@@ -35,6 +35,13 @@ export function stateNotes({ id, outcome, error, paused }: ReconcileState): stri
   return notes;
 }
 
+/** Returns the code and message of a failure in one line. */
+export function attemptError({ errorCode, errorMessage }: AttemptSummary): string | undefined {
+  return errorCode === undefined || errorMessage === undefined
+    ? errorCode
+    : `${errorCode}: ${errorMessage}`;
+}
+
 /** Formats attempts of many objects, a line each, newest first. */
 export function attemptRows(items: readonly AttemptSummary[]): string {
   return columns([
@@ -51,9 +58,9 @@ export function attemptRows(items: readonly AttemptSummary[]): string {
     ],
     ...items.map((item): Cell[] => {
       const { controller, namespace, name, outcome, startedAt, durationMs, calls, writes } = item;
-      const { conflicts, errorCode, managers, hints } = item;
+      const { conflicts, managers, hints } = item;
       const note = [
-        errorCode,
+        attemptError(item),
         managers.length === 0 ? undefined : `conflict with ${managers.join(", ")}`,
         ...hints,
       ];

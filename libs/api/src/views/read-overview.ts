@@ -172,8 +172,8 @@ async function readController(
         ? []
         : [{ since: deadLetter.since, ...defined({ error: deadLetter.error?.message }) }],
     ),
-    errors: own.flatMap(({ outcome, errorCode }) =>
-      FAILED.includes(outcome) && errorCode !== "" ? [errorCode] : [],
+    errors: own.flatMap(({ outcome, errorCode, errorMessage }) =>
+      FAILED.includes(outcome) && errorCode !== "" ? [errorMessage ?? errorCode] : [],
     ),
   };
   return { row, trouble, pauses: pauses.map(pauseView) };

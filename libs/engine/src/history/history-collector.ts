@@ -207,5 +207,6 @@ function rowOf(
     writes: record.writes.length,
     calls: record.calls.count,
     worker: record.worker,
+    ...(error === undefined ? {} : { errorMessage: error.message }),
   };
 }

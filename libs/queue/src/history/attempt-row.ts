@@ -18,10 +18,16 @@ export interface AttemptRow {
   readonly writes: number;
   readonly calls: number;
   readonly worker: string;
+  /** The start of the message of the failure. */
+  readonly errorMessage?: string;
 }
 
-/** Encodes a row as a list: field names would take half of the memory. The script `begin` writes lost attempts like this. */
+/** Longer messages are cut; the record has the full one. */
+const MAX_MESSAGE = 160;
+
+/** Encodes a row as a list: field names would take half of the memory. Only failures have a message. The script `begin` writes lost attempts like this. */
 export function encodeRow(row: AttemptRow): string {
+  const message = row.errorMessage?.replaceAll(/\s+/g, " ").slice(0, MAX_MESSAGE) ?? "";
   return JSON.stringify([
     row.key,
     row.epoch,
@@ -35,6 +41,7 @@ export function encodeRow(row: AttemptRow): string {
     row.writes,
     row.calls,
     row.worker,
+    ...(message === "" ? [] : [message]),
   ]);
 }
 
@@ -51,12 +58,13 @@ type Encoded = [
   writes: number,
   calls: number,
   worker: string,
+  errorMessage?: string,
 ];
 
 export function decodeRow(text: string): AttemptRow {
   const [key, epoch, outcome, errorCode, managers, hints, startedAtMs, durationMs, ...rest] =
     JSON.parse(text) as Encoded;
-  const [conflicts, writes, calls, worker] = rest;
+  const [conflicts, writes, calls, worker, errorMessage] = rest;
   return {
     key,
     epoch,
@@ -71,5 +79,6 @@ export function decodeRow(text: string): AttemptRow {
     writes,
     calls,
     worker,
+    ...(errorMessage === undefined ? {} : { errorMessage }),
   };
 }
