@@ -60,7 +60,7 @@ test(
   { timeout: DEMO_MS },
   async () => {
     const demo = startRollout();
-    const [, api = ""] = await demo.line(/HTTP API and dashboard at (\S+)/);
+    const [, api = ""] = await demo.line(/dashboard until the demo ends: (\S+) /);
     await demo.line(/recorded: upgrade east/);
     const id = encodeURIComponent("fleet-rollout/east/web-2");
     const answer = await fetch(`${api}/v1/runs/${id}/cancel`, {

@@ -80,8 +80,11 @@ test("pause and resume take an object as other commands do: by name, option or k
 });
 
 test.each([
-  [["foo"], /^error: unknown command 'foo'\nCommands of konverge: init, dev, worker, .*completion/],
-  [["queue", "foo"], /^error: unknown command 'foo'\nCommands of konverge queue: list, pauses/],
+  [
+    ["foo"],
+    /^konverge: unknown command 'foo'\nCommands of konverge: init, dev, worker, .*completion/,
+  ],
+  [["queue", "foo"], /^konverge: unknown command 'foo'\nCommands of konverge queue: list, pauses/],
 ])("lists the commands after an unknown one: %j", async (args, expected) => {
   const { code, stderr } = await konverge(args);
   expect(code).toBe(2);

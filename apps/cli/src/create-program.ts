@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Help, type Option } from "commander";
 import { addApiCommand } from "./commands/api.ts";
 import { addApiserverCommand } from "./commands/apiserver.ts";
 import { addAttemptCommand } from "./commands/attempt.ts";
@@ -16,15 +16,19 @@ import { addGuardCommand } from "./commands/guard.ts";
 import { addLimitCommand } from "./commands/limit.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
+import { addOpenCommand } from "./commands/open.ts";
 import { addObjectCommand } from "./commands/object.ts";
 import { addQueueCommand } from "./commands/queue.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addScheduleCommand } from "./commands/schedule.ts";
 import { addStatusCommand } from "./commands/status.ts";
+import { addTopCommand } from "./commands/top.ts";
 import { addTokenCommand } from "./commands/token.ts";
 import { addTypesCommand } from "./commands/types.ts";
 import { addWorkerCommand } from "./commands/worker.ts";
+import { pathOf } from "./ask/run-with-client.ts";
+import { COMMON_OPTIONS } from "./text/output.ts";
 import { exitCodesHelp } from "./process/exit-codes.ts";
 import { readVersion } from "./process/version.ts";
 
@@ -37,6 +41,7 @@ const USAGE = 2;
 function withHint(text: string, command: Command): string {
   const commands = command.createHelp().visibleCommands(command);
   return text
+    .replace(/^error: /, "konverge: ")
     .replace(
       /(unknown command .*)\n((?:.*\n)*)/,
       (_all, what: string, rest: string) =>
@@ -72,6 +77,8 @@ export function createProgram(): Command {
   addDeployCommand(program);
   program.commandsGroup("Inspect and control:");
   addStatusCommand(program);
+  addTopCommand(program);
+  addOpenCommand(program);
   addReconcileCommand(program);
   addObjectCommand(program);
   addAttemptCommand(program);
@@ -89,17 +96,28 @@ export function createProgram(): Command {
   addDoctorCommand(program);
   addConfigCommand(program);
   addCompletionCommand(program);
-  program.helpCommand("help [command]", "Show help for a command");
-  explainErrors(program);
+  arrangeTexts(program);
   return program;
 }
 
-function explainErrors(command: Command): void {
+/** Sets the texts of errors and help of a command and all below it. */
+function arrangeTexts(command: Command): void {
+  command.configureHelp({ groupItems: commonOptionsLast });
   command.configureOutput({ outputError: (text, write) => write(withHint(text, command)) });
-  for (const child of command.commands) explainErrors(child);
+  if (command.commands.length > 0) {
+    command.helpCommand("help [command]", "Show help for a command");
+  }
+  for (const child of command.commands) arrangeTexts(child);
 }
 
-/** Returns the names from the program to the command. */
-function pathOf(command: Command): string {
-  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+const HELP = new Help();
+
+function commonOptionsLast<Item extends Command | Option>(
+  ...items: Parameters<typeof HELP.groupItems<Item>>
+): Map<string, Item[]> {
+  const groups = HELP.groupItems(...items);
+  const common = groups.get(COMMON_OPTIONS);
+  groups.delete(COMMON_OPTIONS);
+  if (common !== undefined) groups.set(COMMON_OPTIONS, common);
+  return groups;
 }

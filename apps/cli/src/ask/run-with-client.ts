@@ -1,10 +1,10 @@
 import { ProblemError, type Client } from "@konverge/client";
 import { clusterOf, readSettings, type Settings } from "@konverge/contracts";
 import { isKonvergeError } from "@konverge/core";
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { explainFailure } from "../process/explain-failure.ts";
 import { openClient, type OpenClient } from "./open-client.ts";
-import { withOutput, type Output } from "../text/output.ts";
+import { COMMON_OPTIONS, withOutput, type Output } from "../text/output.ts";
 import { systemUser } from "./system-user.ts";
 import { untilSignal } from "../process/until-signal.ts";
 
@@ -95,16 +95,20 @@ export function actionOf({ by, reason, idempotencyKey }: ActionFlags): {
 
 /** Adds the options of commands for one cluster. */
 export function withClient(command: Command): Command {
-  return withServer(command).option(
-    "--cluster <name>",
-    "Cluster name (default: KONVERGE_CLUSTER, or default)",
+  return withServer(command).addOption(
+    new Option(
+      "--cluster <name>",
+      "Cluster name (default: KONVERGE_CLUSTER, or default)",
+    ).helpGroup(COMMON_OPTIONS),
   );
 }
 
 export function withServer(command: Command): Command {
-  return withOutput(command).option(
-    "--server <url>",
-    "URL of the HTTP API (default: KONVERGE_SERVER, or use Redis directly)",
+  return withOutput(command).addOption(
+    new Option(
+      "--server <url>",
+      "URL of the HTTP API (default: KONVERGE_SERVER, or Redis)",
+    ).helpGroup(COMMON_OPTIONS),
   );
 }
 
@@ -117,19 +121,34 @@ export function withAction(command: Command): Command {
 }
 
 export function withIdempotencyKey(command: Command): Command {
-  return command.option(
-    "--idempotency-key <key>",
-    "Key for safe retries; the same key runs once (default: random)",
+  return command.addOption(
+    new Option(
+      "--idempotency-key <key>",
+      "Key for safe retries; the same key runs once (default: random)",
+    ).helpGroup(COMMON_OPTIONS),
   );
 }
 
-/** Returns the help text below the options of a group of commands. */
-export function groupHelp(examples: string): string {
-  return `
-Examples:${examples}
-
+/**
+ * Returns the help text below the options of a group: its examples and notes. A command of the group shows its own examples
+ * only.
+ */
+export function groupHelp(examples: string): (context: { readonly command: Command }) => string {
+  const connection = `
 With --server or KONVERGE_SERVER, commands use the HTTP API with the token in
 KONVERGE_TOKEN or KONVERGE_TOKEN_FILE. Otherwise they use Redis directly
 (KONVERGE_REDIS_URL, KONVERGE_PREFIX).
 Exit codes: see konverge --help.`;
+  return ({ command }) => {
+    const path = `  ${pathOf(command)}`;
+    const lines = examples.split("\n").filter((line) => line.startsWith("  konverge "));
+    const own = lines.filter((line) => line === path || line.startsWith(`${path} `));
+    if (own.length === lines.length) return `\nExamples:${examples}\n${connection}`;
+    return own.length === 0 ? "" : `\nExamples:\n${own.join("\n")}`;
+  };
+}
+
+/** Returns the names from the program to the command. */
+export function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }

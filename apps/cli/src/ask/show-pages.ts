@@ -1,9 +1,9 @@
 import type { Pages } from "@konverge/client";
 import type { Command } from "commander";
-import { print, printNote, type Shown } from "../text/output.ts";
-import type { ClientFlags } from "./run-with-client.ts";
+import { print, type Shown } from "../text/output.ts";
+import { showWatched, withWatch, type WatchFlags } from "./show-watched.ts";
 
-export interface PageFlags extends ClientFlags {
+export interface PageFlags extends WatchFlags {
   readonly limit: string;
   readonly cursor?: string;
   readonly all?: boolean;
@@ -22,39 +22,46 @@ export interface ShowItems<Item> {
 }
 
 export function withPages(command: Command, limit = "100"): Command {
-  return command
+  return withWatch(command)
     .option("--limit <n>", "Items per page", limit)
     .option("--cursor <text>", "Cursor from the previous page")
     .option("--all", "Read all pages; jsonl and name print items as they arrive");
 }
 
-/** Prints one page, with the next cursor on stderr, or all pages. */
+/** Prints one page, with the next cursor on stderr, or all pages. With `--watch`, both are read again. */
 export async function showPages<Item, Answer extends Page<Item>>(
-  { output, all = false }: PageFlags,
+  flags: PageFlags,
   pages: Pages<Item, Answer>,
-  { nameOf, table, empty }: ShowItems<Item>,
+  show: ShowItems<Item>,
 ): Promise<void> {
-  const shownOf = (document: Page<Item>): Shown => ({
-    document,
-    items: document.items,
-    names: document.items.map(nameOf),
-    table: () => table(document.items),
-    empty,
-  });
-  if (!all) {
-    const page = await pages.page();
-    // A page before the last one can be short or empty.
-    const isNothing = page.items.length === 0 && page.next === undefined;
-    if (page.items.length > 0 || isNothing || output !== "table") print(output, shownOf(page));
-    if (page.next !== undefined) printNote(`next page: --cursor '${page.next}', or use --all`);
+  const { output, all = false, watch = false } = flags;
+  if (all && !watch && (output === "jsonl" || output === "name")) {
+    for await (const item of pages) print(output, shownOf({ items: [item] }, show));
     return;
   }
-  const items: Item[] = [];
-  for await (const item of pages) {
-    if (output === "jsonl" || output === "name") print(output, shownOf({ items: [item] }));
-    else items.push(item);
-  }
-  if (output !== "jsonl" && output !== "name") print(output, shownOf({ items }));
+  await showWatched(flags, async () => {
+    if (all) {
+      const items: Item[] = [];
+      for await (const item of pages) items.push(item);
+      return shownOf({ items }, show);
+    }
+    const page = await pages.page();
+    const { next } = page;
+    const note = next === undefined ? undefined : `next page: --cursor '${next}', or use --all`;
+    return { ...shownOf(page, show), note };
+  });
+}
+
+function shownOf<Item>(document: Page<Item>, { nameOf, table, empty }: ShowItems<Item>): Shown {
+  const { items, next } = document;
+  return {
+    document,
+    items,
+    names: items.map(nameOf),
+    table: () => (items.length === 0 ? "" : table(items)),
+    // A page before the last one can be short or empty.
+    empty: next === undefined ? empty : undefined,
+  };
 }
 
 /** Returns the named flags that are set. */

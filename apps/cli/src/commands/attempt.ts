@@ -36,7 +36,7 @@ export function addAttemptCommand(program: Command): void {
   const attempt = program
     .command("attempt")
     .description("Search attempts across all objects")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
 
   withNameFilters(
     withPages(withClient(attempt.command("list").description("List attempts, newest first")), "50"),

@@ -21,7 +21,7 @@ export function addAuditCommand(program: Command): void {
   const audit = program
     .command("audit")
     .description("Show changes made through the HTTP API and CLI")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
 
   withPages(withClient(audit.command("list").description("List changes, newest first")))
     .option("--controller <name>", "Controller name (default: all)")

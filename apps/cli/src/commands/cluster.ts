@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { groupHelp, runWithClient, withServer, type ClientFlags } from "../ask/run-with-client.ts";
+import { groupHelp, withServer } from "../ask/run-with-client.ts";
 import { clusterRows } from "../text/cluster-text.ts";
-import { print } from "../text/output.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 const HELP = `
   konverge cluster list
@@ -11,19 +11,21 @@ export function addClusterCommand(program: Command): void {
   const group = program
     .command("cluster")
     .description("List the clusters that workers serve")
-    .addHelpText("after", groupHelp(HELP));
-  withServer(
-    group.command("list").description("List clusters with state, workers and last error"),
-  ).action((flags: ClientFlags) =>
-    runWithClient(flags, async ({ client }) => {
+    .addHelpText("afterAll", groupHelp(HELP));
+  withWatch(
+    withServer(
+      group.command("list").description("List clusters with state, workers and last error"),
+    ),
+  ).action((flags: WatchFlags) =>
+    runWatched(flags, async ({ client }) => {
       const list = await client.clusters.list();
-      print(flags.output, {
+      return {
         document: list,
         items: list.items,
         names: list.items.map(({ name }) => name),
         table: () => clusterRows(list.items),
         empty: "no clusters; start a worker with konverge worker --config <file>",
-      });
+      };
     }),
   );
 }

@@ -2,10 +2,10 @@ import type { ContentionReport } from "@konverge/contracts";
 import type { Command } from "commander";
 import { age } from "../text/age.ts";
 import { columns, type Cell } from "../text/columns.ts";
-import { print } from "../text/output.ts";
-import { groupHelp, runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
+import { groupHelp, withClient } from "../ask/run-with-client.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
-interface ListFlags extends ClientFlags {
+interface ListFlags extends WatchFlags {
   readonly hours: string;
 }
 
@@ -17,25 +17,27 @@ export function addContentionCommand(program: Command): void {
   const contention = program
     .command("contention")
     .description("Show contention between field managers")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
 
-  withClient(
-    contention
-      .command("list")
-      .description("List contended objects by wasted writes, and reconcile loops"),
+  withWatch(
+    withClient(
+      contention
+        .command("list")
+        .description("List contended objects by wasted writes, and reconcile loops"),
+    ),
   )
     .option("--hours <n>", "Period in hours, up to 24", "1")
     .action((flags: ListFlags) =>
-      runWithClient(flags, async ({ client, cluster }) => {
+      runWatched(flags, async ({ client, cluster }) => {
         const report = await client.contention.list({ cluster, hours: Number(flags.hours) });
         const items = [...report.episodes, ...report.loops];
-        print(flags.output, {
+        return {
           document: report,
           items,
           names: report.episodes.map(nameOf),
           table: () => contentionRows(report),
           empty: "no contention found",
-        });
+        };
       }),
     );
 }

@@ -36,7 +36,7 @@ export function addDeadLetterCommand(program: Command): void {
   const deadLetter = program
     .command("dead-letter")
     .description("List and release dead-lettered keys")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
 
   withNameFilters(
     withPages(

@@ -16,7 +16,7 @@ export function addDeployCommand(program: Command): void {
   const group = program
     .command("deploy")
     .description("Check new code before it is deployed")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
   withClient(
     group
       .command("check")

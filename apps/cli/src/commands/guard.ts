@@ -10,9 +10,9 @@ import {
   runWithClient,
   withServer,
   withAction,
-  type ClientFlags,
   type ActionFlags,
 } from "../ask/run-with-client.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 /** The argument of `set-rate` that removes the override. */
 const CONFIGURED = "configured";
@@ -39,7 +39,7 @@ export function addGuardCommand(program: Command): void {
   const guard = program
     .command("guard")
     .description("Inspect and control API server guards")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
   addList(guard);
   addShow(guard);
   addIsolate(guard);
@@ -48,36 +48,39 @@ export function addGuardCommand(program: Command): void {
 }
 
 function addList(guard: Command): void {
-  withServer(guard.command("list").description("List rate and breaker of each cluster")).action(
-    (flags: ClientFlags) =>
-      runWithClient(flags, async ({ client }) => {
-        const list = await client.guards.list();
-        print(flags.output, {
-          document: list,
-          items: list.items,
-          names: list.items.map(({ cluster }) => cluster),
-          table: () => guardRows(list.items),
-          empty: "no guards found; no worker has connected to a cluster",
-        });
-      }),
+  withWatch(
+    withServer(guard.command("list").description("List rate and breaker of each cluster")),
+  ).action((flags: WatchFlags) =>
+    runWatched(flags, async ({ client }) => {
+      const list = await client.guards.list();
+      return {
+        document: list,
+        items: list.items,
+        names: list.items.map(({ cluster }) => cluster),
+        table: () => guardRows(list.items),
+        empty: "no guards found; no worker has connected to a cluster",
+      };
+    }),
   );
 }
 
 function addShow(guard: Command): void {
-  withServer(
-    withTarget(guard.command("show")).description(
-      "Show a guard with its last transitions and their causes",
+  withWatch(
+    withServer(
+      withTarget(guard.command("show")).description(
+        "Show a guard with its last transitions and their causes",
+      ),
     ),
-  ).action((cluster: string, flags: ClientFlags) =>
-    runWithClient(
+  ).action((cluster: string, flags: WatchFlags) =>
+    runWatched(
       flags,
       async ({ client }) => {
         const view = await client.guards.get(cluster);
-        print(flags.output, {
+        return {
           document: view,
           names: [view.cluster],
           table: () => guardDetails(view),
-        });
+        };
       },
       FIXES,
     ),

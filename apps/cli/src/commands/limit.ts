@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { groupHelp, runWithClient, withServer, type ClientFlags } from "../ask/run-with-client.ts";
+import { groupHelp, withServer } from "../ask/run-with-client.ts";
 import { limitRows } from "../text/limit-text.ts";
-import { print } from "../text/output.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 const HELP = `
   konverge limit list
@@ -14,18 +14,18 @@ export function addLimitCommand(program: Command): void {
   const limit = program
     .command("limit")
     .description("Inspect the limits of external services")
-    .addHelpText("after", groupHelp(HELP));
-  withServer(limit.command("list").description("List each limit with its use")).action(
-    (flags: ClientFlags) =>
-      runWithClient(flags, async ({ client }) => {
+    .addHelpText("afterAll", groupHelp(HELP));
+  withWatch(withServer(limit.command("list").description("List each limit with its use"))).action(
+    (flags: WatchFlags) =>
+      runWatched(flags, async ({ client }) => {
         const list = await client.limits.list();
-        print(flags.output, {
+        return {
           document: list,
           items: list.items,
           names: list.items.map(({ name }) => name),
           table: () => limitRows(list.items),
           empty: "no limits found; add limits to the configuration and start a worker",
-        });
+        };
       }),
   );
 }

@@ -26,6 +26,7 @@ import {
 import { showPages, withPages } from "../ask/show-pages.ts";
 import { readVersion } from "../process/version.ts";
 import { addObjectLogsCommand } from "./object-logs.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 interface BlameFlags extends ObjectFlags {
   readonly kubeconfig?: string;
@@ -45,7 +46,7 @@ export function addObjectCommand(program: Command): void {
   const object = program
     .command("object")
     .description("Show the state, history and field owners of objects")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
   addList(object);
   addGet(object);
   addHistory(object);
@@ -74,15 +75,15 @@ function addList(object: Command): void {
 }
 
 function addGet(object: Command): void {
-  withObject(object.command("get").description("Show the state of one object")).action(
-    (controller: string, name: string | undefined, flags: ObjectFlags) =>
-      runWithClient(flags, async (asking) => {
+  withWatch(withObject(object.command("get").description("Show the state of one object"))).action(
+    (controller: string, name: string | undefined, flags: ObjectFlags & WatchFlags) =>
+      runWatched(flags, async (asking) => {
         const history = await read(asking, controller, name, flags);
-        print(flags.output, {
+        return {
           document: history,
           names: [history.key],
           table: () => keyDetails(history),
-        });
+        };
       }),
   );
 }

@@ -1,7 +1,8 @@
 import type { Client, Pause } from "@konverge/client";
+import type { PauseList } from "@konverge/contracts";
 import type { Command } from "commander";
 import { findController } from "../ask/find-controller.ts";
-import { print } from "../text/output.ts";
+import { print, type Shown } from "../text/output.ts";
 import { actionRows, pauseRows, queueRows } from "../text/queue-text.ts";
 import {
   groupHelp,
@@ -14,6 +15,7 @@ import {
 } from "../ask/run-with-client.ts";
 import { pick } from "../ask/show-pages.ts";
 import { scopeOf } from "../ask/targets-of.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 interface ScopeFlags extends ActionFlags {
   readonly namespace?: string;
@@ -38,7 +40,7 @@ export function addQueueCommand(program: Command): void {
   const queue = program
     .command("queue")
     .description("Show queues and pauses; pause and resume")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
   addList(queue);
   addPauses(queue);
   addPause(queue);
@@ -47,12 +49,12 @@ export function addQueueCommand(program: Command): void {
 }
 
 function addList(queue: Command): void {
-  withClient(
-    queue.command("list").description("List queue lengths by controller and workflow"),
-  ).action((flags: ClientFlags) =>
-    runWithClient(flags, async ({ client, cluster }) => {
+  withWatch(
+    withClient(queue.command("list").description("List queue lengths by controller and workflow")),
+  ).action((flags: WatchFlags) =>
+    runWatched(flags, async ({ client, cluster }) => {
       const list = await client.queues.list({ cluster });
-      print(flags.output, {
+      return {
         document: list,
         items: [...list.items, ...list.workflows],
         names: [
@@ -61,18 +63,18 @@ function addList(queue: Command): void {
         ],
         table: () => queueRows(list),
         empty: `no controllers or workflows found in cluster "${cluster}"; start a worker`,
-      });
+      };
     }),
   );
 }
 
 function addPauses(queue: Command): void {
-  withClient(
-    queue.command("pauses").description("List pauses with author, reason and time"),
-  ).action((flags: ClientFlags) =>
-    runWithClient(flags, async ({ client, cluster }) => {
-      showPauses(flags, await client.queues.pauses({ cluster }));
-    }),
+  withWatch(
+    withClient(queue.command("pauses").description("List pauses with author, reason and time")),
+  ).action((flags: WatchFlags) =>
+    runWatched(flags, async ({ client, cluster }) =>
+      shownPauses(await client.queues.pauses({ cluster })),
+    ),
   );
 }
 
@@ -89,7 +91,7 @@ function addPause(queue: Command): void {
           };
           if (flags.dryRun === true)
             return await showMeant(flags, client, { verb: "pause", ...body });
-          showPauses(flags, await client.queues.pause(body, write));
+          print(flags.output, shownPauses(await client.queues.pause(body, write)));
         },
         NAMES,
       ),
@@ -123,27 +125,29 @@ function addResume(queue: Command): void {
 }
 
 function addActions(queue: Command): void {
-  withClient(
-    queue
-      .command("actions")
-      .description("List operator actions, newest first")
-      .argument("<controller>", "Controller name"),
-  ).action((controller: string, flags: ClientFlags) =>
-    runWithClient(flags, async ({ client, cluster }) => {
+  withWatch(
+    withClient(
+      queue
+        .command("actions")
+        .description("List operator actions, newest first")
+        .argument("<controller>", "Controller name"),
+    ),
+  ).action((controller: string, flags: WatchFlags) =>
+    runWatched(flags, async ({ client, cluster }) => {
       const list = await client.controllers.actions({ cluster, controller });
-      print(flags.output, {
+      return {
         document: list,
         items: list.items,
         names: list.items.map(({ scope }) => scope),
         table: () => actionRows(list),
         empty: "no actions recorded",
-      });
+      };
     }),
   );
 }
 
-function showPauses({ output }: ClientFlags, list: Parameters<typeof pauseRows>[0]): void {
-  print(output, {
+function shownPauses(list: PauseList): Shown {
+  return {
     document: list,
     items: list.items,
     names: list.items.map(({ controller, scope }) =>
@@ -155,7 +159,7 @@ function showPauses({ output }: ClientFlags, list: Parameters<typeof pauseRows>[
     ),
     table: () => pauseRows(list),
     empty: "no pauses",
-  });
+  };
 }
 
 /** Prints the controllers that the action would affect. */

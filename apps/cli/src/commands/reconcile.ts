@@ -47,7 +47,7 @@ export function addReconcileCommand(program: Command): void {
   const reconcile = program
     .command("reconcile")
     .description("Enqueue reconcile requests and follow their results")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
   addEnqueue(reconcile);
   addGet(reconcile);
   addList(reconcile);

@@ -65,7 +65,7 @@ export function addRunCommand(program: Command): void {
   const group = program
     .command("run")
     .description("Start, inspect, signal, pause, cancel, terminate and retry workflow runs")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
   addStart(group);
   addGet(group);
   addList(group);

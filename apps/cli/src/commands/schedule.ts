@@ -13,6 +13,7 @@ import {
 import { showWhenEnded, withWait, type WaitFlags } from "../ask/show-run.ts";
 import { print, printNote } from "../text/output.ts";
 import { backfillRows, scheduleDetails, scheduleRows } from "../text/schedule-text.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 interface TriggerFlags extends ActionFlags, WaitFlags {
   readonly overlap?: ScheduleOverlap;
@@ -40,7 +41,7 @@ export function addScheduleCommand(program: Command): void {
   const group = program
     .command("schedule")
     .description("Inspect, pause, trigger and backfill schedules of workflows")
-    .addHelpText("after", groupHelp(HELP));
+    .addHelpText("afterAll", groupHelp(HELP));
   addList(group);
   addShow(group);
   addPause(group);
@@ -50,18 +51,20 @@ export function addScheduleCommand(program: Command): void {
 }
 
 function addList(group: Command): void {
-  withClient(
-    group.command("list").description("List schedules with their next time and last run"),
-  ).action((flags: ClientFlags) =>
-    runWithClient(flags, async ({ client, cluster }) => {
+  withWatch(
+    withClient(
+      group.command("list").description("List schedules with their next time and last run"),
+    ),
+  ).action((flags: WatchFlags) =>
+    runWatched(flags, async ({ client, cluster }) => {
       const list = await client.schedules.list({ cluster });
-      print(flags.output, {
+      return {
         document: list,
         items: list.items,
         names: list.items.map(({ name }) => name),
         table: () => scheduleRows(list.items),
         empty: "no schedules found; configure them with defineConfig({ schedules: [...] })",
-      });
+      };
     }),
   );
 }

@@ -1,7 +1,7 @@
 import { Option, type Command } from "commander";
 import { loadWorkerConfig } from "../config/load-config.ts";
-import { print } from "../text/output.ts";
-import { runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
+import { withClient } from "../ask/run-with-client.ts";
+import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 import { untilSignal } from "../process/until-signal.ts";
 import { readVersion } from "../process/version.ts";
 import { workerRows } from "../text/worker-text.ts";
@@ -74,18 +74,20 @@ export function addWorkerCommand(program: Command): void {
       await untilSignal(() => void worker.kill());
       await worker.stop();
     });
-  withClient(
-    group.command("list").description("List live workers with role, version and controllers"),
-  ).action((flags: ClientFlags) =>
-    runWithClient(flags, async ({ client, cluster }) => {
+  withWatch(
+    withClient(
+      group.command("list").description("List live workers with role, version and controllers"),
+    ),
+  ).action((flags: WatchFlags) =>
+    runWatched(flags, async ({ client, cluster }) => {
       const list = await client.workers.list({ cluster });
-      print(flags.output, {
+      return {
         document: list,
         items: list.items,
         names: list.items.map(({ workerId }) => workerId),
         table: () => workerRows(list.items),
         empty: "no live workers; start one with konverge worker --config <file>",
-      });
+      };
     }),
   );
 }

@@ -19,3 +19,9 @@ export function span(ms: number): string {
   const [unit, size] = UNITS.find(([, least]) => ms >= least) ?? ["ms", 1];
   return `${Math.round(ms / size)}${unit}`;
 }
+
+/** Formats a duration exactly, in its largest whole unit, such as `90s` or `1h`. */
+export function wholeSpan(ms: number): string {
+  const [unit, size] = UNITS.find(([, least]) => ms >= least && ms % least === 0) ?? ["ms", 1];
+  return `${ms / size}${unit}`;
+}

@@ -1,4 +1,5 @@
 import type { LimitView } from "@konverge/contracts";
+import { wholeSpan } from "./age.ts";
 import { columns } from "./columns.ts";
 import { plain } from "./plain-text.ts";
 
@@ -35,16 +36,7 @@ export function limitRows(limits: readonly LimitView[]): string {
   ]);
 }
 
-/** Formats an interval in its largest whole unit; one unit without its number. */
+/** Formats an interval, without the number for one unit. */
 function period(ms: number): string {
-  const units = [
-    ["d", 86_400_000],
-    ["h", 3_600_000],
-    ["m", 60_000],
-    ["s", 1_000],
-  ] as const;
-  const found = units.find(([, unitMs]) => ms % unitMs === 0);
-  if (found === undefined) return `${ms}ms`;
-  const count = ms / found[1];
-  return count === 1 ? found[0] : `${count}${found[0]}`;
+  return wholeSpan(ms).replace(/^1(?=\D)/, "");
 }

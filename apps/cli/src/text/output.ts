@@ -18,9 +18,15 @@ export interface Shown {
   readonly empty?: string | undefined;
 }
 
+/** Heading of the options of most commands, below those of the command. */
+export const COMMON_OPTIONS = "Common options:";
+
 export function withOutput(command: Command): Command {
   return command.addOption(
-    new Option("-o, --output <format>", "Output format").choices(OUTPUTS).default("table"),
+    new Option("-o, --output <format>", "Output format")
+      .choices(OUTPUTS)
+      .default("table")
+      .helpGroup(COMMON_OPTIONS),
   );
 }
 

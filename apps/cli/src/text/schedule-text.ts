@@ -1,5 +1,5 @@
 import type { BackfillResponse, ScheduleDetail, ScheduleList } from "@konverge/contracts";
-import { age } from "./age.ts";
+import { age, wholeSpan } from "./age.ts";
 import { columns, fields, type Cell } from "./columns.ts";
 
 const NONE = "-";
@@ -11,7 +11,7 @@ export function scheduleRows(schedules: ScheduleList["items"]): string {
     ...schedules.map((schedule): Cell[] => [
       schedule.name,
       schedule.workflow,
-      schedule.schedule,
+      timesOf(schedule),
       nextOf(schedule),
       schedule.run ?? NONE,
     ]),
@@ -24,7 +24,7 @@ export function scheduleDetails(schedule: ScheduleDetail): string {
   const rows: [string, string][] = [
     ["schedule", name],
     ["workflow", workflow],
-    ["scheduled", schedule.schedule],
+    ["scheduled", timesOf(schedule)],
     ["next", nextOf(schedule)],
     ...nextTimes.slice(1).map((at): [string, string] => ["", at]),
     ["overlap", overlap],
@@ -42,6 +42,10 @@ export function backfillRows(items: BackfillResponse["items"]): string {
     ["TIME", "RUN", "STARTED"],
     ...items.map(({ at, run, created }): Cell[] => [at, run, created ? "yes" : "no"]),
   ]);
+}
+
+function timesOf({ schedule }: { readonly schedule: string }): string {
+  return schedule.replace(/^every (\d+) ms$/, (_, ms: string) => `every ${wholeSpan(Number(ms))}`);
 }
 
 function nextOf({ active, paused, nextAt, seenAt }: ScheduleList["items"][number]): string {

@@ -10,7 +10,7 @@ export function statusText({ summary, problems }: Overview): string {
   return [summary, "", columns(rows, { width: Infinity, hasHead: false })].join("\n");
 }
 
-function problemRows(problem: OverviewProblem): Cell[][] {
+export function problemRows(problem: OverviewProblem): Cell[][] {
   const { level, message, since, cause, consequence, action, symptoms = [] } = problem;
   const facts = [
     ["cause", cause],
