@@ -1,6 +1,3 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { tmpdir } from "node:os";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findChromium } from "../../../apps/demo/src/incident/find-chromium.ts";
@@ -171,33 +168,4 @@ test("shows a chart with a summary and the same data as a table", async (context
   expect(sum).toBeGreaterThan(0);
   expect(sum.toLocaleString("en-US")).toBe(total);
   expect(troubles).toEqual([]);
-});
-
-/** The target is docs/images with KONVERGE_TEST_SCREENSHOTS=1, else a temporary folder. */
-const images =
-  process.env["KONVERGE_TEST_SCREENSHOTS"] === "1"
-    ? "docs/images"
-    : join(tmpdir(), "konverge-images");
-
-test.for([
-  ["dashboard-overview", "light", "/"],
-  ["dashboard-object", "light", "object"],
-  ["dashboard-object-dark", "dark", "object"],
-  ["dashboard-contention", "light", "/contention"],
-] as const)("takes the screenshot %s of the docs", async ([name, colorScheme, view], context) => {
-  const { page } = await open(context, { viewport: { width: 1280, height: 800 }, colorScheme });
-  const isObject = view === "object";
-  await page.goto(isObject ? contendedPage.href : new URL(view, demo.apiUrl).href);
-  await page.locator("main h1").waitFor();
-  await page.locator(".skeleton").waitFor({ state: "detached" });
-  if (isObject) {
-    const contended = page.locator("details.attempt summary", { hasText: "conflict" }).first();
-    await contended.click();
-    await page.locator("#attempts").evaluate((heading) => heading.scrollIntoView());
-    await page.evaluate("window.scrollBy(0, -72)");
-  }
-  mkdirSync(images, { recursive: true });
-  const picture = await page.screenshot({ path: join(images, `${name}.png`) });
-  // The header of a PNG contains width and height.
-  expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 800]);
 });

@@ -38,11 +38,30 @@ export async function startRolloutStage(): Promise<Pick<RunningDemo, "page" | "s
   return await startDemo(["--scenario", "rollout"], /still running: open (\S+);/);
 }
 
+/** The reduced incident before its outage, still running. */
+export interface IncidentStage {
+  readonly server: string;
+  readonly token: string;
+  readonly apiServerPid: number;
+  stop(): Promise<void>;
+}
+
+/** Plays the reduced incident without its outage, and takes the pictures of the docs that show this part. */
+export async function startIncidentStage(images?: string): Promise<IncidentStage> {
+  const scenario = ["--scenario", "incident", "--reduced", "--objects", "40", "--no-outage"];
+  const pictures = images === undefined ? [] : ["--doc-images", images];
+  const demo = await startDemo([...scenario, ...pictures], /still running: open (\S+);/);
+  const stage = JSON.parse(demo.document()) as Omit<IncidentStage, "stop">;
+  return { ...stage, stop: () => demo.stop() };
+}
+
 /** Longer than any scenario, shorter than the timeout of a test, so that a failure includes the demo's output. */
 const SCENARIO_MS = 200_000;
 
 interface RunningDemo {
   readonly page: URL;
+  /** Its standard output so far. */
+  document(): string;
   readLog(): readonly LoggedRequest[];
   stop(): Promise<void>;
 }
@@ -51,8 +70,12 @@ async function startDemo(scenario: readonly string[], endsWith: RegExp): Promise
   const folder = await mkdtemp(join(tmpdir(), "konverge-dashboard-"));
   const args = ["--conditions=@konverge/source", "apps/demo/src/main.ts", "--no-exit", ...scenario];
   const child = spawn(process.execPath, [...args, "-o", "json"], {
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, TMPDIR: folder },
+  });
+  let stdout = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    stdout += String(chunk);
   });
   const lines: string[] = [];
   const exited = new Promise<void>((resolve) => {
@@ -78,6 +101,7 @@ async function startDemo(scenario: readonly string[], endsWith: RegExp): Promise
   });
   return {
     page: new URL(page),
+    document: () => stdout,
     readLog() {
       const [path = ""] = globSync("konverge-demo-*/audit.log", { cwd: folder });
       return readFileSync(join(folder, path), "utf8")

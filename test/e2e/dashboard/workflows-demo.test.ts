@@ -1,6 +1,3 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { tmpdir } from "node:os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findChromium } from "../../../apps/demo/src/incident/find-chromium.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
@@ -52,20 +49,4 @@ test.for([
   await page.goto(demo.page.href);
   await page.locator(".line-row").first().waitFor();
   expect(await findBarriers(page)).toEqual([]);
-});
-
-/** The target is docs/images with KONVERGE_TEST_SCREENSHOTS=1, else a temporary folder. */
-const images =
-  process.env["KONVERGE_TEST_SCREENSHOTS"] === "1"
-    ? "docs/images"
-    : join(tmpdir(), "konverge-images");
-
-test("takes the screenshot dashboard-run of the docs", async (context) => {
-  const { page } = await open(context, { viewport: { width: 1280, height: 800 } });
-  await page.goto(demo.page.href);
-  await page.locator(".line-row").first().waitFor();
-  mkdirSync(images, { recursive: true });
-  const picture = await page.screenshot({ path: join(images, "dashboard-run.png") });
-  // The header of a PNG contains width and height.
-  expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 800]);
 });

@@ -17,7 +17,7 @@ import { startNaiveProcess } from "../naive/start-naive-process.ts";
 import { createProgress, type DemoProgress } from "../stage/progress.ts";
 import { renderTable } from "./report.ts";
 import { CLI_SCRIPT, lazyFile } from "../stage/scripts.ts";
-import { INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
 import { createWorld, type Installable, type World } from "../load/world.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
@@ -59,7 +59,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   await using stack = await startStack(options, print);
   await assertMayWrite(options, stack);
   print(`API server ${stack.serverVersion} (${options.cluster}), ${stack.redis.version}`);
-  print(`dashboard: ${stack.apiUrl}/`);
+  print(addressLine(`${stack.apiUrl}/`, options));
   const world = createWorld(stack.client, stack.installation);
   const played: PlayedAct[] = [];
   try {

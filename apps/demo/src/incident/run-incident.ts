@@ -2,7 +2,7 @@ import { embeddedApiServer, startLocalStack } from "@konverge/local-stack";
 import { isolatedEnv } from "../stage/isolated-env.ts";
 import { createProgress } from "../stage/progress.ts";
 import { CLI_SCRIPT } from "../stage/scripts.ts";
-import { INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
 import { playIncident, playOutage, randomToken, type IncidentOptions } from "./play-incident.ts";
 
 export interface RunIncidentOptions {
@@ -39,7 +39,8 @@ export async function runIncident(options: RunIncidentOptions): Promise<number> 
       apiPort: 0,
     });
     await using cleanup = new AsyncDisposableStack();
-    print(`dashboard: ${stack.apiUrl}/ with the token ${token}`);
+    print(addressLine(`${stack.apiUrl}/`, options));
+    print(`token: ${token}`);
     const playing = { ...options, stack, token, progress, cleanup };
     await playIncident(playing);
     await photograph(playing, "incident");
@@ -49,10 +50,10 @@ export async function runIncident(options: RunIncidentOptions): Promise<number> 
     }
     progress.end();
     if (options.output === "json") {
-      const { apiUrl: server, redis, installation: prefix } = stack;
-      process.stdout.write(
-        `${JSON.stringify({ scenario: "incident", server, token, redis, prefix })}\n`,
-      );
+      const { apiUrl: server, redis, installation: prefix, apiServer } = stack;
+      const apiServerPid = apiServer.pid;
+      const document = { scenario: "incident", server, token, redis, prefix, apiServerPid };
+      process.stdout.write(`${JSON.stringify(document)}\n`);
     }
     if (options.exit) print("the incident was reported");
     else await stayUp(`${stack.apiUrl}/`, { signal, print });

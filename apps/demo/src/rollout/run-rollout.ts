@@ -4,7 +4,7 @@ import { exampleFile } from "../stage/example-file.ts";
 import { isolatedEnv } from "../stage/isolated-env.ts";
 import { createProgress } from "../stage/progress.ts";
 import { CLI_SCRIPT } from "../stage/scripts.ts";
-import { INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
 import { checkRollout } from "./check-rollout.ts";
 import type { DemoWorker } from "./kill-in-write.ts";
 import { HOME, playRollout } from "./play-rollout.ts";
@@ -45,7 +45,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     });
     await using cleanup = new AsyncDisposableStack();
     print(`two embedded API servers (${stack.serverVersion}), ${stack.redis.version}`);
-    print(`HTTP API and dashboard at ${stack.apiUrl}`);
+    print(addressLine(stack.apiUrl, options));
     for (const { name, client } of [clusters.east, clusters.west]) {
       const onError = (error: Error) => print(`simulated Deployments of ${name}: ${error.message}`);
       cleanup.use(
@@ -78,8 +78,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     } else {
       process.stdout.write(`\n${renderTimeline(timeline)}\n\n${renderChecks(checks)}\n\n`);
     }
-    if (options.exit) print(`the run was shown at ${page}`);
-    else await stayUp(page, { signal, print });
+    if (!options.exit) await stayUp(page, { signal, print });
     return checks.every(({ ok }) => ok) ? 0 : 1;
   } catch (error) {
     if (!signal.aborted) throw error;

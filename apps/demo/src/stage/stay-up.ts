@@ -3,6 +3,13 @@ import { aborted } from "./stop-signal.ts";
 /** What a shell reports for Ctrl-C. */
 export const INTERRUPTED = 130;
 
+/** Returns the line with the address of the dashboard, and whether it will be gone at the end. */
+export function addressLine(url: string, { exit }: { readonly exit: boolean }): string {
+  return exit
+    ? `dashboard until the demo ends: ${url} (--no-exit keeps it running)`
+    : `dashboard: ${url}`;
+}
+
 /** Resolves at Ctrl-C. */
 export async function stayUp(
   at: string,

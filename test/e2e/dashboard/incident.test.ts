@@ -1,0 +1,200 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { findChromium, NO_CHROMIUM } from "../../../apps/demo/src/incident/find-chromium.ts";
+import { runCommand } from "../cli-runner.ts";
+import { DESKTOP, useChromium } from "./chromium.ts";
+import { startIncidentStage, type IncidentStage } from "./demo-stage.ts";
+
+const open = useChromium();
+let incident: IncidentStage;
+
+let images: string;
+
+beforeAll(async () => {
+  images = await mkdtemp(join(tmpdir(), "konverge-images-"));
+  incident = await startIncidentStage(findChromium() === undefined ? undefined : images);
+});
+afterAll(async () => {
+  await rm(images, { recursive: true, force: true });
+  if (incident === undefined) return;
+  process.kill(incident.apiServerPid, "SIGCONT");
+  await incident.stop();
+});
+
+/** The questions of an operator who was just woken. */
+const QUESTIONS = ["what", "since", "why", "affected", "lost", "do"] as const;
+
+/** A text that answers a question: on the first screen or in the details of its row, or on the page that the row opens. */
+interface Answer {
+  readonly text: RegExp;
+  readonly isOnPage?: boolean;
+}
+
+interface Trouble {
+  /** The row on the first screen. */
+  readonly row: RegExp;
+  readonly answers: Readonly<Record<(typeof QUESTIONS)[number], Answer>>;
+  /** The commands after `konverge status` whose output has the same answers; at most two. */
+  readonly commands: readonly (readonly string[])[];
+}
+
+const began = { text: /began (now|\d)/ };
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  "dead letters": {
+    row: /certificate-issuer: 4 dead-lettered keys/,
+    answers: {
+      what: { text: /4 dead-lettered keys/ },
+      since: began,
+      why: { text: /2x acme: rateLimited/ },
+      affected: { text: /checkout(\/| +)invalid-1/, isOnPage: true },
+      lost: { text: /until they change or are released/ },
+      do: { text: /dead-letter release certificate-issuer/ },
+    },
+    commands: [["dead-letter", "list"]],
+  },
+  "an ownership conflict": {
+    row: /argocd-controller and route-policy overwrite/,
+    answers: {
+      what: { text: /overwrite each other's spec\.weight/ },
+      since: began,
+      why: { text: /argocd-controller and route-policy/ },
+      affected: { text: /checkout\/web-1/ },
+      lost: { text: /\d+ writes without effect/ },
+      do: { text: /Give spec\.weight one owner/ },
+    },
+    commands: [["contention", "list"]],
+  },
+  "a reconcile loop": {
+    row: /quota triggers itself/,
+    answers: {
+      what: { text: /quota triggers itself/ },
+      since: began,
+      why: { text: /spec\.checkedAt/ },
+      affected: { text: /checkout\/team-1/ },
+      lost: { text: /attempts are throttled/ },
+      do: { text: /only if its value differs/ },
+    },
+    commands: [["contention", "list"]],
+  },
+  "a blocked run": {
+    row: /billing-1 is blocked/,
+    answers: {
+      what: { text: /billing-1 is blocked/ },
+      since: began,
+      why: { text: /started by version 1/ },
+      affected: { text: /collect/, isOnPage: true },
+      lost: { text: /none is lost/ },
+      do: { text: /accepts/ },
+    },
+    commands: [["run", "get", "billing/default/billing-1"]],
+  },
+  "a failed run": {
+    row: /no-quota-1 failed/,
+    answers: {
+      what: { text: /no-quota-1 failed/ },
+      since: began,
+      why: { text: /the quota of backends is 0/ },
+      affected: { text: /create pool/, isOnPage: true },
+      lost: { text: /Steps with an undo were undone/ },
+      do: { text: /konverge run retry rollout\/default\/no-quota-1/ },
+    },
+    commands: [["run", "get", "rollout/default/no-quota-1"]],
+  },
+  "a failing controller": {
+    row: /database: \d+ of \d+ attempts failed/,
+    answers: {
+      what: { text: /database: \d+ of \d+ attempts failed/ },
+      since: began,
+      why: { text: /connection refused/ },
+      affected: { text: /flaky-3/, isOnPage: true },
+      lost: { text: /retried with backoff/ },
+      do: { text: /attempt list --controller database/ },
+    },
+    commands: [["attempt", "list", "--controller", "database", "--outcome", "retry"]],
+  },
+};
+const OUTAGE: Trouble = {
+  row: /API server of default is failing/,
+  answers: {
+    what: { text: /API server of default is failing for 1 of 1 worker/ },
+    since: began,
+    why: { text: /timeout/ },
+    affected: { text: /\d+ requests? queued|waiting/ },
+    lost: { text: /none lost/ },
+    do: { text: /Check the API server and its network/ },
+  },
+  commands: [["guard", "show", "default"]],
+};
+
+/** Looks for each answer on the first screen, and opens at most the details and the page of the row. */
+async function expectAnswers(page: Page, { row, answers }: Trouble): Promise<void> {
+  for (const question of QUESTIONS) {
+    const { text, isOnPage = false } = answers[question];
+    await page.goto(incident.server);
+    const problem = page.getByRole("main").getByRole("listitem").filter({ hasText: row }).first();
+    await problem.waitFor();
+    if (isOnPage) {
+      await problem.getByRole("link").first().click();
+      await page.waitForURL((url) => url.pathname !== "/");
+      await page.getByRole("main").getByText(text).first().waitFor();
+      continue;
+    }
+    const details = problem.getByRole("button", { name: /^Details/ });
+    if (!text.test(await problem.innerText()) && (await details.count()) > 0) await details.click();
+    expect(await problem.innerText(), question).toMatch(text);
+  }
+}
+
+async function expectCommandsAnswer({ row, answers, commands }: Trouble): Promise<void> {
+  expect(commands.length).toBeLessThanOrEqual(2);
+  const env = { KONVERGE_SERVER: incident.server, KONVERGE_TOKEN: incident.token };
+  const status = await runCommand(["status"], env);
+  expect(status.code).toBe(1);
+  expect(status.stdout).toMatch(row);
+  let text = status.stdout;
+  for (const command of commands) text += (await runCommand(command, env)).stdout;
+  for (const question of QUESTIONS) expect(text, question).toMatch(answers[question].text);
+}
+
+async function openDashboard(context: Parameters<typeof open>[0]): Promise<Page> {
+  const authorization = `Bearer ${incident.token}`;
+  const { page } = await open(context, { ...DESKTOP, extraHTTPHeaders: { authorization } });
+  return page;
+}
+
+test.for(Object.entries(TROUBLES))(
+  "the first screen and two clicks answer each question about %s",
+  async ([, trouble], context) => {
+    if (findChromium() === undefined) context.skip(NO_CHROMIUM);
+    await expectAnswers(await openDashboard(context), trouble);
+  },
+);
+
+test.each(Object.entries(TROUBLES))(
+  "konverge status and two commands answer each question about %s",
+  async (_, trouble) => {
+    await expectCommandsAnswer(trouble);
+  },
+);
+
+test("takes the pictures of the docs", async (context) => {
+  if (findChromium() === undefined) context.skip(NO_CHROMIUM);
+  for (const name of ["object", "object-dark", "run", "contention"]) {
+    const picture = await readFile(join(images, `dashboard-${name}.png`));
+    // The header of a PNG contains width and height.
+    expect([picture.readUInt32BE(16), picture.readUInt32BE(20)], name).toEqual([1280, 800]);
+  }
+});
+
+test("the first screen and konverge status answer each question about an outage", async (context) => {
+  process.kill(incident.apiServerPid, "SIGSTOP");
+  if (findChromium() === undefined) context.skip(NO_CHROMIUM);
+  const page = await openDashboard(context);
+  await page.goto(incident.server);
+  await page.getByText(OUTAGE.row).first().waitFor();
+  await expectAnswers(page, OUTAGE);
+  await expectCommandsAnswer(OUTAGE);
+});
