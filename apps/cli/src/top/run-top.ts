@@ -29,7 +29,11 @@ export async function runTop(asking: Asking, { input, output }: TopTerminal): Pr
   const first = await readTop(asking, { view: FIRST_STATE.view, signal: timeout() });
   let frame: TopFrame = { data: first, state: FIRST_STATE, failure: undefined, nowMs: Date.now() };
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
-  const sizeOf = (): TopSize => ({ columns: output.columns, rows: output.rows });
+  const sizeOf = (): TopSize => ({
+    // Some terminals do not know their size.
+    columns: output.columns || 80,
+    rows: output.rows || 24,
+  });
   const draw = (change: Partial<TopFrame> = {}) => {
     frame = { ...frame, ...change, nowMs: Date.now() };
     const lines = drawTop(frame, sizeOf());
