@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { KonvergeError } from "@konverge/core";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { pollUntil } from "../stage/poll-until.ts";
 import { findChromium, NO_CHROMIUM } from "./find-chromium.ts";
 
 /** The views of the dashboard, with objects and runs of the incident. */
@@ -132,8 +133,8 @@ async function photograph(
 /** Resolves when the page has its data and its charts. */
 async function untilDrawn(page: Page): Promise<void> {
   await page.locator("main h1").waitFor();
-  await page.waitForFunction("document.querySelectorAll('.skeleton').length === 0");
-  await page.evaluate("document.fonts.ready.then(() => undefined)");
+  const skeletons = page.locator(".skeleton");
+  await pollUntil("the page has its data", async () => (await skeletons.count()) === 0);
 }
 
 async function openLatestWrite(page: Page): Promise<void> {
