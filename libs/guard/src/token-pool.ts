@@ -1,22 +1,23 @@
 import {
   BREAKER,
-  bucketSize,
   defined,
   ensureError,
   KonvergeError,
-  LARGEST_FLOOR,
   TOKEN_RANK,
   type AdmitOptions,
   type AdmitRequest,
   type CallResult,
   type GateCall,
-  type GuardLimits,
   type Permit,
 } from "@konverge/core";
+import { AskComposer } from "./ask-composer.ts";
 import { createAskSchedule } from "./ask-schedule.ts";
 import { createBreakerView, type BreakerUpdate, type BreakerView } from "./breaker-view.ts";
+import { costOf } from "./call-cost.ts";
 import { createCallReports, type CallReports } from "./call-reports.ts";
+import { EarliestTimer } from "./earliest-timer.ts";
 import { createFlightLimit, type FlightLimit } from "./flight-limit.ts";
+import { LeaseDelays } from "./lease-delays.ts";
 import type { Health } from "./local-health.ts";
 import { PROBE_DEADLINE_MS } from "./prober.ts";
 import { classifyResult, isSlow } from "./result-class.ts";
@@ -24,7 +25,7 @@ import type { StoreAnswer } from "./scripts/admit.ts";
 import { createTokenDemand, type TokenDemand } from "./token-demand.ts";
 import { createTokenLeases } from "./token-leases.ts";
 import type { TokenPool, TokenPoolOptions } from "./token-pool-options.ts";
-import { createWaitingLine, waitInLine, type Waiter } from "./waiting-line.ts";
+import { createWaitingLine, waitInLine } from "./waiting-line.ts";
 
 /** Longest time that results wait for the next token request, in ms. */
 const FLUSH_MS = 250;
@@ -34,8 +35,6 @@ const REDIS_AWAY_MS = [100, 1_000] as const;
 const LONGEST_WAIT_MS = 30_000;
 /** A probe that starts later could outlive its ticket and overlap with the next probe. */
 const PROBE_BEGIN_MS = BREAKER.ticketUs / 1_000 - PROBE_DEADLINE_MS;
-/** Consecutive leases that expired before they arrived; then the latency is reported. */
-const EXPIRED_LEASES = 5;
 
 interface Given {
   readonly generation: number;
@@ -73,8 +72,6 @@ class ProcessTokenPool implements TokenPool {
   #revision = 0;
   /** Run ID of the Redis server that granted the leases. */
   #runId = "";
-  /** Time of the fleet's clock in the last answer, and when its request was sent. */
-  #answered: { readonly atUs: number; readonly sentMs: number } | undefined;
   #inFlight = 0;
   #asking = false;
   readonly #schedule = createAskSchedule();
@@ -83,11 +80,11 @@ class ProcessTokenPool implements TokenPool {
   /** True if successes are reported without delay. */
   #reportsSoon = true;
   #redisAwayMs = 0;
-  #expiredLeases = 0;
-  #tickets = 0;
   #closed = false;
   #cancelTimer: () => void = () => undefined;
-  #flush: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  readonly #composer: AskComposer;
+  readonly #delays: LeaseDelays;
+  readonly #flush: EarliestTimer;
 
   constructor(options: TokenPoolOptions) {
     this.#options = options;
@@ -108,6 +105,16 @@ class ProcessTokenPool implements TokenPool {
       failuresToPause: options.limits.breaker.failures,
       live: () => this.#live,
     });
+    this.#composer = new AskComposer({
+      options,
+      line: this.#line,
+      leases: this.#leases,
+      reports: this.#reports,
+      demand: this.#demand,
+      breaker: this.#breaker,
+    });
+    this.#delays = new LeaseDelays(options.onError);
+    this.#flush = new EarliestTimer(options, () => void this.#ask());
   }
 
   get breaker(): BreakerUpdate {
@@ -181,7 +188,7 @@ class ProcessTokenPool implements TokenPool {
   close(): void {
     this.#closed = true;
     this.#cancelTimer();
-    this.#flush?.cancel();
+    this.#flush.cancel();
     this.#breaker.stop();
     for (const waiter of this.#line.drain()) waiter.reject(closedError());
   }
@@ -245,7 +252,9 @@ class ProcessTokenPool implements TokenPool {
     if (this.#breaker.mode === "closed" && !this.#hasRoom(first?.call, nowMs)) return;
     const asks =
       first === undefined ? this.#demand.isRunningLow(nowMs) : this.#demand.isLacking(nowMs);
-    const rank = this.#mayReturn(first) ? TOKEN_RANK.critical : this.#line.demand(nowMs)?.rank;
+    const rank = this.#composer.mayReturn(first)
+      ? TOKEN_RANK.critical
+      : this.#line.demand(nowMs)?.rank;
     const askMs = this.#schedule.nextMs(rank ?? TOKEN_RANK.resync);
     if (asks && nowMs >= askMs) return void this.#ask();
     const times = [asks ? askMs : undefined];
@@ -265,7 +274,7 @@ class ProcessTokenPool implements TokenPool {
 
   #forget(): void {
     this.#leases.clear();
-    this.#answered = undefined;
+    this.#composer.forget();
   }
 
   #serve(nowMs: number): void {
@@ -283,15 +292,6 @@ class ProcessTokenPool implements TokenPool {
     return this.#leases.take(cost, nowMs, priority === "critical");
   }
 
-  /** Returns true if the first waiting call can have the tokens that critical calls used. */
-  #mayReturn(first: Waiter | undefined): boolean {
-    return (
-      first !== undefined &&
-      first.call.priority !== "critical" &&
-      this.#leases.borrowed >= first.cost
-    );
-  }
-
   #wake(ms: number): void {
     // A timer may fire a little early.
     this.#cancelTimer = this.#options.schedule(Math.max(1, Math.ceil(ms)), () => this.#pump());
@@ -303,28 +303,16 @@ class ProcessTokenPool implements TokenPool {
     const nowMs = this.#options.clock();
     const isPrompt = this.#reportsSoon || this.#reports.hasTrouble;
     const turnMs = isPrompt ? 0 : this.#schedule.nextMs(TOKEN_RANK.resync) - nowMs;
-    this.#flushIn(Math.max(FLUSH_MS, turnMs));
-  }
-
-  #flushIn(ms: number): void {
-    const atMs = this.#options.clock() + ms;
-    if (this.#flush !== undefined && this.#flush.atMs <= atMs) return;
-    this.#flush?.cancel();
-    const cancel = this.#options.schedule(ms, () => {
-      this.#flush = undefined;
-      void this.#ask();
-    });
-    this.#flush = { atMs, cancel };
+    this.#flush.in(Math.max(FLUSH_MS, turnMs));
   }
 
   async #ask(): Promise<void> {
     if (this.#asking || this.#closed) return;
     if (!this.#options.reachable()) return this.#redisAway();
     this.#asking = true;
-    this.#flush?.cancel();
-    this.#flush = undefined;
+    this.#flush.cancel();
     const sentMs = this.#options.clock();
-    const request = this.#composeAsk(sentMs);
+    const request = this.#composer.compose(sentMs);
     this.counts.asks += 1;
     try {
       const answer = await this.#options.admit(request);
@@ -350,35 +338,10 @@ class ProcessTokenPool implements TokenPool {
     this.#pump();
   }
 
-  #composeAsk(nowMs: number): AdmitRequest {
-    return {
-      worker: this.#options.workerId,
-      runId: this.#options.runId(),
-      answeredUs: this.#answered?.atUs ?? 0,
-      elapsedUs: Math.floor((nowMs - (this.#answered?.sentMs ?? nowMs)) * 1_000),
-      ...this.#reports.take(this.#breaker.generation, nowMs),
-      ...this.#composeDemand(nowMs),
-      random: this.#options.random(),
-    };
-  }
-
-  #composeDemand(nowMs: number): Pick<AdmitRequest, "want" | "need" | "rank" | "turn" | "probe"> {
-    const first = this.#line.first(nowMs);
-    if (this.#breaker.mode !== "closed") {
-      const mayProbe = first !== undefined && this.#breaker.mayProbe(first.call);
-      const probe = mayProbe ? `${this.#options.workerId}/${++this.#tickets}` : "";
-      return { want: 0, need: 0, rank: TOKEN_RANK.ordinary, turn: "none", probe };
-    }
-    const demand = { ...this.#demand.compose(nowMs), probe: "" };
-    const isReturn = this.#mayReturn(first) && this.#leases.left(nowMs) < (first?.cost ?? 0);
-    if (!isReturn) return demand;
-    return { ...demand, want: this.#leases.borrowed, rank: TOKEN_RANK.critical, turn: "none" };
-  }
-
   #take(answer: FleetAnswer, { want, rank, turn }: AdmitRequest, sentMs: number): void {
     const nowMs = this.#options.clock();
     const waitMs = answer.waitUs / 1_000;
-    this.#answered = { atUs: answer.atUs, sentMs };
+    this.#composer.noteAnswer(answer.atUs, sentMs);
     this.#live = answer.live;
     this.#reportsSoon = answer.reportsSoon;
     this.#rate = answer.ratePerSecond;
@@ -408,17 +371,7 @@ class ProcessTokenPool implements TokenPool {
       generation,
       isTurn: turn !== "none" && rank !== TOKEN_RANK.critical,
     });
-    this.#noteDelay(nowMs - sentMs, answer.ttlMs);
-  }
-
-  /** Reports a latency at which leases expire before they arrive: the calls would wait forever. */
-  #noteDelay(tookMs: number, ttlMs: number): void {
-    this.#expiredLeases = tookMs >= ttlMs ? this.#expiredLeases + 1 : 0;
-    if (this.#expiredLeases !== EXPIRED_LEASES) return;
-    const why = `Redis answers after ${Math.ceil(tookMs)} ms, but tokens expire after ${ttlMs} ms`;
-    this.#options.onError(
-      new KonvergeError("redis_unavailable", `${why}; raise tokenTtlMs or move Redis closer`),
-    );
+    this.#delays.note(nowMs - sentMs, answer.ttlMs);
   }
 
   #startProbe(ticket: string, sentMs: number): void {
@@ -465,16 +418,10 @@ class ProcessTokenPool implements TokenPool {
     }
     this.#cancelTimer();
     if (this.#line.size > 0) this.#wake(againMs - nowMs);
-    else if (!this.#reports.isEmpty) this.#flushIn(this.#redisAwayMs);
+    else if (!this.#reports.isEmpty) this.#flush.in(this.#redisAwayMs);
   }
 }
 
 type FleetAnswer = Extract<StoreAnswer, { kind: "answer" }>;
 
 const closedError = () => new KonvergeError("cancelled", "the guard is closed");
-
-/** The cost of a call in tokens, at most what the lowest class can hold: a higher cost would never be granted. */
-function costOf({ cost = 1 }: GateCall, limits: GuardLimits): number {
-  const most = Math.floor((1 - LARGEST_FLOOR) * bucketSize(limits));
-  return Math.max(1, Math.min(Math.ceil(cost), most));
-}
