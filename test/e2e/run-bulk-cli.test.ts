@@ -1,7 +1,7 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { actOnRunsResponseSchema } from "@konverge/contracts";
-import { createControllerRegistry } from "@konverge/queue";
-import { defineWorkflow, openWorkflows } from "@konverge/workflow";
+import { defineWorkflow } from "@konverge/workflow";
+import { openAnnounced } from "../integration/queue/announce.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
 import { until } from "../support/until.ts";
 import { runCommand } from "./cli-runner.ts";
@@ -10,13 +10,8 @@ const harness = useQueues();
 const held = defineWorkflow("held", { version: 1 }, async (w) => await w.signal("go"));
 
 async function stage(ids: readonly string[]) {
-  const { url, prefix, target } = harness;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [held]);
-  const runs = openWorkflows({ redis: target, prefix });
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
+  const { url, prefix } = harness;
+  const runs = await openAnnounced(harness, [held]);
   runs.work({ workflows: [held] });
   for (const id of ids) {
     await runs.start(held, undefined, { id, labels: { team: id.slice(0, -2) } });

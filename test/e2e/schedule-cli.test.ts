@@ -1,6 +1,6 @@
-import { createControllerRegistry } from "@konverge/queue";
-import { defineSchedule, defineWorkflow, openWorkflows } from "@konverge/workflow";
-import { expect, onTestFinished, test } from "vitest";
+import { defineSchedule, defineWorkflow } from "@konverge/workflow";
+import { expect, test } from "vitest";
+import { openAnnounced } from "../integration/queue/announce.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
 import { until } from "../support/until.ts";
@@ -10,14 +10,9 @@ const report = defineWorkflow("report", { version: 1 }, async (_w, day: string) 
 const monthly = defineSchedule("monthly", { cron: "0 3 1 * *", workflow: report, input: "all" });
 
 test("schedules are listed, paused, triggered and backfilled from the command line", async () => {
-  const { url, prefix, target } = harness;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [report]);
-  const runs = openWorkflows({ redis: target, prefix });
+  const { url, prefix } = harness;
+  const runs = await openAnnounced(harness, [report]);
   runs.schedule([monthly]);
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
   await until("the schedule is known", async () => (await runs.schedules.list()).length > 0);
   const env = { KONVERGE_REDIS_URL: url, KONVERGE_PREFIX: prefix };
   const konverge = async (...args: readonly string[]) => {

@@ -6,16 +6,15 @@ import { promisify } from "node:util";
 import { startApi } from "@konverge/api";
 import { readSettings, runHistorySchema, runListSchema, runSchema } from "@konverge/contracts";
 import { TerminalError } from "@konverge/core";
-import { createControllerRegistry } from "@konverge/queue";
 import {
   defineSchedule,
   defineWorkflow,
-  openWorkflows,
   type AnyWorkflow,
   type Schedule,
 } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { openAnnounced } from "../integration/queue/announce.ts";
 import { release } from "../../apps/examples/src/release.ts";
 import { blocksOf } from "../integration/docs/load-block.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
@@ -47,17 +46,12 @@ async function stage(
   workflows: readonly AnyWorkflow[],
   schedules: readonly Schedule[] = [],
 ): Promise<Stage> {
-  const { url, prefix, target } = harness;
+  const { url, prefix } = harness;
   const folder = await mkdtemp(join(tmpdir(), "konverge-workflow-docs-"));
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: target, prefix });
+  const runs = await openAnnounced(harness, workflows);
   runs.work({ workflows });
   if (schedules.length > 0) runs.schedule(schedules);
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-    await rm(folder, { recursive: true, force: true });
-  });
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const env = { KONVERGE_REDIS_URL: url, KONVERGE_PREFIX: prefix };
   const konverge: Stage["konverge"] = (...args) => runCommand(args, env);
   return {

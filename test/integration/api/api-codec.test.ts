@@ -2,13 +2,11 @@ import { openQueueAccess } from "@konverge/api";
 import { readSettings, runHistorySchema } from "@konverge/contracts";
 import { describeEncoded, type PayloadCodec } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
-import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import {
   decodeValue,
   defineWorkflow,
   encodeValue,
-  openWorkflows,
   TerminalError,
   type Workflows,
 } from "@konverge/workflow";
@@ -19,6 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@konverge/client";
 import { z } from "zod";
+import { openAnnounced } from "../queue/announce.ts";
 import { openClient } from "../../../apps/cli/src/ask/open-client.ts";
 import { checkLiveRuns } from "../../../apps/cli/src/config/check-live-runs.ts";
 import { loadCodec } from "../../../apps/cli/src/process/load-codec.ts";
@@ -53,15 +52,9 @@ const fail = defineWorkflow("fail", { version: 1 }, async (_w, card: string) => 
 const open = defineWorkflow("open", { version: 1 }, async (_w, input) => input);
 
 async function work(): Promise<Workflows> {
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
   const announced = { name: pay.name, version: pay.version, codec: "scramble" };
   const failing = { ...announced, name: fail.name };
-  await registry.announce([], [announced, failing, { name: open.name, version: open.version }]);
-  const runs = openWorkflows({ redis: target, prefix, codec });
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
+  const runs = await openAnnounced(harness.queues, [announced, failing, open], { codec });
   runs.work({ workflows: [pay, fail, open] });
   return runs;
 }

@@ -1,12 +1,7 @@
 import { readSettings, runHistoryListSchema, runHistorySchema } from "@konverge/contracts";
-import { createControllerRegistry } from "@konverge/queue";
-import {
-  defineWorkflow,
-  openWorkflows,
-  type AnyWorkflow,
-  type Workflows,
-} from "@konverge/workflow";
+import { defineWorkflow, type AnyWorkflow, type Workflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
+import { openAnnounced } from "../queue/announce.ts";
 import { openClient } from "../../../apps/cli/src/ask/open-client.ts";
 import { checkLiveRuns } from "../../../apps/cli/src/config/check-live-runs.ts";
 import { replay } from "../../../apps/cli/src/testing/index.ts";
@@ -34,13 +29,7 @@ const rollout = defineWorkflow("rollout", { version: 1 }, async (w, kind: string
 
 /** Announces and runs the workflows, as a worker process does. */
 async function work(...workflows: readonly AnyWorkflow[]): Promise<Workflows> {
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: target, prefix });
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
+  const runs = await openAnnounced(harness.queues, workflows);
   runs.work({ workflows });
   return runs;
 }

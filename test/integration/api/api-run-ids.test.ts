@@ -1,9 +1,9 @@
 import { randomInt } from "node:crypto";
 import { runListSchema, runSchema, startRunResponseSchema } from "@konverge/contracts";
-import { createControllerRegistry } from "@konverge/queue";
-import { defineWorkflow, openWorkflows, type Workflow } from "@konverge/workflow";
+import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import * as fc from "fast-check";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { openAnnounced } from "../queue/announce.ts";
 import { runCommand } from "../../e2e/cli-runner.ts";
 import { until } from "../../support/until.ts";
 import { useApi, type Call } from "./api-harness.ts";
@@ -51,14 +51,9 @@ async function allIds(call: Call): Promise<readonly string[]> {
 }
 
 test(`every id that the API returns can be used in it (KONVERGE_TEST_SEED=${seed})`, async () => {
-  const { url, prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
+  const { url, prefix } = harness.queues;
   const workflows = [nested, leaf];
-  await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: target, prefix });
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
+  const runs = await openAnnounced(harness.queues, workflows);
   runs.work({ workflows });
   const call = harness.serve();
   const samples = fc.sample(

@@ -1,18 +1,16 @@
 import { startRunResponseSchema } from "@konverge/contracts";
-import { createControllerRegistry } from "@konverge/queue";
 import { defineWorkflow } from "@konverge/workflow";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { announce } from "../queue/announce.ts";
 import { useApi } from "./api-harness.ts";
 
 const RETENTION_MS = 120_000;
 const harness = useApi({ runRetentionMs: RETENTION_MS });
 
 test("a run that the API ends is kept as long as the setting says", async () => {
-  const { prefix, redis, target } = harness.queues;
+  const { prefix, redis } = harness.queues;
   const workflow = defineWorkflow("kept", { version: 1 }, async () => 1);
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  onTestFinished(() => registry.close());
-  await registry.announce([], [workflow]);
+  await announce(harness.queues, [], [workflow]);
   const call = harness.serve();
   const started = await call("/v1/runs", { body: { workflow: "kept", id: "a" } });
   const { id } = startRunResponseSchema.parse(await started.json());

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { runListSchema, startRunResponseSchema } from "@konverge/contracts";
-import { createControllerRegistry } from "@konverge/queue";
 import { beforeEach, expect, test } from "vitest";
+import { announce } from "../queue/announce.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { useApi, type Call } from "./api-harness.ts";
 import { useChildren } from "../../support/child.ts";
@@ -12,10 +12,7 @@ const CHILD = fileURLToPath(new URL("api-dying-child.ts", import.meta.url));
 const DAY_MS = 24 * 3_600_000;
 
 beforeEach(async () => {
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [{ name: "deploy", version: 1 }]);
-  await registry.close();
+  await announce(harness.queues, [], [{ name: "deploy", version: 1 }]);
 });
 
 const start = async (call: Call, key: string, body: object = {}) => {

@@ -12,10 +12,10 @@ import {
   type RunDetail,
 } from "@konverge/contracts";
 import type { Trigger } from "@konverge/core";
-import { createControllerRegistry } from "@konverge/queue";
-import { defineWorkflow, openWorkflows, type AnyWorkflow } from "@konverge/workflow";
-import { expect, onTestFinished, test } from "vitest";
+import { defineWorkflow, type AnyWorkflow } from "@konverge/workflow";
+import { expect, test } from "vitest";
 import { z } from "zod";
+import { announce, openAnnounced } from "../queue/announce.ts";
 import { problemIn, useApi, type Call, type Sent } from "./api-harness.ts";
 import { until } from "../../support/until.ts";
 
@@ -35,14 +35,8 @@ const approved = defineWorkflow("approved", { version: 3, input: names }, async 
 
 /** Announces and runs the workflows, as a worker process does. */
 async function work(...workflows: readonly AnyWorkflow[]): Promise<void> {
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], workflows);
-  const runs = openWorkflows({ redis: target, prefix });
+  const runs = await openAnnounced(harness.queues, workflows);
   runs.work({ workflows });
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
 }
 
 async function start(call: Call, body: object, sent: Sent = {}) {
@@ -184,10 +178,7 @@ test("answers an update, once per ID, or refuses it with the invalid field", asy
 test("passes the trace context of a start on to the first execution", async () => {
   const traceparent = `00-${"a".repeat(32)}-${"1".repeat(16)}-01`;
   const call = harness.serve();
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [approved]);
-  await registry.close();
+  await announce(harness.queues, [], [approved]);
   const body = { workflow: "approved", id: "traced" };
   for (const headers of [{ traceparent: "no trace context" }, { traceparent }]) {
     const response = await call("/v1/runs", { body, headers });
@@ -626,12 +617,10 @@ test("acts on the runs that match and that the caller may see, with audit entrie
 });
 
 test("a bulk action that fails after some runs is recorded", async () => {
-  const { redis, prefix, target } = harness.queues;
+  const { redis, prefix } = harness.queues;
   const call = harness.serve({ onError: () => undefined });
   const other = defineWorkflow("other", { version: 1 }, async () => undefined);
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [approved, other]);
-  await registry.close();
+  await announce(harness.queues, [], [approved, other]);
   const { path } = await start(call, { id: "r", input: { name: "web" } });
   // Reading the runs of the second workflow fails because of the type of their key.
   const broken = `${prefix}:{default/workflows}/status/other/queued`;
@@ -667,10 +656,7 @@ test("a bulk action that fails after some runs is recorded", async () => {
 
 test("starts a run once per ID or Idempotency-Key", async () => {
   const call = harness.serve();
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [approved]);
-  await registry.close();
+  await announce(harness.queues, [], [approved]);
   const body = { input: { name: "web" } };
   const first = await start(call, { ...body, id: "deploy-7" });
   expect(await start(call, { ...body, id: "deploy-7" })).toMatchObject({
@@ -741,10 +727,7 @@ test("finds runs by status, key, author and substring", async () => {
 
 test("lists the queues of visible workflows", async () => {
   const call = harness.serve();
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [approved]);
-  await registry.close();
+  await announce(harness.queues, [], [approved]);
   for (const id of ["a", "b"]) await start(call, { id, input: { name: id } });
   const list = async (token?: string) => {
     const { workflows } = (await (await call("/v1/queues", { token })).json()) as QueueList;

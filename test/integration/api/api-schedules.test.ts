@@ -5,9 +5,9 @@ import {
   scheduleSchema,
   startRunResponseSchema,
 } from "@konverge/contracts";
-import { createControllerRegistry } from "@konverge/queue";
-import { defineSchedule, defineWorkflow, openWorkflows } from "@konverge/workflow";
-import { expect, onTestFinished, test } from "vitest";
+import { defineSchedule, defineWorkflow } from "@konverge/workflow";
+import { expect, test } from "vitest";
+import { openAnnounced } from "../queue/announce.ts";
 import { problemIn, useApi } from "./api-harness.ts";
 import { until } from "../../support/until.ts";
 
@@ -26,14 +26,8 @@ const by = "ann";
 
 /** Announces the workflow and its schedule, as a worker process does. */
 async function announce(): Promise<void> {
-  const { prefix, target } = harness.queues;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [backup]);
-  const runs = openWorkflows({ redis: target, prefix });
+  const runs = await openAnnounced(harness.queues, [backup]);
   runs.schedule([nightly]);
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
   await until("the schedule is known", async () => (await runs.schedules.list()).length > 0);
 }
 

@@ -2,10 +2,10 @@ import { startApi } from "@konverge/api";
 import { TerminalError } from "@konverge/core";
 import { createClient, ProblemError, type Client } from "@konverge/client";
 import { readSettings } from "@konverge/contracts";
-import { createControllerRegistry } from "@konverge/queue";
-import { defineWorkflow, openWorkflows, type Workflow } from "@konverge/workflow";
+import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { openAnnounced } from "../queue/announce.ts";
 import { testWorkflow } from "../../../apps/cli/src/testing/index.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
@@ -86,14 +86,10 @@ test("docs/from-temporal.md: the ported order undoes its steps without approval,
 
 /** Runs the workflow as a worker does, and returns a client of its API. */
 async function serve(order: Workflow<Order>): Promise<Client> {
-  const { url, prefix, target } = harness;
-  const registry = createControllerRegistry({ redis: target, prefix, cluster: "default" });
-  await registry.announce([], [order, invoice]);
-  const runs = openWorkflows({ redis: target, prefix });
-  runs.work({ workflows: [order, invoice] });
-  onTestFinished(async () => {
-    await Promise.all([runs.close(), registry.close()]);
-  });
+  const { url, prefix } = harness;
+  const workflows = [order, invoice];
+  const runs = await openAnnounced(harness, workflows);
+  runs.work({ workflows });
   const env = {
     KONVERGE_REDIS_URL: url,
     KONVERGE_PREFIX: prefix,
