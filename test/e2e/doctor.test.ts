@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLocalGate, type ApiObject } from "@konverge/core";
@@ -115,6 +115,61 @@ test("checks each cluster of workflows and names unavailable ones", async () => 
     ]);
   } finally {
     await Promise.all([east.close(), west.close()]);
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("checks the workers of all clusters of a directory", async () => {
+  await using redisServer = await startRedis();
+  const servers = { east: await createApiServer({}), west: await createApiServer({}) };
+  const folder = await mkdtemp(join(import.meta.dirname, "doctor-"));
+  const config = join(folder, "konverge.config.ts");
+  const clusters = join(folder, "clusters");
+  try {
+    await mkdir(clusters);
+    for (const [name, { kubeconfig }] of Object.entries(servers)) {
+      await writeFile(join(clusters, `${name}.kubeconfig`), kubeconfig);
+    }
+    await writeFile(
+      config,
+      `
+import { defineConfig, defineController, kubeconfigDirectory } from "konverge";
+import { ConfigMap } from "konverge/kinds";
+export const seen = defineController({ name: "seen", for: ConfigMap, reconcile: async () => undefined });
+export default defineConfig({
+  controllers: [seen],
+  clusters: kubeconfigDirectory({ path: ${JSON.stringify(clusters)} }),
+});
+`,
+    );
+    const env = { KONVERGE_REDIS_URL: redisServer.url };
+    const { default: loaded } = (await import(config)) as { readonly default: Config };
+    const worker = await startWorker({
+      config: loaded,
+      redis: redisServer.url,
+      log: keepLog([]),
+    });
+    try {
+      const fine = await until("both clusters are engaged", async () => {
+        const { checks } = await doctor(env, "--config", config);
+        const found = new Map(checks.map(({ check, level }) => [check, level]));
+        return found.get("workers on east") === "ok" && found.has("workers on west") && checks;
+      });
+      const unfit = fine.filter(({ level }) => level === "warn" || level === "fail");
+      // The version of an embedded worker differs from that of the CLI.
+      expect(unfit.map(({ check }) => check)).toEqual(["versions on east", "versions on west"]);
+      const { checks } = await doctor(env);
+      expect(checks).toContainEqual({
+        check: "workers",
+        level: "warn",
+        detail:
+          'no live workers for cluster "default"; select one of the served clusters with --cluster: east, west',
+      });
+    } finally {
+      await worker.stop();
+    }
+  } finally {
+    for (const server of Object.values(servers)) await server.close();
     await rm(folder, { recursive: true });
   }
 });

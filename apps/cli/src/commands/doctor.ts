@@ -49,17 +49,21 @@ export function addDoctorCommand(program: Command): void {
         // The configuration selects the cluster of its workers.
         const cluster = flags.cluster ?? loaded?.settings.cluster ?? asking.cluster;
         const isAway = redis.some(({ level }) => level === "fail");
-        // The state of the fleet is in Redis.
-        const fleet = isAway ? [] : await checkFleet({ ...asking, cluster });
         const served = loaded === undefined ? [] : servedClusters(loaded.config, settings);
         const named = served.length > 1;
+        const clusters = loaded?.config.clusters;
+        const provider = isClusterProvider(clusters) ? clusters : undefined;
+        // Without a configuration, there is one. A provider's clusters are checked below; it may have a home cluster.
+        const hasOwn = provider === undefined || provider.home !== undefined;
+        const unlisted = hasOwn ? [settings.cluster] : [];
+        const servesSeveral = flags.cluster === undefined && (named || provider !== undefined);
+        // The state of the fleet is in Redis.
+        const fleet = isAway ? [] : await checkFleet({ ...asking, cluster, servesSeveral });
         const kubernetes = await Promise.all(
-          // Without a configuration, or with a provider, whose clusters are checked below, there is one.
-          (served.length === 0 ? [settings.cluster] : served).map(async (name) => {
+          (served.length === 0 ? unlisted : served).map(async (name) => {
             const checks = await checkKubernetes({
               settings: { ...settings, cluster: name },
-              config:
-                loaded && isClusterProvider(loaded.config.clusters) ? undefined : loaded?.config,
+              config: provider === undefined ? loaded?.config : undefined,
               hasRedis: !isRemote && !isAway,
             });
             return named

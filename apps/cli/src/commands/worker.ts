@@ -4,6 +4,7 @@ import { withClient } from "../ask/run-with-client.ts";
 import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 import { untilSignal } from "../process/until-signal.ts";
 import { readVersion } from "../process/version.ts";
+import { describeNoWorkers } from "../text/describe-no-workers.ts";
 import { workerRows } from "../text/worker-text.ts";
 
 /** The environment variable that each option sets. */
@@ -80,13 +81,17 @@ export function addWorkerCommand(program: Command): void {
     ),
   ).action((flags: WatchFlags) =>
     runWatched(flags, async ({ client, cluster }) => {
-      const list = await client.workers.list({ cluster });
+      const [list, clusters] = await Promise.all([
+        client.workers.list({ cluster }),
+        client.clusters.list(),
+      ]);
+      const served = clusters.items.map(({ name }) => name);
       return {
         document: list,
         items: list.items,
         names: list.items.map(({ workerId }) => workerId),
         table: () => workerRows(list.items),
-        empty: "no live workers; start one with konverge worker --config <file>",
+        empty: describeNoWorkers(cluster, served),
       };
     }),
   );

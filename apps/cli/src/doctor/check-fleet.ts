@@ -2,10 +2,17 @@ import type { Cluster } from "@konverge/client";
 import type { Asking } from "../ask/run-with-client.ts";
 import { readVersion } from "../process/version.ts";
 import { oneLine } from "../process/explain-failure.ts";
+import { describeNoWorkers } from "../text/describe-no-workers.ts";
 import { failedCheck, type Check } from "./check.ts";
 
+interface FleetToCheck extends Asking {
+  /** Checks all clusters that workers serve, instead of `cluster`. */
+  readonly servesSeveral: boolean;
+}
+
 /** Checks workers, controllers, workflows and breakers. */
-export async function checkFleet({ client, cluster, settings }: Asking): Promise<Check[]> {
+export async function checkFleet(asking: FleetToCheck): Promise<Check[]> {
+  const { client, cluster, settings, servesSeveral } = asking;
   const checks: Check[] = [];
   if (settings.server !== undefined) {
     try {
@@ -20,39 +27,61 @@ export async function checkFleet({ client, cluster, settings }: Asking): Promise
     }
   }
   try {
-    const [workers, clusters, queues, guards, { problems }] = await Promise.all([
-      client.workers.list({ cluster }),
-      client.clusters.list(),
-      client.queues.list({ cluster }),
-      client.guards.list(),
-      client.overview({ cluster }),
-    ]);
-    checks.push(workerCheck(workers.items), ...versionChecks(workers.items));
-    checks.push(...clusterChecks(clusters.items), ...cacheChecks(workers.items));
-    for (const { controller, workers: count, waiting } of queues.items) {
-      if (count > 0) continue;
-      const detail = `no worker runs it, ${waiting} keys waiting; start a worker with its configuration`;
-      checks.push({ check: `controller ${controller}`, level: "warn", detail });
-    }
-    for (const { workflow, workers: count } of queues.workflows) {
-      if (count > 0) continue;
-      const detail = "no worker runs it; start a worker with its configuration";
-      checks.push({ check: `workflow ${workflow}`, level: "warn", detail });
-    }
-    checks.push(...guards.items.flatMap(guardChecks), ...problems.flatMap(problemChecks));
+    const [clusters, guards] = await Promise.all([client.clusters.list(), client.guards.list()]);
+    const served = clusters.items.filter(isEngaged).map(({ name }) => name);
+    checks.push(...clusterChecks(clusters.items));
+    if (servesSeveral && served.length > 0) {
+      for (const name of served)
+        checks.push(...(await checkCluster(client, name, [])).map(on(name)));
+    } else checks.push(...(await checkCluster(client, cluster, served)));
+    checks.push(...guards.items.flatMap(guardChecks));
   } catch (error) {
     checks.push(failedCheck("fleet", error));
   }
   return checks;
 }
 
+const isEngaged = ({ workers }: Cluster) => workers.some(({ state }) => state === "engaged");
+
+const on =
+  (cluster: string) =>
+  (one: Check): Check => ({ ...one, check: `${one.check} on ${cluster}` });
+
+async function checkCluster(
+  client: Asking["client"],
+  cluster: string,
+  served: readonly string[],
+): Promise<Check[]> {
+  const [workers, queues, { problems }] = await Promise.all([
+    client.workers.list({ cluster }),
+    client.queues.list({ cluster }),
+    client.overview({ cluster }),
+  ]);
+  const checks: Check[] = [workerCheck(workers.items, { cluster, served })];
+  checks.push(...versionChecks(workers.items), ...cacheChecks(workers.items));
+  for (const { controller, workers: count, waiting } of queues.items) {
+    if (count > 0) continue;
+    const detail = `no worker runs it, ${waiting} keys waiting; start a worker with its configuration`;
+    checks.push({ check: `controller ${controller}`, level: "warn", detail });
+  }
+  for (const { workflow, workers: count } of queues.workflows) {
+    if (count > 0) continue;
+    const detail = "no worker runs it; start a worker with its configuration";
+    checks.push({ check: `workflow ${workflow}`, level: "warn", detail });
+  }
+  checks.push(...problems.flatMap(problemChecks));
+  return checks;
+}
+
 type Workers = Awaited<ReturnType<Asking["client"]["workers"]["list"]>>["items"];
 
-function workerCheck(workers: Workers): Check {
+function workerCheck(
+  workers: Workers,
+  { cluster, served }: { readonly cluster: string; readonly served: readonly string[] },
+): Check {
   const roles = new Set(workers.map(({ role }) => role));
   if (workers.length === 0) {
-    const detail = "no live workers; start one with konverge worker --config <file>";
-    return { check: "workers", level: "warn", detail };
+    return { check: "workers", level: "warn", detail: describeNoWorkers(cluster, served) };
   }
   const missing = (["watch", "work"] as const).find(
     (role) => !roles.has(role) && !roles.has("all"),
