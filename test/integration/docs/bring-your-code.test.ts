@@ -4,16 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ApiException, AppsV1Api, KubeConfig, V1Deployment } from "@kubernetes/client-node";
 import { isJsonObject, type ApiObject } from "@konverge/core";
-import {
-  conditions,
-  defineController,
-  defineResource,
-  type Controller,
-  type Resource,
-} from "@konverge/engine";
-import { fromClientNode, isAlreadyExists, isConflict, isNotFound } from "@konverge/kube";
+import { conditions, defineResource, type Controller, type Resource } from "@konverge/engine";
+import { fromClientNode, isConflict } from "@konverge/kube";
 import { ConfigMap, Deployment, Namespace, Pod, Service } from "@konverge/kube/kinds";
-import { defineConfig, openKube, optionsOfCluster, type Config } from "@konverge/worker";
+import { optionsOfCluster, type Config } from "@konverge/worker";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -36,10 +30,10 @@ const PUBLISHED = "test/integration/kube/published-crds/cert-manager.yaml";
 test("a handler and a step use APIs of client-node, by its KubeConfig", async () => {
   const makeController = await functionOf<Controller>(
     blockOf("docs/bring-your-code.md ts 1"),
-    ["defineController", "Scaler", "Deployment"],
+    ["Scaler"],
     "scaler",
   );
-  const scaler = await makeController({ defineController, Scaler, Deployment });
+  const scaler = await makeController({ Scaler });
   await using k = await startTestCluster({ controllers: [scaler] });
   const labels = { app: "web" };
   await k.apply(Deployment, {
@@ -54,10 +48,10 @@ test("a handler and a step use APIs of client-node, by its KubeConfig", async ()
 
   const makeWorkflow = await functionOf<Workflow<{ namespace: string }>>(
     blockOf("docs/bring-your-code.md ts 2"),
-    ["defineWorkflow", "ConfigMap", "isAlreadyExists"],
+    [],
     "reserve",
   );
-  const reserve = await makeWorkflow({ defineWorkflow, ConfigMap, isAlreadyExists });
+  const reserve = await makeWorkflow({});
   for (const _ of ["first", "again"]) {
     const run = testWorkflow(reserve, { namespace: "default" }, { kube: k.client });
     expect(await run.settle()).toMatchObject({ status: "done" });
@@ -66,10 +60,10 @@ test("a handler and a step use APIs of client-node, by its KubeConfig", async ()
 
   const makeConfig = await functionOf<Config>(
     blockOf("docs/bring-your-code.md ts 5"),
-    ["defineConfig", "scaler", "text"],
+    ["scaler"],
     "exported",
   );
-  const { clusters } = await makeConfig({ defineConfig, scaler, text: k.kubeconfig });
+  const { clusters } = await makeConfig({ scaler });
   expect(optionsOfCluster(clusters, "default")?.kubeconfig).toBeInstanceOf(KubeConfig);
 });
 
@@ -101,13 +95,12 @@ test("a handler keeps a list of children", async () => {
 
 test("an object of client-node's classes is written", async () => {
   await using k = await startTestCluster({});
-  const names = ["fromClientNode", "Deployment"];
   const load = await functionOf<(kube: unknown, web: V1Deployment) => Promise<void>>(
     blockOf("docs/bring-your-code.md ts 4"),
-    names,
+    [],
     "publish",
   );
-  const publish = await load({ fromClientNode, Deployment });
+  const publish = await load({});
   const web = new V1Deployment();
   const labels = { app: "web" };
   const restartedAt = "2026-01-01T00:00:00Z";
@@ -149,11 +142,7 @@ test("an object of client-node's classes is written", async () => {
 test("a script can use the calls of a handler", async () => {
   await using k = await startTestCluster({});
   await k.kube.create(Namespace, { name: "shop" });
-  const load = await functionOf(blockOf("docs/bring-your-code.md ts 6"), [
-    "openKube",
-    "process",
-    "ConfigMap",
-  ]);
+  const load = await functionOf(blockOf("docs/bring-your-code.md ts 6"), ["process"]);
   await k.kube.create(Pod, {
     name: "web",
     namespace: "shop",
@@ -163,7 +152,7 @@ test("a script can use the calls of a handler", async () => {
   onTestFinished(() => rm(folder, { recursive: true }));
   const KUBECONFIG = join(folder, "kubeconfig");
   await writeFile(KUBECONFIG, k.kubeconfig);
-  await load({ openKube, process: { env: { KUBECONFIG } }, ConfigMap });
+  await load({ process: { env: { KUBECONFIG } } });
   const report = await k.kube.get(ConfigMap, { namespace: "shop", name: "report" });
   expect(report.data).toEqual({ waiting: "1" });
   expect(report.metadata.managedFields?.map(({ manager }) => manager)).toEqual(["report"]);
@@ -172,10 +161,10 @@ test("a script can use the calls of a handler", async () => {
 test("predicates accept an ApiException", async () => {
   const load = await functionOf<(error: unknown) => string>(
     blockOf("docs/bring-your-code.md ts 3"),
-    ["isNotFound", "isConflict"],
+    [],
     "explain",
   );
-  const explain = await load({ isNotFound, isConflict });
+  const explain = await load({});
   const codes = [409, 404, 500].map((code) => explain(new ApiException(code, "", "", {})));
   expect(codes).toEqual(["client-node's own check", "missing", "other"]);
 });

@@ -48,7 +48,8 @@ export async function functionOf<R = unknown>(
 ): Promise<(env: object) => Promise<R>> {
   const lines = block.text.split("\n");
   const isImport = (line: string) => line.startsWith("import ");
-  const imports = lines.filter(isImport).join("\n");
+  // The test gives what a page imports from its other files.
+  const imports = lines.filter((line) => isImport(line) && !/ from "\.\//.test(line)).join("\n");
   const body = lines
     .filter((line) => !isImport(line))
     .join("\n")

@@ -152,7 +152,7 @@ describe.each(testServers())("scopes of sources on $name", (target) => {
 
 async function fromKube(kube: AttemptKube, { kind, options }: Query): Promise<unknown> {
   try {
-    return summaryOf(kind, await kube.list(KINDS[kind], options as never));
+    return summaryOf(kind, await kube.list(KINDS[kind], options));
   } catch (error) {
     return String(error);
   }
