@@ -95,7 +95,7 @@ test(
 
 test("rejects options of the other scenario by name", { timeout: DEMO_MS }, async () => {
   const demo = startRollout("--outage", "--workers", "3");
-  const [message] = await demo.line(/.*--scenario contention only/);
+  const [message] = await demo.line(/.*not an option of --scenario rollout/);
   expect(message).toContain("--workers, --outage");
   expect(await demo.exited).toBe(2);
 });

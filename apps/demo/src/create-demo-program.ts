@@ -161,12 +161,14 @@ async function play(flags: DemoFlags, signal: AbortSignal): Promise<number> {
 function rejectOtherFlags(scenario: DemoFlags["scenario"], command: Command): void {
   const given = command.options.filter((option) => {
     const name = option.attributeName();
-    if (SHARED.includes(name) || command.getOptionValueSource(name) !== "cli") return false;
+    // Both forms of a switch have the same name and source.
+    if (option.negate || SHARED.includes(name) || command.getOptionValueSource(name) !== "cli")
+      return false;
     if (scenario === "incident") return !INCIDENT.includes(name);
     return scenario === "rollout" || (INCIDENT.includes(name) && name !== "outage");
   });
   if (given.length === 0) return;
-  const names = [...new Set(given.map(({ long }) => long))].join(", ");
+  const names = given.map(({ long }) => long).join(", ");
   throw new KonvergeError(
     "invalid_config",
     `${names}: not an option of --scenario ${scenario}; see --help`,
