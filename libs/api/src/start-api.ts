@@ -6,6 +6,7 @@ import { createLogger, createMetrics, loadTracing, observeRequests } from "@konv
 import { createApi, type Api } from "./create-api.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
 import { isLoopback } from "./access/is-loopback.ts";
+import { startSampling } from "./views/sample-gauges.ts";
 import { openQueueAccess, type QueueAccess } from "./queues/queue-access.ts";
 
 export interface RunningApi {
@@ -68,6 +69,11 @@ export async function startApi(options: {
     port: apiPort,
     requestTimeoutMs,
   });
+  const stopSampling = startSampling({
+    access,
+    guards,
+    onError: (error) => log.warn({ err: error }, "sampling failed"),
+  });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
   if (token === undefined && !isLoopback(apiHost)) void warnWithoutTokens(access, log);
@@ -90,6 +96,7 @@ export async function startApi(options: {
           resolve();
         });
       });
+      await stopSampling();
       await Promise.all([access.close(), guards.close()]);
       refusals.flush();
       await tracing?.flush();

@@ -1,5 +1,6 @@
 import type {
   AcceptedReconcile,
+  Activity,
   AttemptListQuery,
   AttemptPage,
   AttemptSummary,
@@ -252,6 +253,11 @@ export interface Client {
       query: { readonly controller: string; readonly cluster?: string; readonly minutes?: number },
       options?: ReadOptions,
     ): Promise<Rollups>;
+    /** Returns attempts, durations, queue and calls per minute, of one controller or of all together. */
+    activity(
+      query?: ClusterQuery & { readonly controller?: string; readonly minutes?: number },
+      options?: ReadOptions,
+    ): Promise<Activity>;
     /** Lists operator actions, newest first. */
     actions(
       query: { readonly controller: string; readonly cluster?: string },
@@ -273,7 +279,8 @@ export interface Client {
     list(query?: ClusterQuery, options?: ReadOptions): Promise<WorkerList>;
   };
   readonly guards: {
-    list(options?: ReadOptions): Promise<GuardList>;
+    /** `minutes`: adds the calls of so many minutes. */
+    list(query?: { readonly minutes?: number }, options?: ReadOptions): Promise<GuardList>;
     get(cluster: string, options?: ReadOptions): Promise<GuardView>;
     /** Stops all calls to the API server until `reset`. */
     isolate(cluster: string, action: OperatorAction, options?: WriteOptions): Promise<GuardView>;

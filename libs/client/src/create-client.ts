@@ -22,6 +22,7 @@ export function createClient(options: ClientOptions): Client {
     controllers: {
       list: (query, read) => api.get("/v1/controllers", query, read),
       rollups: (query, read) => api.get("/v1/rollups", query, read),
+      activity: (query, read) => api.get("/v1/activity", query, read),
       actions: (query, read) => api.get("/v1/operator-actions", query, read),
     },
     queues: {
@@ -152,7 +153,7 @@ function plainSchedules(api: ApiCalls): Client["schedules"] {
 function guards(api: ApiCalls): Client["guards"] {
   const at = (cluster: string) => `/v1/guards/${encode(cluster)}`;
   return {
-    list: (read) => api.get("/v1/guards", undefined, read),
+    list: (query, read) => api.get("/v1/guards", query, read),
     get: (cluster, read) => api.get(at(cluster), undefined, read),
     isolate: (cluster, action, write) => api.post(`${at(cluster)}/isolate`, action, write),
     reset: (cluster, action, write) => api.post(`${at(cluster)}/reset`, action, write),

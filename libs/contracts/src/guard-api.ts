@@ -1,5 +1,7 @@
 import { GUARD_RATES } from "@konverge/core";
 import { z } from "zod";
+import { activityMinuteSchema } from "./activity-api.ts";
+import { wholeNumber } from "./query-fields.ts";
 import { operatorActionSchema } from "./queue-api.ts";
 
 const breakerMode = z.enum(["closed", "open", "halfOpen", "isolated"]);
@@ -39,6 +41,12 @@ export const guardTransitionSchema = z.object({
   liveWorkers: z.number().optional(),
   by: z.string().optional(),
   operatorReason: z.string().optional(),
+});
+
+/** Query of `GET /v1/guards`. */
+export const guardListQuerySchema = z.strictObject({
+  /** Minutes of `activity` to return. Default 0: none. */
+  minutes: wholeNumber(1_440).optional(),
 });
 
 /** Response of `GET /v1/guards/{cluster}` and of each action on a guard. */
@@ -106,7 +114,28 @@ export const guardViewSchema = z.object({
 });
 
 /** Response of `GET /v1/guards`, by cluster name. */
-export const guardListSchema = z.object({ items: z.array(guardViewSchema) });
+export const guardListSchema = z.object({
+  items: z.array(
+    guardViewSchema.extend({
+      /** Calls that wait for a token in all workers now, by class. */
+      waitingCalls: z.record(z.string(), z.number()),
+      /** Calls in flight from all workers. */
+      inFlight: z.number(),
+      /** Calls, rates and states per minute, oldest first. The last minute is incomplete. */
+      activity: z.array(
+        activityMinuteSchema.pick({
+          at: true,
+          calls: true,
+          deferred: true,
+          allowed: true,
+          limit: true,
+          waitingCalls: true,
+          breaker: true,
+        }),
+      ),
+    }),
+  ),
+});
 
 export type GuardAction = z.output<typeof guardActionSchema>;
 export type GuardView = z.infer<typeof guardViewSchema>;

@@ -1,3 +1,5 @@
+export { activityQuerySchema, activitySchema } from "./activity-api.ts";
+export type { Activity, ActivityMinute } from "./activity-api.ts";
 export { AUDIT_ACTIONS, auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";
 export type { AuditEntry, AuditPage, AuditQuery } from "./audit-api.ts";
 export { eventQuerySchema, streamEventSchema } from "./event-api.ts";
@@ -147,6 +149,7 @@ export type {
 } from "./queue-api.ts";
 export {
   guardActionSchema,
+  guardListQuerySchema,
   guardListSchema,
   guardRateSchema,
   guardViewSchema,

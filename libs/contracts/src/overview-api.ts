@@ -1,5 +1,6 @@
 import { RUN_STATUSES } from "@konverge/core";
 import { z } from "zod";
+import { activityMinuteSchema } from "./activity-api.ts";
 import { text } from "./query-fields.ts";
 
 /** The codes of problems, most severe first. */
@@ -39,6 +40,12 @@ const problem = z.object({
   level: z.enum(["error", "warning", "info"]),
   /** One clause. */
   message: z.string(),
+  /** The subject, for example a controller or an object. */
+  subject: z.string().optional(),
+  /** How often it occurred, or how many objects it affects. */
+  count: z.number().optional(),
+  /** The last 5 minutes compared with the 5 minutes before. */
+  trend: z.enum(["rising", "falling", "steady"]).optional(),
   /** When it began, if known. */
   since: z.string().optional(),
   /** The last error, or the reason that an operator gave. */
@@ -84,6 +91,8 @@ const controllerRow = z.object({
   p99Ms: z.number().optional(),
   /** Dead-lettered keys, counted up to 100. */
   deadLetters: z.number(),
+  /** Attempts that the live workers can run at the same time; missing for workers of older versions. */
+  slots: z.number().optional(),
   /** The last 60 minutes, oldest first. The last one is incomplete. */
   minutes: z.array(minute),
 });
@@ -109,6 +118,8 @@ export const overviewSchema = z.object({
   controllers: z.array(controllerRow),
   workflows: z.array(workflowRow),
   workers: z.number(),
+  /** The last 60 minutes of all controllers, oldest first. The last one is incomplete. */
+  activity: z.array(activityMinuteSchema),
 });
 
 export type Overview = z.infer<typeof overviewSchema>;

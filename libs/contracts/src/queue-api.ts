@@ -174,6 +174,26 @@ export const workerListSchema = z.object({
         .array(z.object({ resource: z.string(), objects: z.number(), bytes: z.number() }))
         .readonly()
         .optional(),
+      /** The load at the last heartbeat. */
+      load: z
+        .object({
+          /** Running attempts and their upper bound, by controller. */
+          slots: z.record(z.string(), z.object({ running: z.number(), limit: z.number() })),
+          memoryBytes: z.number(),
+          heapBytes: z.number(),
+          heapLimitBytes: z.number(),
+          /** 99th percentile of the delay of timers in the last 5 s. */
+          eventLoopDelayMs: z.number(),
+          calls: z.object({
+            /** Calls that the guard admitted and deferred since the start of the worker. */
+            admitted: z.number(),
+            deferred: z.number(),
+            /** Calls that wait for a token, by class. */
+            waiting: z.record(z.string(), z.number()),
+            inFlight: z.number(),
+          }),
+        })
+        .optional(),
     }),
   ),
 });

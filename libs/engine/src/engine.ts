@@ -21,6 +21,8 @@ import { concurrencyOf, workOnController } from "./work-on-controller.ts";
 export interface Engine {
   /** True from the first list of every watch until it stops. */
   readonly ready: boolean;
+  /** Running attempts and their upper bound, by controller. Empty without the role `work`. */
+  readonly slots: Readonly<Record<string, { readonly running: number; readonly limit: number }>>;
   /** Enqueues all objects of the controller again, if this process leads it. */
   requestAgain(controller: string, reason: string): void;
   /**
@@ -69,10 +71,18 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const history = openHistory(options);
   const cache = createObjectCache(reflectors);
   const quarantine = new ProcessQuarantine();
-  const workers = (role === "watch" ? [] : parts).map((part) =>
-    workOnController(part, { reflectors, cache, loop, history, quarantine }, options),
-  );
-  const unsubscribe = options.onWorkable?.(followWorkable(workers, log)) ?? (() => undefined);
+  const workers = (role === "watch" ? [] : parts).map((part) => ({
+    controller: part.controller.name,
+    limit: concurrencyOf(part.controller, options),
+    worker: workOnController(part, { reflectors, cache, loop, history, quarantine }, options),
+  }));
+  const unsubscribe =
+    options.onWorkable?.(
+      followWorkable(
+        workers.map(({ worker }) => worker),
+        log,
+      ),
+    ) ?? (() => undefined);
   state.ready = true;
   log.info({ role, controllers: controllers.map(({ name }) => name) }, "engine started");
   const started = {
@@ -175,7 +185,11 @@ interface Started {
   readonly reflectors: Reflectors;
   readonly elections: readonly { readonly what: string; readonly election: LeaderElection }[];
   readonly history: AttemptHistory | undefined;
-  readonly workers: readonly QueueWorker[];
+  readonly workers: readonly {
+    readonly controller: string;
+    readonly limit: number;
+    readonly worker: QueueWorker;
+  }[];
   readonly loop: LoopWatch;
   readonly unsubscribe: () => void;
   readonly unobserve: readonly (() => void)[];
@@ -197,6 +211,15 @@ class RunningEngine implements Engine {
 
   get ready(): boolean {
     return this.#started.state.ready;
+  }
+
+  get slots(): Engine["slots"] {
+    return Object.fromEntries(
+      this.#started.workers.map(({ controller, limit, worker }) => [
+        controller,
+        { running: worker.active, limit },
+      ]),
+    );
   }
 
   requestAgain(name: string, reason: string): void {
@@ -228,7 +251,7 @@ class RunningEngine implements Engine {
   async kill(): Promise<void> {
     this.#release.begin(0);
     this.#stopping ??= this.#shutDown(0);
-    await Promise.all(this.#started.workers.map((worker) => worker.kill()));
+    await Promise.all(this.#started.workers.map(({ worker }) => worker.kill()));
     await this.#stopping;
   }
 
@@ -238,7 +261,7 @@ class RunningEngine implements Engine {
     release.begin(graceMs);
     this.#started.unsubscribe();
     state.ready = false;
-    await Promise.all(workers.map((worker) => worker.stop({ graceMs })));
+    await Promise.all(workers.map(({ worker }) => worker.stop({ graceMs })));
     await release.step("the history of the last attempts", async () => await history?.stop());
     await Promise.all(
       elections.map(({ what, election }) =>

@@ -118,6 +118,10 @@ class FleetGuard implements Guard {
     return this.#pool.health;
   }
 
+  get waitingByClass(): TokenPool["waitingByClass"] {
+    return this.#pool.waitingByClass;
+  }
+
   get waiting(): number {
     return this.#pool.waiting;
   }

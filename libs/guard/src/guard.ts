@@ -54,6 +54,8 @@ export interface Guard extends Required<Gate>, AsyncDisposable {
   readonly health: Health["kind"];
   /** Calls of this process that wait for a token, and calls in flight. */
   readonly waiting: number;
+  /** The waiting calls by class. */
+  readonly waitingByClass: TokenPool["waitingByClass"];
   readonly inFlight: number;
   /** Calls per second of the whole fleet, as of the last answer: failures lower it, successes restore it. */
   readonly ratePerSecond: number;

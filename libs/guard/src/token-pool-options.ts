@@ -39,6 +39,7 @@ export interface TokenPool extends Required<Gate> {
   readonly health: Health["kind"];
   /** Calls that wait for a token. */
   readonly waiting: number;
+  readonly waitingByClass: Readonly<Record<string, number>>;
   readonly inFlight: number;
   /** Calls per second of the whole fleet, as of the last answer. */
   readonly ratePerSecond: number;

@@ -125,6 +125,10 @@ class ProcessTokenPool implements TokenPool {
     return this.#breaker.health;
   }
 
+  get waitingByClass(): TokenPool["waitingByClass"] {
+    return this.#line.byClass;
+  }
+
   get waiting(): number {
     return this.#line.size;
   }

@@ -26,13 +26,17 @@ const PLACES: Readonly<Record<CallPriority, Place>> = {
 };
 /** Work that has started: its earlier calls must not be wasted. */
 const RUNNING: Place = { lane: 1, rank: TOKEN_RANK.ordinary };
-const LANES = 6;
+/** By lane. */
+const CLASSES = ["critical", "running", "interactive", "event", "retry", "resync"] as const;
+const LANES = CLASSES.length;
 
 /** Waiting time after which a call precedes every class but `critical`, in ms. */
 const AGED_MS = 10_000;
 
 export interface WaitingLine {
   readonly size: number;
+  /** Classes with waiting calls. Calls of work that has started are `running`. */
+  readonly byClass: Readonly<Record<string, number>>;
   add(waiter: Waiter): void;
   remove(waiter: Waiter): void;
   /** Moves a waiting call to a higher class, behind the calls there that have waited longer. Returns true if it moved. */
@@ -63,6 +67,10 @@ export function createWaitingLine(): WaitingLine {
   const line: WaitingLine = {
     get size() {
       return size;
+    },
+    get byClass() {
+      const counts = lanes.map((lane, at) => [CLASSES[at] ?? "", lane.length] as const);
+      return Object.fromEntries(counts.filter(([, count]) => count > 0));
     },
     add(waiter) {
       lanes[placeOf(waiter).lane]?.push(waiter);

@@ -7,8 +7,10 @@ export type { ObjectRead } from "./fleet/object-reads.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
   AnnouncedCache,
+  AnnouncedCalls,
   AnnouncedController,
   AnnouncedDefinition,
+  AnnouncedLoad,
   AnnouncedWorker,
   AnnouncedWorkflow,
   ReportedCluster,
@@ -39,6 +41,8 @@ export type {
   RollupNote,
   WasteNote,
 } from "./history/history-batch.ts";
+export { createGaugeStore } from "./history/gauge-store.ts";
+export type { GaugeMinute, GaugeSample, GaugeStore } from "./history/gauge-store.ts";
 export { EPISODE_PAUSE_MS } from "./history/history-names.ts";
 export { contentionObject } from "./history/contention-object.ts";
 export { durationCounter, durationQuantile } from "./history/duration-histogram.ts";

@@ -7,6 +7,7 @@ import { clusterLimits } from "./config/cluster-options.ts";
 import type { WorkerConnections } from "./connect-worker.ts";
 import { electionTimes } from "./election-times.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
+import { createLoadReport } from "./load-report.ts";
 import { createRunStarter } from "./run-starter.ts";
 import type { WorkerSetup } from "./worker-setup.ts";
 
@@ -23,17 +24,25 @@ export async function startWorkerEngine(
 ): Promise<Engine> {
   let engine: Engine | undefined;
   // Before the engine, so that other workers notice when this one leaves.
-  announceWorker(setup, connections, (controller) =>
-    engine?.requestAgain(controller, "the last worker of another version has gone"),
-  );
+  announceWorker(setup, connections, {
+    onOnlyOurs: (controller) =>
+      engine?.requestAgain(controller, "the last worker of another version has gone"),
+    slots: () => engine?.slots ?? {},
+  });
   engine = await startEngine(engineOptions(setup, connections));
   return engine;
 }
 
 function announceWorker(
   { config, workerId, options }: WorkerSetup,
-  { registry }: WorkerConnections,
-  onOnlyOurs: (controller: string) => void,
+  { registry, home }: WorkerConnections,
+  {
+    onOnlyOurs,
+    slots,
+  }: {
+    readonly onOnlyOurs: (controller: string) => void;
+    readonly slots: () => Engine["slots"];
+  },
 ): void {
   const { settings, version, log, metrics } = options;
   const { controllers, workflows, codec } = config;
@@ -56,6 +65,7 @@ function announceWorker(
     {
       onOthers: followFleet({ definitions, log, onOnlyOurs }),
       caches: createCacheReport(metrics),
+      load: createLoadReport({ slots, guard: home.guard }),
     },
   );
 }

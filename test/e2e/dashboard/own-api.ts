@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream";
 import { openQueueAccess, startApi, type QueueAccess } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
-import { createControllerRegistry, type WorkQueue } from "@konverge/queue";
+import { createControllerRegistry, type AnnouncedLoad, type WorkQueue } from "@konverge/queue";
 import { onTestFinished } from "vitest";
 import { NODE_POOL } from "../../integration/queue/announce.ts";
 import type { QueueHarness } from "../../integration/queue/queue-harness.ts";
@@ -14,6 +14,15 @@ export interface OwnApi {
   readonly queue: WorkQueue;
 }
 
+const LOAD: AnnouncedLoad = {
+  slots: { "node-pool": { running: 3, limit: 20 } },
+  memoryBytes: 200 * 1_048_576,
+  heapBytes: 1,
+  heapLimitBytes: 2,
+  eventLoopDelayMs: 4,
+  calls: { admitted: 100, deferred: 2, waiting: { resync: 5, event: 2 }, inFlight: 6 },
+};
+
 /** Starts an API server on the test's Redis prefix, with one announced controller and the heartbeat of a worker. */
 export async function startOwnApi(
   harness: QueueHarness,
@@ -22,15 +31,18 @@ export async function startOwnApi(
   const redis = harness.target;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
   await registry.announce([NODE_POOL]);
-  const stopHeartbeat = registry.heartbeat({
-    workerId: "w-1",
-    controllers: ["node-pool"],
-    definitions: {},
-    role: "all",
-    version: "test",
-    startedAt: "2026-01-01T00:00:00Z",
-    host: "here",
-  });
+  const stopHeartbeat = registry.heartbeat(
+    {
+      workerId: "w-1",
+      controllers: ["node-pool"],
+      definitions: {},
+      role: "all",
+      version: "test",
+      startedAt: "2026-01-01T00:00:00Z",
+      host: "here",
+    },
+    { load: () => LOAD },
+  );
   const api = await startApi({
     settings: readSettings({
       env: {

@@ -144,6 +144,11 @@ const RULES: Readonly<Record<string, Rule>> = {
   listAttempts: part("viewer", ofList),
   getContentionReport: part("viewer", ofCluster),
   listRollups: part("viewer", ofController),
+  getActivity: {
+    role: "viewer",
+    needs: "part",
+    place: (target, isNarrow) => (isNarrow ? ofController(target, true) : ofCluster(target, false)),
+  },
   listClusters: nothing("viewer"),
   listGuards: nothing("viewer"),
   listLimits: nothing("viewer"),

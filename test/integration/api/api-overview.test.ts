@@ -349,6 +349,8 @@ test("lists workflows and reports blocked, failed and unserved runs", async () =
     level: "error",
     message: "release: 4 runs are blocked",
     cause: expect.stringMatching(/^4x .* version 9/),
+    subject: "release",
+    count: 4,
     workflow: "release",
   });
 });

@@ -54,6 +54,9 @@ test("a request is charged for its work", async () => {
     "/v1/keys?limit=1000",
     "/v1/attempts?name=nowhere",
     "/v1/rollups?controller=node-pool&minutes=1440",
+    "/v1/activity?controller=node-pool",
+    "/v1/activity",
+    "/v1/guards?minutes=60",
     "/v1/contention?hours=24",
     "/v1/overview",
     "/v1/limits",
@@ -70,6 +73,10 @@ test("a request is charged for its work", async () => {
     // 60 of its rows, and 2 of its page.
     "/v1/attempts?name=nowhere": 2,
     "/v1/rollups?controller=node-pool&minutes=1440": 1,
+    // 14 for the minutes, and 20 for the rows that are searched for errors.
+    "/v1/activity?controller=node-pool": 3,
+    "/v1/activity": 2,
+    "/v1/guards?minutes=60": 15,
     "/v1/contention?hours=24": 4,
     "/v1/overview": 5,
     "/v1/limits": 5,

@@ -33,3 +33,15 @@ export function plural(number: number, one: string, many = `${one}s`): string {
 export function formatRate(rate: number): string {
   return String(rate < 10 ? Number(rate.toPrecision(2)) : Math.round(rate));
 }
+
+/** Formats a size: `840 B`, `12 MiB`, `1.2 GiB`. */
+export function formatBytes(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let value = bytes;
+  let at = 0;
+  while (value >= 1_024 && at < units.length - 1) {
+    value /= 1_024;
+    at += 1;
+  }
+  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at] ?? ""}`;
+}

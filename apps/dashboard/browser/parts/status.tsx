@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import type { KeyPhase, RunStatus as WorkflowStatus } from "@konverge/core";
 import type { AttemptRecord } from "@konverge/records";
 
@@ -14,14 +15,24 @@ const SHAPES: Readonly<Record<Tone, string>> = {
   wait: "M6 4v8M10 4v8",
 };
 
+export interface StatusProps {
+  readonly tone: Tone;
+  /** Text of the shape for screen readers, if the children do not state it. */
+  readonly label?: string;
+  readonly children: ComponentChildren;
+}
+
 /** A label with color and shape. */
-export function Status({ tone, children }: { readonly tone: Tone; readonly children: string }) {
+export function Status({ tone, label, children }: StatusProps) {
   return (
     <span class={`status ${tone}`}>
       <svg viewBox="0 0 16 16" aria-hidden="true">
         <path d={SHAPES[tone]} />
       </svg>
-      {children}
+      <span>
+        {label === undefined ? null : <span class="hidden">{label}: </span>}
+        {children}
+      </span>
     </span>
   );
 }
@@ -51,11 +62,6 @@ function lookOf(outcome: string): readonly [tone: Tone, text: string] {
 export function Outcome({ of }: { readonly of: string }) {
   const [tone, text] = lookOf(of);
   return <Status tone={tone}>{text}</Status>;
-}
-
-/** Whether an outcome is shown as a failure. */
-export function isFailure(outcome: string): boolean {
-  return lookOf(outcome)[0] === "bad";
 }
 
 export const outcomeNames: readonly string[] = Object.keys(OUTCOMES);

@@ -54,8 +54,14 @@ export function Table<Row>({ columns, rows, keyOf, caption, look = "stack" }: Ta
 function ColumnHead<Row>({ column }: { readonly column: Column<Row> }) {
   const { title, look = "", isTitleHidden = false } = column;
   return (
-    <th scope="col" class={look.split(" ").includes("right") ? "right" : undefined}>
+    <th scope="col" class={headLook(look)}>
       {isTitleHidden ? <span class="hidden">{title}</span> : title}
     </th>
   );
+}
+
+/** Alignment and priority of a column apply to its header, too. */
+function headLook(look: string): string | undefined {
+  const shared = look.split(" ").filter((name) => name === "right" || name === "secondary");
+  return shared.length === 0 ? undefined : shared.join(" ");
 }

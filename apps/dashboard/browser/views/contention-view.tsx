@@ -169,6 +169,9 @@ const LOOP_COLUMNS: readonly Column<Loop>[] = [
         {paths.slice(0, 3).map((path) => (
           <code key={path}>{path}</code>
         ))}
+        {paths.length > 3 ? (
+          <span class="dim">and {plural(paths.length - 3, "more field")}</span>
+        ) : null}
         {managers.length === 0 ? null : <span class="dim">with {managers.join(", ")}</span>}
       </span>
     ),

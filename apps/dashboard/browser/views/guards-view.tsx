@@ -1,23 +1,37 @@
-import type { GuardList, GuardView } from "@konverge/contracts";
+import type { GuardList } from "@konverge/contracts";
+import { useMemo } from "preact/hooks";
 import { call } from "../api/call.ts";
 import { useQuery } from "../api/use-query.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
-import { Fact } from "../parts/fact.tsx";
 import { formatRate, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton } from "../parts/action-dialog.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
 import { Time } from "../parts/time.tsx";
+import { Chart } from "../parts/chart.tsx";
+import { usePageState } from "../parts/page-state.ts";
+import {
+  callsChart,
+  callsText,
+  completeMinutes,
+  waitingCallsChart,
+  waitingCallsText,
+} from "./activity/charts-of.ts";
+import { MinuteTable } from "./activity/minute-table.tsx";
+import { GuardFacts } from "./guard/guard-facts.tsx";
 import { Outages } from "./guard/outages.tsx";
 
-const EVERY_MS = 2_000;
+const EVERY_MS = 3_000;
+const MINUTES = 60;
+const HEIGHT = 140;
 
 /** The guard of each API server: rate limit, breaker, transitions and operator actions. */
 export function GuardsView() {
-  const { data, trouble, reload } = useQuery<GuardList>("v1/guards", EVERY_MS);
+  const { data, trouble, reload } = useQuery<GuardList>(`v1/guards?minutes=${MINUTES}`, EVERY_MS);
   return (
     <>
       <h1>Guards</h1>
+      <GuardState guards={data?.items ?? []} />
       <p class="lead">
         All workers of a cluster share one rate limit and one circuit breaker. When an API server
         fails, all workers stop calling it at the same time.
@@ -36,6 +50,7 @@ export function GuardsView() {
   );
 }
 
+type GuardView = GuardList["items"][number];
 type Mode = GuardView["breaker"]["state"];
 const MODES: Readonly<Record<Mode, readonly [tone: Tone, text: string, means: string]>> = {
   closed: ["good", "closed", "calls are sent"],
@@ -43,6 +58,20 @@ const MODES: Readonly<Record<Mode, readonly [tone: Tone, text: string, means: st
   halfOpen: ["warn", "half open", "one probe at a time is sent"],
   isolated: ["bad", "isolated", "isolated by an operator"],
 };
+
+/** Shows the most severe state in the tab. */
+function GuardState({ guards }: { readonly guards: readonly GuardView[] }) {
+  const bad = guards.filter(
+    ({ breaker }) => breaker.state !== "closed" || breaker.outage !== undefined,
+  );
+  const [first] = bad;
+  usePageState({
+    title:
+      first === undefined ? "Guards" : `${first.cluster} ${MODES[first.breaker.state][1]} · Guards`,
+    tone: guards.length === 0 ? undefined : bad.length > 0 ? "bad" : "good",
+  });
+  return null;
+}
 
 function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDone: () => void }) {
   const { cluster, breaker } = guard;
@@ -69,6 +98,8 @@ function GuardCard({ guard, onDone }: { readonly guard: GuardView; readonly onDo
         </p>
       )}
       <GuardFacts guard={guard} />
+      <GuardCharts activity={guard.activity} />
+      <h3>Outages</h3>
       <Outages transitions={guard.transitions} />
       <div class="guard-cli">
         <CliLine line={`konverge guard show ${quote(cluster)}`} />
@@ -97,71 +128,24 @@ function OutageNote({
   );
 }
 
-function GuardFacts({ guard: { breaker, rate, workers } }: { readonly guard: GuardView }) {
-  const { current, limits, override, pausedUntil } = rate;
-  const { recent, consecutiveOpenings, consecutiveFailures } = breaker;
-  const most = override?.ratePerSecond ?? limits.ratePerSecond;
-  const failing = workers.failing.length;
-  const live = workers.live.length;
+function GuardCharts({ activity }: Pick<GuardView, "activity">) {
+  const items = useMemo(() => completeMinutes(activity), [activity]);
+  const charts = useMemo(
+    () => ({ calls: callsChart(items, HEIGHT), waiting: waitingCallsChart(items, HEIGHT) }),
+    [items],
+  );
   return (
-    <dl class="facts">
-      <Fact
-        title="Allowed calls per second"
-        note={
-          override === undefined
-            ? current < most
-              ? "lowered by failures, rises by itself"
-              : "not lowered"
-            : `set by ${override.by}: ${override.reason}`
-        }
-      >
-        <span class="num">
-          {formatRate(current)} of {formatRate(most)}
-        </span>
-        <meter
-          min={0}
-          max={most}
-          value={Math.min(current, most)}
-          aria-label="Allowed rate as a share of the configured rate"
+    <div class="guard-charts">
+      <div class="charts">
+        <Chart title="Calls per second" summary={callsText(items)} data={charts.calls} />
+        <Chart
+          title="Calls that wait for a token"
+          summary={waitingCallsText(items)}
+          data={charts.waiting}
         />
-      </Fact>
-      <Fact
-        title="Calls of the last 5 s"
-        note={`${Math.round(recent.failed)} failed, ${Math.round(recent.slow)} slow, ${Math.round(recent.throttled)} throttled`}
-      >
-        <span class="num">{Math.round(recent.calls)}</span>
-      </Fact>
-      <Fact
-        title="Workers reporting"
-        note={
-          failing === 0 ? (
-            live === 0 ? (
-              "none in the last 10 s"
-            ) : (
-              "none failing"
-            )
-          ) : (
-            <Status tone="bad">{`${failing} failing`}</Status>
-          )
-        }
-      >
-        <span class="num">{live}</span>
-      </Fact>
-      <Fact
-        title="Times opened"
-        note={
-          pausedUntil === undefined ? (
-            plural(consecutiveFailures, "consecutive failure")
-          ) : (
-            <>
-              the server requested a pause until <Time at={pausedUntil} />
-            </>
-          )
-        }
-      >
-        <span class="num">{consecutiveOpenings}</span>
-      </Fact>
-    </dl>
+      </div>
+      <MinuteTable items={items} of="guard" />
+    </div>
   );
 }
 
@@ -211,7 +195,7 @@ function GuardActions({
         <ActionButton
           label="Isolate"
           danger
-          explains={`All workers stop calling the API server of ${cluster} until the guard is reset. Requests stay queued.`}
+          explains={`${plural(guard.workers.live.length, "worker")} that called in the last 10 s and all others stop calling the API server of ${cluster} until the guard is reset. Requests stay queued; running attempts are deferred.`}
           run={action("isolate", `${cluster} is isolated`)}
         />
       )}

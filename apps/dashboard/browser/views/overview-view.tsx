@@ -1,17 +1,16 @@
-import type { Overview, OverviewController } from "@konverge/contracts";
+import type { Overview } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
 import { usePageState } from "../parts/page-state.ts";
-import { apiPath, cluster, viewHref } from "../state/cluster.ts";
+import { apiPath, cluster } from "../state/cluster.ts";
 import { freshness } from "../state/freshness.ts";
 import { href } from "../state/router.ts";
 import { CliLine } from "../parts/cli-line.tsx";
-import { formatClock, formatCount, formatMs } from "../parts/format.ts";
+import { formatClock } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
-import { Sparkline } from "../parts/sparkline.tsx";
 import { Status, type Tone } from "../parts/status.tsx";
-import { Table, type Column } from "../parts/table.tsx";
-import { WorkerCount } from "../parts/worker-count.tsx";
-import { ProblemList } from "./overview/problem-list.tsx";
+import { ActivityCharts } from "./overview/activity-charts.tsx";
+import { ControllerTable } from "./overview/controller-table.tsx";
+import { ProblemList, RootProblems } from "./overview/problem-list.tsx";
 import { WorkflowTable } from "./workflow/workflow-table.tsx";
 
 const EVERY_MS = 5_000;
@@ -30,19 +29,26 @@ export function OverviewView() {
   }
   return (
     <>
-      <Summary overview={data} isFailing={trouble !== undefined} />
+      <div class="title-row">
+        <Summary overview={data} isFailing={trouble !== undefined} />
+        <Clusters names={data.clusters} />
+      </div>
       <TroubleNote trouble={trouble} />
-      <ProblemList problems={data.problems} />
+      <RootProblems problems={data.problems} />
       {data.controllers.length + data.workflows.length === 0 ? (
         <Empty title={`No controllers or workflows on ${cluster.value} yet`}>
           <p>Start a worker to register its controllers and workflows:</p>
           <CliLine line="konverge worker --config konverge.config.ts" />
         </Empty>
       ) : null}
+      <div class="attention">
+        {data.controllers.length === 0 ? null : <ActivityCharts activity={data.activity} />}
+        <ProblemList problems={data.problems} />
+      </div>
       {data.controllers.length === 0 ? null : (
         <>
           <h2>Controllers</h2>
-          <Controllers rows={data.controllers} />
+          <ControllerTable rows={data.controllers} />
         </>
       )}
       {data.workflows.length === 0 ? null : (
@@ -51,7 +57,6 @@ export function OverviewView() {
           <WorkflowTable rows={data.workflows} />
         </>
       )}
-      <Clusters names={data.clusters} />
       <CliLine line="konverge status" />
     </>
   );
@@ -91,61 +96,6 @@ function toneOf({ problems, controllers, workflows }: Overview): Tone {
   const levels = new Set(problems.map((problem) => problem.level));
   if (controllers.length + workflows.length === 0) return "idle";
   return levels.has("error") ? "bad" : levels.has("warning") ? "warn" : "good";
-}
-
-const COLUMNS: readonly Column<OverviewController>[] = [
-  {
-    title: "Controller",
-    cell: ({ name, kind, group, version }) => (
-      <>
-        <a class="strong" href={viewHref(`/controllers/${encodeURIComponent(name)}`)} data-row>
-          {name}
-        </a>
-        <div class="dim small">
-          {kind} <span class="nowrap">{group === "" ? version : `${group}/${version}`}</span>
-        </div>
-      </>
-    ),
-  },
-  { title: "Last hour", cell: ({ minutes }) => <Sparkline minutes={minutes} /> },
-  { title: "p50", look: "num right", cell: ({ p50Ms }) => shown(p50Ms) },
-  { title: "p99", look: "num right", cell: ({ p99Ms }) => shown(p99Ms) },
-  {
-    title: "Waiting",
-    look: "num right",
-    cell: ({ name, waiting }) => (
-      <a href={viewHref("/objects", { controller: name, phase: "waiting" })}>
-        {formatCount(waiting)}
-      </a>
-    ),
-  },
-  {
-    title: "Oldest",
-    look: "num right",
-    cell: ({ oldestRequestAgeMs }) => shown(oldestRequestAgeMs),
-  },
-  {
-    title: "Running",
-    look: "num right",
-    cell: ({ name, active }) => (
-      <a href={viewHref("/objects", { controller: name, phase: "running" })}>
-        {formatCount(active)}
-      </a>
-    ),
-  },
-  { title: "Workers", look: "num right", cell: ({ workers }) => <WorkerCount workers={workers} /> },
-];
-
-function Controllers({ rows }: { readonly rows: readonly OverviewController[] }) {
-  return (
-    <div class="panel">
-      <Table columns={COLUMNS} rows={rows} keyOf={({ name }) => name} />
-    </div>
-  );
-}
-
-function shown(ms: number | undefined) {
-  return ms === undefined ? <span class="dim">–</span> : formatMs(ms);
 }
 
 function Clusters({ names }: { readonly names: readonly string[] }) {

@@ -2,7 +2,7 @@ import type { WorkerList } from "@konverge/contracts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
 import { CliLine } from "../parts/cli-line.tsx";
-import { plural } from "../parts/format.ts";
+import { formatBytes, formatCount, formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
@@ -51,10 +51,27 @@ export function WorkersView() {
 
 const columnsOf = (skewed: readonly string[]): readonly Column<Worker>[] => [
   { title: "Worker", look: "strong", cell: ({ workerId }) => workerId },
-  { title: "Role", cell: ({ role }) => ROLES[role] },
+  { title: "Slots used", look: "num nowrap", cell: ({ load }) => <Slots load={load} /> },
+  {
+    title: "Memory",
+    look: "num right nowrap",
+    cell: ({ load }) => <Memory load={load} />,
+  },
+  {
+    title: "Event loop",
+    look: "num right nowrap",
+    cell: ({ load }) => <Delay load={load} />,
+  },
+  {
+    title: "API calls",
+    look: "num right nowrap",
+    cell: ({ load }) =>
+      load === undefined ? UNKNOWN : `${formatCount(load.calls.inFlight)} in flight`,
+  },
   { title: "Runs", cell: (worker) => <Announced worker={worker} skewed={skewed} /> },
-  { title: "Host", cell: ({ host }) => host },
-  { title: "Version", look: "num", cell: ({ version }) => version },
+  { title: "Role", look: "nowrap secondary", cell: ({ role }) => ROLES[role] },
+  { title: "Host", look: "nowrap secondary", cell: ({ host }) => host },
+  { title: "Version", look: "num nowrap", cell: ({ version }) => version },
   { title: "Started", look: "right nowrap", cell: ({ startedAt }) => <Time at={startedAt} /> },
 ];
 
@@ -77,6 +94,55 @@ function WorkerTable({
   );
 }
 
+const UNKNOWN = <span class="zero">–</span>;
+/** Above this delay, leases and timers are late. */
+const LATE_LOOP_MS = 200;
+const FULL_HEAP_SHARE = 0.85;
+
+type Load = { readonly load: Worker["load"] };
+
+/** Running attempts of all slots, with the controllers on hover. */
+function Slots({ load }: Load) {
+  if (load === undefined) return UNKNOWN;
+  const slots = Object.entries(load.slots);
+  const running = slots.reduce((sum, [, each]) => sum + each.running, 0);
+  const limit = slots.reduce((sum, [, each]) => sum + each.limit, 0);
+  const busy = slots.filter(([, each]) => each.running > 0);
+  const text = busy.map(([name, each]) => `${name} ${each.running} of ${each.limit}`).join(", ");
+  return (
+    <span class="slots" title={text}>
+      <meter min={0} max={Math.max(1, limit)} value={running} aria-label="Slots used" />
+      {formatCount(running)} of {formatCount(limit)}
+    </span>
+  );
+}
+
+/** Resident memory, and a warning if the heap is nearly full. */
+function Memory({ load }: Load) {
+  if (load === undefined) return UNKNOWN;
+  const { memoryBytes, heapBytes, heapLimitBytes } = load;
+  const title = `heap ${formatBytes(heapBytes)} of ${formatBytes(heapLimitBytes)}`;
+  const isFull = heapBytes > FULL_HEAP_SHARE * heapLimitBytes;
+  return (
+    <span title={title}>
+      {isFull ? (
+        <Status tone="bad">{`${formatBytes(memoryBytes)}, heap nearly full`}</Status>
+      ) : (
+        formatBytes(memoryBytes)
+      )}
+    </span>
+  );
+}
+
+/** The 99th percentile of the delay of timers. */
+function Delay({ load }: Load) {
+  if (load === undefined) return UNKNOWN;
+  const { eventLoopDelayMs } = load;
+  const text = `${formatMs(eventLoopDelayMs)} late`;
+  return eventLoopDelayMs >= LATE_LOOP_MS ? <Status tone="warn">{text}</Status> : <>{text}</>;
+}
+
+/** The controllers and workflows of a worker, folded unless a controller runs in different versions. */
 function Announced({
   worker: { controllers, definitions, workflows = {} },
   skewed,
@@ -84,22 +150,35 @@ function Announced({
   readonly worker: Worker;
   readonly skewed: readonly string[];
 }) {
+  const count = Object.keys(workflows).length;
+  const summary = [
+    plural(controllers.length, "controller"),
+    ...(count === 0 ? [] : [plural(count, "workflow")]),
+  ].join(", ");
   return (
-    <span class="tags">
-      {controllers.map((name) => (
-        <span class="tag" key={name} title={definitions[name]?.digest}>
-          {name}
-          {skewed.includes(name) ? (
-            <span class="dim"> {definitions[name]?.digest.slice(0, 7)}</span>
-          ) : null}
-        </span>
-      ))}
-      {Object.entries(workflows).map(([name, version]) => (
-        <a class="tag" key={`workflow ${name}`} href={viewHref("/workflows", { workflow: name })}>
-          {name} <span class="dim">version {version}</span>
-        </a>
-      ))}
-    </span>
+    <details class="announced" open={controllers.some((name) => skewed.includes(name))}>
+      <summary class="nowrap">{summary}</summary>
+      <span class="tags">
+        {controllers.map((name) => (
+          <a
+            class="tag"
+            key={name}
+            href={viewHref(`/controllers/${encodeURIComponent(name)}`)}
+            title={definitions[name]?.digest}
+          >
+            {name}
+            {skewed.includes(name) ? (
+              <span class="dim"> {definitions[name]?.digest.slice(0, 7)}</span>
+            ) : null}
+          </a>
+        ))}
+        {Object.entries(workflows).map(([name, version]) => (
+          <a class="tag" key={`workflow ${name}`} href={viewHref("/workflows", { workflow: name })}>
+            {name} <span class="dim">version {version}</span>
+          </a>
+        ))}
+      </span>
+    </details>
   );
 }
 

@@ -8,6 +8,7 @@ import {
 } from "@konverge/core";
 import {
   askForObject,
+  createGaugeStore,
   createHistoryReader,
   listServedClusters,
   createWorkQueue,
@@ -15,6 +16,7 @@ import {
   type AnnouncedController,
   type AnnouncedWorker,
   type AnnouncedWorkflow,
+  type GaugeStore,
   type HistoryReader,
   type ObjectRead,
   type RawQueue,
@@ -81,6 +83,8 @@ export interface QueueAccess {
   history(cluster: string): Promise<HistoryReader>;
   /** Asks the workers for an object; the answer is JSON. Undefined if none answers. @throws KonvergeError `redis_unavailable` */
   readObject(cluster: string, wanted: ObjectRead, signal: AbortSignal): Promise<string | undefined>;
+  /** The measured values of a cluster per minute. */
+  gauges(cluster: string): GaugeStore;
   /** One queue per shard. */
   rawQueues(
     controller: Pick<AnnouncedController, "cluster" | "name">,
@@ -252,6 +256,10 @@ class RedisQueueAccess implements QueueAccess {
     signal: AbortSignal,
   ): Promise<string | undefined> {
     return askForObject(this.#redis, { prefix: this.#prefix, cluster, wanted }, { signal });
+  }
+
+  gauges(cluster: string): GaugeStore {
+    return createGaugeStore(this.#redis, this.#prefix, cluster);
   }
 
   async rawQueues({

@@ -63,7 +63,7 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
 
 /** Omits the names of controllers and workflows outside of the scope of the caller, and caches of any objects. */
 function withinScope(
-  { controllers, definitions, workflows, caches, ...rest }: AnnouncedWorker,
+  { controllers, definitions, workflows, caches, load, ...rest }: AnnouncedWorker,
   { scope }: Caller,
   cluster: string,
 ): AnnouncedWorker {
@@ -73,6 +73,9 @@ function withinScope(
   return {
     ...rest,
     ...(covers(scope, { cluster }) ? defined({ caches }) : {}),
+    ...(load === undefined
+      ? {}
+      : { load: { ...load, slots: visible(load.slots, (name) => name) } }),
     controllers: controllers.filter(isVisible),
     definitions: visible(definitions, (name) => name),
     ...(workflows === undefined ? {} : { workflows: visible(workflows, queueOfWorkflow) }),

@@ -1,20 +1,27 @@
 import {
+  guardListQuerySchema,
   guardListSchema,
   guardActionSchema,
   guardRateSchema,
   guardViewSchema,
+  type GuardList,
   type GuardView,
 } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
-import { demand, demandSome, touches } from "../access/caller.ts";
+import type { AnnouncedWorker } from "@konverge/queue";
+import { demand, demandSome, touches, type Caller } from "../access/caller.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { callMinutes } from "../views/read-activity.ts";
 import { route, type Route } from "../http/route.ts";
 
 export interface GuardRoutesOptions {
+  readonly access: QueueAccess;
   readonly guards: GuardControl;
-  /** All clusters with controllers. */
-  readonly clusters: () => Promise<readonly string[]>;
 }
+
+/** Minutes that are as much work as a simple request. */
+const MINUTES_PER_TOKEN = 10;
 
 /** Guards and the actions on them. An action returns the new state of the guard. */
 export function guardRoutes(options: GuardRoutesOptions): Route[] {
@@ -56,10 +63,11 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
       path: "/v1/guards",
       summary: "List the guards of all clusters",
       role: "viewer",
+      query: guardListQuerySchema,
       answer: guardListSchema,
-      async handle({ caller }) {
-        const views = await listGuards(options);
-        return { items: views.filter(({ cluster }) => touches(caller.scope, { cluster })) };
+      price: ({ query: { minutes = 0 } }) => 1 + minutes / MINUTES_PER_TOKEN,
+      async handle({ query: { minutes = 0 }, caller }) {
+        return { items: await listGuards(options, caller, minutes) };
       },
     }),
     route({
@@ -98,8 +106,40 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
   ];
 }
 
-/** Reads the existing guards of all clusters. */
-async function listGuards({ guards, clusters }: GuardRoutesOptions): Promise<GuardView[]> {
-  const views = await Promise.all((await clusters()).map((cluster) => guards.read(cluster)));
-  return views.filter((view) => view !== undefined);
+/** Reads the existing guards in the scope of the caller. */
+async function listGuards(
+  { guards, access }: GuardRoutesOptions,
+  caller: Caller,
+  minutes: number,
+): Promise<GuardList["items"]> {
+  const clusters = await access.clusters();
+  const items = await Promise.all(
+    clusters
+      .filter((cluster) => touches(caller.scope, { cluster }))
+      .map(async (cluster) => {
+        const [view, workers, gauges] = await Promise.all([
+          guards.read(cluster),
+          access.workers(cluster),
+          minutes === 0 ? [] : access.gauges(cluster).read(minutes),
+        ]);
+        if (view === undefined) return [];
+        return { ...view, ...loadOf(workers), activity: callMinutes(gauges, minutes) };
+      }),
+  );
+  return items.flat();
+}
+
+/** Adds up the calls of all workers. */
+function loadOf(
+  workers: readonly AnnouncedWorker[],
+): Pick<GuardList["items"][number], "waitingCalls" | "inFlight"> {
+  const waitingCalls: Record<string, number> = {};
+  let inFlight = 0;
+  for (const { load } of workers) {
+    inFlight += load?.calls.inFlight ?? 0;
+    for (const [name, count] of Object.entries(load?.calls.waiting ?? {})) {
+      waitingCalls[name] = (waitingCalls[name] ?? 0) + count;
+    }
+  }
+  return { waitingCalls, inFlight };
 }

@@ -1,4 +1,6 @@
 import {
+  activityQuerySchema,
+  activitySchema,
   attemptPageSchema,
   attemptQuerySchema,
   contentionQuerySchema,
@@ -14,13 +16,14 @@ import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { priceOfPage } from "../queues/queue-view.ts";
 import { route, type Route } from "../http/route.ts";
+import { readActivity } from "../views/read-activity.ts";
 import { readContentionReport, resourceOf, rollupOf, summaryOf } from "../views/history-view.ts";
 
 /** Minutes of counters that are as much work as a simple request. */
 const MINUTES_PER_TOKEN = 10;
 
-/** Attempts, contention and counts of a cluster. */
-export function historyRoutes(access: QueueAccess): Route[] {
+/** Attempts, contention and counts of a cluster. `home` is the default cluster. */
+export function historyRoutes(access: QueueAccess, home: string): Route[] {
   return [
     route({
       id: "listAttempts",
@@ -57,6 +60,25 @@ export function historyRoutes(access: QueueAccess): Route[] {
       async handle({ query, caller }) {
         demandSome(caller, { cluster: query.cluster });
         return await readContentionReport(access, caller, query);
+      },
+    }),
+    route({
+      id: "getActivity",
+      method: "get",
+      path: "/v1/activity",
+      summary:
+        "Get attempts, durations, queues, calls and breaker of a cluster or controller per minute",
+      role: "viewer",
+      query: activityQuerySchema,
+      answer: activitySchema,
+      problems: ["not_found", "unknown_controller"],
+      // All controllers together cost about as much as the overview.
+      price: ({ query: { controller, minutes } }) =>
+        (controller === undefined ? 10 : 2) * (1 + minutes / MINUTES_PER_TOKEN),
+      async handle({ query: { cluster = home, controller, minutes }, caller, scan }) {
+        demandSome(caller, { cluster, ...defined({ controller }) });
+        if (controller !== undefined) await access.find(cluster, controller);
+        return await readActivity({ access, caller, cluster, controller, minutes, scan });
       },
     }),
     route({

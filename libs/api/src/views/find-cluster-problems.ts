@@ -16,6 +16,7 @@ export function findGuardProblems(
         {
           code: "api_server_isolated",
           level: "error",
+          subject: cluster,
           message: `All calls to the API server of ${cluster} are stopped by ${isolated.by}`,
           since: isolated.at,
           cause: isolated.reason,
@@ -36,6 +37,7 @@ export function findGuardProblems(
       {
         code: "api_server_outage",
         level: "error",
+        subject: cluster,
         message,
         since,
         ...defined({ cause: lastError }),

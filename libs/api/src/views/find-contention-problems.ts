@@ -2,7 +2,7 @@ import type { ContentionEpisode, OverviewProblem } from "@konverge/contracts";
 import { defined, parseKey } from "@konverge/core";
 import { EPISODE_PAUSE_MS } from "@konverge/queue";
 import type { LoopState } from "@konverge/records";
-import { count } from "./problem-text.ts";
+import { count, trendOf } from "./problem-text.ts";
 
 export interface ContentionFindings {
   /** Most wasted writes per minute first. */
@@ -43,7 +43,8 @@ function ofEpisode(episode: ContentionEpisode): OverviewProblem {
   const field = fields[0] ?? "fields";
   const rate =
     perMinute < 1 ? "less than once a minute" : `${Math.round(perMinute)} times a minute`;
-  const others = managers.slice(0, 2).join(", ");
+  const rest = managers.length - 2;
+  const others = `${managers.slice(0, 2).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
   const message =
     kind === "selfTriggered"
       ? `${controller} is triggered by its own writes of ${object}: ${rate}`
@@ -54,6 +55,9 @@ function ofEpisode(episode: ContentionEpisode): OverviewProblem {
     code: kind === "selfTriggered" ? "loop" : "contention",
     level: "warning",
     message,
+    subject: object,
+    count: wastedWrites,
+    trend: trendOf(episode.minutes),
     since,
     consequence: `${count(wastedWrites, "write")} without effect in the last hour.${throttleText(episode.isThrottled)}`,
     action: suggestedFix(episode),
@@ -70,6 +74,7 @@ function ofLoop(key: string, { kind, paths, managers, sinceMs, protection }: Loo
     code: "loop",
     level: "warning",
     message: `${controller} ${what} on ${nameOf(object)}`,
+    subject: nameOf(object),
     since: new Date(sinceMs).toISOString(),
     consequence: throttleText(protection === "throttle").trim(),
     action: suggestedFix({
@@ -116,7 +121,7 @@ function limited(
   const rest = problems.length - MOST_OF_A_KIND;
   if (rest <= 0) return [...problems];
   const message = `${count(rest, "more object")} ${what}`;
-  return [...problems.slice(0, MOST_OF_A_KIND), { code, level: "warning", message }];
+  return [...problems.slice(0, MOST_OF_A_KIND), { code, level: "warning", message, count: rest }];
 }
 
 function nameOf({

@@ -1,6 +1,6 @@
 import type { OverviewController, OverviewProblem } from "@konverge/contracts";
 import { defined } from "@konverge/core";
-import { count, tallied } from "./problem-text.ts";
+import { count, tallied, trendOf } from "./problem-text.ts";
 
 /** More about a controller than its row in the overview. */
 export interface ControllerTrouble {
@@ -17,6 +17,7 @@ const MINUTE_MS = 60_000;
 const OLD_MS = 60_000;
 /** The period of recent failures. Fewer failures are retries that succeeded. */
 const RECENT_MINUTES = 5;
+const RECENT_MS: number = RECENT_MINUTES * MINUTE_MS;
 const MIN_FAILED = 3;
 const FAILING_SHARE = 0.1;
 
@@ -33,7 +34,7 @@ export function findControllerProblems(
     ofLost(row, trouble),
   ];
   return problems.flatMap((problem) =>
-    problem === undefined ? [] : [{ ...problem, controller: row.name }],
+    problem === undefined ? [] : [{ ...problem, subject: row.name, controller: row.name }],
   );
 }
 
@@ -47,6 +48,7 @@ function ofUnserved({
   return {
     code: "unserved",
     level: "error",
+    count: waiting,
     message: `${name}: ${count(waiting, "object")} waiting, but no worker runs the controller`,
     ...sinceAge(oldestRequestAgeMs),
     consequence: "Requests are kept until a worker starts.",
@@ -64,6 +66,10 @@ function ofDeadLetters(
   return {
     code: "dead_letters",
     level: "error",
+    count: total,
+    trend: deadLetters.some((each) => Date.now() - Date.parse(each.since) < RECENT_MS)
+      ? "rising"
+      : "steady",
     message: `${name}: ${total >= 100 ? "100 or more" : total} dead-lettered ${total === 1 ? "key" : "keys"}`,
     ...defined({ since }),
     ...(errors.length === 0 ? {} : { cause: tallied(errors) }),
@@ -82,6 +88,7 @@ function ofBacklog({
   return {
     code: "backlog",
     level: "warning",
+    count: waiting,
     message: `${name}: oldest request has waited ${Math.round(oldestRequestAgeMs / 1_000)} s`,
     ...sinceAge(oldestRequestAgeMs),
     consequence: `${count(waiting, "request")} queued, none lost.`,
@@ -100,6 +107,8 @@ function ofFailures(
   return {
     code: "failing",
     level: "warning",
+    count: failed,
+    trend: trendOf(minutes.map((each) => each.failed)),
     message: `${name}: ${failed} of ${all} attempts failed in ${RECENT_MINUTES} minutes`,
     since: new Date(startOfFailures(minutes)).toISOString(),
     ...(errors.length === 0 ? {} : { cause: tallied(errors) }),
@@ -116,6 +125,7 @@ function ofLost(
   return {
     code: "lost",
     level: "warning",
+    count: lost,
     message: `${name}: ${count(lost, "attempt")} lost ${lost === 1 ? "its" : "their"} worker in the last hour`,
     consequence: "The attempts were repeated on other workers.",
     action: "See the exit codes and memory limits of the workers",

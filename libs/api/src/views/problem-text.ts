@@ -19,3 +19,18 @@ export function tallied(texts: readonly string[], shown = 3): string {
   const rest = groups.length - shown;
   return cut([...named, ...(rest > 0 ? [`and ${rest} more`] : [])].join(", "));
 }
+
+/** Minutes of each of the two periods that a trend compares. */
+const TREND_MINUTES = 5;
+/** Smaller changes are noise. */
+const TREND_SHARE = 0.25;
+
+/** Compares the last minutes of a series with those before. Its last minute is incomplete and not counted. */
+export function trendOf(minutes: readonly number[]): "rising" | "falling" | "steady" {
+  const sum = (from: number, to: number) =>
+    minutes.slice(from, to).reduce((all, each) => all + each, 0);
+  const last = sum(-TREND_MINUTES - 1, -1);
+  const before = sum(-2 * TREND_MINUTES - 1, -TREND_MINUTES - 1);
+  if (last > before * (1 + TREND_SHARE)) return "rising";
+  return last < before * (1 - TREND_SHARE) ? "falling" : "steady";
+}

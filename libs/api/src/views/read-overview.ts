@@ -1,5 +1,5 @@
 import { type Overview, type OverviewController } from "@konverge/contracts";
-import { defined, endedWell, OUTCOME_KINDS, parseKey } from "@konverge/core";
+import { defined, parseKey } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import {
   durationQuantile,
@@ -11,6 +11,7 @@ import {
 } from "@konverge/queue";
 import { covers, touches, type Caller } from "../access/caller.ts";
 import type { ControllerTrouble } from "./find-controller-problems.ts";
+import { activityMinutes, FAILED_OUTCOMES, outcomesOf } from "./read-activity.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
 import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
 import { pauseView } from "../queues/key-item.ts";
@@ -26,8 +27,6 @@ const SAMPLED = 1_000;
 const MOST_DEAD = 100;
 /** Waiting jobs that are read from each end of the queue. */
 const LOOKED_AT = 20;
-/** Outcomes that count as failures. */
-const FAILED: readonly string[] = ["retry", "rejected", "terminal", "lost"];
 const WAITING = ["wait", "prioritized"] as const;
 
 export interface OverviewInput {
@@ -50,7 +49,8 @@ export async function readOverview(input: OverviewInput): Promise<Overview> {
     at: new Date().toISOString(),
   };
   if (!clusters.includes(cluster)) {
-    return { ...frame, ...findProblems(NOTHING), controllers: [], workflows: [], workers: 0 };
+    const nothing = { controllers: [], workflows: [], workers: 0, activity: [] };
+    return { ...frame, ...findProblems(NOTHING), ...nothing };
   }
   const found = await readFindings(input);
   const { controllers, workflows, workers } = found;
@@ -60,6 +60,7 @@ export async function readOverview(input: OverviewInput): Promise<Overview> {
     controllers: [...controllers],
     workflows: [...workflows],
     workers: workers.length,
+    activity: found.activity,
   };
 }
 
@@ -75,12 +76,18 @@ const NOTHING: Findings = {
   troubles: new Map(),
 };
 
-async function readFindings({ access, guards, cluster, caller }: OverviewInput): Promise<Findings> {
+async function readFindings({
+  access,
+  guards,
+  cluster,
+  caller,
+}: OverviewInput): Promise<Findings & Pick<Overview, "activity">> {
   const history = await access.history(cluster);
-  const [announced, workers, guard, { items: rows }, stored, isSeen] = await Promise.all([
+  const [announced, workers, guard, gauges, { items: rows }, stored, isSeen] = await Promise.all([
     access.controllers(cluster),
     access.workers(cluster),
     guards.read(cluster),
+    access.gauges(cluster).read(MINUTES),
     history.search({ limit: SAMPLED }),
     history.loops(),
     objectFilter(access, caller, cluster),
@@ -114,6 +121,13 @@ async function readFindings({ access, guards, cluster, caller }: OverviewInput):
     loops,
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,
     troubles: new Map(read.map(({ row, trouble }) => [row.name, trouble])),
+    activity: activityMinutes({
+      minutes: MINUTES,
+      rollups: read.flatMap(({ rollups }) => rollups),
+      gauges,
+      controllers: seen.map(({ name }) => name),
+      isSingle: false,
+    }),
   };
 }
 
@@ -160,6 +174,7 @@ async function readController(
     ...lengths,
     ...defined({ oldestRequestAgeMs }),
     workers: workers.filter(({ controllers }) => controllers.includes(name)).length,
+    ...defined({ slots: slotsOf(workers, name) }),
     ...defined({ p50Ms, p99Ms }),
     deadLetters: dead.items.length,
     minutes: minutesOf(rollups),
@@ -173,10 +188,20 @@ async function readController(
         : [{ since: deadLetter.since, ...defined({ error: deadLetter.error?.message }) }],
     ),
     errors: own.flatMap(({ outcome, errorCode, errorMessage }) =>
-      FAILED.includes(outcome) && errorCode !== "" ? [errorMessage ?? errorCode] : [],
+      FAILED_OUTCOMES.includes(outcome) && errorCode !== "" ? [errorMessage ?? errorCode] : [],
     ),
   };
-  return { row, trouble, pauses: pauses.map(pauseView) };
+  return { row, trouble, rollups, pauses: pauses.map(pauseView) };
+}
+
+/** Adds up the slots of the workers that run a controller; undefined if one of them does not report them. */
+function slotsOf(workers: readonly AnnouncedWorker[], controller: string): number | undefined {
+  const limits = workers
+    .filter(({ controllers, role }) => controllers.includes(controller) && role !== "watch")
+    .map(({ load }) => load?.slots[controller]?.limit);
+  return limits.includes(undefined)
+    ? undefined
+    : limits.reduce<number>((sum, limit = 0) => sum + limit, 0);
 }
 
 /** Returns the age of the oldest job at either end: prioritized jobs are not sorted by age. */
@@ -199,13 +224,7 @@ function minutesOf(rollups: readonly Rollup[]): OverviewController["minutes"] {
   const last = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
   const known = new Map(rollups.map(({ atMs, counts }) => [atMs, counts]));
   return Array.from({ length: MINUTES }, (_, index) => {
-    const counts = known.get(last - (MINUTES - 1 - index) * MINUTE_MS) ?? {};
-    const of = (...outcomes: readonly string[]) =>
-      outcomes.reduce((sum, outcome) => sum + (counts[`outcome.${outcome}`] ?? 0), 0);
-    return {
-      ok: of(...OUTCOME_KINDS.filter(endedWell)),
-      failed: of(...FAILED),
-      conflict: of("conflict"),
-    };
+    const counts = known.get(last - (MINUTES - 1 - index) * MINUTE_MS);
+    return outcomesOf(counts === undefined ? [] : [counts]);
   });
 }

@@ -49,6 +49,32 @@ export interface AnnouncedWorker {
   readonly host: string;
   /** The caches of its watches; absent for workers of older versions. */
   readonly caches?: readonly AnnouncedCache[];
+  /** Absent for workers of older versions. */
+  readonly load?: AnnouncedLoad;
+}
+
+/** The load of a worker at its last heartbeat. */
+export interface AnnouncedLoad {
+  /** Running attempts and their upper bound, by controller. */
+  readonly slots: Readonly<Record<string, { readonly running: number; readonly limit: number }>>;
+  /** Resident memory of the process. */
+  readonly memoryBytes: number;
+  /** Upper bound of the JavaScript heap. */
+  readonly heapLimitBytes: number;
+  readonly heapBytes: number;
+  /** 99th percentile of the delay of timers since the heartbeat before. */
+  readonly eventLoopDelayMs: number;
+  readonly calls: AnnouncedCalls;
+}
+
+/** The calls of a worker to the API server of the cluster. */
+export interface AnnouncedCalls {
+  /** Admitted and deferred by the guard since the start of the worker. */
+  readonly admitted: number;
+  readonly deferred: number;
+  /** Waiting for a token, by class. */
+  readonly waiting: Readonly<Record<string, number>>;
+  readonly inFlight: number;
 }
 
 /** The size of a worker's cache of a resource. */

@@ -12,6 +12,7 @@ import {
 import type {
   AnnouncedCache,
   AnnouncedController,
+  AnnouncedLoad,
   AnnouncedWorker,
   AnnouncedWorkflow,
 } from "./announced.ts";
@@ -51,6 +52,7 @@ export interface ControllerRegistry {
       readonly onOthers?: (others: readonly AnnouncedWorker[]) => void;
       /** Called before each heartbeat. */
       readonly caches?: () => readonly AnnouncedCache[];
+      readonly load?: () => AnnouncedLoad | undefined;
     },
   ): StopHeartbeat;
   listWorkers(): Promise<AnnouncedWorker[]>;
@@ -135,14 +137,14 @@ class RedisRegistry implements ControllerRegistry {
 
   heartbeat(
     worker: AnnouncedWorker,
-    { onOthers, caches }: Parameters<ControllerRegistry["heartbeat"]>[1] = {},
+    { onOthers, caches, load }: Parameters<ControllerRegistry["heartbeat"]>[1] = {},
   ): StopHeartbeat {
     const redis = this.#redis;
     let last: Promise<void> = Promise.resolve();
     const beat = () => {
       // Repeats the announcements: a Redis that lost its data would miss them until the next start of a worker.
       last = withRedis(redis, async () => {
-        const current = { ...worker, ...defined({ caches: caches?.() }) };
+        const current = { ...worker, ...defined({ caches: caches?.(), load: load?.() }) };
         const others = await keepAlive(redis, this.#workersKey, current);
         onOthers?.(others);
         await this.#store();

@@ -19,6 +19,11 @@ export interface HistoryNames {
   readonly competingIn: (hour: number) => string;
   /** Sorted sets, one per minute: objects and controllers by wasted writes. */
   readonly wasted: (minute: number) => string;
+  /** Hash, one per minute: measured values of the cluster and its controllers. */
+  readonly gauges: (minute: number) => string;
+  /** The last sample, and a key that exists while a process samples. */
+  readonly lastSample: string;
+  readonly sampler: string;
   readonly rollup: (controller: string, minute: number) => string;
   /** Exists while a report counts as made. */
   readonly said: (what: string) => string;
@@ -44,6 +49,9 @@ export function historyNames(prefix: string, cluster: string, shards = 1): Histo
     competing: (hour) => `${root}/competing/${hour}`,
     competingIn: (hour) => `${root}/competing-in/${hour}`,
     wasted: (minute) => `${root}/wasted/${minute}`,
+    gauges: (minute) => `${root}/gauges/${minute}`,
+    lastSample: `${root}/gauges/last`,
+    sampler: `${root}/gauges/sampler`,
     rollup: (controller, minute) => `${root}/rollup/${encodeURIComponent(controller)}/${minute}`,
     said: (what) => `${root}/said/${what}`,
   };

@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<ContentionEpisode>[] = [
             {shortName(episode)}
           </a>
         )}
-        <div class="dim small">{episode.resource}</div>
+        <div class="dim small secondary">{episode.resource}</div>
       </>
     ),
   },
@@ -64,7 +64,11 @@ const COLUMNS: readonly Column<ContentionEpisode>[] = [
     ),
   },
   { title: "Since", look: "nowrap", cell: ({ since }) => <Time at={since} /> },
-  { title: "Suggested fix", cell: ({ suggestedFix }) => suggestedFix.replaceAll("`", "") },
+  {
+    title: "Suggested fix",
+    look: "fix",
+    cell: ({ suggestedFix }) => suggestedFix.replaceAll("`", ""),
+  },
 ];
 
 /** Objects whose writers undo or repeat each other's work, most wasted writes per minute first. */

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { viewHref } from "../../state/cluster.ts";
-import { formatCount } from "../../parts/format.ts";
+import { formatCount, plural } from "../../parts/format.ts";
 
 const MOST_COLUMNS = 6;
 const MOST_ROWS = 20;
@@ -23,8 +23,16 @@ export interface MatrixProps {
 
 /** A heat map with a column per field manager. Higher counts are darker. */
 export function Matrix({ label, corner, meetings, head }: MatrixProps) {
-  const managers = ranked(meetings, ({ manager }) => manager).slice(0, MOST_COLUMNS);
-  const rows = ranked(meetings, ({ row }) => row).slice(0, MOST_ROWS);
+  const allManagers = ranked(meetings, ({ manager }) => manager);
+  const allRows = ranked(meetings, ({ row }) => row);
+  const managers = allManagers.slice(0, MOST_COLUMNS);
+  const rows = allRows.slice(0, MOST_ROWS);
+  const hidden = [
+    ...(allRows.length > MOST_ROWS ? [plural(allRows.length - MOST_ROWS, "more row")] : []),
+    ...(allManagers.length > MOST_COLUMNS
+      ? [plural(allManagers.length - MOST_COLUMNS, "more field manager")]
+      : []),
+  ];
   const cells = new Map<string, number>();
   for (const { row, manager, count } of meetings) {
     const cell = JSON.stringify([row, manager]);
@@ -57,6 +65,7 @@ export function Matrix({ label, corner, meetings, head }: MatrixProps) {
           ))}
         </tbody>
       </table>
+      {hidden.length === 0 ? null : <p class="more dim small">and {hidden.join(", ")}</p>}
     </div>
   );
 }

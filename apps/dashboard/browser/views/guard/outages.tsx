@@ -11,7 +11,7 @@ const SHOWN = 12;
 
 const COLUMNS: readonly Column<Outage>[] = [
   {
-    title: "Began",
+    title: "Opened",
     look: "nowrap",
     cell: ({ opened }) =>
       opened === undefined ? (

@@ -39,3 +39,36 @@ export function problemHref({
       return viewHref("/objects", { controller, phase: "paused" });
   }
 }
+
+/** Returns the name of the view that {@link problemHref} leads to. */
+export function problemPlace({
+  code,
+  key,
+  run,
+}: Pick<OverviewProblem, "code" | "key" | "run">): string {
+  if (key !== undefined) return "Object";
+  if (run !== undefined) return "Run";
+  switch (code) {
+    case "no_workers":
+    case "version_skew":
+    case "unserved":
+      return "Workers";
+    case "api_server_outage":
+    case "api_server_isolated":
+      return "Guard";
+    case "run_blocked":
+    case "run_failed":
+      return "Runs";
+    case "dead_letters":
+      return "Dead letters";
+    case "backlog":
+    case "paused":
+      return "Objects";
+    case "failing":
+    case "lost":
+      return "Attempts";
+    case "loop":
+    case "contention":
+      return "Contention";
+  }
+}

@@ -1,0 +1,218 @@
+import { effect } from "@preact/signals";
+import UPlot from "uplot";
+import { zone, zoneName } from "../state/zone.ts";
+import type { ChartData, Series } from "./chart-data.ts";
+
+const AXIS_FONT = "11px system-ui, sans-serif";
+/** Synchronizes the cursors of the charts on a page. */
+const SYNC = "minutes";
+/** Shorter selections are clicks, in px. */
+const MIN_SELECTION = 8;
+
+export interface Plot {
+  update(data: ChartData): void;
+  remove(): void;
+}
+
+/** Draws into `target`. Follows the width, the color scheme and the time zone. */
+export function createPlot(
+  target: HTMLElement,
+  first: ChartData,
+  onZoom: ((fromS: number, toS: number) => void) | undefined,
+): Plot {
+  let data = first;
+  let chart = draw(target, () => data, onZoom);
+  const redraw = () => {
+    chart.destroy();
+    chart = draw(target, () => data, onZoom);
+  };
+  const scheme = window.matchMedia("(prefers-color-scheme: dark)");
+  scheme.addEventListener("change", redraw);
+  const observer = new ResizeObserver(() => {
+    chart.setSize({ width: target.clientWidth, height: data.height });
+  });
+  observer.observe(target);
+  let shown = zone.peek();
+  const unfollow = effect(() => {
+    if (zone.value === shown) return;
+    shown = zone.value;
+    redraw();
+  });
+  return {
+    update(next) {
+      data = next;
+      chart.setData(valuesOf(next));
+    },
+    remove() {
+      unfollow();
+      observer.disconnect();
+      scheme.removeEventListener("change", redraw);
+      chart.destroy();
+    },
+  };
+}
+
+function draw(
+  target: HTMLElement,
+  data: () => ChartData,
+  onZoom: ((fromS: number, toS: number) => void) | undefined,
+): UPlot {
+  const { height, series, format, formatRight } = data();
+  const colorOf = colorsOf(target);
+  const axis = {
+    stroke: colorOf("--dim"),
+    font: AXIS_FONT,
+    grid: { stroke: colorOf("--line"), width: 1 },
+    ticks: { show: false },
+  };
+  const range: UPlot.Scale.Range = (_chart, _low, high) => [0, Math.max(1, (high ?? 0) * 1.1)];
+  const labels = (of: (value: number) => string) => (_chart: UPlot, ticks: number[]) =>
+    ticks.map((tick) => of(tick));
+  return new UPlot(
+    {
+      width: target.clientWidth,
+      height,
+      padding: [6, formatRight === undefined ? 10 : 0, 0, 0],
+      tzDate: (seconds) => {
+        const date = new Date(seconds * 1_000);
+        return zone.peek() === "utc" ? UPlot.tzDate(date, "UTC") : date;
+      },
+      cursor: {
+        sync: { key: SYNC },
+        y: false,
+        points: { size: 5 },
+        drag: { x: onZoom !== undefined, y: false, setScale: false },
+      },
+      scales: { y: { range }, right: { range } },
+      axes: [
+        { ...axis, space: 60, size: 24, values: "{HH}:{mm}" },
+        { ...axis, space: 28, size: 46, values: labels(format) },
+        ...(formatRight === undefined
+          ? []
+          : [
+              {
+                ...axis,
+                scale: "right",
+                side: 1 as const,
+                space: 28,
+                size: 46,
+                grid: { show: false },
+                values: labels(formatRight),
+              },
+            ]),
+      ],
+      series: [
+        { label: zoneName(), value: "{HH}:{mm}" },
+        ...series.map((each, at) => seriesOptions(each, at, { data, colorOf })),
+      ],
+      hooks: {
+        drawClear: [(chart) => shade(chart, data(), colorOf)],
+        draw: [(chart) => mark(chart, data(), colorOf)],
+        setSelect: [
+          (chart) => {
+            const { left, width } = chart.select;
+            if (width < MIN_SELECTION) return;
+            onZoom?.(chart.posToVal(left, "x"), chart.posToVal(left + width, "x"));
+            chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          },
+        ],
+      },
+    },
+    valuesOf(data()),
+    target,
+  );
+}
+
+type ColorOf = (property: string) => string;
+
+function seriesOptions(
+  { label, color, kind = "line", scale, isDashed = false }: Series,
+  at: number,
+  { data, colorOf }: { readonly data: () => ChartData; readonly colorOf: ColorOf },
+): UPlot.Series {
+  const stroke = colorOf(color);
+  const { format, formatRight } = data();
+  const text = scale === "right" ? (formatRight ?? format) : format;
+  return {
+    label,
+    stroke,
+    width: kind === "bar" ? 0 : 1.5,
+    ...(scale === undefined ? {} : { scale }),
+    ...(kind === "bar" ? { paths: UPlot.paths.bars?.({ size: [0.9, 24] }) } : {}),
+    ...(kind === "line" ? {} : { fill: kind === "bar" ? stroke : `${stroke}44` }),
+    ...(isDashed ? { dash: [4, 3] } : {}),
+    points: { show: false },
+    spanGaps: false,
+    // Stacked values are sums; the legend shows the value itself.
+    value: (_chart, _sum, _series, index) => {
+      const value = index === null ? null : data().series[at]?.values[index];
+      return value === null || value === undefined ? "–" : text(value);
+    },
+  } as UPlot.Series;
+}
+
+/** Bars are stacked, the last series at the bottom: each is drawn up to its sum with those that follow. */
+function valuesOf({ times, series }: ChartData): UPlot.AlignedData {
+  const stacked = series.map(({ kind, values }, at) =>
+    kind !== "bar"
+      ? [...values]
+      : values.map((_, index) =>
+          series
+            .slice(at)
+            .reduce(
+              (sum, other) => (other.kind === "bar" ? sum + (other.values[index] ?? 0) : sum),
+              0,
+            ),
+        ),
+  );
+  return [[...times], ...stacked];
+}
+
+function shade(chart: UPlot, { shades = [] }: ChartData, colorOf: ColorOf): void {
+  const { ctx, bbox } = chart;
+  for (const { fromS, toS, color } of shades) {
+    const left = Math.max(bbox.left, chart.valToPos(fromS, "x", true));
+    const right = Math.min(bbox.left + bbox.width, chart.valToPos(toS, "x", true));
+    if (right <= left) continue;
+    ctx.save();
+    ctx.globalAlpha = 0.22;
+    ctx.fillStyle = colorOf(color);
+    ctx.fillRect(left, bbox.top, right - left, bbox.height);
+    ctx.restore();
+  }
+}
+
+function mark(chart: UPlot, { marks = [] }: ChartData, colorOf: ColorOf): void {
+  const { ctx, bbox } = chart;
+  for (const { atS, color } of marks) {
+    const left = chart.valToPos(atS, "x", true);
+    if (left < bbox.left || left > bbox.left + bbox.width) continue;
+    ctx.save();
+    ctx.strokeStyle = colorOf(color);
+    ctx.lineWidth = 1.5;
+    ctx.setLineDash([3, 3]);
+    ctx.beginPath();
+    ctx.moveTo(left, bbox.top);
+    ctx.lineTo(left, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.restore();
+  }
+}
+
+/** Resolves custom properties to hexadecimal colors, because a canvas cannot use custom properties. */
+function colorsOf(target: HTMLElement): ColorOf {
+  const found = new Map<string, string>();
+  return (property) => {
+    const known = found.get(property);
+    if (known !== undefined) return known;
+    const probe = document.createElement("span");
+    probe.style.color = `var(${property})`;
+    target.append(probe);
+    const parts = getComputedStyle(probe).color.match(/\d+/g) ?? [];
+    probe.remove();
+    const hex = parts.slice(0, 3).map((part) => Number(part).toString(16).padStart(2, "0"));
+    const color = `#${hex.join("")}`;
+    found.set(property, color);
+    return color;
+  };
+}

@@ -1,0 +1,102 @@
+import type { Activity } from "@konverge/contracts";
+import type { ComponentChildren } from "preact";
+import { partsOf, shortName } from "../../api/object-key.ts";
+import { formatCount, plural } from "../../parts/format.ts";
+import { Table, type Column } from "../../parts/table.tsx";
+import { viewHref } from "../../state/cluster.ts";
+import { objectHref } from "../../state/router.ts";
+
+const OBJECTS: readonly Column<Activity["objects"][number]>[] = [
+  {
+    title: "Object",
+    cell: ({ key }) => (
+      <a class="strong" href={objectHref(key)} data-row>
+        {shortName(partsOf(key))}
+      </a>
+    ),
+  },
+  { title: "Failed", look: "num right", cell: ({ failed }) => formatCount(failed) },
+  { title: "Conflicts", look: "num right", cell: ({ conflicts }) => formatCount(conflicts) },
+];
+
+/** The most frequent errors, the worst objects and the competing managers of a controller. */
+export function Findings({
+  activity: { sampled, errors, objects, managers, more },
+  controller,
+}: {
+  readonly activity: Activity;
+  readonly controller: string;
+}) {
+  const of = `of the newest ${plural(sampled, "attempt")}`;
+  const linkTo = (filter: "error" | "manager", value: string) => (
+    <a class="strong" href={viewHref("/attempts", { controller, [filter]: value })} data-row>
+      {value}
+    </a>
+  );
+  return (
+    <div class="findings">
+      <Finding title="Errors" note={of} isEmpty={errors.length === 0} more={more.errors}>
+        <Table
+          caption="Errors by code"
+          columns={[
+            { title: "Code", cell: ({ code }) => linkTo("error", code) },
+            { title: "Attempts", look: "num right", cell: ({ attempts }) => formatCount(attempts) },
+          ]}
+          rows={errors}
+          keyOf={({ code }) => code}
+        />
+      </Finding>
+      <Finding title="Objects" note={of} isEmpty={objects.length === 0} more={more.objects}>
+        <Table
+          caption="Objects with failed and conflicting attempts"
+          columns={OBJECTS}
+          rows={objects}
+          keyOf={({ key }) => key}
+        />
+      </Finding>
+      <Finding
+        title="Competing managers"
+        note="attempts with conflicts"
+        isEmpty={managers.length === 0}
+        more={more.managers}
+      >
+        <Table
+          caption="Attempts with conflicts by field manager"
+          columns={[
+            { title: "Field manager", cell: ({ manager }) => linkTo("manager", manager) },
+            { title: "Attempts", look: "num right", cell: ({ attempts }) => formatCount(attempts) },
+          ]}
+          rows={managers}
+          keyOf={({ manager }) => manager}
+        />
+      </Finding>
+    </div>
+  );
+}
+
+function Finding({
+  title,
+  note,
+  isEmpty,
+  more,
+  children,
+}: {
+  readonly title: string;
+  readonly note: string;
+  readonly isEmpty: boolean;
+  /** Entries that are not listed. */
+  readonly more: number;
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <section>
+      <h2>
+        {title} <span class="dim small">{note}</span>
+      </h2>
+      <div class="panel">
+        {isEmpty ? <p class="more dim">None</p> : children}
+        {more === 0 ? null : <p class="more dim small">and {formatCount(more)} more</p>}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,62 @@
+import { z } from "zod";
+import { text, wholeNumber } from "./query-fields.ts";
+
+/** Query of `GET /v1/activity`. */
+export const activityQuerySchema = z.strictObject({
+  /** Default: the cluster of the API process. */
+  cluster: text.optional(),
+  /** Default: all controllers together. */
+  controller: text.optional(),
+  minutes: wholeNumber(1_440).default(60),
+});
+
+/** One minute. A value that was not measured is missing. */
+export const activityMinuteSchema = z.object({
+  at: z.string(),
+  /** Attempts of the minute that ended well, failed, and ended with a conflict. */
+  ok: z.number(),
+  failed: z.number(),
+  conflict: z.number(),
+  /** Percentiles of the durations, within a tenth; only for one controller. */
+  p50Ms: z.number().optional(),
+  p95Ms: z.number().optional(),
+  p99Ms: z.number().optional(),
+  /** Most waiting requests, and the highest age of the first of a queue. */
+  waiting: z.number().optional(),
+  oldestMs: z.number().optional(),
+  /** True if the controller was paused; only for one controller. */
+  isPaused: z.boolean().optional(),
+  /** The digests that workers run since this minute, if they changed; only for one controller. */
+  version: z.string().optional(),
+  /** Calls of all workers to the API server that the guard admitted and deferred. */
+  calls: z.number().optional(),
+  deferred: z.number().optional(),
+  /** Calls that the guard would have admitted, and as configured. */
+  allowed: z.number().optional(),
+  limit: z.number().optional(),
+  /** Most calls that waited for a token. */
+  waitingCalls: z.number().optional(),
+  /** The most severe state of the circuit breaker. */
+  breaker: z.enum(["closed", "open", "halfOpen", "isolated"]).optional(),
+});
+
+/** Response of `GET /v1/activity`. */
+export const activitySchema = z.object({
+  /** All minutes, oldest first. The last one is incomplete. */
+  items: z.array(activityMinuteSchema),
+  /** Dead-lettered keys of the controller, counted up to 100; missing without a controller. */
+  deadLetters: z.number().optional(),
+  /** The newest attempts of the controller that `errors` and `objects` count; 0 without a controller. */
+  sampled: z.number(),
+  /** Failed attempts by error code, most first. */
+  errors: z.array(z.object({ code: z.string(), attempts: z.number() })),
+  /** Objects with failed or conflicting attempts, most first. */
+  objects: z.array(z.object({ key: z.string(), failed: z.number(), conflicts: z.number() })),
+  /** Attempts with conflicts by field manager, in the last hours that `minutes` covers. */
+  managers: z.array(z.object({ manager: z.string(), attempts: z.number() })),
+  /** The lengths of the rest of the lists, which have at most 8 items. */
+  more: z.object({ errors: z.number(), objects: z.number(), managers: z.number() }),
+});
+
+export type Activity = z.infer<typeof activitySchema>;
+export type ActivityMinute = z.infer<typeof activityMinuteSchema>;

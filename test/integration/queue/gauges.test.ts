@@ -1,0 +1,75 @@
+import { createGaugeStore, type GaugeSample, type GaugeStore } from "@konverge/queue";
+import { expect, test } from "vitest";
+import { useQueues } from "./queue-harness.ts";
+
+const harness = useQueues();
+
+const openStore = (): GaugeStore => createGaugeStore(harness.redis, harness.prefix, "default");
+
+type ControllerSample = GaugeSample["controllers"][number];
+
+function sampleOf(
+  controller: Partial<ControllerSample>,
+  rest: Partial<GaugeSample> = {},
+): GaugeSample {
+  const name = "node-pool";
+  const idle = { name, waiting: 0, oldestMs: 0, isPaused: false, version: "a" };
+  return { controllers: [{ ...idle, ...controller }], calls: {}, waitingCalls: 0, ...rest };
+}
+
+/** Adds up what all minutes say about the controller, because a test may cross a minute. */
+async function readAll(store: GaugeStore) {
+  const minutes = await store.read(5);
+  const rows = minutes.flatMap(({ controllers }) => controllers.get("node-pool") ?? []);
+  return {
+    minutes,
+    rows,
+    sum: (of: "calls" | "deferred") => minutes.reduce((n, m) => n + m[of], 0),
+  };
+}
+
+test("a minute keeps the highest length and age of its samples", async () => {
+  const store = openStore();
+  expect(await store.read(5)).toEqual([]);
+  for (const [waiting, oldestMs] of [
+    [3, 100],
+    [40, 70_000],
+    [1, 20],
+  ] as const) {
+    await store.note(sampleOf({ waiting, oldestMs }));
+  }
+  const { rows } = await readAll(store);
+  expect(Math.max(...rows.map(({ waiting }) => waiting))).toBe(40);
+  expect(Math.max(...rows.map(({ oldestMs }) => oldestMs))).toBe(70_000);
+});
+
+test("counts the calls between samples, also after a worker started again", async () => {
+  const store = openStore();
+  const note = (admitted: number, deferred: number) =>
+    store.note(sampleOf({}, { calls: { "w-1": { admitted, deferred } } }));
+  // The calls before the first sample were made at an unknown time.
+  await note(1_000, 10);
+  await note(1_040, 12);
+  await note(5, 0);
+  await note(15, 1);
+  const { sum } = await readAll(store);
+  expect(sum("calls")).toBe(50);
+  expect(sum("deferred")).toBe(3);
+});
+
+test("stores a version in the minute in which it changed, and the most severe state", async () => {
+  const store = openStore();
+  const guard = { allowed: 500, limit: 500 };
+  await store.note(sampleOf({ version: "a" }, { guard: { ...guard, mode: "closed" } }));
+  await store.note(sampleOf({ version: "a" }, { guard: { ...guard, mode: "open" } }));
+  await store.note(sampleOf({ version: "a and b" }, { guard: { ...guard, mode: "halfOpen" } }));
+  await store.note(sampleOf({ version: "" }, { guard: { ...guard, mode: "halfOpen" } }));
+  const { minutes, rows } = await readAll(store);
+  expect(rows.flatMap(({ version }) => version ?? [])).toEqual(["a and b"]);
+  expect(minutes.map(({ breaker }) => breaker)).toContain("open");
+});
+
+test("one process samples a cluster at a time", async () => {
+  expect(await openStore().claim(60_000)).toBe(true);
+  expect(await openStore().claim(60_000)).toBe(false);
+});
