@@ -46,6 +46,8 @@ export const activitySchema = z.object({
   items: z.array(activityMinuteSchema),
   /** Dead-lettered keys of the controller, counted up to 100; missing without a controller. */
   deadLetters: z.number().optional(),
+  /** Whether the controller is paused now; missing without a controller. */
+  isPaused: z.boolean().optional(),
   /** The newest attempts of the controller that `errors` and `objects` count; 0 without a controller. */
   sampled: z.number(),
   /** Failed attempts by error code, most first. */

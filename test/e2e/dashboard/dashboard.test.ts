@@ -356,7 +356,7 @@ test("isolates an API server, sets its rate and resets its guard", async (contex
   });
   onTestFinished(() => guard.close());
   await page.goto(`${url}/guards`);
-  await page.getByText("500 of 500").waitFor();
+  await page.getByText(/ of 500$/).waitFor();
   await act(page, "Isolate", "an upgrade");
   await page.getByText(/Isolated by ada.*an upgrade/).waitFor();
   await page.getByRole("button", { name: "Set rate" }).click();

@@ -2,7 +2,7 @@ import type { Activity } from "@konverge/contracts";
 import { useMemo } from "preact/hooks";
 import { call } from "../api/call.ts";
 import { useQuery } from "../api/use-query.ts";
-import { ActionButton } from "../parts/action-dialog.tsx";
+import { ActionButton, type OperatorAction } from "../parts/action-dialog.tsx";
 import { Chart } from "../parts/chart.tsx";
 import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Loading, TroubleNote } from "../parts/notice.tsx";
@@ -35,8 +35,8 @@ export function ControllerView({ name }: { readonly name: string }) {
     apiPath("activity", { controller: name, minutes: String(minutes) }),
     EVERY_MS,
   );
-  const isPaused = data?.items.at(-1)?.isPaused;
-  usePageState({ title: name, tone: isPaused === true ? "warn" : undefined });
+  const { isPaused = false } = data ?? {};
+  usePageState({ title: name, tone: isPaused ? "warn" : undefined });
   return (
     <>
       <div class="title-row">
@@ -46,7 +46,7 @@ export function ControllerView({ name }: { readonly name: string }) {
         </div>
         <div class="buttons">
           <TimeRange />
-          <PauseButton name={name} onDone={reload} />
+          <PauseButton name={name} isPaused={isPaused} onDone={reload} />
         </div>
       </div>
       <Tabs
@@ -80,19 +80,43 @@ export function ControllerView({ name }: { readonly name: string }) {
 /** Dead letters are counted up to this number. */
 const MOST_DEAD = 100;
 
-function PauseButton({ name, onDone }: { readonly name: string; readonly onDone: () => void }) {
+/** Pauses the controller, or resumes it. */
+function PauseButton({
+  name,
+  isPaused,
+  onDone,
+}: {
+  readonly name: string;
+  readonly isPaused: boolean;
+  readonly onDone: () => void;
+}) {
+  const send = async (path: string, action: OperatorAction) => {
+    const body = { cluster: cluster.value, controller: name, ...action };
+    await call(path, { method: "POST", body });
+    onDone();
+  };
   return (
-    <ActionButton
-      label={`Pause ${name}`}
-      danger
-      explains="No attempt starts until the pause ends. Running attempts finish and requests stay queued."
-      run={async (action) => {
-        const body = { cluster: cluster.value, controller: name, ...action };
-        await call("v1/pauses", { method: "POST", body });
-        onDone();
-        return `${name} is paused`;
-      }}
-    />
+    <>
+      {isPaused ? (
+        <ActionButton
+          label={`Resume ${name}`}
+          explains={`Pending requests of ${name} run immediately.`}
+          run={async (action) => {
+            await send("v1/pauses/resume", action);
+            return `${name} is resumed`;
+          }}
+        />
+      ) : null}
+      <ActionButton
+        label={`Pause ${name}`}
+        danger
+        explains="No attempt starts until the pause ends. Running attempts finish and requests stay queued."
+        run={async (action) => {
+          await send("v1/pauses", action);
+          return `${name} is paused`;
+        }}
+      />
+    </>
   );
 }
 

@@ -137,7 +137,7 @@ function GuardCharts({ activity }: Pick<GuardView, "activity">) {
   return (
     <div class="guard-charts">
       <div class="charts">
-        <Chart title="Calls per second" summary={callsText(items)} data={charts.calls} />
+        <Chart title="API calls" summary={callsText(items)} data={charts.calls} />
         <Chart
           title="Calls that wait for a token"
           summary={waitingCallsText(items)}

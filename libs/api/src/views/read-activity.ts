@@ -150,13 +150,14 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
     return { items, sampled: 0, ...none, more: { errors: 0, objects: 0, managers: 0 } };
   }
   const { queue } = await access.find(cluster, controller);
-  const [{ items: rows }, dead, managers] = await Promise.all([
+  const [{ items: rows }, dead, pauses, managers] = await Promise.all([
     scan((options) => history.search({ controller, limit: SAMPLED }, options)),
     queue.control.listKeys({
       phase: "deadLettered",
       limit: MOST_DEAD,
       ...defined({ namespaces: caller.scope.namespaces }),
     }),
+    queue.control.listPauses(),
     managersOf(history, { caller, controller, minutes }),
   ]);
   const visible = rows.filter(({ key }) => covers(caller.scope, placeOf(key)));
@@ -165,6 +166,7 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
   return {
     items,
     deadLetters: dead.items.length,
+    isPaused: pauses.some(({ scope }) => scope.kind === "controller"),
     sampled: visible.length,
     errors: lists.errors.slice(0, MOST_LISTED),
     objects: lists.objects.slice(0, MOST_LISTED),

@@ -111,7 +111,7 @@ function Problem({
               began <Time at={since} />
             </span>
           )}
-          <a class="chip" href={problemHref(problem)} aria-label={`Open: ${message}`}>
+          <a class="chip" href={problemHref(problem)} aria-hidden="true" tabIndex={-1}>
             {problemPlace(problem)}
           </a>
           <button
