@@ -26,6 +26,9 @@ import { MinuteTable } from "./activity/minute-table.tsx";
 import { Findings } from "./controller/findings.tsx";
 
 const EVERY_MS = 15_000;
+/** A day has many minutes, of which few change. */
+const EVERY_OF_LONG_MS = 60_000;
+const LONG_MINUTES = 60;
 const HEIGHT = 170;
 
 /** The activity of a controller by minute, its errors, objects and competing managers. */
@@ -33,7 +36,7 @@ export function ControllerView({ name }: { readonly name: string }) {
   const minutes = minutesShown();
   const { data, trouble, reload } = useQuery<Activity>(
     apiPath("activity", { controller: name, minutes: String(minutes) }),
-    EVERY_MS,
+    minutes > LONG_MINUTES ? EVERY_OF_LONG_MS : EVERY_MS,
   );
   const { isPaused = false } = data ?? {};
   usePageState({ title: name, tone: isPaused ? "warn" : undefined });
