@@ -388,6 +388,27 @@ test("serves a page per view with a relative base", async () => {
   expect((await call("/nothing", { pages })).status).toBe(404);
 });
 
+test("an address without a view shows the page in browsers only, with and without a token", async () => {
+  const pages = await makePages();
+  const html = { accept: "text/html,application/xhtml+xml" };
+  for (const isLoopback of [true, false]) {
+    const serve = api.serve({ pages, isLoopback });
+    const found = await serve("/nothing/at/all", { headers: html });
+    expect([found.status, found.headers.get("content-type")]).toEqual([
+      404,
+      "text/html; charset=UTF-8",
+    ]);
+    expect(found.headers.get("content-security-policy")).toContain("script-src 'self'");
+    expect(await found.text()).toContain('<base href="./../../"');
+    for (const path of ["/v1/nothing", "/assets/nothing.js", "/jobs/nothing"]) {
+      const { headers } = await serve(path, { headers: html });
+      expect(headers.get("content-type"), path).not.toContain("text/html");
+    }
+    const other = await serve("/nothing");
+    expect(other.headers.get("content-type")).toBe("application/problem+json");
+  }
+});
+
 test("caches hashed files forever, compressed, but not pages", async () => {
   const pages = await makePages();
   const asset = await call("/assets/index-1a2b.js", { pages });

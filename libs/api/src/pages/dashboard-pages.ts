@@ -19,6 +19,9 @@ const VIEWS = [
 ] as const;
 const OBJECT = "/objects/:cluster/:controller/:namespace/:name";
 const RUN = "/runs/:workflow/:cluster/:id";
+const CONTROLLER = "/controllers/:controller";
+/** Paths that are not views. */
+const OTHERS = ["/v1", "/jobs", "/metrics", "/docs", "/assets", "/livez", "/readyz"];
 
 /** Allows only own scripts and styles, no foreign host and no markup from text. */
 const POLICY = [
@@ -76,7 +79,7 @@ export function dashboardPages({
   const html = readFileSync(page, "utf8");
   const assets = readAssets(join(folder, "assets"));
 
-  const answerPage = async (context: Context) => {
+  const answerPage = async (context: Context, status: 200 | 404 = 200) => {
     const frame = JSON.stringify(await frameOf(context));
     const up = "../".repeat(context.req.path.split("/").length - 2);
     context.header("content-security-policy", POLICY);
@@ -85,13 +88,19 @@ export function dashboardPages({
       html
         .replace('<base href="./"', `<base href="./${up}"`)
         .replace('content="{}"', `content="${escapeAttribute(frame)}"`),
+      status,
     );
   };
-  app.get("/", answerPage);
-  app.get(OBJECT, answerPage);
-  app.get(RUN, answerPage);
-  app.get("/controllers/:controller", answerPage);
-  for (const view of VIEWS) app.get(`/${view}`, answerPage);
+  // An address without a view, opened in a browser, shows the navigation instead of a problem document.
+  app.use("*", async (context, next) => {
+    await next();
+    if (!isUnservedPage(context)) return;
+    context.res = undefined;
+    context.res = await answerPage(context, 404);
+  });
+  for (const path of [OBJECT, RUN, CONTROLLER, "/", ...VIEWS.map((view) => `/${view}`)]) {
+    app.get(path, (context) => answerPage(context));
+  }
   app.get("/assets/:file", (context) => {
     const asset = assets.get(context.req.param("file"));
     if (asset === undefined) return context.notFound();
@@ -104,6 +113,16 @@ export function dashboardPages({
     return context.body(zipped ? asset.gzip : asset.plain);
   });
   return app;
+}
+
+/** Without a token, an unknown address is answered with 401. */
+function isUnservedPage({ req, res }: Context): boolean {
+  return (
+    req.method === "GET" &&
+    [401, 404].includes(res.status) &&
+    req.header("accept")?.includes("text/html") === true &&
+    !OTHERS.some((path) => req.path === path || req.path.startsWith(`${path}/`))
+  );
 }
 
 function readAssets(folder: string): ReadonlyMap<string, Asset> {
