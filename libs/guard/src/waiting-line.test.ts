@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { createWaitingLine, type Waiter } from "./waiting-line.ts";
 
-const waiterOf = (call: Waiter["call"]): Waiter => ({
-  call,
+const waiterOf = (call: Pick<Waiter["call"], "priority" | "running">): Waiter => ({
+  call: { verb: "get", resource: "pods", ...call },
   cost: 1,
   sinceMs: 0,
   resolve: () => undefined,

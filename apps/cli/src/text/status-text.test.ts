@@ -21,6 +21,7 @@ function overview(problem: Partial<Overview["problems"][number]> = {}): Overview
     controllers: [],
     workflows: [],
     workers: 2,
+    activity: [],
   };
 }
 
