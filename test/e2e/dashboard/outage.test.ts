@@ -46,12 +46,13 @@ test("shows an outage with start, cause, effect and next step before the breaker
     return Number(await harness.redis.llen(`${harness.prefix}:{default}/guard/transitions`)) > 30;
   });
   await page.goto(new URL("guards", url).href);
-  const row = page.getByRole("row").nth(1);
+  const history = page.getByRole("table", { name: "Breaker history" });
+  const row = history.getByRole("row").nth(1);
   await row.getByText("continues").waitFor();
   expect(await row.innerText()).toContain("consecutive failures");
   await row.locator("summary").click();
   expect(await row.innerText()).toContain("open: probe failed");
-  expect(await page.getByRole("row").count(), "one row until the breaker closes").toBe(2);
+  expect(await history.getByRole("row").count(), "one row until the breaker closes").toBe(2);
   expect(await findBarriers(page)).toEqual([]);
   expect(troubles).toEqual([]);
 });

@@ -194,12 +194,12 @@ async function readController(
   return { row, trouble, rollups, pauses: pauses.map(pauseView) };
 }
 
-/** Adds up the slots of the workers that run a controller; undefined if one of them does not report them. */
+/** Adds up the slots of the workers that run a controller; undefined if one of them does not report them, or without a worker. */
 function slotsOf(workers: readonly AnnouncedWorker[], controller: string): number | undefined {
   const limits = workers
     .filter(({ controllers, role }) => controllers.includes(controller) && role !== "watch")
     .map(({ load }) => load?.slots[controller]?.limit);
-  return limits.includes(undefined)
+  return limits.length === 0 || limits.includes(undefined)
     ? undefined
     : limits.reduce<number>((sum, limit = 0) => sum + limit, 0);
 }

@@ -1,4 +1,5 @@
 import type { ActivityMinute } from "@konverge/contracts";
+import { useState } from "preact/hooks";
 import { formatCount, formatMs, formatRate } from "../../parts/format.ts";
 import { Table, type Column } from "../../parts/table.tsx";
 import { Clock } from "../../parts/time.tsx";
@@ -64,19 +65,22 @@ export function MinuteTable({
   readonly items: readonly Minute[];
   readonly of: keyof typeof COLUMNS;
 }) {
-  const rows = items.toReversed().slice(0, MOST_ROWS);
-  const more = items.length - rows.length;
+  const [isOpen, setOpen] = useState(false);
+  const rows = isOpen ? items.toReversed().slice(0, MOST_ROWS) : [];
+  const more = items.length - MOST_ROWS;
   return (
-    <details class="as-table">
+    <details class="as-table" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>Show as table</summary>
-      <div class="panel scroll" tabIndex={0} role="region" aria-label="Minutes, newest first">
-        <Table look="" columns={COLUMNS[of]} rows={rows} keyOf={({ at }) => at} />
-        {more <= 0 ? null : (
-          <p class="more dim small">
-            and {formatCount(more)} earlier minutes; see GET /v1/activity
-          </p>
-        )}
-      </div>
+      {isOpen ? (
+        <div class="panel scroll" tabIndex={0} role="region" aria-label="Minutes, newest first">
+          <Table look="" columns={COLUMNS[of]} rows={rows} keyOf={({ at }) => at} />
+          {more <= 0 ? null : (
+            <p class="more dim small">
+              and {formatCount(more)} earlier minutes; see GET /v1/activity
+            </p>
+          )}
+        </div>
+      ) : null}
     </details>
   );
 }
