@@ -32,7 +32,7 @@ export async function readTop(
   const read = { signal };
   const [overview, guards, workers, objects, runs] = await Promise.all([
     client.overview({ cluster }, read),
-    client.guards.list(read),
+    client.guards.list({}, read),
     client.workers.list({ cluster }, read),
     view === "objects" ? readObjects() : [],
     view === "runs" ? readRuns() : [],
