@@ -95,7 +95,6 @@ export function dashboardPages({
   app.use("*", async (context, next) => {
     await next();
     if (!isUnservedPage(context)) return;
-    context.res = undefined;
     context.res = await answerPage(context, 404);
   });
   for (const path of [OBJECT, RUN, CONTROLLER, "/", ...VIEWS.map((view) => `/${view}`)]) {
