@@ -72,7 +72,7 @@ export async function startApi(options: {
   const stopSampling = startSampling({
     access,
     guards,
-    onError: (error) => log.warn({ err: error }, "sampling failed"),
+    onError: (error) => log.warn({ err: error }, "queue measurement failed"),
   });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
