@@ -45,6 +45,7 @@ function dataOf(controllers: readonly string[], problems: readonly string[]): To
       controllers: controllers.map(controllerOf),
       workflows: [],
       workers: 2,
+      activity: [],
     },
     guards: [],
     workers: [],
