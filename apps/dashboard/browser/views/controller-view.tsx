@@ -93,9 +93,9 @@ function PauseButton({
   readonly isPaused: boolean;
   readonly onDone: () => void;
 }) {
-  const send = async (path: string, action: OperatorAction) => {
+  const send = async (route: string, action: OperatorAction) => {
     const body = { cluster: cluster.value, controller: name, ...action };
-    await call(path, { method: "POST", body });
+    await call(route, { method: "POST", body });
     onDone();
   };
   return (
