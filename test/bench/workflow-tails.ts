@@ -15,7 +15,7 @@ const MIXED_GOAL = 2;
 /** Signals to other runs of a round without noise. */
 const PROBES = 400;
 const NEIGHBOR_GOAL = 1.1;
-const NEIGHBOR_ROUNDS = 3;
+const NEIGHBOR_ROUNDS = 2;
 const FROM_SOURCE = { execArgv: ["--conditions=@konverge/source"] };
 const SENDER = fileURLToPath(new URL("signal-noise.ts", import.meta.url));
 
