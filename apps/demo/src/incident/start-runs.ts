@@ -82,9 +82,12 @@ export async function startLateRuns({ mia, noah, reduced, signal }: RunsOptions)
     ...idsOf("no-quota", reduced).map((id) => [`rollout/default/${id}`, "failed"] as const),
     ...idsOf("no-image", reduced).map((id) => [`rollout/default/${id}`, "failed"] as const),
     ...idsOf("cancelled", reduced).map((id) => [`rollout/default/${id}`, "cancelled"] as const),
-    ...idsOf("kept-pool", reduced).map((id) => [`rollout/default/${id}`, "compensating"] as const),
+    ...idsOf("kept-pool", reduced).map(
+      (id) => [`rollout/default/${id}`, "compensating or blocked"] as const,
+    ),
     ...idsOf("billing", reduced).map((id) => [`billing/default/${id}`, "blocked"] as const),
-    [running, "pausing"] as const,
+    // A run without an execution at that moment is paused at once.
+    [running, "pausing or paused"] as const,
   ];
   await Promise.all(settled.map(([id, status]) => untilStatus(mia, id, status, signal)));
 }
@@ -101,11 +104,12 @@ async function startRollout(client: Client, story: Story, id: string): Promise<v
 async function untilStatus(
   client: Client,
   id: string,
-  status: string,
+  statuses: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const check = async () => (await client.runs.get(id)).status === status;
-  await pollUntil(`${id} is ${status}`, check, { signal, everyMs: 250 });
+  const wanted = statuses.split(" or ");
+  const check = async () => wanted.includes((await client.runs.get(id)).status);
+  await pollUntil(`${id} is ${statuses}`, check, { signal, everyMs: 250 });
 }
 
 /** Returns the ID of a run of the workflow in this status. */
