@@ -1,63 +1,38 @@
 import { defined } from "@konverge/core";
-import type { Script, ScriptCall } from "@konverge/redis";
 import type { RunRef } from "../define/run-ref.ts";
 import { codeText } from "./code-version.ts";
+import { fenced, hasEnded, type JournalCall, type ScriptItem } from "./journal-call.ts";
 import { isOfRound, markStateOf } from "./mark-state.ts";
+import { news, readSignals, refuse, refuseUpdate } from "./redis-run-inbox.ts";
+import { leaveRun } from "./redis-run-leave.ts";
 import type { RedisRuns } from "./redis-runs.ts";
-import { endingKeys } from "./run-names.ts";
+import { admitSpread, appendSpreadLog, isSpreadAwaited } from "./redis-spread-steps.ts";
 import { packRecord, unpackRecord } from "./packed-record.ts";
-import { parseSignals, readHeld, readSteps, textOf } from "./run-fields.ts";
-import {
-  FencedError,
-  type Claim,
-  type Claimed,
-  type Followers,
-  type Held,
-  type Leave,
-  type MarkState,
-  type RunJournalStore,
-  type RunOutputText,
-  type StepMark,
+import { readHeld, readSteps, textOf } from "./run-fields.ts";
+import type {
+  Claim,
+  Claimed,
+  Held,
+  MarkState,
+  RunJournalStore,
+  StepMark,
 } from "./run-journal-store.ts";
-import {
-  awaitedSignals,
-  isEndStatus,
-  withoutPayload,
-  type CancelRequest,
-  type RunStatus,
-  type StepProgress,
-  type StepRecord,
-} from "./run-record.ts";
-import type { AwaitedSpread } from "./spread-step.ts";
-import { admitSpreadScript } from "./scripts/admit-spread.ts";
+import type { RunStatus, StepProgress, StepRecord } from "./run-record.ts";
 import { announceCodeScript } from "./scripts/announce-code.ts";
 import { appendLogScript } from "./scripts/append-log.ts";
 import { claimScript, type ClaimAnswer } from "./scripts/claim.ts";
 import { commitStepsScript, type StepCommitAnswer } from "./scripts/commit-steps.ts";
 import { commitScript } from "./scripts/commit.ts";
-import { continueScript } from "./scripts/continue.ts";
 import { enterScript } from "./scripts/enter.ts";
 import { followersOf } from "./followers-of.ts";
 import { keepInputScript } from "./scripts/keep-input.ts";
 import { leaveScript, type LeaveAnswer } from "./scripts/leave.ts";
-import { newsScript } from "./scripts/news.ts";
 import { noteScript } from "./scripts/note.ts";
 import { publishScript } from "./scripts/publish.ts";
-import { readSignalsScript } from "./scripts/read-signals.ts";
-import { refuseSignalsScript } from "./scripts/refuse-signals.ts";
-import { refuseUpdateScript } from "./scripts/refuse-update.ts";
 import { relabelScript } from "./scripts/relabel.ts";
 import { watchScript } from "./scripts/watch.ts";
-import { READ_AT_ONCE } from "./signal-limits.ts";
 import { MAX_SHARED, shareCalls } from "./share-calls.ts";
-import { updateIdOf } from "./run-updates.ts";
 import { memberOf } from "./wait-names.ts";
-
-type Call<Name extends keyof RunJournalStore> = RunJournalStore[Name] extends (
-  ...args: infer Args
-) => infer Reply
-  ? (runs: RedisRuns, ...args: Args) => Reply
-  : never;
 
 export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
   const shared: SharedCalls = {
@@ -103,7 +78,7 @@ export function createRedisRunJournal(runs: RedisRuns): RunJournalStore {
     refuseUpdate: (held, taken, refusal) => refuseUpdate(runs, held, taken, refusal),
     watch: (held, objects) => watch(runs, held, objects),
     releaseEnd: (workflow, key) => releaseEnd(runs, workflow, key),
-    leave: (held, how, output) => leave(runs, held, { how, output, shared }),
+    leave: (held, how, output) => leaveRun(runs, held, { how, output, share: shared.leave }),
   };
 }
 
@@ -114,7 +89,7 @@ async function findInstallation(runs: RedisRuns): Promise<string> {
   return id ?? (await findInstallation(runs));
 }
 
-const announce: Call<"announce"> = async (runs, workflow, worker, code) => {
+const announce: JournalCall<"announce"> = async (runs, workflow, worker, code) => {
   const { codes, statuses } = runs.namesOf(workflow);
   return await runs.evaluate(announceCodeScript, {
     keys: { codes, blocked: `${statuses}blocked` },
@@ -122,20 +97,16 @@ const announce: Call<"announce"> = async (runs, workflow, worker, code) => {
   });
 };
 
-/** One of the items that a call of a script has. */
-type Item<Of extends Script> =
-  ScriptCall<Of["signature"]> extends { readonly each: readonly (infer Each)[] } ? Each : never;
-
 /** The calls that executions of this process share. */
 interface SharedCalls {
-  readonly claim: (call: Item<typeof claimScript>) => Promise<ClaimAnswer>;
-  readonly commitSteps: (call: Item<typeof commitStepsScript>) => Promise<StepCommitAnswer>;
-  readonly leave: (call: Item<typeof leaveScript>) => Promise<LeaveAnswer>;
+  readonly claim: (call: ScriptItem<typeof claimScript>) => Promise<ClaimAnswer>;
+  readonly commitSteps: (call: ScriptItem<typeof commitStepsScript>) => Promise<StepCommitAnswer>;
+  readonly leave: (call: ScriptItem<typeof leaveScript>) => Promise<LeaveAnswer>;
 }
 
 async function claimEach(
   runs: RedisRuns,
-  each: readonly Item<typeof claimScript>[],
+  each: readonly ScriptItem<typeof claimScript>[],
 ): Promise<readonly ClaimAnswer[]> {
   const answers = await runs.evaluate(claimScript, { each });
   const claims = answers.map(async (answer, at) =>
@@ -206,7 +177,7 @@ async function stateOf(runs: RedisRuns, mark: StepMark): Promise<MarkState> {
   return markStateOf(known, readSteps(Object.entries(records).flat()).steps, mark);
 }
 
-const enter: Call<"enter"> = async (runs, held, { slots, group }) => {
+const enter: JournalCall<"enter"> = async (runs, held, { slots, group }) => {
   const { workflow, id, epoch } = held;
   const { wakes, statuses, ...names } = runs.namesOf(workflow);
   const kind = await runs.evaluate(enterScript, {
@@ -217,7 +188,7 @@ const enter: Call<"enter"> = async (runs, held, { slots, group }) => {
   return kind;
 };
 
-const keepInput: Call<"keepInput"> = async (runs, held, input) => {
+const keepInput: JournalCall<"keepInput"> = async (runs, held, input) => {
   const { workflow, id, epoch } = held;
   const answer = await runs.evaluate(keepInputScript, {
     keys: { run: runs.namesOf(workflow).run(id) },
@@ -296,7 +267,7 @@ async function commit(
   return parseRecord(answer.record);
 }
 
-const publish: Call<"publish"> = async (runs, held, { published }) => {
+const publish: JournalCall<"publish"> = async (runs, held, { published }) => {
   const { workflow, id, epoch } = held;
   const kind = await runs.evaluate(publishScript, {
     keys: { run: runs.namesOf(workflow).run(id) },
@@ -305,7 +276,7 @@ const publish: Call<"publish"> = async (runs, held, { published }) => {
   if (kind === "fenced") throw fenced(held);
 };
 
-const relabel: Call<"relabel"> = async (runs, held, labels) => {
+const relabel: JournalCall<"relabel"> = async (runs, held, labels) => {
   const { workflow, id, epoch } = held;
   const { statuses, ...names } = runs.namesOf(workflow);
   const kind = await runs.evaluate(relabelScript, {
@@ -315,7 +286,7 @@ const relabel: Call<"relabel"> = async (runs, held, labels) => {
   if (kind === "fenced") throw fenced(held);
 };
 
-const note: Call<"note"> = async (runs, held, step, progress) => {
+const note: JournalCall<"note"> = async (runs, held, step, progress) => {
   const { attempts, delayMs, keep = false, silentMs, running, ...others } = progress;
   // The script that looks for silent bodies expects it first.
   const more = { ...defined({ running }), ...others };
@@ -338,55 +309,7 @@ const note: Call<"note"> = async (runs, held, step, progress) => {
   return JSON.parse(answer.progress) as StepProgress;
 };
 
-const readSignals: Call<"readSignals"> = async (runs, { workflow, id }, name) => {
-  const { signals, signalNames } = runs.namesOf(workflow);
-  const texts = await runs.evaluate(readSignalsScript, {
-    keys: { signals: signals(id), signalNames: signalNames(id) },
-    args: { name, most: READ_AT_ONCE },
-  });
-  return parseSignals(texts);
-};
-
-const news: Call<"news"> = async (runs, held, { signals, children }) => {
-  const { workflow, id, epoch } = held;
-  const names = runs.namesOf(workflow);
-  const answer = await runs.evaluate(newsScript, {
-    keys: { run: names.run(id), signals: names.signals(id), signalNames: names.signalNames(id) },
-    args: { epoch, awaited: signals.join("\n") },
-    each: children.map((child) => ({ run: runs.namesOf(child.workflow).run(child.id) })),
-  });
-  if (answer.kind === "fenced") throw fenced(held);
-  const { kind: _kind, cancel, signals: texts, ended, ...counts } = answer;
-  return {
-    ...counts,
-    ...(cancel === "" ? {} : { cancel: JSON.parse(cancel) as CancelRequest }),
-    signals: parseSignals(texts),
-    ended: ended.flatMap((place) => children[place - 1] ?? []),
-  };
-};
-
-const refuseUpdate: Call<"refuseUpdate"> = async (
-  runs,
-  held,
-  { id: signalId, name, seq },
-  refusal,
-) => {
-  const { workflow, id, epoch } = held;
-  const names = runs.namesOf(workflow);
-  const kind = await runs.evaluate(refuseUpdateScript, {
-    keys: {
-      run: names.run(id),
-      signals: names.signals(id),
-      signalNames: names.signalNames(id),
-      answers: names.answers(id),
-      answeredIds: names.answeredIds(id),
-    },
-    args: { epoch, name, seq, id: updateIdOf(signalId), refusal: JSON.stringify({ refusal }) },
-  });
-  if (kind === "fenced") throw fenced(held);
-};
-
-const appendLog: Call<"appendLog"> = async (runs, held, lines, logged) => {
+const appendLog: JournalCall<"appendLog"> = async (runs, held, lines, logged) => {
   const { workflow, id, epoch } = held;
   const names = runs.namesOf(workflow);
   const kind = await runs.evaluate(appendLogScript, {
@@ -397,58 +320,7 @@ const appendLog: Call<"appendLog"> = async (runs, held, lines, logged) => {
   if (kind === "fenced") throw fenced(held);
 };
 
-/** Lines of a step whose run no longer waits for it are dropped. */
-const appendSpreadLog: Call<"appendSpreadLog"> = async (runs, spread, lines) => {
-  const { workflow, id, createdAtMs } = spread;
-  const names = runs.namesOf(workflow);
-  await runs.evaluate(appendLogScript, {
-    keys: { run: names.run(id), logs: names.logs(id) },
-    args: { epoch: "", createdAt: createdAtMs, logged: 0 },
-    each: lines.map((line) => ({ text: JSON.stringify(line) })),
-  });
-};
-
-const admitSpread: Call<"admitSpread"> = async (runs, spread, hold) => {
-  const { workflow, id, step, createdAtMs, round, reopened } = spread;
-  const { wakes, ...names } = runs.namesOf(workflow);
-  return await runs.evaluate(admitSpreadScript, {
-    keys: { run: names.run(id), steps: names.steps(id), wakes },
-    args: { id, step, createdAt: createdAtMs, round, reopened, always: hold === "always" },
-  });
-};
-
-async function isSpreadAwaited(
-  runs: RedisRuns,
-  { workflow, id, createdAtMs, round, reopened }: AwaitedSpread,
-): Promise<boolean> {
-  const [status, createdAt, ...of] = await runs.call((redis) =>
-    redis.hmget(runs.namesOf(workflow).run(id), "status", "createdAt", "round", "reopened"),
-  );
-  const [inRound, times] = [Number(of[0] ?? 1), Number(of[1] ?? 0)];
-  const isSame = Number(createdAt) === createdAtMs && inRound === round && times === reopened;
-  return isSame && !hasEnded(status);
-}
-
-const refuse: Call<"refuse"> = async (runs, held, name, refused) => {
-  const { workflow, id, epoch } = held;
-  const names = runs.namesOf(workflow);
-  const kind = await runs.evaluate(refuseSignalsScript, {
-    keys: {
-      run: names.run(id),
-      signals: names.signals(id),
-      signalNames: names.signalNames(id),
-      refusals: names.refusals(id),
-    },
-    args: { epoch, name },
-    each: refused.map(({ signal, message }) => ({
-      seq: signal.seq,
-      text: JSON.stringify({ ...withoutPayload(signal), message }),
-    })),
-  });
-  if (kind === "fenced") throw fenced(held);
-};
-
-const watch: Call<"watch"> = async (runs, held, objects) => {
+const watch: JournalCall<"watch"> = async (runs, held, objects) => {
   const { workflow, id, epoch } = held;
   const { waitKinds, rechecks, waitRoot, ...names } = runs.namesOf(workflow);
   const kind = await runs.evaluate(watchScript, {
@@ -458,113 +330,9 @@ const watch: Call<"watch"> = async (runs, held, objects) => {
   if (kind === "fenced") throw fenced(held);
 };
 
-async function continueRun(
-  runs: RedisRuns,
-  held: Held,
-  input: unknown,
-  output: RunOutputText | undefined,
-): Promise<Followers> {
-  const { workflow, id, epoch, run } = held;
-  const { wakes, codes, statuses, waitKinds, rechecks, waitRoot, ...names } =
-    runs.namesOf(workflow);
-  const kind = await runs.evaluate(continueScript, {
-    keys: {
-      run: names.run(id),
-      steps: names.steps(id),
-      answers: names.answers(id),
-      answeredIds: names.answeredIds(id),
-      wakes,
-      codes,
-      waitKinds,
-      rechecks,
-    },
-    args: {
-      epoch,
-      id,
-      version: held.code ?? run.version,
-      input: textOf(input),
-      statuses,
-      member: memberOf(held),
-      waitRoot,
-      published: output?.published ?? "",
-    },
-  });
-  if (kind === "fenced") throw fenced(held);
-  return {};
-}
-
-interface LeaveCall {
-  readonly how: Leave;
-  readonly output: RunOutputText | undefined;
-  readonly shared: SharedCalls;
-}
-
-async function leave(
-  runs: RedisRuns,
-  held: Held,
-  { how, output, shared }: LeaveCall,
-): Promise<Followers> {
-  if (how.kind === "continued") return await continueRun(runs, held, how.input, output);
-  const { workflow, id, epoch, wakeSeq, run: view } = held;
-  const names = runs.namesOf(workflow);
-  const text = detailOf(how);
-  const call = {
-    ...endingKeys(names, id, view.key),
-    epoch,
-    kind: how.kind,
-    untilMs: untilOf(how),
-    text,
-    blockedError: how.kind === "blocked" ? textOf(how.error) : "",
-    id,
-    wakeSeq,
-    retentionMs: runs.retentionMs,
-    statuses: names.statuses,
-    objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
-    awaited: how.kind === "waiting" ? awaitedSignals(how.waits).join("\n") : "",
-    member: memberOf(held),
-    waitRoot: names.waitRoot,
-    published: output?.published ?? "",
-  };
-  const [answer = await shared.leave(call)] =
-    text.length > MAX_SHARED ? await runs.evaluate(leaveScript, { each: [call] }) : [];
-  if (answer.kind === "fenced") throw fenced(held);
-  return followersOf(workflow, answer);
-}
-
 async function releaseEnd(runs: RedisRuns, workflow: string, key: string): Promise<void> {
   const { last, lastChecks } = runs.namesOf(workflow);
   await runs.call((redis) =>
     redis.multi().zrem(lastChecks, key).pexpire(last(key), runs.retentionMs).exec(),
   );
-}
-
-function hasEnded(status: string | null | undefined): boolean {
-  return status === undefined || status === null || isEndStatus(status);
-}
-
-function fenced({ workflow, id }: RunRef): FencedError {
-  return new FencedError(`another execution holds the run ${workflow}/${id}`);
-}
-
-type Left = Exclude<Leave, { readonly kind: "continued" }>;
-
-function untilOf(how: Left): number | "" {
-  const untilMs = "untilMs" in how ? how.untilMs : undefined;
-  return untilMs === undefined ? "" : Math.ceil(untilMs);
-}
-
-function detailOf(how: Left): string {
-  switch (how.kind) {
-    case "waiting":
-      return textOf(how.waits);
-    case "blocked":
-      return how.reason;
-    case "compensating":
-      return JSON.stringify(how.failing);
-    case "done":
-      return textOf(how.result);
-    case "failed":
-    case "cancelled":
-      return JSON.stringify(how.error);
-  }
 }
