@@ -101,6 +101,10 @@ const node: ForeignPrograms = {
     objects: "always",
     typed: "always",
     start: "always",
+    // Random calls, with the seed.
+    "random-1": "always",
+    "random-2": "long",
+    "random-3": "long",
   },
   find() {
     const main = join(folderOf("node-programs"), "main.ts");

@@ -1,4 +1,5 @@
 import type { Script } from "./kubectl-client.ts";
+import { makeRandom } from "./random-numbers.ts";
 
 type Choose = <T>(items: readonly T[]) => T;
 
@@ -49,15 +50,4 @@ export function makeRandomScript(seed: number, count: number): Script {
   const commands = Array.from({ length: count }, () => choose(COMMANDS)(choose));
   const end = "get cm,deploy,svc -o json --show-managed-fields";
   return { name: `random commands, seed ${seed}`, commands: [...commands, end].join("\n") };
-}
-
-/** Numbers from 0 to below 1 that follow from a seed (mulberry32). */
-function makeRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
