@@ -25,7 +25,7 @@ test("docs/cli.md has the exit codes of --help", () => {
 });
 
 /** Lines of the pages that call the command line, each with the words after `konverge`. */
-const calls = ["README.md", ...globSync("docs/*.md")].flatMap((path) =>
+const calls = ["README.md", ...globSync(["docs/*.md", "docs/runbooks/*.md"])].flatMap((path) =>
   blocksOf(path)
     .filter(({ language }) => language === "sh")
     .flatMap(({ text }) => shellLines(text))

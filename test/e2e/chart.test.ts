@@ -9,6 +9,11 @@ import { isNotFound } from "@konverge/kube";
 import { dump, load, loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, test, type TestContext } from "vitest";
 import { findHelm, HELM_VERSION } from "../../infra/helm/find-helm.js";
+import {
+  alertGroups,
+  BACKLOG_AGE_QUERY,
+  RUNBOOKS,
+} from "../../apps/cli/src/manifests/alert-rules.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
 
 const run = promisify(execFile);
@@ -138,7 +143,7 @@ test.for(scenarios)(
 test("renders objects of other operators in their documented form", async (context) => {
   isSkipped(context);
   const objects = await template(`${CHART}/ci/operators-values.yaml`);
-  const query = readFileSync(`${CHART}/files/backlog-age.promql`, "utf8").trim();
+  const query = BACKLOG_AGE_QUERY.replaceAll("INSTALLATION", "konverge");
   const find = (kind: string) => objects.find((object) => object.kind === kind) as never as object;
   expect(find("ScaledObject")).toMatchObject({
     apiVersion: "keda.sh/v1alpha1",
@@ -152,7 +157,8 @@ test("renders objects of other operators in their documented form", async (conte
     spec: { podMetricsEndpoints: [{ port: "metrics", interval: "30s" }] },
   });
   const { spec } = find("PrometheusRule") as { spec: object };
-  expect(spec).toEqual(load(readFileSync(`${CHART}/files/alerts.yaml`, "utf8")));
+  const target = { installation: "konverge", clusters: ["default"], runbooks: RUNBOOKS };
+  expect(spec).toEqual({ groups: alertGroups(target) });
   // A number of replicas in the Deployment would conflict with the autoscaler.
   expect(find("Deployment")).not.toHaveProperty("spec.replicas");
 });
@@ -192,14 +198,12 @@ test("with network policies, only listed peers reach the metrics and the API", a
   expect(await policies(`${CHART}/ci/least-values.yaml`)).toEqual([]);
 });
 
-test("the alerts are those of docs/production.md", () => {
-  const blocks = readFileSync("docs/production.md", "utf8").matchAll(/```yaml\n(.*?)```/gs);
-  const alerts = [...blocks]
-    .map(([, text = ""]) => text)
-    .filter((text) => text.startsWith("groups"));
-  expect(alerts.map((text) => load(text))).toEqual([
-    load(readFileSync(`${CHART}/files/alerts.yaml`, "utf8")),
-  ]);
+test("with printed values, the rules are those of konverge manifests -o alerts", async (context) => {
+  isSkipped(context);
+  const own = { monitoring: { prometheusRule: true } };
+  const objects = await template(await printedValues(), await valuesFile(own));
+  const rule = objects.find(({ kind }) => kind === "PrometheusRule") as never as { spec: object };
+  expect(rule.spec).toEqual(load(await konverge("-o", "alerts")));
 });
 
 const image = "registry.example/operator:1.2.3";

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test, type TestContext } from "vitest";
 import { findHelm } from "../../infra/helm/find-helm.js";
 import { isOnPath } from "../../infra/host/run.js";
 import { runCommand } from "./cli-runner.ts";
+import { BACKLOG_AGE_QUERY } from "../../apps/cli/src/manifests/alert-rules.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
 
 const run = promisify(execFile);
@@ -91,7 +92,7 @@ test("docs/cluster.md: the commands install the chart", async (context) => {
 
 test("docs/cluster.md: shows the query of the chart", () => {
   const text = readFileSync("docs/cluster.md", "utf8").replaceAll(/\s+/g, " ");
-  const query = readFileSync("infra/helm/konverge/files/backlog-age.promql", "utf8").trim();
+  const query = BACKLOG_AGE_QUERY.replaceAll("INSTALLATION", "konverge");
   expect(text.split(query)).toHaveLength(3);
 });
 

@@ -15,6 +15,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { useQueues } from "../integration/queue/queue-harness.ts";
 import { runCommand } from "./cli-runner.ts";
 import { until } from "../support/until.ts";
+import { withoutHome } from "../support/without-home.ts";
 
 const MAIN = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
 const CONFIG = "apps/examples/src/node-pool.config.ts";
@@ -91,7 +92,7 @@ async function startWorker(config = CONFIG) {
     resume: () => child.kill("SIGCONT"),
     /** The value of a series; 0 when there is none yet. */
     async metric(series: string): Promise<number> {
-      const lines = (await (await fetch(metricsUrl)).text()).split("\n");
+      const lines = withoutHome(await (await fetch(metricsUrl)).text()).split("\n");
       return Number(
         lines
           .find((line) => line.startsWith(`${series} `))
@@ -182,16 +183,15 @@ test("P6: isolate stops the calls of a running worker and defers its work until 
   const isolated = await konverge(["guard", "isolate", "default", "--by", "ada", "--reason", WHY]);
   expect(isolated).toMatchObject({ code: 0, stderr: "" });
   expect(isolated.stdout).toMatch(/\ndefault +isolated .*, by ada: the control plane moves\n$/);
-  const state = (mode: string) =>
-    worker.metric(`konverge_guard_breaker_state{cluster="default",state="${mode}"}`);
+  const state = (mode: string) => worker.metric(`konverge_guard_breaker_state{state="${mode}"}`);
   await until("the worker is isolated", async () => (await state("isolated")) === 1);
   // Watches stay open and do not count as calls in flight.
   await until(
     "calls in flight have ended",
-    async () => (await worker.metric('konverge_guard_calls_in_flight{cluster="default"}')) === 0,
+    async () => (await worker.metric("konverge_guard_calls_in_flight")) === 0,
   );
   const before = workerCalls();
-  const deferred = () => worker.metric('konverge_guard_deferred_calls_total{cluster="default"}');
+  const deferred = () => worker.metric("konverge_guard_deferred_calls_total");
   const deferredBefore = await deferred();
   const queue = harness.open();
   const attemptsBefore = await queue.listAttempts(keyOf("blue"));
@@ -275,7 +275,7 @@ test("P5: set-rate limits a running worker until it is removed; --by defaults to
   // Calls in flight at the time of the action are not affected by it, nor are tokens, which are valid for 100 ms.
   const onItsWay = early - before + FAST * 0.1;
   expect(workerCalls() - early).toBeLessThanOrEqual(SLOW * seconds + BURST + onItsWay);
-  expect(await worker.metric('konverge_guard_rate{cluster="default"}')).toBe(SLOW);
+  expect(await worker.metric("konverge_guard_rate")).toBe(SLOW);
 
   const back = await konverge([...set, "configured", "--reason", WHY, "-o", "json"]);
   const { rate } = guardViewSchema.parse(JSON.parse(back.stdout));

@@ -36,7 +36,7 @@ export async function startApi(options: {
   const { apiHost, apiPort, token } = settings;
   const log = createLogger({ service: "api", version, level: settings.logLevel });
   const tracing = await loadTracing(version);
-  const metrics = createMetrics({ version, ofProcess: true });
+  const metrics = createMetrics({ version, installation: settings.prefix, ofProcess: true });
   const access = openQueueAccess({
     redis: { url: settings.redisUrl },
     prefix: settings.prefix,

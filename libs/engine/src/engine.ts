@@ -122,15 +122,15 @@ function observePart(part: Leader, options: EngineOptions): (() => void)[] {
   const { controller, queue } = part;
   const { metrics, role } = options;
   return [
-    metrics.addController(
-      controller.name,
-      role === "watch" ? 0 : concurrencyOf(controller, options),
-    ),
+    metrics.addController(controller.name, {
+      concurrency: role === "watch" ? 0 : concurrencyOf(controller, options),
+      timeoutMs: controller.timeoutMs,
+    }),
     metrics.observeQueue(controller.name, {
       isLeader: () => part.leading,
       counts: async () => {
-        const [counts, headAgeMs] = await Promise.all([queue.counts(), queue.headAgeMs()]);
-        return { ...counts, headAgeMs };
+        const [counts, backlog] = await Promise.all([queue.counts(), queue.backlog()]);
+        return { ...counts, ...backlog };
       },
     }),
   ];

@@ -26,7 +26,7 @@ import { DEFAULT_CONCURRENCY, startQueueWorker } from "./attempt/queue-worker.ts
 import { decodeLog } from "./attempt/running-log.ts";
 import { createRequester, type Requester } from "./request/requester.ts";
 import { abandonScript } from "./scripts/abandon.ts";
-import { headAgeScript } from "./scripts/head-age.ts";
+import { backlogScript } from "./scripts/backlog.ts";
 import { incarnationScript } from "./scripts/incarnation.ts";
 import { waitingRequestsScript } from "./scripts/waiting-requests.ts";
 import { findShardsIssue } from "./keys/shard-of.ts";
@@ -41,6 +41,8 @@ const EVENTS_KEPT = 1_000;
 const DEFAULT_LEASE_MS = 10_000;
 const MIN_LEASE_MS = 100;
 const DEFAULT_ATTEMPTS_LISTED = 20;
+/** Number of waiting keys among which the backlog looks for a change. */
+const KEYS_SEARCHED = 100;
 
 export interface WorkQueueOptions {
   readonly redis: RedisTarget;
@@ -190,7 +192,7 @@ type QueueReads = Pick<
   | "waitingRequests"
   | "listAttempts"
   | "runningLog"
-  | "headAgeMs"
+  | "backlog"
   | "incarnation"
 >;
 
@@ -219,11 +221,11 @@ function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): Queu
       const text = await withRedis(redis, () => redis.get(names.log(formatKey(key))));
       return text === null ? undefined : decodeLog(text);
     },
-    headAgeMs: () =>
+    backlog: () =>
       withRedis(redis, () =>
-        runScript(redis, headAgeScript, {
-          keys: { waiting: names.bullWaiting },
-          args: { hashes: names.keyRoot, bull: names.bullRoot },
+        runScript(redis, backlogScript, {
+          keys: { waiting: names.bullWaiting, dead: names.dead, parked: names.parked },
+          args: { hashes: names.keyRoot, bull: names.bullRoot, most: KEYS_SEARCHED },
         }),
       ),
     async incarnation() {

@@ -50,14 +50,25 @@ export function createShardedQueue(
       }
       return total;
     },
-    headAgeMs: async () =>
-      Math.max(...(await Promise.all(shards.map((shard) => shard.headAgeMs())))),
+    async backlog() {
+      const each = await Promise.all(shards.map((shard) => shard.backlog()));
+      return {
+        deadLettered: sum(each.map(({ deadLettered }) => deadLettered)),
+        paused: sum(each.map(({ paused }) => paused)),
+        headAgeMs: Math.max(...each.map(({ headAgeMs }) => headAgeMs)),
+        changeAgeMs: Math.max(...each.map(({ changeAgeMs }) => changeAgeMs)),
+      };
+    },
     incarnation: createShardedIncarnation(shards),
     work: (work) => workOnAll(shards, work, work.concurrency ?? defaultConcurrency),
     async close() {
       await Promise.all(shards.map((shard) => shard.close()));
     },
   };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }
 
 async function waitingRequests(

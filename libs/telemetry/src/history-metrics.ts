@@ -23,12 +23,12 @@ export interface HistoryMetrics {
 const MOST_MANAGERS = 50;
 const OTHER = "other";
 
-export function createHistoryMetrics(registry: Registry): HistoryMetrics {
+export function createHistoryMetrics(registry: Registry): (cluster: string) => HistoryMetrics {
   const counter = <Label extends string>(name: string, help: string, label: Label) =>
     new Counter({
       name: `konverge_${name}`,
       help,
-      labelNames: ["controller", label],
+      labelNames: ["cluster", "controller", label],
       registers: [registry],
     });
   const loops = counter(
@@ -43,17 +43,18 @@ export function createHistoryMetrics(registry: Registry): HistoryMetrics {
   );
   const hints = counter("hints_total", "Total number of attempts with a hint.", "hint");
   const managers = new Set<string>();
-  return {
+  return (cluster) => ({
     addHistory(controller, labels) {
-      for (const kind of labels.kinds) loops.inc({ controller, kind }, 0);
-      for (const hint of labels.hints) hints.inc({ controller, hint }, 0);
-      flips.inc({ controller, manager: OTHER }, 0);
+      for (const kind of labels.kinds) loops.inc({ cluster, controller, kind }, 0);
+      for (const hint of labels.hints) hints.inc({ cluster, controller, hint }, 0);
+      flips.inc({ cluster, controller, manager: OTHER }, 0);
     },
-    loopFound: ({ controller, kind }) => loops.inc({ controller, kind }),
+    loopFound: ({ controller, kind }) => loops.inc({ cluster, controller, kind }),
     ownershipFlipped({ controller, manager, flips: by }) {
       if (managers.size < MOST_MANAGERS) managers.add(manager);
-      flips.inc({ controller, manager: managers.has(manager) ? manager : OTHER }, by);
+      const label = managers.has(manager) ? manager : OTHER;
+      flips.inc({ cluster, controller, manager: label }, by);
     },
-    hintGiven: ({ controller, hint }) => hints.inc({ controller, hint }),
-  };
+    hintGiven: ({ controller, hint }) => hints.inc({ cluster, controller, hint }),
+  });
 }

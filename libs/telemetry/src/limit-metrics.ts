@@ -13,29 +13,34 @@ interface LimitMetrics {
 export type ObserveLimits = (read: () => readonly LimitMetrics[]) => () => void;
 
 /** The metrics of the named limits of one process. */
-export function createLimitMetrics(registry: Registry): ObserveLimits {
+export function createLimitMetrics(registry: Registry): (cluster: string) => ObserveLimits {
   const registers = [registry];
-  const readers = new Set<() => readonly LimitMetrics[]>();
-  const readLimits = () => [...readers].flatMap((read) => read());
-  const held: Gauge<"limit"> = new Gauge({
+  const readers = new Map<() => readonly LimitMetrics[], string>();
+  const readLimits = () =>
+    [...readers].flatMap(([read, cluster]) => read().map((limit) => ({ cluster, limit })));
+  const held: Gauge<"cluster" | "limit"> = new Gauge({
     name: "konverge_limit_held_slots",
     help: "Number of slots of the limit that this process holds.",
-    labelNames: ["limit"],
+    labelNames: ["cluster", "limit"],
     registers,
     collect() {
       held.reset();
-      for (const limit of readLimits()) held.inc({ limit: limit.name }, limit.held);
+      for (const { cluster, limit } of readLimits()) {
+        held.inc({ cluster, limit: limit.name }, limit.held);
+      }
     },
   });
   const counter = (name: string, help: string, value: (limit: LimitMetrics) => number) =>
     new Counter({
       name: `konverge_limit_${name}_total`,
       help,
-      labelNames: ["limit"],
+      labelNames: ["cluster", "limit"],
       registers,
       collect() {
         this.reset();
-        for (const limit of readLimits()) this.inc({ limit: limit.name }, value(limit));
+        for (const { cluster, limit } of readLimits()) {
+          this.inc({ cluster, limit: limit.name }, value(limit));
+        }
       },
     });
   counter("permits", "Total number of permits of the limit.", ({ granted }) => granted);
@@ -49,8 +54,8 @@ export function createLimitMetrics(registry: Registry): ObserveLimits {
     "Total number of slots that this process did not renew in time.",
     ({ lost }) => lost,
   );
-  return (read) => {
-    readers.add(read);
+  return (cluster) => (read) => {
+    readers.set(read, cluster);
     return () => readers.delete(read);
   };
 }

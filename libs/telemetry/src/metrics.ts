@@ -1,5 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { createClusterMetrics, type ObserveClusters } from "./cluster-metrics.ts";
+import { createServerMetrics, type ObserveServer } from "./server-metrics.ts";
+import { createWorkerMetrics, type WorkerMetrics } from "./worker-metrics.ts";
 import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
 import { createLimitMetrics, type ObserveLimits } from "./limit-metrics.ts";
 import { createHttpApiMetrics, type RejectionCode } from "./http-api-metrics.ts";
@@ -9,7 +11,11 @@ import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts"
 import { createRunMetrics, type RunMetrics } from "./run-metrics.ts";
 import { createRestClientMetrics, type ApiCallMetrics } from "./rest-client-metrics.ts";
 
-export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetrics, RunMetrics {
+/** The metrics of one cluster. All clusters of a process share their series, which have the label `cluster`. */
+export interface Metrics
+  extends ReconcileMetrics, RequestMetrics, HistoryMetrics, RunMetrics, WorkerMetrics {
+  /** Returns the metrics of another cluster of the process. */
+  ofCluster(name: string): Metrics;
   readonly contentType: string;
   /** Counts one API call. */
   apiCall(call: ApiCallMetrics): void;
@@ -18,22 +24,34 @@ export interface Metrics extends ReconcileMetrics, RequestMetrics, HistoryMetric
   readonly observeGuard: ObserveGuard;
   readonly observeLimits: ObserveLimits;
   readonly observeClusters: ObserveClusters;
+  readonly observeServer: ObserveServer;
   /** The text that Prometheus reads. */
   text(): Promise<string>;
 }
 
 export interface MetricsOptions {
   readonly version: string;
+  /** The prefix of the installation in Redis: the label `installation` of every series. Default `konverge`. */
+  readonly installation?: string;
   /** Adds prom-client's process metrics: memory, CPU, event loop. Only for Konverge's own processes. Default false. */
   readonly ofProcess?: boolean;
 }
 
+/** The name of a cluster without a name, as in the settings. */
+const DEFAULT_CLUSTER = "default";
+
 /**
  * The metrics of one process, in a separate registry. Names and labels are those of controller-runtime and client-go with the
- * prefix `konverge_` (docs/metrics.md maps them). No label has the name of an object.
+ * prefix `konverge_` (docs/metrics.md maps them). No label has the name of an object. The result is
+ * that of the cluster `default`.
  */
-export function createMetrics({ version, ofProcess = false }: MetricsOptions): Metrics {
+export function createMetrics({
+  version,
+  installation = "konverge",
+  ofProcess = false,
+}: MetricsOptions): Metrics {
   const registry = new Registry();
+  registry.setDefaultLabels({ installation });
   if (ofProcess) collectDefaultMetrics({ register: registry });
   new Gauge({
     name: "konverge_build_info",
@@ -41,17 +59,32 @@ export function createMetrics({ version, ofProcess = false }: MetricsOptions): M
     labelNames: ["version"],
     registers: [registry],
   }).set({ version }, 1);
-  return {
-    ...createReconcileMetrics(registry),
-    ...createRequestMetrics(registry),
-    ...createHistoryMetrics(registry),
-    ...createRunMetrics(registry),
-    apiCall: createRestClientMetrics(registry),
+  const ofReconciles = createReconcileMetrics(registry);
+  const ofRequests = createRequestMetrics(registry);
+  const ofHistory = createHistoryMetrics(registry);
+  const ofRuns = createRunMetrics(registry);
+  const ofWorkers = createWorkerMetrics(registry, version);
+  const ofCalls = createRestClientMetrics(registry);
+  const ofLimits = createLimitMetrics(registry);
+  const ofServers = createServerMetrics(registry);
+  const shared = {
     rejectedRequest: createHttpApiMetrics(registry),
     observeGuard: createGuardMetrics(registry),
-    observeLimits: createLimitMetrics(registry),
     observeClusters: createClusterMetrics(registry),
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };
+  const ofCluster = (cluster: string): Metrics => ({
+    ...shared,
+    ...ofReconciles(cluster),
+    ...ofRequests(cluster),
+    ...ofHistory(cluster),
+    ...ofRuns(cluster),
+    ...ofWorkers(cluster),
+    apiCall: ofCalls(cluster),
+    observeLimits: ofLimits(cluster),
+    observeServer: ofServers(cluster),
+    ofCluster,
+  });
+  return ofCluster(DEFAULT_CLUSTER);
 }

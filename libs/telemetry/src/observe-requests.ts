@@ -19,8 +19,13 @@ export function observeRequests(
       ended(result) {
         span?.end(result);
         if (result instanceof Error) return;
-        const { controller } = key;
-        metrics.requested({ controller, trigger: trigger.kind, coalesced: result.coalesced });
+        const { cluster, controller } = key;
+        metrics.requested({
+          cluster,
+          controller,
+          trigger: trigger.kind,
+          coalesced: result.coalesced,
+        });
       },
     };
   };

@@ -1,6 +1,6 @@
 import type { OutcomeKind } from "@konverge/core";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import { RunningAttempts } from "./running-attempts.ts";
+import { RunningAttempts, type ControllerLabels } from "./running-attempts.ts";
 
 /** The counted values of a finished attempt. */
 export interface AttemptMetrics {
@@ -26,7 +26,15 @@ export interface ReconcileMetrics {
    * Creates every series of a controller with the value 0, so that the first event is an increase. Returns the function that
    * subtracts its attempts again.
    */
-  addController(controller: string, maxConcurrent: number): () => void;
+  addController(
+    controller: string,
+    limits: {
+      /** Concurrent attempts that this process allows. */
+      readonly concurrency: number;
+      /** The longest time of an attempt. */
+      readonly timeoutMs: number;
+    },
+  ): () => void;
   /** `attempt`: an object that identifies the attempt. */
   attemptStarted(controller: string, attempt: object): void;
   /** The handler returned, or the attempt ended without it. */
@@ -88,11 +96,11 @@ const COUNTERS = {
   lane: ["lane_wait_seconds_total", "Total wait in object lanes, in seconds."],
 } as const;
 
-type Counters = Readonly<Record<keyof typeof COUNTERS, Counter<"controller">>>;
+type Counters = Readonly<Record<keyof typeof COUNTERS, Counter<"cluster" | "controller">>>;
 
 function createCounters(registry: Registry): Counters {
   const entries = Object.entries(COUNTERS).map(([key, [name, help]]) => {
-    const labelNames = ["controller"] as const;
+    const labelNames = ["cluster", "controller"] as const;
     return [
       key,
       new Counter({ name: `konverge_${name}`, help, labelNames, registers: [registry] }),
@@ -107,14 +115,14 @@ function createHistograms(registry: Registry) {
     new Histogram({
       name: `konverge_workqueue_${name}`,
       help,
-      labelNames: ["name", "controller"],
+      labelNames: ["cluster", "name", "controller"],
       buckets: QUEUE_SECONDS,
       registers,
     });
   const duration = new Histogram({
     name: "konverge_reconcile_time_seconds",
     help: "Duration of an attempt.",
-    labelNames: ["controller"],
+    labelNames: ["cluster", "controller"],
     buckets: RECONCILE_SECONDS,
     registers,
   });
@@ -127,71 +135,86 @@ function createHistograms(registry: Registry) {
 }
 
 /** The metrics of attempts in a process: those of controller-runtime and client-go's workqueue, and our own. */
-export function createReconcileMetrics(registry: Registry): ReconcileMetrics {
+export function createReconcileMetrics(registry: Registry): (cluster: string) => ReconcileMetrics {
   const registers = [registry];
   const running = new RunningAttempts(registry);
   const counters = createCounters(registry);
   const { duration, queueing, working } = createHistograms(registry);
-  const byQueue = (controller: string) => ({ name: controller, controller });
   const reconciles = new Counter({
     name: "konverge_reconcile_total",
     help: "Total number of attempts by result.",
-    labelNames: ["controller", "result"],
+    labelNames: ["cluster", "controller", "result"],
     registers,
   });
   const retries = new Counter({
     name: "konverge_workqueue_retries_total",
     help: "Total number of retried jobs.",
-    labelNames: ["controller", "name"],
+    labelNames: ["cluster", "controller", "name"],
     registers,
   });
   const maxConcurrent = new Gauge({
     name: "konverge_max_concurrent_reconciles",
     help: "Concurrent attempts that this process allows.",
-    labelNames: ["controller"],
+    labelNames: ["cluster", "controller"],
+    registers,
+  });
+  const timeout = new Gauge({
+    name: "konverge_reconcile_timeout_seconds",
+    help: "Timeout of an attempt.",
+    labelNames: ["cluster", "controller"],
     registers,
   });
 
-  return {
-    addController(controller, max) {
-      running.addController(controller);
-      maxConcurrent.inc({ controller }, max);
-      for (const result of RESULTS) reconciles.inc({ controller, result }, 0);
-      for (const counter of Object.values(counters)) counter.inc({ controller }, 0);
-      retries.inc(byQueue(controller), 0);
-      duration.zero({ controller });
-      queueing.zero(byQueue(controller));
-      working.zero(byQueue(controller));
-      return () => maxConcurrent.dec({ controller }, max);
-    },
-    attemptStarted: (controller, attempt) => running.started(controller, attempt),
-    attemptEnded(attempt) {
-      const ended = running.ended(attempt);
-      if (ended !== undefined) working.observe(byQueue(ended.controller), ended.seconds);
-    },
-    attemptLost: (controller) => counters.lost.inc({ controller }),
-    attemptFinished(attempt) {
-      const { controller, outcome } = attempt;
-      const result = resultOf(outcome);
-      reconciles.inc({ controller, result });
-      countAttempt(counters, attempt, result);
-      if (attempt.retried) retries.inc(byQueue(controller));
-      duration.observe({ controller }, attempt.durationMs / 1_000);
-      queueing.observe(byQueue(controller), attempt.queueMs / 1_000);
-    },
+  return (cluster) => {
+    const at = (controller: string) => ({ cluster, controller });
+    const byQueue = (controller: string) => ({ cluster, name: controller, controller });
+    return {
+      addController(controller, { concurrency, timeoutMs }) {
+        running.addController(at(controller));
+        maxConcurrent.inc(at(controller), concurrency);
+        timeout.set(at(controller), timeoutMs / 1_000);
+        for (const result of RESULTS) reconciles.inc({ ...at(controller), result }, 0);
+        for (const counter of Object.values(counters)) counter.inc(at(controller), 0);
+        retries.inc(byQueue(controller), 0);
+        duration.zero(at(controller));
+        queueing.zero(byQueue(controller));
+        working.zero(byQueue(controller));
+        return () => maxConcurrent.dec(at(controller), concurrency);
+      },
+      attemptStarted: (controller, attempt) => running.started(at(controller), attempt),
+      attemptEnded(attempt) {
+        const ended = running.ended(attempt);
+        if (ended !== undefined) working.observe(byQueue(ended.controller), ended.seconds);
+      },
+      attemptLost: (controller) => counters.lost.inc(at(controller)),
+      attemptFinished(attempt) {
+        const { controller, outcome } = attempt;
+        const result = resultOf(outcome);
+        reconciles.inc({ ...at(controller), result });
+        countAttempt(counters, at(controller), attempt, result);
+        if (attempt.retried) retries.inc(byQueue(controller));
+        duration.observe(at(controller), attempt.durationMs / 1_000);
+        queueing.observe(byQueue(controller), attempt.queueMs / 1_000);
+      },
+    };
   };
 }
 
-function countAttempt(counters: Counters, attempt: AttemptMetrics, result: string): void {
-  const { controller, outcome } = attempt;
-  if (result === "error") counters.errors.inc({ controller });
-  if (outcome === "terminal") counters.terminal.inc({ controller });
-  if (attempt.timedOut) counters.timeouts.inc({ controller });
-  if (attempt.fenced) counters.fenced.inc({ controller });
-  if (attempt.writes > 0) counters.writes.inc({ controller }, attempt.writes);
-  else if (result === "success" || result === "requeue_after") counters.noops.inc({ controller });
-  if (attempt.conflicts > 0) counters.conflicts.inc({ controller }, attempt.conflicts);
-  if (attempt.apiCalls > 0) counters.calls.inc({ controller }, attempt.apiCalls);
-  if (attempt.rateLimitMs > 0) counters.limiter.inc({ controller }, attempt.rateLimitMs / 1_000);
-  if (attempt.laneMs > 0) counters.lane.inc({ controller }, attempt.laneMs / 1_000);
+function countAttempt(
+  counters: Counters,
+  at: ControllerLabels,
+  attempt: AttemptMetrics,
+  result: string,
+): void {
+  const { outcome } = attempt;
+  if (result === "error") counters.errors.inc(at);
+  if (outcome === "terminal") counters.terminal.inc(at);
+  if (attempt.timedOut) counters.timeouts.inc(at);
+  if (attempt.fenced) counters.fenced.inc(at);
+  if (attempt.writes > 0) counters.writes.inc(at, attempt.writes);
+  else if (result === "success" || result === "requeue_after") counters.noops.inc(at);
+  if (attempt.conflicts > 0) counters.conflicts.inc(at, attempt.conflicts);
+  if (attempt.apiCalls > 0) counters.calls.inc(at, attempt.apiCalls);
+  if (attempt.rateLimitMs > 0) counters.limiter.inc(at, attempt.rateLimitMs / 1_000);
+  if (attempt.laneMs > 0) counters.lane.inc(at, attempt.laneMs / 1_000);
 }

@@ -1,16 +1,17 @@
 import type { TriggerKind } from "@konverge/core";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { Observed } from "./observed.ts";
+import { Observed, type ObservedName } from "./observed.ts";
 
 /** The metrics before an attempt: watches, leadership, requests, the queue. */
 export interface RequestMetrics {
   /**
    * Reports a queue at each scrape while `isLeader`. All processes share the queue, so a sum over all of them would be wrong.
-   * Queues of one name, in several clusters, count together. Returns the function that ends it.
+   * Returns the function that ends it.
    */
   observeQueue(controller: string, queue: ObservedQueue): () => void;
   /** An acknowledged request of this process. */
   requested(request: {
+    readonly cluster: string;
     readonly controller: string;
     readonly trigger: TriggerKind;
     readonly coalesced: boolean;
@@ -38,83 +39,96 @@ export interface ObservedQueue {
   readonly counts: () => Promise<{
     readonly waiting: number;
     readonly delayed: number;
+    readonly deadLettered: number;
+    /** Keys whose requests wait for the end of a pause. */
+    readonly paused: number;
     /** Age of the key that starts next. */
     readonly headAgeMs: number;
+    /** The same without keys that only a resync requested. */
+    readonly changeAgeMs: number;
   }>;
 }
 
-export function createRequestMetrics(registry: Registry): RequestMetrics {
+export function createRequestMetrics(registry: Registry): (cluster: string) => RequestMetrics {
   const registers = [registry];
   const queues = new Observed<ObservedQueue>();
   const adds = new Counter({
     name: "konverge_workqueue_adds_total",
     help: "Total number of keys added to the queue.",
-    labelNames: ["name", "controller"],
+    labelNames: ["cluster", "name", "controller"],
     registers,
   });
   const requests = new Counter({
     name: "konverge_requests_total",
     help: "Total number of acknowledged requests by trigger and coalescing.",
-    labelNames: ["controller", "trigger", "coalesced"],
+    labelNames: ["cluster", "controller", "trigger", "coalesced"],
     registers,
   });
   const interruptions = new Counter({
     name: "konverge_watch_interruptions_total",
     help: "Total number of watches that were interrupted and restarted.",
-    labelNames: ["resource"],
+    labelNames: ["cluster", "resource"],
     registers,
   });
   const functionErrors = new Counter({
     name: "konverge_watch_function_errors_total",
     help: "Total number of errors in predicates, map and index functions, including invalid names.",
-    labelNames: ["controller", "function"],
+    labelNames: ["cluster", "controller", "function"],
     registers,
   });
   createQueueGauges(registry, queues);
   const caches = new Observed<() => CacheSize>();
   createCacheGauges(registry, caches);
-  const leading: Gauge<"name"> = new Gauge({
+  const leading: Gauge<"cluster" | "name"> = new Gauge({
     name: "konverge_leader_election_master_status",
     help: "1 if this process leads the controller, else 0.",
-    labelNames: ["name"],
+    labelNames: ["cluster", "name"],
     registers,
     collect() {
       leading.reset();
-      for (const [name, observed] of queues) {
+      for (const [of, observed] of queues) {
         const isLeading = [...observed].some(({ isLeader }) => isLeader());
-        leading.set({ name }, isLeading ? 1 : 0);
+        leading.set({ ...of }, isLeading ? 1 : 0);
       }
     },
   });
 
-  return {
+  return (cluster) => ({
     observeQueue(controller, queue) {
-      adds.inc({ name: controller, controller }, 0);
+      adds.inc({ cluster, name: controller, controller }, 0);
       for (const name of ["predicate", "map", "index"])
-        functionErrors.inc({ controller, function: name }, 0);
-      return queues.add(controller, queue);
+        functionErrors.inc({ cluster, controller, function: name }, 0);
+      return queues.add({ cluster, name: controller }, queue);
     },
-    requested({ controller, trigger, coalesced }) {
-      requests.inc({ controller, trigger, coalesced: String(coalesced) });
-      if (!coalesced) adds.inc({ name: controller, controller });
+    requested({ cluster: of, controller, trigger, coalesced }) {
+      requests.inc({ cluster: of, controller, trigger, coalesced: String(coalesced) });
+      if (!coalesced) adds.inc({ cluster: of, name: controller, controller });
     },
     addWatch(resource, measure) {
-      interruptions.inc({ resource }, 0);
-      return caches.add(resource, measure);
+      interruptions.inc({ cluster, resource }, 0);
+      return caches.add({ cluster, name: resource }, measure);
     },
-    measureCaches: () => measureCaches(caches),
-    watchInterrupted: (resource) => interruptions.inc({ resource }),
-    watchFunctionFailed: (controller, name) => functionErrors.inc({ controller, function: name }),
-  };
+    measureCaches: () =>
+      measureCaches(caches)
+        .filter((cache) => cache.cluster === cluster)
+        .map(({ cluster: _, ...cache }) => cache),
+    watchInterrupted: (resource) => interruptions.inc({ cluster, resource }),
+    watchFunctionFailed: (controller, name) =>
+      functionErrors.inc({ cluster, controller, function: name }),
+  });
+}
+
+interface MeasuredCache extends CacheSize {
+  readonly cluster: string;
+  readonly resource: string;
 }
 
 /** Several watches of a kind count together. */
-function measureCaches(
-  caches: Observed<() => CacheSize>,
-): (CacheSize & { readonly resource: string })[] {
-  return [...caches].map(([resource, measures]) => {
+function measureCaches(caches: Observed<() => CacheSize>): MeasuredCache[] {
+  return [...caches].map(([{ cluster, name: resource }, measures]) => {
     const sizes = [...measures].map((measure) => measure());
     return {
+      cluster,
       resource,
       objects: sizes.reduce((sum, { objects }) => sum + objects, 0),
       bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -127,12 +141,12 @@ function createCacheGauges(registry: Registry, caches: Observed<() => CacheSize>
     new Gauge({
       name: `konverge_cache_${name}`,
       help,
-      labelNames: ["resource"],
+      labelNames: ["cluster", "resource"],
       registers: [registry],
       collect() {
         this.reset();
-        for (const cache of measureCaches(caches)) {
-          this.set({ resource: cache.resource }, cache[name]);
+        for (const { cluster, resource, ...size } of measureCaches(caches)) {
+          this.set({ cluster, resource }, size[name]);
         }
       },
     });
@@ -143,7 +157,7 @@ function createCacheGauges(registry: Registry, caches: Observed<() => CacheSize>
 type Counts = Awaited<ReturnType<ObservedQueue["counts"]>>;
 
 function createQueueGauges(registry: Registry, queues: Observed<ObservedQueue>): void {
-  let reading: Promise<Map<string, Counts>> | undefined;
+  let reading: Promise<CountedQueue[]> | undefined;
   /** Reads each queue once for all gauges of a scrape. */
   const readOnce = () => {
     reading ??= readQueues(queues).finally(() => {
@@ -155,45 +169,44 @@ function createQueueGauges(registry: Registry, queues: Observed<ObservedQueue>):
     new Gauge({
       name: `konverge_workqueue_${name}`,
       help: `${help} Reported by the leader.`,
-      labelNames: ["name", "controller"],
+      labelNames: ["cluster", "name", "controller"],
       registers: [registry],
       async collect() {
         const counted = await readOnce();
         this.reset();
-        for (const [controller, counts] of counted) {
-          this.set({ name: controller, controller }, value(counts));
+        for (const { of, counts } of counted) {
+          this.set({ cluster: of.cluster, name: of.name, controller: of.name }, value(counts));
         }
       },
     });
   queueGauge("depth", "Number of keys that wait for an attempt.", ({ waiting }) => waiting);
   queueGauge("delayed", "Number of keys that back off or are deferred.", ({ delayed }) => delayed);
+  queueGauge("dead_lettered", "Number of dead-lettered keys.", ({ deadLettered }) => deadLettered);
+  queueGauge("paused", "Number of keys that wait for the end of a pause.", ({ paused }) => paused);
   queueGauge(
     "head_age_seconds",
     "Age of the key at the queue head.",
     ({ headAgeMs }) => headAgeMs / 1_000,
   );
+  queueGauge(
+    "change_age_seconds",
+    "Age of the first key that was not requested by a resync alone.",
+    ({ changeAgeMs }) => changeAgeMs / 1_000,
+  );
 }
 
-async function readQueues(queues: Observed<ObservedQueue>): Promise<Map<string, Counts>> {
-  const counted = new Map<string, Counts>();
-  const all = [...queues].flatMap(([controller, observed]) =>
-    [...observed].map((queue) => [controller, queue] as const),
-  );
-  await Promise.all(
-    all.map(async ([controller, queue]) => {
-      if (!queue.isLeader()) return;
-      // Without Redis the values are unknown: a missing series shows that, a constant one would not.
-      const counts = await queue.counts().catch(() => undefined);
-      if (counts !== undefined) counted.set(controller, sumOf(counted.get(controller), counts));
-    }),
-  );
-  return counted;
+interface CountedQueue {
+  readonly of: ObservedName;
+  readonly counts: Counts;
 }
 
-function sumOf(before: Counts | undefined, { waiting, delayed, headAgeMs }: Counts): Counts {
-  return {
-    waiting: waiting + (before?.waiting ?? 0),
-    delayed: delayed + (before?.delayed ?? 0),
-    headAgeMs: Math.max(headAgeMs, before?.headAgeMs ?? 0),
-  };
+async function readQueues(queues: Observed<ObservedQueue>): Promise<CountedQueue[]> {
+  const read = [...queues].map(async ([of, observed]) => {
+    // Two engines overlap while one replaces the other; only one of them leads.
+    const leader = [...observed].find(({ isLeader }) => isLeader());
+    // Without Redis the values are unknown: a missing series shows that, a constant one would not.
+    const counts = await leader?.counts().catch(() => undefined);
+    return counts === undefined ? [] : [{ of, counts }];
+  });
+  return (await Promise.all(read)).flat();
 }

@@ -28,29 +28,32 @@ const METHODS: Readonly<Record<CallVerb, string>> = {
 /** The buckets of client-go in Kubernetes components. */
 const SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 
-/** client-go's metrics of API calls. The returned function counts one call. */
-export function createRestClientMetrics(registry: Registry): (call: ApiCallMetrics) => void {
+/** client-go's metrics of API calls. The returned functions count one call to the API server of the cluster. */
+export function createRestClientMetrics(
+  registry: Registry,
+): (cluster: string) => (call: ApiCallMetrics) => void {
   const registers = [registry];
   const requests = new Counter({
     name: "konverge_rest_client_requests_total",
     help: "Total number of API calls by status code, method and host; code <error> means no response.",
-    labelNames: ["code", "method", "host"],
+    labelNames: ["cluster", "code", "method", "host"],
     registers,
   });
   const histogram = (name: string, help: string) =>
     new Histogram({
       name: `konverge_rest_client_${name}`,
       help,
-      labelNames: ["verb", "host"],
+      labelNames: ["cluster", "verb", "host"],
       buckets: SECONDS,
       registers,
     });
   const latency = histogram("request_duration_seconds", "Duration of an API call.");
   const limiter = histogram("rate_limiter_duration_seconds", "Wait of an API call for its token.");
-  return ({ verb, host, code, seconds, waitedSeconds }) => {
-    const method = METHODS[verb];
-    requests.inc({ code: code === 0 ? "<error>" : String(code), method, host });
-    latency.observe({ verb: method, host }, seconds);
-    limiter.observe({ verb: method, host }, waitedSeconds);
-  };
+  return (cluster) =>
+    ({ verb, host, code, seconds, waitedSeconds }) => {
+      const method = METHODS[verb];
+      requests.inc({ cluster, code: code === 0 ? "<error>" : String(code), method, host });
+      latency.observe({ cluster, verb: method, host }, seconds);
+      limiter.observe({ cluster, verb: method, host }, waitedSeconds);
+    };
 }

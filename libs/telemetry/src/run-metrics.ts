@@ -3,8 +3,7 @@ import { Observed } from "./observed.ts";
 
 export interface RunMetrics {
   /**
-   * Creates every series of a workflow. `counts` returns the number of runs by status, over all workers. Those of several clusters
-   * are added. Returns the function that ends it.
+   * Creates every series of a workflow. `counts` returns the number of runs by status, over all workers. Returns the function that ends it.
    */
   observeRuns(
     workflow: string,
@@ -35,13 +34,13 @@ const STEP_SECONDS = [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3
 const WAIT_SECONDS = [0.1, 1, 5, 30, 60, 300, 900, 3_600, 14_400, 86_400, 604_800];
 
 /** The metrics of workflows. No label has the name of a run or step. */
-export function createRunMetrics(registry: Registry): RunMetrics {
+export function createRunMetrics(registry: Registry): (cluster: string) => RunMetrics {
   const registers = [registry];
   const observed = new Observed<() => Promise<Readonly<Record<string, number>>>>();
   const labelled = <Label extends string>(name: string, help: string, ...labels: Label[]) => ({
     name: `konverge_workflow_${name}`,
     help,
-    labelNames: ["workflow", ...labels] as const,
+    labelNames: ["cluster", "workflow", ...labels] as const,
     registers,
   });
   const executions = new Counter(
@@ -70,42 +69,42 @@ export function createRunMetrics(registry: Registry): RunMetrics {
     ...labelled("wait_seconds", "Time from the start of a wait to its record.", "kind"),
     buckets: WAIT_SECONDS,
   });
-  const runs: Gauge<"workflow" | "status"> = new Gauge({
+  const runs: Gauge<"cluster" | "workflow" | "status"> = new Gauge({
     ...labelled("runs", "Number of kept runs, all workers.", "status"),
     async collect() {
       const counted = await Promise.all(
         // Without Redis the values are unknown: a missing series shows that, a constant one would not.
-        [...observed].flatMap(([workflow, all]) =>
-          [...all].map(async (counts) => [workflow, await counts().catch(() => ({}))] as const),
+        [...observed].flatMap(([of, all]) =>
+          [...all].map(async (counts) => [of, await counts().catch(() => ({}))] as const),
         ),
       );
       runs.reset();
-      for (const [workflow, counts] of counted) {
+      for (const [{ cluster, name }, counts] of counted) {
         for (const [status, count] of Object.entries(counts)) {
-          runs.inc({ workflow, status }, count);
+          runs.inc({ cluster, workflow: name, status }, count);
         }
       }
     },
   });
-  return {
+  return (cluster) => ({
     observeRuns(workflow, { counts }) {
-      for (const result of [...ENDS, ...PAUSES]) executions.inc({ workflow, result }, 0);
-      for (const kind of [...BODIES, ...WAITS]) failures.inc({ workflow, kind }, 0);
-      execution.zero({ workflow });
-      for (const kind of BODIES) steps.zero({ workflow, kind });
-      for (const kind of WAITS) waits.zero({ workflow, kind });
-      return observed.add(workflow, counts);
+      for (const result of [...ENDS, ...PAUSES]) executions.inc({ cluster, workflow, result }, 0);
+      for (const kind of [...BODIES, ...WAITS]) failures.inc({ cluster, workflow, kind }, 0);
+      execution.zero({ cluster, workflow });
+      for (const kind of BODIES) steps.zero({ cluster, workflow, kind });
+      for (const kind of WAITS) waits.zero({ cluster, workflow, kind });
+      return observed.add({ cluster, name: workflow }, counts);
     },
     executionEnded(workflow, { result, durationMs }) {
-      executions.inc({ workflow, result });
-      execution.observe({ workflow }, durationMs / 1_000);
+      executions.inc({ cluster, workflow, result });
+      execution.observe({ cluster, workflow }, durationMs / 1_000);
     },
     handedBack(workflow) {
-      executions.inc({ workflow, result: HANDED_BACK });
+      executions.inc({ cluster, workflow, result: HANDED_BACK });
     },
     recorded(workflow, { kind, failed, durationMs }) {
-      if (failed) failures.inc({ workflow, kind });
-      (BODIES.has(kind) ? steps : waits).observe({ workflow, kind }, durationMs / 1_000);
+      if (failed) failures.inc({ cluster, workflow, kind });
+      (BODIES.has(kind) ? steps : waits).observe({ cluster, workflow, kind }, durationMs / 1_000);
     },
-  };
+  });
 }

@@ -1,22 +1,36 @@
 import { Gauge, type Registry } from "prom-client";
 
+/** A controller on one cluster. */
+export interface ControllerLabels {
+  readonly cluster: string;
+  readonly controller: string;
+}
+
 type Merge = (value: number, ageSeconds: number) => number;
+
+function idOf({ cluster, controller }: ControllerLabels): string {
+  return JSON.stringify([cluster, controller]);
+}
 
 /** The running attempts of each controller, with gauges of their number and age at the scrape. */
 export class RunningAttempts {
   readonly #registry: Registry;
-  readonly #controllers = new Set<string>();
+  readonly #controllers = new Map<string, ControllerLabels>();
   readonly #running = new Map<
     object,
-    { readonly controller: string; readonly startedMs: number }
+    { readonly of: ControllerLabels; readonly startedMs: number }
   >();
 
   constructor(registry: Registry) {
     this.#registry = registry;
-    const byQueue = (controller: string) => ({ name: controller, controller });
+    const byQueue = ({ cluster, controller }: ControllerLabels) => ({
+      cluster,
+      name: controller,
+      controller,
+    });
     this.#addGauge(
       { name: "active_workers", help: "Number of running attempts." },
-      (controller) => ({ controller }),
+      (of) => ({ ...of }),
       (value) => value + 1,
     );
     this.#addGauge(
@@ -37,12 +51,12 @@ export class RunningAttempts {
     );
   }
 
-  addController(controller: string): void {
-    this.#controllers.add(controller);
+  addController(of: ControllerLabels): void {
+    this.#controllers.set(idOf(of), of);
   }
 
-  started(controller: string, attempt: object): void {
-    this.#running.set(attempt, { controller, startedMs: performance.now() });
+  started(of: ControllerLabels, attempt: object): void {
+    this.#running.set(attempt, { of, startedMs: performance.now() });
   }
 
   ended(attempt: object): { readonly controller: string; readonly seconds: number } | undefined {
@@ -50,31 +64,33 @@ export class RunningAttempts {
     if (started === undefined) return undefined;
     this.#running.delete(attempt);
     const seconds = (performance.now() - started.startedMs) / 1_000;
-    return { controller: started.controller, seconds };
+    return { controller: started.of.controller, seconds };
   }
 
   #addGauge(
     { name, help }: { readonly name: string; readonly help: string },
-    labels: (controller: string) => Record<string, string>,
+    labels: (of: ControllerLabels) => Record<string, string>,
     merge: Merge,
   ): void {
     const gauge: Gauge = new Gauge({
       name: `konverge_${name}`,
       help,
-      labelNames: Object.keys(labels("")),
+      labelNames: Object.keys(labels({ cluster: "", controller: "" })),
       registers: [this.#registry],
       collect: () => {
-        for (const [controller, value] of this.#merged(merge)) gauge.set(labels(controller), value);
+        const merged = this.#merged(merge);
+        for (const [id, of] of this.#controllers) gauge.set(labels(of), merged.get(id) ?? 0);
       },
     });
   }
 
   #merged(merge: Merge): ReadonlyMap<string, number> {
     const nowMs = performance.now();
-    const values = new Map([...this.#controllers].map((controller) => [controller, 0]));
-    for (const { controller, startedMs } of this.#running.values()) {
-      const value = values.get(controller) ?? 0;
-      values.set(controller, merge(value, (nowMs - startedMs) / 1_000));
+    const values = new Map<string, number>();
+    for (const { of, startedMs } of this.#running.values()) {
+      const id = idOf(of);
+      const value = values.get(id) ?? 0;
+      values.set(id, merge(value, (nowMs - startedMs) / 1_000));
     }
     return values;
   }

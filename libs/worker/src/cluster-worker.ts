@@ -53,6 +53,11 @@ export async function openClusterWorker(
   engagement?: Engagement,
 ): Promise<ClusterWorker> {
   const setup = await WorkerSetup.from(options, engagement);
+  let started: ClusterWorker | undefined;
+  const { metrics, settings } = setup.options;
+  const isReady = () => started?.ready ?? false;
+  const unobserve = metrics.observeWorker({ role: settings.role, isReady });
+  setup.atEnd("the metrics of the worker", async () => unobserve());
   try {
     const home = await connectHome(setup);
     // Ends the calls of a start that is no longer wanted.
@@ -60,7 +65,8 @@ export async function openClusterWorker(
     engagement?.signal.addEventListener("abort", onAbort, { once: true });
     try {
       engagement?.signal.throwIfAborted();
-      return await startOn(home, setup);
+      started = await startOn(home, setup);
+      return started;
     } catch (error) {
       throw await setup.explain(error, home.client);
     } finally {
@@ -74,6 +80,8 @@ export async function openClusterWorker(
 
 async function startOn(home: ClusterConnection, setup: WorkerSetup): Promise<ClusterWorker> {
   const connections = await connectWorker(setup, home);
+  const unobserve = setup.options.metrics.observeServer(() => connections.history.readServer());
+  setup.atEnd("the metrics of Redis", async () => unobserve());
   const engine = await startWorkerEngine(setup, connections);
   startWorkerWorkflows(setup, connections);
   startObjectReads(setup, engine);

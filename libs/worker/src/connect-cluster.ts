@@ -83,7 +83,7 @@ export async function connectCluster(
         identityNamespace(namespaces, settings),
       ),
   });
-  const gate = counted(guard, metrics, new URL(credentials.server).host);
+  const gate = counted(guard, metrics.ofCluster(name), new URL(credentials.server).host);
   const userAgent = `konverge-worker/${version}`;
   const { requestTimeout: requestTimeoutMs } = settings;
   const client = createKubeClient({

@@ -30,7 +30,7 @@ export async function startWorkerProcess({
   version,
 }: WorkerProcessOptions): Promise<WorkerProcess> {
   const log = createLogger({ service: "worker", version, level: settings.logLevel });
-  const metrics = createMetrics({ version, ofProcess: true });
+  const metrics = createMetrics({ version, installation: settings.prefix, ofProcess: true });
   await using starting = new AsyncDisposableStack();
   starting.defer(reportStrayErrors({ log }));
   let worker: OpenWorker | undefined;

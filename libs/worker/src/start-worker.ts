@@ -67,7 +67,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   };
   const settings = readSettings({ file, env: {} });
   const log = options.log ?? createLogger({ service: "worker", version, level: settings.logLevel });
-  const metrics = createMetrics({ version });
+  const metrics = createMetrics({ version, installation: settings.prefix });
   const worker = await openWorker({
     config,
     settings,

@@ -81,7 +81,7 @@ export class WorkerSetup {
     options: OpenWorkerOptions,
     parts: Pick<WorkerSetup, "config" | "name" | "cluster" | "tracing" | "engagement">,
   ) {
-    this.options = options;
+    this.options = { ...options, metrics: options.metrics.ofCluster(parts.name) };
     this.config = parts.config;
     this.name = parts.name;
     this.cluster = parts.cluster;

@@ -243,7 +243,7 @@ describe.each(testServers())("namespaces by labels on $name", (target) => {
       expect.objectContaining(fields),
     ]);
     expect(await metrics.text()).toMatch(
-      /konverge_watch_function_errors_total\{controller="by-tier",function="index"\} 1/,
+      /konverge_watch_function_errors_total\{[^}]*controller="by-tier",function="index"[^}]*\} 1/,
     );
     for (const name of ["broken", "sound"]) await client.delete(ConfigMap, { namespace, name });
   });
@@ -295,7 +295,9 @@ function untilAborted(signal: AbortSignal | undefined): AsyncIterable<never> {
 /** Cached objects by resource, as in the metrics. */
 async function cachedObjects({ metrics }: StartedEngine): Promise<Record<string, number>> {
   const text = await metrics.text();
-  const lines = text.matchAll(/^konverge_cache_objects\{resource="([^."]+)[^"]*"\} (\d+)$/gm);
+  const lines = text.matchAll(
+    /^konverge_cache_objects\{[^}]*resource="([^."]+)[^"]*"[^}]*\} (\d+)$/gm,
+  );
   return Object.fromEntries(
     [...lines].map(([, resource = "", count]) => [resource, Number(count)]),
   );

@@ -138,7 +138,7 @@ describe.each(testServers())("hints on $name", (target) => {
     });
     expect(said()).toHaveLength(1);
     const counted = new RegExp(
-      `konverge_hints_total\\{controller="${controller.name}",hint="${hint}"\\} [1-9]`,
+      `konverge_hints_total\\{[^}]*controller="${controller.name}",hint="${hint}"[^}]*\\} [1-9]`,
     );
     expect(await metrics.text()).toMatch(counted);
     await harness.client.delete(ConfigMap, { namespace, name: "taken" }).catch(() => undefined);
@@ -324,7 +324,7 @@ describe.each(testServers())("hints on $name", (target) => {
     });
     expect(event).toMatchObject({ reason: "OwnershipFlip", type: "Warning" });
     expect(await metrics.text()).toMatch(
-      /konverge_ownership_flips_total\{[^}]*manager="konverge-test"\} [1-9]/,
+      /konverge_ownership_flips_total\{[^}]*manager="konverge-test"[^}]*\} [1-9]/,
     );
   });
 });

@@ -4,12 +4,13 @@ import type { ResourceType } from "@konverge/core";
 import { defineConfig, startWorkerProcess, type WorkerProcess } from "@konverge/worker";
 import { defineController } from "@konverge/engine";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
-import { load } from "js-yaml";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
 import { installWidgets, type Widget } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { alertGroups, BACKLOG_AGE_QUERY } from "../../../apps/cli/src/manifests/alert-rules.ts";
 import { until } from "../../support/until.ts";
+import { withoutHome } from "../../support/without-home.ts";
 
 const harness = useQueues();
 let server: EmbeddedServer;
@@ -66,7 +67,10 @@ afterAll(async () => {
   await server?.[Symbol.asyncDispose]();
 });
 
-/** Name and labels of every series, without the suffixes of metric types. */
+/** The labels that docs/metrics.md states once. */
+const HOME = ["cluster", "installation"];
+
+/** Name and other labels of every series, without the suffixes of metric types. */
 async function served(): Promise<Map<string, string>> {
   const text = await (await fetch(worker.metricsUrl)).text();
   const kinds = new Map(
@@ -77,7 +81,10 @@ async function served(): Promise<Map<string, string>> {
       const base = sample.replace(/_(?:bucket|sum|count)$/, "");
       const name = kinds.get(base) === "histogram" ? base : sample;
       const names = [...labels.matchAll(/(\w+)="/g)].map(([, label = ""]) => label);
-      return [name, names.filter((label) => label !== "le").join()] as const;
+      return [
+        name,
+        names.filter((label) => label !== "le" && !HOME.includes(label)).join(),
+      ] as const;
     },
   );
   return new Map([
@@ -88,7 +95,7 @@ async function served(): Promise<Map<string, string>> {
 
 function documented(): Map<string, string> {
   const rows = readFileSync("docs/metrics.md", "utf8").matchAll(
-    /^\| `(konverge_\w+)\{([\w,]+)\}`/gm,
+    /^\| `(konverge_\w+)(?:\{([\w,]+)\})?`/gm,
   );
   return new Map([...rows].map(([, name = "", labels = ""]) => [name, labels]));
 }
@@ -111,14 +118,21 @@ test("serves exactly the metrics and labels of docs/metrics.md", async () => {
   expect(Object.fromEntries(own)).toEqual(Object.fromEntries(wanted));
 });
 
+test("every series has the installation, and all but those of the process the cluster", async () => {
+  const text = await (await fetch(worker.metricsUrl)).text();
+  const own = ["konverge_build_info", "konverge_api_rejected_requests_total"];
+  for (const [, name = "", labels = ""] of text.matchAll(/^(\w+)(?:\{(.*)\})? \S+$/gm)) {
+    expect(labels, name).toContain(`installation="${prefix}"`);
+    const isOfProcess = !name.startsWith("konverge_") || own.includes(name);
+    expect(labels.includes('cluster="default"'), name).toBe(!isOfProcess);
+  }
+});
+
 test("alerts and autoscaling use existing series and labels", async () => {
-  const query = readFileSync("infra/helm/konverge/files/backlog-age.promql", "utf8");
-  const alerts = load(readFileSync("infra/helm/konverge/files/alerts.yaml", "utf8")) as {
-    readonly groups: readonly { readonly rules: readonly { readonly expr: string }[] }[];
-  };
+  const groups = alertGroups({ installation: prefix, clusters: ["default"], runbooks: "" });
   const expressions = [
-    query,
-    ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr)),
+    BACKLOG_AGE_QUERY,
+    ...groups.flatMap(({ rules }) => rules.map(({ expr }) => expr)),
   ];
   const own = await served();
   for (const expression of expressions) {
@@ -127,7 +141,7 @@ test("alerts and autoscaling use existing series and labels", async () => {
     const labels = asked.flatMap(([, name = "", matchers = ""]) => {
       const base = name.replace(/_bucket$/, "");
       expect([...own.keys()]).toContain(base);
-      const has = (own.get(base) ?? "").split(",");
+      const has = [...(own.get(base) ?? "").split(","), ...HOME];
       for (const [, label] of matchers.matchAll(/(\w+)\s*[=!]/g)) expect(has).toContain(label);
       return has;
     });
@@ -164,7 +178,7 @@ test("counts runs by status and measures durations; no label has the name of a r
   ];
   let text = "";
   await until("all is counted", async () => {
-    text = await (await fetch(worker.metricsUrl)).text();
+    text = withoutHome(await (await fetch(worker.metricsUrl)).text());
     return wanted.every((line) => text.includes(`${line}\n`));
   }).catch(() => {
     const lines = text.split("\n").filter((line) => line.startsWith("konverge_workflow"));
@@ -175,7 +189,7 @@ test("counts runs by status and measures durations; no label has the name of a r
 
 test("counts attempts and calls; no label has the name of an object", async () => {
   const text = await until("every run is counted", async () => {
-    const body = await (await fetch(worker.metricsUrl)).text();
+    const body = withoutHome(await (await fetch(worker.metricsUrl)).text());
     const counted = `konverge_reconcile_total{controller="widgets",result="success"} ${runs}\n`;
     return runs > 0 && body.includes(counted) ? body : undefined;
   });

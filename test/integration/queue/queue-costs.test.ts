@@ -78,7 +78,7 @@ describe("costs do not grow with the number of waiting keys:", () => {
     ["the state of a key", (queue) => queue.getKey(waitingKey(10))],
     ["the state of a request", (queue) => queue.getRequest(`${formatKey(waitingKey(11))}@1`)],
     ["the counts", (queue) => queue.counts()],
-    ["the age of the queue's head", (queue) => queue.headAgeMs()],
+    ["the backlog", (queue) => queue.backlog()],
     ["the check for data loss", (queue) => queue.incarnation()],
     ["a page of keys", (queue) => queue.control.listKeys({ limit: 50 })],
     [

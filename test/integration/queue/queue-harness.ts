@@ -117,7 +117,7 @@ const ASKS: ReadonlySet<string | symbol> = new Set<keyof WorkQueue>([
   "waitingRequests",
   "listAttempts",
   "counts",
-  "headAgeMs",
+  "backlog",
   "incarnation",
 ]);
 

@@ -351,7 +351,7 @@ test("reports a cluster whose API server cannot be used, and the doctor checks e
   await control.isolate("west", { by: "ann", reason: "maintenance" });
   await until("west is failing", () => stateOf("west") === "failing");
   expect(await worker.metrics()).toContain(
-    'konverge_cluster_state{cluster="west",state="failing"} 1',
+    'konverge_cluster_state{cluster="west",state="failing",',
   );
   await control.reset("west", { by: "ann", reason: "done" });
   await until("west is engaged again", () => stateOf("west") === "engaged");

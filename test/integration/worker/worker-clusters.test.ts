@@ -89,7 +89,7 @@ async function openEast() {
     Object.fromEntries(
       [
         ...(await metrics.text()).matchAll(
-          /^konverge_guard_admitted_calls_total\{cluster="(\w+)"\} (\d+)/gm,
+          /^konverge_guard_admitted_calls_total\{cluster="(\w+)"[^}]*\} (\d+)/gm,
         ),
       ].map(([, cluster, count]) => [cluster, Number(count)]),
     );

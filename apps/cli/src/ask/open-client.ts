@@ -49,7 +49,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
   const api = createApi({
     access,
     guards,
-    metrics: createMetrics({ version: readVersion() }),
+    metrics: createMetrics({ version: readVersion(), installation: prefix }),
     token: undefined,
     inProcess: { user: systemName() },
     cluster,

@@ -17,7 +17,7 @@ interface ManifestsFlags {
   readonly watchReplicas?: string;
   readonly redisSecret: string;
   readonly apiSecret?: string;
-  readonly output: "yaml" | "json" | "values";
+  readonly output: "yaml" | "json" | "values" | "alerts";
 }
 
 export function addManifestsCommand(program: Command): void {
@@ -41,8 +41,11 @@ export function addManifestsCommand(program: Command): void {
     .option("--redis-secret <name>", "Secret with the Redis URL in its key url", "konverge-redis")
     .option("--api-secret <name>", "Secret with an API token in its key token; adds the HTTP API")
     .addOption(
-      new Option("-o, --output <format>", "Output format; values for the Helm chart")
-        .choices(["yaml", "json", "values"])
+      new Option(
+        "-o, --output <format>",
+        "Output format; values for the Helm chart, alerts for Prometheus",
+      )
+        .choices(["yaml", "json", "values", "alerts"])
         .default("yaml"),
     )
     .action(async (flags: ManifestsFlags) => {
@@ -73,9 +76,19 @@ async function textOf(
     import("../manifests/make-manifests.ts"),
   ]);
   if (output === "values") return yaml(makeChartValues(options));
+  if (output === "alerts") return yaml({ groups: await alertsOf(options) });
   const items = makeManifests(options);
   if (output === "yaml") return items.map((item) => `---\n${yaml(item)}`).join("");
   return `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`;
+}
+
+async function alertsOf({ config, settings }: ManifestsOptions): Promise<object> {
+  const [{ alertGroups, RUNBOOKS }, { servedClusters }] = await Promise.all([
+    import("../manifests/alert-rules.ts"),
+    import("@konverge/worker"),
+  ]);
+  const clusters = servedClusters(config, settings);
+  return alertGroups({ installation: settings.prefix, clusters, runbooks: RUNBOOKS });
 }
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;

@@ -1,5 +1,6 @@
 import { clusterOf } from "@konverge/contracts";
 import { defined } from "@konverge/core";
+import { servedClusters } from "@konverge/worker";
 import { crdsOf } from "../config/crds-of.ts";
 import { installedAccess, secretsNamespaceOf } from "./installed-access.ts";
 import type { ManifestsOptions } from "./manifests-options.ts";
@@ -15,6 +16,7 @@ export function makeChartValues(options: ManifestsOptions): object {
     drainGraceSeconds: Math.ceil(settings.shutdownGrace / 1_000),
     prefix: settings.prefix,
     cluster: clusterOf(settings),
+    clusters: servedClusters(config, settings),
     runRetention: `${settings.runRetention}ms`,
     redis: { existingSecret: options.redisSecret },
     workers: { replicas: options.replicas },

@@ -29,8 +29,9 @@ export async function readWorkerGauge(
   name: string,
   { cluster }: { readonly cluster: string },
 ): Promise<number> {
-  const text = await readMetrics(url);
-  return sumSeries(text, `${name}{cluster="${cluster}"}`);
+  const lines = (await readMetrics(url)).split("\n");
+  const own = lines.filter((line) => line.includes(`cluster="${cluster}"`));
+  return sumSeries(own.join("\n"), name);
 }
 
 async function readMetrics(url: string): Promise<string> {

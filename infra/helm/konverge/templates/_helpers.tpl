@@ -244,3 +244,12 @@ spec:
   ingress: []
   {{- end }}
 {{- end }}
+
+{{/* At most twice the Pods per minute, so that a short backlog does not lead to the maximum. */}}
+{{- define "konverge.scalingBehavior" -}}
+scaleUp:
+  policies: [{ type: Percent, value: 100, periodSeconds: 60 }]
+scaleDown:
+  # Longer than a worker takes to drain.
+  stabilizationWindowSeconds: 300
+{{- end }}

@@ -219,6 +219,17 @@ export interface StoredAttempt {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** The state of a queue over all shards. */
+export interface Backlog {
+  readonly deadLettered: number;
+  /** Keys whose requests wait for the end of a pause. */
+  readonly paused: number;
+  /** Waiting time of the key at the queue head, in ms; 0 if none waits. */
+  readonly headAgeMs: number;
+  /** The same for the first key that was not requested by resyncs alone. */
+  readonly changeAgeMs: number;
+}
+
 /**
  * The queue of one controller on one cluster. Requests for a key coalesce: at most one runs and one waits (P2). An
  * acknowledged request is never lost (P1).
@@ -269,8 +280,8 @@ export interface WorkQueue {
     readonly active: number;
     readonly delayed: number;
   }>;
-  /** Waiting time of the key at the queue head, in ms; 0 if none waits. */
-  headAgeMs(): Promise<number>;
+  /** The state of the queue, for metrics and alerts. */
+  backlog(): Promise<Backlog>;
   /**
    * Changes if Redis may have lost data, including the last writes before a restart or failover. Callers then repeat their
    * requests. Costs one read per shard. A shard that does not answer counts as unchanged.

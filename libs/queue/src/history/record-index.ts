@@ -2,7 +2,7 @@ import { ensureError } from "@konverge/core";
 import { runScript, type RedisClient } from "@konverge/redis";
 import { dropAttemptsScript } from "../scripts/drop-attempts.ts";
 import { indexAttemptsScript } from "../scripts/index-attempts.ts";
-import { memoryScript } from "../scripts/memory-of.ts";
+import { serverStateScript, type ServerState } from "../scripts/server-state.ts";
 import { decodeRow, encodeRow } from "./attempt-row.ts";
 import type { HistoryBatch } from "./history-batch.ts";
 import type { HistoryNames } from "./history-names.ts";
@@ -52,6 +52,12 @@ export class RecordIndex {
     }
   }
 
+  /** Returns the state of the server that has the index. */
+  async readServer(): Promise<ServerState> {
+    const keys = { _key: this.#names.index };
+    return await runScript(this.#redis, serverStateScript, { keys });
+  }
+
   async #addPart(rows: HistoryBatch["rows"], beyond: number): Promise<void> {
     const over = await runScript(this.#redis, indexAttemptsScript, {
       keys: { index: this.#names.index },
@@ -97,10 +103,8 @@ export class RecordIndex {
   async #isTight(): Promise<boolean> {
     if (performance.now() - this.#memoryReadAtMs < MEMORY_READ_EVERY_MS) return this.#tight;
     this.#memoryReadAtMs = performance.now();
-    const info = await runScript(this.#redis, memoryScript, { keys: { _key: this.#names.index } });
-    const read = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
-    const limit = read("maxmemory");
-    this.#tight = limit > 0 && read("used_memory") > TIGHT_SHARE * limit;
+    const { usedBytes, maxBytes } = await this.readServer();
+    this.#tight = maxBytes > 0 && usedBytes > TIGHT_SHARE * maxBytes;
     return this.#tight;
   }
 }

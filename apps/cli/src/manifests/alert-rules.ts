@@ -1,0 +1,248 @@
+export interface AlertRule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: { readonly severity: "critical" | "warning" | "info" };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
+}
+
+export interface AlertGroup {
+  readonly name: string;
+  readonly rules: readonly AlertRule[];
+}
+
+/** Replaced by the prefix of the installation, the name of a cluster, and the address of the runbooks. */
+export const PLACEHOLDERS = {
+  installation: "INSTALLATION",
+  cluster: "CLUSTER",
+  runbooks: "RUNBOOKS",
+} as const;
+
+/** Labels that every alert keeps: two installations, or two clusters of one, never share an alert. */
+const HOME = "installation, cluster";
+
+/** Selects the series of the installation, and those that match `more`. */
+function of(metric: string, more = ""): string {
+  const rest = more === "" ? "" : `,${more}`;
+  return `konverge_${metric}{installation="${PLACEHOLDERS.installation}"${rest}}`;
+}
+
+function max(series: string, ...labels: readonly string[]): string {
+  return `max by (${[HOME, ...labels].join(", ")}) (${series})`;
+}
+
+function sum(series: string, ...labels: readonly string[]): string {
+  return `sum by (${[HOME, ...labels].join(", ")}) (${series})`;
+}
+
+function unless(...causes: readonly string[]): string {
+  return causes.map((cause) => ` unless on (${HOME}) (${cause})`).join("");
+}
+
+/** Without calls to the API server there is no leader and no work; that has an alert of its own. */
+const PROTECTED = `${max(of("guard_breaker_state", 'state=~"open|halfOpen|isolated"'))} == 1`;
+const REDIS_UP = `${max(of("redis_up"))} == 1`;
+/** Workers exist, and none of them can use Redis. */
+const REDIS_AWAY = `${max(of("worker_info"))} unless on (${HOME}) (${REDIS_UP})`;
+const WORKS = 'role=~"all|work"';
+
+function memoryAbove(share: number): string {
+  const kind = (name: string) => max(of("redis_memory_bytes", `kind="${name}"`));
+  return `${kind("used")} / ${kind("max")} > ${share}`;
+}
+
+function increases(metric: string, more: string, label: string): string {
+  return `${sum(`increase(${of(metric, more)}[1h])`, label)} > 0`;
+}
+
+interface Definition {
+  readonly severity: AlertRule["labels"]["severity"];
+  readonly summary: string;
+  readonly expr: string;
+  readonly for?: string;
+}
+
+const BACKED_UP = `${max(of("workqueue_change_age_seconds"), "controller")} > 60`;
+const TIMEOUT = max(of("reconcile_timeout_seconds"), "controller");
+
+/** The rules of an installation. The summaries are templates of Prometheus. */
+const RULES: Readonly<Record<string, Definition>> = {
+  KonvergeNoWorker: {
+    severity: "critical",
+    summary: "No worker takes jobs on cluster {{ $labels.cluster }}",
+    expr: `${max(of("worker_info"))} unless on (${HOME}) (${max(of("worker_info", WORKS))})`,
+    for: "2m",
+  },
+  KonvergeNotReady: {
+    severity: "critical",
+    summary: "No worker is ready on cluster {{ $labels.cluster }}",
+    expr: `${max(of("worker_ready", WORKS))} == 0${unless(PROTECTED, REDIS_AWAY)}`,
+    for: "5m",
+  },
+  KonvergeNoLeader: {
+    severity: "critical",
+    summary: "Changes are not observed: {{ $labels.name }} has no leader on {{ $labels.cluster }}",
+    expr: `${sum(of("leader_election_master_status"), "name")} == 0${unless(PROTECTED, REDIS_AWAY)}`,
+    for: "2m",
+  },
+  KonvergeRedisUnavailable: {
+    severity: "critical",
+    summary: "No worker of cluster {{ $labels.cluster }} can use Redis",
+    expr: REDIS_AWAY,
+    for: "1m",
+  },
+  KonvergeRedisFull: {
+    severity: "critical",
+    summary: "Redis of cluster {{ $labels.cluster }} uses over 90 % of its memory",
+    expr: memoryAbove(0.9),
+    for: "5m",
+  },
+  KonvergeRedisMemory: {
+    severity: "warning",
+    summary: "Redis of cluster {{ $labels.cluster }} uses over 80 % of its memory",
+    expr: memoryAbove(0.8),
+    for: "10m",
+  },
+  KonvergeReplicaLost: {
+    severity: "warning",
+    summary: "Redis of cluster {{ $labels.cluster }} has fewer replicas than in the last day",
+    expr: `${max(of("redis_replicas"))} < ${max(`max_over_time(${of("redis_replicas")}[1d])`)}`,
+    for: "15m",
+  },
+  KonvergeReplicaLag: {
+    severity: "warning",
+    summary: "A replica of Redis of cluster {{ $labels.cluster }} is 16 MiB behind",
+    expr: `${max(of("redis_replica_lag_bytes"))} > 16777216`,
+    for: "5m",
+  },
+  KonvergeApiServerProtected: {
+    severity: "warning",
+    summary: "The circuit breaker of cluster {{ $labels.cluster }} is {{ $labels.state }}",
+    expr: `${max(of("guard_breaker_state", 'state=~"open|isolated"'), "state")} == 1`,
+    for: "2m",
+  },
+  KonvergeBacklog: {
+    severity: "warning",
+    summary: "A change waits longer than a minute for {{ $labels.controller }}",
+    expr: `${BACKED_UP}${unless(PROTECTED)}`,
+    for: "10m",
+  },
+  KonvergeFailing: {
+    severity: "warning",
+    summary: "Over 10 % of the attempts of {{ $labels.controller }} fail",
+    expr: `${sum(`rate(${of("reconcile_errors_total")}[10m])`, "controller")} / ${sum(`rate(${of("reconcile_total")}[10m])`, "controller")} > 0.1`,
+    for: "10m",
+  },
+  KonvergeDeadLetters: {
+    severity: "warning",
+    summary: "{{ $value }} keys of {{ $labels.controller }} are dead-lettered",
+    expr: `${max(of("workqueue_dead_lettered"), "controller")} > 0`,
+    for: "5m",
+  },
+  KonvergePausedKeys: {
+    severity: "info",
+    summary:
+      "{{ $value }} keys of {{ $labels.controller }} have waited for a day for the end of a pause",
+    expr: `${max(of("workqueue_paused"), "controller")} > 0`,
+    for: "1d",
+  },
+  KonvergeReconcileLoops: {
+    severity: "warning",
+    summary: "Objects of {{ $labels.controller }} are in a reconcile loop",
+    expr: `${sum(`increase(${of("reconcile_loops_total")}[1h])`, "controller", "kind")} > 0`,
+  },
+  KonvergeAttemptTooLong: {
+    severity: "warning",
+    summary: "An attempt of {{ $labels.controller }} runs a minute longer than its timeout",
+    expr: `${max(of("workqueue_longest_running_processor_seconds"), "controller")} > on (${HOME}, controller) (${TIMEOUT} + 60)`,
+  },
+  KonvergeRunsBlocked: {
+    severity: "warning",
+    summary: "{{ $value }} runs of {{ $labels.workflow }} are blocked",
+    expr: `${max(of("workflow_runs", 'status="blocked"'), "workflow")} > 0`,
+    for: "5m",
+  },
+  KonvergeRunsFailing: {
+    severity: "warning",
+    summary: "Runs of {{ $labels.workflow }} fail",
+    expr: increases("workflow_executions_total", 'result="failed"', "workflow"),
+  },
+  KonvergeMapErrors: {
+    severity: "warning",
+    summary:
+      "Changes of watched objects are skipped: a map function of {{ $labels.controller }} fails",
+    expr: increases("watch_function_errors_total", 'function="map"', "controller"),
+  },
+  KonvergeWatchInterruptions: {
+    severity: "warning",
+    summary: "Watches of {{ $labels.resource }} break often on cluster {{ $labels.cluster }}",
+    expr: `${max(`increase(${of("watch_interruptions_total")}[10m])`, "resource")} > 20`,
+  },
+};
+
+/** The rule of a named cluster: one that nobody serves has no series from which a rule could learn its name. */
+const CLUSTER_RULES: Readonly<Record<string, Definition>> = {
+  KonvergeNoWorker: {
+    severity: "critical",
+    summary: "No worker takes jobs on cluster {{ $labels.cluster }}",
+    expr: `absent(${of("worker_info", `cluster="${PLACEHOLDERS.cluster}",${WORKS}`)})`,
+    for: "2m",
+  },
+};
+
+/** Returns the groups with placeholders: that of an installation, and that of a named cluster. */
+export function alertTemplates(): {
+  readonly installation: AlertGroup;
+  readonly cluster: AlertGroup;
+} {
+  return {
+    installation: { name: `konverge-${PLACEHOLDERS.installation}`, rules: rulesOf(RULES) },
+    cluster: {
+      name: `konverge-${PLACEHOLDERS.installation}-${PLACEHOLDERS.cluster}`,
+      rules: rulesOf(CLUSTER_RULES),
+    },
+  };
+}
+
+function rulesOf(definitions: Readonly<Record<string, Definition>>): AlertRule[] {
+  return Object.entries(definitions).map(([alert, { severity, summary, expr, for: lasts }]) => ({
+    alert,
+    expr,
+    ...(lasts === undefined ? {} : { for: lasts }),
+    labels: { severity },
+    annotations: { summary, runbook_url: `${PLACEHOLDERS.runbooks}/${alert}.md` },
+  }));
+}
+
+export interface AlertTarget {
+  /** The prefix of the installation in Redis. */
+  readonly installation: string;
+  /** The named clusters; those of a provider are found in the series. */
+  readonly clusters: readonly string[];
+  /** Address of the folder with the runbooks. */
+  readonly runbooks: string;
+}
+
+/** Where the runbooks of this version are published. */
+export const RUNBOOKS = "https://konverge.dev/docs/runbooks";
+
+/** Returns the alert rules of one installation, which ignore the series of all others. */
+export function alertGroups({ installation, clusters, runbooks }: AlertTarget): AlertGroup[] {
+  const { installation: all, cluster: each } = alertTemplates();
+  const fill = (group: AlertGroup, cluster = "") =>
+    JSON.parse(
+      JSON.stringify(group)
+        .replaceAll(PLACEHOLDERS.installation, installation)
+        .replaceAll(PLACEHOLDERS.cluster, cluster)
+        .replaceAll(PLACEHOLDERS.runbooks, runbooks),
+    ) as AlertGroup;
+  return [fill(all), ...clusters.map((cluster) => fill(each, cluster))];
+}
+
+/**
+ * The waiting time of changes, which grows while workers are missing. Requests of resyncs are left out, so a new leader adds no
+ * workers. A cluster whose API server is protected is left out, because more workers would not help it.
+ */
+export const BACKLOG_AGE_QUERY: string = `max(${max(of("workqueue_change_age_seconds"))}${unless(
+  `${max(of("guard_breaker_state", 'state=~"open|isolated"'))} == 1`,
+)})`;

@@ -1,1 +1,0 @@
-return redis.call('INFO', 'memory')

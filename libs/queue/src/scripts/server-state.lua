@@ -1,0 +1,1 @@
+return redis.call('INFO', 'memory') .. redis.call('INFO', 'replication')

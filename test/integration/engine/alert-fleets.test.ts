@@ -1,0 +1,266 @@
+import type { BreakerMode } from "@konverge/core";
+import { createMetrics, type Metrics } from "@konverge/telemetry";
+import { beforeAll, expect, test, type TestContext } from "vitest";
+import { alertGroups, BACKLOG_AGE_QUERY } from "../../../apps/cli/src/manifests/alert-rules.ts";
+import {
+  openPromql,
+  parseScrape,
+  seriesOf,
+  type Promql,
+  type Scrape,
+} from "../../support/promql.ts";
+
+/** Time between two scrapes of the simulated Prometheus, in s. */
+const STEP_SECONDS = 15;
+const CLUSTERS = ["east", "west"];
+const MIB = 2 ** 20;
+
+let promql: Promql | undefined;
+let missing = "";
+beforeAll(async () => {
+  const opened = await openPromql();
+  if ("missing" in opened) missing = opened.missing;
+  else promql = opened;
+}, 300_000);
+function engine(context: TestContext): Promql {
+  if (promql === undefined) context.skip(missing);
+  return promql as Promql;
+}
+
+/** A process with the metrics of a worker on each cluster, whose state a test changes. */
+class Process {
+  readonly metrics: Metrics;
+  readonly state = {
+    leads: false,
+    isReady: true,
+    breaker: "closed" as BreakerMode,
+    redis: true,
+    used: 10 * MIB,
+    replicas: 1,
+    deadLettered: 0,
+    headAgeMs: 0,
+    changeAgeMs: 0,
+  };
+
+  constructor(installation: string, role: "all" | "watch" | "work", clusters = CLUSTERS) {
+    this.metrics = createMetrics({ version: "1", installation });
+    for (const name of clusters) this.#serve(name, role);
+  }
+
+  #serve(name: string, role: string): void {
+    const metrics = this.metrics.ofCluster(name);
+    const { state } = this;
+    metrics.observeWorker({ role, isReady: () => state.isReady });
+    metrics.addController("pool", { concurrency: 1, timeoutMs: 60_000 });
+    metrics.observeQueue("pool", {
+      isLeader: () => state.leads,
+      counts: async () => {
+        if (!state.redis) throw new Error("away");
+        const { deadLettered, headAgeMs, changeAgeMs } = state;
+        return { waiting: 0, delayed: 0, paused: 0, deadLettered, headAgeMs, changeAgeMs };
+      },
+    });
+    metrics.observeServer(async () => {
+      if (!state.redis) throw new Error("away");
+      const { used, replicas } = state;
+      return { usedBytes: used, maxBytes: 100 * MIB, replicas, replicaLagBytes: 0 };
+    });
+    metrics.observeGuard(name, () => ({
+      mode: state.breaker,
+      ratePerSecond: 1,
+      waiting: 0,
+      inFlight: 0,
+      asks: 0,
+      permits: 0,
+      deferred: 0,
+    }));
+  }
+}
+
+const groupsOf = (installation: string, clusters = CLUSTERS) =>
+  alertGroups({ installation, clusters, runbooks: "https://runbooks.example" });
+const GROUPS = [...groupsOf("shop"), ...groupsOf("bank")];
+
+/** The scrapes of all processes, one every `STEP_SECONDS`. */
+class Prometheus {
+  readonly #engine: Promql;
+  #at = 0;
+  #scrapes = new Map<Process, readonly Scrape[]>();
+  /** By alert and labels: the scrape since which the expression holds. */
+  #since = new Map<string, number>();
+
+  constructor(found: Promql) {
+    this.#engine = found;
+  }
+
+  /** Scrapes for this time, and returns the alerts that fired at its end, each as `alert installation/cluster`. */
+  async run(seconds: number, processes: readonly Process[]): Promise<string[]> {
+    let firing: string[] = [];
+    for (const end = this.#at + seconds / STEP_SECONDS; this.#at < end; this.#at += 1) {
+      const scrapes = processes.map(async (process) => {
+        const scrape = parseScrape(await process.metrics.text());
+        return [process, [...(this.#scrapes.get(process) ?? []), scrape]] as const;
+      });
+      this.#scrapes = new Map(await Promise.all(scrapes));
+      firing = await this.#evaluate();
+    }
+    return firing;
+  }
+
+  async #evaluate(): Promise<string[]> {
+    const series = [...this.#scrapes.values()].flatMap((scrapes, at) =>
+      seriesOf(scrapes, STEP_SECONDS, String(at)),
+    );
+    const pending = await this.#engine.pending(series, GROUPS);
+    const names = pending.map(({ alert, labels }) => ({
+      alert,
+      id: `${alert} ${labels["installation"]}/${labels["cluster"]}`,
+    }));
+    this.#since = new Map(names.map(({ id }) => [id, this.#since.get(id) ?? this.#at]));
+    const fired = names.filter(({ alert, id }) => {
+      const lasts = (this.#at - (this.#since.get(id) ?? this.#at)) * STEP_SECONDS;
+      return lasts >= secondsOf(alert);
+    });
+    return [...new Set(fired.map(({ id }) => id))].toSorted();
+  }
+}
+
+function secondsOf(alert: string): number {
+  const rule = GROUPS.flatMap(({ rules }) => rules).find((one) => one.alert === alert);
+  const [, count = "0", unit = "s"] = /^(\d+)([smhd])$/.exec(rule?.for ?? "0s") ?? [];
+  return Number(count) * ({ s: 1, m: 60, h: 3_600, d: 86_400 }[unit] ?? 1);
+}
+
+function fleet(installation: string): [leader: Process, follower: Process] {
+  const [leader, follower] = [new Process(installation, "all"), new Process(installation, "all")];
+  leader.state.leads = true;
+  return [leader, follower];
+}
+
+test("alerts only for the installation and the cluster that has the problem", async (context) => {
+  const prometheus = new Prometheus(engine(context));
+  const bank = fleet("bank");
+  const east = new Process("shop", "all", ["east"]);
+  const west = new Process("shop", "all", ["west"]);
+  east.state.leads = west.state.leads = true;
+  const all = [...bank, east, west];
+  expect(await prometheus.run(180, all)).toEqual([]);
+  expect(await prometheus.run(180, [...bank, east])).toEqual(["KonvergeNoWorker shop/west"]);
+  west.state.leads = false;
+  expect(await prometheus.run(180, all)).toEqual(["KonvergeNoLeader shop/west"]);
+  west.state.leads = true;
+  west.state.redis = false;
+  expect(await prometheus.run(120, all)).toEqual(["KonvergeRedisUnavailable shop/west"]);
+  west.state.redis = true;
+  west.state.deadLettered = 3;
+  expect(await prometheus.run(360, all)).toEqual(["KonvergeDeadLetters shop/west"]);
+  west.state.deadLettered = 0;
+  expect(await prometheus.run(30, all)).toEqual([]);
+});
+
+test("alerts on watchers without workers", async (context) => {
+  const prometheus = new Prometheus(engine(context));
+  const [watcher, worker] = [new Process("shop", "watch"), new Process("shop", "work")];
+  watcher.state.leads = true;
+  const bank = fleet("bank");
+  expect(await prometheus.run(180, [...bank, watcher, worker])).toEqual([]);
+  expect(await prometheus.run(180, [...bank, watcher])).toEqual([
+    "KonvergeNoWorker shop/east",
+    "KonvergeNoWorker shop/west",
+  ]);
+});
+
+test("an API without workers does not hide that they are missing", async (context) => {
+  const prometheus = new Prometheus(engine(context));
+  const api = new Process("shop", "all", []);
+  expect(await prometheus.run(180, [api, ...fleet("bank")])).toEqual([
+    "KonvergeNoWorker shop/east",
+    "KonvergeNoWorker shop/west",
+  ]);
+});
+
+test("no alert fires at a rolling deployment with a new leader for each worker", async (context) => {
+  const prometheus = new Prometheus(engine(context));
+  const bank = fleet("bank");
+  let [leader, follower] = fleet("shop");
+  expect(await prometheus.run(60, [...bank, leader, follower])).toEqual([]);
+  for (let rolled = 0; rolled < 3; rolled += 1) {
+    const next = new Process("shop", "all");
+    next.state.isReady = false;
+    expect(await prometheus.run(30, [...bank, leader, follower, next])).toEqual([]);
+    next.state.isReady = true;
+    leader.state.leads = false;
+    leader.state.isReady = false;
+    // The old leader drains, and the next one is elected.
+    expect(await prometheus.run(30, [...bank, leader, follower, next])).toEqual([]);
+    follower.state.leads = true;
+    // The resync of many objects takes minutes.
+    follower.state.headAgeMs = 600_000;
+    expect(await prometheus.run(120, [...bank, follower, next])).toEqual([]);
+    [leader, follower] = [follower, next];
+  }
+  expect(await prometheus.run(720, [...bank, leader, follower])).toEqual([]);
+  leader.state.changeAgeMs = 90_000;
+  expect(await prometheus.run(660, [...bank, leader, follower])).toEqual([
+    "KonvergeBacklog shop/east",
+    "KonvergeBacklog shop/west",
+  ]);
+});
+
+test("an outage of the API server has one alert, which names it", async (context) => {
+  const prometheus = new Prometheus(engine(context));
+  const shop = fleet("shop");
+  const all = [...shop, ...fleet("bank")];
+  expect(await prometheus.run(60, all)).toEqual([]);
+  for (const { state } of shop) {
+    Object.assign(state, { breaker: "open", leads: false, changeAgeMs: 900_000 });
+  }
+  expect(await prometheus.run(900, all)).toEqual([
+    "KonvergeApiServerProtected shop/east",
+    "KonvergeApiServerProtected shop/west",
+  ]);
+  for (const { state } of shop) Object.assign(state, { breaker: "closed", changeAgeMs: 0 });
+  // Until a leader is elected.
+  expect(await prometheus.run(60, all)).toEqual([]);
+});
+
+test("alerts on the memory and the replicas of Redis", async (context) => {
+  const prometheus = new Prometheus(engine(context));
+  const [leader, follower] = fleet("shop");
+  const all = [leader, follower, ...fleet("bank")];
+  expect(await prometheus.run(60, all)).toEqual([]);
+  for (const { state } of [leader, follower]) Object.assign(state, { used: 85 * MIB, replicas: 0 });
+  expect(await prometheus.run(960, all)).toEqual(
+    ["KonvergeRedisMemory", "KonvergeReplicaLost"].flatMap((alert) =>
+      CLUSTERS.map((name) => `${alert} shop/${name}`),
+    ),
+  );
+  for (const { state } of [leader, follower]) Object.assign(state, { used: 95 * MIB });
+  expect(await prometheus.run(360, all)).toContain("KonvergeRedisFull shop/east");
+});
+
+test("the autoscaling query ignores resyncs, other installations and protected clusters", async (context) => {
+  const { evaluate } = engine(context);
+  const east = new Process("shop", "all", ["east"]);
+  const west = new Process("shop", "all", ["west"]);
+  const [bank] = fleet("bank");
+  for (const { state } of [east, west, bank]) state.leads = true;
+  east.state.headAgeMs = 300_000;
+  east.state.changeAgeMs = 4_000;
+  west.state.changeAgeMs = 20_000;
+  bank.state.changeAgeMs = 900_000;
+  const query = BACKLOG_AGE_QUERY.replaceAll("INSTALLATION", "shop");
+  const ask = async () => {
+    const scrapes = [east, west, bank].map(async ({ metrics }, at) =>
+      seriesOf([parseScrape(await metrics.text())], STEP_SECONDS, String(at)),
+    );
+    const [samples = []] = await evaluate((await Promise.all(scrapes)).flat(), [query]);
+    return samples.map(({ value }) => value);
+  };
+  expect(await ask()).toEqual([20]);
+  west.state.breaker = "open";
+  expect(await ask()).toEqual([4]);
+  // Without a result the autoscaler keeps the number of workers.
+  east.state.breaker = "isolated";
+  expect(await ask()).toEqual([]);
+});
