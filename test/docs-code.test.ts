@@ -23,7 +23,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/from-kubebuilder.md ts 1": "test/e2e/packages.test.ts",
   "docs/from-kubebuilder.md ts 2": "test/e2e/packages.test.ts",
   "docs/from-kubebuilder.md ts 3": "test/e2e/packages.test.ts",
-  "docs/production.md yaml": "test/e2e/chart.test.ts",
+  "docs/production.md yaml": "test/integration/worker/production.test.ts",
   "docs/testing.md ts 1": "test/e2e/packages.test.ts",
   "docs/workflow-operations.md sh": "test/e2e/workflow-docs.test.ts",
   "docs/workflow-state.md sh": "test/e2e/workflow-docs.test.ts",
@@ -46,6 +46,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/from-temporal.md typescript": "code for Temporal's SDK, which is not a dependency",
   "docs/history.md sh":
     "queries of an API that is running; api-history tests have the same filters",
+  "docs/production.md sh": "chart tests run the command with the examples",
   "docs/scope-and-permissions.md sh": "manifests tests run it with the project of konverge init",
   "docs/security.md sh": "generates a token with openssl",
   "docs/several-clusters.md sh": "the tests create the Secrets through the API",

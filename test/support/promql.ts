@@ -18,7 +18,7 @@ interface Answer {
 }
 
 /** An alert that fires: its name and labels. */
-export interface Firing {
+interface Firing {
   readonly alert: string;
   readonly labels: Readonly<Record<string, string>>;
 }

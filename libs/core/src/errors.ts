@@ -24,6 +24,7 @@ export type ErrorCode =
   | "duplicate_cluster"
   | "field_conflict"
   | "forbidden"
+  | "format_mismatch"
   | "heartbeat_timeout"
   | "idempotency_in_flight"
   | "idempotency_mismatch"
@@ -94,6 +95,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   duplicate_cluster: entry("The cluster is served under another name", 409, 2, true),
   field_conflict: entry("Other field managers own the applied fields", 409, 4, true),
   forbidden: entry("The token lacks the required role or scope", 403, 7, true),
+  format_mismatch: entry("The data in Redis has a format of another version", 409, 2, true),
   heartbeat_timeout: entry("The step sent no heartbeat in time", 504, 5),
   idempotency_in_flight: entry("A request with this key is in progress", 409, 4),
   idempotency_mismatch: entry("The key was used with another request", 422, 2, true),

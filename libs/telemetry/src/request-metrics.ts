@@ -111,7 +111,7 @@ export function createRequestMetrics(registry: Registry): (cluster: string) => R
     measureCaches: () =>
       measureCaches(caches)
         .filter((cache) => cache.cluster === cluster)
-        .map(({ cluster: _, ...cache }) => cache),
+        .map(({ resource, objects, bytes }) => ({ resource, objects, bytes })),
     watchInterrupted: (resource) => interruptions.inc({ cluster, resource }),
     watchFunctionFailed: (controller, name) =>
       functionErrors.inc({ cluster, controller, function: name }),

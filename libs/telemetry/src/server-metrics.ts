@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "prom-client";
 
 /** The Redis server of a cluster. */
-export interface ServerMetrics {
+interface ServerMetrics {
   readonly usedBytes: number;
   /** 0 without a limit. */
   readonly maxBytes: number;

@@ -65,8 +65,10 @@ export async function openClusterWorker(
     engagement?.signal.addEventListener("abort", onAbort, { once: true });
     try {
       engagement?.signal.throwIfAborted();
-      started = await startOn(home, setup);
-      return started;
+      const worker = await startOn(home, setup);
+      setup.onHalt = () => void worker.stop({ graceMs: 0 });
+      started = worker;
+      return worker;
     } catch (error) {
       throw await setup.explain(error, home.client);
     } finally {

@@ -93,6 +93,7 @@ export async function connectWorker(
     ...place,
     binding,
     onError: (error) => log.warn({ err: error }, "registry error"),
+    onIncompatible: (error) => setup.halt(error),
   });
   setup.atEnd("the entry in the list of workers", () => registry.close());
   await onceAnswered(

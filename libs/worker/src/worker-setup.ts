@@ -73,6 +73,8 @@ export class WorkerSetup {
   readonly tracing: Tracing | undefined;
   readonly shutdown: Shutdown;
   readonly engagement: Engagement | undefined;
+  /** Stops the worker once it has started, because the data in Redis has a format that it cannot use. */
+  onHalt: (() => void) | undefined;
   /** Releases the cluster for other names, after the connections to it are closed. */
   claimed: (() => Promise<void>) | undefined;
   readonly #cleanup = new AsyncDisposableStack();
@@ -138,6 +140,12 @@ export class WorkerSetup {
 
   get shards(): number {
     return this.cluster.shards ?? 1;
+  }
+
+  /** Stops the worker, which must not write data of a newer format. */
+  halt(error: KonvergeError): void {
+    this.options.log.error({ err: error }, "data format not usable, worker stopped");
+    this.onHalt?.();
   }
 
   /** Registers what `dispose` releases, last first. */

@@ -109,8 +109,12 @@ test("a refusal is reported and counted; a slow login and a client that disconne
   expect((await fetch(`${url}/v1/keys`)).status).toBe(401);
   expect(refusals).toEqual([{ code: "unauthorized", source: "127.0.0.1" }]);
   const counted = await metrics.text();
-  expect(counted).toContain('konverge_api_rejected_requests_total{code="unauthorized",installation="konverge"} 1');
-  expect(counted).toContain('konverge_api_rejected_requests_total{code="rate_limited",installation="konverge"} 0');
+  expect(counted).toContain(
+    'konverge_api_rejected_requests_total{code="unauthorized",installation="konverge"} 1',
+  );
+  expect(counted).toContain(
+    'konverge_api_rejected_requests_total{code="rate_limited",installation="konverge"} 0',
+  );
   // A login that takes longer than a second has no token yet that could have been revoked.
   const slow = request(`${url}/v1/session`, {
     method: "POST",

@@ -33,6 +33,7 @@ let server: EmbeddedServer;
 let worker: WorkerProcess;
 let Widgets: ResourceType<Widget>;
 let fails = false;
+let isHopeless = true;
 const held = hold();
 const release = defineWorkflow("release", { version: 2 }, async (w) => {
   await w.step("push", () => Promise.reject(new Error("broken on purpose")), {
@@ -52,7 +53,8 @@ beforeAll(async () => {
     concurrency: 1,
     backoff: { failure: { baseMs: 1, capMs: 2 } },
     reconcile: async ({ object }) => {
-      if (object.metadata.name === "hopeless") throw new TerminalError("broken on purpose");
+      if (object.metadata.name === "hopeless" && isHopeless)
+        throw new TerminalError("broken on purpose");
       if (fails) throw new Error("broken on purpose");
       if (object.metadata.name === "slow") await held.wait();
     },
@@ -148,8 +150,10 @@ test("alerts on dead letters until they are released", async (context) => {
   });
   await until("it fires", async () => (await look()).firing.includes("KonvergeDeadLetters"));
   const queue = harness.open({ prefix, controller: "widgets" });
+  isHopeless = false;
   await queue.control.release({ match: {} }, { by: "ada", reason: "a test" });
   await until("it ends", async () => !(await look()).firing.includes("KonvergeDeadLetters"));
+  expect(await queue.backlog()).toMatchObject({ deadLettered: 0 });
 });
 
 test("alerts on a blocked run and on a failed one", async (context) => {

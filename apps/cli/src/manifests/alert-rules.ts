@@ -1,4 +1,4 @@
-export interface AlertRule {
+interface AlertRule {
   readonly alert: string;
   readonly expr: string;
   readonly for?: string;
@@ -12,7 +12,7 @@ export interface AlertGroup {
 }
 
 /** Replaced by the prefix of the installation, the name of a cluster, and the address of the runbooks. */
-export const PLACEHOLDERS = {
+const PLACEHOLDERS = {
   installation: "INSTALLATION",
   cluster: "CLUSTER",
   runbooks: "RUNBOOKS",

@@ -44,6 +44,8 @@ export interface AnnouncedWorker {
   readonly role: WorkerRole;
   /** Version of Konverge. */
   readonly version: string;
+  /** The newest format of data that the worker can use; absent for workers of older versions. */
+  readonly format?: number;
   /** ISO 8601. */
   readonly startedAt: string;
   readonly host: string;

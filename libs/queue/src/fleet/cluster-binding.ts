@@ -11,6 +11,7 @@ import {
 } from "@konverge/redis";
 import { clustersKey, controllersKey } from "../keys/queue-names.ts";
 import { claimBindingScript } from "../scripts/claim-binding.ts";
+import { formatIssue, FORMATS, UNSTAMPED, type Formats } from "./format.ts";
 
 export interface ClusterBinding {
   readonly redis: RedisTarget;
@@ -20,12 +21,15 @@ export interface ClusterBinding {
   readonly uid: string;
   /** Number of shards of its queues. `any` for a program without queues: the number is neither set nor checked. Default 1. */
   readonly shards?: number | "any";
+  /** The formats of data that the program can use. Default: those of this version. */
+  readonly formats?: Formats;
 }
 
 /**
  * Binds a cluster's name to its uid permanently, so that two clusters named "default" never share a queue. Also binds the
- * number of shards: with another number, keys would move to other shards.
+ * number of shards: with another number, keys would move to other shards. Stamps the data with its format.
  * @throws KonvergeError `cluster_mismatch` if the name belongs to another cluster in this Redis
+ * @throws KonvergeError `format_mismatch` if its data has a format that this version cannot use
  * @throws KonvergeError `shards_mismatch` if its queues have another number of shards
  * @throws KonvergeError `redis_unavailable`
  */
@@ -47,41 +51,62 @@ export async function bindCluster(binding: ClusterBinding): Promise<void> {
 }
 
 /**
- * Writes a missing binding, or checks the stored one. Throws like `bindCluster`. Announces `controllers` in the same step.
+ * Writes a missing binding, or checks the stored one. Throws like `bindCluster`. Announces `controllers` in the same step. Returns
+ * the format of the data.
  */
 export async function claimBinding(
   redis: RedisClient,
-  { cluster, uid, shards = 1, prefix = DEFAULT_PREFIX }: Omit<ClusterBinding, "redis">,
+  {
+    cluster,
+    uid,
+    shards = 1,
+    prefix = DEFAULT_PREFIX,
+    formats = FORMATS,
+  }: Omit<ClusterBinding, "redis">,
   controllers: readonly { readonly field: string; readonly value: string }[] = [],
-): Promise<void> {
+): Promise<number> {
   const uidKey = `${clusterRoot(prefix, cluster)}/uid`;
-  const { uid: known, shards: split } = await runScript(redis, claimBindingScript, {
+  const {
+    uid: known,
+    shards: split,
+    format = formats.newest,
+  } = await runScript(redis, claimBindingScript, {
     keys: {
       uidKey,
       shardsKey: shardsKey(prefix, cluster),
+      formatKey: formatKey(prefix, cluster),
       controllers: controllersKey(prefix, cluster),
     },
-    args: { uid, shards },
+    args: { uid, shards, ...formats, old: UNSTAMPED },
     each: controllers,
   });
-  const issue = bindingIssue({ cluster, uid, shards, prefix }, { uid: known, shards: split });
+  const issue = bindingIssue(
+    { cluster, uid, shards, prefix, formats },
+    { uid: known, shards: split, format },
+  );
   if (issue !== undefined) throw issue;
+  return format;
 }
 
 /** Returns the error with which a worker would fail to bind the cluster. Changes nothing. @throws KonvergeError `redis_unavailable` */
 export async function findBindingIssue(
   binding: ClusterBinding,
 ): Promise<KonvergeError | undefined> {
-  const { cluster, uid, shards = 1, prefix = DEFAULT_PREFIX } = binding;
+  const { cluster, uid, shards = 1, prefix = DEFAULT_PREFIX, formats = FORMATS } = binding;
   const redis = openProducer(binding.redis);
   redis.on("error", () => undefined);
   try {
     return await withRedis(redis, async () => {
       const known = await redis.get(`${clusterRoot(prefix, cluster)}/uid`);
       const split = await redis.get(shardsKey(prefix, cluster));
+      const format = await redis.hget(formatKey(prefix, cluster), "format");
       return bindingIssue(
-        { cluster, uid, shards, prefix },
-        { uid: known ?? uid, shards: split ?? String(shards) },
+        { cluster, uid, shards, prefix, formats },
+        {
+          uid: known ?? uid,
+          shards: split ?? String(shards),
+          format: format === null ? UNSTAMPED : Number(format),
+        },
       );
     });
   } finally {
@@ -90,8 +115,8 @@ export async function findBindingIssue(
 }
 
 function bindingIssue(
-  { cluster, uid, shards, prefix }: Required<Omit<ClusterBinding, "redis">>,
-  stored: { readonly uid: string; readonly shards: string | undefined },
+  { cluster, uid, shards, prefix, formats }: Required<Omit<ClusterBinding, "redis">>,
+  stored: { readonly uid: string; readonly shards: string | undefined; readonly format: number },
 ): KonvergeError | undefined {
   if (stored.uid !== uid) {
     return new KonvergeError(
@@ -101,6 +126,8 @@ function bindingIssue(
         `redis-cli --scan --pattern '${prefix}:{${cluster}[}/]*' | xargs -r redis-cli unlink`,
     );
   }
+  const unreadable = formatIssue(cluster, stored.format, formats);
+  if (unreadable !== undefined) return unreadable;
   if (shards !== "any" && stored.shards !== String(shards)) {
     return new KonvergeError(
       "shards_mismatch",
@@ -111,13 +138,27 @@ function bindingIssue(
   return undefined;
 }
 
-/** Returns the number of shards of a cluster's queues; 1 before the first worker. */
+/**
+ * Returns the number of shards of a cluster's queues; 1 before the first worker.
+ * @throws KonvergeError `format_mismatch` if its data has a format that this version cannot use
+ */
 export async function readShards(
   redis: RedisClient,
   prefix: string,
   cluster: string,
 ): Promise<number> {
-  return Number((await redis.get(shardsKey(prefix, cluster))) ?? "1");
+  const [shards, format] = await Promise.all([
+    redis.get(shardsKey(prefix, cluster)),
+    redis.hget(formatKey(prefix, cluster), "format"),
+  ]);
+  const issue = formatIssue(cluster, format === null ? UNSTAMPED : Number(format), FORMATS);
+  if (issue !== undefined) throw issue;
+  return Number(shards ?? "1");
+}
+
+/** Hash with the format of a cluster's data, and the last time when an older worker was alive. */
+export function formatKey(prefix: string, cluster: string): string {
+  return `${clusterRoot(prefix, cluster)}/format`;
 }
 
 function shardsKey(prefix: string, cluster: string): string {

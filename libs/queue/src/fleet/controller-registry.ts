@@ -1,10 +1,13 @@
-import { defined, ensureError, KonvergeError } from "@konverge/core";
-import { claimBinding, readShards } from "./cluster-binding.ts";
+import { defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
+import { raiseFormatScript } from "../scripts/raise-format.ts";
+import { claimBinding, formatKey, readShards } from "./cluster-binding.ts";
+import { FORMATS, UNSTAMPED, type Formats } from "./format.ts";
 import {
   clusterRoot,
   DEFAULT_PREFIX,
   closeRedis,
   openProducer,
+  runScript,
   withRedis,
   type RedisClient,
   type RedisTarget,
@@ -71,7 +74,15 @@ export interface ControllerRegistryOptions {
   readonly binding?: { readonly uid: string; readonly shards: number };
   /** Receives connection errors and failed heartbeats. Default: errors are ignored. */
   readonly onError?: (error: Error) => void;
+  /** The formats of data that the worker can use. Default: those of this version. */
+  readonly formats?: Formats;
+  /** Time without older workers before the format is raised, in ms. Default 24 h, in which a rollback is possible. */
+  readonly formatHoldMs?: number;
+  /** Called with each heartbeat while the data has a format that the worker cannot use. It must stop. */
+  readonly onIncompatible?: (error: KonvergeError) => void;
 }
+
+const FORMAT_HOLD_MS = 86_400_000;
 
 export function createControllerRegistry(options: ControllerRegistryOptions): ControllerRegistry {
   return new RedisRegistry(options);
@@ -83,6 +94,9 @@ class RedisRegistry implements ControllerRegistry {
   readonly #prefix: string;
   readonly #binding: ControllerRegistryOptions["binding"];
   readonly #onError: (error: Error) => void;
+  readonly #onIncompatible: (error: KonvergeError) => void;
+  readonly #formats: Formats;
+  readonly #formatHoldMs: number;
   readonly #controllersKey: string;
   readonly #workflowsKey: string;
   readonly #workersKey: string;
@@ -96,6 +110,9 @@ class RedisRegistry implements ControllerRegistry {
     this.#prefix = prefix;
     this.#binding = options.binding;
     this.#onError = onError;
+    this.#onIncompatible = options.onIncompatible ?? onError;
+    this.#formats = options.formats ?? FORMATS;
+    this.#formatHoldMs = options.formatHoldMs ?? FORMAT_HOLD_MS;
     this.#controllersKey = controllersKey(prefix, cluster);
     this.#workflowsKey = workflowsKey(prefix, cluster);
     this.#workersKey = `${clusterRoot(prefix, cluster)}/workers`;
@@ -144,11 +161,19 @@ class RedisRegistry implements ControllerRegistry {
     const beat = () => {
       // Repeats the announcements: a Redis that lost its data would miss them until the next start of a worker.
       last = withRedis(redis, async () => {
-        const current = { ...worker, ...defined({ caches: caches?.(), load: load?.() }) };
+        const current = {
+          ...worker,
+          format: this.#formats.newest,
+          ...defined({ caches: caches?.(), load: load?.() }),
+        };
         const others = await keepAlive(redis, this.#workersKey, current);
         onOthers?.(others);
         await this.#store();
-      }).catch(this.#onError);
+      }).catch((error: unknown) => {
+        const isFormat = isKonvergeError(error) && error.code === "format_mismatch";
+        if (isFormat) this.#onIncompatible(error);
+        else this.#onError(ensureError(error));
+      });
     };
     beat();
     const timer = setInterval(beat, HEARTBEAT_MS);
@@ -206,8 +231,13 @@ class RedisRegistry implements ControllerRegistry {
     }));
     if (this.#binding !== undefined) {
       // In one script: a process that finds a controller must also find the number of shards of its queue.
-      const binding = { prefix: this.#prefix, cluster: this.#cluster, ...this.#binding };
-      await claimBinding(redis, binding, fields);
+      const [prefix, cluster, formats] = [this.#prefix, this.#cluster, this.#formats];
+      const format = await claimBinding(
+        redis,
+        { prefix, cluster, formats, ...this.#binding },
+        fields,
+      );
+      if (format < formats.newest) await this.#raiseFormat();
     } else if (controllers.size > 0) {
       await redis.hset(
         this.#controllersKey,
@@ -218,6 +248,19 @@ class RedisRegistry implements ControllerRegistry {
     if (controllers.size + workflows.size === 0) return;
     // A separate call: on a Redis Cluster the list of clusters is in another slot.
     await redis.sadd(clustersKey(this.#prefix), this.#cluster);
+  }
+
+  /** The worker itself is in the list, with the newest format. */
+  async #raiseFormat(): Promise<void> {
+    await runScript(this.#redis, raiseFormatScript, {
+      keys: { formatKey: formatKey(this.#prefix, this.#cluster), workers: this.#workersKey },
+      args: {
+        newest: this.#formats.newest,
+        old: UNSTAMPED,
+        ttlMs: WORKER_TTL_MS,
+        holdMs: this.#formatHoldMs,
+      },
+    });
   }
 
   async #remove(workerId: string): Promise<void> {
