@@ -69,8 +69,6 @@ export interface ApiOptions {
 
 /** The metrics of a process and a page of raw jobs, in simple requests. */
 const PRICE_OF_PAGE = 20;
-/** Time for which the result of a readiness check is used, in ms. */
-const READY_MS = 1_000;
 /** High enough for normal use; stops runaway scripts. */
 const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
 
@@ -78,6 +76,8 @@ const DEFAULT_RATE: BucketLimits = { ratePerSecond: 1_000, burst: 2_000 };
 export interface Api {
   /** `env` comes from the server. Its `outgoing`, on Node, lets the API disconnect slow readers. */
   readonly fetch: (request: Request, env?: object) => Response | Promise<Response>;
+  /** From now on `/readyz` fails, and each response ends its connection, so that callers move to another process. */
+  drain(): void;
   /** Ends the event streams and answers pending waits with the current state. */
   close(): void;
 }
@@ -107,7 +107,8 @@ export function createApi(options: ApiOptions): Api {
     onError,
   };
   const app = new Hono<ApiEnv>();
-  serveBasics(app, options);
+  let isDraining = false;
+  serveBasics(app, options, () => isDraining);
   // The pages contain no data, and the login form must be reachable without a token.
   app.route(
     "/",
@@ -147,6 +148,9 @@ export function createApi(options: ApiOptions): Api {
   app.route("/", jobBoard(access, cluster));
   return {
     fetch: (request, env) => app.fetch(request, env),
+    drain() {
+      isDraining = true;
+    },
     close: () => closing.abort(),
   };
 }
@@ -188,8 +192,12 @@ function routesOf(
 }
 
 /** Serves errors, probes, the page of error codes and security headers. */
-function serveBasics(app: Hono<ApiEnv>, options: ApiOptions): void {
-  const { access, cluster, onError } = options;
+function serveBasics(app: Hono<ApiEnv>, options: ApiOptions, isDraining: () => boolean): void {
+  const { onError } = options;
+  app.use("*", async (context, next) => {
+    await next();
+    if (isDraining()) context.header("connection", "close");
+  });
   app.onError((error, context) => {
     const response = answerProblem(context, error);
     // A client that disconnects while it sends its body does not cause an error of the API.
@@ -203,17 +211,10 @@ function serveBasics(app: Hono<ApiEnv>, options: ApiOptions): void {
   });
   app.notFound(answerUnserved(app));
   app.get("/livez", (context) => context.text("ok\n"));
-  const check = atMostEvery(READY_MS, () => access.controllers(cluster));
-  app.get("/readyz", async (context) => {
-    try {
-      await check();
-    } catch (error) {
-      // The response omits the address of Redis, because the caller needs no token.
-      const detail = "not ready: Redis is unavailable; see the log of the API process";
-      throw new KonvergeError("redis_unavailable", detail, { cause: error });
-    }
-    return context.text("ok\n");
-  });
+  // Without Redis, a caller gets 503 with the reason and Retry-After. A Service without ready Pods would refuse the connection.
+  app.get("/readyz", (context) =>
+    isDraining() ? context.text("not ready: stopping\n", 503) : context.text("ok\n"),
+  );
   app.get(ERROR_PAGE, (context) => context.text(errorPage()));
   // Whether a host has TLS, also for its sibling names, is up to the operator's proxy.
   const securePage = secureHeaders({ strictTransportSecurity: false });

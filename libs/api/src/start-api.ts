@@ -1,6 +1,6 @@
 import { serve } from "@hono/node-server";
 import { clusterOf, type Settings } from "@konverge/contracts";
-import { defined, KonvergeError, type PayloadCodec } from "@konverge/core";
+import { defined, KonvergeError, sleepMs, type PayloadCodec } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api } from "./create-api.ts";
@@ -11,7 +11,7 @@ import { openQueueAccess, type QueueAccess } from "./queues/queue-access.ts";
 
 export interface RunningApi {
   readonly url: string;
-  /** Completes running requests, then closes. */
+  /** Serves for `apiDrain` longer, completes running requests, then closes. */
   stop(): Promise<void>;
 }
 
@@ -81,6 +81,8 @@ export async function startApi(options: {
     url,
     async stop() {
       log.info({}, "api stopping");
+      api.drain();
+      if (settings.apiDrain > 0) await sleepMs(settings.apiDrain);
       api.close();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(() => {

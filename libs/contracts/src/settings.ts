@@ -139,6 +139,14 @@ export const settingsSchema = z.strictObject({
         "Waiting keys per controller (default 100000). Beyond the limit, the HTTP API rejects requests with queue_full. Each key needs about 2 KiB of Redis memory.",
       ),
     ),
+  startTimeout: duration
+    .default(600_000)
+    .meta(
+      meta(
+        "KONVERGE_START_TIMEOUT",
+        "Longest time that a worker waits for Redis and the API server at its start (default 10m). Then it exits with the error. With 0s it exits at once.",
+      ),
+    ),
   shutdownGrace: duration
     .default(30_000)
     .meta(meta("KONVERGE_SHUTDOWN_GRACE", "Time for running attempts to finish at shutdown.")),
@@ -270,6 +278,14 @@ export const settingsSchema = z.strictObject({
   apiPort: port
     .default(7070)
     .meta(meta("KONVERGE_API_PORT", "Port of the HTTP API; 0 selects a free one.")),
+  apiDrain: duration
+    .default(0)
+    .meta(
+      meta(
+        "KONVERGE_API_DRAIN",
+        "Time for which the HTTP API still accepts connections after SIGTERM, while it is not ready (default 0s). The manifests set 10s: a Service removes a Pod only seconds after it ended.",
+      ),
+    ),
   apiRateLimit: z.coerce
     .number()
     .min(1, "must be a number >= 1")

@@ -60,6 +60,8 @@ export interface RunningWorker extends AsyncDisposable {
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { config, redis, kubeconfig, role, cluster, env = {}, version = "embedded" } = options;
   const file: SettingsInput = {
+    // The caller decides whether to try again.
+    startTimeout: "0s",
     ...config.settings,
     ...defined({ redisUrl: redis }),
     ...(typeof kubeconfig === "string" ? { kubeconfig } : {}),

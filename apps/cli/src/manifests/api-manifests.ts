@@ -26,6 +26,8 @@ export function apiManifests(
       KONVERGE_RUN_RETENTION: `${settings.runRetention}ms`,
       KONVERGE_API_HOST: "0.0.0.0",
       KONVERGE_API_PORT: String(PORT.number),
+      // Until the Service has removed the Pod.
+      KONVERGE_API_DRAIN: "10s",
     },
     secrets: [redis, token],
     port: PORT,
