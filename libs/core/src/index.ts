@@ -129,7 +129,7 @@ export type {
   PayloadCodec,
 } from "./payload-codec.ts";
 export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
-export type { RedisAddress, RedisUrl } from "./redis-url.ts";
+export type { RedisAddress, RedisFiles, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";
 export { RUN_ID_FORM } from "./run-id.ts";
 export { RUN_STATUSES } from "./run-status.ts";

@@ -3,13 +3,14 @@ import { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 
 test("leaves single-server URLs to the client", () => {
   for (const url of ["redis://:p@h:1/2", "rediss://h", "unix:///run/redis.sock"]) {
-    expect(parseRedisUrl(url)).toEqual({ kind: "single", url });
+    expect(parseRedisUrl(url)).toEqual({ kind: "single", url, files: {} });
   }
 });
 
 test("parses Redis Cluster URLs with several nodes, a default port, IPv6, a user and TLS", () => {
   expect(parseRedisUrl("redis+cluster://a:7001,b,[::1]:7003")).toEqual({
     kind: "cluster",
+    files: {},
     tls: false,
     nodes: [
       { host: "a", port: 7001 },
@@ -19,6 +20,7 @@ test("parses Redis Cluster URLs with several nodes, a default port, IPv6, a user
   });
   expect(parseRedisUrl("rediss+cluster://me:p%40:ss@a")).toEqual({
     kind: "cluster",
+    files: {},
     tls: true,
     username: "me",
     password: "p@:ss",
@@ -29,6 +31,7 @@ test("parses Redis Cluster URLs with several nodes, a default port, IPv6, a user
 test("parses Sentinel URLs with the name of the primary and a database", () => {
   expect(parseRedisUrl("redis+sentinel://:p@a,b:1/mymaster/3")).toEqual({
     kind: "sentinel",
+    files: {},
     tls: false,
     password: "p",
     nodes: [
@@ -37,6 +40,21 @@ test("parses Sentinel URLs with the name of the primary and a database", () => {
     ],
     name: "mymaster",
     db: 3,
+  });
+});
+
+test("takes the paths of credentials from parameters, and leaves others to the client", () => {
+  expect(parseRedisUrl("rediss://a:1/2?ca=/ca.crt&family=6&cert=/c&key=/k")).toEqual({
+    kind: "single",
+    url: "rediss://a:1/2?family=6",
+    files: { ca: "/ca.crt", cert: "/c", key: "/k" },
+  });
+  expect(
+    parseRedisUrl("rediss+sentinel://a/m?passwordFile=/run/p&sentinelPasswordFile=/run/s"),
+  ).toMatchObject({
+    kind: "sentinel",
+    tls: true,
+    files: { passwordFile: "/run/p", sentinelPasswordFile: "/run/s" },
   });
 });
 
@@ -51,6 +69,11 @@ test.each([
   ["redis+sentinel://a", /name of the primary/],
   ["redis+sentinel://a/m/x", /name of the primary/],
   ["redis://:s3cret%@a", /%25/],
+  ["redis://a?ca=/ca.crt", /use rediss/],
+  ["rediss://a?cert=/tls.crt", /both parameters cert and key/],
+  ["rediss://a?ca=", /must be the path of a file/],
+  ["redis://a?sentinelPasswordFile=/p", /redis\+sentinel/],
+  ["redis+cluster://a?user=x", /use redis:/],
 ])("the error for %s has the right form and not the URL", (url, fix) => {
   expect(() => parseRedisUrl(url)).toThrow(fix);
   expect(() => parseRedisUrl(url)).not.toThrow(/s3cret/);

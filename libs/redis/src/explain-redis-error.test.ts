@@ -11,6 +11,7 @@ test.each([
     "Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot not served",
     /no primary/,
   ],
+  ["TRYAGAIN Multiple keys request during rehashing of slot", /being moved/],
   ["MOVED 5718 127.0.0.1:7001", /redis\+cluster:/],
   ["ERR This instance has cluster support disabled", /redis:\/\/host/],
   ["NOAUTH Authentication required.", /password/],

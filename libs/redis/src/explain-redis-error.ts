@@ -23,6 +23,10 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
     "part of the Redis Cluster has no primary; start the failed node, or let its replica take over",
   ],
   [
+    /\bTRYAGAIN\b/,
+    "a slot of the Redis Cluster is being moved; retry later, and see docs/redis.md before moving more slots",
+  ],
+  [
     /\bMOVED\b/,
     "the server is a node of a Redis Cluster; use a URL of the form redis+cluster://host:port,host:port",
   ],

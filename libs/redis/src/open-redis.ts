@@ -2,6 +2,7 @@ import { Cluster, Redis } from "ioredis";
 import {
   connect,
   discreet,
+  followLike,
   PRODUCER_DEADLINE_MS,
   type RedisClient,
   type RedisTarget,
@@ -111,6 +112,7 @@ export function openConsumer(
   const connections: RedisClient[] = [redis];
   const keep = <Client extends RedisClient>(copy: Client): Client => {
     connections.push(copy);
+    followLike(redis, copy);
     return discreet(copy);
   };
   if (redis instanceof Cluster) {

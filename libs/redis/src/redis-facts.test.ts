@@ -23,6 +23,14 @@ test("rejects eviction, and warns without AOF", () => {
   expect(judgeRedis(info("7.0.0", "noeviction", 0)).warnings).toHaveLength(1);
 });
 
+test("a fact that the server does not report is unknown, and a warning", () => {
+  const trimmed = "redis_version:7.1.0\r\n";
+  expect(judgeRedis(trimmed).warnings).toEqual([
+    expect.stringContaining("does not report maxmemory-policy"),
+    expect.stringContaining("does not report aof_enabled"),
+  ]);
+});
+
 test.each([
   { aheadMs: 3_600_000, warnings: [expect.stringContaining("3600 s ahead of Redis")] },
   { aheadMs: -5_000, warnings: [expect.stringContaining("5 s behind Redis")] },

@@ -16,8 +16,8 @@ export interface RedisFacts {
 /** The result of one check of Redis. */
 export interface RedisFinding {
   readonly check: "version" | "eviction" | "mode" | "persistence" | "clock";
-  /** `warn` limits a promise; `fail` breaks one. */
-  readonly level: "ok" | "warn" | "fail";
+  /** `warn` limits a promise; `fail` breaks one; `unknown` was not reported by the server. */
+  readonly level: "ok" | "warn" | "fail" | "unknown";
   /** One sentence, with a suggested fix unless `ok`. */
   readonly detail: string;
 }
@@ -80,7 +80,9 @@ export function judgeRedis(
   const findings = findRedisIssues(info, isCluster, nowMs);
   const failed = findings.find(({ level }) => level === "fail");
   if (failed !== undefined) throw new KonvergeError("redis_unsupported", failed.detail);
-  const warnings = findings.filter(({ level }) => level === "warn").map(({ detail }) => detail);
+  const warnings = findings
+    .filter(({ check, level }) => level === "warn" || (level === "unknown" && check !== "clock"))
+    .map(({ detail }) => detail);
   return { version, warnings };
 }
 
@@ -95,17 +97,23 @@ function findRedisIssues(
       return [line.slice(0, colon), line.slice(colon + 1)];
     }),
   );
-  const policy = fields.get("maxmemory_policy") ?? "noeviction";
+  const policy = fields.get("maxmemory_policy");
   const isMistaken = fields.get("redis_mode") === "cluster" && !isCluster;
   return [
     versionFinding(info),
-    policy === "noeviction"
-      ? { check: "eviction", level: "ok", detail: "maxmemory-policy noeviction" }
-      : {
-          check: "eviction",
-          level: "fail",
-          detail: `maxmemory-policy is ${policy}: eviction loses requests; set maxmemory-policy noeviction`,
-        },
+    policy === undefined
+      ? unknown(
+          "eviction",
+          "maxmemory-policy",
+          "check that it is noeviction: eviction loses requests",
+        )
+      : policy === "noeviction"
+        ? { check: "eviction", level: "ok", detail: "maxmemory-policy noeviction" }
+        : {
+            check: "eviction",
+            level: "fail",
+            detail: `maxmemory-policy is ${policy}: eviction loses requests; set maxmemory-policy noeviction`,
+          },
     isMistaken
       ? {
           check: "mode",
@@ -114,16 +122,23 @@ function findRedisIssues(
             "Redis is a node of a Redis Cluster, but the URL is for a single server; use redis+cluster://host:port,host:port",
         }
       : { check: "mode", level: "ok", detail: isCluster ? "Redis Cluster" : "one server" },
-    fields.get("aof_enabled") === "0"
-      ? {
-          check: "persistence",
-          level: "warn",
-          detail:
-            "appendonly is off: a restart loses requests made since the last snapshot; set appendonly yes",
-        }
-      : { check: "persistence", level: "ok", detail: "append-only file on" },
+    fields.get("aof_enabled") === undefined
+      ? unknown("persistence", "aof_enabled", "check that restarts keep the data")
+      : fields.get("aof_enabled") === "0"
+        ? {
+            check: "persistence",
+            level: "warn",
+            detail:
+              "appendonly is off: a restart loses requests made since the last snapshot; set appendonly yes",
+          }
+        : { check: "persistence", level: "ok", detail: "append-only file on" },
     clockFinding(fields.get("server_time_usec"), nowMs),
   ];
+}
+
+/** A hosted Redis may leave fields out of INFO. */
+function unknown(check: RedisFinding["check"], field: string, fix: string): RedisFinding {
+  return { check, level: "unknown", detail: `the server does not report ${field}; ${fix}` };
 }
 
 function versionFinding(info: string): RedisFinding {
@@ -137,7 +152,7 @@ function versionFinding(info: string): RedisFinding {
 /** Redis 6.2 does not report its time in INFO. */
 function clockFinding(serverUs: string | undefined, nowMs: number): RedisFinding {
   if (serverUs === undefined) {
-    return { check: "clock", level: "ok", detail: "not reported by this version of Redis" };
+    return { check: "clock", level: "unknown", detail: "not reported by this version of Redis" };
   }
   const aheadMs = nowMs - Number(serverUs) / 1_000;
   if (Math.abs(aheadMs) <= MAX_CLOCK_SKEW_MS) {

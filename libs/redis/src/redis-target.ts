@@ -6,6 +6,7 @@ import {
   type RedisUrl,
 } from "@konverge/core";
 import { Cluster, Redis, type ClusterOptions, type RedisOptions } from "ioredis";
+import { openCredentialFiles, type CredentialFiles } from "./credential-files.ts";
 import { forgetArguments } from "./forget-arguments.ts";
 import { SteadySentinelConnector } from "./steady-sentinel-connector.ts";
 
@@ -76,23 +77,50 @@ function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
 
   if ("nodes" in target) return onCluster(target.nodes, target.options);
   if (!("url" in target)) return new Redis({ ...target, ...common });
-  const url = readUrl(target.url);
+  return openUrl(readUrl(target.url), common, onCluster);
+}
+
+/** Options that all kinds of connections share. */
+type Common = RedisOptions & { readonly replyMapping: "legacy" };
+
+function openUrl(
+  url: RedisUrl,
+  common: Common,
+  onCluster: (nodes: readonly RedisAddress[], options: ClusterOptions) => Cluster,
+): RedisClient {
+  const { tls, first, follow } = openCredentialFiles(url.files);
   if (url.kind === "single") {
+    const withTls = { ...common, ...first, ...(url.url.startsWith("rediss:") ? { tls } : {}) };
     // ioredis takes a socket as a bare path.
-    return new Redis(url.url.replace(/^unix:\/\//, ""), common);
+    return followed(new Redis(url.url.replace(/^unix:\/\//, ""), withTls), follow);
   }
   const { username, password } = url;
   const access = {
     ...defined({ username, password }),
-    ...(url.tls ? { tls: {} } : {}),
+    ...first,
+    ...(url.tls ? { tls } : {}),
   };
-  if (url.kind === "cluster") return onCluster(url.nodes, { redisOptions: access });
-  return new Redis({
+  if (url.kind === "cluster") {
+    // Certificates are for names, so a node must not be addressed by its IP address.
+    const byName: ClusterOptions = {
+      dnsLookup: (address, callback) => callback(null, address),
+    };
+    const cluster = onCluster(url.nodes, {
+      ...(url.tls ? byName : {}),
+      redisOptions: access,
+    });
+    for (const node of cluster.nodes()) follow(node);
+    cluster.on("+node", follow);
+    return followed(cluster, () => undefined);
+  }
+  const redis = new Redis({
     ...access,
     sentinels: [...url.nodes],
     name: url.name,
     db: url.db,
     enableTLSForSentinelMode: url.tls,
+    // The Sentinels speak TLS as well.
+    ...(url.tls ? { sentinelTLS: tls } : {}),
     // Reports a new primary even if the old one hangs and no connection breaks.
     failoverDetector: true,
     Connector: SteadySentinelConnector,
@@ -100,6 +128,24 @@ function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
     sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
     ...common,
   });
+  return followed(redis, follow);
+}
+
+/** How the copies of a connection read their passwords. */
+const FOLLOWS = new WeakMap<RedisClient, CredentialFiles["follow"]>();
+
+function followed<Client extends RedisClient>(
+  redis: Client,
+  follow: CredentialFiles["follow"],
+): Client {
+  if (redis instanceof Redis) follow(redis);
+  FOLLOWS.set(redis, follow);
+  return redis;
+}
+
+/** Makes the copy of a connection read its passwords from the same files. */
+export function followLike(original: RedisClient, copy: RedisClient): void {
+  if (copy instanceof Redis) FOLLOWS.get(original)?.(copy);
 }
 
 function readUrl(url: string): RedisUrl {

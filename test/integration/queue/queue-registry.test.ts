@@ -96,7 +96,7 @@ test("lists live workers until they stop or become unresponsive", async () => {
   const mine = registry();
   const stop = mine.heartbeat(worker);
   await until("the first heartbeat", async () => (await mine.listWorkers()).length === 1);
-  expect(await mine.listWorkers()).toEqual([worker]);
+  expect(await mine.listWorkers()).toEqual([{ ...worker, format: FORMATS.newest }]);
   const silent = JSON.stringify({ ...worker, workerId: "w0", seenAtMs: Date.now() - 60_000 });
   await harness.redis.hset(`${harness.prefix}:{${CLUSTER}}/workers`, "w0", silent);
   expect(await mine.listWorkers()).toEqual([worker]);

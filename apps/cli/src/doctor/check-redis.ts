@@ -21,8 +21,9 @@ export async function checkRedisServer({ redisUrl }: Settings): Promise<Check[]>
       where,
       ...findings.map(({ check, level, detail }): Check => ({
         check: `redis ${check}`,
-        level,
-        detail,
+        // Not checked, so never ok.
+        level: level === "unknown" ? "skip" : level,
+        detail: level === "unknown" ? `unknown: ${detail}` : detail,
         ...(level === "fail" ? { exitCode: UNSUITABLE } : {}),
       })),
     ];
