@@ -7,7 +7,6 @@ import { z } from "zod";
 import { Admission } from "./http/admission.ts";
 import { answerUnserved } from "./http/answer-unserved.ts";
 import { auditRoutes } from "./routes/audit-routes.ts";
-import { atMostEvery } from "./access/at-most-every.ts";
 import { createAuthenticator, type ApiEnv, type Authenticator } from "./access/authenticate.ts";
 import { isUnrestricted, type Caller } from "./access/caller.ts";
 import { dashboardPages, type PageFrame } from "./pages/dashboard-pages.ts";

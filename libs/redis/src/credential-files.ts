@@ -16,7 +16,7 @@ export interface CredentialFiles {
   /** The passwords of the first connection, which opens before `follow` can be called. */
   readonly first: Followed;
   /** Makes a connection read its passwords from the files. */
-  follow(redis: Pick<Redis, "options">): void;
+  readonly follow: (redis: Pick<Redis, "options">) => void;
 }
 
 /** @throws KonvergeError `invalid_config` if a file cannot be read */
@@ -46,7 +46,7 @@ function define(target: object, name: string, get: () => string): void {
   Object.defineProperty(target, name, {
     get,
     // ioredis sets the options of a copy.
-    set: () => undefined,
+    set() {},
     enumerable: true,
     configurable: true,
   });

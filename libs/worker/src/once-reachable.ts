@@ -4,11 +4,11 @@ import type { Log } from "@konverge/engine";
 /** Time between two tries, in ms. */
 const PAUSE_MS = 2_000;
 
-/** Errors of servers that may come back by themselves. All others need a person. */
-const WAITS: ReadonlyMap<ErrorCode, string> = new Map([
-  ["redis_unavailable", "waiting for Redis"],
-  ["kube_unreachable", "waiting for the API server"],
-  ["kube_timeout", "waiting for the API server"],
+/** Errors of servers that may come back by themselves. All others need an operator. */
+const WAITS: ReadonlyMap<ErrorCode, "Redis" | "API server"> = new Map([
+  ["redis_unavailable", "Redis"],
+  ["kube_unreachable", "API server"],
+  ["kube_timeout", "API server"],
 ]);
 
 /**
@@ -25,11 +25,15 @@ export async function onceReachable<T>(
     try {
       return await start();
     } catch (error) {
-      const message = isKonvergeError(error) ? WAITS.get(error.code) : undefined;
-      if (message === undefined || performance.now() + PAUSE_MS > endMs) throw error;
+      const server = isKonvergeError(error) ? WAITS.get(error.code) : undefined;
+      if (server === undefined || performance.now() + PAUSE_MS > endMs) throw error;
       // Once for each server, and again if the other one was missing in between.
-      if (message !== reported) log.warn({ err: ensureError(error) }, message);
-      reported = message;
+      if (server !== reported) {
+        const fields = { err: ensureError(error) };
+        if (server === "Redis") log.warn(fields, "waiting for Redis");
+        else log.warn(fields, "waiting for the API server");
+      }
+      reported = server;
       await sleepMs(PAUSE_MS * (0.5 + Math.random() / 2));
     }
   }

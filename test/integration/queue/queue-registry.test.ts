@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { FORMATS } from "../../../libs/queue/src/fleet/format.ts";
 import { startRedis } from "@konverge/infra-redis";
 import {
   bindCluster,
@@ -99,7 +100,7 @@ test("lists live workers until they stop or become unresponsive", async () => {
   expect(await mine.listWorkers()).toEqual([{ ...worker, format: FORMATS.newest }]);
   const silent = JSON.stringify({ ...worker, workerId: "w0", seenAtMs: Date.now() - 60_000 });
   await harness.redis.hset(`${harness.prefix}:{${CLUSTER}}/workers`, "w0", silent);
-  expect(await mine.listWorkers()).toEqual([worker]);
+  expect(await mine.listWorkers()).toEqual([{ ...worker, format: FORMATS.newest }]);
   await stop();
   expect(await mine.listWorkers()).toEqual([]);
 });
