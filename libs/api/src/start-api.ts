@@ -31,9 +31,12 @@ export async function startApi(options: {
   readonly codec?: PayloadCodec | undefined;
   /** Longest time to receive a request, in ms. Default 30,000. */
   readonly requestTimeoutMs?: number;
+  /** Resolves when callers have noticed that the process stops. Default: after `apiDrain`. */
+  readonly drained?: () => Promise<void>;
 }): Promise<RunningApi> {
   const { settings, version, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
   const { apiHost, apiPort, token } = settings;
+  const { drained = () => sleepMs(settings.apiDrain) } = options;
   const log = createLogger({ service: "api", version, level: settings.logLevel });
   const tracing = await loadTracing(version);
   const metrics = createMetrics({ version, installation: settings.prefix, ofProcess: true });
@@ -82,7 +85,7 @@ export async function startApi(options: {
     async stop() {
       log.info({}, "api stopping");
       api.drain();
-      if (settings.apiDrain > 0) await sleepMs(settings.apiDrain);
+      await drained();
       api.close();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(() => {

@@ -54,7 +54,7 @@ export async function writeState({ url, prefix }: Place): Promise<DumpedState> {
   await bindCluster({ ...place, uid: UID });
   const queue = createWorkQueue({ ...place, controller: CONTROLLER });
   const runs = openWorkflows(place);
-  const access = openQueueAccess({ redisUrl: url, prefix, onError: () => undefined });
+  const access = openQueueAccess({ redis: { url }, prefix, onError: () => undefined });
   try {
     const requests = await writeKeys(queue);
     await writeRuns(runs);
