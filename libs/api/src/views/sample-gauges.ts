@@ -56,9 +56,9 @@ export async function takeSample(
   const controllers = await Promise.all(
     known.map(async ({ name }) => {
       const { queue } = await access.find(cluster, name);
-      const [{ waiting }, oldestMs, pauses] = await Promise.all([
+      const [{ waiting }, { headAgeMs: oldestMs }, pauses] = await Promise.all([
         queue.counts(),
-        queue.headAgeMs(),
+        queue.backlog(),
         queue.control.listPauses(),
       ]);
       const isPaused = pauses.some(({ scope }) => scope.kind === "controller");
