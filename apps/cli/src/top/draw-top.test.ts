@@ -22,6 +22,7 @@ function controllerOf(name: string): Overview["controllers"][number] {
     active: 3,
     delayed: 4,
     workers: 2,
+    slots: 20,
     deadLetters: 5,
     minutes: [{ ok: 6, failed: 2, conflict: 0 }],
   };
@@ -70,7 +71,7 @@ test("shows the summary, problems and controllers with what is waiting and faili
   expect(lines[row + 1]?.trim().split(/ {2,}/)).toEqual([
     "node-pool",
     "12",
-    "3",
+    "3/20",
     "4",
     "5",
     "8",

@@ -57,7 +57,7 @@ function controllerTable({ controllers, workflows }: Overview): TopTable {
     const cells: Cell[] = [
       row.name,
       String(row.waiting),
-      String(row.active),
+      row.slots === undefined ? String(row.active) : `${row.active}/${row.slots}`,
       String(row.delayed),
       bad(row.deadLetters, row.deadLetters >= 100 ? "100+" : String(row.deadLetters)),
       String(all),
@@ -156,7 +156,7 @@ function runTable(runs: readonly Run[]): TopTable {
 
 function workerTable(workers: readonly Worker[]): TopTable {
   return {
-    head: ["WORKER", "ROLE", "AGE", "VERSION", "HOST", "CONTROLLERS"],
+    head: ["WORKER", "ROLE", "AGE", "SLOTS", "MEMORY", "DELAY", "VERSION", "HOST", "CONTROLLERS"],
     rows: workers.map((worker): TopRow => {
       const { workerId, role, startedAt, version, host, controllers } = worker;
       const facts = Object.entries(worker).map(([name, value]) => [
@@ -164,10 +164,28 @@ function workerTable(workers: readonly Worker[]): TopTable {
         typeof value === "string" ? value : JSON.stringify(value),
       ]);
       return {
-        cells: [workerId, role, age(startedAt), version, host, controllers.join(", ")],
+        cells: [
+          workerId,
+          role,
+          age(startedAt),
+          ...loadCells(worker),
+          version,
+          host,
+          controllers.join(", "),
+        ],
         target: { kind: "text", rows: facts },
       };
     }),
     empty: "no live workers",
   };
+}
+
+/** Returns the slots in use, the memory, and the delay of the event loop. */
+function loadCells({ load }: Worker): Cell[] {
+  if (load === undefined) return [NONE, NONE, NONE];
+  const slots = Object.values(load.slots);
+  const running = slots.reduce((sum, each) => sum + each.running, 0);
+  const limit = slots.reduce((sum, each) => sum + each.limit, 0);
+  const memory = `${Math.round(load.memoryBytes / 1_048_576)} MiB`;
+  return [`${running}/${limit}`, memory, span(Math.round(load.eventLoopDelayMs))];
 }
