@@ -30,9 +30,10 @@ test("a dead letter is not reported as retried, and its attempts have addresses"
     return items.length === 1;
   });
   await page.goto(new URL("/objects/default/node-pool/demo/blue", url).href);
+  await page.locator(".object-sentence").getByText("Dead-lettered").waitFor();
   const facts = page.locator("dl.facts");
-  await facts.getByText("deadLettered").waitFor();
   expect(await facts.innerText()).toContain("and dead-lettered");
+  await expect.poll(() => page.title()).toBe("✕ blue · node-pool · Konverge");
   expect(await page.locator("main").innerText()).not.toMatch(/will (be )?retr|next attempt/);
 
   const row = page.locator("details.attempt").first();

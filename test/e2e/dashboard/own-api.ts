@@ -27,6 +27,7 @@ const LOAD: AnnouncedLoad = {
 export async function startOwnApi(
   harness: QueueHarness,
   env: Readonly<Record<string, string>> = {},
+  { readsObjects = false }: { readonly readsObjects?: boolean } = {},
 ): Promise<OwnApi> {
   const redis = harness.target;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
@@ -40,6 +41,7 @@ export async function startOwnApi(
       version: "test",
       startedAt: "2026-01-01T00:00:00Z",
       host: "here",
+      readsObjects,
     },
     { load: () => LOAD },
   );

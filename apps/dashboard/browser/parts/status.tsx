@@ -64,6 +64,14 @@ export function Outcome({ of }: { readonly of: string }) {
   return <Status tone={tone}>{text}</Status>;
 }
 
+export function toneOfOutcome(outcome: string): Tone {
+  return lookOf(outcome)[0];
+}
+
+export function textOfOutcome(outcome: string): string {
+  return lookOf(outcome)[1];
+}
+
 export const outcomeNames: readonly string[] = Object.keys(OUTCOMES);
 
 const PHASES: Readonly<Record<KeyPhase, Tone>> = {
@@ -74,6 +82,10 @@ const PHASES: Readonly<Record<KeyPhase, Tone>> = {
   deadLettered: "bad",
   paused: "warn",
 };
+
+export function toneOfPhase(phase: KeyPhase): Tone {
+  return PHASES[phase];
+}
 
 export function Phase({ of }: { readonly of: KeyPhase }) {
   return <Status tone={PHASES[of]}>{of}</Status>;

@@ -1,16 +1,22 @@
 import type { AttemptRecord } from "@konverge/records";
-import type { Contention, ObjectHistory } from "@konverge/contracts";
+import type { LiveObject, ObjectHistory } from "@konverge/contracts";
 import { useState } from "preact/hooks";
-import { partsOf } from "../api/object-key.ts";
+import { partsOf, shortName, type KeyParts } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { viewHref } from "../state/cluster.ts";
-import { href } from "../state/router.ts";
+import { href, path as page, query } from "../state/router.ts";
 import { CliLine, quote } from "../parts/cli-line.tsx";
+import { Lazy } from "../parts/lazy.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
+import { usePageState } from "../parts/page-state.ts";
+import { toneOfPhase } from "../parts/status.tsx";
+import { Tabs } from "../parts/tabs.tsx";
 import { Attempts } from "./object/attempts.tsx";
 import { ContentionPanel } from "./object/contention-panel.tsx";
-import { ObjectFacts } from "./object/object-facts.tsx";
+import { LiveCards } from "./object/live-cards.tsx";
+import { Hints, ObjectFacts } from "./object/object-facts.tsx";
 import { ObjectActions } from "./object/object-actions.tsx";
+import { ObjectSentence } from "./object/object-sentence.tsx";
 
 /** Segments of the address, percent-encoded; `_` stands for "no namespace". */
 export interface Target {
@@ -21,19 +27,25 @@ export interface Target {
 }
 
 const EVERY_MS = 5_000;
+/** Each read costs two calls of the API server. */
+const LIVE_EVERY_MS = 15_000;
+const NOT_OF_THE_PAGE = { isPartOfPage: false };
 
-/** The state of an object and its attempts: triggers, waits, writes and conflicts. */
+/** The object, its state, and its attempts: triggers, waits, writes and conflicts. */
 export function ObjectView({ target }: { readonly target: Target }) {
   const { cluster, controller, namespace, name } = target;
   const path = `v1/objects/${cluster}/${controller}/${namespace}/${name}`;
   const history = useQuery<ObjectHistory>(path, EVERY_MS);
-  const contention = useQuery<Contention>(`${path}/contention`, EVERY_MS);
-  const shown = useHeldBack(history.data);
+  const live = useQuery<LiveObject>(`${path}/live`, LIVE_EVERY_MS, NOT_OF_THE_PAGE);
   const title = decodeURIComponent(name);
   const where = namespace === "_" ? "" : ` -n ${quote(decodeURIComponent(namespace))}`;
   const line = `konverge object history ${quote(decodeURIComponent(controller))} ${quote(title)}${where}`;
-
-  if (history.data === undefined) {
+  const { data } = history;
+  usePageState({
+    title: `${title} · ${decodeURIComponent(controller)}`,
+    tone: data && toneOfPhase(data.phase),
+  });
+  if (data === undefined) {
     return (
       <>
         <h1>{title}</h1>
@@ -49,60 +61,153 @@ export function ObjectView({ target }: { readonly target: Target }) {
       </>
     );
   }
-  const { data } = history;
   const parts = partsOf(data.key);
   return (
     <>
-      <header class="object-head">
-        <div>
-          <p class="crumbs">
-            <a href={viewHref("/attempts", { controller: parts.controller })}>{parts.controller}</a>
-            <span aria-hidden="true">/</span>
-            {parts.namespace === undefined ? (
-              <span>cluster-scoped</span>
-            ) : (
-              <a
-                href={viewHref("/objects", {
-                  controller: parts.controller,
-                  namespace: parts.namespace,
-                })}
-              >
-                {parts.namespace}
-              </a>
-            )}
-          </p>
-          <h1>{parts.name}</h1>
-          <p class="dim small">
-            {parts.resource} on {parts.cluster}
-          </p>
-        </div>
-        <ObjectActions history={data} parts={parts} onDone={history.reload} />
-      </header>
+      <Head data={data} parts={parts} onDone={history.reload} />
       <TroubleNote trouble={history.trouble} />
-      <ObjectFacts history={data} />
-      {contention.data === undefined ? null : <ContentionPanel contention={contention.data} />}
-      <Attempts attempts={shown.attempts} fresh={shown.fresh} onShowFresh={shown.show} />
-      <CliLine line={line} />
-      <p class="dim small links">
-        <a href={viewHref("/attempts", { name: parts.name })}>
-          Attempts of all controllers with this name
-        </a>
-        <a href={href(`/jobs/queue/${controller}`)}>Raw jobs of {parts.controller}</a>
-      </p>
+      <div class="object-page">
+        <aside class="object-aside" aria-label="Summary">
+          <div class="aside-top">
+            <ObjectSentence history={data} />
+            <ObjectFacts history={data} />
+          </div>
+          <div class="aside-live">
+            <LiveCards live={live.data ?? unavailable(live.trouble?.detail)} />
+            <CliLine line={line} />
+            <CliLine line={kubectlLine(parts)} />
+            <p class="small links">
+              <a href={viewHref("/attempts", { name: parts.name })}>Attempts of all controllers</a>
+              <a href={href(`/jobs/queue/${controller}`)}>Raw jobs</a>
+            </p>
+          </div>
+        </aside>
+        <div class="object-main">
+          <Hints attempts={data.attempts} />
+          <ContentionPanel contention={data.contention} />
+          <Parts history={data} live={live.data} />
+        </div>
+      </div>
     </>
   );
 }
 
+function unavailable(message: string | undefined): LiveObject | undefined {
+  return message === undefined ? undefined : { kind: "unavailable", code: "internal", message };
+}
+
+function kubectlLine({ resource, namespace, name }: KeyParts): string {
+  const where = namespace === undefined ? "" : ` -n ${quote(namespace)}`;
+  return `kubectl get ${quote(resource)} ${quote(name)}${where} -o yaml`;
+}
+
+function Head({
+  data,
+  parts,
+  onDone,
+}: {
+  readonly data: ObjectHistory;
+  readonly parts: KeyParts;
+  readonly onDone: () => void;
+}) {
+  const { controller, namespace } = parts;
+  return (
+    <header class="object-head">
+      <div>
+        <p class="crumbs">
+          <a href={viewHref(`/controllers/${encodeURIComponent(controller)}`)}>{controller}</a>
+          <span aria-hidden="true">/</span>
+          {namespace === undefined ? (
+            <span>cluster-scoped</span>
+          ) : (
+            <a href={viewHref("/objects", { controller, namespace })}>{namespace}</a>
+          )}
+        </p>
+        <h1 title={shortName(parts)}>{parts.name}</h1>
+        <p class="dim small">
+          {parts.resource} on {parts.cluster}
+        </p>
+      </div>
+      <ObjectActions history={data} parts={parts} onDone={onDone} />
+    </header>
+  );
+}
+
+const loadYaml = () => import("./object/yaml-view.tsx");
+const loadCompare = () => import("./object/compare-view.tsx");
+
+/** The parts of the page: attempts, the object, its events, and a comparison of attempts. */
+function Parts({
+  history,
+  live,
+}: {
+  readonly history: ObjectHistory;
+  readonly live: LiveObject | undefined;
+}) {
+  const shown = useHeldBack(history);
+  const current = query.value.get("tab") ?? "attempts";
+  const to = (tab: string) => {
+    const { tab: _tab, ...rest } = Object.fromEntries(query.value);
+    return href(page.value, { ...rest, tab: tab === "attempts" ? undefined : tab });
+  };
+  const tab = (id: string, title: string, count?: number) => ({
+    title,
+    count,
+    href: to(id),
+    isCurrent: id === current,
+  });
+  const found = live?.kind === "found" ? live : undefined;
+  return (
+    <>
+      <Tabs
+        label="Parts of the page"
+        tabs={[
+          tab("attempts", "Attempts", history.attempts.length),
+          tab("yaml", "YAML"),
+          tab("events", "Events", found?.events.length),
+          tab("compare", "Compare"),
+        ]}
+      />
+      {current === "yaml" ? (
+        found === undefined ? (
+          <NoObject live={live} />
+        ) : (
+          <Lazy load={loadYaml}>{({ YamlView }) => <YamlView live={found} />}</Lazy>
+        )
+      ) : current === "events" ? (
+        <Lazy load={loadYaml}>{({ EventTable }) => <EventTable live={live} />}</Lazy>
+      ) : current === "compare" ? (
+        <Lazy load={loadCompare}>
+          {({ CompareView }) => <CompareView attempts={history.attempts} />}
+        </Lazy>
+      ) : (
+        <Attempts attempts={shown.attempts} fresh={shown.fresh} onShowFresh={shown.show} />
+      )}
+    </>
+  );
+}
+
+function NoObject({ live }: { readonly live: LiveObject | undefined }) {
+  if (live === undefined) return <Loading />;
+  return (
+    <Empty title={live.kind === "missing" ? "Object not found" : "The object cannot be read"}>
+      <p>
+        {live.kind === "unavailable" ? `${live.message}.` : "The cluster has no such object."} The
+        attempts are shown from Redis.
+      </p>
+    </Empty>
+  );
+}
+
 /** Holds new attempts back until a click, so that rows do not move under the mouse. */
-function useHeldBack(data: ObjectHistory | undefined): {
+function useHeldBack({ attempts }: ObjectHistory): {
   readonly attempts: readonly AttemptRecord[];
   readonly fresh: number;
   readonly show: () => void;
 } {
   const [upTo, setUpTo] = useState<string>();
-  const newest = data?.attempts[0]?.id;
+  const newest = attempts[0]?.id;
   if (upTo === undefined && newest !== undefined) setUpTo(newest);
-  const attempts = data?.attempts ?? [];
   const at = attempts.findIndex(({ id }) => id === upTo);
   const fresh = Math.max(0, at);
   return { attempts: attempts.slice(fresh), fresh, show: () => setUpTo(newest) };

@@ -12,9 +12,14 @@ const PARTS = [
 
 type Part = (typeof PARTS)[number]["name"];
 
-/** Returns queue time plus duration, in ms. */
-export function spanOf({ waits, durationMs }: AttemptRecord): number {
-  return waits.queueMs + durationMs;
+/** The part of a bar that waits in the queue may fill: they are often much longer than the attempt. */
+const QUEUE_SHARE = 0.3;
+
+/** Returns the time in ms that fills a bar: the longest attempt, and room for its wait in the queue. */
+export function scaleOf(attempts: readonly AttemptRecord[]): number {
+  const longestMs = Math.max(1, ...attempts.map(({ durationMs }) => durationMs));
+  const queuedMs = Math.max(0, ...attempts.map(({ waits }) => waits.queueMs));
+  return longestMs + Math.min(queuedMs, (longestMs * QUEUE_SHARE) / (1 - QUEUE_SHARE));
 }
 
 /** Returns ms by part. Waits within the handler do not count as running. */
@@ -37,6 +42,8 @@ export function AttemptBar({
   readonly scaleMs: number;
 }) {
   const times = timesOf(record);
+  const widthOf = (name: Part) =>
+    name === "queue" ? Math.min(times.queue, scaleMs * QUEUE_SHARE) : times[name];
   const text = PARTS.filter(({ name }) => times[name] > 0)
     .map((part) => `${formatMs(times[part.name])} ${part.text}`)
     .join(", ");
@@ -46,8 +53,8 @@ export function AttemptBar({
         times[name] === 0 ? null : (
           <span
             key={name}
-            class={`part-${name}`}
-            style={{ width: `${(times[name] / scaleMs) * 100}%` }}
+            class={`part-${name}${widthOf(name) < times[name] ? " cut" : ""}`}
+            style={{ width: `${(widthOf(name) / scaleMs) * 100}%` }}
           />
         ),
       )}

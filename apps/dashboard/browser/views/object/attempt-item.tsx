@@ -1,14 +1,15 @@
 import type { AttemptRecord } from "@konverge/records";
 import { formatMs, plural } from "../../parts/format.ts";
+import { HintNote } from "../../parts/hint-note.tsx";
 import { Frames } from "../../parts/frames.tsx";
 import { LogLines } from "../../parts/log-lines.tsx";
 import { Outcome, Status } from "../../parts/status.tsx";
 import { Clock } from "../../parts/time.tsx";
-import { query, setQuery } from "../../state/router.ts";
-import { AttemptBar, spanOf, timesOf } from "./attempt-bar.tsx";
+import { href, path, query, setQuery } from "../../state/router.ts";
+import { AttemptBar, timesOf } from "./attempt-bar.tsx";
 import { lostWritesOf } from "./conflict-group.ts";
 import { LostWriteCard } from "./conflict-story.tsx";
-import { conflictsOf } from "./object-facts.tsx";
+import { conflictsOf, numberOf } from "./conflicts-of.ts";
 import { WriteCard } from "./write-card.tsx";
 
 export interface AttemptItemProps {
@@ -22,10 +23,11 @@ export interface AttemptItemProps {
 export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
   const { startedAt, outcome, triggers, writes, error, afterMs, cause } = record;
   const conflicts = conflictsOf(record);
-  const number = String(record.epoch ?? record.attempt);
+  const number = numberOf(record);
   const kinds = [...new Set(triggers.map(({ kind }) => kind))];
+  const before = all[all.indexOf(record) + 1];
   return (
-    <li>
+    <li data-attempt={number}>
       <details
         class="attempt"
         open={query.value.get("attempt") === number}
@@ -39,30 +41,20 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
         <summary data-row>
           <Clock at={startedAt} />
           <Outcome of={outcome} />
-          <span class="why">
-            {kinds.length === 0 ? (
-              <span class="dim">–</span>
-            ) : (
-              kinds.map((kind) => (
-                <span class="tag" key={kind}>
-                  {kind}
-                </span>
-              ))
-            )}
-          </span>
           <span class="did">
             {conflicts === 0 ? null : <Status tone="race">{plural(conflicts, "conflict")}</Status>}
             {writes.length === 0 ? null : <span>{plural(writes.length, "write")}</span>}
             {error === undefined ? null : (
               <span class="bad" title={error.message}>
-                {error.message.length > 100 ? `${error.message.slice(0, 100)}…` : error.message}
+                {error.message}
               </span>
             )}
             {cause === undefined ? null : <span class="dim">{cause}</span>}
             {afterMs === undefined ? null : <span class="dim">next in {formatMs(afterMs)}</span>}
+            <span class="dim why">{kinds.join(", ")}</span>
           </span>
           <AttemptBar record={record} scaleMs={scaleMs} />
-          <span class="num right">{formatMs(spanOf(record))}</span>
+          <span class="num right">{formatMs(record.durationMs)}</span>
         </summary>
         <div class="attempt-body">
           <Details record={record} />
@@ -76,9 +68,7 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
               </div>
             )}
             {record.hints?.map(({ code, message }) => (
-              <div class="note warn" key={code}>
-                {message} <code class="dim">docs/hints.md#{code}</code>
-              </div>
+              <HintNote key={code} hint={{ code, message }} />
             ))}
             {writes.map((write, index) => (
               <WriteCard key={index} write={write} controller={record.controller} />
@@ -87,6 +77,11 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
               <LostWriteCard key={index} lost={lost} record={record} all={all} />
             ))}
             <AttemptLog record={record} />
+            {before === undefined ? null : (
+              <p class="small">
+                <a href={compareHref(numberOf(before), number)}>Compare with the attempt before</a>
+              </p>
+            )}
             {writes.length === 0 && record.conflicts.length === 0 && error === undefined ? (
               <p class="dim">No changes</p>
             ) : null}
@@ -95,6 +90,12 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
       </details>
     </li>
   );
+}
+
+/** Returns the address of a comparison of two attempts on this page. */
+function compareHref(from: string, to: string): string {
+  const { attempt: _attempt, ...rest } = Object.fromEntries(query.value);
+  return href(path.value, { ...rest, tab: "compare", from, to });
 }
 
 /** The last log lines of the handler. */

@@ -2,9 +2,14 @@ import type { AttemptRecord } from "@konverge/records";
 import { useState } from "preact/hooks";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Empty } from "../../parts/notice.tsx";
+import { Status, textOfOutcome, toneOfOutcome } from "../../parts/status.tsx";
+import { Clock } from "../../parts/time.tsx";
+import { query } from "../../state/router.ts";
 import { linesOf, type Line } from "./attempt-groups.ts";
 import { AttemptItem } from "./attempt-item.tsx";
-import { Legend, spanOf } from "./attempt-bar.tsx";
+import { Legend, scaleOf } from "./attempt-bar.tsx";
+import { AttemptStrip } from "./attempt-strip.tsx";
+import { numberOf } from "./conflicts-of.ts";
 
 export interface AttemptsProps {
   /** Newest first. */
@@ -16,11 +21,14 @@ export interface AttemptsProps {
 
 /** The attempts of an object, newest first. */
 export function Attempts({ attempts, fresh, onShowFresh }: AttemptsProps) {
-  const scaleMs = Math.max(1, ...attempts.map(spanOf));
+  const scaleMs = scaleOf(attempts);
   return (
     <section aria-labelledby="attempts">
       <div class="section-head">
-        <h2 id="attempts">Attempts</h2>
+        <h2 id="attempts" class="hidden">
+          Attempts
+        </h2>
+        <AttemptStrip attempts={attempts} />
         <Legend scaleMs={scaleMs} />
       </div>
       <div role="status">
@@ -50,7 +58,8 @@ function idOf(line: Line): string {
     case "attempt":
       return line.record.id;
     case "noops":
-      return `noops ${line.records.at(-1)?.id ?? ""}`;
+    case "failures":
+      return `${line.kind} ${line.records.at(-1)?.id ?? ""}`;
     case "idle":
       return `idle ${line.ms}`;
   }
@@ -70,17 +79,47 @@ function LineItem({ line, all, scaleMs }: LineProps) {
     case "idle":
       return <li class="idle-gap">no attempts for {formatMs(line.ms)}</li>;
     case "noops":
-      if (open) {
+    case "failures":
+      if (open || line.records.some((record) => numberOf(record) === query.value.get("attempt"))) {
         return line.records.map((record) => (
           <AttemptItem key={record.id} record={record} all={all} scaleMs={scaleMs} />
         ));
       }
-      return (
+      return line.kind === "noops" ? (
         <li class="folded">
           <button type="button" class="quiet" data-row onClick={() => setOpen(true)}>
             {plural(line.records.length, "attempt")} without changes
           </button>
         </li>
+      ) : (
+        <FoldedFailures records={line.records} onOpen={() => setOpen(true)} />
       );
   }
+}
+
+/** Consecutive attempts with the same error, in one row. */
+function FoldedFailures({
+  records,
+  onOpen,
+}: {
+  readonly records: readonly AttemptRecord[];
+  readonly onOpen: () => void;
+}) {
+  const [latest] = records;
+  const first = records.at(-1);
+  if (latest === undefined || first === undefined) return null;
+  return (
+    <li class="folded-failures">
+      <button type="button" class="quiet" data-row onClick={onOpen}>
+        <Clock at={latest.startedAt} />
+        <Status tone={toneOfOutcome(latest.outcome)}>
+          {`${records.length} × ${textOfOutcome(latest.outcome)}`}
+        </Status>
+        <span class="bad clip">{latest.error?.message}</span>
+        <span class="dim nowrap">
+          same error since <Clock at={first.startedAt} />
+        </span>
+      </button>
+    </li>
+  );
 }

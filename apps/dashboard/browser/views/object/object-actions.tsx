@@ -33,9 +33,26 @@ export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
   };
   return (
     <div class="buttons">
-      <button type="button" class="primary" onClick={() => void request()}>
-        Reconcile now
-      </button>
+      {history.deadLetter === undefined ? (
+        <button type="button" class="primary" onClick={() => void request()}>
+          Reconcile now
+        </button>
+      ) : null}
+      {history.deadLetter === undefined ? null : (
+        <ActionButton
+          label="Release"
+          primary
+          explains="Retries the object and resets its counters."
+          run={async (action) => {
+            await call("v1/dead-letters/release", {
+              method: "POST",
+              body: { ...target, ...action },
+            });
+            onDone();
+            return `${name} is retried`;
+          }}
+        />
+      )}
       {scope === "key" ? (
         <ActionButton
           label="Resume"
@@ -66,20 +83,6 @@ export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
             const { result } = await call<CancelResponse>(path, { method: "POST", body: action });
             onDone();
             return CANCELLED[result];
-          }}
-        />
-      )}
-      {history.deadLetter === undefined ? null : (
-        <ActionButton
-          label="Release"
-          explains="Retries the object and resets its counters."
-          run={async (action) => {
-            await call("v1/dead-letters/release", {
-              method: "POST",
-              body: { ...target, ...action },
-            });
-            onDone();
-            return `${name} is retried`;
           }}
         />
       )}

@@ -2,24 +2,14 @@ import type { AttemptRecord } from "@konverge/records";
 import type { ObjectHistory } from "@konverge/contracts";
 import { formatMs, plural } from "../../parts/format.ts";
 import { Fact } from "../../parts/fact.tsx";
-import { Outcome, Phase, Status } from "../../parts/status.tsx";
-import { now, Time } from "../../parts/time.tsx";
+import { HintNote } from "../../parts/hint-note.tsx";
+import { Outcome, Status } from "../../parts/status.tsx";
+import { Time } from "../../parts/time.tsx";
+import { conflictsOf } from "./conflicts-of.ts";
 
-/** The state of an object, its pause, dead letter and hints. */
+/** The last outcome of an object and the totals of its attempts. */
 export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
-  const { paused, deadLetter, attempts } = history;
-  return (
-    <>
-      <Facts history={history} />
-      {paused === undefined ? null : <PauseNote pause={paused} />}
-      {deadLetter === undefined ? null : <DeadLetterNote deadLetter={deadLetter} />}
-      <Hints attempts={attempts} />
-    </>
-  );
-}
-
-function Facts({ history }: { readonly history: ObjectHistory }) {
-  const { phase, nextAt, failures, conflicts, attempts, lastOutcome } = history;
+  const { phase, failures, conflicts, attempts, lastOutcome } = history;
   const total = attempts.reduce((sum, record) => sum + conflictsOf(record), 0);
   const [latest] = attempts;
   const consecutive =
@@ -31,12 +21,6 @@ function Facts({ history }: { readonly history: ObjectHistory }) {
   }, 0);
   return (
     <dl class="facts">
-      <Fact
-        title="State"
-        note={phase === "backoff" && nextAt !== undefined && <NextAttempt at={nextAt} />}
-      >
-        <Phase of={phase} />
-      </Fact>
       <Fact title="Last outcome" note={latest && <Time at={latest.finishedAt} />}>
         {lastOutcome === undefined ? (
           <span class="dim">no attempts yet</span>
@@ -49,7 +33,7 @@ function Facts({ history }: { readonly history: ObjectHistory }) {
       </Fact>
       <Fact title="Conflicts" note={`in ${plural(attempts.length, "attempt")}`}>
         {total === 0 && takeovers > 0 ? (
-          <Status tone="warn">{`${plural(takeovers, "field owner")} overwritten`}</Status>
+          <Status tone="warn">{`${plural(takeovers, "overwrite")}`}</Status>
         ) : total === 0 ? (
           <Status tone="good">none</Status>
         ) : (
@@ -59,20 +43,16 @@ function Facts({ history }: { readonly history: ObjectHistory }) {
       <Fact title="Median duration" note={consecutive}>
         <span class="num">{attempts.length === 0 ? "–" : formatMs(median(attempts))}</span>
       </Fact>
-      {latest?.generation === undefined ? null : (
-        <Fact
-          title="Generation"
-          note={
-            latest.observedGeneration === undefined
-              ? "observedGeneration not reported"
-              : `observed ${latest.observedGeneration}`
-          }
-        >
-          <span class="num">{latest.generation}</span>
-        </Fact>
-      )}
+      <Fact title="Generation" note={observedNote(latest)}>
+        <span class="num">{latest?.generation ?? "–"}</span>
+      </Fact>
     </dl>
   );
+}
+
+function observedNote(latest: AttemptRecord | undefined): string {
+  const observed = latest?.observedGeneration;
+  return observed === undefined ? "observedGeneration not reported" : `observed ${observed}`;
 }
 
 /** What becomes of a failed attempt, by the state of its key. */
@@ -85,77 +65,12 @@ const RETRIES: Readonly<Record<ObjectHistory["phase"], string>> = {
   idle: "",
 };
 
-function NextAttempt({ at }: { readonly at: string }) {
-  if (Date.parse(at) <= now.value) return <>next attempt is due</>;
-  return (
-    <>
-      next attempt <Time at={at} />
-    </>
-  );
-}
-
-function PauseNote({
-  pause: { by, since, reason, scope },
-}: {
-  readonly pause: NonNullable<ObjectHistory["paused"]>;
-}) {
-  const extent = scope.kind === "namespace" ? `namespace ${scope.namespace}` : "entire controller";
-  return (
-    <div class="note warn">
-      <strong>
-        <Status tone="warn">Paused</Status>
-      </strong>{" "}
-      by {by}, <Time at={since} />: {reason}
-      {scope.kind === "key" ? null : <span class="dim"> ({extent})</span>}
-    </div>
-  );
-}
-
-function DeadLetterNote({
-  deadLetter: { since, error },
-}: {
-  readonly deadLetter: NonNullable<ObjectHistory["deadLetter"]>;
-}) {
-  return (
-    <div class="note bad">
-      <strong>
-        <Status tone="bad">Dead letter</Status>
-      </strong>{" "}
-      since <Time at={since} />, until the generation changes or an operator releases it.
-      {error === undefined ? null : (
-        <div>
-          <code>{error.code}</code> {error.message}
-        </div>
-      )}
-    </div>
-  );
-}
-
 /** The distinct hints of the attempts shown. */
-function Hints({ attempts }: { readonly attempts: readonly AttemptRecord[] }) {
+export function Hints({ attempts }: { readonly attempts: readonly AttemptRecord[] }) {
   const hints = new Map(
     attempts.flatMap(({ hints: given = [] }) => given).map((hint) => [hint.code, hint]),
   );
-  if (hints.size === 0) return null;
-  return (
-    <div class="note warn">
-      <strong>
-        <Status tone="warn">Hints</Status>
-      </strong>
-      <ul>
-        {[...hints.values()].map(({ code, message }) => (
-          <li key={code}>
-            {message} <code class="dim">docs/hints.md#{code}</code>
-          </li>
-        ))}
-      </ul>
-    </div>
-  );
-}
-
-/** Returns the number of conflicts of an attempt. */
-export function conflictsOf({ writes, conflicts }: AttemptRecord): number {
-  return writes.reduce((sum, write) => sum + write.conflicts.length, conflicts.length);
+  return [...hints.values()].map((hint) => <HintNote key={hint.code} hint={hint} />);
 }
 
 function median(attempts: readonly AttemptRecord[]): number {

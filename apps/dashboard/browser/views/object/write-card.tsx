@@ -1,5 +1,6 @@
 import type { AttemptRecord } from "@konverge/records";
 import { ConflictSteps } from "./conflict-story.tsx";
+import { flatten } from "./flatten.ts";
 
 type Write = AttemptRecord["writes"][number];
 
@@ -58,21 +59,4 @@ export function WriteCard({
       )}
     </article>
   );
-}
-
-interface Field {
-  readonly path: string;
-  readonly value: unknown;
-}
-
-/** Returns the leaves of a merge patch. Lists are leaves, because a patch replaces them as a whole. */
-function flatten(patch: Readonly<Record<string, unknown>>, above = ""): Field[] {
-  return Object.entries(patch).flatMap(([name, value]) => {
-    const path = above === "" ? name : `${above}.${name}`;
-    const isBranch = typeof value === "object" && value !== null && !Array.isArray(value);
-    if (isBranch && Object.keys(value).length > 0) {
-      return flatten(value as Readonly<Record<string, unknown>>, path);
-    }
-    return [{ path, value }];
-  });
 }
