@@ -22,6 +22,7 @@ export const labels = z.record(z.string(), z.string()).superRefine((given, conte
 });
 const BAD_TIME = "must be a time, such as 2026-11-22T08:00:00Z";
 const time = z.iso.datetime({ offset: true, error: BAD_TIME });
+const BAD_PARENT = "must be the ID of a run, or none";
 const BAD_LABELS = `must have 1 to ${MAX_LABELS} labels, such as region=eu,tier=gold`;
 /** `name=value`, separated by commas. */
 const labelFilter = z
@@ -66,6 +67,8 @@ export const runFilterFields = {
   version: wholeNumber(Number.MAX_SAFE_INTEGER).optional(),
   /** Code of the error. */
   error: shortText.optional(),
+  /** ID of the run that started it; `none` for runs without a parent. */
+  parent: z.string(BAD_PARENT).min(1, BAD_PARENT).max(600, BAD_PARENT).optional(),
   /** Substring of the ID, key or author. */
   search: shortText.optional(),
 };

@@ -56,7 +56,7 @@ test("sends a signal, reports invalid JSON, cancels the run, and shows the autho
     .poll(() => sentenceOf(page).textContent())
     .toMatch(/^waiting for signal approve, .* so far; times out in 24 h$/);
   expect(await rowsOf(page)).toEqual(["create", "label", "smoke", "approve"]);
-  await page.getByText("3 attempts").waitFor();
+  await page.getByText("3 tries").waitFor();
 
   // By keyboard.
   await page.getByRole("button", { name: "Send signal" }).focus();
@@ -140,7 +140,10 @@ test("retries a failed run from the failed step or as a new run, with links to c
   await page.getByText("by ann: glue was bought").waitFor();
   await page.getByRole("img", { name: /^executing for/ }).waitFor();
   dry();
-  await page.getByRole("link", { name: "Open child run" }).click();
+  await page
+    .getByRole("region", { name: "Related runs" })
+    .getByRole("link", { name: "dry", exact: true })
+    .click();
   await page.getByRole("heading", { name: "vase.dry" }).waitFor();
   expect(await sentenceOf(page).textContent()).toMatch(/^waiting for sleep night/);
   await page.getByRole("link", { name: "vase", exact: true }).click();
@@ -272,8 +275,11 @@ test("draws bars to scale from the start of each step to its record", async (con
   const steps = await runs.steps(ref);
   await page.goto(`${url}/runs/rollout/default/web-1`);
   await page.locator(".line-row").first().waitFor();
+  // Only a long wait is shortened.
+  const toScale = page.getByRole("button", { name: "Show to scale" });
+  if ((await toScale.count()) > 0) await toScale.click();
   const bars = await page
-    .locator(".line-row .line-track > span")
+    .locator(".line-row .line-track > span:not(.cut)")
     .evaluateAll((found) =>
       found.map(({ style }) => [Number.parseFloat(style.left), Number.parseFloat(style.width)]),
     );

@@ -6,6 +6,7 @@ export interface RunFilterFlags {
   readonly status?: RunStatus;
   readonly key?: string;
   readonly by?: string | undefined;
+  readonly parent?: string;
   readonly search?: string;
   readonly label?: string;
   readonly since?: string;
@@ -20,6 +21,7 @@ export function withRunFilter(command: Command, author = "--by"): Command {
     .addOption(new Option("--status <status>", "Run status").choices(RUN_STATUSES))
     .option("--key <key>", "Run key")
     .option(`${author} <name>`, "Author of the run")
+    .option("--parent <run>", "Runs that this run started; none: runs without a parent")
     .option("--search <part>", "Substring of the ID, key or author")
     .option(
       "--label <name=value>",
@@ -34,9 +36,9 @@ export function withRunFilter(command: Command, author = "--by"): Command {
 
 /** Returns the query of the filters. */
 export function runFilterOf({ codeVersion, ...flags }: RunFilterFlags): object {
-  const { status, key, by, search, label, since, until, error } = flags;
+  const { status, key, by, parent, search, label, since, until, error } = flags;
   const version = codeVersion === undefined ? undefined : Number(codeVersion);
-  const query = { status, key, by, search, label, since, until, error, version };
+  const query = { status, key, by, parent, search, label, since, until, error, version };
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
 }
 

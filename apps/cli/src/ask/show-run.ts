@@ -25,6 +25,7 @@ export const RUN_OPTIONS = {
     "/key": "--key",
     "/status": "--status",
     "/search": "--search",
+    "/parent": "--parent",
     "/label": "--label",
     "/labels": "--label",
     "/since": "--since",

@@ -14,13 +14,16 @@ export function Lazy<Part>({ load, children }: LazyProps<Part>) {
   const [failed, setFailed] = useState(false);
   useEffect(() => {
     let isRemoved = false;
-    load().then(
-      (loaded) => {
+    const read = async () => {
+      try {
+        const loaded = await load();
         if (!isRemoved) setPart({ loaded });
-      },
-      // The server is unreachable, or serves the hashed files of another version.
-      () => setFailed(true),
-    );
+      } catch {
+        // The server is unreachable, or serves the hashed files of another version.
+        setFailed(true);
+      }
+    };
+    void read();
     return () => {
       isRemoved = true;
     };

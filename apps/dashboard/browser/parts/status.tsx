@@ -104,6 +104,10 @@ const RUN_TONES: Readonly<Record<WorkflowStatus, Tone>> = {
   cancelled: "idle",
 };
 
+export function toneOfRun(status: WorkflowStatus): Tone {
+  return RUN_TONES[status];
+}
+
 /** The status of a workflow run. */
 export function RunStatus({ of }: { readonly of: WorkflowStatus }) {
   return <Status tone={RUN_TONES[of]}>{of}</Status>;

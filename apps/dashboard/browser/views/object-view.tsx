@@ -74,8 +74,8 @@ export function ObjectView({ target }: { readonly target: Target }) {
           </div>
           <div class="aside-live">
             <LiveCards live={live.data ?? unavailable(live.trouble?.detail)} />
-            <CliLine line={line} />
             <CliLine line={kubectlLine(parts)} />
+            <CliLine line={line} />
             <p class="small links">
               <a href={viewHref("/attempts", { name: parts.name })}>Attempts of all controllers</a>
               <a href={href(`/jobs/queue/${controller}`)}>Raw jobs</a>
@@ -164,7 +164,7 @@ function Parts({
         tabs={[
           tab("attempts", "Attempts", history.attempts.length),
           tab("yaml", "YAML"),
-          tab("events", "Events", found?.events.length),
+          { ...tab("events", "Events", found?.events.length), isCounting: live === undefined },
           tab("compare", "Compare"),
         ]}
       />

@@ -1,10 +1,10 @@
-import type { RunList, WorkerList } from "@konverge/contracts";
-import { defined, RUN_STATUSES } from "@konverge/core";
+import type { Overview, RunList } from "@konverge/contracts";
+import { defined, RUN_STATUSES, type RunStatus as Status } from "@konverge/core";
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../state/cluster.ts";
-import { query, runHref } from "../state/router.ts";
+import { href, query, runHref, setQuery } from "../state/router.ts";
 import { defaultCluster } from "../state/session.ts";
 import { CliLine, flagsOf, quote } from "../parts/cli-line.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
@@ -13,6 +13,7 @@ import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { RunStatus } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
+import { Tabs } from "../parts/tabs.tsx";
 import { Time } from "../parts/time.tsx";
 import { BulkActions } from "./workflow/bulk-actions.tsx";
 import { StartButton } from "./workflow/start-button.tsx";
@@ -20,7 +21,8 @@ import { RunNote } from "./workflow/run-note.tsx";
 import { idOf } from "../api/run-id.ts";
 
 const EVERY_MS = 3_000;
-const WORKERS_EVERY_MS = 30_000;
+const COUNTS_EVERY_MS = 15_000;
+const NOT_OF_THE_PAGE = { isPartOfPage: false };
 const LIMIT = 50;
 /** New rows are held back when the page is scrolled further than this. */
 const TOP_PX = 120;
@@ -29,19 +31,23 @@ type Run = RunList["items"][number];
 
 /** Workflow runs, newest first. New runs are held back while the mouse or the focus is on the list. */
 export function WorkflowsView() {
-  const filters = filtersOf(["workflow", "status", "search", "label", "by", "key", "error"]);
+  const chosen = filtersOf(NAMES);
+  const isAll = query.value.get("all") === "true";
+  // A list without filters has no children: they would stand between their parents.
+  const isPlain = Object.keys(chosen).length === 0;
+  const filters: Filters = isPlain && !isAll ? { parent: "none" } : chosen;
   const cursor = query.value.get("cursor") ?? undefined;
   const path = apiPath("runs", { ...filters, cursor, limit: String(LIMIT) });
   const { data, trouble, loading } = useQuery<RunList>(path, EVERY_MS);
-  const workers = useQuery<WorkerList>(apiPath("workers"), WORKERS_EVERY_MS);
+  const overview = useQuery<Overview>(apiPath("overview"), COUNTS_EVERY_MS, NOT_OF_THE_PAGE);
   const list = useRef<HTMLDivElement>(null);
   const { rows, fresh, show } = useHeldBack(path, data?.items, list);
   const met = [
-    ...(workers.data?.items ?? []).flatMap((worker) => Object.keys(worker.workflows ?? {})),
+    ...(overview.data?.workflows ?? []).map(({ name }) => name),
     ...(data?.items ?? []).map((run) => run.workflow),
   ];
   const names = [...new Set(met)].toSorted();
-  const { workflow } = filters;
+  const { workflow } = chosen;
   return (
     <>
       <div class="title-row">
@@ -51,14 +57,21 @@ export function WorkflowsView() {
       <p class="lead">
         Runs of durable functions. Each step is recorded, so a run resumes after a crash.
       </p>
+      <StatusTabs
+        workflows={overview.data?.workflows}
+        workflow={workflow}
+        status={chosen["status"]}
+      />
       <Filters>
         <Filter name="search" label="Search" placeholder="run, key or author" />
         <Filter name="workflow" label="Workflow" choices={names} />
-        <Filter name="status" label="Status" choices={RUN_STATUSES} />
         <Filter name="label" label="Labels" placeholder="region=eu,tier=gold" />
         <Filter name="by" label="Started by" />
         <Filter name="key" label="Key" />
         <Filter name="error" label="Error code" />
+        {isPlain || chosen["parent"] !== undefined ? (
+          <ChildrenSwitch parent={chosen["parent"]} isAll={isAll} />
+        ) : null}
       </Filters>
       <TroubleNote trouble={trouble} />
       <div ref={list} aria-busy={loading}>
@@ -72,17 +85,96 @@ export function WorkflowsView() {
         {data === undefined ? (
           trouble === undefined && <Loading rows={10} />
         ) : rows.length === 0 && data.next === undefined ? (
-          <NoRuns filters={filters} />
+          <NoRuns filters={chosen} />
         ) : (
           <>
             <RunTable rows={rows} />
-            <BulkActions filter={filters} />
+            <BulkActions filter={chosen} />
             <Pager next={data.next} shown={plural(rows.length, "run")} />
           </>
         )}
       </div>
       <CliLine line={listLine(filters)} />
     </>
+  );
+}
+
+const NAMES = ["workflow", "status", "search", "label", "by", "key", "error", "parent"] as const;
+
+/** The tabs, in the order in which a user looks at them. */
+const TAB_STATUSES: readonly Status[] = [
+  "running",
+  "waiting",
+  "blocked",
+  "failed",
+  "compensating",
+  "paused",
+  "queued",
+  "done",
+  "cancelled",
+];
+
+/** The number of runs in each status, children included. Each tab filters by its status. */
+function StatusTabs({
+  workflows,
+  workflow,
+  status,
+}: {
+  readonly workflows: Overview["workflows"] | undefined;
+  readonly workflow: string | undefined;
+  readonly status: string | undefined;
+}) {
+  const { cursor: _cursor, status: _status, ...params } = Object.fromEntries(query.value);
+  const counted = workflows?.filter(({ name }) => workflow === undefined || name === workflow);
+  const countOf = (of: Status) => counted?.reduce((sum, { runs }) => sum + (runs[of] ?? 0), 0);
+  const tab = (title: string, of: Status | undefined) => ({
+    title,
+    href: href("/workflows", { ...params, status: of }),
+    isCurrent: status === of,
+    isCounting: true,
+    count:
+      of === undefined
+        ? counted && RUN_STATUSES.reduce((sum, each) => sum + (countOf(each) ?? 0), 0)
+        : countOf(of),
+  });
+  const title = (of: Status) => `${of.slice(0, 1).toUpperCase()}${of.slice(1)}`;
+  return (
+    <Tabs
+      label="Status"
+      tabs={[tab("All", undefined), ...TAB_STATUSES.map((of) => tab(title(of), of))]}
+    />
+  );
+}
+
+/** Shows children in the list, or ends the filter by one parent. */
+function ChildrenSwitch({
+  parent,
+  isAll,
+}: {
+  readonly parent: string | undefined;
+  readonly isAll: boolean;
+}) {
+  if (parent !== undefined) {
+    return (
+      <label>
+        Children of
+        <button type="button" onClick={() => setQuery({ parent: undefined, cursor: undefined })}>
+          {idOf(parent)} ×
+        </button>
+      </label>
+    );
+  }
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={isAll}
+        onChange={({ currentTarget }) =>
+          setQuery({ all: currentTarget.checked ? "true" : undefined, cursor: undefined })
+        }
+      />
+      Show children
+    </label>
   );
 }
 
@@ -113,8 +205,16 @@ function NoRuns({ filters: { workflow = "WORKFLOW", ...others } }: { readonly fi
 const COLUMNS: readonly Column<Run>[] = [
   {
     title: "Run",
-    cell: ({ id, workflow }) => (
+    cell: ({ id, workflow, parent }) => (
       <>
+        {parent === undefined ? null : (
+          <>
+            <a class="dim" href={runHref(parent)}>
+              {idOf(parent)}
+            </a>
+            <span class="dim"> › </span>
+          </>
+        )}
         <a class="strong" href={runHref(id)} data-row>
           {idOf(id)}
         </a>

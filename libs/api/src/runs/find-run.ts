@@ -115,9 +115,11 @@ export function filterOf({
   label,
   since,
   until,
+  parent,
   ...exact
 }: RunFilterQuery): RunFilter {
   return {
+    ...(parent === undefined ? {} : { parent: parent === "none" ? parent : parseRunId(parent) }),
     ...defined({ ...exact, text: search }),
     ...(label === undefined ? {} : { labels: parseLabels(label) }),
     ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),

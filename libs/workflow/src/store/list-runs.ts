@@ -65,10 +65,16 @@ export function fits(run: RunSummary, filter: RunFilter): boolean {
   ];
   if (exact.some(([wanted, is]) => wanted !== undefined && wanted !== is)) return false;
   if (filter.statuses !== undefined && !filter.statuses.includes(run.status)) return false;
+  if (filter.parent !== undefined && !isParent(filter.parent, run.parent)) return false;
   if (run.createdAtMs < sinceMs || run.createdAtMs >= untilMs) return false;
   if (text === undefined) return true;
   const part = text.toLowerCase();
   return [run.id, run.key, run.by].some((each) => each?.toLowerCase().includes(part) === true);
+}
+
+function isParent(wanted: RunRef | "none", parent: RunRef | undefined): boolean {
+  if (wanted === "none" || parent === undefined) return wanted === "none" && parent === undefined;
+  return wanted.workflow === parent.workflow && wanted.id === parent.id;
 }
 
 /** Compares ids as Redis does: by bytes. */

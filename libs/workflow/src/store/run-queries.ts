@@ -37,6 +37,8 @@ export interface RunFilter {
   readonly version?: number;
   /** Code of its error. */
   readonly error?: string;
+  /** The run that started it; `none` for runs without one. */
+  readonly parent?: RunRef | "none";
   /** Part of the id, the key or the author, case-insensitive. */
   readonly text?: string;
 }

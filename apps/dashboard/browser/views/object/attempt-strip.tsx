@@ -33,7 +33,7 @@ function titleOf(record: AttemptRecord): string {
 }
 
 /** Opens an attempt of the page and scrolls to it. */
-export function openAttempt(number: string): void {
+function openAttempt(number: string): void {
   setQuery({ attempt: number, tab: undefined });
   // The row is rendered with the next frame.
   window.requestAnimationFrame(() =>

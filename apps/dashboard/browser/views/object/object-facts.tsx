@@ -33,7 +33,7 @@ export function ObjectFacts({ history }: { readonly history: ObjectHistory }) {
       </Fact>
       <Fact title="Conflicts" note={`in ${plural(attempts.length, "attempt")}`}>
         {total === 0 && takeovers > 0 ? (
-          <Status tone="warn">{`${plural(takeovers, "overwrite")}`}</Status>
+          <Status tone="warn">{plural(takeovers, "overwrite")}</Status>
         ) : total === 0 ? (
           <Status tone="good">none</Status>
         ) : (

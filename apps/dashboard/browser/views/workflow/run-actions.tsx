@@ -231,7 +231,7 @@ function RetryButtons(props: RunActionsProps) {
   const wasUndone = steps.some(({ kind }) => kind === "undo");
   return (
     <div class="buttons">
-      {wasUndone ? null : (
+      {wasUndone || steps.length === 0 ? null : (
         <ActionButton
           label="Retry from the failed step"
           explains={

@@ -8,41 +8,33 @@ import { now, Time } from "../../parts/time.tsx";
 import { idOf } from "../../api/run-id.ts";
 import { authorText } from "./wait-text.tsx";
 
-/** The origin and progress of a run, with its error, warnings and unconsumed signals. */
+/** The origin and progress of a run. */
 export function RunFacts({ run }: { readonly run: RunDetail }) {
-  const { key, labels, parent, cancel, terminated, retry } = run;
+  const { key, labels, cancel, terminated, retry } = run;
   return (
-    <>
-      <dl class="facts">
-        <Duration run={run} />
-        <Round run={run} />
-        {key === undefined ? null : (
-          <Fact title="Key" note="one run at a time">
-            <a href={viewHref("/workflows", { workflow: run.workflow, key })}>
-              <code>{key}</code>
-            </a>
-          </Fact>
-        )}
-        {labels === undefined ? null : <Labels workflow={run.workflow} labels={labels} />}
-        {parent === undefined ? null : (
-          <Fact title="Parent" note={parent.split("/")[0]}>
-            <a href={runHref(parent)}>{idOf(parent)}</a>
-          </Fact>
-        )}
-        {retry === undefined ? null : <Retry retry={retry} />}
-        {cancel === undefined ? null : (
-          <Fact title="Cancelled by" note={cancel.reason}>
-            {cancel.by ?? "another run"}
-          </Fact>
-        )}
-        {terminated === undefined ? null : (
-          <Fact title="Terminated by" note={terminated.reason}>
-            {terminated.by ?? "another run"}
-          </Fact>
-        )}
-      </dl>
-      <RunNotes run={run} />
-    </>
+    <dl class="facts">
+      <Duration run={run} />
+      <Round run={run} />
+      {key === undefined ? null : (
+        <Fact title="Key" note="one run at a time">
+          <a href={viewHref("/workflows", { workflow: run.workflow, key })}>
+            <code>{key}</code>
+          </a>
+        </Fact>
+      )}
+      {labels === undefined ? null : <Labels workflow={run.workflow} labels={labels} />}
+      {retry === undefined ? null : <Retry retry={retry} />}
+      {cancel === undefined ? null : (
+        <Fact title="Cancelled by" note={cancel.reason}>
+          {cancel.by ?? "another run"}
+        </Fact>
+      )}
+      {terminated === undefined ? null : (
+        <Fact title="Terminated by" note={terminated.reason}>
+          {terminated.by ?? "another run"}
+        </Fact>
+      )}
+    </dl>
   );
 }
 
@@ -146,8 +138,9 @@ function RefusedSignals({ refused }: { readonly refused: RunDetail["refusedSigna
 }
 
 /** The error, warnings, signals to look at and blocked reason of a run. */
-function RunNotes({ run }: { readonly run: RunDetail }) {
+export function RunNotes({ run }: { readonly run: RunDetail }) {
   const { status, error, warnings = [], unconsumedSignals = [], blockedReason } = run;
+  const awaited = (run.waits ?? []).filter(({ kind }) => kind === "signal").map(({ step }) => step);
   const undosLeft = run.terminated === undefined ? [] : (run.undosLeft ?? []);
   return (
     <>
@@ -168,10 +161,13 @@ function RunNotes({ run }: { readonly run: RunDetail }) {
         </div>
       ))}
       {unconsumedSignals.map(({ id, name, by, at }) => (
-        <div key={id} class="note">
+        <div key={id} class={awaited.length === 0 ? "note" : "note warn"}>
           <span>
             Unconsumed signal <b>{name}</b>, sent
-            {by === undefined ? "" : ` by ${by}`} <Time at={at} />
+            {by === undefined ? "" : ` by ${by}`} <Time at={at} />.
+            {awaited.length === 0
+              ? ""
+              : ` The run waits for ${awaited.join(", ")}: send it under that name if it was misspelt.`}
           </span>
         </div>
       ))}

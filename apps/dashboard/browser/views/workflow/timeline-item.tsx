@@ -25,7 +25,7 @@ export function TimelineItem({
   readonly row: TimelineRow;
   readonly line: Timeline;
 }) {
-  const { kind, isOpen, child } = row;
+  const { kind, isOpen } = row;
   return (
     <li>
       <details class="line-row">
@@ -36,18 +36,13 @@ export function TimelineItem({
           </span>
           <Track row={row} line={line} />
           <span class="num right nowrap">
-            {tookText(row)}
-            {isOpen ? <span class="dim"> …</span> : null}
+            {row.isPlanned === true ? "" : tookText(row)}
+            {isOpen && row.isPlanned !== true ? <span class="dim"> …</span> : null}
           </span>
           <RowNotes row={row} />
         </summary>
         <RowDetails row={row} />
       </details>
-      {child === undefined ? null : (
-        <div class="line-grid line-child">
-          <a href={runHref(child)}>Open child run</a>
-        </div>
-      )}
     </li>
   );
 }
@@ -62,37 +57,49 @@ function tookText({ kind, fromMs, toMs }: TimelineRow): string {
 
 /** The bar of a row, and the gap before it in which a worker was lost. */
 function Track({ row, line }: { readonly row: TimelineRow; readonly line: Timeline }) {
-  const { look, fromMs, toMs, lostMs, isOpen } = row;
-  const spanMs = Math.max(1, line.toMs - line.fromMs);
-  const share = (ms: number) => `${(ms / spanMs) * 100}%`;
+  const { look, fromMs, toMs, lostMs, isOpen, isPlanned = false } = row;
+  const { place, cuts } = line.scale;
+  const stretch = (from: number, to: number) => ({
+    left: `${place(from) * 100}%`,
+    width: `${Math.max(0, place(to) - place(from)) * 100}%`,
+  });
   const startMs = fromMs - line.fromMs;
   return (
     <span class="line-track">
+      {cuts.map(({ at, width }) => (
+        <span key={at} class="cut" style={{ left: `${at * 100}%`, width: `${width * 100}%` }} />
+      ))}
       {lostMs === undefined ? null : (
         <span
           class="bar-lost"
           role="img"
           aria-label={`${barTexts.lost} before it, ${formatMs(fromMs - lostMs)}`}
-          style={{ left: share(lostMs - line.fromMs), width: share(fromMs - lostMs) }}
+          style={stretch(lostMs, fromMs)}
         />
       )}
-      <span
-        class={`bar-${look}`}
-        role="img"
-        aria-label={`${shownName(row)}: ${barTexts[look]} ${tookText(row)}${isOpen ? " so far" : ""}, started at ${formatMs(Math.max(0, startMs))}`}
-        style={{ left: share(startMs), width: share(Math.max(0, toMs - fromMs)) }}
-      />
+      {isPlanned ? null : (
+        <span
+          class={`bar-${look}`}
+          role="img"
+          aria-label={`${shownName(row)}: ${barTexts[look]} ${tookText(row)}${isOpen ? " so far" : ""}, started at ${formatMs(Math.max(0, startMs))}`}
+          style={stretch(fromMs, toMs)}
+        />
+      )}
     </span>
   );
 }
 
 /** The notes of a collapsed row. */
 function RowNotes({ row }: { readonly row: TimelineRow }) {
-  const { message, heartbeatAt, lostMs, fromMs, step } = row;
+  const { message, heartbeatAt, lostMs, fromMs, step, look, tries = 0, isPlanned } = row;
   const attempts = step?.attempts ?? 1;
   return (
     <span class="line-note">
-      {message === undefined ? null : <span class="dim">{message}</span>}
+      {isPlanned === true ? <span class="dim">not undone yet</span> : null}
+      {tries === 0 ? null : <span class="warn">{plural(tries, "failed try", "failed tries")}</span>}
+      {message === undefined ? null : (
+        <span class={look === "failed" ? "bad" : "dim"}>{message}</span>
+      )}
       {heartbeatAt === undefined ? null : (
         <span class="dim">
           heartbeat <Time at={heartbeatAt} />
@@ -103,7 +110,7 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
           worker lost; resumed {formatMs(fromMs - lostMs)} after the previous record
         </span>
       )}
-      {attempts < 2 ? null : <span class="warn">{plural(attempts, "attempt")}</span>}
+      {attempts < 2 ? null : <span class="warn">{plural(attempts, "try", "tries")}</span>}
       {step?.branch === undefined ? null : <span class="dim">{step.branch} was first</span>}
       {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
       {step?.skipped === undefined ? null : (
@@ -116,13 +123,18 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
 
 /** The record of an expanded row. */
 function RowDetails({ row }: { readonly row: TimelineRow }) {
-  const { kind, fromMs, isOpen, step, until } = row;
+  const { kind, fromMs, isOpen, step, until, child } = row;
   const error = step?.error;
   return (
     <dl class="details">
       <Detail title="Started">
         <Clock at={new Date(fromMs).toISOString()} />
       </Detail>
+      {child === undefined ? null : (
+        <Detail title="Child">
+          <a href={runHref(child)}>Open child run</a>
+        </Detail>
+      )}
       {step === undefined || kind === "sleep" ? null : (
         <Detail title="Recorded">
           <Clock at={step.at} />
@@ -163,11 +175,12 @@ function Detail({
   );
 }
 
-function toneOf({ look, isOpen, kind, step }: TimelineRow): Tone {
+function toneOf({ look, isOpen, kind, step, isPlanned }: TimelineRow): Tone {
   const code = step?.error?.code;
   if (code === "cancelled" || code === "race_lost") return "idle";
   if (code === "wait_timeout") return "warn";
-  if (look === "failed") return isOpen ? "warn" : "bad";
+  if (isPlanned === true) return "idle";
+  if (look === "failed") return isOpen && kind !== "undo" ? "warn" : "bad";
   if (isOpen)
     return kind === "sleep" || kind === "signal" || kind === "update" || kind === "child"
       ? "wait"

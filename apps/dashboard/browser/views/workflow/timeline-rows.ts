@@ -1,6 +1,8 @@
 import { defined } from "@konverge/core";
 import type { RunDetail } from "@konverge/contracts";
 
+import { evenScale, workScale, type Scale } from "./timeline-scale.ts";
+
 type Step = RunDetail["steps"][number];
 
 /** The appearance of a bar. */
@@ -28,6 +30,10 @@ export interface TimelineRow {
   readonly heartbeatAt?: string;
   /** The timeout of an open wait. */
   readonly until?: string;
+  /** Failed tries of a step that has not ended. */
+  readonly tries?: number;
+  /** True for a compensation that follows later. */
+  readonly isPlanned?: boolean;
 }
 
 export interface Timeline {
@@ -38,10 +44,16 @@ export interface Timeline {
   readonly undos: readonly TimelineRow[];
   /** Start of an execution without a record yet; absent if no worker executes the run. */
   readonly executingSinceMs?: number;
+  /** Shortens long waits. */
+  readonly scale: Scale;
 }
 
 /** Puts the records and open waits of a run on one scale. Open rows end at `nowMs`. */
-export function timelineOf(run: RunDetail, nowMs: number): Timeline {
+export function timelineOf(
+  run: RunDetail,
+  nowMs: number,
+  { isEven = false }: { readonly isEven?: boolean } = {},
+): Timeline {
   const fromMs = Date.parse(run.startedAt ?? run.createdAt);
   const lastMs = Math.max(fromMs, ...run.steps.map(({ at }) => Date.parse(at)));
   const toMs = run.endedAt === undefined ? Math.max(nowMs, lastMs) : Date.parse(run.endedAt);
@@ -67,6 +79,7 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
     return row;
   });
   const known = new Set(rows.map(({ name }) => name));
+  const progress = new Map((run.progress ?? []).map((each) => [each.step, each]));
   const open = (run.waits ?? [])
     .filter(({ step }) => !known.has(step))
     .map(({ step: name, kind, since, until, child, message }): TimelineRow => ({
@@ -77,7 +90,8 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       toMs,
       isOpen: true,
       isGuessed: since === undefined,
-      ...defined({ child, message, until }),
+      ...defined({ child, until, tries: progress.get(name)?.attempts }),
+      ...defined({ message: message ?? progress.get(name)?.message }),
     }));
   const waiting = new Set(open.map(({ name }) => name));
   const working = (run.progress ?? []).flatMap(({ step: name, heartbeat }): TimelineRow[] => {
@@ -97,16 +111,55 @@ export function timelineOf(run: RunDetail, nowMs: number): Timeline {
       },
     ];
   });
-  const all = [...rows, ...open, ...working].toSorted((one, other) => one.fromMs - other.fromMs);
+  const met = new Set([...known, ...waiting, ...working.map(({ name }) => name)]);
+  const left = undosLeftOf(run, { lastMs, toMs }).filter(({ name }) => !met.has(name));
+  const all = [
+    ...[...rows, ...open, ...working].toSorted((one, other) => one.fromMs - other.fromMs),
+    ...left,
+  ];
+  const whole = { fromMs, toMs };
+  const isExecuting = run.status === "running" || run.status === "compensating";
+  const work = [
+    ...all.filter(
+      ({ look, isOpen, isPlanned }) => look !== "wait" && !isOpen && isPlanned !== true,
+    ),
+    ...working,
+    ...(isExecuting ? [{ fromMs: lastMs, toMs }] : []),
+  ];
   return {
     fromMs,
     toMs,
+    scale: isEven ? evenScale(whole) : workScale(whole, work),
     steps: all.filter(({ kind }) => kind !== "undo"),
     undos: all.filter(({ kind }) => kind === "undo"),
-    ...(run.status === "running" || run.status === "compensating"
-      ? { executingSinceMs: lastMs }
-      : {}),
+    ...(isExecuting ? { executingSinceMs: lastMs } : {}),
   };
+}
+
+/** The compensations without a record: the first one is being tried, or blocks the run. */
+function undosLeftOf(
+  run: RunDetail,
+  { lastMs, toMs }: { readonly lastMs: number; readonly toMs: number },
+): TimelineRow[] {
+  const { status, undosLeft = [], blockedReason } = run;
+  if (status !== "blocked" && status !== "compensating") return [];
+  // A run can also be blocked by changed code before its first compensation.
+  const isUndoing = status === "compensating" || blockedReason?.includes("could not be undone");
+  return undosLeft.map((step, index): TimelineRow => {
+    const isTried = index === 0 && isUndoing === true;
+    const isFailing = isTried && status === "blocked";
+    return {
+      name: `undo:${step}`,
+      kind: "undo",
+      look: isFailing ? "failed" : "undo",
+      fromMs: isTried ? lastMs : toMs,
+      toMs,
+      isOpen: true,
+      isGuessed: false,
+      ...(isFailing ? defined({ message: blockedReason }) : {}),
+      ...(isTried ? {} : { isPlanned: true }),
+    };
+  });
 }
 
 /** Cancelled waits, timeouts and steps of branches that lost a race are not failures of the run. */

@@ -1,4 +1,5 @@
 import type { RunDetail } from "@konverge/contracts";
+import { useState } from "preact/hooks";
 import { formatMs } from "../../parts/format.ts";
 import { Empty } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
@@ -8,7 +9,9 @@ import { ticksOf, timelineOf, type Timeline, type TimelineRow } from "./timeline
 
 /** The steps and waits of a run as bars to scale. It grows while the run is active. */
 export function RunTimeline({ run }: { readonly run: RunDetail }) {
-  const line = timelineOf(run, run.endedAt === undefined ? now.value : 0);
+  const [isEven, setEven] = useState(false);
+  const line = timelineOf(run, run.endedAt === undefined ? now.value : 0, { isEven });
+  const isShort = !isEven && line.scale.cuts.length > 0;
   const { steps, undos } = line;
   const rows = [...steps, ...undos];
   return (
@@ -16,10 +19,24 @@ export function RunTimeline({ run }: { readonly run: RunDetail }) {
       <div class="section-head">
         <h2 id="steps">Steps</h2>
         <Legend rows={rows} />
+        {isShort || isEven ? (
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={isEven}
+            onClick={() => setEven(!isEven)}
+          >
+            {isEven ? "Shorten waits" : "Show to scale"}
+          </button>
+        ) : null}
       </div>
       {steps.length === 0 && line.executingSinceMs === undefined ? (
-        <Empty title="No recorded steps yet">
-          <p>Steps appear when they finish or when the run waits for them.</p>
+        <Empty title={run.endedAt === undefined ? "No recorded steps yet" : "No recorded steps"}>
+          <p>
+            {run.endedAt === undefined
+              ? "Steps appear when they finish or when the run waits for them."
+              : "The run ended before its first step."}
+          </p>
         </Empty>
       ) : (
         <div class="panel line">
@@ -49,14 +66,28 @@ export function RunTimeline({ run }: { readonly run: RunDetail }) {
   );
 }
 
-function Axis({ line: { fromMs, toMs } }: { readonly line: Timeline }) {
-  const span = Math.max(1, toMs - fromMs);
+/** The narrowest shortened wait with a label, as a part of the axis. */
+const LABEL_FROM = 0.07;
+
+function Axis({ line: { fromMs, toMs, scale } }: { readonly line: Timeline }) {
+  const spanMs = Math.max(1, toMs - fromMs);
+  const marks = scale.cuts.length === 0 ? ticksOf(spanMs) : [0];
   return (
     <div class="line-axis" aria-hidden="true">
       <span class="line-track">
-        {ticksOf(span).map((ms) => (
-          <span key={ms} style={{ left: `${(ms / span) * 100}%` }}>
+        {marks.map((ms) => (
+          <span key={ms} style={{ left: `${scale.place(fromMs + ms) * 100}%` }}>
             {ms === 0 ? "0" : formatMs(ms).replace(".0", "")}
+          </span>
+        ))}
+        {scale.cuts.map(({ at, width, ...cut }) => (
+          <span
+            key={at}
+            class="cut-label"
+            style={{ left: `${at * 100}%`, width: `${width * 100}%` }}
+            title={`${formatMs(cut.toMs - cut.fromMs)} without work`}
+          >
+            {width < LABEL_FROM ? "…" : `… ${formatMs(cut.toMs - cut.fromMs).replace(".0", "")}`}
           </span>
         ))}
       </span>
@@ -66,14 +97,12 @@ function Axis({ line: { fromMs, toMs } }: { readonly line: Timeline }) {
 
 /** The time since the last record, while a worker executes the run. */
 function Executing({
-  line: { fromMs, toMs, executingSinceMs = toMs },
+  line: { toMs, executingSinceMs = toMs, scale },
 }: {
   readonly line: Timeline;
 }) {
-  const spanMs = Math.max(1, toMs - fromMs);
-  const shares = [executingSinceMs - fromMs, toMs - executingSinceMs].map(
-    (ms) => `${(ms / spanMs) * 100}%`,
-  );
+  const left = scale.place(executingSinceMs);
+  const width = scale.place(toMs) - left;
   return (
     <li class="line-row">
       <div class="line-grid">
@@ -85,7 +114,7 @@ function Executing({
             class="bar-now"
             role="img"
             aria-label={`executing for ${formatMs(toMs - executingSinceMs)}`}
-            style={{ left: shares[0], width: shares[1] }}
+            style={{ left: `${left * 100}%`, width: `${width * 100}%` }}
           />
         </span>
         <span class="num right nowrap">
