@@ -8,7 +8,7 @@ import { SetupError } from "./setup-error.js";
 
 const PROJECT = "apps/dashboard";
 /** Folders whose files end up in the pages. */
-const SOURCES = [`${PROJECT}/browser`, "libs/core/src"];
+const SOURCES = [`${PROJECT}/browser`, "libs/core/src", "docs"];
 
 /**
  * Builds the dashboard's pages if its sources have changed: half a second, or some milliseconds without a change. Pages

@@ -11,6 +11,7 @@ import { LoginView } from "./views/login-view.tsx";
 import { ObjectView } from "./views/object-view.tsx";
 import { OverviewView } from "./views/overview-view.tsx";
 import { AttemptsView } from "./views/attempts-view.tsx";
+import { ScheduleView } from "./views/schedule-view.tsx";
 import { SchedulesView } from "./views/schedules-view.tsx";
 import { WorkersView } from "./views/workers-view.tsx";
 import { WorkflowRunView } from "./views/workflow-run-view.tsx";
@@ -19,17 +20,20 @@ import { Empty } from "./parts/notice.tsx";
 import { AsOf } from "./parts/as-of.tsx";
 import { Announcer, announce } from "./frame/announcer.tsx";
 import { Navigation, type NavigationPage } from "./parts/navigation.tsx";
+import { Lazy } from "./parts/lazy.tsx";
 import { setViewTitle } from "./parts/page-state.ts";
 import { ZoneSwitch } from "./parts/zone-switch.tsx";
 import { cluster as shownCluster, viewHref } from "./state/cluster.ts";
 import { freshness } from "./state/freshness.ts";
 import { path } from "./state/router.ts";
 import { Search } from "./search.tsx";
-import { callerName, defaultCluster, needsLogin } from "./state/session.ts";
+import { callerName, defaultCluster, isAdmin, needsLogin } from "./state/session.ts";
 
 interface Page extends NavigationPage {
   readonly view: () => ComponentChildren;
 }
+
+const loadMore = () => import("./views/more.ts");
 
 const PAGES: readonly Page[] = [
   { to: "/", icon: "overview", title: "Overview", view: () => <OverviewView /> },
@@ -42,7 +46,20 @@ const PAGES: readonly Page[] = [
   { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
   { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },
   { to: "/workers", icon: "workers", title: "Workers", view: () => <WorkersView /> },
+  {
+    to: "/audit",
+    icon: "audit",
+    title: "Audit log",
+    view: () => <Lazy load={loadMore}>{({ AuditView }) => <AuditView />}</Lazy>,
+  },
+  {
+    to: "/docs",
+    icon: "docs",
+    title: "Documentation",
+    view: () => <Lazy load={loadMore}>{({ DocsView }) => <DocsView page="README" />}</Lazy>,
+  },
 ];
+const SHOWN_PAGES = PAGES.filter(({ to }) => to !== "/audit" || isAdmin);
 
 export function App() {
   const shown = findPage();
@@ -68,10 +85,10 @@ export function App() {
         )}
         <AsOf />
         <ZoneSwitch />
-        <Search />
+        <Search pages={SHOWN_PAGES} />
       </header>
       <nav class="side" aria-label="Views">
-        <Navigation pages={PAGES} current={shown.to} />
+        <Navigation pages={SHOWN_PAGES} current={shown.to} />
         {callerName === undefined ? null : (
           <button type="button" class="quiet" onClick={() => void logOut()}>
             Log out {callerName}
@@ -113,6 +130,20 @@ function findPage(): Page {
     const view = () => <WorkflowRunView key={id} id={id} />;
     return { to: "/workflows", icon: "workflows", title: id, view };
   }
+  if (first === "schedules" && segments.length === 3) {
+    const title = decodeURIComponent(controller);
+    const at = `${cluster}/${controller}`;
+    const view = () => <ScheduleView key={at} path={at} name={title} />;
+    return { to: "/schedules", icon: "schedules", title, view };
+  }
+  if (first === "docs" && segments.length === 2) {
+    const view = () => <Lazy load={loadMore}>{({ DocsView }) => <DocsView page={cluster} />}</Lazy>;
+    return { to: "/docs", icon: "docs", title: `${cluster} · documentation`, view };
+  }
+  if (first === "hints" && segments.length === 2) {
+    const view = () => <Lazy load={loadMore}>{({ HintView }) => <HintView code={cluster} />}</Lazy>;
+    return { to: "/docs", icon: "docs", title: `Hint ${cluster}`, view };
+  }
   const found = PAGES.find(({ to }) => to === `/${segments.join("/")}`);
   return found ?? { to: "", icon: "overview", title: "Not found", view: () => <NotFound /> };
 }
@@ -143,7 +174,7 @@ function toMain(event: Event): void {
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ["/", "Search objects and runs"],
+  ["Ctrl K  /", "Find objects, runs, controllers, views and actions"],
   ["j  k", "Next and previous row"],
   ["Enter", "Open the row"],
   ["?", "Show keyboard shortcuts"],

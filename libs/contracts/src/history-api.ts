@@ -10,6 +10,8 @@ import { oneOf, streamCursor, text, wholeNumber } from "./query-fields.ts";
 import { keyFields } from "./queue-api.ts";
 
 const MOST_LISTED = 200;
+const BAD_TIME = "must be a time, such as 2026-11-22T08:00:00Z";
+const time = z.iso.datetime({ offset: true, error: BAD_TIME });
 
 /** An outcome as a filter. */
 export const attemptOutcome: z.ZodEnum<{ [Kind in (typeof ATTEMPT_OUTCOMES)[number]]: Kind }> =
@@ -32,6 +34,10 @@ export const attemptQuerySchema = z.strictObject({
   manager: text.optional(),
   /** Hint code. */
   hint: z.enum(HINT_CODES, oneOf(HINT_CODES)).optional(),
+  /** The attempt ended at this time or later. */
+  since: time.optional(),
+  /** The attempt ended before this time. */
+  until: time.optional(),
   limit: wholeNumber(MOST_LISTED).default(50),
   /** `next` of an earlier response. */
   cursor: streamCursor.optional(),

@@ -125,6 +125,10 @@ const VIEWS = [
   "/dead-letters",
   "/guards",
   "/workers",
+  "/audit",
+  "/docs",
+  "/docs/outages",
+  "/hints/already_exists",
   "/controllers/node-pool",
 ];
 

@@ -145,7 +145,7 @@ test("folds equal failures, and compares two attempts", async (context) => {
     .first()
     .click();
   await page.goto(new URL(`${ADDRESS}?attempt=2`, url).href);
-  await page.locator("[data-attempt='2'] details[open]").waitFor();
+  await page.locator("[data-attempt='2'] > details[open]").waitFor();
   expect(troubles).toEqual([]);
 });
 

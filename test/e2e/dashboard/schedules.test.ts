@@ -51,6 +51,15 @@ test.for([
     );
     await act("Resume");
     await row.getByRole("button", { name: "Pause" }).waitFor();
+    await page.getByRole("link", { name: "yearly" }).click();
+    await page.getByRole("heading", { name: "Next times" }).waitFor();
+    await page.getByText("No runs yet").waitFor();
+    expect(await page.locator(".next-times > li").count()).toBe(5);
+    await page.getByRole("button", { name: "Backfill" }).click();
+    await page.getByText("0 times without a run").waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.goBack();
     await act("Trigger now");
     await expect.poll(() => sentenceOf(page).textContent()).toMatch(/^waiting for signal go/);
     const { runs: list } = await runs.list("backup");

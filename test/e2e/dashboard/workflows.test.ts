@@ -53,11 +53,11 @@ test("finds runs by status, part of the name, author and key, and links problems
 
   await page.goto(`${url}/workflows?workflow=rollout`);
   await expect.poll(rows).toEqual(["db-1", "web-1"]);
-  await page.locator("select").nth(1).selectOption("waiting");
+  await page.getByRole("link", { name: /^Waiting/ }).click();
   await expect.poll(rows).toEqual(["web-1"]);
   expect(new URL(page.url()).searchParams.get("status")).toBe("waiting");
   expect(await line()).toBe("konverge run list rollout --status waiting");
-  await page.locator("select").nth(1).selectOption("any");
+  await page.getByRole("link", { name: /^All/ }).click();
   await page.getByRole("textbox", { name: "Search" }).fill("TEAM-a");
   await expect.poll(rows).toEqual(["web-1"]);
   expect(await line()).toBe("konverge run list rollout --search TEAM-a");

@@ -117,10 +117,21 @@ test("GET /v1/attempts applies each filter and pages", async () => {
     "error=kube_api",
     "manager=hpa",
     "hint=own_spec_written",
+    "since=2026-01-01T00:00:00Z",
+    "until=2999-01-01T00:00:00Z",
   ]) {
     expect((await listed(query)).items, query).toHaveLength(2);
   }
-  for (const query of ["kind=Pod", "namespace=x", "controller=x", "outcome=done", "error=x"]) {
+  for (const query of [
+    "kind=Pod",
+    "namespace=x",
+    "controller=x",
+    "outcome=done",
+    "error=x",
+    // Rows are found by the time at which they were stored.
+    "until=2026-01-01T00:00:00Z",
+    "since=2999-01-01T00:00:00Z",
+  ]) {
     expect((await listed(query)).items, query).toEqual([]);
   }
   const first = await listed("limit=1");
@@ -136,6 +147,7 @@ test.each([
   ["/v1/attempts?cursor=x", "/cursor"],
   ["/v1/attempts?nmae=x", "/nmae"],
   ["/v1/attempts?outcome=failed", "/outcome"],
+  ["/v1/attempts?since=monday", "/since"],
   ["/v1/attempts?hint=loop", "/hint"],
   ["/v1/events?outcome=failed", "/outcome"],
   ["/v1/attempts?name=", "/name"],

@@ -43,7 +43,7 @@ export function runFilterOf({ codeVersion, ...flags }: RunFilterFlags): object {
 }
 
 /** Parses a time, or an age such as `2h`, into a time in ISO 8601. */
-function parseTime(text: string): string {
+export function parseTime(text: string): string {
   const age = duration.safeParse(text);
   const ms = age.success ? Date.now() - age.data : Date.parse(text);
   if (!Number.isNaN(ms)) return new Date(ms).toISOString();

@@ -1,6 +1,7 @@
 import { ATTEMPT_OUTCOMES, HINTS, type AttemptRecord, type HintCode } from "@konverge/records";
 import type { Command } from "commander";
 import { KEY_OPTIONS, withNameFilters } from "../ask/key-filters.ts";
+import { parseTime } from "../ask/run-filter.ts";
 import { attemptRows } from "../text/reconcile-text.ts";
 import { groupHelp, runWithClient, withClient } from "../ask/run-with-client.ts";
 import { pick, showPages, withPages, type PageFlags } from "../ask/show-pages.ts";
@@ -14,6 +15,8 @@ interface ListFlags extends PageFlags {
   readonly error?: string;
   readonly manager?: string;
   readonly hint?: HintCode;
+  readonly since?: string;
+  readonly until?: string;
 }
 
 const FILTERS = [
@@ -25,6 +28,8 @@ const FILTERS = [
   "error",
   "manager",
   "hint",
+  "since",
+  "until",
   "cursor",
 ] as const;
 
@@ -46,6 +51,8 @@ export function addAttemptCommand(program: Command): void {
     .option("--error <code>", "Error code")
     .option("--manager <name>", "Field manager that caused a conflict")
     .option("--hint <code>", `Hint code: ${Object.keys(HINTS).join(", ")}`)
+    .option("--since <time>", "Earliest end: a time, or an age such as 2h", parseTime)
+    .option("--until <time>", "Ended before: a time, or an age such as 2h", parseTime)
     .action((flags: ListFlags) =>
       runWithClient(
         flags,

@@ -4,6 +4,11 @@ const ROWS = "main [data-row]";
 /** Handles keyboard shortcuts. Ignores keys in form fields and dialogs. */
 export function watchKeys(): void {
   document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+      event.preventDefault();
+      document.querySelector<HTMLInputElement>("#search")?.focus();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { target } = event;
     const isEditing =

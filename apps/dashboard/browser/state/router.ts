@@ -62,7 +62,7 @@ export function runHref(id: string): string {
 }
 
 const PAGES =
-  /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|live)(\/|$))/;
+  /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|live|audit|docs|hints)(\/|$))/;
 
 /** Scrolls as soon as the page is long enough: its data arrives later. */
 function restoreScroll(top: number, tries = 60): void {

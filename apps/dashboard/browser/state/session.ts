@@ -19,6 +19,9 @@ export const needsLogin = signal(context.role === undefined);
 /** Viewers see no action buttons. */
 export const mayOperate: boolean = context.role !== "viewer";
 
+/** Only admins read the audit log. */
+export const isAdmin: boolean = context.role === undefined || context.role === "admin";
+
 /** The token's name, which is the author of every action; undefined on loopback without a token. */
 export const callerName: string | undefined = context.name;
 

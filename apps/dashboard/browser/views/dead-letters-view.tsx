@@ -12,6 +12,8 @@ import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton } from "../parts/action-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
+import { SelectBox, SelectionBar, useSelection, type Selection } from "../parts/selection.tsx";
+import { ErrorGroups } from "./dead-letters/error-groups.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
@@ -30,6 +32,7 @@ export function DeadLettersView() {
       ...(data?.items ?? []).map(({ key }) => partsOf(key).controller),
     ]),
   ];
+  const selection = useSelection();
   const only = controllers.length === 1 ? controllers[0] : undefined;
   return (
     <>
@@ -66,7 +69,14 @@ export function DeadLettersView() {
                 onDone={reload}
               />
             )}
-            <DeadLetterTable items={data.items} onDone={reload} />
+            <ErrorGroups items={data.items} onDone={reload} />
+            <SelectionBar
+              selection={selection}
+              shown={data.items.map(({ key }) => key)}
+              actions={["release", "pause"]}
+              onDone={reload}
+            />
+            <DeadLetterTable items={data.items} selection={selection} onDone={reload} />
             <Pager next={data.next} shown={plural(data.items.length, "dead letter")} />
           </>
         )}
@@ -133,11 +143,12 @@ function Preview({ match }: { readonly match: { readonly controller: string } })
   return <span role="status">{text}</span>;
 }
 
-const COLUMNS: readonly Column<KeyItem>[] = [
+const columnsOf = (selection: Selection): readonly Column<KeyItem>[] => [
   {
     title: "Object",
     cell: ({ key }) => (
       <>
+        <SelectBox objectKey={key} selection={selection} />
         <a class="strong" href={objectHref(key)} data-row>
           {shortName(partsOf(key))}
         </a>
@@ -151,8 +162,8 @@ const COLUMNS: readonly Column<KeyItem>[] = [
       deadLetter?.error === undefined ? (
         <span class="dim">not reported</span>
       ) : (
-        <span>
-          <code class="bad">{deadLetter.error.code}</code> {deadLetter.error.message}
+        <span class="clip" title={deadLetter.error.message}>
+          <code class="dim">{deadLetter.error.code}</code> {deadLetter.error.message}
         </span>
       ),
   },
@@ -165,9 +176,11 @@ const COLUMNS: readonly Column<KeyItem>[] = [
 
 function DeadLetterTable({
   items,
+  selection,
   onDone,
 }: {
   readonly items: readonly KeyItem[];
+  readonly selection: Selection;
   readonly onDone: () => void;
 }) {
   const actions: Column<KeyItem> = {
@@ -180,7 +193,7 @@ function DeadLetterTable({
     <div class="panel">
       <Table
         caption="Dead letters by name"
-        columns={[...COLUMNS, actions]}
+        columns={[...columnsOf(selection), actions]}
         rows={items}
         keyOf={({ key }) => key}
       />

@@ -11,6 +11,7 @@ import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton, type OperatorAction } from "../parts/action-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
+import { SelectBox, SelectionBar, useSelection, type Selection } from "../parts/selection.tsx";
 import { Outcome, Phase, Status } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
@@ -29,6 +30,7 @@ export function ObjectsView() {
   };
   const { data, trouble, loading } = keys;
   const { controller } = filters;
+  const selection = useSelection();
   return (
     <>
       <div class="title-row">
@@ -64,7 +66,13 @@ export function ObjectsView() {
           </Empty>
         ) : (
           <>
-            <KeyTable items={data.items} />
+            <SelectionBar
+              selection={selection}
+              shown={data.items.map(({ key }) => key)}
+              actions={["reconcile", "pause", "resume"]}
+              onDone={reload}
+            />
+            <KeyTable items={data.items} selection={selection} />
             <Pager next={data.next} shown={plural(data.items.length, "object")} />
           </>
         )}
@@ -74,13 +82,16 @@ export function ObjectsView() {
   );
 }
 
-const COLUMNS: readonly Column<KeyItem>[] = [
+const columnsOf = (selection: Selection): readonly Column<KeyItem>[] => [
   {
     title: "Object",
     cell: ({ key }) => (
-      <a class="strong" href={objectHref(key)} data-row>
-        {shortName(partsOf(key))}
-      </a>
+      <>
+        <SelectBox objectKey={key} selection={selection} />
+        <a class="strong" href={objectHref(key)} data-row>
+          {shortName(partsOf(key))}
+        </a>
+      </>
     ),
   },
   { title: "Controller", cell: ({ key }) => partsOf(key).controller },
@@ -96,7 +107,7 @@ const COLUMNS: readonly Column<KeyItem>[] = [
         )}
         {failures + conflicts === 0 ? null : (
           <span class="dim small">
-            {failures} consecutive failures, {conflicts} conflicts
+            {plural(failures, "consecutive failure")}, {plural(conflicts, "conflict")}
           </span>
         )}
       </span>
@@ -110,10 +121,21 @@ const COLUMNS: readonly Column<KeyItem>[] = [
   },
 ];
 
-function KeyTable({ items }: { readonly items: readonly KeyItem[] }) {
+function KeyTable({
+  items,
+  selection,
+}: {
+  readonly items: readonly KeyItem[];
+  readonly selection: Selection;
+}) {
   return (
     <div class="panel">
-      <Table caption="Objects by name" columns={COLUMNS} rows={items} keyOf={({ key }) => key} />
+      <Table
+        caption="Objects by name"
+        columns={columnsOf(selection)}
+        rows={items}
+        keyOf={({ key }) => key}
+      />
     </div>
   );
 }
@@ -164,7 +186,7 @@ function Depths({
   readonly shown: string | undefined;
 }) {
   return (
-    <ul class="chips" aria-label="Queues">
+    <ul class="chips depths" aria-label="Queues">
       {queues.map(({ controller, waiting, active, delayed, workers }) => (
         <li key={controller}>
           <a

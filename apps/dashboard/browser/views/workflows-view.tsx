@@ -1,7 +1,6 @@
 import type { Overview, RunList } from "@konverge/contracts";
-import { defined, RUN_STATUSES, type RunStatus as Status } from "@konverge/core";
-import type { RefObject } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { RUN_STATUSES, type RunStatus as Status } from "@konverge/core";
+import { useRef } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../state/cluster.ts";
 import { href, query, runHref, setQuery } from "../state/router.ts";
@@ -14,6 +13,7 @@ import { Pager } from "../parts/pager.tsx";
 import { RunStatus } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Tabs } from "../parts/tabs.tsx";
+import { useHeldBack } from "../parts/use-held-back.ts";
 import { Time } from "../parts/time.tsx";
 import { BulkActions } from "./workflow/bulk-actions.tsx";
 import { StartButton } from "./workflow/start-button.tsx";
@@ -24,9 +24,6 @@ const EVERY_MS = 3_000;
 const COUNTS_EVERY_MS = 15_000;
 const NOT_OF_THE_PAGE = { isPartOfPage: false };
 const LIMIT = 50;
-/** New rows are held back when the page is scrolled further than this. */
-const TOP_PX = 120;
-
 type Run = RunList["items"][number];
 
 /** Workflow runs, newest first. New runs are held back while the mouse or the focus is on the list. */
@@ -254,32 +251,4 @@ function RunTable({ rows }: { readonly rows: readonly Run[] }) {
       />
     </div>
   );
-}
-
-/** Adds new rows at the top, except while the user reads the list. */
-function useHeldBack(
-  path: string,
-  items: readonly Run[] | undefined,
-  list: RefObject<HTMLDivElement | null>,
-): { readonly rows: readonly Run[]; readonly fresh: number; readonly show: () => void } {
-  const [shown, setShown] = useState<{ readonly path: string; readonly newest?: string }>({ path });
-  const newest = items?.[0]?.id;
-  const show = () => setShown({ path, ...defined({ newest }) });
-  useEffect(() => {
-    if (newest === undefined || shown.newest === newest) return;
-    const isRead =
-      window.scrollY > TOP_PX ||
-      list.current?.matches(":hover") === true ||
-      list.current?.contains(document.activeElement) === true;
-    if (shown.path !== path || shown.newest === undefined || !isRead) show();
-  }, [path, items]);
-  const all = items ?? [];
-  const fresh =
-    shown.path === path
-      ? Math.max(
-          0,
-          all.findIndex(({ id }) => id === shown.newest),
-        )
-      : 0;
-  return { rows: all.slice(fresh), fresh, show };
 }

@@ -16,10 +16,21 @@ const VIEWS = [
   "schedules",
   "guards",
   "workers",
+  "audit",
+  "docs",
 ] as const;
 const OBJECT = "/objects/:cluster/:controller/:namespace/:name";
 const RUN = "/runs/:workflow/:cluster/:id";
 const CONTROLLER = "/controllers/:controller";
+/** The addresses of views of one thing. */
+const PARTS = [
+  OBJECT,
+  RUN,
+  CONTROLLER,
+  "/schedules/:cluster/:name",
+  "/docs/:page",
+  "/hints/:code",
+] as const;
 /** Paths that are not views. */
 const OTHERS = ["/v1", "/jobs", "/metrics", "/docs", "/assets", "/livez", "/readyz"];
 
@@ -40,6 +51,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
+  ".md": "text/markdown; charset=utf-8",
 };
 const NOT_BUILT =
   "The dashboard is not built; run `npm run setup`. The API is at /v1, raw jobs are at /jobs.\n";
@@ -97,7 +109,7 @@ export function dashboardPages({
     if (!isUnservedPage(context)) return;
     context.res = await answerPage(context, 404);
   });
-  for (const path of [OBJECT, RUN, CONTROLLER, "/", ...VIEWS.map((view) => `/${view}`)]) {
+  for (const path of [...PARTS, "/", ...VIEWS.map((view) => `/${view}`)]) {
     app.get(path, (context) => answerPage(context));
   }
   app.get("/assets/:file", (context) => {

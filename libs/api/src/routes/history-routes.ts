@@ -36,12 +36,13 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
       problems: ["not_found"],
       price: ({ query }) => priceOfPage(query.limit),
       async handle({ query, caller, scan }): Promise<AttemptPage> {
-        const { cluster, kind, error, ...rest } = query;
+        const { cluster, kind, error, since, until, ...rest } = query;
         demandSome(caller, query);
         const history = await access.history(cluster);
         const resource = kind === undefined ? undefined : await resourceOf(access, cluster, kind);
+        const range = { sinceMs: msOf(since), untilMs: msOf(until) };
         const page = await scan((options) =>
-          history.search({ ...rest, errorCode: error, resource }, options),
+          history.search({ ...rest, ...range, errorCode: error, resource }, options),
         );
         const visible = page.items.filter(({ key }) => covers(caller.scope, placeOf(key)));
         return { items: visible.map(summaryOf), ...defined({ next: page.next }) };
@@ -100,4 +101,8 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
       },
     }),
   ];
+}
+
+function msOf(time: string | undefined): number | undefined {
+  return time === undefined ? undefined : Date.parse(time);
 }

@@ -23,6 +23,10 @@ export interface AttemptQuery {
   /** A competing field manager. */
   readonly manager?: string | undefined;
   readonly hint?: string | undefined;
+  /** Earliest end of an attempt, epoch ms. An attempt is indexed within a second of its end. */
+  readonly sinceMs?: number | undefined;
+  /** The attempt ended before this time, epoch ms. */
+  readonly untilMs?: number | undefined;
   readonly limit: number;
   /** The `next` of an earlier page. */
   readonly cursor?: string | undefined;
@@ -48,11 +52,14 @@ export async function searchAttempts(
   const found: AttemptRow[] = [];
   const parts = partsOf(query);
   const endMs = performance.now() + budgetMs;
-  let end = query.cursor === undefined ? "+" : `(${checkCursor(query.cursor)}`;
+  const { sinceMs, untilMs } = query;
+  const first = sinceMs === undefined ? "-" : String(Math.max(0, sinceMs));
+  const newest = untilMs === undefined ? "+" : String(Math.max(0, untilMs - 1));
+  let end = query.cursor === undefined ? newest : `(${checkCursor(query.cursor)}`;
   for (let scanned = 0; scanned < MOST_SCANNED; scanned += CHUNK) {
     const start = end;
     const chunk = await turn(() =>
-      withRedis(redis, () => redis.xrevrange(names.index, start, "-", "COUNT", CHUNK)),
+      withRedis(redis, () => redis.xrevrange(names.index, start, first, "COUNT", CHUNK)),
     );
     onScanned?.(chunk.length);
     for (const [id, [, text = ""]] of chunk) {

@@ -11,14 +11,12 @@ interface Child {
   readonly tone: Tone;
 }
 
-/** The parent of a run, its children, and the runs that it repeats or was started by. */
+/** The parent of a run, its children, and what started it. */
 export function RunRelations({ run }: { readonly run: RunDetail }) {
-  const { parent, retry, by, id } = run;
+  const { parent, by, id } = run;
   const children = childrenOf(run);
-  const original = retry?.originalRun;
   const object = by === undefined ? undefined : startedBy(by, run.cluster);
-  if (parent === undefined && children.length === 0 && original === undefined && !object)
-    return null;
+  if (parent === undefined && children.length === 0 && object === undefined) return null;
   return (
     <section class="card" aria-label="Related runs">
       <h2>Related</h2>
@@ -26,11 +24,6 @@ export function RunRelations({ run }: { readonly run: RunDetail }) {
         {object === undefined ? null : (
           <li>
             <span class="dim">started by</span> {object}
-          </li>
-        )}
-        {original === undefined ? null : (
-          <li>
-            <span class="dim">retry of</span> <a href={runHref(original)}>{idOf(original)}</a>
           </li>
         )}
         {parent === undefined ? null : (

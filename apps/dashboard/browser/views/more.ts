@@ -1,0 +1,3 @@
+// Views that are opened rarely, in one file of the build.
+export { AuditView } from "./audit-view.tsx";
+export { DocsView, HintView } from "./docs-view.tsx";
