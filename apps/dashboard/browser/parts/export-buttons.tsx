@@ -56,8 +56,6 @@ async function readAll(
   const rows: Row[] = [];
   let cursor: string | undefined;
   do {
-    // Pages follow each other: each begins where the one before ended.
-    // oxlint-disable-next-line no-await-in-loop
     const { items, next } = await call<Page>(pathOf(cursor));
     rows.push(...items);
     cursor = next;

@@ -97,8 +97,6 @@ async function act(path: string, keys: readonly string[], body: object): Promise
     for (const key of left) {
       const { cluster, controller, namespace, name } = partsOf(key);
       try {
-        // Each worker sends one request at a time.
-        // oxlint-disable-next-line no-await-in-loop
         await call(path, {
           method: "POST",
           body: { cluster, controller, name, ...defined({ namespace }), ...body },

@@ -48,8 +48,6 @@ export function ObjectsView() {
           )}
         </div>
       </div>
-      <Depths queues={queues.data?.items ?? []} shown={controller} />
-      <Pauses queues={queues.data?.items ?? []} onDone={reload} />
       <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
@@ -58,7 +56,14 @@ export function ObjectsView() {
       </Filters>
       <TroubleNote trouble={trouble ?? queues.trouble} />
       <div aria-busy={loading}>
-        {data === undefined ? (
+        {/* Both at once: pauses above the list would move it. */}
+        {queues.data === undefined ? null : data === undefined && trouble === undefined ? null : (
+          <>
+            <Depths queues={queues.data.items} shown={controller} />
+            <Pauses queues={queues.data.items} onDone={reload} />
+          </>
+        )}
+        {data === undefined || (queues.loading && queues.data === undefined) ? (
           trouble === undefined && <Loading rows={10} />
         ) : data.items.length === 0 && data.next === undefined ? (
           <Empty title="No matching objects">

@@ -34,6 +34,22 @@ const LOOKING: readonly string[] = ["GET", "HEAD"];
 const POLICY =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'self'; frame-ancestors 'none'";
 const BASE = `<base href="${PATH}/" />`;
+/** The views of the dashboard, above the board: its own link to them is in a menu. */
+const LINKS = [
+  ["../", "‹ Konverge"],
+  ["../attempts", "Attempts"],
+  ["../workflows", "Workflows"],
+  ["../objects", "Objects"],
+  ["../dead-letters", "Dead letters"],
+] as const;
+const BAR = `<nav aria-label="Konverge" style="display:flex;flex-wrap:wrap;gap:0 1.25rem;padding:.45rem 1.25rem;font:14px/1.5 system-ui,sans-serif;background:#15181e;position:relative;z-index:101">${LINKS.map(([to, text]) => `<a href="${to}" style="color:#e7eaf0;text-decoration:none">${text}</a>`).join("")}</nav>`;
+const ROOT = '<div id="root">';
+/** As on the dashboard in local time: with the zone. */
+const DATES = {
+  short: "HH:mm:ss O",
+  common: "yyyy-MM-dd HH:mm:ss O",
+  full: "yyyy-MM-dd HH:mm:ss.SSS O",
+};
 const FONTS = /<link href="https:\/\/fonts\.googleapis\.com[^>]*>/;
 /** A path prefix reported by a proxy, without characters that could end the attribute. */
 const PREFIX = /^(\/[\w.-]+)+$/;
@@ -108,7 +124,11 @@ function openBoard(): Board {
     queues: [],
     serverAdapter: adapter,
     options: {
-      uiConfig: { boardTitle: "Raw jobs", miscLinks: [{ text: "Dashboard", url: "../" }] },
+      uiConfig: {
+        boardTitle: "Raw jobs",
+        miscLinks: [{ text: "Dashboard", url: "../" }],
+        dateFormats: DATES,
+      },
     },
   });
   return { app: new Hono().route(PATH, adapter.registerPlugin()), add: addQueue };
@@ -151,7 +171,8 @@ async function tidy(context: Context, response: Response): Promise<Response> {
   const prefix = context.req.header("x-forwarded-prefix") ?? "";
   const base = PREFIX.test(prefix) ? BASE.replace(PATH, `${prefix}${PATH}`) : BASE;
   context.header("content-security-policy", POLICY);
-  return context.html((await response.text()).replace(FONTS, "").replace(BASE, base));
+  const page = (await response.text()).replace(FONTS, "").replace(BASE, base);
+  return context.html(page.replace(ROOT, `${BAR}${ROOT}`));
 }
 
 /** The job of a retry or promote button. */
