@@ -89,5 +89,5 @@ function useText(url: string | undefined): string | undefined {
     };
     void read();
   }, [url]);
-  return text?.url === url ? text.text : undefined;
+  return text !== undefined && text.url === url ? text.text : undefined;
 }

@@ -44,12 +44,21 @@ const LINKS = [
 ] as const;
 const BAR = `<nav aria-label="Konverge" style="display:flex;flex-wrap:wrap;gap:0 1.25rem;padding:.45rem 1.25rem;font:14px/1.5 system-ui,sans-serif;background:#15181e;position:relative;z-index:101">${LINKS.map(([to, text]) => `<a href="${to}" style="color:#e7eaf0;text-decoration:none">${text}</a>`).join("")}</nav>`;
 const ROOT = '<div id="root">';
-/** As on the dashboard in local time: with the zone. */
-const DATES = {
-  short: "HH:mm:ss O",
-  common: "yyyy-MM-dd HH:mm:ss O",
-  full: "yyyy-MM-dd HH:mm:ss.SSS O",
+const TIME: Intl.DateTimeFormatOptions = {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+  timeZone: "UTC",
+  timeZoneName: "short",
 };
+const DAY: Intl.DateTimeFormatOptions = { year: "numeric", month: "2-digit", day: "2-digit" };
+/** UTC with its name, as on the dashboard. */
+const DATES = {
+  short: TIME,
+  common: { ...DAY, ...TIME },
+  full: { ...DAY, ...TIME, fractionalSecondDigits: 3 },
+} as const;
 const FONTS = /<link href="https:\/\/fonts\.googleapis\.com[^>]*>/;
 /** A path prefix reported by a proxy, without characters that could end the attribute. */
 const PREFIX = /^(\/[\w.-]+)+$/;

@@ -79,7 +79,7 @@ export function timelineOf(
     return row;
   });
   const known = new Set(rows.map(({ name }) => name));
-  const progress = new Map((run.progress ?? []).map((each) => [each.step, each]));
+  const progressOf = new Map((run.progress ?? []).map((each) => [each.step, each]));
   const open = (run.waits ?? [])
     .filter(({ step }) => !known.has(step))
     .map(({ step: name, kind, since, until, child, message }): TimelineRow => ({
@@ -90,8 +90,8 @@ export function timelineOf(
       toMs,
       isOpen: true,
       isGuessed: since === undefined,
-      ...defined({ child, until, tries: progress.get(name)?.attempts }),
-      ...defined({ message: message ?? progress.get(name)?.message }),
+      ...defined({ child, until, tries: progressOf.get(name)?.attempts }),
+      ...defined({ message: message ?? progressOf.get(name)?.message }),
     }));
   const waiting = new Set(open.map(({ name }) => name));
   const working = (run.progress ?? []).flatMap(({ step: name, heartbeat }): TimelineRow[] => {
