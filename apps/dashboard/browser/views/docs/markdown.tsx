@@ -14,7 +14,7 @@ type Block =
   | { readonly kind: "text"; readonly text: string };
 
 /** Returns the id of a heading, as GitHub forms it. */
-export function anchorOf(heading: string): string {
+function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
     .replaceAll(/[^\w\s-]/g, "")

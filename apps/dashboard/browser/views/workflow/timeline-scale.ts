@@ -5,7 +5,7 @@ export interface Span {
 }
 
 /** A shortened wait on a scale. */
-export interface Cut extends Span {
+interface Cut extends Span {
   /** Position and width, from 0 to 1. */
   readonly at: number;
   readonly width: number;
