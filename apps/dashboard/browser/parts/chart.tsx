@@ -1,7 +1,22 @@
+import { effect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChartData } from "./chart-data.ts";
-import type { Plot } from "./plot.ts";
+import type { Plot, PlotZone } from "./plot.ts";
+import { zone, zoneName } from "../state/zone.ts";
+
+const ZONE: PlotZone = {
+  isUtc: () => zone.peek() === "utc",
+  nameOf: zoneName,
+  follow(listener) {
+    let shown = zone.peek();
+    return effect(() => {
+      if (zone.value === shown) return;
+      shown = zone.value;
+      listener();
+    });
+  },
+};
 
 export interface ChartProps {
   readonly title: string;
@@ -36,6 +51,7 @@ export function Chart({ title, summary, data, onZoom, children }: ChartProps) {
           target.current,
           latest.current,
           canZoom ? (fromS, toS) => zoom.current?.(fromS, toS) : undefined,
+          ZONE,
         );
       } catch {
         // The server is unreachable, or serves the hashed files of another version.

@@ -1,6 +1,4 @@
-import { effect } from "@preact/signals";
 import UPlot from "uplot";
-import { zone, zoneName } from "../state/zone.ts";
 import type { ChartData, Series } from "./chart-data.ts";
 
 const AXIS_FONT = "11px system-ui, sans-serif";
@@ -14,17 +12,26 @@ export interface Plot {
   remove(): void;
 }
 
+/** The time zone of the axis. Passed in: with imports of its own, this file would split that of the first view. */
+export interface PlotZone {
+  readonly isUtc: () => boolean;
+  readonly nameOf: (atMs?: number) => string;
+  /** Calls the listener after each change. Returns the function that ends it. */
+  readonly follow: (listener: () => void) => () => void;
+}
+
 /** Draws into `target`. Follows the width, the color scheme and the time zone. */
 export function createPlot(
   target: HTMLElement,
   first: ChartData,
   onZoom: ((fromS: number, toS: number) => void) | undefined,
+  zone: PlotZone,
 ): Plot {
   let data = first;
-  let chart = draw(target, () => data, onZoom);
+  let chart = draw(target, () => data, onZoom, zone);
   const redraw = () => {
     chart.destroy();
-    chart = draw(target, () => data, onZoom);
+    chart = draw(target, () => data, onZoom, zone);
   };
   const scheme = window.matchMedia("(prefers-color-scheme: dark)");
   scheme.addEventListener("change", redraw);
@@ -32,12 +39,7 @@ export function createPlot(
     chart.setSize({ width: target.clientWidth, height: data.height });
   });
   observer.observe(target);
-  let shown = zone.peek();
-  const unfollow = effect(() => {
-    if (zone.value === shown) return;
-    shown = zone.value;
-    redraw();
-  });
+  const unfollow = zone.follow(redraw);
   return {
     update(next) {
       data = next;
@@ -56,6 +58,7 @@ function draw(
   target: HTMLElement,
   data: () => ChartData,
   onZoom: ((fromS: number, toS: number) => void) | undefined,
+  zone: PlotZone,
 ): UPlot {
   const { height, series, format, formatRight } = data();
   const colorOf = colorsOf(target);
@@ -75,7 +78,7 @@ function draw(
       padding: [6, formatRight === undefined ? 10 : 0, 0, 0],
       tzDate: (seconds) => {
         const date = new Date(seconds * 1_000);
-        return zone.peek() === "utc" ? UPlot.tzDate(date, "UTC") : date;
+        return zone.isUtc() ? UPlot.tzDate(date, "UTC") : date;
       },
       cursor: {
         sync: { key: SYNC },
@@ -102,7 +105,7 @@ function draw(
             ]),
       ],
       series: [
-        { label: zoneName(), value: "{HH}:{mm}" },
+        { label: zone.nameOf(), value: "{HH}:{mm}" },
         ...series.map((each, at) => seriesOptions(each, at, { data, colorOf })),
       ],
       hooks: {
