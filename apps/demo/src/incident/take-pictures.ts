@@ -22,12 +22,15 @@ const VIEWS = {
   "run-undo-fails": "/runs/rollout/default/kept-pool-1",
   "run-blocked": "/runs/billing/default/billing-1",
   schedules: "/schedules",
+  schedule: "/schedules/default/report",
   contention: "/contention",
   live: "/live",
   objects: "/objects",
   "dead-letters": "/dead-letters",
   guards: "/guards",
   workers: "/workers",
+  audit: "/audit",
+  docs: "/docs",
 } as const;
 type View = keyof typeof VIEWS;
 
