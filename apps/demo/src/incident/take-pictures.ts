@@ -141,6 +141,11 @@ async function untilDrawn(page: Page): Promise<void> {
 }
 
 async function openLatestWrite(page: Page): Promise<void> {
-  const attempt = page.locator("details.attempt summary").first();
+  // The object is read by a worker.
+  const reading = page.getByText("Reading…");
+  await pollUntil("the object was read", async () => (await reading.count()) === 0);
+  const attempts = page.locator("details.attempt summary");
+  const writing = attempts.filter({ hasText: /\d write/ });
+  const attempt = ((await writing.count()) > 0 ? writing : attempts).first();
   if ((await attempt.count()) > 0) await attempt.click();
 }
