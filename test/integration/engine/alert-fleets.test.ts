@@ -11,7 +11,7 @@ import {
 } from "../../support/promql.ts";
 
 /** Time between two scrapes of the simulated Prometheus, in s. */
-const STEP_SECONDS = 15;
+const STEP_SECONDS = 30;
 const CLUSTERS = ["east", "west"];
 const MIB = 2 ** 20;
 
