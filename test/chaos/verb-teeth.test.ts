@@ -27,6 +27,7 @@ interface Stage {
   readonly startWorker: (disturbance?: Disturbance) => Promise<Child>;
   readonly ended: (id: string) => Promise<void>;
   readonly reported: (event: string) => Promise<void>;
+  readonly report: (event: string) => Promise<unknown>;
 }
 /** Returns the expected counter. */
 type Scenario = (stage: Stage) => Promise<number>;
@@ -53,15 +54,16 @@ const die: Scenario = async ({ workflows, startWorker, ended }) => {
   return 2;
 };
 /** Another run changes the object between the death of a worker and the second try of its step. */
-const meet: Scenario = async ({ workflows, startWorker, ended }) => {
+const meet: Scenario = async ({ workflows, startWorker, ended, report }) => {
   const child = await startWorker("die after write");
-  await workflows.start(counting, 1, { id: "r" });
+  await workflows.start(counting, 2, { id: "r" });
   await child.exited;
   await workflows.start(counting, 1, { id: "other" });
-  await startWorker();
+  await startWorker("wait in body");
   await ended("other");
+  await report("released");
   await ended("r");
-  return 2;
+  return 3;
 };
 const SCENARIOS: Readonly<Record<VerbPatchName, Scenario>> = {
   epoch: zombie("halt in body"),
@@ -119,6 +121,7 @@ async function play(scenario: Scenario, patch?: VerbPatchName) {
         (await workflows.get({ workflow: "counting", id }))?.endedAtMs !== undefined;
       await until(`${id} ends`, isOver, DEADLINE_MS);
     },
+    report: (event) => redis.rpush(`${prefix}:events`, event),
     async reported(event) {
       const isThere = async () => (await redis.lrange(`${prefix}:events`, 0, -1)).includes(event);
       await until(event, isThere, DEADLINE_MS);

@@ -3,6 +3,7 @@ import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { openWorkflows } from "@konverge/workflow";
 import { Redis } from "ioredis";
+import { until } from "../../support/until.ts";
 import { makeCounting, type Disturbance } from "./counting.ts";
 
 export interface ToothConfig {
@@ -22,8 +23,17 @@ const client = createKubeClient({
   gate: createLocalGate({ ratePerSecond: 1_000, burst: 1_000 }),
   userAgent: workerId,
 });
+const events = `${prefix}:events`;
+const released = async () =>
+  await until("released", async () => (await redis.lrange(events, 0, -1)).includes("released"));
 openWorkflows({ redis: { url }, prefix, leaseMs }).work({
-  workflows: [makeCounting(disturbance, (event) => redis.rpush(`${prefix}:events`, event))],
+  workflows: [
+    makeCounting(
+      disturbance,
+      (event) => redis.rpush(events, event),
+      async () => void (await released()),
+    ),
+  ],
   workerId,
   clusters: { home: "default", client: async () => client },
 });

@@ -1,4 +1,3 @@
-import { formatKey } from "@konverge/core";
 import type { WorkQueue } from "@konverge/queue";
 import { expect, test } from "vitest";
 import { keyOf, useQueues, workOn } from "./queue-harness.ts";
