@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
+import type { Command } from "commander";
 import { expect, test } from "vitest";
-import { commandTree } from "../apps/cli/src/commands/command-tree.ts";
+import { commandTree, type CommandNode } from "../apps/cli/src/commands/command-tree.ts";
 import { createProgram } from "../apps/cli/src/create-program.ts";
 import { EXIT_CODES } from "../apps/cli/src/process/exit-codes.ts";
 import { blocksOf } from "./integration/docs/load-block.ts";
@@ -44,7 +45,35 @@ test.each(calls)("%s calls an existing command with existing options: %s", (_, [
   const known = node?.options.flatMap(({ long, short }) => [long, short]) ?? [];
   const options = given.filter((word) => /^--?[a-z]/.test(word));
   expect(options.filter((option) => !known.includes(option.split("=", 1)[0]))).toEqual([]);
+  const [fewest, most] = argumentsOf(node?.path ?? "");
+  const values = valuesOf(given.slice(node?.path.split(" ").length), node);
+  expect(values.length, values.join(" ")).toBeGreaterThanOrEqual(fewest);
+  expect(values.length, values.join(" ")).toBeLessThanOrEqual(most);
 });
+
+/** Returns the fewest and the most arguments of a command. */
+function argumentsOf(path: string): readonly [number, number] {
+  const command = path
+    .split(" ")
+    .reduce<Command | undefined>(
+      (parent, name) => parent?.commands.find((child) => child.name() === name),
+      createProgram(),
+    );
+  const all = command?.registeredArguments ?? [];
+  const isVariadic = all.some(({ variadic }) => variadic);
+  return [all.filter(({ required }) => required).length, isVariadic ? Infinity : all.length];
+}
+
+/** Returns the words that are neither options nor their values. Redirections and comments end a call. */
+function valuesOf(words: readonly string[], node?: CommandNode): readonly string[] {
+  const end = words.findIndex((word) => /^(?:\d?>|<|#|&&?$|;)/.test(word));
+  const call = end === -1 ? words : words.slice(0, end);
+  const isTaken = (word = "") =>
+    node?.options.some(
+      ({ long, short, takesValue }) => takesValue && (word === long || word === short),
+    ) === true;
+  return call.filter((word, index) => !/^--?[a-z]/.test(word) && !isTaken(call[index - 1]));
+}
 
 test("changing commands have --dry-run, printing commands have every format", () => {
   const long = (path: string) =>
