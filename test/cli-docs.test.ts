@@ -1,5 +1,4 @@
 import { globSync, readFileSync } from "node:fs";
-import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { commandTree, type CommandNode } from "../apps/cli/src/commands/command-tree.ts";
 import { createProgram } from "../apps/cli/src/create-program.ts";
@@ -55,7 +54,7 @@ test.each(calls)("%s calls an existing command with existing options: %s", (_, [
 function argumentsOf(path: string): readonly [number, number] {
   const command = path
     .split(" ")
-    .reduce<Command | undefined>(
+    .reduce<ReturnType<typeof createProgram> | undefined>(
       (parent, name) => parent?.commands.find((child) => child.name() === name),
       createProgram(),
     );
