@@ -31,8 +31,14 @@ const VIEWS = {
   workers: "/workers",
   audit: "/audit",
   docs: "/docs",
+  "docs-page": "/docs/dashboard",
+  hint: "/hints/loop",
+  palette: "/",
 } as const;
 type View = keyof typeof VIEWS;
+
+/** The views that an outage changes. */
+const IN_OUTAGE: readonly View[] = ["overview", "controller-tenant", "object-healthy", "guards"];
 
 /** The pictures of the docs by their view. They are as wide as a page of the docs can show them. */
 const DOC_IMAGES: Readonly<Record<"incident" | "outage", Partial<Record<string, View>>>> = {
@@ -87,13 +93,19 @@ export async function takePictures(pictures: Pictures): Promise<void> {
     if (screenshots === undefined) return;
     const folder = join(screenshots, part);
     await mkdir(folder, { recursive: true });
-    const views = Object.keys(VIEWS) as View[];
+    const views = part === "outage" ? IN_OUTAGE : (Object.keys(VIEWS) as View[]);
     for (const [width, height] of Object.entries(WIDTHS)) {
       for (const scheme of SCHEMES) {
         const shots = views.map(
           (view) => [view, join(folder, `${view}-${width}-${scheme}.png`)] as const,
         );
-        await photograph(browser, pictures, { width: Number(width), height, scheme, shots });
+        await photograph(browser, pictures, {
+          width: Number(width),
+          height,
+          scheme,
+          shots,
+          isWhole: true,
+        });
       }
     }
   } finally {
@@ -105,13 +117,15 @@ interface Setting {
   readonly width: number;
   readonly height: number;
   readonly scheme: Scheme;
+  /** Whether pictures show the whole page, not only the first screen. */
+  readonly isWhole?: boolean;
   readonly shots: readonly (readonly [View, string])[];
 }
 
 async function photograph(
   browser: Browser,
   { server, token, onPicture, signal }: Pictures,
-  { width, height, scheme, shots }: Setting,
+  { width, height, scheme, shots, isWhole = false }: Setting,
 ): Promise<void> {
   const context = await browser.newContext({
     locale: "en-US",
@@ -127,7 +141,8 @@ async function photograph(
     await page.goto(new URL(VIEWS[view], server).href);
     await untilDrawn(page);
     if (view.startsWith("object-")) await openLatestWrite(page);
-    await page.screenshot({ path: file });
+    if (view === "palette") await page.keyboard.press("Control+k");
+    await page.screenshot({ path: file, fullPage: isWhole && view !== "palette" });
     onPicture(file);
   }
   await context.close();

@@ -8,8 +8,15 @@ export interface ControllerTrouble {
   readonly lost: number;
   /** Start and error text of the dead letters that were read. */
   readonly deadLetters: readonly { readonly since: string; readonly error?: string }[];
-  /** Error codes of the last failed attempts. */
-  readonly errors: readonly string[];
+  /** Errors of the last failed attempts. */
+  readonly errors: readonly AttemptError[];
+}
+
+export interface AttemptError {
+  readonly code: string;
+  /** Its message, or its code. */
+  readonly text: string;
+  readonly atMs: number;
 }
 
 const MINUTE_MS = 60_000;
@@ -17,8 +24,8 @@ const MINUTE_MS = 60_000;
 const OLD_MS = 60_000;
 /** The period of recent failures. Fewer failures are retries that succeeded. */
 const RECENT_MINUTES = 5;
-const RECENT_MS: number = RECENT_MINUTES * MINUTE_MS;
-const MIN_FAILED = 3;
+export const RECENT_MS: number = RECENT_MINUTES * MINUTE_MS;
+export const MIN_FAILED = 3;
 const FAILING_SHARE = 0.1;
 
 /** Finds the problems of a controller. */
@@ -111,7 +118,7 @@ function ofFailures(
     trend: trendOf(minutes.map((each) => each.failed)),
     message: `${name}: ${failed} of ${all} attempts failed in ${RECENT_MINUTES} minutes`,
     since: new Date(startOfFailures(minutes)).toISOString(),
-    ...(errors.length === 0 ? {} : { cause: tallied(errors) }),
+    ...(errors.length === 0 ? {} : { cause: tallied(errors.map(({ text }) => text)) }),
     consequence: "Failed attempts are retried with backoff.",
     action: `See the errors with \`konverge attempt list --controller ${name} --outcome retry\``,
   };

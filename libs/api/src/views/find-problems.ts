@@ -8,12 +8,13 @@ import {
   type PauseList,
   type PauseView,
 } from "@konverge/contracts";
-import { defined, parseKey } from "@konverge/core";
+import { parseKey } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { findGuardProblems } from "./find-cluster-problems.ts";
 import { findContentionProblems, type ContentionFindings } from "./find-contention-problems.ts";
 import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
+import { foldSymptoms } from "./fold-symptoms.ts";
 import { count } from "./problem-text.ts";
 
 /** The data behind the problems. */
@@ -44,36 +45,8 @@ export function findProblems(found: Findings): Pick<Overview, "summary" | "probl
   ].toSorted(
     (one, other) => OVERVIEW_PROBLEMS.indexOf(one.code) - OVERVIEW_PROBLEMS.indexOf(other.code),
   );
-  const problems = foldSymptoms(all);
+  const problems = foldSymptoms(all, found.troubles);
   return { summary: summaryOf(problems, found), problems };
-}
-
-/** The problems that a problem explains, by code. */
-const SYMPTOMS: Partial<Record<OverviewProblem["code"], readonly OverviewProblem["code"][]>> = {
-  no_workers: ["unserved", "backlog"],
-  api_server_outage: ["backlog", "failing"],
-  api_server_isolated: ["backlog", "failing"],
-};
-
-/** Moves the symptoms of a problem into it. */
-function foldSymptoms(problems: readonly OverviewProblem[]): OverviewProblem[] {
-  let left = [...problems];
-  for (const { code } of problems) {
-    const explained = SYMPTOMS[code];
-    const root = left.find((problem) => problem.code === code);
-    if (explained === undefined || root === undefined) continue;
-    const symptoms = left.filter((problem) => explained.includes(problem.code));
-    if (symptoms.length === 0) continue;
-    const folded = symptoms.map(({ code: kind, message, controller }) => ({
-      code: kind,
-      message,
-      ...defined({ controller }),
-    }));
-    left = left
-      .filter((problem) => !symptoms.includes(problem))
-      .map((problem) => (problem === root ? { ...problem, symptoms: folded } : problem));
-  }
-  return left;
 }
 
 function summaryOf(

@@ -187,8 +187,10 @@ async function readController(
         ? []
         : [{ since: deadLetter.since, ...defined({ error: deadLetter.error?.message }) }],
     ),
-    errors: own.flatMap(({ outcome, errorCode, errorMessage }) =>
-      FAILED_OUTCOMES.includes(outcome) && errorCode !== "" ? [errorMessage ?? errorCode] : [],
+    errors: own.flatMap(({ outcome, errorCode: code, errorMessage, startedAtMs, durationMs }) =>
+      FAILED_OUTCOMES.includes(outcome) && code !== ""
+        ? [{ code, text: errorMessage ?? code, atMs: startedAtMs + durationMs }]
+        : [],
     ),
   };
   return { row, trouble, rollups, pauses: pauses.map(pauseView) };
