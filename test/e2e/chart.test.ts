@@ -200,10 +200,11 @@ test("with network policies, only listed peers reach the metrics and the API", a
 
 test("with printed values, the rules are those of konverge manifests -o alerts", async (context) => {
   isSkipped(context);
-  const own = { monitoring: { prometheusRule: true } };
+  const runbooks = "https://wiki.example/konverge";
+  const own = { monitoring: { prometheusRule: true, runbooks } };
   const objects = await template(await printedValues(), await valuesFile(own));
   const rule = objects.find(({ kind }) => kind === "PrometheusRule") as never as { spec: object };
-  expect(rule.spec).toEqual(load(await konverge("-o", "alerts")));
+  expect(rule.spec).toEqual(load(await konverge("-o", "alerts", "--runbooks", `${runbooks}/`)));
 });
 
 const image = "registry.example/operator:1.2.3";

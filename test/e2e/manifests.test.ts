@@ -530,7 +530,14 @@ test("the printed API responds to a kubelet's probes and KEDA's trigger", async 
 });
 
 test("rejects invalid options and reports a missing secret by name", async () => {
-  const wrong = ["--namespace", "No", "--redis-secret", "redis://:pw@redis:6379"];
+  const wrong = [
+    "--namespace",
+    "No",
+    "--redis-secret",
+    "redis://:pw@redis:6379",
+    "--runbooks",
+    "wiki",
+  ];
   // As a process: main.ts prints this error and chooses the exit code.
   const printed = run(process.execPath, [...MAIN, ...COMMAND, ...wrong]);
   const { code, stderr } = (await printed.catch((error: unknown) => error)) as Ended;
@@ -538,6 +545,7 @@ test("rejects invalid options and reports a missing secret by name", async () =>
   expect(stderr).toContain(
     '--namespace "No": must consist of lower-case letters, digits and dashes',
   );
+  expect(stderr).toContain('--runbooks "wiki": must be an http or https URL');
   expect(stderr).toContain("--redis-secret: must be the name of a Secret, not its value");
   expect(stderr).not.toContain("pw@");
 });

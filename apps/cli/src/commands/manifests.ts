@@ -4,6 +4,7 @@ import { invalidConfig, type ErrorIssue } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { dump } from "js-yaml";
 import { loadConfig } from "../config/load-config.ts";
+import { alertGroups, RUNBOOKS } from "../manifests/alert-rules.ts";
 import type { ManifestsOptions } from "../manifests/manifests-options.ts";
 
 interface ManifestsFlags {
@@ -17,6 +18,7 @@ interface ManifestsFlags {
   readonly watchReplicas?: string;
   readonly redisSecret: string;
   readonly apiSecret?: string;
+  readonly runbooks: string;
   readonly output: "yaml" | "json" | "values" | "alerts";
 }
 
@@ -40,6 +42,7 @@ export function addManifestsCommand(program: Command): void {
     .option("--watch-replicas <n>", "Number of watch-only Pods (others then only work)")
     .option("--redis-secret <name>", "Secret with the Redis URL in its key url", "konverge-redis")
     .option("--api-secret <name>", "Secret with an API token in its key token; adds the HTTP API")
+    .option("--runbooks <url>", "Address of the folder with the runbooks, for -o alerts", RUNBOOKS)
     .addOption(
       new Option(
         "-o, --output <format>",
@@ -62,13 +65,13 @@ export function addManifestsCommand(program: Command): void {
         redisSecret: flags.redisSecret,
         apiSecret: flags.apiSecret,
       };
-      process.stdout.write(await textOf(options, flags.output));
+      process.stdout.write(await textOf(options, flags));
     });
 }
 
 async function textOf(
   options: ManifestsOptions,
-  output: ManifestsFlags["output"],
+  { output, runbooks }: Pick<ManifestsFlags, "output" | "runbooks">,
 ): Promise<string> {
   const yaml = (object: object) => dump(object, { noRefs: true, lineWidth: -1 });
   const [{ makeChartValues }, { makeManifests }] = await Promise.all([
@@ -76,19 +79,17 @@ async function textOf(
     import("../manifests/make-manifests.ts"),
   ]);
   if (output === "values") return yaml(makeChartValues(options));
-  if (output === "alerts") return yaml({ groups: await alertsOf(options) });
+  if (output === "alerts") return yaml({ groups: await alertsOf(options, runbooks) });
   const items = makeManifests(options);
   if (output === "yaml") return items.map((item) => `---\n${yaml(item)}`).join("");
   return `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`;
 }
 
-async function alertsOf({ config, settings }: ManifestsOptions): Promise<object> {
-  const [{ alertGroups, RUNBOOKS }, { servedClusters }] = await Promise.all([
-    import("../manifests/alert-rules.ts"),
-    import("@konverge/worker"),
-  ]);
+async function alertsOf({ config, settings }: ManifestsOptions, runbooks: string): Promise<object> {
+  const { servedClusters } = await import("@konverge/worker");
   const clusters = servedClusters(config, settings);
-  return alertGroups({ installation: settings.prefix, clusters, runbooks: RUNBOOKS });
+  const address = runbooks.replace(/\/+$/, "");
+  return alertGroups({ installation: settings.prefix, clusters, runbooks: address });
 }
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -103,8 +104,17 @@ function checkFlags(flags: ManifestsFlags): void {
     const what = value === undefined ? "" : ` ${JSON.stringify(value)}`;
     if (!isGood) issues.push({ pointer: `/${flag}`, detail: `--${flag}${what}: ${fix}` });
   };
-  const { image, namespace, namespaces, name, replicas, watchReplicas, redisSecret, apiSecret } =
-    flags;
+  const {
+    image,
+    namespace,
+    namespaces,
+    name,
+    replicas,
+    watchReplicas,
+    redisSecret,
+    apiSecret,
+    runbooks,
+  } = flags;
   const label = "must consist of lower-case letters, digits and dashes";
   // A secret passed by mistake must not appear in a log.
   const secret = "must be the name of a Secret, not its value";
@@ -126,9 +136,14 @@ function checkFlags(flags: ManifestsFlags): void {
     "must be a whole number from 1",
     watchReplicas,
   );
+  check("runbooks", isWebAddress(runbooks), "must be an http or https URL", runbooks);
   check("redis-secret", DNS_SUBDOMAIN.test(redisSecret), secret);
   check("api-secret", DNS_SUBDOMAIN.test(apiSecret ?? "api"), secret);
   if (issues.length > 0) throw invalidConfig(issues, "the options are");
+}
+
+function isWebAddress(text: string): boolean {
+  return /^https?:$/.test(URL.parse(text)?.protocol ?? "");
 }
 
 /** @throws KonvergeError `invalid_config` if the file is outside the build context */

@@ -2,7 +2,7 @@ import { globSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { dump } from "js-yaml";
 import { expect, test } from "vitest";
-import { alertGroups, alertTemplates, BACKLOG_AGE_QUERY, RUNBOOKS } from "./alert-rules.ts";
+import { alertGroups, alertTemplates, BACKLOG_AGE_QUERY } from "./alert-rules.ts";
 
 const CHART = resolve("infra/helm/konverge/files");
 const yaml = (groups: readonly object[]) => dump(groups, { noRefs: true, lineWidth: -1 });
@@ -29,7 +29,8 @@ test("every alert has a severity, a summary and a runbook of its own", () => {
 });
 
 test("every rule selects one installation and keeps the labels of the cluster", () => {
-  const groups = alertGroups({ installation: "shop", clusters: ["a", "b"], runbooks: RUNBOOKS });
+  const runbooks = "https://wiki.example/konverge";
+  const groups = alertGroups({ installation: "shop", clusters: ["a", "b"], runbooks });
   expect(groups.map(({ name }) => name)).toEqual([
     "konverge-shop",
     "konverge-shop-a",
@@ -43,5 +44,8 @@ test("every rule selects one installation and keeps the labels of the cluster", 
       expect(labels).toMatch(/^installation, cluster\b/);
     }
     expect(expr).not.toMatch(/INSTALLATION|CLUSTER/);
+  }
+  for (const { alert, annotations } of groups.flatMap(({ rules }) => rules)) {
+    expect(annotations.runbook_url).toBe(`${runbooks}/${alert}.md`);
   }
 });

@@ -18,7 +18,7 @@ const PLACEHOLDERS = {
   runbooks: "RUNBOOKS",
 } as const;
 
-/** Labels that every alert keeps: two installations, or two clusters of one, never share an alert. */
+/** Labels that every alert keeps, so that two installations or clusters never share an alert. */
 const HOME = "installation, cluster";
 
 /** Selects the series of the installation, and those that match `more`. */
@@ -39,10 +39,10 @@ function unless(...causes: readonly string[]): string {
   return causes.map((cause) => ` unless on (${HOME}) (${cause})`).join("");
 }
 
-/** Without calls to the API server there is no leader and no work; that has an alert of its own. */
+/** Without calls to the API server, there is no leader and no work. KonvergeApiServerProtected reports this state. */
 const PROTECTED = `${max(of("guard_breaker_state", 'state=~"open|halfOpen|isolated"'))} == 1`;
 const REDIS_UP = `${max(of("redis_up"))} == 1`;
-/** Workers exist, and none of them can use Redis. */
+/** True if workers exist and none of them can use Redis. */
 const REDIS_AWAY = `${max(of("worker_info"))} unless on (${HOME}) (${REDIS_UP})`;
 const WORKS = 'role=~"all|work"';
 
@@ -81,7 +81,8 @@ const RULES: Readonly<Record<string, Definition>> = {
   },
   KonvergeNoLeader: {
     severity: "critical",
-    summary: "Changes are not observed: {{ $labels.name }} has no leader on {{ $labels.cluster }}",
+    summary:
+      "{{ $labels.name }} has no leader on cluster {{ $labels.cluster }}, so changes are not observed",
     expr: `${sum(of("leader_election_master_status"), "name")} == 0${unless(PROTECTED, REDIS_AWAY)}`,
     for: "2m",
   },
@@ -93,13 +94,13 @@ const RULES: Readonly<Record<string, Definition>> = {
   },
   KonvergeRedisFull: {
     severity: "critical",
-    summary: "Redis of cluster {{ $labels.cluster }} uses over 90 % of its memory",
+    summary: "Redis of cluster {{ $labels.cluster }} uses over 90 % of maxmemory",
     expr: memoryAbove(0.9),
     for: "5m",
   },
   KonvergeRedisMemory: {
     severity: "warning",
-    summary: "Redis of cluster {{ $labels.cluster }} uses over 80 % of its memory",
+    summary: "Redis of cluster {{ $labels.cluster }} uses over 80 % of maxmemory",
     expr: memoryAbove(0.8),
     for: "10m",
   },
@@ -111,7 +112,7 @@ const RULES: Readonly<Record<string, Definition>> = {
   },
   KonvergeReplicaLag: {
     severity: "warning",
-    summary: "A replica of Redis of cluster {{ $labels.cluster }} is 16 MiB behind",
+    summary: "A Redis replica of cluster {{ $labels.cluster }} is over 16 MiB behind",
     expr: `${max(of("redis_replica_lag_bytes"))} > 16777216`,
     for: "5m",
   },
@@ -123,7 +124,7 @@ const RULES: Readonly<Record<string, Definition>> = {
   },
   KonvergeBacklog: {
     severity: "warning",
-    summary: "A change waits longer than a minute for {{ $labels.controller }}",
+    summary: "Changes for {{ $labels.controller }} wait for over a minute",
     expr: `${BACKED_UP}${unless(PROTECTED)}`,
     for: "10m",
   },
@@ -141,8 +142,7 @@ const RULES: Readonly<Record<string, Definition>> = {
   },
   KonvergePausedKeys: {
     severity: "info",
-    summary:
-      "{{ $value }} keys of {{ $labels.controller }} have waited for a day for the end of a pause",
+    summary: "{{ $value }} requested keys of {{ $labels.controller }} have been paused for a day",
     expr: `${max(of("workqueue_paused"), "controller")} > 0`,
     for: "1d",
   },
@@ -153,7 +153,7 @@ const RULES: Readonly<Record<string, Definition>> = {
   },
   KonvergeAttemptTooLong: {
     severity: "warning",
-    summary: "An attempt of {{ $labels.controller }} runs a minute longer than its timeout",
+    summary: "An attempt of {{ $labels.controller }} exceeds its timeout by over a minute",
     expr: `${max(of("workqueue_longest_running_processor_seconds"), "controller")} > on (${HOME}, controller) (${TIMEOUT} + 60)`,
   },
   KonvergeRunsBlocked: {
@@ -170,17 +170,18 @@ const RULES: Readonly<Record<string, Definition>> = {
   KonvergeMapErrors: {
     severity: "warning",
     summary:
-      "Changes of watched objects are skipped: a map function of {{ $labels.controller }} fails",
+      "A map function of {{ $labels.controller }} fails, so changes of watched objects are skipped",
     expr: increases("watch_function_errors_total", 'function="map"', "controller"),
   },
   KonvergeWatchInterruptions: {
     severity: "warning",
-    summary: "Watches of {{ $labels.resource }} break often on cluster {{ $labels.cluster }}",
+    summary:
+      "Watches of {{ $labels.resource }} are often interrupted on cluster {{ $labels.cluster }}",
     expr: `${max(`increase(${of("watch_interruptions_total")}[10m])`, "resource")} > 20`,
   },
 };
 
-/** The rule of a named cluster: one that nobody serves has no series from which a rule could learn its name. */
+/** The rule of a named cluster. Without workers, a cluster has no series, so the rule must contain its name. */
 const CLUSTER_RULES: Readonly<Record<string, Definition>> = {
   KonvergeNoWorker: {
     severity: "critical",
@@ -223,7 +224,7 @@ export interface AlertTarget {
   readonly runbooks: string;
 }
 
-/** Where the runbooks of this version are published. */
+/** Default address of the runbooks, also in the chart. It is not published yet. */
 export const RUNBOOKS = "https://konverge.dev/docs/runbooks";
 
 /** Returns the alert rules of one installation, which ignore the series of all others. */
