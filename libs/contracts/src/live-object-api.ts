@@ -34,7 +34,7 @@ export const liveObjectSchema = z.discriminatedUnion("kind", [
       }),
     ),
     owners: z.array(link),
-    /** Objects of the kinds that the controller owns, at most 100. */
+    /** Objects of the kinds that the controller owns, at most 100, in the scope of the caller. */
     children: z.array(link),
     moreChildren: z.number(),
     /** Kubernetes events about the object, latest first, at most 50. */
@@ -51,7 +51,7 @@ export const liveObjectSchema = z.discriminatedUnion("kind", [
     /** Why the events could not be read. */
     eventsError: z.string().optional(),
   }),
-  /** The cluster has no such object. */
+  /** The cluster has no such object, or it is outside of the namespaces and selectors of the controller. */
   z.object({ kind: z.literal("missing"), readAt: z.string() }),
   /** No worker could read the object. */
   z.object({ kind: z.literal("unavailable"), code: z.string(), message: z.string() }),

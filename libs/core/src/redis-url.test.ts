@@ -58,6 +58,15 @@ test("takes the paths of credentials from parameters, and leaves others to the c
   });
 });
 
+test("a question mark in the password of nodes does not begin the parameters", () => {
+  expect(parseRedisUrl("rediss+sentinel://:p?s=t@a/m?ca=/ca.crt")).toMatchObject({
+    password: "p?s=t",
+    name: "m",
+    files: { ca: "/ca.crt" },
+  });
+  expect(parseRedisUrl("redis+cluster://:p?x@a")).toMatchObject({ password: "p?x", files: {} });
+});
+
 test.each([
   ["localhost", /use redis:/],
   ["http://a", /use redis:/],

@@ -77,7 +77,8 @@ export function parseRedisUrl(whole: string): RedisUrl {
 
 /** Takes the parameters that name files from a URL. */
 function withoutFiles(whole: string): { readonly url: string; readonly files: RedisFiles } {
-  const [url = "", query] = whole.split("?", 2);
+  // The user and password of nodes may contain a question mark.
+  const [, url = "", query] = /^(rediss?\+\w+:\/\/[^@/]*@[^?]*|[^?]*)\??(.*)$/s.exec(whole) ?? [];
   const parameters = new URLSearchParams(query ?? "");
   const files: { -readonly [Name in keyof RedisFiles]: RedisFiles[Name] } = {};
   for (const name of FILES) {

@@ -240,7 +240,9 @@ class RunningEngine implements Engine {
     }
     // A user waits for it.
     const client = this.#client.scoped({ priority: "interactive", ...defined({ signal }) });
-    return await describeObject({ controller, client, stores }, target);
+    const isInScope = (namespace: string) =>
+      stores.isInScope(controller.sources[0], namespace, { client, atLeast: undefined });
+    return await describeObject({ controller, client, stores, isInScope }, target);
   }
 
   stop({ graceMs = 30_000 }: { readonly graceMs?: number } = {}): Promise<void> {

@@ -6,7 +6,8 @@ import {
 } from "@konverge/contracts";
 import { createControllerRegistry, durationCounter, type AnnouncedLoad } from "@konverge/queue";
 import { createGuard, openGuardControl } from "@konverge/guard";
-import { takeSample } from "../../../libs/api/src/views/sample-gauges.ts";
+import { clusterRoot } from "@konverge/redis";
+import { startSampling, takeSample } from "../../../libs/api/src/views/sample-gauges.ts";
 import { expect, onTestFinished, test } from "vitest";
 import { NODE_POOL } from "../queue/announce.ts";
 import { keyOf } from "../queue/queue-harness.ts";
@@ -147,4 +148,24 @@ test("activity stays within the scope of a token", async () => {
   const activity = activitySchema.parse(await get("/v1/activity?controller=node-pool", blind));
   expect([activity.sampled, activity.objects, activity.errors]).toEqual([0, [], []]);
   expect(JSON.stringify(activity)).not.toContain("blue");
+});
+
+test("a cluster that cannot be measured does not keep the others from being measured", async () => {
+  await announce();
+  const { prefix, redis, url } = harness;
+  const other = createControllerRegistry({ redis: { url }, cluster: "a-newer", prefix });
+  onTestFinished(() => other.close());
+  await other.announce([{ ...NODE_POOL, cluster: "a-newer" }]);
+  await redis.hset(`${clusterRoot(prefix, "a-newer")}/format`, "format", 99);
+  const errors: unknown[] = [];
+  const stop = startSampling({
+    access: api.access,
+    guards: api.guards,
+    onError: (error) => errors.push(error),
+  });
+  onTestFinished(stop);
+  await until("the other cluster is measured", async () => {
+    return (await api.access.gauges("default").read(2)).length > 0;
+  });
+  expect(errors).toMatchObject([{ code: "format_mismatch" }]);
 });

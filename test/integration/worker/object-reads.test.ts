@@ -84,6 +84,25 @@ test("a worker reads an object with the owners of its fields, its events and its
   expect(await read("widgets", "red")).toMatchObject({ kind: "missing" });
 });
 
+test("objects outside of the namespaces and selectors of the controller are missing", async () => {
+  const { Widgets } = workers;
+  const reconcile = async () => undefined;
+  await workers.start([
+    defineController({
+      name: "blue",
+      for: { type: Widgets, labels: "team=blue", namespaces: [namespace] },
+      reconcile,
+    }),
+    defineController({ name: "other", for: { type: Widgets, namespaces: ["other"] }, reconcile }),
+  ]);
+  const { read } = openApi();
+  await make("in", { metadata: { namespace, name: "in", labels: { team: "blue" } } });
+  await make("out");
+  expect(await read("blue", "in")).toMatchObject({ kind: "found" });
+  expect(await read("blue", "out")).toMatchObject({ kind: "missing" });
+  expect(await read("other", "in")).toMatchObject({ kind: "missing" });
+});
+
 test("P12: a Secret is shown without its values, events included", async () => {
   const reads = { name: "secrets", for: Secret, reconcile: async () => undefined };
   await workers.start([defineController(reads)]);

@@ -192,8 +192,10 @@ function NoObject({ live }: { readonly live: LiveObject | undefined }) {
   return (
     <Empty title={live.kind === "missing" ? "Object not found" : "The object cannot be read"}>
       <p>
-        {live.kind === "unavailable" ? `${live.message}.` : "The cluster has no such object."} The
-        attempts are shown from Redis.
+        {live.kind === "unavailable"
+          ? `${live.message}.`
+          : "The cluster has no such object for the controller."}{" "}
+        The attempts are shown from Redis.
       </p>
     </Empty>
   );

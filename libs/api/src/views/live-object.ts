@@ -1,5 +1,5 @@
 import { liveObjectSchema, type LiveObject } from "@konverge/contracts";
-import { formatKey, parseApiVersion, type ObjectKey } from "@konverge/core";
+import { formatKey, namespaceSegment, parseApiVersion, type ObjectKey } from "@konverge/core";
 import { covers, type Caller } from "../access/caller.ts";
 import { placeOf } from "../queues/place-of.ts";
 import { keyFor, type QueueAccess } from "../queues/queue-access.ts";
@@ -36,7 +36,11 @@ export async function readLiveObject(
   const { data } = found;
   if (data.kind !== "found") return data;
   const keyOf = await keysOf(access, caller, cluster);
-  return { ...data, owners: data.owners.map(keyOf), children: data.children.map(keyOf) };
+  // A cluster-scoped object may have children in all namespaces.
+  const children = data.children.filter((child) =>
+    covers(caller.scope, { cluster, controller, namespace: namespaceSegment(child.namespace) }),
+  );
+  return { ...data, owners: data.owners.map(keyOf), children: children.map(keyOf) };
 }
 
 function unavailable(message: string): LiveObject {

@@ -135,12 +135,14 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
       ? known.map(({ name }) => name).filter((name) => scoped?.includes(name) ?? true)
       : [controller];
   const [rollups, gauges] = await Promise.all([
-    Promise.all(names.map((name) => history.rollups(name, minutes))),
+    controller === undefined
+      ? scan((options) => outcomesOfAll(history, names, { minutes, options }))
+      : history.rollups(controller, minutes),
     access.gauges(cluster).read(minutes),
   ]);
   const items = activityMinutes({
     minutes,
-    rollups: rollups.flat(),
+    rollups,
     gauges,
     controllers: names,
     isSingle: controller !== undefined,
@@ -177,6 +179,31 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
       managers: rest(lists.managers),
     },
   };
+}
+
+/**
+ * Adds up the outcomes of controllers per minute, one controller after another: the counters of a day of many controllers need
+ * much memory. The caller pays for each controller.
+ */
+async function outcomesOfAll(
+  history: HistoryReader,
+  controllers: readonly string[],
+  { minutes, options }: { readonly minutes: number; readonly options: ScanOptions },
+): Promise<Rollup[]> {
+  const { turn = (read) => read(), onScanned } = options;
+  const sums = new Map<number, Record<string, number>>();
+  for (const controller of controllers) {
+    const rollups = await turn(() => history.rollups(controller, minutes));
+    onScanned?.(minutes);
+    for (const { atMs, counts } of rollups) {
+      const sum = sums.get(atMs) ?? {};
+      sums.set(atMs, sum);
+      for (const [name, count] of Object.entries(counts)) {
+        if (name.startsWith("outcome.")) sum[name] = (sum[name] ?? 0) + count;
+      }
+    }
+  }
+  return [...sums].map(([atMs, counts]) => ({ atMs, counts }));
 }
 
 async function managersOf(

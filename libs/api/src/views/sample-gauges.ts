@@ -34,11 +34,15 @@ export function startSampling(options: SamplingOptions): () => Promise<void> {
   };
 }
 
-/** One cluster after another, so that many clusters cost no peak. */
-async function sampleAll({ access, guards }: SamplingOptions): Promise<void> {
+/** One cluster after another, so that many clusters cost no peak. One that cannot be measured does not affect the others. */
+async function sampleAll({ access, guards, onError }: SamplingOptions): Promise<void> {
   for (const cluster of await access.clusters()) {
-    if (await access.gauges(cluster).claim(CLAIM_MS)) {
-      await access.gauges(cluster).note(await takeSample({ access, guards }, cluster));
+    try {
+      if (await access.gauges(cluster).claim(CLAIM_MS)) {
+        await access.gauges(cluster).note(await takeSample({ access, guards }, cluster));
+      }
+    } catch (error) {
+      onError(error);
     }
   }
 }

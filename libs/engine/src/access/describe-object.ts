@@ -1,5 +1,6 @@
 import {
   defined,
+  findNameIssue,
   isKonvergeError,
   type ApiObject,
   type JsonObject,
@@ -7,7 +8,6 @@ import {
 } from "@konverge/core";
 import {
   isForbidden,
-  isNotFound,
   listFieldOwners,
   readinessOf,
   type FieldOwner,
@@ -17,6 +17,7 @@ import {
 import { redactObject } from "@konverge/records";
 import type { Controller } from "../define/define-controller.ts";
 import type { ObjectStores } from "./object-store.ts";
+import { readSelected } from "./read-selected.ts";
 
 /** A reference to an owner or a child. */
 interface ObjectLink {
@@ -41,7 +42,10 @@ interface ObjectEventView {
   readonly lastAt?: string;
 }
 
-/** An object as the API server has it, without secrets. */
+/**
+ * An object as the API server has it, without secrets. `missing`: it does not exist, or the controller does not reconcile it, since
+ * it is outside of the namespaces and selectors of `for`.
+ */
 export type DescribedObject =
   | { readonly kind: "missing"; readonly readAt: string }
   | {
@@ -91,18 +95,17 @@ const MAX_OWNERS = 2_000;
  * (P12). Costs two API calls. @throws as `KubeClient.get`
  */
 export async function describeObject(
-  { controller, client, stores }: DescribeOptions,
-  { namespace, name }: NamespacedName,
+  { controller, client, stores, isInScope }: DescribeOptions,
+  target: NamespacedName,
 ): Promise<DescribedObject> {
+  const { namespace } = target;
   const type = controller.for;
   const readAt = new Date().toISOString();
-  let object: ApiObject;
-  try {
-    object = await client.get(type, { name, ...defined({ namespace }) });
-  } catch (error) {
-    if (isNotFound(error)) return { kind: "missing", readAt };
-    throw error;
-  }
+  const isPossible =
+    findNameIssue(type, target) === undefined &&
+    (namespace === undefined || (await isInScope(namespace)));
+  const object = isPossible ? await readSelected(client, controller, target) : undefined;
+  if (object === undefined) return { kind: "missing", readAt };
   const sensitive = client.isSensitive(type);
   const { uid, ownerReferences = [] } = object.metadata;
   const children = uid === undefined ? [] : childrenOf({ controller, stores }, object, uid);
@@ -129,6 +132,8 @@ interface DescribeOptions {
   readonly controller: Controller;
   readonly client: KubeClient;
   readonly stores: ObjectStores;
+  /** True if the controller reconciles objects of the namespace. */
+  readonly isInScope: (namespace: string) => boolean | Promise<boolean>;
 }
 
 function childrenOf(

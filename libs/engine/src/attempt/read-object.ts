@@ -1,7 +1,8 @@
-import { defined, findNameIssue, type ApiObject, type JsonObject } from "@konverge/core";
-import { atLeast, ignoreNotFound, MUST_READ, startFrom, type ReadBasis } from "@konverge/kube";
+import { findNameIssue, type ApiObject, type JsonObject } from "@konverge/core";
+import { atLeast, MUST_READ, startFrom, type ReadBasis } from "@konverge/kube";
 import { Namespace } from "@konverge/kube/kinds";
 import type { Attempt } from "../access/attempt.ts";
+import { readSelected } from "../access/read-selected.ts";
 
 /**
  * Reads the reconciled object, from the watch of this worker if it is new enough. Undefined if it does not exist, or if the
@@ -17,33 +18,14 @@ export async function readObject(attempt: Attempt): Promise<ApiObject | undefine
   }
   const basis = await basisOf(attempt);
   if (basis.kind === "from") return basis.object as unknown as ApiObject;
-  return readLive(attempt, basis.kind === "atLeast" ? basis.version : undefined);
+  const atVersion = basis.kind === "atLeast" ? basis.version : undefined;
+  return await readSelected(attempt.client, runtime.controller, { ...target, atVersion });
 }
 
 async function isInScope(attempt: Attempt, namespace: string): Promise<boolean> {
   const { client, runtime } = attempt;
   const query = { client, atLeast: attempt.requestedVersion(Namespace) };
   return runtime.isInScope(namespace, query);
-}
-
-/** With selectors, the API server decides whether the object is in the scope of the controller. */
-async function readLive(
-  { client, target, runtime: { controller } }: Attempt,
-  resourceVersion: string | undefined,
-): Promise<ApiObject | undefined> {
-  const [{ labels, fields }] = controller.sources;
-  if (labels === undefined && fields === undefined) {
-    const options = defined({ resourceVersion });
-    return client.get(controller.for, target, options).catch(ignoreNotFound);
-  }
-  const name = `metadata.name=${target.name}`;
-  const { items } = await client.listPage(controller.for, {
-    ...defined({ namespace: target.namespace, labelSelector: labels, resourceVersion }),
-    fieldSelector: fields === undefined ? name : `${name},${fields}`,
-    // A limit would require exactly this version instead of at least.
-    limit: 0,
-  });
-  return items[0];
 }
 
 /** A conflict requires the newest version, and a user request an answer from the API server. */

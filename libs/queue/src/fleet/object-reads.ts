@@ -67,8 +67,8 @@ export function serveObjectReads({
   let isStopped = false;
 
   const serve = async (text: string) => {
-    const { id, ...wanted } = JSON.parse(text) as StoredRead;
     try {
+      const { id, ...wanted } = JSON.parse(text) as StoredRead;
       const answer = await read(wanted);
       await withRedis(answers, () =>
         answers.set(answerKey(prefix, cluster, id), answer, "PX", KEPT_MS),

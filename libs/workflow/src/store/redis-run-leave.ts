@@ -45,7 +45,9 @@ export async function leaveRun(
     published: output?.published ?? "",
   };
   const [answer = await share(call)] =
-    text.length > MAX_SHARED ? await runs.evaluate(leaveScript, { each: [call] }) : [];
+    text.length + call.published.length > MAX_SHARED
+      ? await runs.evaluate(leaveScript, { each: [call] })
+      : [];
   if (answer.kind === "fenced") throw fenced(held);
   return followersOf(workflow, answer);
 }

@@ -26,7 +26,10 @@ export function LiveCards({ live }: { readonly live: LiveObject | undefined }) {
   if (live.kind === "missing") {
     return (
       <Card title="Object">
-        <p class="dim">The cluster has no such object. It was deleted, or not created yet.</p>
+        <p class="dim">
+          The cluster has no such object for the controller. It was deleted, not created yet, or is
+          outside of the namespaces and selectors of the controller.
+        </p>
       </Card>
     );
   }
