@@ -169,7 +169,11 @@ const SHOWN: readonly (readonly [args: readonly string[], head: RegExp, name: Re
   [["guard", "show", "default"], /^cluster +default\nbreaker +closed/, /^default$/m],
   [["dead-letter", "list"], /^CONTROLLER.*\nfragile +demo +vase .*terminal: it broke/, /vase/],
   [["worker", "list"], /^WORKER +ROLE.*\n.* all /, /\w/],
-  [["doctor", "--config", CONFIG], /^ok +api +http.*\nok +workers +1 live/, /./],
+  [
+    ["doctor", "--config", CONFIG],
+    /^ok +api +http.*\nok +served clusters +1 of 1 .*\nok +workers +1 live/,
+    /./,
+  ],
   [["config", "print"], /^SETTING +SOURCE.*\n.*redis:\/\/127/, /^redisUrl$/m],
   [["config", "schema"], /^SETTING +VARIABLE/, /^redisUrl$/m],
 ];
