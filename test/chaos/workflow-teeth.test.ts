@@ -11,8 +11,9 @@ import { Child } from "../support/child.ts";
 /** Proves that `workflows.test.ts` can fail: without the fence, or without "the first record stays", its checks find a wrong run. */
 
 const url = process.env["REDIS_URL"] ?? "";
-const LEASE_MS = 500;
-const DEADLINE_MS = 20_000;
+/** Long enough that a busy machine does not delay a renewal beyond it. */
+const LEASE_MS = 2_000;
+const DEADLINE_MS = 60_000;
 const WORKER = fileURLToPath(new URL("workflow-worker.ts", import.meta.url));
 const PRELOAD = new URL("teeth/load-patched.ts", import.meta.url).href;
 const STEPS = 8;
