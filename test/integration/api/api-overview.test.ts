@@ -355,6 +355,53 @@ test("lists workflows and reports blocked, failed and unserved runs", async () =
   });
 });
 
+test("a run whose undo is tried again remains one problem", async () => {
+  const redis = harness.target;
+  const { prefix } = harness;
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  const runs = openWorkflows({ redis, prefix });
+  const retried = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let tries = 0;
+  onTestFinished(async () => {
+    released.resolve();
+    await Promise.all([runs.close(), registry.close()]);
+  });
+  const rollout = defineWorkflow("rollout", { version: 1 }, async (w) => {
+    await w.step("create pool", () => 1, {
+      undo: async () => {
+        tries += 1;
+        if (tries > 1) {
+          retried.resolve();
+          await released.promise;
+        }
+        throw new TerminalError("the pool has a finalizer");
+      },
+    });
+    throw new TerminalError("the quota is 0");
+  });
+  const ref = { workflow: "rollout", id: "kept" };
+  const blocked = async () => {
+    const { problems } = await overview();
+    return problems.find(({ code }) => code === "run_blocked");
+  };
+  await registry.announce([], [rollout]);
+  runs.work({ workflows: [rollout] });
+  await runs.start(rollout, undefined, { id: "kept" });
+  const first = await until("the run is blocked", blocked);
+  expect(first).toMatchObject({ run: "rollout/default/kept", since: expect.any(String) });
+
+  await runs.retry(ref);
+  await retried.promise;
+  expect((await runs.get(ref))?.status).toBe("compensating");
+  expect(await blocked()).toEqual(first);
+  released.resolve();
+  await until("the run is blocked again", async () => {
+    return (await runs.get(ref))?.status === "blocked";
+  });
+  expect(await blocked()).toEqual(first);
+});
+
 const HTML = `<base href="./" /><meta name="konverge" content="{}" />`;
 
 async function makePages(): Promise<string> {

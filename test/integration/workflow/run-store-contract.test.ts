@@ -620,6 +620,29 @@ describe.each([
     expect((await store.get(ref("a")))?.blockedAtMs).toBeUndefined();
   });
 
+  test("a run whose undo is tried again keeps the reason and the time until it ends", async () => {
+    const blocked = { kind: "blocked", reason: "why", untilMs: 5_000 } as const;
+    const failing = { status: "failed", error: stepFailed } as const;
+    await store.start(newRun("a"));
+    await store.leave(await claim(store, "a"), { ...blocked, reason: "before" });
+    const held = await claim(store, "a", 2);
+    await store.leave(held, { kind: "compensating", failing });
+    expect(await store.get(ref("a"))).not.toHaveProperty("blockedReason");
+    await store.leave(held, blocked);
+    const blockedAtMs = (await store.get(ref("a")))?.blockedAtMs;
+    expect(blockedAtMs).toBeTypeOf("number");
+    const kept = { status: "compensating", blockedReason: "why", blockedAtMs };
+
+    const again = await claim(store, "a", 3);
+    expect(await store.get(ref("a"))).toMatchObject(kept);
+    await store.leave(again, { kind: "waiting" });
+    expect(await store.get(ref("a"))).toMatchObject(kept);
+    await store.leave(await claim(store, "a", 4), blocked);
+    expect(await store.get(ref("a"))).toMatchObject({ ...kept, status: "blocked" });
+    await store.leave(await claim(store, "a", 5), { kind: "failed", error: stepFailed });
+    expect(await store.get(ref("a"))).not.toHaveProperty("blockedReason");
+  });
+
   describe("pauses", () => {
     const request = { by: "ann", reason: "freeze" };
     const pause = async (id = "a") => (await store.pause("w", [id], { request }))[0];

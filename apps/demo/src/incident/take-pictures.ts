@@ -32,7 +32,7 @@ const VIEWS = {
   audit: "/audit",
   docs: "/docs",
   "docs-page": "/docs/dashboard",
-  hint: "/hints/loop",
+  hint: "/hints/own_status_trigger",
   palette: "/",
 } as const;
 type View = keyof typeof VIEWS;

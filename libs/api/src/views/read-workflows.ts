@@ -37,13 +37,22 @@ export async function readWorkflows(
       runs: await store.counts(name),
     })),
   );
-  const newest = async (status: "blocked" | "failed") => {
+  const newest = async (status: "blocked" | "compensating" | "failed") => {
     const names = workflows.filter(({ runs }) => runs[status] > 0).map(({ name }) => name);
     if (names.length === 0) return [];
     const { runs } = await store.list(names, { limit: LOOKED_AT, filter: { status } });
     return runs;
   };
-  const [blocked, failed] = await Promise.all([newest("blocked"), newest("failed")]);
+  const [waiting, undoing, failed] = await Promise.all([
+    newest("blocked"),
+    newest("compensating"),
+    newest("failed"),
+  ]);
+  // A blocked run remains one problem while a recheck tries its undo again.
+  const blocked = [
+    ...waiting,
+    ...undoing.filter((run) => run.blockedReason !== undefined),
+  ].toSorted((one, other) => other.createdAtMs - one.createdAtMs);
   const since = Date.now() - HOUR_MS;
   return {
     workflows: workflows.toSorted((one, other) => one.name.localeCompare(other.name)),

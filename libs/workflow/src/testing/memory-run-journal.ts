@@ -195,14 +195,17 @@ function claim(
   const {
     startedAtMs = runs.now(),
     waits: _waits,
-    blockedReason: _blockedReason,
-    blockedAtMs: _blockedAtMs,
+    blockedReason,
+    blockedAtMs,
     blockedError: _blockedError,
     waitingUntilMs: _waitingUntilMs,
     ...view
   } = run.view;
-  const status = run.failing === undefined ? "running" : "compensating";
-  run.view = { ...view, status, startedAtMs };
+  const isUndoing = run.failing !== undefined;
+  const status = isUndoing ? "compensating" : "running";
+  // An undo that is tried again keeps the reason.
+  const reason = isUndoing ? defined({ blockedReason, blockedAtMs }) : {};
+  run.view = { ...view, ...reason, status, startedAtMs };
   const { epoch, died, wakeSeq, failing, cancelledAt, cancels, waited, parsedInput, continuedBy } =
     run;
   const awaited = awaitedSignals(waited);
@@ -421,20 +424,21 @@ function leave(
     if (!run.isExecuted) set({ status: "paused" });
   };
   if (how.kind === "waiting" || how.kind === "blocked") run.isExecuted = false;
-  if (how.kind === "waiting") delete run.blockedAtMs;
+  const isUndoing = how.kind === "waiting" && run.failing !== undefined;
+  if (how.kind === "compensating" || (how.kind === "waiting" && !isUndoing)) delete run.blockedAtMs;
   if (isEndStatus(how.kind)) forgetPause(run);
   if (how.kind !== "compensating") {
     const kept = how.kind === "waiting" ? (how.objects ?? []) : [];
     run.watched = new Set(kept.filter((object) => run.watched.has(object)));
     run.waited = [];
     const {
-      blockedReason: _reason,
-      blockedAtMs: _blockedAtMs,
+      blockedReason,
+      blockedAtMs,
       blockedError: _error,
       waitingUntilMs: _until,
       ...view
     } = run.view;
-    run.view = view;
+    run.view = isUndoing ? { ...view, ...defined({ blockedReason, blockedAtMs }) } : view;
   }
   const { waits: _waits, blockedError: _blockedError, ...unwaiting } = run.view;
   run.view = unwaiting;

@@ -55,8 +55,10 @@ local function claimRun(call)
   local died = h[11] == '1'
   -- The same owner repeats a call whose response was lost.
   if not (isSame and status == 'running') then died = status == 'running' or (status == 'blocked' and died) end
-  redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner, 'reason', '',
+  redis.call('HSET', run, 'status', taken, 'lease', lease, 'owner', owner,
     'waitingUntil', '', 'died', died and '1' or '', 'handedBack', '0', 'isExecuted', '1')
+  -- An undo that is tried again keeps the reason until it is undone, like a problem that has not ended.
+  if not h[8] then redis.call('HSET', run, 'reason', '') end
   local awaited = {}
   for name in string.gmatch(h[12] or '', '[^\n]+') do
     for _, text in ipairs(readSignals(signals, signalNames, name, 1)) do awaited[#awaited + 1] = text end

@@ -9,6 +9,7 @@ local function leaveRun(call)
   if call.published ~= '' then redis.call('HSET', run, 'published', call.published) end
   if kind == 'compensating' then
     redis.call('HSET', run, 'failing', text)
+    redis.call('HDEL', run, 'blockedAt')
     if isPaused(h[7]) then
       redis.call('HSET', run, 'pausedFrom', kind)
     else
@@ -29,8 +30,11 @@ local function leaveRun(call)
     end
     -- A recheck that finds it blocked again keeps the time.
     if kind == 'blocked' and not h[11] then redis.call('HSET', run, 'blockedAt', now) end
-    if kind == 'waiting' and h[11] then redis.call('HDEL', run, 'blockedAt') end
-    redis.call('HSET', run, 'isExecuted', '', 'reason', kind == 'blocked' and text or '', 'waitingUntil', untilMs,
+    -- So does an undo that waits between its tries.
+    local isUndoing = kind == 'waiting' and h[6]
+    if kind == 'waiting' and not isUndoing and h[11] then redis.call('HDEL', run, 'blockedAt') end
+    if not isUndoing then redis.call('HSET', run, 'reason', kind == 'blocked' and text or '') end
+    redis.call('HSET', run, 'isExecuted', '', 'waitingUntil', untilMs,
       'blockedError', call.blockedError, 'waits', kind == 'waiting' and text or '', 'awaited', call.awaited)
     if isPaused(h[7]) then
       redis.call('ZREM', wakes, id)
