@@ -109,7 +109,7 @@ export async function startApi(options: {
   };
 }
 
-/** Nobody is let in until there is a token. It may be made while we run, and Redis may come later. */
+/** All requests are rejected until a token exists. A token can be created later, and Redis can be unavailable now. */
 async function warnWithoutTokens(
   access: QueueAccess,
   log: ReturnType<typeof createLogger>,

@@ -154,7 +154,7 @@ export interface Client {
       query?: { readonly attempt?: number },
       options?: ReadOptions,
     ): Promise<ObjectLog>;
-    /** Returns the object as the cluster has it, read by a worker, with events, owners and children. */
+    /** Returns the current object from the cluster, read by a worker, with events, owners and children. */
     live(object: ControllerObject, options?: ReadOptions): Promise<LiveObject>;
     /** Returns the contention over the object. */
     contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;

@@ -50,13 +50,13 @@ export const activitySchema = z.object({
   isPaused: z.boolean().optional(),
   /** The newest attempts of the controller that `errors` and `objects` count; 0 without a controller. */
   sampled: z.number(),
-  /** Failed attempts by error code, most first. */
+  /** Failed attempts by error code, most frequent first. */
   errors: z.array(z.object({ code: z.string(), attempts: z.number() })),
   /** Objects with failed or conflicting attempts, most first. */
   objects: z.array(z.object({ key: z.string(), failed: z.number(), conflicts: z.number() })),
   /** Attempts with conflicts by field manager, in the last hours that `minutes` covers. */
   managers: z.array(z.object({ manager: z.string(), attempts: z.number() })),
-  /** The lengths of the rest of the lists, which have at most 8 items. */
+  /** The number of items that each list omits; a list has at most 8. */
   more: z.object({ errors: z.number(), objects: z.number(), managers: z.number() }),
 });
 

@@ -54,7 +54,7 @@ export const attemptSummarySchema = z.object({
   name: z.string(),
   outcome: z.string(),
   errorCode: z.string().optional(),
-  /** The start of the message of the failure; the attempt record has all of it. */
+  /** The start of the error message; the attempt record has the full text. */
   errorMessage: z.string().optional(),
   managers: z.array(z.string()),
   hints: z.array(z.string()),

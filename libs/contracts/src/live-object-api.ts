@@ -48,7 +48,7 @@ export const liveObjectSchema = z.discriminatedUnion("kind", [
         lastAt: z.string().optional(),
       }),
     ),
-    /** Why the events could not be read. */
+    /** The error of reading the events. */
     eventsError: z.string().optional(),
   }),
   /** The cluster has no such object, or it is outside of the namespaces and selectors of the controller. */

@@ -144,7 +144,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_START_TIMEOUT",
-        "Longest time that a worker waits for Redis and the API server at its start (default 10m). Then it exits with the error. With 0s it exits at once.",
+        "Longest wait of a worker for Redis and the API server at startup (default 10m). After that, it exits with the error. With 0s, it exits immediately.",
       ),
     ),
   shutdownGrace: duration
@@ -164,7 +164,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_OBJECT_READS",
-        "Whether this worker reads objects for pages of the dashboard: on or off (default on). docs/security.md lists what these show.",
+        "Object reads by this worker for pages of the dashboard: on or off (default on). docs/security.md lists the shown data.",
       ),
     ),
   historyLimitMiB: z.coerce
@@ -283,7 +283,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_API_DRAIN",
-        "Time for which the HTTP API still accepts connections after SIGTERM, while it is not ready (default 0s). The manifests set 10s: a Service removes a Pod only seconds after it ended.",
+        "Time for which the HTTP API accepts connections after SIGTERM while it is not ready (default 0s). The manifests set 10s, because a Service removes a stopping Pod with a delay of seconds.",
       ),
     ),
   apiRateLimit: z.coerce

@@ -1,6 +1,6 @@
 import type { TokenPoolOptions } from "./token-pool-options.ts";
 
-/** One timer, which keeps the earliest of the times that were asked for. */
+/** One timer, which keeps the earliest of the requested times. */
 export class EarliestTimer {
   readonly #options: Pick<TokenPoolOptions, "clock" | "schedule">;
   readonly #call: () => void;

@@ -58,7 +58,7 @@ export interface BulkRequest extends CancelRequest {
   };
 }
 
-/** What a count needs of a request. */
+/** The fields of a request that a count needs. */
 export type CountRequest = Pick<BulkRequest, "action" | "filter" | "from" | "budgetMs">;
 
 export interface CountResult {

@@ -160,6 +160,6 @@ test("names the reason why no object can be read", async () => {
   await worker.stop();
   expect(await read("widgets", "blue")).toMatchObject({
     kind: "unavailable",
-    message: 'no worker of controller "widgets" runs',
+    message: 'no worker runs controller "widgets"',
   });
 });

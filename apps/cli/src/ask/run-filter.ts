@@ -21,7 +21,7 @@ export function withRunFilter(command: Command, author = "--by"): Command {
     .addOption(new Option("--status <status>", "Run status").choices(RUN_STATUSES))
     .option("--key <key>", "Run key")
     .option(`${author} <name>`, "Author of the run")
-    .option("--parent <run>", "Runs that this run started; none: runs without a parent")
+    .option("--parent <run>", "Parent run, or none for runs without a parent")
     .option("--search <part>", "Substring of the ID, key or author")
     .option(
       "--label <name=value>",

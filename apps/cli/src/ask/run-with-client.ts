@@ -124,7 +124,7 @@ export function withIdempotencyKey(command: Command): Command {
   return command.addOption(
     new Option(
       "--idempotency-key <key>",
-      "Key for safe retries; the same key runs once (default: random)",
+      "Idempotency key; a repeated key runs once (default: random)",
     ).helpGroup(COMMON_OPTIONS),
   );
 }

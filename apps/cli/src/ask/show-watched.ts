@@ -10,7 +10,7 @@ export interface WatchFlags extends ClientFlags {
   readonly watch?: boolean;
 }
 
-/** What a command shows, again and again with `--watch`. */
+/** The output of a command, repeated with `--watch`. */
 export interface Watched extends Shown {
   /** Changes when the view does. Default: the whole document. */
   readonly key?: string;

@@ -37,7 +37,7 @@ export function addOpenCommand(program: Command): void {
         if (server === undefined) {
           throw new KonvergeError(
             "invalid_request",
-            "--server: is required; the dashboard is served by konverge api",
+            "--server: is required; konverge api serves the dashboard",
           );
         }
         const { namespace, output, browser } = flags;
@@ -85,6 +85,6 @@ function openBrowser(url: string): void {
         : ["xdg-open"];
   if (command === undefined) return;
   const child = spawn(command, [...args, url], { stdio: "ignore", detached: true });
-  child.once("error", () => printNote(`${command} cannot be started; open the address yourself`));
+  child.once("error", () => printNote(`cannot start ${command}; open the address manually`));
   child.unref();
 }

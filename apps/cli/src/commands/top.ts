@@ -8,8 +8,8 @@ interface TopFlags {
 }
 
 const HELP = `
-Shows problems, the API server's guard, and per controller the waiting and
-running requests, failures and durations, every 2 s. Keys are those of k9s:
+Shows the problems, the guard of the API server, and the requests, failures
+and durations of each controller. Updates every 2 s. The keys follow k9s:
 1 to 5 select a list, j and k a row, Enter opens it, / filters, q quits.
 
 Examples:

@@ -59,7 +59,7 @@ function frameOf(data: TopData, state: Partial<TopState> = {}): TopFrame {
   return { data, state: { ...FIRST_STATE, ...state }, failure: undefined, nowMs: AT_MS + 3_000 };
 }
 
-test("shows the summary, problems and controllers with what is waiting and failing", () => {
+test("shows the summary, the problems, and the waiting and failing keys of controllers", () => {
   const frame = frameOf(dataOf(["node-pool"], ["node-pool: 5 dead-lettered keys"]));
   const lines = drawTop(frame, { columns: 110, rows: 20 }).map(stripVTControlCharacters);
   expect(lines[0]).toBe("konverge top  default  updated 3s ago");

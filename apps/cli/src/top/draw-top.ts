@@ -15,7 +15,7 @@ export interface TopSize {
 export interface TopFrame {
   readonly data: TopData;
   readonly state: TopState;
-  /** Why the last read failed. */
+  /** The error of the last read. */
   readonly failure: string | undefined;
   readonly nowMs: number;
 }

@@ -5,7 +5,7 @@ import type { Asking } from "../ask/run-with-client.ts";
 export const TOP_VIEWS = ["controllers", "problems", "objects", "runs", "workers"] as const;
 export type TopView = (typeof TOP_VIEWS)[number];
 
-/** What the views show. The lists are filled only for their own view. */
+/** The data of the views. The lists are filled only for their own view. */
 export interface TopData {
   readonly atMs: number;
   readonly overview: Overview;
@@ -20,7 +20,7 @@ export interface TopData {
 const LIMIT = 100;
 const TROUBLED = ["deadLettered", "backoff", "paused"] as const;
 
-/** Reads what a view shows. */
+/** Reads the data of a view. */
 export async function readTop(
   { client, cluster }: Pick<Asking, "client" | "cluster">,
   {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseKeys } from "./top-keys.ts";
 
-test("splits what a terminal sends into keys, and skips unknown sequences", () => {
+test("splits terminal input into keys, and skips unknown sequences", () => {
   const named = (name: string) => ({ kind: "named", name });
   const char = (text: string) => ({ kind: "char", char: text });
   expect(parseKeys("j\u001b[A\u001bOB\r")).toEqual([

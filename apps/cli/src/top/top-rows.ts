@@ -11,7 +11,7 @@ import type { TopState } from "./top-state.ts";
 
 const NONE = "-";
 
-/** What Enter opens. */
+/** The target of Enter. */
 export type TopTarget =
   | { readonly kind: "controller"; readonly name: string }
   | { readonly kind: "object"; readonly key: string }
@@ -138,8 +138,8 @@ function objectTable(objects: readonly KeyItem[], controller: string | undefined
     }),
     empty:
       controller === undefined
-        ? "no object is dead-lettered, backs off or is paused"
-        : `no object of ${controller} is dead-lettered, backs off or is paused`,
+        ? "no object is dead-lettered, backing off or paused"
+        : `no object of ${controller} is dead-lettered, backing off or paused`,
   };
 }
 

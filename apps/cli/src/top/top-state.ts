@@ -1,7 +1,7 @@
 import type { TopKey } from "./top-keys.ts";
 import { TOP_VIEWS, type TopView } from "./read-top.ts";
 
-/** What is shown, apart from the data. */
+/** The state of the view, apart from the data. */
 export interface TopState {
   readonly view: TopView;
   /** Index of the selected row, among those that match the filter. */
@@ -23,7 +23,7 @@ export const FIRST_STATE: TopState = {
   isHelp: false,
 };
 
-/** What a key does besides a change of the state. */
+/** The effect of a key in addition to the new state. */
 type TopEffect = "quit" | "interrupt" | "open" | undefined;
 
 export interface TopStep {

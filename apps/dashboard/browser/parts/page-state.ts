@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { Tone } from "./status.tsx";
 import { freshness } from "../state/freshness.ts";
 
-/** The state of what a page shows, for the title and the icon of its tab. */
+/** The state of a page's content, for the title and the icon of its tab. */
 export interface PageState {
   /** Default: the title of the view. */
   readonly title?: string | undefined;

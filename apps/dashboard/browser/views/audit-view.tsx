@@ -41,7 +41,7 @@ const ACTIONS = [
   "session.create",
 ] as const satisfies readonly AuditEntry["action"][];
 
-/** The changes made through the API and the command line: who, what, why. */
+/** The changes made through the API and the command line, with author, target and reason. */
 export function AuditView() {
   const filters = filtersOf(["by", "action", "controller", "namespace"]);
   const cursor = query.value.get("cursor") ?? undefined;

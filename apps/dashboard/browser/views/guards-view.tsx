@@ -195,7 +195,7 @@ function GuardActions({
         <ActionButton
           label="Isolate"
           danger
-          explains={`${plural(guard.workers.live.length, "worker")} that called in the last 10 s and all others stop calling the API server of ${cluster} until the guard is reset. Requests stay queued; running attempts are deferred.`}
+          explains={`All workers, including ${plural(guard.workers.live.length, "worker")} active in the last 10 s, stop calling the API server of ${cluster} until the guard is reset. Requests stay queued; running attempts are deferred.`}
           run={action("isolate", `${cluster} is isolated`)}
         />
       )}

@@ -26,7 +26,7 @@ export async function startTwoClusters(): Promise<TwoClusters> {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "konverge-demo-"));
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
-  // Whoever kills us leaves the folder to it.
+  // Removes the folder if this process is killed.
   const guardian = guard({ pids: [], folder });
   cleanup.defer(() => guardian.release());
   const start = async (name: DemoCluster["name"]): Promise<DemoCluster> => {

@@ -67,8 +67,7 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
       id: "getActivity",
       method: "get",
       path: "/v1/activity",
-      summary:
-        "Get attempts, durations, queues, calls and breaker of a cluster or controller per minute",
+      summary: "Get the activity of a cluster or controller per minute",
       role: "viewer",
       query: activityQuerySchema,
       answer: activitySchema,

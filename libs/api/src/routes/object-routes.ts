@@ -54,7 +54,7 @@ export function objectRoutes(access: QueueAccess): Route[] {
       id: "getLiveObject",
       method: "get",
       path: `${PATH}/live`,
-      summary: "Get an object as the cluster has it, with events, owners and children",
+      summary: "Get the current object from the cluster, with events, owners and children",
       role: "viewer",
       answer: liveObjectSchema,
       problems: ["unknown_controller", "invalid_request"],

@@ -30,9 +30,9 @@ export function findRunProblems({
       one: "is blocked",
       many: (count) => (count === 1 ? "1 run is blocked" : `${count} runs are blocked`),
       causeOf: ({ blockedReason }) => blockedReason,
-      consequence:
-        "Its records are kept, none is lost. It does not continue before the cause is gone.",
-      action: (id) => `Remove the cause; runs are rechecked every minute, or run \`${id}\``,
+      consequence: "Its records are kept; none is lost. It continues after the cause is removed.",
+      action: (id) =>
+        `Remove the cause. Runs are rechecked every minute; to recheck now, run \`${id}\``,
     }),
     ...problemsOf(failed, {
       code: "run_failed",

@@ -6,7 +6,7 @@ import { keyFor, type QueueAccess } from "../queues/queue-access.ts";
 
 type Link = Extract<LiveObject, { kind: "found" }>["owners"][number];
 
-const NO_ANSWER = "no worker answered within 5 s";
+const NO_ANSWER = "no worker responded within 5 s";
 
 /** Asks a worker for the object, because the API process has no credentials of a cluster. */
 export async function readLiveObject(
@@ -22,7 +22,7 @@ export async function readLiveObject(
   if (!workers.some(({ readsObjects }) => readsObjects === true)) {
     return unavailable(
       workers.length === 0
-        ? `no worker of controller "${controller}" runs`
+        ? `no worker runs controller "${controller}"`
         : "the workers do not read objects: KONVERGE_OBJECT_READS is off, or they have an older version",
     );
   }
@@ -30,7 +30,7 @@ export async function readLiveObject(
   if (text === undefined) return unavailable(NO_ANSWER);
   const found = liveObjectSchema.safeParse(JSON.parse(text));
   if (!found.success) {
-    const message = "the worker has another version, and its answer cannot be read";
+    const message = "the response cannot be read, because the worker has another version";
     return { kind: "unavailable", code: "unexpected_response", message };
   }
   const { data } = found;

@@ -17,7 +17,7 @@ test.each([
   [10, 0, "falling"],
   [0, 0, "steady"],
 ] as const)(
-  "from %i to %i per minute is %s, whatever the running minute has",
+  "from %i to %i per minute is %s, regardless of the current minute",
   (before, last, is) => {
     expect(trendOf(minutes(before, last, 0))).toBe(is);
     expect(trendOf(minutes(before, last, 99_999))).toBe(is);

@@ -61,7 +61,7 @@ export type DescribedObject =
       readonly moreChildren: number;
       /** Latest first. */
       readonly events: readonly ObjectEventView[];
-      /** Why the events could not be read. */
+      /** The error of reading the events. */
       readonly eventsError?: string;
     };
 

@@ -8,7 +8,7 @@ export interface Formats {
 
 /**
  * The formats of this version. A change of the layout of keys, hashes, records or texts in Redis raises `newest` by one and keeps
- * `oldest` one below it, so a version works beside the one before it. test/integration/queue/format-dumps.test.ts runs a dump of
+ * `oldest` one below it, so a version works beside the one before it. test/integration/formats/format-dumps.test.ts runs a dump of
  * every format that is read.
  */
 export const FORMATS: Formats = { oldest: 1, newest: 1 };

@@ -29,7 +29,7 @@ export function ErrorGroups({
       <h2 id="errors">By error</h2>
       <div class="panel">
         <Table
-          caption="Errors of this page, most first"
+          caption="Errors on this page, most frequent first"
           columns={columnsOf(onDone)}
           rows={groups}
           keyOf={({ pattern }) => pattern}

@@ -50,7 +50,7 @@ export function GuardFacts({ guard }: { readonly guard: GuardView }) {
   );
 }
 
-/** Used of allowed calls. The bar is the use, not the limit. */
+/** Used and allowed calls. The bar shows the used share. */
 function Allowance({ guard: { rate, activity } }: { readonly guard: GuardView }) {
   const { current, limits, override, pausedUntil } = rate;
   const most = override?.ratePerSecond ?? limits.ratePerSecond;
@@ -69,7 +69,7 @@ function Allowance({ guard: { rate, activity } }: { readonly guard: GuardView })
       "not lowered"
     );
   return (
-    <Fact title="Used of allowed calls per second" note={note}>
+    <Fact title="Used and allowed calls per second" note={note}>
       <span class="num">
         {used === undefined ? "–" : formatRate(used)} of {formatRate(current)}
       </span>

@@ -37,9 +37,7 @@ export function YamlView({ live }: { readonly live: FoundObject }) {
         </button>
       </div>
       {live.isRedacted ? (
-        <p class="note">
-          The kind is sensitive: only the identity and the names of fields are read.
-        </p>
+        <p class="note">The kind is sensitive, so only its identity and field names are shown.</p>
       ) : null}
       <div class="panel yaml" tabIndex={0} role="region" aria-label="Object as YAML">
         <table>

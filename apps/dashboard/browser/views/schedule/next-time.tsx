@@ -2,7 +2,7 @@ import type { ScheduleList } from "@konverge/contracts";
 import { Status } from "../../parts/status.tsx";
 import { Time } from "../../parts/time.tsx";
 
-/** The next time of a schedule, or why it has none. */
+/** The next time of a schedule, or the reason why it has none. */
 export function Next({
   schedule: { active, paused, nextAt, seenAt },
 }: {

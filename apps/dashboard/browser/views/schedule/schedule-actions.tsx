@@ -63,7 +63,7 @@ export function ScheduleActions({
         quiet
         explains={
           <>
-            Starts a run of {name} now, also while it is paused. {line("trigger")}
+            Starts a run of {name} now, even while it is paused. {line("trigger")}
           </>
         }
         run={async (action) => {
