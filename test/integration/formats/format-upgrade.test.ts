@@ -69,6 +69,26 @@ test("keeps the format for a rollback after the last older worker has gone", asy
   await until("the format is raised", async () => (await formatOf()) === 2);
 });
 
+test("after a rollback, the time for another one starts again", async () => {
+  const hash = `${harness.prefix}:{default}/format`;
+  const old = await startWorker("old", OLD);
+  const upgraded = await startWorker("new", NEW, 3_600_000);
+  await until("the upgrade is noted", () => harness.redis.hexists(hash, "olderAt"));
+  await upgraded.stop();
+  // Older workers ran for two hours, and were stopped before the next upgrade.
+  await old.stop();
+  const fields = await harness.redis.hgetall(hash);
+  const { format, ...times } = fields;
+  for (const [name, time] of Object.entries(times)) {
+    await harness.redis.hset(hash, name, Number(time) - 7_200_000);
+  }
+  await startWorker("again", NEW, 3_600_000);
+  await until("the upgrade is noted again", async () => {
+    return Number(await harness.redis.hget(hash, "olderAt")) >= Number(fields["olderAt"]);
+  });
+  expect(await formatOf()).toBe(Number(format));
+});
+
 test("stops a worker whose format was left behind while it started", async () => {
   const old = await startWorker("old", OLD);
   await harness.redis.hset(`${harness.prefix}:{default}/format`, "format", 2);

@@ -201,7 +201,11 @@ class RedisQueueAccess implements QueueAccess {
         send({ queue: this.#queues.of(cluster, controller, shards), announced }),
         this.#announcements.shards(cluster),
       ]);
-      if (now.status === "rejected") throw now.reason;
+      if (now.status === "rejected") {
+        // Its data may have another format by now: the next request is not sent before that is known.
+        this.#shards.delete(cluster);
+        throw now.reason;
+      }
       if (now.value === shards) {
         if (sent.status === "rejected") throw sent.reason;
         return sent.value;

@@ -17,7 +17,7 @@ const signature = {
 
 /**
  * Raises the format of a cluster's data to the newest once no older worker has been alive for `holdMs`, so that a rollback remains
- * possible for that time. Returns the format. Times are those of Redis.
+ * possible for that time, also after an earlier rollback. Returns the format. Times are those of Redis.
  */
 export const raiseFormatScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("raise-format.lua", import.meta.url)),
