@@ -17,10 +17,9 @@ try {
   const state = await writeState({ url, prefix });
   const keys = await dumpRedis(redis, prefix);
   const madeAtMs = Date.now();
-  writeFileSync(
-    path,
-    `${JSON.stringify({ format: FORMATS.newest, madeAtMs, state, keys }, null, 1)}\n`,
-  );
+  const text = JSON.stringify({ format: FORMATS.newest, madeAtMs, state, keys }, null, 1);
+  // Stack frames contain the path of the working directory.
+  writeFileSync(path, `${text.replaceAll(process.cwd(), "/opt/project")}\n`);
   console.log(`${path}: ${keys.length} keys`);
 } finally {
   const names = await redis.keys(`${prefix}:*`);
