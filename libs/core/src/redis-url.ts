@@ -98,7 +98,7 @@ function assertFiles(
   if (!tls && (ca ?? cert ?? key) !== undefined)
     throw new RangeError("the parameters ca, cert and key need TLS; use rediss");
   if ((cert === undefined) !== (key === undefined))
-    throw new RangeError("set both parameters cert and key, or none");
+    throw new RangeError("set both parameters cert and key, or neither");
   if (!isSentinel && sentinelPasswordFile !== undefined)
     throw new RangeError("the parameter sentinelPasswordFile is for redis+sentinel URLs");
 }

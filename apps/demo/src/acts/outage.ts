@@ -38,7 +38,7 @@ export async function playOutage(
 ): Promise<{ readonly tookMs: number; settle(): Promise<OutageFigures> }> {
   const { stack, world, pools, metrics, writer, print, signal } = options;
   const { pid: serverPid } = stack.apiServer;
-  if (serverPid === undefined) throw new KonvergeError("demo_failed", "the API server is not ours");
+  if (serverPid === undefined) throw new KonvergeError("demo_failed", "the demo did not start this API server");
   const startedMs = performance.now();
   const fromMs = Date.now();
   const before = await readWorkerTotals(metrics);
