@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { startRedis, type RunningRedis } from "@konverge/infra-redis";
-import { createWorkQueue, type WorkQueue } from "@konverge/queue";
+import { createWorkQueue, serveObjectReads, type WorkQueue } from "@konverge/queue";
 import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
 import { Child } from "../../support/child.ts";
@@ -119,4 +119,21 @@ test("a queue that never reached Redis reports it, and closes", async () => {
   });
   await worker.stop({ graceMs: 0 });
   await queue.close();
+});
+
+test("reads of objects end while Redis is away", async () => {
+  const redis = await start();
+  const errors: Error[] = [];
+  const stop = serveObjectReads({
+    redis: { url: redis.url },
+    prefix: "away",
+    cluster: CLUSTER,
+    controllers: [CONTROLLER],
+    read: async () => "{}",
+    onError: (error) => errors.push(error),
+  });
+  await redis.kill();
+  // The first errors are of the lost connection, the later ones of attempts to connect.
+  await until("it reconnects", () => errors.length > 4);
+  await stop();
 });

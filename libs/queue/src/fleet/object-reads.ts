@@ -65,6 +65,8 @@ export function serveObjectReads({
   const keys = controllers.map((name) => requestsKey(prefix, cluster, name));
   const running = new Set<Promise<void>>();
   let isStopped = false;
+  /** ioredis never settles a command that waits for a connection when it is disconnected while it reconnects. */
+  const stopping = Promise.withResolvers<null>();
 
   const serve = async (text: string) => {
     try {
@@ -81,7 +83,10 @@ export function serveObjectReads({
     while (!isStopped) {
       try {
         if (running.size >= MOST_RUNNING) await Promise.race(running);
-        const popped = await consumer.redis.blpop(...keys, BLOCK_S);
+        const popped = await Promise.race([
+          consumer.redis.blpop(...keys, BLOCK_S),
+          stopping.promise,
+        ]);
         if (popped === null) continue;
         const served = serve(popped[1]).finally(() => running.delete(served));
         running.add(served);
@@ -96,6 +101,7 @@ export function serveObjectReads({
   const looping = keys.length === 0 ? Promise.resolve() : loop();
   return async () => {
     isStopped = true;
+    stopping.resolve(null);
     consumer.disconnect();
     await looping;
     await Promise.all(running);
