@@ -1,6 +1,7 @@
 import { defineController, type Controller } from "@konverge/engine";
 import type { KubeCalls } from "@konverge/kube";
 import { ConfigMap } from "@konverge/kube/kinds";
+import { createHistoryReader } from "@konverge/queue";
 import { kubeconfigDirectory } from "@konverge/worker";
 import { CoreV1Api } from "@kubernetes/client-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -179,6 +180,61 @@ test("P12: a kind marked as sensitive is sensitive in other clusters too", async
   expect(messages[0]).toMatch(/configmaps.* 422 Invalid \(metadata\.labels\)/);
   expect(JSON.stringify(records)).toContain("422 Invalid");
   expect(JSON.stringify([messages, records])).not.toContain("canary");
+  expect(worker.ready).toBe(true);
+});
+
+test("a conflict in another cluster is in the contention report of that cluster", async () => {
+  using folder = new KubeconfigFolder();
+  folder.put("east", east.server.kubeconfig);
+  folder.put("west", west.server.kubeconfig);
+  const errors: unknown[] = [];
+  const compete = defineController({
+    name: "compete",
+    for: ConfigMap,
+    clusters: { names: ["east"] },
+    reconcile: async ({ object, kube }) => {
+      if (object.metadata.name !== "contended") return;
+      const there = kube.on("west");
+      const read = await there.get(ConfigMap, "contended");
+      const other = west.client.scoped({ fieldManager: "other" });
+      await other.mutate(ConfigMap, { namespace, name: "contended" }, (draft) => {
+        draft.data = { size: "1" };
+      });
+      const patch = { data: { size: "2" } };
+      await there.patch(read, patch, { type: "merge" }).catch((error: unknown) => {
+        errors.push(error);
+      });
+    },
+  });
+  await west.client.create(ConfigMap, {
+    metadata: { namespace, name: "contended" },
+    data: { size: "0" },
+  });
+  await using worker = await start(folder, [compete]);
+  await east.client.create(ConfigMap, { metadata: { namespace, name: "contended" } });
+  const { target: redis, prefix } = queues;
+  const [inWest, inEast] = ["west", "east"].map((cluster) => {
+    const reader = createHistoryReader({ redis, prefix, cluster, onError: () => undefined });
+    onTestFinished(() => reader.close());
+    return reader;
+  });
+  const object = `configmaps/${namespace}/contended`;
+  const contended = await until("the conflict is counted", async () => {
+    const { contendedObjects } = await inWest!.contentionReport(1);
+    return contendedObjects.find((each) => each.object === object);
+  });
+  expect(errors).toMatchObject([{ code: "kube_api", status: 409 }]);
+  expect(contended.conflicts).toBe(1);
+  expect(await inWest!.contention(object)).toMatchObject([
+    { kind: "conflict", manager: "other", count: 1 },
+  ]);
+  const wasted = await until("the wasted write is counted", async () => {
+    const found = await inWest!.wastedWrites();
+    return found.length > 0 && found;
+  });
+  expect(wasted).toMatchObject([{ object, controller: "compete" }]);
+  expect((await inEast!.contentionReport(1)).contendedObjects).toEqual([]);
+  expect(await inEast!.contention(object)).toEqual([]);
   expect(worker.ready).toBe(true);
 });
 

@@ -111,6 +111,8 @@ export class AttemptHistory {
       throttle.learn(ofController(loops, name));
     }
     for (const episode of episodes) {
+      // Flips in another cluster are reported there; they throttle no key.
+      if (episode.cluster !== undefined) continue;
       const writer = wrote.get(episode.object);
       if (writer !== undefined) this.#historyOf(writer.key)?.noteFlips(writer, episode);
     }

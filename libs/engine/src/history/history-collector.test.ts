@@ -82,10 +82,30 @@ test("counts no takeovers that are accepted, but the conflicts of these writes",
   expect(wasteOf([attempt([contested])], accepted)).toEqual([{ ...POOL, writes: 1 }]);
 });
 
-test("counts no writes to other clusters", () => {
+test("counts writes to another cluster for that cluster, apart from an object with the same name", () => {
   const far = { cluster: "edge", conflicts: [lost], fieldsTakenOver: taken };
   const conflicts = [{ ...PLACE, ...lost, cluster: "edge" }];
-  expect(wasteOf([attempt([write(far)], { conflicts })], { isLoop: true })).toEqual([]);
+  const collector = new HistoryCollector();
+  collector.add(attempt([write(far), write({ conflicts: [lost] })], { conflicts }), 100, NO_LOOP);
+  const { wasted, contention } = collector.take();
+  const { object } = POOL;
+  expect(wasted).toEqual([
+    { ...POOL, cluster: "edge", writes: 3 },
+    { ...POOL, writes: 1 },
+  ]);
+  expect(contention).toEqual([
+    {
+      object,
+      cluster: "edge",
+      conflicts: 2,
+      pairs: taken.map((field) => ({ kind: "takeover", ...field, count: 1 })),
+    },
+    { object, conflicts: 1, pairs: [] },
+  ]);
+});
+
+test("counts no write to another cluster for a loop, which it cannot cause", () => {
+  expect(wasteOf([attempt([write({ cluster: "edge" })])], { isLoop: true })).toEqual([]);
 });
 
 test("adds up the writes of a minute, and starts again after they were taken", () => {

@@ -18,7 +18,11 @@ const MINUTE_MS = 60_000;
 
 type Conflict = AttemptRecord["writes"][number]["conflicts"][number];
 
+type Target = Parameters<typeof contentionObject>[0] & { readonly cluster?: string | undefined };
+
 interface Entry {
+  readonly object: string;
+  readonly cluster: string | undefined;
   conflicts: number;
   readonly pairs: Map<string, ContentionPair>;
 }
@@ -44,12 +48,8 @@ export class HistoryCollector {
   #rollups = new Map<string, Rollup>();
 
   add(record: AttemptRecord, recordBytes: number, waste: WasteOptions): void {
-    // Contention on objects of another cluster is not recorded for this cluster.
-    const isOwn = ({ cluster }: { readonly cluster?: string | undefined }) => cluster === undefined;
-    for (const write of record.writes.filter(isOwn)) this.#addWrite(write);
-    for (const conflict of record.conflicts.filter(isOwn)) {
-      this.#addConflict(contentionObject(conflict), conflict);
-    }
+    for (const write of record.writes) this.#addWrite(write);
+    for (const conflict of record.conflicts) this.#addConflict(conflict, conflict);
     const conflicts = conflictsOf(record);
     this.#addRollup(record, conflicts.length);
     this.#addWaste(record, waste);
@@ -79,10 +79,8 @@ export class HistoryCollector {
   }
 
   take(): Pick<HistoryBatch, "rows" | "contention" | "wasted" | "rollups"> {
-    const contention = [...this.#contention].map(
-      ([object, { conflicts, pairs }]): ContentionNote => {
-        return { object, conflicts, pairs: [...pairs.values()] };
-      },
+    const contention = [...this.#contention.values()].map(
+      ({ pairs, ...entry }): ContentionNote => ({ ...entry, pairs: [...pairs.values()] }),
     );
     const rollups: RollupNote[] = [...this.#rollups.values()];
     const wasted = [...this.#wasted.values()];
@@ -98,34 +96,35 @@ export class HistoryCollector {
   #addWaste(record: AttemptRecord, { isLoop, isTakeoverAccepted }: WasteOptions): void {
     const minute = Math.floor(Date.parse(record.finishedAt) / MINUTE_MS);
     const { controller } = record;
-    const add = (object: string, writes: number) => {
-      const id = `${minute} ${controller} ${object}`;
+    const add = (target: Target, writes: number) => {
+      const { cluster } = target;
+      const object = contentionObject(target);
+      const id = `${minute} ${controller} ${cluster ?? ""} ${object}`;
       const known = this.#wasted.get(id);
       if (writes === 0 || (known === undefined && this.#wasted.size >= MOST_CONTENDED)) return;
-      this.#wasted.set(id, { object, controller, minute, writes: (known?.writes ?? 0) + writes });
+      const sum = (known?.writes ?? 0) + writes;
+      this.#wasted.set(id, { object, cluster, controller, minute, writes: sum });
     };
     for (const write of record.writes) {
-      if (write.cluster !== undefined) continue;
       const overwrites = isTakeoverAccepted ? 0 : Math.min(1, write.fieldsTakenOver?.length ?? 0);
-      add(contentionObject(write), write.conflicts.length + Math.max(overwrites, isLoop ? 1 : 0));
+      // Changes in another cluster do not reconcile the object.
+      const loops = isLoop && write.cluster === undefined ? 1 : 0;
+      add(write, write.conflicts.length + Math.max(overwrites, loops));
     }
-    for (const conflict of record.conflicts) {
-      if (conflict.cluster === undefined) add(contentionObject(conflict), 1);
-    }
+    for (const conflict of record.conflicts) add(conflict, 1);
   }
 
   #addWrite(write: AttemptRecord["writes"][number]): void {
     const { conflicts, fieldsTakenOver = [] } = write;
     if (conflicts.length === 0 && fieldsTakenOver.length === 0) return;
-    const object = contentionObject(write);
-    for (const conflict of conflicts) this.#addConflict(object, conflict);
-    const entry = fieldsTakenOver.length === 0 ? undefined : this.#contentionOf(object);
+    for (const conflict of conflicts) this.#addConflict(write, conflict);
+    const entry = fieldsTakenOver.length === 0 ? undefined : this.#contentionOf(write);
     if (entry === undefined) return;
     for (const { manager, path } of fieldsTakenOver) addPair(entry, "takeover", manager, path);
   }
 
-  #addConflict(object: string, { competingWriters }: Conflict): void {
-    const entry = this.#contentionOf(object);
+  #addConflict(target: Target, { competingWriters }: Conflict): void {
+    const entry = this.#contentionOf(target);
     if (entry === undefined) return;
     entry.conflicts += 1;
     for (const { manager, paths } of competingWriters) {
@@ -135,11 +134,14 @@ export class HistoryCollector {
     }
   }
 
-  #contentionOf(object: string): Entry | undefined {
-    const known = this.#contention.get(object);
+  #contentionOf(target: Target): Entry | undefined {
+    const { cluster } = target;
+    const object = contentionObject(target);
+    const id = `${cluster ?? ""} ${object}`;
+    const known = this.#contention.get(id);
     if (known !== undefined || this.#contention.size >= MOST_CONTENDED) return known;
-    const entry: Entry = { conflicts: 0, pairs: new Map() };
-    this.#contention.set(object, entry);
+    const entry: Entry = { object, cluster, conflicts: 0, pairs: new Map() };
+    this.#contention.set(id, entry);
     return entry;
   }
 
@@ -173,7 +175,7 @@ function addPair(
   pairs.set(id, { kind, manager, path, count: (known?.count ?? 0) + 1 });
 }
 
-/** Returns the objects with fields that the attempt took over. */
+/** Returns the objects of the own cluster with fields that the attempt took over. */
 export function takenFrom({ writes }: AttemptRecord): string[] {
   return writes
     .filter(

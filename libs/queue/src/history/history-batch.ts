@@ -8,18 +8,22 @@ export interface ContentionPair {
   readonly count: number;
 }
 
-export interface ContentionNote {
+/** An object that the worker wrote to. */
+interface NotedObject {
   /** {@link contentionObject} of the object. */
   readonly object: string;
+  /** The cluster of the object, if it is another one than that of the worker. */
+  readonly cluster?: string | undefined;
+}
+
+export interface ContentionNote extends NotedObject {
   /** Writes of this worker that conflicted. */
   readonly conflicts: number;
   readonly pairs: readonly ContentionPair[];
 }
 
 /** Writes of a controller to an object without a lasting effect. */
-export interface WasteNote {
-  /** {@link contentionObject} of the object. */
-  readonly object: string;
+export interface WasteNote extends NotedObject {
   readonly controller: string;
   /** Minutes since 1970. */
   readonly minute: number;
@@ -49,11 +53,10 @@ export interface HistoryBatch {
 
 export interface HistoryAnswer {
   /** For each pair of `contention`, its count in the current episode over all workers. */
-  readonly episodes: readonly {
-    readonly object: string;
+  readonly episodes: readonly (NotedObject & {
     readonly pair: ContentionPair;
     readonly count: number;
-  }[];
+  })[];
   /** The granted items of `reports`. */
   readonly granted: ReadonlySet<string>;
   /** Loop states of the whole fleet, by key. */

@@ -46,9 +46,15 @@ export interface HistoryWriterOptions {
   readonly onError: (error: Error) => void;
 }
 
+/** Returns the names of another cluster, or by default of the own one. */
+type NamesOfCluster = (cluster: string | undefined) => HistoryNames;
+
 export function createHistoryWriter(options: HistoryWriterOptions): HistoryWriter {
   const { cluster, prefix = DEFAULT_PREFIX, budgetBytes, onError } = options;
   const names = historyNames(prefix, cluster, options.shards);
+  // The notes of objects are not sharded.
+  const namesOf = (other: string | undefined) =>
+    other === undefined ? names : historyNames(prefix, other);
   const redis = openProducer(options.redis);
   redis.on("error", onError);
   const index = new RecordIndex(redis, names, budgetBytes);
@@ -56,12 +62,12 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
     flush: (batch) =>
       withRedis(redis, async () => {
         const [episodes, granted, loops] = await Promise.all([
-          noteContention(redis, names, batch),
+          noteContention(redis, namesOf, batch),
           claimReports(redis, names, batch),
           shareLoops(redis, names, batch),
           addRollups(redis, names, batch),
           countCompeting(redis, names, batch),
-          addWasted(redis, names, batch),
+          addWasted(redis, namesOf, batch),
           index.add(batch.rows),
         ]);
         return { episodes, granted, loops };
@@ -73,12 +79,13 @@ export function createHistoryWriter(options: HistoryWriterOptions): HistoryWrite
 
 async function noteContention(
   redis: RedisClient,
-  names: HistoryNames,
+  namesOf: NamesOfCluster,
   { contention }: HistoryBatch,
 ): Promise<HistoryAnswer["episodes"]> {
   const hour = Math.floor(Date.now() / HOUR_MS);
   const noted = await Promise.all(
-    contention.map(async ({ object, conflicts, pairs }) => {
+    contention.map(async ({ object, cluster, conflicts, pairs }) => {
+      const names = namesOf(cluster);
       const counts = await runScript(redis, noteContentionScript, {
         keys: {
           contention: names.contention(object),
@@ -95,7 +102,7 @@ async function noteContention(
         },
         each: pairs,
       });
-      return pairs.map((pair, at) => ({ object, pair, count: counts[at] ?? 0 }));
+      return pairs.map((pair, at) => ({ object, cluster, pair, count: counts[at] ?? 0 }));
     }),
   );
   return noted.flat();
@@ -131,13 +138,12 @@ async function countCompeting(
 
 async function addWasted(
   redis: RedisClient,
-  names: HistoryNames,
+  namesOf: NamesOfCluster,
   { wasted }: HistoryBatch,
 ): Promise<void> {
-  const byMinute = Map.groupBy(wasted, ({ minute }) => minute);
+  const bySet = Map.groupBy(wasted, ({ cluster, minute }) => namesOf(cluster).wasted(minute));
   await Promise.all(
-    [...byMinute].map(async ([minute, notes]) => {
-      const set = names.wasted(minute);
+    [...bySet].map(async ([set, notes]) => {
       const adds = notes.map(({ object, controller, writes }) =>
         redis.zincrby(set, writes, `${object}\n${controller}`),
       );
