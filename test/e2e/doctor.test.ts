@@ -174,6 +174,50 @@ export default defineConfig({
   }
 });
 
+test.each([
+  { engage: false, of: ["permissions in namespace clusters"] },
+  {
+    engage: true,
+    of: ["permissions in namespace clusters", "redis data", "kind ConfigMap", "permissions"],
+  },
+])(
+  "checks the home cluster of Secrets, and the controllers on it with engage: $engage",
+  async ({ engage, of }) => {
+    await using redisServer = await startRedis();
+    const server = await createApiServer({});
+    const folder = await mkdtemp(join(import.meta.dirname, "doctor-"));
+    const config = join(folder, "konverge.config.ts");
+    const kubeconfig = join(folder, "home.kubeconfig");
+    try {
+      await writeFile(kubeconfig, server.kubeconfig);
+      const home = { engage, kubeconfig };
+      await writeFile(
+        config,
+        `
+import { defineConfig, defineController, kubeconfigSecrets } from "konverge";
+import { ConfigMap } from "konverge/kinds";
+export const seen = defineController({ name: "seen", for: ConfigMap, reconcile: async () => undefined });
+export default defineConfig({
+  controllers: [seen],
+  clusters: kubeconfigSecrets({ namespace: "clusters", home: ${JSON.stringify(home)} }),
+});
+`,
+      );
+      const { checks } = await doctor({ KONVERGE_REDIS_URL: redisServer.url }, "--config", config);
+      const levels = new Map(checks.map(({ check, level }) => [check, level]));
+      expect(levels.get("kubernetes"), "with the kubeconfig of home").toBe("ok");
+      const perCluster = /^(permissions|kind|redis data)/;
+      expect([...levels].filter(([check]) => perCluster.test(check))).toEqual(
+        of.map((check) => [check, "ok"]),
+      );
+      expect(levels.has("leader seen")).toBe(engage);
+    } finally {
+      await server.close();
+      await rm(folder, { recursive: true });
+    }
+  },
+);
+
 let cluster: RbacCluster | undefined;
 let redis: Awaited<ReturnType<typeof startRedis>>;
 beforeAll(async () => {

@@ -63,7 +63,7 @@ export function addDoctorCommand(program: Command): void {
           (served.length === 0 ? unlisted : served).map(async (name) => {
             const checks = await checkKubernetes({
               settings: { ...settings, cluster: name },
-              config: provider === undefined ? loaded?.config : undefined,
+              config: loaded?.config,
               hasRedis: !isRemote && !isAway,
             });
             return named

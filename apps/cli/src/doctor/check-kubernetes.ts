@@ -8,9 +8,11 @@ import {
 import { findCrdDrift, findServedIssue, type Resource } from "@konverge/engine";
 import {
   findMissingAccess,
+  isClusterProvider,
   namespacesOf,
   optionsOfCluster,
   requiredAccess,
+  type ClusterProvider,
   type Config,
   type RequiredAccess,
 } from "@konverge/worker";
@@ -64,18 +66,36 @@ export async function checkKubernetes({
       const detail = "set --config <file> to check kinds and permissions";
       return [found, { check: "permissions", level: "skip", detail }];
     }
+    const { clusters } = config;
+    const stored = isClusterProvider(clusters)
+      ? await checkSecretAccess(client, clusters, settings)
+      : [];
+    if (isClusterProvider(clusters) && clusters.home?.engage !== true) return [found, ...stored];
     const bound = hasRedis ? [await checkBinding(client, settings, config)] : [];
     const [served, allowed, led] = await Promise.all([
       checkKinds(client, config),
       checkPermissions(client, accessOf(config, settings), settings),
       checkLeaders(client, settings, config),
     ]);
-    return [found, ...bound, ...served, ...allowed, ...led];
+    return [found, ...stored, ...bound, ...served, ...allowed, ...led];
   } catch (error) {
     return [failedCheck("kubernetes", error)];
   } finally {
     await client.close();
   }
+}
+
+/** Checks that the provider can read the Secrets of its namespace, if it reads any. */
+async function checkSecretAccess(
+  client: KubeClient,
+  { secretsNamespace }: ClusterProvider,
+  { leaseNamespace }: Settings,
+): Promise<Check[]> {
+  if (secretsNamespace === undefined) return [];
+  const secrets = { apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"] } as const;
+  const needed = { cluster: [secrets], namespaces: [secretsNamespace], leases: [] };
+  const where = ` in namespace ${secretsNamespace}`;
+  return await checkPermissions(client, needed, { leaseNamespace, where });
 }
 
 function accessOf(config: Config, settings: Settings): RequiredAccess {
