@@ -69,8 +69,11 @@ function draw(
     ticks: { show: false },
   };
   const range: UPlot.Scale.Range = (_chart, _low, high) => [0, Math.max(1, (high ?? 0) * 1.1)];
+  // Ticks that round to the label of the one below would repeat it.
   const labels = (of: (value: number) => string) => (_chart: UPlot, ticks: number[]) =>
-    ticks.map((tick) => of(tick));
+    ticks
+      .map((tick) => of(tick))
+      .map((text, at, texts) => (at > 0 && texts[at - 1] === text ? "" : text));
   return new UPlot(
     {
       width: target.clientWidth,

@@ -103,7 +103,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       </>
     ),
   },
-  { title: "Reason", cell: ({ reason }) => <span class="clip">{reason}</span> },
+  { title: "Reason", cell: ({ reason }) => reason && <span class="clip">{reason}</span> },
   { title: "Count", look: "num right", cell: ({ count }) => count },
   {
     title: "Time",

@@ -32,7 +32,9 @@ export function SchedulesView() {
           </p>
         </Empty>
       ) : (
-        <Table columns={columnsOf(reload)} rows={data.items} keyOf={({ name }) => name} />
+        <div class="panel gap">
+          <Table columns={columnsOf(reload)} rows={data.items} keyOf={({ name }) => name} />
+        </div>
       )}
       <CliLine line="konverge schedule list" />
     </>

@@ -153,6 +153,9 @@ async function untilDrawn(page: Page): Promise<void> {
   await page.locator("main h1").waitFor();
   const skeletons = page.locator(".skeleton");
   await pollUntil("the page has its data", async () => (await skeletons.count()) === 0);
+  // The code of charts is loaded after the first view.
+  const empty = page.locator(".plot:not(:has(canvas))");
+  await pollUntil("the charts are drawn", async () => (await empty.count()) === 0);
 }
 
 async function openLatestWrite(page: Page): Promise<void> {

@@ -24,8 +24,9 @@ const COLUMNS: readonly Column<ContentionEpisode>[] = [
   },
   {
     title: "Writers",
+    look: "writers",
     cell: ({ controller, managers, fields, kind }) => (
-      <>
+      <div>
         <div>
           {controller}
           {managers.length === 0
@@ -41,7 +42,7 @@ const COLUMNS: readonly Column<ContentionEpisode>[] = [
         {fields.length > 2 ? (
           <div class="dim small">and {plural(fields.length - 2, "more field")}</div>
         ) : null}
-      </>
+      </div>
     ),
   },
   {
