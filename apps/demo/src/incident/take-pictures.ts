@@ -141,6 +141,8 @@ async function photograph(
     await page.goto(new URL(VIEWS[view], server).href);
     await untilDrawn(page);
     if (view.startsWith("object-")) await openLatestWrite(page);
+    // The sticky header belongs to the top of the page.
+    if (isWhole) await page.evaluate("window.scrollTo(0, 0)");
     if (view === "palette") await page.keyboard.press("Control+k");
     await page.screenshot({ path: file, fullPage: isWhole && view !== "palette" });
     onPicture(file);
