@@ -30,10 +30,16 @@ export function sameText(text: string, own: Readonly<Record<string, string>>): s
   return result.trimEnd();
 }
 
-/** Sorts the managedFields of a text that is JSON; any other text stays. */
+/** Sorts the managedFields of a text that is JSON, or whose lines end with JSON. Their order depends on the clock. */
 function withSortedManagers(text: string): string {
-  if (!text.startsWith("{") || !text.includes('"managedFields"')) return text;
-  return JSON.stringify(parseJson(text), (key, value: JsonValue) => sorted(key, value), 4);
+  if (!text.includes('"managedFields"')) return text;
+  const inOrder = (json: string, indent?: number) =>
+    JSON.stringify(parseJson(json), (key, value: JsonValue) => sorted(key, value), indent);
+  if (text.startsWith("{")) return inOrder(text, 4);
+  return text.replaceAll(
+    /^([^{\n]*)(\{.*"managedFields".*\})$/gm,
+    (_, label: string, json: string) => `${label}${inOrder(json)}`,
+  );
 }
 
 function sorted(key: string, value: JsonValue): JsonValue {
