@@ -135,5 +135,5 @@ test("reads of objects end while Redis is away", async () => {
   await redis.kill();
   // The first errors are of the lost connection, the later ones of attempts to connect.
   await until("it reconnects", () => errors.length > 4);
-  await stop();
+  await expect(stop()).resolves.toBeUndefined();
 });

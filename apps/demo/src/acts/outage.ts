@@ -38,7 +38,8 @@ export async function playOutage(
 ): Promise<{ readonly tookMs: number; settle(): Promise<OutageFigures> }> {
   const { stack, world, pools, metrics, writer, print, signal } = options;
   const { pid: serverPid } = stack.apiServer;
-  if (serverPid === undefined) throw new KonvergeError("demo_failed", "the demo did not start this API server");
+  if (serverPid === undefined)
+    throw new KonvergeError("demo_failed", "the demo did not start this API server");
   const startedMs = performance.now();
   const fromMs = Date.now();
   const before = await readWorkerTotals(metrics);

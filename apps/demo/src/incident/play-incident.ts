@@ -69,7 +69,8 @@ export async function playOutage({
   signal,
 }: IncidentOptions): Promise<void> {
   const { pid } = stack.apiServer;
-  if (pid === undefined) throw new KonvergeError("demo_failed", "the demo did not start this API server");
+  if (pid === undefined)
+    throw new KonvergeError("demo_failed", "the demo did not start this API server");
   progress.begin("an outage of the API server");
   process.kill(pid, "SIGSTOP");
   cleanup.defer(() => void process.kill(pid, "SIGCONT"));

@@ -12,7 +12,7 @@ export interface ControllerTrouble {
   readonly errors: readonly AttemptError[];
 }
 
-export interface AttemptError {
+interface AttemptError {
   readonly code: string;
   /** Its message, or its code. */
   readonly text: string;
