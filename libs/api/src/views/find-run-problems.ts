@@ -81,7 +81,7 @@ function problemsOf(runs: readonly Run[], words: Words): OverviewProblem[] {
         ...defined({ since }),
         ...(cause === undefined ? {} : { cause: cut(cause) }),
         consequence,
-        action: action(`konverge run retry ${id}`),
+        action: action(`konverge run retry ${id} --reason WHY`),
         workflow,
         run: id,
       };
