@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createLocalGate } from "@konverge/core";
-import { createApiServer } from "@konverge/apiserver";
+import { createApiServer, startRedis } from "@konverge/apiserver";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { CustomResourceDefinition, Lease } from "@konverge/kube/kinds";
 import { Redis } from "ioredis";
@@ -11,7 +11,6 @@ import { Greeting } from "../../apps/cli/templates/project/src/greeting.ts";
 import { until } from "../support/until.ts";
 import { runCommand } from "./cli-runner.ts";
 
-const redisUrl = process.env["REDIS_URL"] ?? "";
 const MAIN = resolve("apps/cli/src/main.ts");
 
 /** Returns the process IDs of all descendants. */
@@ -34,7 +33,7 @@ const isAlive = (pid: number) => {
   }
 };
 
-async function devKeys(): Promise<string[]> {
+async function devKeys(redisUrl: string): Promise<string[]> {
   const redis = new Redis(redisUrl);
   const keys = await redis.keys("konverge-dev-*");
   await redis.quit();
@@ -100,8 +99,14 @@ test("konverge dev replaces the worker on save, keeps it on errors, and cleans u
   const config = join(folder, "konverge.config.ts");
   const elsewhere = "clusters: { default: { kubeconfig: '/dev/null/none', context: 'none' } }, ";
   writeFileSync(config, readFileSync(config, "utf8").replace("({ ", `({ ${elsewhere}`));
-  const before = await devKeys();
-  const env = { KONVERGE_KUBECONFIG: "/dev/null/none", KONVERGE_CONTEXT: "none" };
+  // Other tests run `konverge dev` on the shared Redis at the same time.
+  const redis = await startRedis();
+  cleanup.defer(() => redis.stop());
+  const env = {
+    REDIS_URL: redis.url,
+    KONVERGE_KUBECONFIG: "/dev/null/none",
+    KONVERGE_CONTEXT: "none",
+  };
   const dev = cleanup.use(startDev(folder, [], env));
   const { hear } = dev;
 
@@ -171,7 +176,7 @@ test("konverge dev replaces the worker on save, keeps it on errors, and cleans u
   expect(dev.said(), "old and new workers overlap for a moment").not.toContain("versions differ");
   await until("all of its processes have exited", () => !children.some(isAlive));
   expect(existsSync(kubeconfigPath)).toBe(false);
-  expect(await devKeys()).toEqual(before);
+  expect(await devKeys(redis.url)).toEqual([]);
 });
 
 test("konverge dev uses the cluster of the kubeconfig only if confirmed and not used by other workers", async () => {

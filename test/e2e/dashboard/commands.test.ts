@@ -63,7 +63,7 @@ test("acts on groups of equal errors and on selected objects, and lists them fir
   await until("all are dead-lettered", () => worker.closed.length === 3);
   await page.goto(`${url}/dead-letters`);
   const group = page
-    .getByRole("table", { name: /^Errors of this page/ })
+    .getByRole("table", { name: /^Errors on this page/ })
     .getByRole("row", { name: /order 4711/ });
   expect(await group.textContent()).toMatch(/node-pool2/);
   await group.getByRole("button", { name: "Release group" }).click();
