@@ -19,7 +19,7 @@ export class Child {
   readonly output: string[] = [];
   /** The lines of its stdout that are JSON objects, parsed. */
   readonly messages: Readonly<Record<string, unknown>>[] = [];
-  /** Resolves when it has exited and its stdout has been read. */
+  /** Resolves when it has exited, and its stdout and all of its messages have been read. */
   readonly exited: Promise<Exit>;
 
   /** Resolves to the first line of its stdout; rejects if it exits without one. */
@@ -39,7 +39,8 @@ export class Child {
       resolve(line);
     });
     this.process = child;
-    this.exited = once(child, "close") as unknown as Promise<Exit>;
+    const ends = [once(child, "close"), ...(ipc ? [once(child, "disconnect")] : [])];
+    this.exited = Promise.all(ends).then(([exit]) => exit as unknown as Exit);
     this.ready = promise;
     this.ready.catch(() => undefined);
     void this.exited.then(([code, signal]) =>
