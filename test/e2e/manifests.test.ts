@@ -164,7 +164,7 @@ test.for([
       "create events.events.k8s.io",
       // `kube` offers these for every child and object; these handlers do not use them.
       "get machines.demo.konverge.dev",
-      // For the pages of objects, which nobody opens here.
+      // For the pages of objects, which this test does not open.
       "list events.",
       "patch autoscalers.demo.konverge.dev",
       "patch events.events.k8s.io",

@@ -1,34 +1,7 @@
+import { AUDIT_ACTIONS } from "@konverge/core";
 import { z } from "zod";
 import { oneOf, streamCursor, text, wholeNumber } from "./query-fields.ts";
 import { AUTHENTICATIONS } from "./token-api.ts";
-
-/** The changes that the audit log records. */
-export const AUDIT_ACTIONS = [
-  "reconcile",
-  "cancel",
-  "pause",
-  "resume",
-  "release",
-  "guard.isolate",
-  "guard.reset",
-  "guard.rate",
-  "run.start",
-  "run.signal",
-  "run.cancel",
-  "run.pause",
-  "run.resume",
-  "run.raise",
-  "run.terminate",
-  "run.update",
-  "run.retry",
-  "schedule.pause",
-  "schedule.resume",
-  "schedule.trigger",
-  "schedule.backfill",
-  "token.create",
-  "token.revoke",
-  "session.create",
-] as const;
 
 /** One change made through the API or the command line. */
 export const auditEntrySchema = z.object({

@@ -1,6 +1,6 @@
 export { activityQuerySchema, activitySchema } from "./activity-api.ts";
 export type { Activity, ActivityMinute } from "./activity-api.ts";
-export { AUDIT_ACTIONS, auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";
+export { auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";
 export type { AuditEntry, AuditPage, AuditQuery } from "./audit-api.ts";
 export { eventQuerySchema, streamEventSchema } from "./event-api.ts";
 export type { EventQuery, StreamEvent } from "./event-api.ts";

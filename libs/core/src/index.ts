@@ -1,3 +1,4 @@
+export { AUDIT_ACTIONS } from "./audit-action.ts";
 export { framesOf, typeOfError } from "./error-frames.ts";
 export { formatApiVersion, parseApiVersion } from "./api-object.ts";
 export type {

@@ -1,4 +1,5 @@
-import { type AuditEntry, type AuditQuery, AUDIT_ACTIONS } from "@konverge/contracts";
+import type { AuditEntry, AuditQuery } from "@konverge/contracts";
+import { AUDIT_ACTIONS } from "@konverge/core";
 import type { Command } from "commander";
 import { age } from "../text/age.ts";
 import { columns } from "../text/columns.ts";

@@ -1,4 +1,5 @@
 import type { AuditEntry, AuditPage } from "@konverge/contracts";
+import { AUDIT_ACTIONS } from "@konverge/core";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath } from "../state/cluster.ts";
 import { href, query } from "../state/router.ts";
@@ -13,33 +14,6 @@ import { Clock, Time } from "../parts/time.tsx";
 
 const LIMIT = 100;
 const EVERY_MS = 10_000;
-
-const ACTIONS = [
-  "reconcile",
-  "cancel",
-  "pause",
-  "resume",
-  "release",
-  "guard.isolate",
-  "guard.reset",
-  "guard.rate",
-  "run.start",
-  "run.signal",
-  "run.cancel",
-  "run.pause",
-  "run.resume",
-  "run.raise",
-  "run.terminate",
-  "run.update",
-  "run.retry",
-  "schedule.pause",
-  "schedule.resume",
-  "schedule.trigger",
-  "schedule.backfill",
-  "token.create",
-  "token.revoke",
-  "session.create",
-] as const satisfies readonly AuditEntry["action"][];
 
 /** The changes made through the API and the command line, with author, target and reason. */
 export function AuditView() {
@@ -60,7 +34,7 @@ export function AuditView() {
       </div>
       <Filters>
         <Filter name="by" label="Author" />
-        <Filter name="action" label="Action" choices={ACTIONS} />
+        <Filter name="action" label="Action" choices={AUDIT_ACTIONS} />
         <Filter name="controller" label="Controller" />
         <Filter name="namespace" label="Namespace" />
       </Filters>
