@@ -66,6 +66,17 @@ export const runWaitQuerySchema = z.strictObject({
     .optional(),
 });
 
+const failedTries = z.array(
+  z.object({
+    /** Number of the try; missing if it is not counted. */
+    attempt: z.number().optional(),
+    at: z.string(),
+    code: z.string(),
+    /** At most 200 characters. */
+    message: z.string(),
+  }),
+);
+
 const runFields = {
   id: z.string(),
   workflow: z.string(),
@@ -134,6 +145,8 @@ const runFields = {
         until: z.string().optional(),
         /** For a wait for objects: the unmet condition at the last check. */
         message: z.string().optional(),
+        /** The call in the code of the workflow, as `at name (file:line:column)`. */
+        position: z.string().optional(),
         /** Run ID of the child. */
         child: z.string().optional(),
       }),
@@ -168,6 +181,8 @@ export const runSchema = z.object({
       /** End of a sleep. */
       until: z.string().optional(),
       attempts: z.number().optional(),
+      /** The last failed tries before the one that ended the step, oldest first; at most 5. */
+      tries: failedTries.optional(),
       /** Author and reason of a skipped compensation. */
       skipped: z.object({ by: z.string().optional(), reason: z.string().optional() }).optional(),
       /** Sender of the signal. */
@@ -187,8 +202,12 @@ export const runSchema = z.object({
         step: z.string(),
         /** Failed attempts. */
         attempts: z.number(),
+        /** Number of attempts after which the step fails; missing without a limit. */
+        maxAttempts: z.number().optional(),
         /** The failure of the last attempt. */
         message: z.string().optional(),
+        /** The last failed tries, oldest first; at most 5. */
+        tries: failedTries.optional(),
         heartbeat: z
           .object({
             at: z.string(),

@@ -41,6 +41,12 @@ export function framesOf(thrown: unknown, { messageOf }: FramesOptions = {}): re
   return lines;
 }
 
+/** Returns the innermost frame outside of Konverge, such as `at resize (/app/src/pools.ts:12:9)`. */
+export function callerOf(error: Error): string | undefined {
+  const frame = parse(traceOf(error)).find(({ file }) => !isOwn(file));
+  return frame?.text.slice(0, MAX_CHARS);
+}
+
 function causeLine(cause: Error, message: string): string {
   const line = message.replaceAll(/\s+/g, " ").trim().slice(0, MAX_CHARS);
   return `caused by ${typeOfError(cause)}${line === "" ? "" : `: ${line}`}`;

@@ -1,5 +1,5 @@
 export { AUDIT_ACTIONS } from "./audit-action.ts";
-export { framesOf, typeOfError } from "./error-frames.ts";
+export { callerOf, framesOf, typeOfError } from "./error-frames.ts";
 export { formatApiVersion, parseApiVersion } from "./api-object.ts";
 export type {
   ApiObject,

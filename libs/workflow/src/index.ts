@@ -67,6 +67,7 @@ export {
 export type { RunRef } from "./define/run-ref.ts";
 export type {
   CancelRequest,
+  FailedTry,
   Failure,
   RefusedSignal,
   RefusedSignals,

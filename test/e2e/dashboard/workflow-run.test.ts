@@ -211,6 +211,26 @@ test("shows the unmet condition of a wait for an object until it is ready", asyn
   await Promise.all([watch.stop(), worker.stop()]);
 });
 
+test("shows the errors of failed tries, and where a wait was called", async (context) => {
+  const { page, troubles } = await open(context);
+  const { url, runs } = await stageRuns(harness);
+  await started(runs, "web-1");
+  await page.goto(`${url}/runs/rollout/default/web-1`);
+  const label = page.locator(".line-row", { hasText: "label" });
+  await label.getByText("last error: busy").waitFor();
+  await label.locator("summary").click();
+  const tries = label.locator(".tries > li");
+  expect(await tries.allInnerTexts()).toEqual([
+    expect.stringMatching(/^#1\s[^]*Error busy$/),
+    expect.stringMatching(/^#2\s[^]*Error busy$/),
+  ]);
+  const approve = page.locator(".line-row", { hasText: "approve" });
+  await approve.locator("summary").click();
+  await approve.getByText(/^at .*run-stage\.ts:\d+:\d+\)?$/).waitFor();
+  expect(await findBarriers(page)).toEqual([]);
+  expect(troubles).toEqual([]);
+});
+
 test("warns once about a run that nears a limit", async (context) => {
   const { page, troubles } = await open(context);
   const { url, runs } = await stageRuns(harness, { more: [long] });

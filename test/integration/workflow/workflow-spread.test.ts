@@ -125,7 +125,12 @@ test("a failed step is retried, and fails the run after its undo", async () => {
   expect(undone).toEqual(["made"]);
   expect(await runs.steps({ workflow: "spread", id })).toMatchObject([
     { name: "make", kind: "step", value: "made", attempts: 1, hasUndo: true },
-    { name: "fail", kind: "step", attempts: 2 },
+    {
+      name: "fail",
+      kind: "step",
+      attempts: 2,
+      tries: [{ attempt: 1, message: "made, attempt 1" }],
+    },
     { name: "undo:make" },
   ]);
 });

@@ -62,12 +62,21 @@ test("shows the heartbeats and failures of unfinished steps", () => {
     progress: [
       { step: "copy", attempts: 0, heartbeat: { at, attempt: 1, progress: { row: 7 } } },
       { step: "ping", attempts: 2, message: "no\nroute" },
+      {
+        step: "pull",
+        attempts: 1,
+        maxAttempts: 5,
+        message: "no image",
+        tries: [{ attempt: 1, at, code: "Error", message: "no image" }],
+      },
     ],
     steps: [],
   };
   const text = runDetails(run);
   expect(text).toMatch(/^progress +"copy" {"row":7}, heartbeat \S+ ago$/m);
   expect(text).toMatch(/^progress +"ping" 2 failed tries: no.route$/m);
+  expect(text).toMatch(/^progress +"pull" 1 of 5 tries failed: no image$/m);
+  expect(text).toMatch(/^pull +1 +\S+ +Error: no image$/m);
   const line = progressLine("copy", { at: "2026-11-22T08:09:10.000Z", attempt: 1, progress: "x" });
   expect(line).toBe('08:09:10  progress copy  "x"');
 });

@@ -39,6 +39,9 @@ export function runDetails(run: RunDetail): string {
   }
   const note = noteOf(run);
   if (note !== "") rows.push(["why", note]);
+  for (const { step, position } of run.waits ?? []) {
+    if (position !== undefined) rows.push(["called", `"${step}" ${position}`]);
+  }
   if (run.blockedAt !== undefined) {
     rows.push(["blocked", `${run.blockedAt} (${age(run.blockedAt)})`]);
   }
@@ -82,8 +85,25 @@ export function runDetails(run: RunDetail): string {
   if (input !== undefined) rows.push(["input", JSON.stringify(input)]);
   if (result !== undefined) rows.push(["result", JSON.stringify(result)]);
   if (run.endedAt !== undefined) rows.push(["ended", `${run.endedAt} (${age(run.endedAt)})`]);
-  if (steps.length === 0) return fields(rows);
-  return `${fields(rows)}\n\n${stepRows(steps)}`;
+  const tables = [steps.length === 0 ? "" : stepRows(steps), tryRows(run)];
+  return [fields(rows), ...tables.filter((table) => table !== "")].join("\n\n");
+}
+
+/** Formats the failed tries of steps, oldest first. */
+function tryRows({ steps, progress = [] }: RunDetail): string {
+  const all = [
+    ...steps.map(({ name, tries = [] }) => ({ name, tries })),
+    ...progress.map(({ step, tries = [] }) => ({ name: step, tries })),
+  ];
+  const rows = all.flatMap(({ name, tries }) =>
+    tries.map(({ attempt, at, code, message }): Cell[] => [
+      name,
+      attempt === undefined ? NONE : String(attempt),
+      age(at),
+      `${code}: ${plain(message)}`,
+    ]),
+  );
+  return rows.length === 0 ? "" : columns([["FAILED TRY OF", "TRY", "AGE", "ERROR"], ...rows]);
 }
 
 function roundText({ round, roundStartedAt = "" }: Run): string {
@@ -135,7 +155,7 @@ export function stepLine(step: RunDetail["steps"][number]): string {
 type Progress = NonNullable<RunDetail["progress"]>[number];
 
 /** Formats an unfinished step in one line: its last heartbeat, and its failed attempts. */
-function progressText({ step, attempts, message, heartbeat }: Progress): string {
+function progressText({ step, attempts, maxAttempts, message, heartbeat }: Progress): string {
   const parts: string[] = [];
   if (heartbeat !== undefined) {
     const { progress, at } = heartbeat;
@@ -143,7 +163,11 @@ function progressText({ step, attempts, message, heartbeat }: Progress): string 
     parts.push(`${value}heartbeat ${age(at)} ago`);
   }
   if (attempts > 0) {
-    parts.push(`${attempts} failed ${attempts === 1 ? "try" : "tries"}: ${message ?? NONE}`);
+    const count =
+      maxAttempts === undefined
+        ? `${attempts} failed ${attempts === 1 ? "try" : "tries"}`
+        : `${attempts} of ${maxAttempts} tries failed`;
+    parts.push(`${count}: ${message ?? NONE}`);
   }
   return plain(`"${step}" ${parts.join("; ")}`);
 }

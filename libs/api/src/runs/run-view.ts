@@ -2,6 +2,7 @@ import { defined } from "@konverge/core";
 import type { RunDetail, RunList, RunLog } from "@konverge/contracts";
 import {
   formatRunId,
+  type FailedTry,
   type LogLine,
   type RefusedSignals,
   undosLeft,
@@ -52,12 +53,12 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     ...(waits === undefined
       ? {}
       : {
-          waits: waits.map(({ step, kind, sinceMs, untilMs, message, child }) => ({
+          waits: waits.map(({ step, kind, sinceMs, untilMs, message, position, child }) => ({
             step,
             kind,
             ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
             ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-            ...defined({ message }),
+            ...defined({ message, position }),
             ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
           })),
         }),
@@ -78,15 +79,23 @@ function progressOf(
   const begun = progress.filter(
     ({ attempts, heartbeat }) => attempts > 0 || heartbeat !== undefined,
   );
-  const items = begun.map(({ name, attempts, message, heartbeat }) => {
-    if (heartbeat === undefined) return { step: name, attempts, ...defined({ message }) };
+  const items = begun.map(({ name, attempts, maxAttempts, message, tries, heartbeat }) => {
+    const known = { ...defined({ maxAttempts, message }), ...triesOf(tries) };
+    if (heartbeat === undefined) return { step: name, attempts, ...known };
     const { atMs, ...beat } = heartbeat;
-    return { step: name, attempts, ...defined({ message }), heartbeat: { at: iso(atMs), ...beat } };
+    return { step: name, attempts, ...known, heartbeat: { at: iso(atMs), ...beat } };
   });
   return {
     ...(items.length === 0 ? {} : { progress: items }),
     ...(beatAtMs === 0 ? {} : { heartbeatAt: iso(beatAtMs) }),
   };
+}
+
+function triesOf(
+  tries: readonly FailedTry[] | undefined,
+): Pick<RunDetail["steps"][number], "tries"> {
+  if (tries === undefined) return {};
+  return { tries: tries.map(({ atMs, ...failed }) => ({ at: iso(atMs), ...failed })) };
 }
 
 function mayLeaveUndos({ status, terminated }: RunView): boolean {
@@ -120,6 +129,7 @@ export function runDetail(
         atMs = 0,
         untilMs,
         attempts,
+        tries,
         skipped,
         by,
         child,
@@ -134,6 +144,7 @@ export function runDetail(
         at: iso(atMs),
         ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
         ...defined({ attempts, skipped, by }),
+        ...triesOf(tries),
         ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
         ...defined({ branch, value, error }),
       }),

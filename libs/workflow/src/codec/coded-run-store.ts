@@ -196,9 +196,9 @@ function isSame(stored: StepRecord, given: StepRecord): boolean {
 }
 
 /** Returns the stored record with the given values, as JSON returns them. */
-function copyOf(stored: StepRecord, { value, error }: StepRecord): StepRecord {
+function copyOf(stored: StepRecord, { value, error, tries }: StepRecord): StepRecord {
   const copy = value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
-  return { ...stored, ...defined({ value: copy, error }) };
+  return { ...stored, ...defined({ value: copy, error, tries }) };
 }
 
 /** Notes in the claim that a value cannot be decoded: the execution then blocks the run. */

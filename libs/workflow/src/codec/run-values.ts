@@ -12,6 +12,7 @@ import type { RunHistory } from "../store/run-history.ts";
 import type { Held, Leave, RunOutputText } from "../store/run-journal-store.ts";
 import type {
   BufferedSignal,
+  FailedTry,
   Failing,
   Failure,
   LogLine,
@@ -33,11 +34,11 @@ import {
 type Transform = <T>(value: T, kind: CodecValueKind) => Promise<T>;
 
 /** The reports of a step without a record. */
-type Reported = Pick<StepProgress, "message" | "heartbeat">;
+type Reported = Pick<StepProgress, "message" | "heartbeat" | "tries">;
 
 /** Returns true if the codec has encoded the reports of a step without a record. */
-export function hasEncodedText({ message, heartbeat }: Reported): boolean {
-  return isEncoded(message) || isEncoded(heartbeat?.progress);
+export function hasEncodedText({ message, heartbeat, tries }: Reported): boolean {
+  return isEncoded(message) || isEncoded(heartbeat?.progress) || isEncoded(tries?.[0]?.message);
 }
 
 /** Encodes and decodes the parts of one run that hold values of users. All other parts stay readable. */
@@ -82,24 +83,26 @@ export class RunValues {
   }
 
   async encodeRecord(record: StepRecord): Promise<StepRecord> {
-    const { value, error } = record;
+    const { value, error, tries } = record;
     return {
       ...record,
       ...defined({
         value: await this.#encode(value, "record"),
         error: error && (await this.encodeFailure(error)),
+        tries: await this.#transformTries(tries, this.#encode),
       }),
     };
   }
 
   async decodeRecord<T extends StepRecord>(record: T): Promise<T> {
-    const { value, error } = record;
-    if (!isEncoded(value) && error === undefined) return record;
+    const { value, error, tries } = record;
+    if (!isEncoded(value) && error === undefined && tries === undefined) return record;
     return {
       ...record,
       ...defined({
         value: await this.#decode(value, "record"),
         error: error && (await this.decodeFailure(error)),
+        tries: await this.#transformTries(tries, this.#decode),
       }),
     };
   }
@@ -220,16 +223,33 @@ export class RunValues {
   }
 
   async #transformProgress<T extends Reported>(progress: T, transform: Transform): Promise<T> {
-    const { message, heartbeat } = progress;
-    if (message === undefined && heartbeat?.progress === undefined) return progress;
+    const { message, heartbeat, tries } = progress;
+    if ((message ?? tries ?? heartbeat?.progress) === undefined) return progress;
     const beat = heartbeat && {
       ...heartbeat,
       ...defined({ progress: await transform(heartbeat.progress, "record") }),
     };
     return {
       ...progress,
-      ...defined({ message: await transform(message, "message"), heartbeat: beat }),
+      ...defined({
+        message: await transform(message, "message"),
+        tries: await this.#transformTries(tries, transform),
+        heartbeat: beat,
+      }),
     };
+  }
+
+  /** The messages of failed tries may quote values. */
+  async #transformTries(
+    tries: readonly FailedTry[] | undefined,
+    transform: Transform,
+  ): Promise<readonly FailedTry[] | undefined> {
+    if (tries === undefined) return undefined;
+    const each = tries.map(async (failed) => ({
+      ...failed,
+      message: await transform(failed.message, "message"),
+    }));
+    return await Promise.all(each);
   }
 
   async decodeEnd(end: EndedRun): Promise<EndedRun> {

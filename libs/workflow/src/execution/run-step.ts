@@ -18,7 +18,12 @@ import { runBody, type BodyOptions } from "./run-body.ts";
 import { runningBranch } from "../journal/branch.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
 import { FencedError } from "../store/run-journal-store.ts";
-import type { Failure, Heartbeat, StepRecord } from "../store/run-record.ts";
+import {
+  withFailedTry,
+  type Failure,
+  type Heartbeat,
+  type StepRecord,
+} from "../store/run-record.ts";
 import { failureOf } from "./step-failed-error.ts";
 import { isRefused, stepFaultOf } from "./step-fault.ts";
 import { createStepVerbs, type OpenVerbs } from "../verbs/create-step-verbs.ts";
@@ -343,12 +348,21 @@ class StepRun {
 
   async #wait(
     delayMs: number,
-    { message }: Pick<Failure, "message">,
+    { code, message }: Pick<Failure, "code" | "message">,
     uncounted?: number,
   ): Promise<void> {
     const attempts = this.#attempts;
     const acted = this.#mayHaveActed ? { mayHaveActed: true } : {};
-    const progress = { attempts, delayMs, ...defined({ uncounted }), message, ...acted };
+    const failed = {
+      ...(uncounted === undefined ? { attempt: attempts } : {}),
+      atMs: this.#journal.nowMs(),
+      code,
+      message,
+    };
+    const tries = withFailedTry(this.#journal.progressOf(this.#key)?.tries, failed);
+    const limit = Number.isFinite(this.#maxAttempts) ? { maxAttempts: this.#maxAttempts } : {};
+    const report = { message, tries, ...limit };
+    const progress = { attempts, delayMs, ...defined({ uncounted }), ...report, ...acted };
     ({ untilMs: this.#waitUntilMs } = await this.#journal.note(this.#key, progress));
   }
 

@@ -1,4 +1,4 @@
-import { defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
+import { callerOf, defined, ensureError, isKonvergeError, KonvergeError } from "@konverge/core";
 import { BranchLostError, runningBranch, type Branch, type OpenVerb } from "../journal/branch.ts";
 import { never, type ExecutionScope, type Interrupt } from "../journal/execution-scope.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
@@ -18,6 +18,9 @@ import { errorOf } from "./step-failed-error.ts";
 /** Separators of a name from its number, its progress and its notes. */
 const FORBIDDEN = /[#~!\p{Cc}]|^(?:undo|update):/u;
 const MAX_NAME = 200;
+
+/** The kinds that can wait for long. Their calls are shown with their position in the code. */
+const WAITS: ReadonlySet<StepKind> = new Set(["sleep", "signal", "update", "child", "wait"]);
 
 /** Errors of the function, which would fail again. */
 const FUNCTION_FAULTS: ReadonlySet<string> = new Set(["invalid_result", "invalid_workflow"]);
@@ -103,7 +106,10 @@ export class VerbReplay {
     const { held, order } = this.journal;
     const hasBegun = held.died && order.isReplaying;
     branch?.enter({ key, kind: isSpread ? "child" : kind, hasBegun });
-    const record = known ?? (await this.#advance({ step: key, kind }, advance, needsRoom));
+    // The stack is formatted only if the call waits.
+    const call = known === undefined && WAITS.has(kind) ? new Error() : undefined;
+    const record =
+      known ?? (await this.#advance({ step: key, kind }, advance, { needsRoom, call }));
     await order.turn(key, record.seq ?? 0);
     if (branch?.isClosed === true) return await never();
     branch?.leave(key);
@@ -173,7 +179,7 @@ export class VerbReplay {
   async #advance(
     wait: RunWait,
     advance: () => Promise<Advance>,
-    needsRoom: boolean,
+    { needsRoom, call }: { readonly needsRoom: boolean; readonly call: Error | undefined },
   ): Promise<StepRecord> {
     const branch = runningBranch();
     await this.journal.order.rest();
@@ -185,9 +191,10 @@ export class VerbReplay {
     const full = needsRoom ? this.journal.findFull() : undefined;
     if (full !== undefined) return await this.#scope.interrupt({ kind: "blocked", reason: full });
     const sinceMs = this.journal.begin(wait.step);
+    const begun = () => ({ ...wait, sinceMs, ...defined({ position: call && callerOf(call) }) });
     while (!isOver()) {
       if (this.journal.isPausing) {
-        await this.#scope.park({ ...wait, sinceMs });
+        await this.#scope.park(begun());
         continue;
       }
       const { resumptions } = this.#scope;
@@ -198,7 +205,7 @@ export class VerbReplay {
       const { waitUntilMs: untilMs, message, child, spread, limit, objects } = advanced;
       // Continues only while another branch is at work; else, a later execution does.
       await this.#scope.park(
-        { ...wait, sinceMs, ...defined({ untilMs, message, child, spread, limit }) },
+        { ...begun(), ...defined({ untilMs, message, child, spread, limit }) },
         objects,
       );
     }

@@ -248,9 +248,10 @@ export class RunJournal {
     if (given.kind !== "step") runningBranch()?.assertOpen();
     const isInstant = given.kind === "now" || given.kind === "race";
     const startedAtMs = isInstant ? undefined : this.#begunMs.get(step);
+    const { tries } = this.#progress.get(step) ?? {};
     const record = {
       ...given,
-      ...defined({ startedAtMs }),
+      ...defined({ tries, startedAtMs }),
       ...(this.undos.has(step) ? { hasUndo: true } : {}),
       ...(this.#reportsLoss ? { workerLost: true } : {}),
     };
@@ -298,9 +299,9 @@ export class RunJournal {
   }
 
   async #note(step: string, progress: ProgressNote): Promise<StepProgress> {
-    const { heartbeat } = this.#progress.get(step) ?? {};
+    const { heartbeat, tries } = this.#progress.get(step) ?? {};
     const noted = await this.#options.store.note(this.held, step, {
-      ...defined({ heartbeat }),
+      ...defined({ heartbeat, tries }),
       ...progress,
       ...(this.undos.has(step) ? { hasUndo: true } : {}),
     });

@@ -30,6 +30,27 @@ export interface Failure {
   readonly frames?: string[];
 }
 
+/** A failed try of a step that was tried again. */
+export interface FailedTry {
+  /** Its number, from 1; missing if the try is not counted. */
+  readonly attempt?: number;
+  /** Its end by Redis's clock, epoch ms. */
+  readonly atMs: number;
+  readonly code: string;
+  /** At most 200 characters. */
+  readonly message: string;
+}
+
+/** Records keep this many failed tries of a step, the last ones. */
+const MOST_TRIES = 5;
+const MAX_TRY_MESSAGE = 200;
+
+/** Returns the failed tries to keep. */
+export function withFailedTry(tries: readonly FailedTry[] = [], failed: FailedTry): FailedTry[] {
+  const message = failed.message.slice(0, MAX_TRY_MESSAGE);
+  return [...tries, { ...failed, message }].slice(-MOST_TRIES);
+}
+
 /** A journal entry: written once, never changed. */
 export interface StepRecord {
   readonly kind: StepKind;
@@ -39,6 +60,8 @@ export interface StepRecord {
   readonly untilMs?: number;
   /** Completed attempts of the body. */
   readonly attempts?: number;
+  /** The last failed tries before the one that ended the step, oldest first; at most 5. */
+  readonly tries?: readonly FailedTry[];
   /** True if the step failed and has changed nothing, so that it is not undone. */
   readonly noEffect?: boolean;
   /** True if the code has an undo for it. */
@@ -79,6 +102,8 @@ export interface RunWait {
   readonly untilMs?: number;
   /** The unmet conditions of the awaited objects at the last check. */
   readonly message?: string;
+  /** The call in the code of the function, as `at name (file:line:column)`. */
+  readonly position?: string;
   /** The run of the awaited child. */
   readonly child?: RunRef;
   /** The limit that has no permit now. */
@@ -107,6 +132,10 @@ export interface StepProgress {
   readonly hasUndo?: boolean;
   /** How the last attempt ended, for users. */
   readonly message?: string;
+  /** The last failed tries, oldest first; at most 5. */
+  readonly tries?: readonly FailedTry[];
+  /** The number of tries after which the step fails; missing without a limit. */
+  readonly maxAttempts?: number;
   /** For a child or spread step: true once it has ended. */
   readonly childEnded?: boolean;
   /** For a spread step: true if it waits for an execution of the run, which wakes it. */

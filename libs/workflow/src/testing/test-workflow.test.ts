@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { failureBackoff, KonvergeError, TerminalError, type Duration } from "@konverge/core";
 import { z } from "zod";
 import { defineWorkflow, type WorkflowContext } from "../define/define-workflow.ts";
+import { scrambleCodec } from "../../../../test/support/scramble-codec.ts";
 import type { TestRun } from "./test-run.ts";
 import { testWorkflow } from "./test-workflow.ts";
 
@@ -368,4 +369,63 @@ test.each([
   const asks = defineWorkflow("asks", { version: 1 }, (w) => w.step("ask", () => 1, { retry }));
   const { status, blockedReason } = await testWorkflow(asks, undefined).settle();
   expect([status, blockedReason]).toEqual(["blocked", expect.stringContaining(message)]);
+});
+
+describe("the failed tries of a step", () => {
+  const flaky = (failures: number) =>
+    defineWorkflow("flaky", { version: 1 }, async (w) => {
+      await w.step(
+        "ask",
+        ({ attempt }) => {
+          if (attempt <= failures) throw new TypeError(`no answer ${attempt} ${"x".repeat(300)}`);
+        },
+        { retry: { attempts: 9, delay: "1m" } },
+      );
+    });
+
+  test.each([
+    ["without a codec", {}],
+    ["with a codec", { codec: scrambleCodec() }],
+  ])("are kept with their errors, the last five of them, %s", async (_, options) => {
+    const t = testWorkflow(flaky(7), undefined, options);
+    await t.settle();
+    const first = { attempt: 1, atMs: 0, code: "TypeError" };
+    const progress = (await t.history()).progress[0];
+    expect(progress).toMatchObject({ name: "ask", attempts: 1, maxAttempts: 9, tries: [first] });
+    expect(progress?.tries?.[0]?.message).toHaveLength(200);
+    for (let minute = 1; minute <= 7; minute += 1) await t.advance("1m");
+    const record = (await t.steps()).get("ask");
+    expect(record).toMatchObject({ attempts: 8 });
+    expect(record?.tries?.map(({ attempt }) => attempt)).toEqual([3, 4, 5, 6, 7]);
+    expect(record?.tries?.at(-1)?.message).toMatch(/^no answer 7 x/);
+  });
+
+  test("a step that succeeds at once has none", async () => {
+    const t = testWorkflow(flaky(0), undefined);
+    await t.settle();
+    expect((await t.steps()).get("ask")).not.toHaveProperty("tries");
+  });
+
+  test("a step that fails keeps those before its error", async () => {
+    const t = testWorkflow(flaky(9), undefined);
+    await t.settle();
+    for (let minute = 1; minute <= 9; minute += 1) await t.advance("1m");
+    const record = (await t.steps()).get("ask");
+    expect(record?.error?.message).toMatch(/^no answer 9/);
+    expect(record?.tries?.map(({ attempt }) => attempt)).toEqual([4, 5, 6, 7, 8]);
+  });
+});
+
+test("a wait has the position of its call in the code", async () => {
+  const confirm = async (w: WorkflowContext) => await w.signal("approve");
+  const asks = defineWorkflow("asks", { version: 1 }, async (w) => {
+    await w.step("ask", () => 1);
+    await Promise.all([confirm(w), w.sleep("rest", "1h")]);
+  });
+  const { waits = [] } = await testWorkflow(asks, undefined).settle();
+  const file = String.raw`\(?/\S+test-workflow\.test\.ts:\d+:\d+\)?`;
+  expect(waits.map(({ step, position }) => [step, position])).toEqual([
+    ["approve", expect.stringMatching(new RegExp(`^at confirm ${file}$`))],
+    ["rest", expect.stringMatching(new RegExp(`^at (?:\\S+ )*${file}$`))],
+  ]);
 });

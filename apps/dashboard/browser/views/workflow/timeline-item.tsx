@@ -91,12 +91,11 @@ function Track({ row, line }: { readonly row: TimelineRow; readonly line: Timeli
 
 /** The notes of a collapsed row. */
 function RowNotes({ row }: { readonly row: TimelineRow }) {
-  const { message, heartbeatAt, lostMs, fromMs, step, look, tries = 0, isPlanned } = row;
-  const attempts = step?.attempts ?? 1;
+  const { message, heartbeatAt, lostMs, fromMs, step, look, isPlanned } = row;
   return (
     <span class="line-note">
       {isPlanned === true ? <span class="dim">not undone yet</span> : null}
-      {tries === 0 ? null : <span class="warn">{plural(tries, "failed try", "failed tries")}</span>}
+      <TryNote row={row} />
       {message === undefined ? null : (
         <span class={look === "failed" ? "bad" : "dim"}>{message}</span>
       )}
@@ -110,7 +109,6 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
           worker lost; resumed {formatMs(fromMs - lostMs)} after the previous record
         </span>
       )}
-      {attempts < 2 ? null : <span class="warn">{plural(attempts, "try", "tries")}</span>}
       {step?.branch === undefined ? null : <span class="dim">{step.branch} was first</span>}
       {step?.by === undefined ? null : <span class="dim">by {step.by}</span>}
       {step?.skipped === undefined ? null : (
@@ -121,15 +119,46 @@ function RowNotes({ row }: { readonly row: TimelineRow }) {
   );
 }
 
+/** The number of tries, with the last error of a step that succeeded in the end. */
+function TryNote({
+  row: { failedTries = 0, maxTries, tries, step },
+}: {
+  readonly row: TimelineRow;
+}) {
+  const attempts = step?.attempts ?? 1;
+  if (failedTries > 0) {
+    return (
+      <span class="warn">
+        {maxTries === undefined
+          ? plural(failedTries, "failed try", "failed tries")
+          : `try ${failedTries} of ${maxTries} failed`}
+      </span>
+    );
+  }
+  if (attempts < 2) return null;
+  const last = step?.error === undefined ? tries?.at(-1) : undefined;
+  return (
+    <>
+      <span class="warn">{plural(attempts, "try", "tries")}</span>
+      {last === undefined ? null : <span class="dim">last error: {last.message}</span>}
+    </>
+  );
+}
+
 /** The record of an expanded row. */
 function RowDetails({ row }: { readonly row: TimelineRow }) {
-  const { kind, fromMs, isOpen, step, until, child } = row;
+  const { kind, fromMs, isOpen, step, until, child, position, tries = [] } = row;
   const error = step?.error;
   return (
     <dl class="details">
       <Detail title="Started">
         <Clock at={new Date(fromMs).toISOString()} />
       </Detail>
+      {position === undefined ? null : (
+        <Detail title="Called">
+          <code>{position}</code>
+        </Detail>
+      )}
       {child === undefined ? null : (
         <Detail title="Child">
           <a href={runHref(child)}>Open child run</a>
@@ -140,8 +169,23 @@ function RowDetails({ row }: { readonly row: TimelineRow }) {
           <Clock at={step.at} />
         </Detail>
       )}
+      {tries.length === 0 ? null : (
+        <Detail title="Failed tries">
+          <ol class="tries">
+            {tries.map(({ attempt, at, code, message }) => (
+              <li key={at}>
+                <span class="num">{attempt === undefined ? "–" : `#${attempt}`}</span>
+                <Clock at={at} />
+                <span>
+                  <code class="bad">{code}</code> {message}
+                </span>
+              </li>
+            ))}
+          </ol>
+        </Detail>
+      )}
       {until === undefined || !isOpen ? null : (
-        <Detail title="Times out">
+        <Detail title={kind === "step" || kind === "undo" ? "Next try" : "Times out"}>
           <Time at={until} />
         </Detail>
       )}

@@ -26,12 +26,18 @@ export interface TimelineRow {
   readonly child?: string;
   /** The unmet condition of an open wait for objects, or the progress of a running step. */
   readonly message?: string;
+  /** The call of an open wait in the code, as `at name (file:line:column)`. */
+  readonly position?: string;
   /** Time of the last heartbeat of a running step. */
   readonly heartbeatAt?: string;
   /** The timeout of an open wait. */
   readonly until?: string;
   /** Failed tries of a step that has not ended. */
-  readonly tries?: number;
+  readonly failedTries?: number;
+  /** The number of tries after which that step fails. */
+  readonly maxTries?: number;
+  /** The last failed tries, oldest first. */
+  readonly tries?: Step["tries"];
   /** True for a compensation that follows later. */
   readonly isPlanned?: boolean;
 }
@@ -73,7 +79,7 @@ export function timelineOf(
       isOpen: false,
       isGuessed: began === undefined,
       step,
-      ...(step.child === undefined ? {} : { child: step.child }),
+      ...defined({ child: step.child, tries: step.tries }),
     };
     beforeMs = atMs;
     return row;
@@ -82,7 +88,7 @@ export function timelineOf(
   const progressOf = new Map((run.progress ?? []).map((each) => [each.step, each]));
   const open = (run.waits ?? [])
     .filter(({ step }) => !known.has(step))
-    .map(({ step: name, kind, since, until, child, message }): TimelineRow => ({
+    .map(({ step: name, kind, since, until, child, message, position }): TimelineRow => ({
       name,
       kind,
       look: kind === "step" || kind === "undo" ? "failed" : "wait",
@@ -90,7 +96,8 @@ export function timelineOf(
       toMs,
       isOpen: true,
       isGuessed: since === undefined,
-      ...defined({ child, until, tries: progressOf.get(name)?.attempts }),
+      ...defined({ child, until, position }),
+      ...triesOf(progressOf.get(name)),
       ...defined({ message: message ?? progressOf.get(name)?.message }),
     }));
   const waiting = new Set(open.map(({ name }) => name));
@@ -107,6 +114,7 @@ export function timelineOf(
         isOpen: true,
         isGuessed: true,
         heartbeatAt: heartbeat.at,
+        ...triesOf(progressOf.get(name)),
         ...(progress === undefined ? {} : { message: JSON.stringify(progress) }),
       },
     ];
@@ -134,6 +142,16 @@ export function timelineOf(
     undos: all.filter(({ kind }) => kind === "undo"),
     ...(isExecuting ? { executingSinceMs: lastMs } : {}),
   };
+}
+
+type Progress = NonNullable<RunDetail["progress"]>[number];
+
+function triesOf(
+  progress: Progress | undefined,
+): Pick<TimelineRow, "failedTries" | "maxTries" | "tries"> {
+  if (progress === undefined) return {};
+  const { attempts, maxAttempts, tries } = progress;
+  return { failedTries: attempts, ...defined({ maxTries: maxAttempts, tries }) };
 }
 
 /** The compensations without a record: the first one is being tried, or blocks the run. */
