@@ -52,9 +52,15 @@ async function send(
   return { code, causes, warning: String(headers["warning"] ?? "") };
 }
 
-/** The real server names a type after the time, and its parser's texts are its own. */
+/**
+ * The real server names a type after the time, and the type of an empty list after the number of signatures that it has
+ * tried. Its parser's texts are its own.
+ */
 const normalise = (text: string) =>
-  text.replaceAll(/selfType\d+/g, "selfType").replace(/(<input>:\d+):\d+: Syntax error.*/s, "$1");
+  text
+    .replaceAll(/selfType\d+/g, "selfType")
+    .replaceAll(/\b_var\d+/g, "dyn")
+    .replace(/(<input>:\d+):\d+: Syntax error.*/s, "$1");
 
 /** Only the real server estimates costs. Its library fails when an error reaches a loop inside of another. */
 const isIncomparable = ({ causes }: Result) =>

@@ -97,7 +97,10 @@ const ATOMS: Readonly<Record<Type, readonly string[]>> = {
   time: ["S.t", "timestamp('2024-02-29T23:59:59Z')"],
 };
 
-/** `<int>` stands for an expression of that type; `<i:int>` for one in which the item of the loop is known. */
+/**
+ * `<int>` stands for an expression of that type, `<any>` for one of any type, `<i:int>` for one in which the item of the
+ * loop is known, and `%?` for a clause of a format.
+ */
 const FORMS: Readonly<Record<Type, readonly string[]>> = {
   bool: [
     "<int> < <int>",
@@ -187,6 +190,8 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
     "<string>.trim()",
     "<string>.find('[^x]+')",
     "'%.1f %e'.format([<double>, <double>])",
+    "'%? %?'.format([<any>, dyn(<any>)])",
+    "'%?'.format([[dyn(<any>), <any>]])",
     "url('http://h/' + <string>).getEscapedPath()",
     "format.labelValue().validate(<string>).orValue(['none']).join(';')",
   ],
@@ -201,6 +206,22 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
   time: ["(<time> + duration('1h'))", "(<time> - duration('90m'))"],
 };
 const TYPES = Object.keys(ATOMS) as readonly Type[];
+const CLAUSES = [
+  "%s",
+  "%s",
+  "%d",
+  "%f",
+  "%.3f",
+  "%e",
+  "%b",
+  "%x",
+  "%X",
+  "%o",
+  "%%",
+  "%q",
+  "%",
+  "%.s",
+];
 /** How often an expression of another type is used, in percent: most of these rules are rejected. */
 const WRONG_TYPES = 2;
 
@@ -213,8 +234,12 @@ function randomExpression(type: Type, scope: Scope): string {
   const form = choices.one(FORMS[actual]);
   const inner = { ...scope, depth: depth - 1 };
   return form
-    .replaceAll(/<(i:)?(\w+)>/g, (_all, item: string | undefined, wanted: Type) =>
-      randomExpression(wanted, item === undefined ? inner : { ...inner, names: { int: ["i"] } }),
+    .replaceAll(/%\?/g, () => choices.one(CLAUSES))
+    .replaceAll(/<(i:)?(\w+)>/g, (_all, item: string | undefined, wanted: Type | "any") =>
+      randomExpression(
+        wanted === "any" ? choices.one(TYPES) : wanted,
+        item === undefined ? inner : { ...inner, names: { int: ["i"] } },
+      ),
     )
     .replaceAll(/\bS\b/g, self);
 }

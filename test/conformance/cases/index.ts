@@ -10,6 +10,7 @@ import { lessons } from "./lessons.ts";
 import { reading } from "./reading.ts";
 import { requests } from "./requests.ts";
 import { ruleConstants } from "./rule-constants.ts";
+import { ruleFormats } from "./rule-formats.ts";
 import { ruleFunctions } from "./rule-functions.ts";
 import { rules } from "./rules.ts";
 import { stringFormats } from "./string-formats.ts";
@@ -33,6 +34,7 @@ export const CASES: readonly Case[] = [
   ...rules,
   ...ruleFunctions,
   ...ruleConstants,
+  ...ruleFormats,
   ...stringFormats,
   ...foreign,
   ...requests,

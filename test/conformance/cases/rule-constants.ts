@@ -1,6 +1,6 @@
-import type { JsonObject } from "@konverge/core";
 import type { Case } from "../case.ts";
 import { definitions } from "../objects.ts";
+import { definition, invalid, ruled } from "../ruled-definition.ts";
 
 const conversion = (from: string, to: string) => `type conversion error from '${from}' to '${to}'`;
 const missingParenthesis = (pattern: string) =>
@@ -51,51 +51,6 @@ const ACCEPTED: readonly string[] = [
   "self.matches('(' + self)",
   "dyn([string(1), 'a'])[0] == self",
 ];
-
-const ruled = (rule: string, more: JsonObject = {}): JsonObject => ({
-  type: "string",
-  maxLength: 5,
-  "x-kubernetes-validations": [{ rule, ...more }],
-});
-const group = "constants.konverge.dev";
-const definition = (properties: readonly JsonObject[]): JsonObject => ({
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: `shows.${group}` },
-  spec: {
-    group,
-    scope: "Cluster",
-    names: { plural: "shows", kind: "Show" },
-    versions: [
-      {
-        name: "v1",
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: "object",
-            properties: Object.fromEntries(properties.map((one, index) => [`f${index}`, one])),
-          },
-        },
-      },
-    ],
-  },
-});
-const invalid = (index: number, member: string, detail: string, rule: string, message = "") => {
-  const shown = {
-    Rule: rule,
-    Message: "",
-    MessageExpression: message,
-    Reason: null,
-    FieldPath: "",
-    OptionalOldSelf: null,
-  };
-  const place = `spec.validation.openAPIV3Schema.properties[f${index}]`;
-  return {
-    field: `${place}.x-kubernetes-validations[0].${member}`,
-    message: `Invalid value: ${JSON.stringify(shown)}: ${detail}`,
-  };
-};
 
 /** Constants in CEL, which kube-apiserver evaluates when it reads a definition. */
 export const ruleConstants: readonly Case[] = [

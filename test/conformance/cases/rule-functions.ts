@@ -59,6 +59,17 @@ const EXPRESSIONS: readonly (readonly [string, string])[] = [
   ["string('%.101f'.format([0.5]).size())", "103"],
   ["'%.2e|%.16e'.format([0.000125, -2.0])", "1.250000×10⁻⁰⁴|  -2.000000×10⁰⁰"],
   ["'%s'.format([[1234.5]])", "[1234.500000]"],
+  [
+    "'%s'.format([[timestamp(0), duration('1h'), b'\\x07', 'a\\n\"é', type(1), null, 1u]])",
+    '[timestamp("1970-01-01T00:00:00Z"), duration("3600s"), b"\\a", "a\\n\\"é", int, null, 1]',
+  ],
+  ["'%s'.format([{2: 1.5, 10: 'x'}])", '{10:"x", 2:1.500000}'],
+  [
+    "'%s'.format([{'b': [true], 'a': {'c': double('Infinity')}}])",
+    '{"a":{"c":"+Inf"}, "b":[true]}',
+  ],
+  ["'%f %.2e %f'.format(['Infinity', 'NaN', '-Infinity'])", "∞ NaN -∞"],
+  ["'%x %X %b %o'.format(['é', b'\\xff', true, 8])", "c3a9 FF 1 10"],
   ["string('baaac'.findAll('a*').size())", "3"],
   ["'a1b22'.findAll('(?i)[[:alpha:]]\\\\d+', 1)[0]", "a1"],
 ];

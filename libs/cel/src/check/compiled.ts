@@ -37,6 +37,8 @@ export interface Compiled {
   readonly offset: number;
   /** True for literals, and for what cel-go evaluates when it makes a program. */
   readonly isConstant?: true;
+  /** The items of a literal list, or the keys and values of a literal map. */
+  readonly parts?: readonly Compiled[];
 }
 
 /** What macros need of the compiler. */

@@ -18,6 +18,7 @@ import {
 import { isReserved } from "../types/escape-name.ts";
 import { mostGeneral, TypeBindings } from "../types/type-bindings.ts";
 import { CelError, CelList, Optional } from "../values/value.ts";
+import { checkFormat } from "./check-format.ts";
 import { compileAnd, compileOr } from "./compile-logic.ts";
 import {
   compileLiteral,
@@ -50,13 +51,14 @@ const BINARY: Readonly<Record<string, string>> = {
 export class Compiler implements Checker {
   readonly errors: ExpressionError[] = [];
   /** Errors that are reported only if there are no others. */
-  readonly literalErrors: ExpressionError[] = [];
+  readonly #literalErrors: ExpressionError[] = [];
   /** Errors of constant parts, in the order in which cel-go evaluates them. */
   readonly constantErrors: string[] = [];
   readonly bindings: TypeBindings = new TypeBindings();
   /** Names of the used variables that are declared outside of the expression. */
   readonly used: Set<string> = new Set();
   readonly #globals: Scope;
+  readonly #formatChecks: (() => ExpressionError | undefined)[] = [];
   #isFormatting = false;
 
   constructor(globals: Scope) {
@@ -238,13 +240,36 @@ export class Compiler implements Checker {
     this.constantErrors.push(...later);
     const errors = this.constantErrors.length;
     const called = this.call(name, all, offset, isMember);
+    if (name === "format") this.#checkFormat(receiver, args, compiled, offset);
     const isFailed = this.constantErrors.length > errors;
     const [literal] = args;
     if (literal !== undefined && isBrokenLiteral(name, literal, isFailed)) {
       const message = `invalid ${name} argument`;
-      this.literalErrors.push({ message, offset: literal.start });
+      this.#literalErrors.push({ message, offset: literal.start });
     }
     return called;
+  }
+
+  /** Checks a literal format at the end, when the types of all variables are known. */
+  #checkFormat(
+    receiver: ASTNode | undefined,
+    args: readonly ASTNode[],
+    [list]: readonly Compiled[],
+    offset: number,
+  ): void {
+    const format = receiver?.op === "value" ? receiver.args : undefined;
+    const parts = args.length === 1 && args[0]?.op === "list" ? list?.parts : undefined;
+    if (typeof format !== "string" || parts === undefined) return;
+    this.#formatChecks.push(() =>
+      checkFormat(format, parts, offset, (type) => this.bindings.resolve(type, true)),
+    );
+  }
+
+  /** Returns the errors of the checked expression. */
+  allErrors(): readonly ExpressionError[] {
+    if (this.errors.length > 0) return this.errors;
+    const formats = this.#formatChecks.map((check) => check());
+    return [...this.#literalErrors, ...formats.filter((error) => error !== undefined)];
   }
 
   /** Calls a function with compiled arguments, of which a receiver is the first. */
@@ -328,6 +353,7 @@ export class Compiler implements Checker {
     return {
       type: listOf(this.#join(items)),
       offset,
+      parts: items,
       ...(items.every(({ isConstant }) => isConstant) ? { isConstant: true } : {}),
       run: (frame) => new CelList(items.map(({ run }) => run(frame))),
     };
@@ -347,6 +373,7 @@ export class Compiler implements Checker {
         this.#join(entries.map(([, value]) => value)),
       ),
       offset,
+      parts: entries.flat(),
       ...(entries.flat().every(({ isConstant }) => isConstant) ? { isConstant: true } : {}),
       run: (frame) => makeMap(entries.map(([key, value]) => [key.run(frame), value.run(frame)])),
     };
@@ -363,7 +390,7 @@ export class Compiler implements Checker {
         const expected = formatType(this.bindings.resolve(parts[0]?.type ?? DYN, true));
         if (!this.#isFormatting) {
           const message = `expected type '${expected}' but found '${found}'`;
-          this.literalErrors.push({ offset, message });
+          this.#literalErrors.push({ offset, message });
         }
         joined = DYN;
       }

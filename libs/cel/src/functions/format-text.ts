@@ -10,83 +10,91 @@ import {
   typeNameOf,
   TypeValue,
   Uint,
+  type MapKey,
   type Value,
 } from "../values/value.ts";
 import { formatDouble } from "./conversions.ts";
+import { readFormat, refusalOf } from "./format-clauses.ts";
+import { quoteAsGo } from "./quote-as-go.ts";
 
 const RAISED = Array.from("⁰¹²³⁴⁵⁶⁷⁸⁹");
 const DEFAULT_PLACES = 6;
 /** More digits are longer than the texts that a rule may make. */
 const MOST_PLACES = 100_000;
-const CLAUSE = /%(?:\.(\d*))?([\s\S]?)/g;
+const SPECIAL_NUMBERS: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity,
+  "-Infinity": -Infinity,
+};
 
 /** Replaces the clauses of a format by values: `%s %d %f %e %b %x %X %o %%`. @throws CelError for a wrong clause */
 export function formatText(format: string, { items }: CelList): string {
   let used = 0;
-  return format.replaceAll(CLAUSE, (_clause, precision: string | undefined, letter: string) => {
-    if (letter === "%") return "%";
-    if (letter === "") throw new CelError("unexpected end of string");
+  let text = "";
+  for (const part of readFormat(format)) {
+    if (typeof part === "string") {
+      text += part;
+      continue;
+    }
     const value = items[used];
     if (value === undefined) throw new CelError(`index ${used} out of range`);
     used++;
-    return formatClause(letter, value, placesOf(precision));
-  });
+    if (part.letter === "") throw new CelError("unexpected end of string");
+    if (part.error !== undefined) throw new CelError(part.error);
+    text += formatClause(part.letter, value, placesOf(part.precision));
+  }
+  return text;
 }
 
-function placesOf(precision = String(DEFAULT_PLACES)): number {
-  if (Number(precision) > MOST_PLACES) {
+function placesOf(precision = DEFAULT_PLACES): number {
+  if (precision > MOST_PLACES) {
     throw new CelError("operation cancelled: actual cost limit exceeded");
   }
-  return Number(precision);
+  return precision;
 }
 
 function formatClause(letter: string, value: Value, precision: number): string {
+  const refusal = refusalOf(letter, typeNameOf(value));
+  if (refusal !== undefined) throw new CelError(refusal);
   switch (letter) {
     case "s":
       return show(value);
-    case "d":
-      return integerOf(value, "decimal").toString();
     case "f":
-      return typeof value === "number" ? fixed(value, precision) : wrong(value, "fixed-point");
+      return fixed(doubleOf(value, letter), precision);
     case "e":
-      return typeof value === "number"
-        ? exponent(value, precision)
-        : wrong(value, "scientific notation");
+      return exponent(doubleOf(value, letter), precision);
     case "b":
-      return typeof value === "boolean"
-        ? String(Number(value))
-        : integerOf(value, "binary").toString(2);
+      return typeof value === "boolean" ? String(Number(value)) : integerOf(value).toString(2);
     case "o":
-      return integerOf(value, "octal").toString(8);
+      return integerOf(value).toString(8);
     case "x":
       return hex(value);
     case "X":
       return hex(value).toUpperCase();
     default:
-      throw new CelError(
-        `could not parse formatting clause: unrecognized formatting clause "${letter}"`,
-      );
+      return integerOf(value).toString();
   }
 }
 
-function wrong(value: Value, what: string): never {
-  throw new CelError(
-    `error during formatting: ${what} clause can only be used on numbers, was given ${typeNameOf(value)}`,
-  );
-}
-
-function integerOf(value: Value, what: string): bigint {
+/** Returns the number of a value that the clause accepts. */
+function integerOf(value: Value): bigint {
   if (typeof value === "bigint") return value;
   if (value instanceof Uint) return value.value;
-  throw new CelError(
-    `error during formatting: ${what} clause can only be used on integers, was given ${typeNameOf(value)}`,
-  );
+  throw new TypeError(`${typeNameOf(value)} is no integer`);
+}
+
+function doubleOf(value: Value, letter: string): number {
+  if (typeof value === "number") return value;
+  const isSpecial = typeof value === "string" && Object.hasOwn(SPECIAL_NUMBERS, value);
+  const special = isSpecial ? SPECIAL_NUMBERS[value] : undefined;
+  if (special === undefined) throw new CelError(refusalOf(letter, typeNameOf(value), true));
+  return special;
 }
 
 function hex(value: Value): string {
   if (typeof value === "string") return Buffer.from(value).toString("hex");
   if (value instanceof Uint8Array) return Buffer.from(value).toString("hex");
-  return integerOf(value, "hex").toString(16);
+  return integerOf(value).toString(16);
 }
 
 const special = (value: number): string | undefined =>
@@ -111,14 +119,26 @@ function exponent(value: number, width: number): string {
   return `${digits}×10${power < 0 ? "⁻" : ""}${raised}`.padStart(width);
 }
 
-/** Formats a part of a list or a map. */
+/** Formats a part of a list or a map, as a literal of CEL. */
 function showPart(value: Value): string {
-  if (typeof value === "string") return JSON.stringify(value);
-  return typeof value === "number"
-    ? (special(value) ?? formatFixed(value, DEFAULT_PLACES))
-    : show(value);
+  if (typeof value === "string") return quoteAsGo(value);
+  if (typeof value === "number") {
+    return Number.isFinite(value)
+      ? formatFixed(value, DEFAULT_PLACES)
+      : quoteAsGo(formatDouble(value));
+  }
+  if (value instanceof Uint8Array) return `b${quoteAsGo(show(value))}`;
+  if (value instanceof Timestamp) return `timestamp("${show(value)}")`;
+  if (value instanceof Duration) return `duration("${show(value)}")`;
+  if (refusalOf("s", typeNameOf(value)) === undefined) return show(value);
+  throw new CelError(`error during formatting: no formatting function for ${typeNameOf(value)}`);
 }
 
+function showKey(key: MapKey): string {
+  return typeof key === "string" ? quoteAsGo(key) : show(key);
+}
+
+/** Formats a value that the clause `%s` accepts. */
 function show(value: Value): string {
   if (value === null) return "null";
   if (typeof value === "number") return formatDouble(value);
@@ -129,13 +149,9 @@ function show(value: Value): string {
   if (value instanceof TypeValue) return value.type;
   if (value instanceof CelList) return `[${value.items.map(showPart).join(", ")}]`;
   if (value instanceof CelMap) {
-    const entries = value.entries().toSorted(([a], [b]) => compare(a, b));
-    return `{${entries.map(([key, one]) => `${showPart(key)}:${showPart(one)}`).join(", ")}}`;
-  }
-  if (typeof value === "object") {
-    throw new CelError(
-      `error during formatting: string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps, was given ${typeNameOf(value)}`,
-    );
+    const entries = value.entries().map(([key, one]) => [showKey(key), showPart(one)] as const);
+    const sorted = entries.toSorted(([a], [b]) => compare(a, b));
+    return `{${sorted.map((entry) => entry.join(":")).join(", ")}}`;
   }
   return String(value);
 }

@@ -1,19 +1,9 @@
 import { CelError, CelList } from "../values/value.ts";
 import { global, member, withWork, type Overload } from "./declaration.ts";
 import { formatText } from "./format-text.ts";
+import { ESCAPES } from "./quote-as-go.ts";
 
 const SPACE = /[\t\n\v\f\r \u0085\p{Z}]/u;
-const ESCAPES: Readonly<Record<string, string>> = {
-  "\u0007": "\\a",
-  "\b": "\\b",
-  "\f": "\\f",
-  "\n": "\\n",
-  "\r": "\\r",
-  "\t": "\\t",
-  "\v": "\\v",
-  "\\": "\\\\",
-  '"': '\\"',
-};
 
 const outOfRange = (index: bigint) => new CelError(`index out of range: ${index}`);
 

@@ -52,7 +52,7 @@ function compile(text: string, self: CelType, isOldSelfOptional: boolean): Compi
     declareVariable(declareVariable(undefined, "self", self), "oldSelf", oldSelf),
   );
   const compiled = compiler.compile(parsed.ast);
-  const errors = compiler.errors.length > 0 ? compiler.errors : compiler.literalErrors;
+  const errors = compiler.allErrors();
   if (errors.length > 0) return failure(text, errors);
   return {
     expression: {

@@ -103,6 +103,18 @@ export function formatType(type: CelType): string {
   }
 }
 
+const RUNTIME_NAMES: Readonly<Partial<Record<CelType["kind"], string>>> = {
+  duration: "google.protobuf.Duration",
+  null: "null_type",
+  timestamp: "google.protobuf.Timestamp",
+};
+
+/** Returns the name of a type without its parameters, as for a value of it. */
+export function typeNameOfType(type: CelType): string {
+  if (type.kind === "object" || type.kind === "opaque") return type.name;
+  return RUNTIME_NAMES[type.kind] ?? type.kind;
+}
+
 /** Parses a type as written in signatures, for example `map(A, list(int))`. Single capitals are variables. */
 export function parseType(text: string): CelType {
   const trimmed = text.trim();
