@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLocalGate, type ApiObject } from "@konverge/core";
@@ -119,7 +119,7 @@ test("checks each cluster of workflows and names unavailable ones", async () => 
   }
 });
 
-test("checks the workers of all clusters of a directory", async () => {
+test("checks the workers of all clusters of a directory, and the kinds and permissions on each", async () => {
   await using redisServer = await startRedis();
   const servers = { east: await createApiServer({}), west: await createApiServer({}) };
   const folder = await mkdtemp(join(import.meta.dirname, "doctor-"));
@@ -135,9 +135,12 @@ test("checks the workers of all clusters of a directory", async () => {
       `
 import { defineConfig, defineController, kubeconfigDirectory } from "konverge";
 import { ConfigMap } from "konverge/kinds";
-export const seen = defineController({ name: "seen", for: ConfigMap, reconcile: async () => undefined });
+const reconcile = async () => undefined;
+export const seen = defineController({ name: "seen", for: ConfigMap, reconcile });
+const Missing = { group: "doctor.test.konverge.dev", version: "v1", kind: "Missing", resource: "missings", scope: "Namespaced" };
+export const west = defineController({ name: "west", for: Missing, clusters: { names: ["nowhere"] }, reconcile });
 export default defineConfig({
-  controllers: [seen],
+  controllers: [seen, west],
   clusters: kubeconfigDirectory({ path: ${JSON.stringify(clusters)} }),
 });
 `,
@@ -158,6 +161,16 @@ export default defineConfig({
       const unfit = fine.filter(({ level }) => level === "warn" || level === "fail");
       // The version of an embedded worker differs from that of the CLI.
       expect(unfit.map(({ check }) => check)).toEqual(["versions on east", "versions on west"]);
+      const needs = ["redis data", "kind ConfigMap", "permissions", "leader seen"];
+      expect(
+        fine.filter(({ check }) => / on (east|west)$/.test(check)).map(({ check }) => check),
+        "of the controllers that run on a cluster",
+      ).toEqual(
+        expect.arrayContaining(
+          ["east", "west"].flatMap((name) => needs.map((need) => `${need} on ${name}`)),
+        ),
+      );
+      expect(fine.map(({ check }) => check)).not.toContain("kind Missing on west");
       const { checks } = await doctor(env);
       expect(checks).toContainEqual({
         check: "workers",
@@ -254,6 +267,28 @@ test("names kinds that are not served and missing permissions until all checks p
       detail: expect.stringContaining("konverge crds --config") as string,
     }),
   );
+  const folder = await mkdtemp(join(import.meta.dirname, "doctor-"));
+  try {
+    await writeFile(join(folder, "west.kubeconfig"), await readFile(env.KUBECONFIG));
+    const provided = join(folder, "provided.config.ts");
+    await writeFile(
+      provided,
+      `
+import { defineConfig, kubeconfigDirectory } from "konverge";
+import { nodePool } from "../../../apps/examples/src/node-pool.ts";
+const clusters = kubeconfigDirectory({ path: ${JSON.stringify(folder)} });
+export default defineConfig({ controllers: [nodePool], clusters });
+`,
+    );
+    const { code, checks } = await doctor(env, "--config", provided);
+    expect(code).toBe(2);
+    const failed = checks.filter(({ level }) => level === "fail").map(({ check }) => check);
+    expect(failed, "of a cluster that a provider found").toEqual(
+      expect.arrayContaining(["kind NodePool on west", "permissions on west"]),
+    );
+  } finally {
+    await rm(folder, { recursive: true });
+  }
   await apply(manifests.filter(({ kind }) => kind === "CustomResourceDefinition"));
   const served = await look();
   expect(served.checks).toContainEqual(

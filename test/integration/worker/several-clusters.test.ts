@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { defineController, type Controller } from "@konverge/engine";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import {
+  defineConfig,
   kubeconfigDirectory,
   kubeconfigSecrets,
   type ClusterProvider,
@@ -357,10 +358,14 @@ test("reports a cluster whose API server cannot be used, and the doctor checks e
   await until("west is engaged again", () => stateOf("west") === "engaged");
 
   const settings = readSettings({ file: {}, env: {} });
-  const checks = await checkProvidedClusters(settings, { clusters });
+  const config = defineConfig({ controllers: [stamp], clusters });
+  const checks = await checkProvidedClusters({ settings, config, hasRedis: false });
   expect(checks.map(({ check, level }) => [check, level])).toEqual([
     ["clusters", "ok"],
     ["cluster broken", "fail"],
     ["cluster west", "ok"],
+    ["kind ConfigMap on west", "ok"],
+    ["permissions on west", "ok"],
+    ["leader stamp on west", "warn"],
   ]);
 });

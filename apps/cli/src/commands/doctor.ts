@@ -76,7 +76,13 @@ export function addDoctorCommand(program: Command): void {
             ? []
             : await checkOtherClusters({ ...settings, cluster: served[0] }, loaded.config);
         const provided =
-          loaded === undefined ? [] : await checkProvidedClusters(settings, loaded.config);
+          loaded === undefined
+            ? []
+            : await checkProvidedClusters({
+                settings,
+                config: loaded.config,
+                hasRedis: !isRemote && !isAway,
+              });
         report(flags, [...redis, ...fleet, ...kubernetes.flat(), ...others, ...provided]);
       }),
     );

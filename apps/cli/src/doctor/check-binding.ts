@@ -5,9 +5,8 @@ import { findBindingIssue } from "@konverge/queue";
 import {
   identityNamespace,
   namespacesOf,
-  optionsOfCluster,
   readClusterUid,
-  type Config,
+  type ClusterOptions,
 } from "@konverge/worker";
 import { failedCheck, type Check } from "./check.ts";
 
@@ -15,15 +14,15 @@ import { failedCheck, type Check } from "./check.ts";
 export async function checkBinding(
   client: KubeClient,
   settings: Settings,
-  { clusters }: Pick<Config, "clusters">,
+  options: ClusterOptions,
 ): Promise<Check> {
   const check = "redis data";
   const { redisUrl, prefix } = settings;
   const cluster = clusterOf(settings);
   try {
-    const namespaces = namespacesOf(settings, optionsOfCluster(clusters, cluster));
+    const namespaces = namespacesOf(settings, options);
     const uid = await readClusterUid(client, identityNamespace(namespaces, settings));
-    const shards = optionsOfCluster(clusters, cluster)?.shards;
+    const { shards } = options;
     const binding = { redis: { url: redisUrl }, prefix, cluster, uid, ...defined({ shards }) };
     const issue = await findBindingIssue(binding);
     if (issue === undefined) {

@@ -6,7 +6,7 @@ import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverg
 import { kubeconfigOf } from "../config/kubeconfig-of.ts";
 import { readVersion } from "../process/version.ts";
 import { failedCheck, type Check } from "./check.ts";
-import { checkPermissions, GATE } from "./check-kubernetes.ts";
+import { checkPermissions, GATE } from "./check-needs.ts";
 
 /** Checks that the other clusters of workflows respond and grant the permissions. */
 export async function checkOtherClusters(

@@ -13,13 +13,20 @@ import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverg
 import { kubeconfigOf } from "../config/kubeconfig-of.ts";
 import { readVersion } from "../process/version.ts";
 import { failedCheck, type Check } from "./check.ts";
-import { GATE } from "./check-kubernetes.ts";
+import { checkNeeds, GATE } from "./check-needs.ts";
 
-/** Lists the clusters of the provider, and checks that each responds. */
-export async function checkProvidedClusters(
-  settings: Settings,
-  { clusters }: Pick<Config, "clusters">,
-): Promise<Check[]> {
+/** What the checks of all clusters share. */
+interface Shared {
+  readonly settings: Settings;
+  readonly config: Config;
+  /** True if Redis can be read. */
+  readonly hasRedis: boolean;
+}
+
+/** Lists the clusters of the provider, and checks that each responds and fits the controllers that run on it. */
+export async function checkProvidedClusters(shared: Shared): Promise<Check[]> {
+  const { settings, config } = shared;
+  const { clusters } = config;
   if (!isClusterProvider(clusters)) return [];
   const opened: KubeClient[] = [];
   const open = (options: Parameters<typeof loadKubeCredentials>[0]): KubeClient => {
@@ -47,9 +54,12 @@ export async function checkProvidedClusters(
     // The other checks are about an engaged home cluster.
     const others = [...all].filter(([name]) => name !== own || found.has(name));
     const each = others.map(([name, cluster]) =>
-      checkCluster(name, name === own && rejected !== undefined ? rejected : cluster, open),
+      checkCluster(name, name === own && rejected !== undefined ? rejected : cluster, {
+        ...shared,
+        open,
+      }),
     );
-    return [{ check, level: "ok", detail }, ...(await Promise.all(each))];
+    return [{ check, level: "ok", detail }, ...(await Promise.all(each)).flat()];
   } catch (error) {
     return [failedCheck(check, error)];
   } finally {
@@ -61,16 +71,27 @@ export async function checkProvidedClusters(
 async function checkCluster(
   name: string,
   cluster: ProvidedCluster | Error,
-  open: (options: Parameters<typeof loadKubeCredentials>[0]) => KubeClient,
-): Promise<Check> {
+  {
+    settings: all,
+    open,
+    ...shared
+  }: Shared & {
+    readonly open: (options: Parameters<typeof loadKubeCredentials>[0]) => KubeClient;
+  },
+): Promise<Check[]> {
   const check = `cluster ${name}`;
   try {
     if (cluster instanceof Error) throw cluster;
     const client = open({ ...credentialsOf(cluster), env: process.env });
     const { gitVersion } = await client.serverVersion();
-    return { check, level: "ok", detail: `${gitVersion} at ${client.server}` };
+    const settings = { ...all, cluster: name };
+    const needs = await checkNeeds(client, { ...shared, settings, cluster: cluster.options });
+    return [
+      { check, level: "ok", detail: `${gitVersion} at ${client.server}` },
+      ...needs.map((need) => ({ ...need, check: `${need.check} on ${name}` })),
+    ];
   } catch (error) {
-    return failedCheck(check, error);
+    return [failedCheck(check, error)];
   }
 }
 
