@@ -17,7 +17,7 @@ import type { NewRun } from "../../../libs/workflow/src/store/run-actions.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import type { Failure, StepRecord } from "../../../libs/workflow/src/store/run-record.ts";
 import { refOfSpread, spreadStepOf } from "../../../libs/workflow/src/store/spread-step.ts";
-import { updateSignalId } from "../../../libs/workflow/src/store/run-updates.ts";
+import { updateSignal, updateSignalId } from "../../../libs/workflow/src/store/run-updates.ts";
 import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
@@ -394,6 +394,43 @@ describe.each([
     await store.leave(held, done);
     expect((await store.refusedSignals(ref("a"))).count).toBe(2);
     await expect(store.refuse(held, "go", refused)).rejects.toMatchObject({ name: "FencedError" });
+  });
+
+  test("a waiting run is continued only by signals that it may wait for", async () => {
+    const send = async (...names: string[]) =>
+      await Promise.all(
+        names.map((name) => store.signal(ref("a"), { name, id: crypto.randomUUID() })),
+      );
+    const waitFor = (...names: string[]) =>
+      names.map((step) => ({ step, kind: "signal" }) as const);
+    let lease = 1;
+    const next = async (how: Leave) => {
+      await store.leave(await claim(store, "a", lease++), how);
+    };
+    await store.start(newRun("a"));
+    expect(await send("go")).toEqual(["stored"]);
+    await next({ kind: "waiting", waits: waitFor("go", "stop#2") });
+    expect(await send("go", "stop", "g", "go#2", "other")).toEqual([
+      "stored",
+      "stored",
+      "buffered",
+      "buffered",
+      "buffered",
+    ]);
+    await next({ kind: "waiting", waits: [{ step: "approve", kind: "update" }] });
+    expect(await send(updateSignal("approve"), "approve")).toEqual(["stored", "buffered"]);
+    await next({ kind: "waiting", waits: [] });
+    expect(await send("go")).toEqual(["buffered"]);
+    // Only the first waits are stored.
+    const names = Array.from({ length: 20 }, (_, n) => `s${n}`);
+    await next({ kind: "waiting", waits: waitFor(...names) });
+    expect(await send("s1", "other")).toEqual(["stored", "stored"]);
+    await next({ kind: "waiting" });
+    expect(await send("other")).toEqual(["stored"]);
+    await next({ kind: "blocked", reason: "broken", untilMs: Date.now() });
+    expect(await send("other")).toEqual(["stored"]);
+    const held = await claim(store, "a", lease);
+    expect([held.signalCount, await send("other")]).toEqual([13, ["stored"]]);
   });
 
   test("an execution reads what has arrived since its claim", async () => {

@@ -54,6 +54,25 @@ test("64 MB of unwanted signals are rejected beyond the limit, and the run conti
   expect((await ended(runs, workflow, id)).status).toBe("done");
 });
 
+test("a signal for which a waiting run does not wait continues no execution", async () => {
+  let executions = 0;
+  const workflow = defineWorkflow("quiet", { version: 1 }, async (w) => {
+    executions += 1;
+    await w.signal("go");
+    return await w.signal("later");
+  });
+  const runs = harness.openRuns();
+  runs.work({ workflows: [workflow], workerId: "test" });
+  const { id } = await runs.start(workflow, undefined);
+  const ref = { workflow: "quiet", id };
+  await inStatus(runs, workflow, id, "waiting");
+  await runs.signal(ref, "later", { payload: "early" });
+  for (let n = 0; n < 100; n += 1) await runs.signal(ref, "other", { payload: n });
+  await runs.signal(ref, "go");
+  expect(await ended(runs, workflow, id)).toMatchObject({ status: "done", result: "early" });
+  expect(executions).toBe(2);
+});
+
 test("a claim costs the same, however many signals of other names are buffered", async () => {
   const workflow = defineWorkflow("cost", { version: 1 }, async () => 1);
   const runs = harness.openRuns();

@@ -497,9 +497,9 @@ class World {
   async #send(name: string): Promise<void> {
     this.#signals = this.#signals.filter((each) => each !== name);
     const sent = await this.#store.signal(REF, { name, id: name, payload: name });
-    if (sent !== "stored") return;
+    if (sent !== "stored" && sent !== "buffered") return;
     this.#sent.add(name);
-    this.#wake();
+    if (sent === "stored") this.#wake();
   }
 
   #wake(): void {

@@ -149,6 +149,7 @@ function refusalOf(
   const run = `run ${id} of "${workflow}"`;
   switch (stored) {
     case "stored":
+    case "buffered":
     case "duplicate":
       return undefined;
     case "ended":

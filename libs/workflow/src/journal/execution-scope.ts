@@ -1,10 +1,7 @@
 import { defined } from "@konverge/core";
-import type { Failure, RunWait } from "../store/run-record.ts";
+import { MAX_WAITS, type Failure, type RunWait } from "../store/run-record.ts";
 import { runningBranch, type Branch } from "./branch.ts";
 import type { DeliveryOrder } from "./delivery-order.ts";
-
-/** Most waits that are stored for a waiting run, for users. */
-const MAX_WAITS = 20;
 
 /** Why an execution stops before the function has ended. */
 export type Interrupt =

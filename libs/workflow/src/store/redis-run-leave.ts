@@ -4,7 +4,7 @@ import type { RedisRuns } from "./redis-runs.ts";
 import { textOf } from "./run-fields.ts";
 import type { Followers, Held, Leave, RunOutputText } from "./run-journal-store.ts";
 import { endingKeys } from "./run-names.ts";
-import { awaitedSignals } from "./run-record.ts";
+import { areAllWaits, awaitedSignals, type RunWait } from "./run-record.ts";
 import { continueScript } from "./scripts/continue.ts";
 import { leaveScript, type LeaveAnswer } from "./scripts/leave.ts";
 import { MAX_SHARED } from "./share-calls.ts";
@@ -39,7 +39,7 @@ export async function leaveRun(
     retentionMs: runs.retentionMs,
     statuses: names.statuses,
     objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
-    awaited: how.kind === "waiting" ? awaitedSignals(how.waits).join("\n") : "",
+    awaited: how.kind === "waiting" ? awaitedText(how.waits) : "",
     member: memberOf(held),
     waitRoot: names.waitRoot,
     published: output?.published ?? "",
@@ -85,6 +85,11 @@ async function continueRun(
   });
   if (kind === "fenced") throw fenced(held);
   return {};
+}
+
+/** An empty first line means that no other signal continues the run. Workers of earlier versions skip it. */
+function awaitedText(waits: readonly RunWait[] | undefined): string {
+  return `${areAllWaits(waits) ? "\n" : ""}${awaitedSignals(waits).join("\n")}`;
 }
 
 type Left = Exclude<Leave, { readonly kind: "continued" }>;

@@ -98,10 +98,11 @@ export type Reopened =
 /** The port for callers that start and control runs. Every call is atomic and may be repeated. */
 export interface RunActions {
   start(run: NewRun): Promise<Started>;
+  /** `buffered`: stored, but the run waits without it, so it needs no execution. */
   signal(
     ref: RunRef,
     signal: Omit<BufferedSignal, "atMs" | "seq">,
-  ): Promise<"stored" | "duplicate" | "ended" | "full" | "missing">;
+  ): Promise<"stored" | "buffered" | "duplicate" | "ended" | "full" | "missing">;
   /**
    * `pending`: an earlier cancellation was not thrown yet. Only `requested` means a change. With `resumes`, a paused run is
    * resumed for its undo.

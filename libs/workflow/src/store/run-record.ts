@@ -185,6 +185,14 @@ export function withoutPayload({ name, id, by, atMs }: BufferedSignal): Unconsum
 /** Suffix of a repeated name. */
 export const REPEAT: RegExp = /#\d+$/;
 
+/** Most waits that are stored for a waiting run. */
+export const MAX_WAITS = 20;
+
+/** Whether no other signal can continue a run with these stored waits. */
+export function areAllWaits(waits: readonly RunWait[] | undefined): boolean {
+  return waits !== undefined && waits.length < MAX_WAITS;
+}
+
 /** Returns the names of the signals among the waits. */
 export function awaitedSignals(waits: readonly RunWait[] = []): string[] {
   const names = waits.flatMap(({ kind, step }) => {

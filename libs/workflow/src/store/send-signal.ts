@@ -31,6 +31,8 @@ export async function sendSignal(
     case "duplicate":
       await wake(ref, "signal");
       return stored;
+    case "buffered":
+      return "stored";
     case "full":
       throw new KonvergeError("signals_full", describeFull(ref));
     case "ended":

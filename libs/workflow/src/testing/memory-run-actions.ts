@@ -14,6 +14,8 @@ import {
 } from "../store/run-actions.ts";
 import { MAX_BUFFERED, MAX_BUFFERED_BYTES, MOST_SEEN } from "../store/signal-limits.ts";
 import {
+  areAllWaits,
+  awaitedSignals,
   skippedUndo,
   cancellationOf,
   terminationOf,
@@ -53,6 +55,9 @@ export function createMemoryRunActions(runs: MemoryRuns): RunActions {
       run.seen.add(signal.id);
       if (run.seen.size > MOST_SEEN) run.seen.delete(run.seen.values().next().value ?? "");
       run.signals.push({ ...stored, seq: ++run.signalSeq });
+      const { view, waited } = run;
+      const isAwaited = !areAllWaits(waited) || awaitedSignals(waited).includes(signal.name);
+      if (view.status === "waiting" && !isAwaited) return "buffered";
       run.wakeSeq += 1;
       return "stored";
     },

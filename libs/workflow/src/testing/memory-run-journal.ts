@@ -229,7 +229,7 @@ function claim(
     signalCount: run.signals.length,
     awaited,
     signals: firstOf(run.signals, awaited),
-    waited,
+    waited: waited ?? [],
     ...defined({ failing, cancelledAt, parsedInput, continuedBy, reopened: run.reopened }),
     ...(code === undefined || code.version === run.view.version ? {} : { code: code.version }),
   };
@@ -448,7 +448,7 @@ function leave(
       return become("compensating");
     case "waiting": {
       const { untilMs: waitingUntilMs, waits } = how;
-      run.waited = waits ?? [];
+      run.waited = waits;
       if (run.failing !== undefined) {
         return become("compensating", defined({ waitingUntilMs }));
       }

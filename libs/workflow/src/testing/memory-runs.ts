@@ -64,7 +64,7 @@ export interface StoredRun {
   readonly answers: Map<string, UpdateAnswer>;
   /** Ids of the updates that were answered in earlier rounds. */
   earlierAnswers?: ReadonlySet<string>;
-  waited: readonly RunWait[];
+  waited: readonly RunWait[] | undefined;
   readonly seen: Set<string>;
   parsedInput?: unknown;
   /** The step of the parent. */

@@ -42,7 +42,7 @@ const signature = {
       statuses: "text",
       /** Objects for which the run still waits, separated by spaces. */
       objects: "text",
-      /** Names of the signals that it waits for, separated by line breaks. */
+      /** Names of the signals that it waits for, separated by line breaks. With an empty first line, no other one continues it. */
       awaited: "text",
       /** Workflow and id, as in the index of waits. */
       member: "text",

@@ -3,8 +3,8 @@ import { MOST_SEEN } from "../signal-limits.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
-/** Only `stored` means a change. */
-export type SignalAnswer = "stored" | "duplicate" | "ended" | "full" | "missing";
+/** `buffered`: stored, and the run does not wait for it. */
+export type SignalAnswer = "stored" | "buffered" | "duplicate" | "ended" | "full" | "missing";
 
 const signature = {
   name: "workflow-signal",
@@ -28,5 +28,6 @@ export const signalScript: Script<typeof signature, SignalAnswer> = defineScript
   lua: readLua(new URL("signal.lua", import.meta.url)),
   include: [clockPart, signalBufferPart],
   constants: { GRACE_MS, MOST_SEEN },
-  answer: (reply) => replyWord(reply, ["stored", "duplicate", "ended", "full", "missing"]),
+  answer: (reply) =>
+    replyWord(reply, ["stored", "buffered", "duplicate", "ended", "full", "missing"]),
 });
