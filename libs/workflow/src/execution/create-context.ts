@@ -141,8 +141,9 @@ async function signal(
   return await replay.exclusively(name, async (key) => {
     const timeoutMs =
       timeout === undefined ? undefined : toMs(timeout, `the timeout of signal "${name}"`);
+    const isOver = replay.isOver();
     const record = await replay.settle(key, "signal", () =>
-      takeSignal(replay.journal, key, name, { schema, timeoutMs }),
+      takeSignal(replay.journal, key, name, { schema, timeoutMs, isOver }),
     );
     if (record.error?.code === "wait_timeout") return null;
     return valueOf(key, record);

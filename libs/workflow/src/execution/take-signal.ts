@@ -8,25 +8,54 @@ import { schemaRefusal } from "../define/schema-refusal.ts";
 
 const MAX_MESSAGE = 1_000;
 
-/** Consumes the first signal of a name that fits the schema. Signals that do not are dropped, and noted for users. */
+/** How long an execution that has refused signals collects the next ones, in ms, before it checks them together. */
+const REFUSED_PAUSE_MS = 50;
+
+interface SignalWait {
+  readonly schema: Schema<unknown> | undefined;
+  readonly timeoutMs: number | undefined;
+  /** Whether the result is not needed any more. */
+  readonly isOver: () => boolean;
+}
+
+/**
+ * Consumes the first signal of a name that fits the schema. Signals that do not are dropped, and noted for users. They do not
+ * end the execution, so that a flood of them does not replay the run for each one.
+ */
 export async function takeSignal(
   journal: RunJournal,
   key: string,
   name: string,
-  { schema, timeoutMs }: { schema: Schema<unknown> | undefined; timeoutMs: number | undefined },
+  { schema, timeoutMs, isOver }: SignalWait,
 ): Promise<Advance> {
-  const cancelled = await journal.throwCancel(key, "signal");
-  if (cancelled !== undefined) return cancelled;
-  const record = await takeFitting(journal, key, name, schema);
-  if (record !== undefined) return record;
-  if (timeoutMs === undefined) return { waitUntilMs: undefined };
-  // The first wait sets the deadline, also for executions after a crash.
+  for (;;) {
+    const cancelled = await journal.throwCancel(key, "signal");
+    if (cancelled !== undefined) return cancelled;
+    const found = await takeFitting(journal, key, name, schema);
+    if (typeof found === "object") return found;
+    const waitUntilMs =
+      timeoutMs === undefined ? undefined : await deadlineOf(journal, key, timeoutMs);
+    if (waitUntilMs !== undefined && waitUntilMs <= journal.nowMs()) {
+      const message = `no signal "${name}" within ${timeoutMs} ms`;
+      return await journal.commit(key, {
+        kind: "signal",
+        error: { code: "wait_timeout", message },
+      });
+    }
+    if (found === "none" || journal.isPausing) return { waitUntilMs };
+    await journal.pause(REFUSED_PAUSE_MS, journal.stopped);
+    if (journal.stopped.aborted) throw journal.stopped.reason;
+    if (isOver()) return { waitUntilMs };
+    journal.inbox.forget(name);
+  }
+}
+
+/** Returns the end of the wait. The first wait sets it, also for executions after a crash. */
+async function deadlineOf(journal: RunJournal, key: string, timeoutMs: number): Promise<number> {
   const { untilMs } =
     journal.progressOf(key) ??
     (await journal.note(key, { attempts: 0, delayMs: timeoutMs, keep: true }));
-  if (untilMs > journal.nowMs()) return { waitUntilMs: untilMs };
-  const error = { code: "wait_timeout", message: `no signal "${name}" within ${timeoutMs} ms` };
-  return await journal.commit(key, { kind: "signal", error });
+  return untilMs;
 }
 
 async function takeFitting(
@@ -34,7 +63,8 @@ async function takeFitting(
   key: string,
   name: string,
   schema: Schema<unknown> | undefined,
-): Promise<StepRecord | undefined> {
+): Promise<StepRecord | "none" | "refused"> {
+  let found: "none" | "refused" = "none";
   for (;;) {
     const refused: Refusal[] = [];
     for (const taken of await journal.inbox.oldest(name)) {
@@ -51,8 +81,9 @@ async function takeFitting(
       const record = { kind: "signal", value: parsed.value, ...sender } as const;
       return await journal.commit(key, record, { taken });
     }
-    if (refused.length === 0) return undefined;
+    if (refused.length === 0) return found;
     await journal.inbox.refuse(name, refused);
+    found = "refused";
   }
 }
 

@@ -117,6 +117,12 @@ export class VerbReplay {
     return record;
   }
 
+  /** Returns a function that tells whether the execution, or the branch that is running now, has ended. */
+  isOver(): () => boolean {
+    const branch = runningBranch();
+    return () => this.#scope.closed || branch?.hasLost === true;
+  }
+
   /** Ends the execution. */
   async interrupt(interrupt: Interrupt): Promise<never> {
     return await this.#scope.interrupt(interrupt);
@@ -181,9 +187,8 @@ export class VerbReplay {
     advance: () => Promise<Advance>,
     { needsRoom, call }: { readonly needsRoom: boolean; readonly call: Error | undefined },
   ): Promise<StepRecord> {
-    const branch = runningBranch();
+    const isOver = this.isOver();
     await this.journal.order.rest();
-    const isOver = () => this.#scope.closed || branch?.hasLost === true;
     if (isOver()) return await never();
     // The function of a failing run only offers its undos.
     if (!this.#scope.mayWork) await this.#scope.park(wait);

@@ -37,6 +37,12 @@ export class SignalInbox {
     for (const signal of signals) this.#read.get(signal.name)?.push(signal);
   }
 
+  /** Reads the signals of a name anew when they are needed. */
+  forget(name: string): void {
+    this.#isEmpty = false;
+    this.#read.delete(name);
+  }
+
   /** Removes a consumed signal, in favor of those behind it. */
   remove({ name }: BufferedSignal): void {
     this.#read.delete(name);
