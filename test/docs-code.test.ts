@@ -49,7 +49,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/production.md sh": "chart tests run the command with the examples",
   "docs/scope-and-permissions.md sh": "manifests tests run it with the project of konverge init",
   "docs/security.md sh": "generates a token with openssl",
-  "docs/several-clusters.md sh": "the tests create the Secrets through the API",
+  "docs/several-clusters.md sh":
+    "tests start the worker in their process, and create the Secrets through the API",
   "docs/tracing.md sh": "sends traces to a collector that does not exist",
   "docs/workflow-patterns.md sh":
     "fleet-rollout tests run it in memory, demo-rollout tests with processes",
