@@ -20,6 +20,7 @@ import { addOpenCommand } from "./commands/open.ts";
 import { addObjectCommand } from "./commands/object.ts";
 import { addQueueCommand } from "./commands/queue.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
+import { addRestoreCommand } from "./commands/restore.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addScheduleCommand } from "./commands/schedule.ts";
 import { addStatusCommand } from "./commands/status.ts";
@@ -92,6 +93,7 @@ export function createProgram(): Command {
   addLimitCommand(program);
   program.commandsGroup("Administration:");
   addTokenCommand(program);
+  addRestoreCommand(program);
   addAuditCommand(program);
   addDoctorCommand(program);
   addConfigCommand(program);

@@ -45,6 +45,7 @@ export async function startApi(options: {
     prefix: settings.prefix,
     maxQueueLength: settings.maxQueueLength,
     runRetentionMs: settings.runRetention,
+    restoreToleranceMs: settings.restoreTolerance,
     codec: options.codec,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
     onAuditEntry: (change) => log.info({ change }, "change made"),

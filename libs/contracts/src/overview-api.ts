@@ -5,6 +5,7 @@ import { text } from "./query-fields.ts";
 
 /** The codes of problems, most severe first. */
 export const OVERVIEW_PROBLEMS = [
+  "restored",
   "no_workers",
   "api_server_outage",
   "api_server_isolated",

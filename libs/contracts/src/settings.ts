@@ -158,6 +158,15 @@ export const settingsSchema = z.strictObject({
         "Timeout of an API call (default 15s). A shorter timeout detects outages sooner; a longer one suits a slow server.",
       ),
     ),
+  restoreTolerance: duration
+    .refine((ms) => ms >= MIN_ROUND_MS, "must be at least 1s")
+    .default(60_000)
+    .meta(
+      meta(
+        "KONVERGE_RESTORE_TOLERANCE",
+        "Loss of writes in Redis that workers accept without an operator (default 1m). After a longer loss, as after a restore of a backup, work is held (docs/restore.md). The same in all processes.",
+      ),
+    ),
   objectReads: z
     .enum(["on", "off"], "must be on or off")
     .default("on")

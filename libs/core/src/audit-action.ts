@@ -23,5 +23,6 @@ export const AUDIT_ACTIONS = [
   "schedule.backfill",
   "token.create",
   "token.revoke",
+  "restore.accept",
   "session.create",
 ] as const;

@@ -144,6 +144,8 @@ export { TRIGGER_KINDS } from "./request-trigger.ts";
 export type { Trigger, TriggerKind } from "./request-trigger.ts";
 export { resourceId } from "./resource-name.ts";
 export { compareResourceVersions } from "./resource-version.ts";
+export { CLUSTER_KINDS, RESTORE_KINDS } from "./restore-kinds.ts";
+export type { RestoreKind } from "./restore-kinds.ts";
 export { takeToken } from "./token-bucket.ts";
 export type { BucketLimits } from "./token-bucket.ts";
 export { formatTraceparent, parseTraceparent } from "./traceparent.ts";

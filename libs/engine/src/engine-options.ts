@@ -44,6 +44,8 @@ interface AttemptSettings {
   readonly ratePerSecond?: number;
   /** Subscribes to whether the API server may be called. Returns the function that unsubscribes. */
   readonly onWorkable?: (listener: (workable: boolean) => void) => () => void;
+  /** Subscribes to whether attempts may begin in this Redis, or an operator must first accept it after a restore. */
+  readonly onAccepted?: (listener: (isAccepted: boolean) => void) => () => void;
 }
 
 /** What the engine reports. */

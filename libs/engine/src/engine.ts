@@ -76,13 +76,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     limit: concurrencyOf(part.controller, options),
     worker: workOnController(part, { reflectors, cache, loop, history, quarantine }, options),
   }));
-  const unsubscribe =
-    options.onWorkable?.(
-      followWorkable(
-        workers.map(({ worker }) => worker),
-        log,
-      ),
-    ) ?? (() => undefined);
+  const unsubscribe = followWorkable(
+    workers.map(({ worker }) => worker),
+    options,
+    log,
+  );
   state.ready = true;
   log.info({ role, controllers: controllers.map(({ name }) => name) }, "engine started");
   const started = {

@@ -24,6 +24,7 @@ import {
 import { queueNames, type QueueNames } from "./keys/queue-names.ts";
 import { DEFAULT_CONCURRENCY, startQueueWorker } from "./attempt/queue-worker.ts";
 import { decodeLog } from "./attempt/running-log.ts";
+import type { RestoreFence } from "./restore/restore-watch.ts";
 import { createRequester, type Requester } from "./request/requester.ts";
 import { abandonScript } from "./scripts/abandon.ts";
 import { backlogScript } from "./scripts/backlog.ts";
@@ -70,6 +71,8 @@ export interface WorkQueueOptions {
   readonly onError?: (error: Error) => void;
   /** The background rounds of the process, shared by its queues on this Redis. Default: rounds of this queue alone. */
   readonly pumps?: QueuePumps;
+  /** Keeps workers of this queue from starting work in a Redis that was restored. Default: none. */
+  readonly fence?: RestoreFence;
   /** Observes every request of this process, including those of timers. Must not throw. */
   readonly observe?: (key: ObjectKey, trigger: Trigger) => RequestObserver;
 }
@@ -145,6 +148,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
           await request(parseKey(id), trigger, { class: "event", news: false });
         },
         work,
+        fence: options.fence,
       });
       workers.add(worker);
       return worker;

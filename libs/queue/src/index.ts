@@ -70,6 +70,12 @@ export type {
 } from "./contract/queue-control.ts";
 export type { OperatorAction, Pause } from "./contract/pause.ts";
 export { formatRequestId } from "./keys/request-id.ts";
+export { openRestoreWatch } from "./restore/restore-watch.ts";
+export type { RecordedProgress, RestoreFence, RestoreWatch } from "./restore/restore-watch.ts";
+export { createTokensFence } from "./restore/tokens-fence.ts";
+export { createRestoreControl } from "./restore/restore-control.ts";
+export type { RestoreControl } from "./restore/restore-control.ts";
+export type { RestoreState } from "./restore/restore-state.ts";
 export { openRawQueue } from "./fleet/raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./fleet/raw-queue.ts";
 export { findShardsIssue } from "./keys/shard-of.ts";

@@ -2,9 +2,11 @@ import {
   bindCluster,
   createControllerRegistry,
   createHistoryWriter,
+  openRestoreWatch,
   type AnnouncedWorkflow,
   type ControllerRegistry,
   type HistoryWriter,
+  type RestoreWatch,
 } from "@konverge/queue";
 import { codecName, defined } from "@konverge/core";
 import type { Log } from "@konverge/engine";
@@ -24,6 +26,7 @@ import {
 import { onceAdmitted } from "./once-admitted.ts";
 import { onceAnswered } from "./once-answered.ts";
 import { openClusters, type OpenClusters } from "./open-clusters.ts";
+import { createRestoreRecord } from "./restore-record.ts";
 import { createWorkflowRunner, type WorkflowRunner } from "./run-workflows.ts";
 import { startLimits } from "./start-limits.ts";
 import type { WorkerSetup } from "./worker-setup.ts";
@@ -40,6 +43,7 @@ export interface WorkerConnections {
   readonly registry: ControllerRegistry;
   readonly lanes: ObjectLanes;
   readonly history: HistoryWriter;
+  readonly restore: RestoreWatch;
   readonly runner: WorkflowRunner;
   /** Undefined without limits in the configuration. */
   readonly limits: OpenLimits | undefined;
@@ -100,10 +104,11 @@ export async function connectWorker(
     () => registry.announce(announcedControllers(setup), announcedWorkflows(setup)),
     reportLate(log),
   );
-  const stores = openStores(setup);
+  const restore = await watchRestores(setup, client);
+  const stores = openStores(setup, restore);
   const limits = startLimits(setup, stores.runner.runs);
   if (limits !== undefined) await onceAnswered(() => limits.configure(), reportLate(log));
-  return { home, uid, clusters, registry, limits, ...stores };
+  return { home, uid, clusters, registry, limits, restore, ...stores };
 }
 
 /** One name has the cluster, so that its API server has one guard. @throws KonvergeError `duplicate_cluster` */
@@ -138,8 +143,39 @@ function reportLate(log: Log): (error: Error) => void {
   return (error) => log.warn({ err: error }, "waiting for Redis");
 }
 
+/** Compares the data in Redis with the record in the cluster, before any work is taken. */
+async function watchRestores(setup: WorkerSetup, client: KubeClient): Promise<RestoreWatch> {
+  const { place, shards, workerId, options } = setup;
+  const { log, settings } = options;
+  const record = createRestoreRecord({
+    client,
+    namespace: settings.leaseNamespace,
+    installation: place.prefix,
+    log,
+  });
+  const watch = openRestoreWatch({
+    ...place,
+    shards,
+    workerId,
+    toleranceMs: settings.restoreTolerance,
+    record: (progress) => record.write(progress),
+    onError: (error) => log.warn({ err: error }, "progress of Redis not noted"),
+    onChanged: (held) => {
+      if (held.length > 0) log.error({ held }, "Redis was restored, work is held");
+      else log.info({}, "restored Redis accepted");
+    },
+  });
+  setup.atEnd("the progress of Redis", () => watch.close());
+  const recorded = await record.read();
+  await onceAnswered(() => watch.start(recorded), reportLate(log));
+  return watch;
+}
+
 /** In the order in which they open; they close in reverse. */
-function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "history" | "runner"> {
+function openStores(
+  setup: WorkerSetup,
+  restore: RestoreWatch,
+): Pick<WorkerConnections, "lanes" | "history" | "runner"> {
   const { config, place, shards, workerId, shutdown, tracing, options } = setup;
   const { log, settings } = options;
   const lanes = createObjectLanes({
@@ -156,6 +192,7 @@ function openStores(setup: WorkerSetup): Pick<WorkerConnections, "lanes" | "hist
   });
   setup.atEnd("the connection of the history", () => history.close());
   const runner = createWorkflowRunner({
+    restore,
     queues: {
       ...place,
       shards,

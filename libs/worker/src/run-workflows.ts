@@ -1,5 +1,6 @@
 import { defined } from "@konverge/core";
 import type { Log, Shutdown } from "@konverge/engine";
+import type { RestoreWatch } from "@konverge/queue";
 import {
   openWorkflows,
   type RunWorkerSettings,
@@ -11,7 +12,8 @@ import {
 } from "@konverge/workflow";
 
 export interface WorkflowRunnerOptions {
-  readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning" | "onLog">;
+  readonly queues: Omit<WorkflowsOptions, "onError" | "onWarning" | "onLog" | "fence" | "mayStart">;
+  readonly restore: RestoreWatch;
   readonly log: Log;
   readonly release: Shutdown;
 }
@@ -36,6 +38,7 @@ export interface WorkflowRunner {
 
 export function createWorkflowRunner({
   queues,
+  restore,
   log,
   release,
 }: WorkflowRunnerOptions): WorkflowRunner {
@@ -43,9 +46,12 @@ export function createWorkflowRunner({
   let watcher: ReturnType<Workflows["watch"]> | undefined;
   let scheduler: Scheduler | undefined;
   let worker: ReturnType<Workflows["work"]> | undefined;
+  let unfollow: () => void = () => undefined;
   const runs = () =>
     (opened ??= openWorkflows({
       ...queues,
+      fence: restore.fence("runs"),
+      mayStart: () => restore.mayStart("runs"),
       onError: (error) => log.warn({ err: error }, "workflow error"),
       onLog({ workflow, id }, { level, message, step, attempt, fields }) {
         const target = log.child({ workflow, run: id, ...defined({ step, attempt }) });
@@ -55,6 +61,7 @@ export function createWorkflowRunner({
         log.warn({ workflow, run: id, code, detail }, "workflow run near a limit"),
     }));
   const end = async (ended: Promise<void> | undefined) => {
+    unfollow();
     await Promise.all([
       release.step("schedules", async () => await scheduler?.stop()),
       release.step("the Lease of the watcher for runs that wait", async (signal) => {
@@ -66,7 +73,15 @@ export function createWorkflowRunner({
   return {
     runs,
     work(settings) {
-      if (settings.workflows.length > 0) worker = runs().work(settings);
+      if (settings.workflows.length === 0) return;
+      const started = runs().work(settings);
+      worker = started;
+      let isPaused = false;
+      unfollow = restore.follow("runs", (isOpen) => {
+        if (!isOpen) started.pause();
+        else if (isPaused) started.resume();
+        isPaused = !isOpen;
+      });
     },
     watch(settings) {
       watcher = runs().watch(settings);

@@ -72,7 +72,7 @@ function announceWorker(
 
 function engineOptions(
   setup: WorkerSetup,
-  { home, clusters, lanes, history, runner, limits }: WorkerConnections,
+  { home, clusters, lanes, history, runner, limits, restore }: WorkerConnections,
 ): EngineOptions {
   const { config, cluster, place, shards, workerId, tracing, shutdown } = setup;
   const { settings, log, metrics } = setup.options;
@@ -91,6 +91,7 @@ function engineOptions(
         controller: name,
         shards,
         pumps,
+        fence: restore.fence("keys"),
         onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
         observe: observeRequests(metrics, tracing),
       }),
@@ -108,6 +109,7 @@ function engineOptions(
     ratePerSecond: { ...DEFAULT_GUARD_LIMITS, ...clusterLimits(cluster) }.ratePerSecond,
     conflictRetry: settings.conflictRetry,
     onWorkable: (listener) => home.guard.onWorkable(listener),
+    onAccepted: (listener) => restore.follow("keys", listener),
     onForbidden: atMostEvery(FORBIDDEN_AGAIN_MS, async (error) => {
       const err = await setup.explain(error, home.client);
       log.error({ err }, "Kubernetes permissions missing");

@@ -124,7 +124,7 @@ class RedisWorkflows implements Workflows {
     this.#queues = new WorkflowQueues({
       redis,
       ...this.#place,
-      ...defined({ shards, leaseMs, tracing: options.tracing }),
+      ...defined({ shards, leaseMs, tracing: options.tracing, fence: options.fence }),
       onError,
     });
     this.#waits = createWaitIndex(this.#call, this.#place);
@@ -394,6 +394,7 @@ class RedisWorkflows implements Workflows {
     const started = startScheduler({
       schedules,
       book: this.#book,
+      ...defined({ mayStart: this.#options.mayStart }),
       start: async (schedule, id, scheduledAtMs) =>
         await startDueRun(this.#starts(), schedule, { id, scheduledAtMs }),
       onError: this.#onError,

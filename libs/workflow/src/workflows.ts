@@ -1,5 +1,5 @@
 import type { Limits, ObjectKey, PayloadCodec, RunLabels, RunLimits } from "@konverge/core";
-import type { QueueWorker } from "@konverge/queue";
+import type { QueueWorker, RestoreFence } from "@konverge/queue";
 import type { RedisTarget } from "@konverge/redis";
 import type { ClusterAccess } from "./define/cluster-access.ts";
 import type { AnyWorkflow, Workflow } from "./define/define-workflow.ts";
@@ -48,6 +48,10 @@ export interface WorkflowsOptions {
    * reads runs, values that cannot be decoded stay encoded. Default: none.
    */
   readonly codec?: PayloadCodec;
+  /** Keeps workers from executing runs in a Redis that was restored. Default: none. */
+  readonly fence?: RestoreFence;
+  /** Resolves with false while schedules must not start runs. Default: they may. */
+  readonly mayStart?: () => Promise<boolean>;
   /** Called with background errors, such as a lost connection. Default: none. */
   readonly onError?: (error: Error) => void;
   /** Called when a run has reached half of a limit: once per run and limit. Default: none. */

@@ -24,6 +24,7 @@ let index = "";
 let deadSet = "";
 let pauses = "";
 let parked = "";
+let progress = "";
 let aborts = "";
 let resuming = "";
 let pumps = "";
@@ -42,6 +43,7 @@ beforeEach(() => {
   deadSet = `${root}/dead`;
   pauses = `${root}/pauses`;
   parked = `${root}/parked`;
+  progress = `${root}/progress`;
   aborts = `${root}/aborts`;
   resuming = `${root}/resuming`;
   pumps = `${root}/pumps`;
@@ -96,8 +98,8 @@ const job = async () => {
 /** Summarizes an answer of `begin`: class, floor, triggers and counters of a run. */
 const begin = async (owner: string, leaseMs = LONG_MS, maxLost = 9) => {
   const [answer] = (await runRaw(harness.redis, beginScript, {
-    keys: { fair, aging, pauses, parked, aborts, dead: deadSet },
-    args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS, maxLost },
+    keys: { fair, aging, pauses, parked, aborts, dead: deadSet, progress },
+    args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS, maxLost, work: "", oldestMs: 0 },
     each: [{ key: hash, owner }],
   })) as (string | number)[][];
   const [kind, first, run, trace] = answer ?? [];

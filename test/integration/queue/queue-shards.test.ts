@@ -122,11 +122,19 @@ test("a live worker restores the binding in a Redis that lost it, before its con
 
 test("a lost attempt of a shard has a record there and is reported to the worker that detects it, but is not indexed", async () => {
   const home = queueNames(harness.prefix, CLUSTER, CONTROLLER, 2);
-  const { fair, aging, pauses, parked, aborts, dead } = home;
+  const { fair, aging, pauses, parked, aborts, dead, progress } = home;
   const beginAs = async (owner: string, leaseMs: number) => {
     const [begun] = (await runRaw(harness.redis, beginScript, {
-      keys: { fair, aging, pauses, parked, aborts, dead },
-      args: { leaseMs, worker: "w", kept: 50, retentionMs: 60_000, maxLost: 9 },
+      keys: { fair, aging, pauses, parked, aborts, dead, progress },
+      args: {
+        leaseMs,
+        worker: "w",
+        kept: 50,
+        retentionMs: 60_000,
+        maxLost: 9,
+        work: "",
+        oldestMs: 0,
+      },
       each: [{ key: home.keyHash("k"), owner }],
     })) as unknown[][];
     return begun?.slice(0, 2);

@@ -1,19 +1,17 @@
-import type { QueueAccess } from "@konverge/api";
 import {
   duration,
   newTokenSchema,
   REQUEST_CLASSES,
-  readSettings,
   ROLES,
   type NewToken,
   type TokenView,
 } from "@konverge/contracts";
-import { defined, isKonvergeError, KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import { Option, type Command } from "commander";
 import { age } from "../text/age.ts";
 import { columns } from "../text/columns.ts";
-import { explainFailure } from "../process/explain-failure.ts";
 import { print, withOutput, type Output } from "../text/output.ts";
+import { runWithAccess } from "../ask/run-with-access.ts";
 import { systemUser } from "../ask/system-user.ts";
 
 interface ShowFlags {
@@ -156,33 +154,6 @@ function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): Ne
   }
   if (parsed.success && issues.length === 0) return parsed.data;
   throw new KonvergeError("invalid_request", issues.join("; "));
-}
-
-async function runWithAccess(work: (access: QueueAccess) => Promise<void>): Promise<void> {
-  let redisUrl: string | undefined;
-  try {
-    const settings = readSettings({ env: process.env });
-    ({ redisUrl } = settings);
-    // A connection error is reported by the call that needs the connection.
-    const onError = () => undefined;
-    const { openQueueAccess } = await import("@konverge/api");
-    const access = openQueueAccess({
-      redis: { url: redisUrl },
-      prefix: settings.prefix,
-      onError,
-    });
-    try {
-      await work(access);
-    } finally {
-      await access.close();
-    }
-  } catch (thrown) {
-    if (!isKonvergeError(thrown)) throw thrown;
-    const { line, exitCode } = explainFailure(thrown, { redisUrl, options: {} });
-    process.stderr.write(`konverge: ${line}\n`);
-    // Not exitCode: without Redis, the closed client keeps the process alive for two more seconds.
-    process.exit(exitCode);
-  }
 }
 
 function tokenRows(items: readonly TokenView[]): string {

@@ -14,6 +14,9 @@ const FORM = /^kvg_([0-9a-f]{12})_([\w-]{43})$/;
 const MINUTE_MS = 60_000;
 const MOST_TOKENS = 1_000;
 
+const HELD =
+  "tokens are held because Redis was restored; an operator must accept them with `konverge restore accept tokens`";
+
 const storedSchema = z.object({
   ...tokenViewSchema.omit({ id: true, lastUsedAt: true }).shape,
   hash: z.string(),
@@ -35,7 +38,10 @@ export interface TokenStore {
   listUnreadable(): Promise<NamedToken[]>;
   /** Revokes by ID or name, also tokens of another version. @throws KonvergeError `not_found` */
   revoke(idOrName: string): Promise<NamedToken[]>;
-  /** Undefined for an unknown, revoked or expired token. */
+  /**
+   * Undefined for an unknown, revoked or expired token.
+   * @throws KonvergeError `unauthorized` for a token that a restore of Redis holds
+   */
   find(token: string): Promise<TokenView | undefined>;
   /** The same by ID. */
   get(id: string): Promise<TokenView | undefined>;
@@ -45,7 +51,11 @@ export interface TokenStore {
 
 type NamedToken = Pick<TokenView, "id" | "name">;
 
-export function createTokenStore(redis: RedisClient, prefix: string): TokenStore {
+export function createTokenStore(
+  redis: RedisClient,
+  prefix: string,
+  { isHeld }: { readonly isHeld: () => Promise<boolean> },
+): TokenStore {
   const tokens = `${prefix}:tokens`;
   const uses = `${prefix}:token-uses`;
   const touched = new Map<string, number>();
@@ -60,6 +70,13 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
         return readable === undefined ? { id, name: nameIn(text) } : viewOf(id, readable, used[id]);
       })
       .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  };
+  const read = async (id: string): Promise<string | null> => {
+    const [text, held] = await withRedis(redis, () =>
+      Promise.all([redis.hget(tokens, id), isHeld()]),
+    );
+    if (text === null || !held) return text;
+    throw new KonvergeError("unauthorized", HELD);
   };
   return {
     async create(input, by) {
@@ -116,7 +133,7 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
     async find(token) {
       const [, id = "", secret = ""] = FORM.exec(token) ?? [];
       if (id === "") return undefined;
-      const text = await withRedis(redis, () => redis.hget(tokens, id));
+      const text = await read(id);
       if (text === null) return undefined;
       const stored = parse(text);
       if (stored === undefined) return undefined;
@@ -126,7 +143,7 @@ export function createTokenStore(redis: RedisClient, prefix: string): TokenStore
       return isExpired(view) ? undefined : view;
     },
     async get(id) {
-      const text = await withRedis(redis, () => redis.hget(tokens, id));
+      const text = await read(id);
       const stored = text === null ? undefined : parse(text);
       const view = stored === undefined ? undefined : viewOf(id, stored, undefined);
       return view === undefined || isExpired(view) ? undefined : view;

@@ -10,6 +10,8 @@ import {
   askForObject,
   createGaugeStore,
   createHistoryReader,
+  createRestoreControl,
+  createTokensFence,
   listServedClusters,
   createWorkQueue,
   openRawQueue,
@@ -20,6 +22,7 @@ import {
   type HistoryReader,
   type ObjectRead,
   type RawQueue,
+  type RestoreControl,
   type WorkerClusters,
   type WorkQueue,
   type WorkQueueOptions,
@@ -49,6 +52,8 @@ export interface QueueAccess {
   /** The sessions of browsers; `salt` is the configured token. */
   sessions(salt: string): SessionStore;
   readonly audit: AuditLog;
+  /** What a restore of Redis holds. */
+  readonly restore: RestoreControl;
   readonly answers: AnswerStore;
   /** Name of the codec of this process. */
   readonly codec: string | undefined;
@@ -100,6 +105,8 @@ export interface QueueAccessOptions {
   readonly maxQueueLength?: number;
   /** How long a run is kept after its end, in ms. Default 7 days. The same as for workers. */
   readonly runRetentionMs?: number;
+  /** Loss of writes after which tokens are held, in ms. Default 1 minute. The same as for workers. */
+  readonly restoreToleranceMs?: number;
   /** Codec of the workflows. Default: none; values of workflows with a codec stay encoded. */
   readonly codec?: PayloadCodec | undefined;
   /** Maximum Redis memory for stored responses. Default 64 MiB. */
@@ -119,6 +126,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
 class RedisQueueAccess implements QueueAccess {
   readonly tokens: TokenStore;
   readonly audit: AuditLog;
+  readonly restore: RestoreControl;
   readonly answers: AnswerStore;
   readonly codec: string | undefined;
   readonly #redis: RedisClient;
@@ -148,7 +156,10 @@ class RedisQueueAccess implements QueueAccess {
       onError,
       onEntry: options.onAuditEntry,
     });
-    this.tokens = createTokenStore(this.#redis, prefix);
+    this.restore = createRestoreControl(this.#redis, prefix);
+    this.tokens = createTokenStore(this.#redis, prefix, {
+      isHeld: createTokensFence(this.#redis, prefix, options.restoreToleranceMs),
+    });
     this.answers = createAnswerStore(this.#redis, prefix, { budgetBytes, codec });
     this.#announcements = new Announcements(common);
     this.#queues = keyed(

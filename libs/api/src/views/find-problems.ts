@@ -9,8 +9,8 @@ import {
   type PauseView,
 } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
-import type { AnnouncedWorker } from "@konverge/queue";
-import { findGuardProblems } from "./find-cluster-problems.ts";
+import type { AnnouncedWorker, RestoreState } from "@konverge/queue";
+import { findGuardProblems, findRestoreProblems } from "./find-cluster-problems.ts";
 import { findContentionProblems, type ContentionFindings } from "./find-contention-problems.ts";
 import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
@@ -24,6 +24,7 @@ export interface Findings extends ContentionFindings {
   readonly runs: RunTrouble;
   readonly workers: readonly AnnouncedWorker[];
   readonly guards: readonly GuardView[];
+  readonly restore: RestoreState;
   readonly pauses: PauseList["items"];
   /** By controller. */
   readonly troubles: ReadonlyMap<string, ControllerTrouble>;
@@ -34,6 +35,7 @@ const NO_TROUBLE: ControllerTrouble = { lost: 0, deadLetters: [], errors: [] };
 /** Finds all problems, most severe first, and summarizes them in one sentence. */
 export function findProblems(found: Findings): Pick<Overview, "summary" | "problems"> {
   const all = [
+    ...findRestoreProblems(found.restore),
     ...ofWorkers(found),
     ...findGuardProblems(found.guards, found.controllers),
     ...found.controllers.flatMap((row) =>

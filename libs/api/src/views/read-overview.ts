@@ -70,6 +70,7 @@ const NOTHING: Findings = {
   runs: { blocked: [], failed: [] },
   workers: [],
   guards: [],
+  restore: { held: [], progressMs: undefined },
   episodes: [],
   loops: new Map(),
   pauses: [],
@@ -83,15 +84,17 @@ async function readFindings({
   caller,
 }: OverviewInput): Promise<Findings & Pick<Overview, "activity">> {
   const history = await access.history(cluster);
-  const [announced, workers, guard, gauges, { items: rows }, stored, isSeen] = await Promise.all([
-    access.controllers(cluster),
-    access.workers(cluster),
-    guards.read(cluster),
-    access.gauges(cluster).read(MINUTES),
-    history.search({ limit: SAMPLED }),
-    history.loops(),
-    objectFilter(access, caller, cluster),
-  ]);
+  const [announced, workers, guard, restore, gauges, { items: rows }, stored, isSeen] =
+    await Promise.all([
+      access.controllers(cluster),
+      access.workers(cluster),
+      guards.read(cluster),
+      access.restore.read(cluster),
+      access.gauges(cluster).read(MINUTES),
+      history.search({ limit: SAMPLED }),
+      history.loops(),
+      objectFilter(access, caller, cluster),
+    ]);
   const loops = loopsOf(stored, caller);
   const { episodes } = await readVisibleEpisodes(history, {
     caller,
@@ -117,6 +120,7 @@ async function readFindings({
     runs,
     workers,
     guards: guard === undefined ? [] : [guard],
+    restore,
     episodes,
     loops,
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,

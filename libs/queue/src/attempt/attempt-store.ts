@@ -9,6 +9,7 @@ import { beginNextScript, type BegunJob } from "../scripts/begin-next.ts";
 import { endScript, type Ended } from "../scripts/end.ts";
 import { renewScript } from "../scripts/renew.ts";
 import { wakeScript } from "../scripts/wake.ts";
+import type { RestoreFence } from "../restore/restore-watch.ts";
 import type { EndPlan } from "./end-plan.ts";
 
 /** Approximate number of attempts kept per key: lists are trimmed occasionally. */
@@ -69,30 +70,33 @@ export interface AttemptStoreOptions {
   readonly leaseMs: number;
   /** Consecutive lost attempts from which a key is dead-lettered. */
   readonly maxLost: number;
+  readonly fence: RestoreFence | undefined;
 }
 
 export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
-  const { redis, names, workerId, leaseMs, maxLost } = options;
-  const { fair, aging, pauses, parked, aborts, dead } = names;
-  const beginKeys = { fair, aging, pauses, parked, aborts, dead };
-  const beginArgs = {
+  const { redis, names, workerId, leaseMs, maxLost, fence } = options;
+  const { fair, aging, pauses, parked, aborts, dead, progress } = names;
+  const beginKeys = { fair, aging, pauses, parked, aborts, dead, progress };
+  const beginArgs = () => ({
     leaseMs,
     worker: workerId,
     kept: ATTEMPTS_KEPT,
     retentionMs: RETENTION_MS,
     maxLost,
-  };
+    work: fence?.kind ?? "",
+    oldestMs: fence?.oldestMs() ?? 0,
+  });
   const beginBatch = createTickBatch<{ id: string; owner: string }, Begun>(BATCH, (calls) =>
     runScript(redis, beginScript, {
       keys: beginKeys,
-      args: beginArgs,
+      args: beginArgs(),
       each: calls.map(({ id, owner }) => ({ key: names.keyHash(id), owner })),
     }),
   );
   const nextBatch = createTickBatch<NextCall, BegunJob | undefined>(BATCH, (calls) =>
     runScript(redis, beginNextScript, {
       keys: { ...beginKeys, active: `${names.bullRoot}active` },
-      args: { ...beginArgs, bull: names.bullRoot, hashes: names.keyRoot, most: LOOKED_AT },
+      args: { ...beginArgs(), bull: names.bullRoot, hashes: names.keyRoot, most: LOOKED_AT },
       each: calls,
     }),
   );

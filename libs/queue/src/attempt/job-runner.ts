@@ -22,6 +22,8 @@ import type { AttemptEnd, AttemptLease, WorkOptions } from "../contract/work-que
 /** Longest delay of a job whose key is running elsewhere, in ms. */
 const BUSY_MAX_MS = 1_000;
 const BUSY_JITTER_MS = 50;
+/** Shortest delay of a job in a Redis that was restored, in ms. The worker pauses once it has noticed the restore. */
+const HELD_MS = 1_000;
 /** Concurrent attempts up to which begin-ahead pays: round trips then dominate, above it Redis's own time does. */
 const AHEAD_BELOW = 2;
 /** 48 bits of a UUID: two workers of a key must not share a nonce. */
@@ -39,6 +41,8 @@ export interface JobRunnerOptions {
   readonly keeper: LeaseKeeper;
   readonly work: WorkOptions;
   readonly plan: EndPlanOptions;
+  /** Called when a job was not begun because Redis was restored. */
+  readonly onHeld: () => void;
   /** Called when an attempt begins. */
   readonly onBegan: () => void;
   readonly onTimerArmed: (afterMs: number) => void;
@@ -147,6 +151,10 @@ export class JobRunner {
       }
       case "backoff":
         return await this.#backOff(taken, begun);
+      case "held": {
+        this.#options.onHeld();
+        return await delayJob(taken, HELD_MS * (1 + this.#options.plan.random()));
+      }
       case "dead":
       case "covered":
       case "paused":

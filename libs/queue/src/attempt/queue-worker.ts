@@ -15,6 +15,7 @@ import { JobRunner } from "./job-runner.ts";
 import { createLeaseKeeper, type LeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { openConsumer, type RedisClient, type RedisTarget } from "@konverge/redis";
+import type { RestoreFence } from "../restore/restore-watch.ts";
 import { delayOfRetry } from "./retry-signal.ts";
 import { BACKOFF_TYPE } from "../scripts/add-job.ts";
 import { StartedWorker } from "./started-worker.ts";
@@ -42,6 +43,7 @@ export interface StartWorkerOptions {
   /** Requests a key whose timer is due. */
   readonly requestTimer: (id: string) => Promise<void>;
   readonly work: WorkOptions;
+  readonly fence?: RestoreFence | undefined;
 }
 
 /** Starts to process the jobs of one queue, until the worker is stopped. */
@@ -61,6 +63,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     workerId: work.workerId,
     leaseMs,
     maxLost: Math.min(work.maxLost ?? Infinity, MOST_LOST),
+    fence: options.fence,
   });
   const keeper = createLeaseKeeper({ leaseMs, renew: (leases) => store.renew(leases) });
   const pump = options.pumps.start({
@@ -83,6 +86,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     store,
     keeper,
     work,
+    onHeld: () => options.fence?.onHeld(),
     plan: planOptionsOf(work, redis, names),
     onBegan: () => pump.began(),
     onTimerArmed: (afterMs) => pump.armed(afterMs),

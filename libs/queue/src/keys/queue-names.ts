@@ -36,6 +36,8 @@ export interface QueueNames {
   readonly bullRoot: string;
   /** A marker. If it is missing, other data may be lost too. */
   readonly incarnation: string;
+  /** Hash of the progress by kind of work, for all queues with the same root. */
+  readonly progress: string;
   readonly keyHash: (id: string) => string;
   readonly attempts: (id: string) => string;
   /** The log of the running attempt. */
@@ -88,6 +90,7 @@ export function queueNames(
     keyRoot: `${root}/key/`,
     bullRoot: `${root}:${encoded}:`,
     incarnation: `${root}/incarnation/${encoded}`,
+    progress: `${root}/progress`,
     keyHash: (id) => `${root}/key/${id}`,
     attempts: (id) => `${root}/attempts/${id}`,
     log: (id) => `${root}/log/${id}`,

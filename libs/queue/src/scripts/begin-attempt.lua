@@ -5,6 +5,7 @@ local aged, highest = {}, 0
 -- Root of the cluster's or shard's names, and the key.
 local KEY_HASH = '^(.-}/)key/(.*)$'
 local anyPause = redis.call('EXISTS', pauses) == 1
+local isRestored = oldestMs > 0 and tonumber(redis.call('HGET', progress, work) or '0') < oldestMs
 
 local function int(text) return tonumber(text) or 0 end
 -- A kind without generation keeps its failures: its resourceVersion changes with each write, also of the handler.
@@ -73,6 +74,9 @@ local function begin(key, owner)
       if lostInARow > 0 then counters = counters .. ' 0 ' .. lostInARow end
       return { 'run', counters, past[1], traceOf(past[2], int(h[4])) }
     end
+  end
+  if isRestored then return { 'held' } end
+  if open then
     local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
     if leftMs > 0 then return { 'busy', leftMs } end
     failures = string.format('%d', int(failures) + 1)

@@ -8,7 +8,8 @@ export const SUSPECT_FROM = 2;
 
 /**
  * `begin(key, owner)` takes the lease of one attempt and `settle()` ends the call. Needs the keys `fair`, `aging`, `pauses`,
- * `parked`, `aborts` and `dead`, and the arguments `leaseMs`, `worker`, `kept` (attempts per key), `retentionMs` and `maxLost`.
+ * `parked`, `aborts`, `dead` and `progress`, and the arguments `leaseMs`, `worker`, `kept` (attempts per key), `retentionMs`,
+ * `maxLost`, `work` (the kind of queue) and `oldestMs`.
  *
  * `begin` returns:
  * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }; behind covered, if the
@@ -18,6 +19,8 @@ export const SUSPECT_FROM = 2;
  * - { "backoff", failures, now in ms, epochs in a row that never ended }: not for the first time in a row
  * - { "dead", epochs in a row that never ended }: rejected until a user asks or the revision changes; requests stay pending.
  *   0 unless the key has just been dead-lettered, because `maxLost` epochs in a row never ended
+ * - { "held" }: the progress of this kind of work is below `oldestMs`, because Redis was restored. Nothing changes. Costs one HGET
+ *   per call
  * - { "covered" }: nothing was requested since the last finished attempt began, or a user has cancelled it
  * - { "paused" }: requests stay pending, and the key is parked until the pause ends. Without pauses this costs one EXISTS per
  *   call

@@ -19,7 +19,7 @@ export interface BegunJob {
 const signature = {
   name: "begin-next",
   /** `active`: BullMQ's list, newest first. */
-  keys: ["fair", "aging", "pauses", "parked", "aborts", "dead", "active"],
+  keys: ["fair", "aging", "pauses", "parked", "aborts", "dead", "progress", "active"],
   args: {
     leaseMs: "number",
     worker: "text",
@@ -28,6 +28,10 @@ const signature = {
     retentionMs: "text",
     /** Consecutive attempts that never ended, from which a key is dead-lettered. */
     maxLost: "number",
+    /** The kind of queue. */
+    work: "text",
+    /** The progress below which Redis was restored, in epoch ms; 0 if unknown. */
+    oldestMs: "number",
     /** Prefix of BullMQ's keys. */
     bull: "text",
     /** Prefix of the key hashes. */

@@ -4,7 +4,7 @@ import { beginAttemptPart } from "./begin-attempt.ts";
 
 const signature = {
   name: "begin",
-  keys: ["fair", "aging", "pauses", "parked", "aborts", "dead"],
+  keys: ["fair", "aging", "pauses", "parked", "aborts", "dead", "progress"],
   args: {
     leaseMs: "number",
     worker: "text",
@@ -13,6 +13,10 @@ const signature = {
     retentionMs: "text",
     /** Consecutive attempts that never ended, from which a key is dead-lettered. */
     maxLost: "number",
+    /** The kind of queue. */
+    work: "text",
+    /** The progress below which Redis was restored, in epoch ms; 0 if unknown. */
+    oldestMs: "number",
   },
   /** `key`: its hash; its list of attempts is named after that. `owner`: a text that no other attempt has. */
   each: { keys: ["key"], args: { owner: "text" } },

@@ -37,7 +37,9 @@ export type Begun =
   | { readonly kind: "dead"; readonly lost: number }
   | { readonly kind: "covered" }
   /** Parked until the pause is ended. */
-  | { readonly kind: "paused" };
+  | { readonly kind: "paused" }
+  /** Redis was restored, and no operator has accepted its work. */
+  | { readonly kind: "held" };
 
 export type RunningAttempt = Extract<Begun, { kind: "run" }>;
 
@@ -59,7 +61,7 @@ export function decodeBegun(reply: Reply): Begun {
     case "run":
       return decodeRun(replyText(first), replyText(run), last);
     default:
-      return { kind: replyWord(kind, ["covered", "paused"]) };
+      return { kind: replyWord(kind, ["covered", "paused", "held"]) };
   }
 }
 

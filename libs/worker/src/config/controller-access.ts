@@ -54,6 +54,9 @@ export interface AccessScope {
 /** Names the Lease of the watcher for waiting workflow runs. Controller names have no dot. */
 export const WAITS_LEASE = "workflow.waits";
 
+/** Names the Lease with the progress of the data in Redis. */
+export const RESTORE_LEASE = "redis.progress";
+
 /**
  * Returns the minimum permissions of a worker with these controllers and workflows: the calls of Konverge for `for`, `owns` and
  * `watches`, the `permissions` of the controllers, and all calls of steps for the `kinds` of workflows. With names of namespaces,
@@ -110,6 +113,7 @@ export function requiredAccess(
         resourceNames: [
           ...controllers.map(({ name }) => name),
           ...(workflows.length === 0 ? [] : [WAITS_LEASE]),
+          RESTORE_LEASE,
         ]
           .map((name) => leaseName(installation, name))
           .toSorted(),

@@ -12,6 +12,8 @@ export interface SchedulerOptions {
     id: string,
     scheduledAtMs: number,
   ) => Promise<string | undefined>;
+  /** Resolves with false while no run may start; the times remain due. Default: they may. */
+  readonly mayStart?: () => Promise<boolean>;
   readonly onError: (error: Error) => void;
 }
 
@@ -22,9 +24,12 @@ export interface Scheduler {
 /** Longest time between two rounds, in ms; each round marks the schedules as checked. */
 const ROUND_MS = 30_000;
 const AFTER_ERROR_MS = 5_000;
+/** Time between two rounds while no run may start, in ms. */
+const HELD_MS = 5_000;
 
 /** Starts due runs. Any number of processes may do so at once: the id ensures one run per time. */
-export function startScheduler({ schedules, book, start, onError }: SchedulerOptions): Scheduler {
+export function startScheduler(options: SchedulerOptions): Scheduler {
+  const { book, onError } = options;
   const stopped = new AbortController();
   const run = async () => {
     for (let isFirst = true; !stopped.signal.aborted;) {
@@ -33,7 +38,7 @@ export function startScheduler({ schedules, book, start, onError }: SchedulerOpt
         const nowMs = await book.now();
         if (isFirst) await book.prune(nowMs);
         isFirst = false;
-        const nextMs = await startDue({ schedules, book, start, nowMs, onError });
+        const nextMs = await startDue({ ...options, nowMs });
         pauseMs = Math.min(ROUND_MS, nextMs - nowMs);
       } catch (thrown) {
         onError(ensureError(thrown));
@@ -74,11 +79,12 @@ export async function startDue(
 
 async function startDueOf(
   schedule: Schedule,
-  { book, start, nowMs }: SchedulerOptions & { readonly nowMs: number },
+  { book, start, nowMs, mayStart }: SchedulerOptions & { readonly nowMs: number },
 ): Promise<number> {
   const { doneMs, isPaused } = await book.look(schedule, nowMs);
   if (isPaused) return Infinity;
   const { due, nextMs } = dueTimes(schedule, { doneMs, nowMs });
+  if (due.length > 0 && (await mayStart?.()) === false) return nowMs + HELD_MS;
   for (const dueMs of due) {
     // Marked after the start: if this process dies in between, another one finds the run by its id.
     await book.pass(schedule, dueMs, await start(schedule, runIdAt(schedule.name, dueMs), dueMs));

@@ -13,6 +13,7 @@ export function problemHref({
   if (key !== undefined) return objectHref(key);
   if (run !== undefined) return runHref(run);
   switch (code) {
+    case "restored":
     case "no_workers":
     case "version_skew":
     case "unserved":
@@ -49,6 +50,7 @@ export function problemPlace({
   if (key !== undefined) return "Object";
   if (run !== undefined) return "Run";
   switch (code) {
+    case "restored":
     case "no_workers":
     case "version_skew":
     case "unserved":

@@ -1,0 +1,12 @@
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local held = redis.call('HGET', state, 'held') or ''
+local left, accepted = {}, {}
+for kind in string.gmatch(held, '%S+') do
+  local isAccepted = string.find(' ' .. kinds .. ' ', ' ' .. kind .. ' ', 1, true)
+  table.insert(isAccepted and accepted or left, kind)
+end
+if #accepted > 0 then
+  redis.call('HSET', state, 'held', table.concat(left, ' '), 'acceptedAt', now, 'acceptedBy', by)
+end
+return { table.concat(accepted, ' '), table.concat(left, ' ') }
