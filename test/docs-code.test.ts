@@ -24,6 +24,8 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/from-kubebuilder.md ts 2": "test/e2e/packages.test.ts",
   "docs/from-kubebuilder.md ts 3": "test/e2e/packages.test.ts",
   "docs/production.md yaml": "test/integration/worker/production.test.ts",
+  "docs/restore.md sh 1": "test/e2e/restore-cli.test.ts",
+  "docs/restore.md sh 3": "test/e2e/restore-cli.test.ts",
   "docs/testing.md ts 1": "test/e2e/packages.test.ts",
   "docs/workflow-operations.md sh": "test/e2e/workflow-docs.test.ts",
   "docs/workflow-state.md sh": "test/e2e/workflow-docs.test.ts",
@@ -47,6 +49,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/history.md sh":
     "queries of an API that is running; api-history tests have the same filters",
   "docs/production.md sh": "chart tests run the command with the examples",
+  "docs/restore.md sh 2": "ends work of an installation that does not exist",
+  "docs/restore.md sh 4": "deletes the keys of an installation that does not exist",
   "docs/scope-and-permissions.md sh": "manifests tests run it with the project of konverge init",
   "docs/security.md sh": "generates a token with openssl",
   "docs/several-clusters.md sh":

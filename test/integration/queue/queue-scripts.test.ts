@@ -96,10 +96,10 @@ const job = async () => {
   };
 };
 /** Summarizes an answer of `begin`: class, floor, triggers and counters of a run. */
-const begin = async (owner: string, leaseMs = LONG_MS, maxLost = 9) => {
+const begin = async (owner: string, leaseMs = LONG_MS, maxLost = 9, oldestMs = 0) => {
   const [answer] = (await runRaw(harness.redis, beginScript, {
     keys: { fair, aging, pauses, parked, aborts, dead: deadSet, progress },
-    args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS, maxLost, work: "", oldestMs: 0 },
+    args: { leaseMs, worker: "w", kept: 50, retentionMs: LONG_MS, maxLost, work: "runs", oldestMs },
     each: [{ key: hash, owner }],
   })) as (string | number)[][];
   const [kind, first, run, trace] = answer ?? [];
@@ -403,6 +403,20 @@ describe("begin", () => {
     expect(await begin("o2")).toEqual(["dead", 0]);
     expect(await fields("pending", "epoch")).toEqual(["1", "1"]);
   });
+});
+
+test("begin changes nothing in a Redis whose progress is older than the worker knows", async () => {
+  await request();
+  const before = await harness.redis.hgetall(hash);
+  const beginIf = (oldestMs: number) => begin("o1", LONG_MS, 9, oldestMs);
+  expect(await beginIf(1_000)).toEqual(["held"]);
+  await harness.redis.hset(progress, "runs", 999, "keys", 1_001);
+  expect(await beginIf(1_000)).toEqual(["held"]);
+  expect(await harness.redis.hgetall(hash)).toEqual(before);
+  await harness.redis.hset(progress, "runs", 1_000);
+  expect((await beginIf(1_000))?.[0]).toBe("run");
+  // A lost connection repeats the call.
+  expect((await beginIf(2_000))?.[0]).toBe("run");
 });
 
 describe("an epoch that never ended, as the third in a row", () => {

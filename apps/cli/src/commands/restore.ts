@@ -6,7 +6,7 @@ import { runWithAccess } from "../ask/run-with-access.ts";
 import { systemUser } from "../ask/system-user.ts";
 import { readRestoreReport } from "../restore/read-report.ts";
 import { COMMON_OPTIONS, print, withOutput, type Output } from "../text/output.ts";
-import { restoreText } from "../text/restore-text.ts";
+import { restoreText } from "../restore/restore-text.ts";
 
 interface RestoreFlags {
   readonly output: Output;

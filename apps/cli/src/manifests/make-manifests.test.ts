@@ -36,7 +36,9 @@ test.each([
 
 test("uses the prefix for Leases and passes it to the API", () => {
   const objects = makeManifests(options({ prefix: "shop", cluster: "default" }));
-  expect(textOf(objects, "Role")[0]).toContain('"resourceNames":["shop-pods"]');
+  expect(textOf(objects, "Role")[0]).toContain(
+    '"resourceNames":["shop-pods","shop-redis.progress"]',
+  );
   const [worker, api] = textOf(objects, "Deployment");
   expect(api).toContain('{"name":"KONVERGE_PREFIX","value":"shop"}');
   expect(worker).not.toContain("KONVERGE_PREFIX");

@@ -60,17 +60,7 @@ export function createTokenStore(
   const uses = `${prefix}:token-uses`;
   const touched = new Map<string, number>();
 
-  const listAll = async (): Promise<(TokenView | NamedToken)[]> => {
-    const [stored, used] = await withRedis(redis, () =>
-      Promise.all([redis.hgetall(tokens), redis.hgetall(uses)]),
-    );
-    return Object.entries(stored)
-      .map(([id, text]) => {
-        const readable = parse(text);
-        return readable === undefined ? { id, name: nameIn(text) } : viewOf(id, readable, used[id]);
-      })
-      .toSorted((one, other) => (one.name < other.name ? -1 : 1));
-  };
+  const listAll = () => listTokens(redis, { tokens, uses });
   const read = async (id: string): Promise<string | null> => {
     const [text, held] = await withRedis(redis, () =>
       Promise.all([redis.hget(tokens, id), isHeld()]),
@@ -155,6 +145,22 @@ export function createTokenStore(
       await withRedis(redis, () => redis.hset(uses, id, now));
     },
   };
+}
+
+/** By name. */
+async function listTokens(
+  redis: RedisClient,
+  { tokens, uses }: { readonly tokens: string; readonly uses: string },
+): Promise<(TokenView | NamedToken)[]> {
+  const [stored, used] = await withRedis(redis, () =>
+    Promise.all([redis.hgetall(tokens), redis.hgetall(uses)]),
+  );
+  return Object.entries(stored)
+    .map(([id, text]) => {
+      const readable = parse(text);
+      return readable === undefined ? { id, name: nameIn(text) } : viewOf(id, readable, used[id]);
+    })
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
 /** Undefined for the format of another version. */

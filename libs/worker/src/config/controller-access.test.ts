@@ -108,7 +108,7 @@ test("two controllers share a role and have their own Leases", () => {
     resourceNames: ["plains.demo.konverge.dev"],
     verbs: ["get"],
   });
-  expect(leases.at(-1)?.resourceNames).toEqual(["shop-a", "shop-b"]);
+  expect(leases.at(-1)?.resourceNames).toEqual(["shop-a", "shop-b", "shop-redis.progress"]);
 });
 
 test("rejects a permission that RBAC cannot grant", () => {
@@ -133,7 +133,7 @@ test("grants the kinds of workflows all calls of steps, and the Lease of their w
     resources: ["widgets"],
     verbs: ["get", "list", "watch", "create", "patch", "delete"],
   });
-  expect(leases[1]?.resourceNames).toEqual(["shop-workflow.waits"]);
+  expect(leases[1]?.resourceNames).toEqual(["shop-redis.progress", "shop-workflow.waits"]);
 });
 
 test("grants scaling of workloads and eviction of Pods; other kinds get no subresource", () => {

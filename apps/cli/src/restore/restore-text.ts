@@ -1,6 +1,6 @@
-import type { ClusterReport, RestoreReport } from "../restore/read-report.ts";
-import { span } from "./age.ts";
-import { fields } from "./columns.ts";
+import type { ClusterReport, RestoreReport } from "./read-report.ts";
+import { span } from "../text/age.ts";
+import { fields } from "../text/columns.ts";
 
 type Row = readonly [name: string, value: string];
 
