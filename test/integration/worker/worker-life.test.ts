@@ -24,7 +24,11 @@ const make = (name: string) =>
   workers.client.create(workers.Widgets, { metadata: { namespace, name }, spec: {} });
 const leaseOf = async () => {
   const { items } = await workers.client.list(Lease, { namespace });
-  return items.find(({ metadata }) => metadata.name.startsWith(`${workers.queues.prefix}-`));
+  const { prefix } = workers.queues;
+  return items.find(
+    ({ metadata: { name } }) =>
+      name.startsWith(`${prefix}-`) && name !== `${prefix}-redis.progress`,
+  );
 };
 const keys = () => workers.queues.redis.keys(`${workers.queues.prefix}:*`);
 
