@@ -3,16 +3,12 @@ import { useEffect } from "preact/hooks";
 import { call } from "./api/call.ts";
 import { ControllerView } from "./views/controller-view.tsx";
 import { DeadLettersView } from "./views/dead-letters-view.tsx";
-import { ContentionView } from "./views/contention-view.tsx";
 import { GuardsView } from "./views/guards-view.tsx";
 import { ObjectsView } from "./views/objects-view.tsx";
-import { LiveView } from "./views/live-view.tsx";
 import { LoginView } from "./views/login-view.tsx";
 import { ObjectView } from "./views/object-view.tsx";
 import { OverviewView } from "./views/overview-view.tsx";
 import { AttemptsView } from "./views/attempts-view.tsx";
-import { ScheduleView } from "./views/schedule-view.tsx";
-import { SchedulesView } from "./views/schedules-view.tsx";
 import { WorkersView } from "./views/workers-view.tsx";
 import { WorkflowRunView } from "./views/workflow-run-view.tsx";
 import { WorkflowsView } from "./views/workflows-view.tsx";
@@ -35,13 +31,28 @@ interface Page extends NavigationPage {
 
 const loadMore = () => import("./views/more.ts");
 
+/** A view whose code is loaded when it is first shown, so that the first view stays small. */
+function lazyView(view: (more: typeof import("./views/more.ts")) => ComponentChildren) {
+  return () => <Lazy load={loadMore}>{view}</Lazy>;
+}
+
 const PAGES: readonly Page[] = [
   { to: "/", icon: "overview", title: "Overview", view: () => <OverviewView /> },
   { to: "/attempts", icon: "attempts", title: "Attempts", view: () => <AttemptsView /> },
   { to: "/workflows", icon: "workflows", title: "Workflows", view: () => <WorkflowsView /> },
-  { to: "/schedules", icon: "schedules", title: "Schedules", view: () => <SchedulesView /> },
-  { to: "/contention", icon: "contention", title: "Contention", view: () => <ContentionView /> },
-  { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
+  {
+    to: "/schedules",
+    icon: "schedules",
+    title: "Schedules",
+    view: lazyView(({ SchedulesView }) => <SchedulesView />),
+  },
+  {
+    to: "/contention",
+    icon: "contention",
+    title: "Contention",
+    view: lazyView(({ ContentionView }) => <ContentionView />),
+  },
+  { to: "/live", icon: "live", title: "Live", view: lazyView(({ LiveView }) => <LiveView />) },
   { to: "/objects", icon: "objects", title: "Objects", view: () => <ObjectsView /> },
   { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
   { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },
@@ -50,13 +61,13 @@ const PAGES: readonly Page[] = [
     to: "/audit",
     icon: "audit",
     title: "Audit log",
-    view: () => <Lazy load={loadMore}>{({ AuditView }) => <AuditView />}</Lazy>,
+    view: lazyView(({ AuditView }) => <AuditView />),
   },
   {
     to: "/docs",
     icon: "docs",
     title: "Documentation",
-    view: () => <Lazy load={loadMore}>{({ DocsView }) => <DocsView page="README" />}</Lazy>,
+    view: lazyView(({ DocsView }) => <DocsView page="README" />),
   },
 ];
 const SHOWN_PAGES = PAGES.filter(({ to }) => to !== "/audit" || isAdmin);
@@ -133,15 +144,15 @@ function findPage(): Page {
   if (first === "schedules" && segments.length === 3) {
     const title = decodeURIComponent(controller);
     const at = `${cluster}/${controller}`;
-    const view = () => <ScheduleView key={at} path={at} name={title} />;
+    const view = lazyView(({ ScheduleView }) => <ScheduleView key={at} path={at} name={title} />);
     return { to: "/schedules", icon: "schedules", title, view };
   }
   if (first === "docs" && segments.length === 2) {
-    const view = () => <Lazy load={loadMore}>{({ DocsView }) => <DocsView page={cluster} />}</Lazy>;
+    const view = lazyView(({ DocsView }) => <DocsView page={cluster} />);
     return { to: "/docs", icon: "docs", title: `${cluster} · documentation`, view };
   }
   if (first === "hints" && segments.length === 2) {
-    const view = () => <Lazy load={loadMore}>{({ HintView }) => <HintView code={cluster} />}</Lazy>;
+    const view = lazyView(({ HintView }) => <HintView code={cluster} />);
     return { to: "/docs", icon: "docs", title: `Hint ${cluster}`, view };
   }
   const found = PAGES.find(({ to }) => to === `/${segments.join("/")}`);

@@ -4,6 +4,7 @@ import { partsOf, shortName } from "./api/object-key.ts";
 import { useQuery } from "./api/use-query.ts";
 import { Icon } from "./parts/icon.tsx";
 import type { NavigationPage } from "./parts/navigation.tsx";
+import { textOfPhase } from "./parts/status.tsx";
 import { apiPath, viewHref } from "./state/cluster.ts";
 import { idOf } from "./api/run-id.ts";
 import { go, objectHref, runHref, type Params } from "./state/router.ts";
@@ -153,7 +154,7 @@ function useMatches(text: string): Matches {
   const matches = [
     ...(keys?.items ?? []).map(({ key, phase }): Match => {
       const parts = partsOf(key);
-      const note = `${parts.controller} · ${phase}`;
+      const note = `${parts.controller} · ${textOfPhase(phase)}`;
       return { kind: "object", id: key, to: objectHref(key), name: shortName(parts), note };
     }),
     ...(runs?.items ?? []).map(({ id, workflow, status }): Match => {

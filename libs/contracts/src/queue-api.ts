@@ -192,6 +192,10 @@ export const workerListSchema = z.object({
             waiting: z.record(z.string(), z.number()),
             inFlight: z.number(),
           }),
+          /** Ended attempts of the last minute. */
+          attemptsPerMinute: z.number().optional(),
+          /** Controllers whose watches the worker leads. */
+          leads: z.array(z.string()).readonly().optional(),
         })
         .optional(),
     }),

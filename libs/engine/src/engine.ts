@@ -23,6 +23,10 @@ export interface Engine {
   readonly ready: boolean;
   /** Running attempts and their upper bound, by controller. Empty without the role `work`. */
   readonly slots: Readonly<Record<string, { readonly running: number; readonly limit: number }>>;
+  /** Attempts that have ended here since the start. */
+  readonly finished: number;
+  /** Names of the controllers whose watches this process leads. */
+  readonly leads: readonly string[];
   /** Enqueues all objects of the controller again, if this process leads it. */
   requestAgain(controller: string, reason: string): void;
   /**
@@ -218,6 +222,15 @@ class RunningEngine implements Engine {
         { running: worker.active, limit },
       ]),
     );
+  }
+
+  get finished(): number {
+    return this.#started.workers.reduce((sum, { worker }) => sum + worker.finished, 0);
+  }
+
+  get leads(): readonly string[] {
+    const { parts } = this.#started;
+    return parts.filter(({ leading }) => leading).map(({ controller }) => controller.name);
   }
 
   requestAgain(name: string, reason: string): void {

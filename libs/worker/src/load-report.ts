@@ -10,19 +10,26 @@ const RESOLUTION_MS = 20;
 /** Shorter than a heartbeat. The clusters of a process share the measurement. */
 const MEASURED_MS = 4_000;
 
+const MINUTE_MS = 60_000;
+
 export interface LoadReportOptions {
-  readonly slots: () => Engine["slots"];
+  /** Undefined until the engine has started. */
+  readonly engine: () => Pick<Engine, "slots" | "finished" | "leads"> | undefined;
   readonly guard: Pick<Guard, "counts" | "waitingByClass" | "inFlight">;
 }
 
 /** Returns the function that measures the load of this process. */
-export function createLoadReport({ slots, guard }: LoadReportOptions): () => AnnouncedLoad {
+export function createLoadReport({ engine, guard }: LoadReportOptions): () => AnnouncedLoad {
   measureDelay();
+  const rate = createRate();
   return () => {
+    const { slots = {}, finished = 0, leads = [] } = engine() ?? {};
     const { permits, deferred } = guard.counts;
     const { rss, heapUsed } = process.memoryUsage();
     return {
-      slots: slots(),
+      slots,
+      attemptsPerMinute: rate(finished, performance.now()),
+      leads,
       memoryBytes: rss,
       heapBytes: heapUsed,
       heapLimitBytes: getHeapStatistics().heap_size_limit,
@@ -34,6 +41,19 @@ export function createLoadReport({ slots, guard }: LoadReportOptions): () => Ann
         inFlight: guard.inFlight,
       },
     };
+  };
+}
+
+/** Returns a function that takes a counter and returns its growth within the last minute. */
+export function createRate(): (count: number, nowMs: number) => number {
+  const samples: { readonly count: number; readonly atMs: number }[] = [];
+  return (count, nowMs) => {
+    samples.push({ count, atMs: nowMs });
+    // One sample before the minute is kept: the growth is measured from it.
+    while (samples[1] !== undefined && samples[1].atMs <= nowMs - MINUTE_MS) samples.shift();
+    const { count: before, atMs } = samples[0] ?? { count, atMs: nowMs };
+    const spanMs = Math.max(MINUTE_MS, nowMs - atMs);
+    return Math.round(((count - before) / spanMs) * MINUTE_MS);
   };
 }
 

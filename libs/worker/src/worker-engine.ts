@@ -27,7 +27,7 @@ export async function startWorkerEngine(
   announceWorker(setup, connections, {
     onOnlyOurs: (controller) =>
       engine?.requestAgain(controller, "the last worker of another version has gone"),
-    slots: () => engine?.slots ?? {},
+    engine: () => engine,
   });
   engine = await startEngine(engineOptions(setup, connections));
   return engine;
@@ -38,10 +38,10 @@ function announceWorker(
   { registry, home }: WorkerConnections,
   {
     onOnlyOurs,
-    slots,
+    engine,
   }: {
     readonly onOnlyOurs: (controller: string) => void;
-    readonly slots: () => Engine["slots"];
+    readonly engine: () => Engine | undefined;
   },
 ): void {
   const { settings, version, log, metrics } = options;
@@ -65,7 +65,7 @@ function announceWorker(
     {
       onOthers: followFleet({ definitions, log, onOnlyOurs }),
       caches: createCacheReport(metrics),
-      load: createLoadReport({ slots, guard: home.guard }),
+      load: createLoadReport({ engine, guard: home.guard }),
     },
   );
 }

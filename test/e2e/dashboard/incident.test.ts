@@ -2,11 +2,14 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { findChromium, NO_CHROMIUM } from "../../../apps/demo/src/incident/find-chromium.ts";
 import { runCommand } from "../cli-runner.ts";
-import { DESKTOP, useChromium } from "./chromium.ts";
+import { VIEWS } from "../../../apps/demo/src/incident/take-pictures.ts";
+import { until } from "../../support/until.ts";
+import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { startIncidentStage, type IncidentStage } from "./demo-stage.ts";
+import { findFirefox, NO_FIREFOX, openFirefox } from "./firefox.ts";
 
 const open = useChromium();
 let incident: IncidentStage;
@@ -187,6 +190,77 @@ test("takes the pictures of the docs", async (context) => {
     // The header of a PNG contains width and height.
     expect([picture.readUInt32BE(16), picture.readUInt32BE(20)], name).toEqual([1280, 800]);
   }
+});
+
+/** The parts of pages that have no address of their own in the navigation. */
+const MORE_VIEWS = [
+  `${VIEWS["object-contended"]}?tab=yaml`,
+  `${VIEWS["object-contended"]}?tab=events`,
+  `${VIEWS["object-contended"]}?tab=compare`,
+  `${VIEWS.workflows}?status=failed`,
+  `${VIEWS.objects}?phase=deadLettered`,
+];
+const ALL_VIEWS = [...new Set([...Object.values(VIEWS), ...MORE_VIEWS])];
+
+test.for([
+  ["desktop, light", { ...DESKTOP, colorScheme: "light" }],
+  ["mobile, dark", { ...MOBILE, colorScheme: "dark" }],
+] as const)(
+  "%s: no view of the incident has serious axe violations",
+  async ([, options], context) => {
+    const headers = { authorization: `Bearer ${incident.token}` };
+    const { page, troubles } = await open(context, { ...options, extraHTTPHeaders: headers });
+    const barriers: string[] = [];
+    for (const view of ALL_VIEWS) {
+      await page.goto(new URL(view, incident.server).href);
+      await page
+        .locator(view === "/jobs" ? "#root main" : "main h1")
+        .first()
+        .waitFor();
+      await page.locator(".skeleton").first().waitFor({ state: "detached" });
+      for (const row of await page.locator("details.attempt, details.line-row").all()) {
+        await row.evaluate((details: { open: boolean }) => {
+          details.open = true;
+        });
+      }
+      barriers.push(...(await findBarriers(page)).map((barrier) => `${view}: ${barrier}`));
+    }
+    expect(barriers).toEqual([]);
+    expect(troubles).toEqual([]);
+  },
+);
+
+test("every view works in Firefox, on wide and narrow windows", async (context) => {
+  const path = findFirefox();
+  if (path === undefined) return context.skip(NO_FIREFOX);
+  const firefox = await openFirefox(path, { authorization: `Bearer ${incident.token}` });
+  onTestFinished(() => firefox.close());
+  for (const [width, height] of [
+    [1440, 900],
+    [390, 844],
+  ] as const) {
+    await firefox.resize(width, height);
+    for (const view of ALL_VIEWS) {
+      await firefox.goto(new URL(view, incident.server).href);
+      await until(`${view} has its data`, async () => {
+        const state = await firefox.read(
+          "`${document.querySelector('main h1') !== null} ${document.querySelectorAll('.skeleton').length}`",
+        );
+        return state === "true 0";
+      });
+      const alerts =
+        "[...document.querySelectorAll('[role=alert]')].map((e) => e.textContent).join()";
+      expect(await firefox.read(alerts), view).toBe("");
+      const widest = Number(await firefox.read("document.documentElement.scrollWidth"));
+      expect(widest, `${view} is not wider than the window`).toBeLessThanOrEqual(width);
+      const plots = "document.querySelectorAll('.plot').length";
+      const drawn = "document.querySelectorAll('.plot canvas').length";
+      await until(`${view} has drawn its charts`, async () => {
+        return (await firefox.read(plots)) === (await firefox.read(drawn));
+      });
+    }
+  }
+  expect(firefox.troubles).toEqual([]);
 });
 
 test("the first screen and konverge status answer each question about an outage", async (context) => {

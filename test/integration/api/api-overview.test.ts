@@ -183,6 +183,29 @@ test("lists current problems, most severe first", async () => {
   });
 });
 
+test("a failing controller keeps its cause while others fill the newest attempts", async () => {
+  await announce({ live: true });
+  await remember({ outcomes: { retry: 5 } });
+  const writer = openHistoryWriter(harness);
+  const failed = {
+    outcome: "retry",
+    errorCode: "Error",
+    errorMessage: "no route to host",
+  } as const;
+  const busy = KEY.replace("node-pool", "busy");
+  // The newest 1,000 attempts of the cluster are sampled.
+  for (const rows of [
+    [attemptRow({ key: KEY, epoch: 9, ...failed })],
+    Array.from({ length: 1_100 }, (_, epoch) => attemptRow({ key: busy, epoch })),
+  ]) {
+    await writer.flush(historyBatch({ rows: rows.map((row) => ({ recordBytes: 100, row })) }));
+  }
+  const { problems } = await overview();
+  expect(problems.find(({ code }) => code === "failing")).toMatchObject({
+    cause: expect.stringContaining("no route to host"),
+  });
+});
+
 test("reports work without a worker as an error", async () => {
   await announce({ live: false });
   const { queue } = await api.access.find("default", "node-pool");

@@ -156,7 +156,19 @@ function runTable(runs: readonly Run[]): TopTable {
 
 function workerTable(workers: readonly Worker[]): TopTable {
   return {
-    head: ["WORKER", "ROLE", "AGE", "SLOTS", "MEMORY", "DELAY", "VERSION", "HOST", "CONTROLLERS"],
+    head: [
+      "WORKER",
+      "ROLE",
+      "AGE",
+      "SLOTS",
+      "PER MIN",
+      "LEADS",
+      "MEMORY",
+      "DELAY",
+      "VERSION",
+      "HOST",
+      "CONTROLLERS",
+    ],
     rows: workers.map((worker): TopRow => {
       const { workerId, role, startedAt, version, host, controllers } = worker;
       const facts = Object.entries(worker).map(([name, value]) => [
@@ -180,12 +192,14 @@ function workerTable(workers: readonly Worker[]): TopTable {
   };
 }
 
-/** Returns the slots in use, the memory, and the delay of the event loop. */
+/** Returns the slots in use, the attempts per minute, the number of led controllers, the memory, and the delay of the event loop. */
 function loadCells({ load }: Worker): Cell[] {
-  if (load === undefined) return [NONE, NONE, NONE];
+  if (load === undefined) return [NONE, NONE, NONE, NONE, NONE];
   const slots = Object.values(load.slots);
   const running = slots.reduce((sum, each) => sum + each.running, 0);
   const limit = slots.reduce((sum, each) => sum + each.limit, 0);
   const memory = `${Math.round(load.memoryBytes / 1_048_576)} MiB`;
-  return [`${running}/${limit}`, memory, span(Math.round(load.eventLoopDelayMs))];
+  const { attemptsPerMinute: rate, leads } = load;
+  const more = [rate, leads?.length].map((count) => (count === undefined ? NONE : String(count)));
+  return [`${running}/${limit}`, ...more, memory, span(Math.round(load.eventLoopDelayMs))];
 }

@@ -27,9 +27,18 @@ const ACTIONS = {
     path: "v1/dead-letters/release",
     explains: "Retries each object and resets its counters.",
   },
+  cancel: {
+    label: "Cancel requests of",
+    path: "v1/reconciles",
+    explains:
+      "Cancels the pending request of each object. A running attempt is aborted unless it also serves other requests.",
+  },
 } as const;
 
-export type ObjectAction = keyof typeof ACTIONS;
+type ObjectAction = keyof typeof ACTIONS;
+
+/** The objects among those of a list to which an action applies. Default: all. */
+type Applicable = Partial<Record<ObjectAction, (key: string) => boolean>>;
 
 /** Requests in flight. */
 const AT_ONCE = 8;
@@ -40,27 +49,47 @@ export interface ObjectBulkProps {
   readonly keys: readonly string[];
   readonly actions: readonly ObjectAction[];
   readonly onDone: () => void;
+  readonly applicable?: Applicable | undefined;
+  /** The request of an object that can be cancelled. */
+  readonly pendingOf?: ((key: string) => string | undefined) | undefined;
   /** Default: the labels of the actions with the number of objects. */
   readonly label?: string;
 }
 
 /** Buttons for actions on these objects. Each dialog lists them first. */
-export function ObjectBulk({ keys, actions, onDone, label }: ObjectBulkProps) {
-  return actions.map((name) => (
-    <ActionButton
-      key={name}
-      quiet
-      label={label ?? `${ACTIONS[name].label} ${keys.length}`}
-      explains={<Preview keys={keys}>{ACTIONS[name].explains}</Preview>}
-      run={async (action) => {
-        const failures = await act(ACTIONS[name].path, keys, bodyOf(name, action));
-        onDone();
-        const done = keys.length - failures.length;
-        const [first] = failures;
-        return `${ACTIONS[name].label}: ${plural(done, "object")}${first === undefined ? "" : `; ${failures.length} failed, first ${first}`}`;
-      }}
-    />
-  ));
+export function ObjectBulk({
+  keys: all,
+  actions,
+  onDone,
+  label,
+  applicable = {},
+  pendingOf = () => undefined,
+}: ObjectBulkProps) {
+  return actions.map((name) => {
+    const isMeant = name === "cancel" ? pendingOf : (applicable[name] ?? (() => true));
+    const keys = all.filter(isMeant);
+    if (keys.length === 0) return null;
+    const { label: verb, path, explains } = ACTIONS[name];
+    return (
+      <ActionButton
+        key={name}
+        quiet
+        label={label ?? `${verb} ${keys.length}`}
+        explains={<Preview keys={keys}>{explains}</Preview>}
+        run={async (action) => {
+          const failures = await act(keys, async (key) => {
+            if (name !== "cancel") return await send(path, key, bodyOf(name, action));
+            const id = encodeURIComponent(pendingOf(key) ?? "");
+            await call(`${path}/${id}/cancel`, { method: "POST", body: action });
+          });
+          onDone();
+          const done = keys.length - failures.length;
+          const [first] = failures;
+          return `${verb}: ${plural(done, "object")}${first === undefined ? "" : `; ${failures.length} failed, first ${first}`}`;
+        }}
+      />
+    );
+  });
 }
 
 /** A request to reconcile has a reason only; its author is the caller. */
@@ -89,21 +118,26 @@ function Preview({
   );
 }
 
-/** Sends one request per object. Returns the failures. */
-async function act(path: string, keys: readonly string[], body: object): Promise<string[]> {
+async function send(path: string, key: string, body: object): Promise<void> {
+  const { cluster, controller, namespace, name } = partsOf(key);
+  const target = { cluster, controller, name, ...defined({ namespace }) };
+  await call(path, { method: "POST", body: { ...target, ...body } });
+}
+
+/** Acts on each object. Returns the failures. */
+async function act(
+  keys: readonly string[],
+  one: (key: string) => Promise<void>,
+): Promise<string[]> {
   const failures: string[] = [];
   const left = keys.values();
   const work = async () => {
     for (const key of left) {
-      const { cluster, controller, namespace, name } = partsOf(key);
       try {
-        await call(path, {
-          method: "POST",
-          body: { cluster, controller, name, ...defined({ namespace }), ...body },
-        });
+        await one(key);
       } catch (error) {
         if (!(error instanceof CallError)) throw error;
-        failures.push(`${name}: ${error.message}`);
+        failures.push(`${partsOf(key).name}: ${error.message}`);
       }
     }
   };

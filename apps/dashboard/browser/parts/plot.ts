@@ -147,7 +147,7 @@ function seriesOptions(
     ...(kind === "bar" ? { paths: UPlot.paths.bars?.({ size: [0.9, 24] }) } : {}),
     ...(kind === "line" ? {} : { fill: kind === "bar" ? stroke : `${stroke}44` }),
     ...(isDashed ? { dash: [4, 3] } : {}),
-    points: { show: false },
+    points: kind === "bar" ? { show: false } : { show: true, size: 5, filter: lonely },
     spanGaps: false,
     // Stacked values are sums; the legend shows the value itself.
     value: (_chart, _sum, _series, index) => {
@@ -156,6 +156,13 @@ function seriesOptions(
     },
   } as UPlot.Series;
 }
+
+/** Returns the values between gaps, which have no line. */
+const lonely: UPlot.Series.Points.Filter = (chart, series, _isShown, _gaps) => {
+  const values = chart.data[series] ?? [];
+  const has = (index: number) => (values[index] ?? null) !== null;
+  return [...values.keys()].filter((index) => has(index) && !has(index - 1) && !has(index + 1));
+};
 
 /** Bars are stacked, the last series at the bottom: each is drawn up to its sum with those that follow. */
 function valuesOf({ times, series }: ChartData): UPlot.AlignedData {

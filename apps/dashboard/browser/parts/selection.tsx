@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { partsOf, shortName } from "../api/object-key.ts";
 import { mayOperate } from "../state/session.ts";
 import { plural } from "./format.ts";
-import { ObjectBulk, type ObjectAction } from "./object-bulk.tsx";
+import { ObjectBulk, type ObjectBulkProps } from "./object-bulk.tsx";
 
 export interface Selection {
   readonly keys: ReadonlySet<string>;
@@ -49,14 +49,12 @@ export function SelectBox({
 export function SelectionBar({
   selection,
   shown,
-  actions,
   onDone,
-}: {
+  ...bulk
+}: Omit<ObjectBulkProps, "keys" | "label"> & {
   readonly selection: Selection;
   /** Keys of the page. */
   readonly shown: readonly string[];
-  readonly actions: readonly ObjectAction[];
-  readonly onDone: () => void;
 }) {
   if (!mayOperate) return null;
   // Objects that left the page are not acted on.
@@ -75,8 +73,8 @@ export function SelectionBar({
             Clear
           </button>
           <ObjectBulk
+            {...bulk}
             keys={keys}
-            actions={actions}
             onDone={() => {
               selection.set([]);
               onDone();

@@ -83,12 +83,18 @@ const PHASES: Readonly<Record<KeyPhase, Tone>> = {
   paused: "warn",
 };
 
+const PHASE_TEXTS: Readonly<Partial<Record<KeyPhase, string>>> = { deadLettered: "dead-lettered" };
+
+export function textOfPhase(phase: KeyPhase): string {
+  return PHASE_TEXTS[phase] ?? phase;
+}
+
 export function toneOfPhase(phase: KeyPhase): Tone {
   return PHASES[phase];
 }
 
 export function Phase({ of }: { readonly of: KeyPhase }) {
-  return <Status tone={PHASES[of]}>{of}</Status>;
+  return <Status tone={PHASES[of]}>{textOfPhase(of)}</Status>;
 }
 
 const RUN_TONES: Readonly<Record<WorkflowStatus, Tone>> = {

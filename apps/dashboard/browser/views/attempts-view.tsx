@@ -11,6 +11,7 @@ import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatInstant, formatMs, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { Pager } from "../parts/pager.tsx";
+import { SelectBox, SelectionBar, useSelection, type Selection } from "../parts/selection.tsx";
 import { Outcome, outcomeNames, Status } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { now, Time } from "../parts/time.tsx";
@@ -55,6 +56,7 @@ export function AttemptsView() {
   const { data, trouble, loading } = useQuery<AttemptPage>(path, isLive ? EVERY_MS : 0);
   const overview = useQuery<Overview>(apiPath("overview"), COUNTS_EVERY_MS, NOT_OF_THE_PAGE);
   const list = useRef<HTMLDivElement>(null);
+  const selection = useSelection();
   const { rows, fresh, show } = useHeldBack(path, data?.items, list);
   const flags = flagsOf({ ...filters, ...(range === "" ? {} : { since: range }) });
   const controllers = overview.data?.controllers;
@@ -102,7 +104,13 @@ export function AttemptsView() {
           <NoAttempts filtered={flags.length > 0} />
         ) : (
           <>
-            <AttemptTable rows={rows} />
+            <SelectionBar
+              selection={selection}
+              shown={[...new Set(rows.map(({ key }) => key))]}
+              actions={["reconcile", "pause"]}
+              onDone={() => undefined}
+            />
+            <AttemptTable rows={rows} selection={selection} />
             <Pager next={data.next} shown={plural(rows.length, "attempt")} />
           </>
         )}
@@ -175,11 +183,12 @@ function NoAttempts({ filtered }: { readonly filtered: boolean }) {
   );
 }
 
-const COLUMNS: readonly Column<AttemptSummary>[] = [
+const columnsOf = (selection: Selection): readonly Column<AttemptSummary>[] => [
   {
     title: "Object",
     cell: (row) => (
       <>
+        <SelectBox objectKey={row.key} selection={selection} />
         <a class="strong" href={attemptHref(row)} data-row>
           {shortName(row)}
         </a>
@@ -188,7 +197,7 @@ const COLUMNS: readonly Column<AttemptSummary>[] = [
     ),
   },
   { title: "Outcome", look: "nowrap", cell: ({ outcome }) => <Outcome of={outcome} /> },
-  { title: "Details", cell: (row) => <Details row={row} /> },
+  { title: "Details", look: "wide", cell: (row) => <Details row={row} /> },
   { title: "Duration", look: "num right nowrap", cell: ({ durationMs }) => formatMs(durationMs) },
   { title: "Calls", look: "num right", cell: ({ calls }) => calls },
   {
@@ -205,12 +214,18 @@ function attemptHref({ key, id }: AttemptSummary): string {
   return `${objectHref(key)}?attempt=${id.slice(id.lastIndexOf("#") + 1)}`;
 }
 
-function AttemptTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
+function AttemptTable({
+  rows,
+  selection,
+}: {
+  readonly rows: readonly AttemptSummary[];
+  readonly selection: Selection;
+}) {
   return (
     <div class="panel">
       <Table
         caption="Attempts, newest first"
-        columns={COLUMNS}
+        columns={columnsOf(selection)}
         rows={rows}
         keyOf={({ id }) => id}
       />
@@ -218,8 +233,11 @@ function AttemptTable({ rows }: { readonly rows: readonly AttemptSummary[] }) {
   );
 }
 
+/** Codes that only repeat that the attempt failed. */
+const PLAIN_CODES: ReadonlySet<string> = new Set(["Error", "terminal"]);
+
 function Details({
-  row: { conflicts, managers, writes, errorCode, hints },
+  row: { conflicts, managers, writes, errorCode, errorMessage, hints },
 }: {
   readonly row: AttemptSummary;
 }) {
@@ -231,7 +249,14 @@ function Details({
         </Status>
       )}
       {writes === 0 ? null : <span>{plural(writes, "write")}</span>}
-      {errorCode === undefined ? null : <code class="bad">{errorCode}</code>}
+      {errorCode === undefined ? null : (
+        <span class="bad clip" title={errorMessage}>
+          {errorMessage === undefined || !PLAIN_CODES.has(errorCode) ? (
+            <code>{errorCode} </code>
+          ) : null}
+          {errorMessage}
+        </span>
+      )}
       {hints.map((hint) => (
         <a class="tag" key={hint} href={viewHref(`/hints/${hint}`)}>
           {hint}

@@ -67,9 +67,10 @@ export function AuditView() {
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { title: "Action", look: "nowrap", cell: ({ action }) => <span class="strong">{action}</span> },
-  { title: "Target", cell: (entry) => <Target entry={entry} /> },
+  { title: "Target", look: "wide", cell: (entry) => <Target entry={entry} /> },
   {
     title: "Author",
+    look: "nowrap",
     cell: ({ by, via }) => (
       <>
         {by}

@@ -8,7 +8,7 @@ import { apiPath, cluster } from "../state/cluster.ts";
 import { objectHref, query } from "../state/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
-import { plural } from "../parts/format.ts";
+import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton } from "../parts/action-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
@@ -18,6 +18,7 @@ import { Table, type Column } from "../parts/table.tsx";
 import { Time } from "../parts/time.tsx";
 
 const LIMIT = 100;
+const EVERY_MS = 10_000;
 
 /** Dead-lettered objects and their release. A bulk release covers all matches, on every page. */
 export function DeadLettersView() {
@@ -25,6 +26,7 @@ export function DeadLettersView() {
   const cursor = query.value.get("cursor") ?? undefined;
   const { data, trouble, loading, reload } = useQuery<KeyList>(
     apiPath("dead-letters", { ...filters, cursor, limit: String(LIMIT) }),
+    EVERY_MS,
   );
   const controllers = [
     ...new Set([
@@ -36,7 +38,17 @@ export function DeadLettersView() {
   const only = controllers.length === 1 ? controllers[0] : undefined;
   return (
     <>
-      <h1>Dead letters</h1>
+      <div class="title-row">
+        <h1>Dead letters</h1>
+        {only === undefined || (data?.items.length ?? 0) === 0 ? null : (
+          <BulkRelease
+            controller={only}
+            namespace={filters["namespace"]}
+            contains={filters["name"]}
+            onDone={reload}
+          />
+        )}
+      </div>
       <p class="lead">
         A dead-lettered object is not retried until it changes or an operator releases it.
       </p>
@@ -61,14 +73,7 @@ export function DeadLettersView() {
           <>
             {only === undefined ? (
               <p class="dim">Filter by controller to release all matches.</p>
-            ) : (
-              <BulkRelease
-                controller={only}
-                namespace={filters["namespace"]}
-                contains={filters["name"]}
-                onDone={reload}
-              />
-            )}
+            ) : null}
             <ErrorGroups items={data.items} onDone={reload} />
             <SelectionBar
               selection={selection}
@@ -114,18 +119,15 @@ function BulkRelease({
     ...defined({ namespace, contains }),
   };
   return (
-    <div class="title-row gap">
-      <span />
-      <ActionButton
-        label="Release all matches"
-        explains={<Preview match={match} />}
-        run={async (action) => {
-          const count = await release(match, false, action);
-          onDone();
-          return `${plural(count, "dead letter")} released`;
-        }}
-      />
-    </div>
+    <ActionButton
+      label="Release all matches"
+      explains={<Preview match={match} />}
+      run={async (action) => {
+        const count = await release(match, false, action);
+        onDone();
+        return `${plural(count, "dead letter")} released`;
+      }}
+    />
   );
 }
 
@@ -143,6 +145,9 @@ function Preview({ match }: { readonly match: { readonly controller: string } })
   return <span role="status">{text}</span>;
 }
 
+/** Codes that only repeat that the attempt failed. */
+const OUTCOME_CODES: ReadonlySet<string> = new Set(["retry", "terminal", "Error"]);
+
 const columnsOf = (selection: Selection): readonly Column<KeyItem>[] => [
   {
     title: "Object",
@@ -157,13 +162,21 @@ const columnsOf = (selection: Selection): readonly Column<KeyItem>[] => [
     ),
   },
   {
+    title: "Failures",
+    look: "num right",
+    cell: ({ failures }) => formatCount(failures),
+  },
+  {
     title: "Failed with",
     cell: ({ deadLetter }) =>
       deadLetter?.error === undefined ? (
         <span class="dim">not reported</span>
       ) : (
         <span class="clip" title={deadLetter.error.message}>
-          <code class="dim">{deadLetter.error.code}</code> {deadLetter.error.message}
+          {OUTCOME_CODES.has(deadLetter.error.code) ? null : (
+            <code class="dim">{deadLetter.error.code} </code>
+          )}
+          {deadLetter.error.message}
         </span>
       ),
   },
@@ -213,6 +226,7 @@ function ReleaseButton({
   return (
     <ActionButton
       label="Release"
+      quiet
       explains={`${shortName(parts)} is retried with its counters reset.`}
       run={async (action) => {
         await release(target, false, action);

@@ -1,4 +1,4 @@
-import type { GuardList } from "@konverge/contracts";
+import type { GuardList, QueueList } from "@konverge/contracts";
 import { useMemo } from "preact/hooks";
 import { call } from "../api/call.ts";
 import { useQuery } from "../api/use-query.ts";
@@ -149,6 +149,29 @@ function GuardCharts({ activity }: Pick<GuardView, "activity">) {
   );
 }
 
+/** What an isolation stops. */
+function IsolationPreview({ guard: { cluster, workers } }: { readonly guard: GuardView }) {
+  const { data, trouble } = useQuery<QueueList>(
+    `v1/queues?cluster=${encodeURIComponent(cluster)}`,
+    0,
+    { isPartOfPage: false },
+  );
+  const sum = (of: "waiting" | "active" | "delayed") =>
+    (data?.items ?? []).reduce((total, queue) => total + queue[of], 0);
+  return (
+    <>
+      All workers, including {plural(workers.live.length, "worker")} active in the last 10 s, stop
+      calling the API server of {cluster} until the guard is reset. Requests stay queued; running
+      attempts are deferred.
+      <p role="status">
+        {data === undefined
+          ? (trouble?.detail ?? "Counting…")
+          : `Affected now: ${plural(data.items.length, "controller")}, ${plural(data.workflows.length, "workflow")}, ${plural(sum("active"), "running attempt")}, ${plural(sum("waiting"), "waiting request")}, ${plural(sum("delayed"), "delayed request")}.`}
+      </p>
+    </>
+  );
+}
+
 function GuardActions({
   guard,
   onDone,
@@ -195,7 +218,7 @@ function GuardActions({
         <ActionButton
           label="Isolate"
           danger
-          explains={`All workers, including ${plural(guard.workers.live.length, "worker")} active in the last 10 s, stop calling the API server of ${cluster} until the guard is reset. Requests stay queued; running attempts are deferred.`}
+          explains={<IsolationPreview guard={guard} />}
           run={action("isolate", `${cluster} is isolated`)}
         />
       )}

@@ -1,3 +1,7 @@
 // Views that are opened rarely, in one file of the build.
 export { AuditView } from "./audit-view.tsx";
 export { DocsView, HintView } from "./docs-view.tsx";
+export { ContentionView } from "./contention-view.tsx";
+export { LiveView } from "./live-view.tsx";
+export { ScheduleView } from "./schedule-view.tsx";
+export { SchedulesView } from "./schedules-view.tsx";

@@ -9,10 +9,10 @@ import { CliLine, quote } from "../parts/cli-line.tsx";
 import { Lazy } from "../parts/lazy.tsx";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { usePageState } from "../parts/page-state.ts";
-import { toneOfPhase } from "../parts/status.tsx";
 import { Tabs } from "../parts/tabs.tsx";
 import { Attempts } from "./object/attempts.tsx";
 import { ContentionPanel } from "./object/contention-panel.tsx";
+import { toneOfObject } from "./object/current-contention.ts";
 import { LiveCards } from "./object/live-cards.tsx";
 import { Hints, ObjectFacts } from "./object/object-facts.tsx";
 import { ObjectActions } from "./object/object-actions.tsx";
@@ -43,7 +43,7 @@ export function ObjectView({ target }: { readonly target: Target }) {
   const { data } = history;
   usePageState({
     title: `${title} · ${decodeURIComponent(controller)}`,
-    tone: data && toneOfPhase(data.phase),
+    tone: data && toneOfObject(data),
   });
   if (data === undefined) {
     return (

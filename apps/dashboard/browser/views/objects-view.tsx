@@ -1,29 +1,32 @@
 import type { KeyItem, KeyList, QueueList } from "@konverge/contracts";
-import { defined, KEY_PHASES } from "@konverge/core";
+import { defined, type KeyPhase } from "@konverge/core";
 import { call } from "../api/call.ts";
 import { partsOf, shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
-import { apiPath, cluster, viewHref } from "../state/cluster.ts";
-import { objectHref, query } from "../state/router.ts";
+import { apiPath, cluster } from "../state/cluster.ts";
+import { href, objectHref, query } from "../state/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
-import { formatCount, plural } from "../parts/format.ts";
+import { plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
 import { ActionButton, type OperatorAction } from "../parts/action-dialog.tsx";
 import { Pager } from "../parts/pager.tsx";
 import { SelectBox, SelectionBar, useSelection, type Selection } from "../parts/selection.tsx";
 import { Outcome, Phase, Status } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
+import { Tabs } from "../parts/tabs.tsx";
 import { Time } from "../parts/time.tsx";
 
 const LIMIT = 100;
+const EVERY_MS = 10_000;
 
 /** The objects of all controllers with their state, queues and pauses. */
 export function ObjectsView() {
   const filters = filtersOf(["name", "namespace", "controller", "phase"]);
   const cursor = query.value.get("cursor") ?? undefined;
-  const keys = useQuery<KeyList>(apiPath("keys", { ...filters, cursor, limit: String(LIMIT) }));
-  const queues = useQuery<QueueList>(apiPath("queues"));
+  const path = apiPath("keys", { ...filters, cursor, limit: String(LIMIT) });
+  const keys = useQuery<KeyList>(path, EVERY_MS);
+  const queues = useQuery<QueueList>(apiPath("queues"), EVERY_MS);
   const reload = () => {
     keys.reload();
     queues.reload();
@@ -31,14 +34,12 @@ export function ObjectsView() {
   const { data, trouble, loading } = keys;
   const { controller } = filters;
   const selection = useSelection();
+  const itemOf = (key: string) => data?.items.find((item) => item.key === key);
   return (
     <>
       <div class="title-row">
         <h1>Objects</h1>
         <div class="buttons">
-          <button type="button" onClick={reload}>
-            Refresh
-          </button>
           {controller === undefined ? null : (
             <PauseController
               controller={controller}
@@ -48,18 +49,21 @@ export function ObjectsView() {
           )}
         </div>
       </div>
+      <PhaseTabs queues={queues.data?.items} controller={controller} phase={filters["phase"]} />
       <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
-        <Filter name="controller" label="Controller" />
-        <Filter name="phase" label="State" choices={KEY_PHASES} />
+        <Filter
+          name="controller"
+          label="Controller"
+          choices={(queues.data?.items ?? []).map((queue) => queue.controller)}
+        />
       </Filters>
       <TroubleNote trouble={trouble ?? queues.trouble} />
       <div aria-busy={loading}>
         {/* Both at once: pauses above the list would move it. */}
         {queues.data === undefined ? null : data === undefined && trouble === undefined ? null : (
           <>
-            <Depths queues={queues.data.items} shown={controller} />
             <Pauses queues={queues.data.items} onDone={reload} />
           </>
         )}
@@ -74,7 +78,13 @@ export function ObjectsView() {
             <SelectionBar
               selection={selection}
               shown={data.items.map(({ key }) => key)}
-              actions={["reconcile", "pause", "resume"]}
+              actions={["reconcile", "pause", "resume", "release", "cancel"]}
+              applicable={{
+                pause: (key) => itemOf(key)?.paused === undefined,
+                resume: (key) => itemOf(key)?.paused?.scope.kind === "key",
+                release: (key) => itemOf(key)?.deadLetter !== undefined,
+              }}
+              pendingOf={(key) => itemOf(key)?.pending}
               onDone={reload}
             />
             <KeyTable items={data.items} selection={selection} />
@@ -111,9 +121,7 @@ const columnsOf = (selection: Selection): readonly Column<KeyItem>[] => [
           <Outcome of={lastOutcome} />
         )}
         {failures + conflicts === 0 ? null : (
-          <span class="dim small">
-            {plural(failures, "consecutive failure")}, {plural(conflicts, "conflict")}
-          </span>
+          <span class="dim small nowrap">{consecutiveText(failures, conflicts)}</span>
         )}
       </span>
     ),
@@ -143,6 +151,14 @@ function KeyTable({
       />
     </div>
   );
+}
+
+function consecutiveText(failures: number, conflicts: number): string {
+  const counts = [
+    ...(failures === 0 ? [] : [plural(failures, "failure")]),
+    ...(conflicts === 0 ? [] : [plural(conflicts, "conflict")]),
+  ];
+  return `${counts.join(" and ")} in a row`;
 }
 
 /** The target of a pause or resume action. */
@@ -182,35 +198,41 @@ function PauseController({
 
 type Queue = QueueList["items"][number];
 
-/** Queue lengths by controller. Each links to the controller's objects. */
-function Depths({
+/** The states of objects, with the lengths of the queues of the selected controller or of all. */
+function PhaseTabs({
   queues,
-  shown,
+  controller,
+  phase,
 }: {
-  readonly queues: readonly Queue[];
-  readonly shown: string | undefined;
+  readonly queues: readonly Queue[] | undefined;
+  readonly controller: string | undefined;
+  readonly phase: string | undefined;
 }) {
+  const { cursor: _cursor, phase: _phase, ...params } = Object.fromEntries(query.value);
+  const counted = queues?.filter(
+    (queue) => controller === undefined || queue.controller === controller,
+  );
+  const countOf = (of: "waiting" | "active") => counted?.reduce((sum, queue) => sum + queue[of], 0);
+  const tab = (title: string, of: KeyPhase | undefined, count?: number) => ({
+    title,
+    href: href("/objects", { ...params, phase: of }),
+    isCurrent: phase === of,
+    count,
+    isCounting: of === "waiting" || of === "running",
+  });
   return (
-    <ul class="chips depths" aria-label="Queues">
-      {queues.map(({ controller, waiting, active, delayed, workers }) => (
-        <li key={controller}>
-          <a
-            class="chip"
-            href={viewHref("/objects", {
-              controller: controller === shown ? undefined : controller,
-            })}
-            aria-current={controller === shown ? "true" : undefined}
-          >
-            <span class="strong">{controller}</span>{" "}
-            <span class="num">
-              {formatCount(waiting)} waiting, {formatCount(active)} running, {formatCount(delayed)}{" "}
-              delayed
-            </span>
-            {workers === 0 ? <span class="bad">, no workers</span> : null}
-          </a>
-        </li>
-      ))}
-    </ul>
+    <Tabs
+      label="State"
+      tabs={[
+        tab("All", undefined),
+        tab("Waiting", "waiting", countOf("waiting")),
+        tab("Running", "running", countOf("active")),
+        tab("Backoff", "backoff"),
+        tab("Dead-lettered", "deadLettered"),
+        tab("Paused", "paused"),
+        tab("Idle", "idle"),
+      ]}
+    />
   );
 }
 

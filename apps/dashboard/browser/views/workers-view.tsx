@@ -63,6 +63,14 @@ const columnsOf = (skewed: readonly string[]): readonly Column<Worker>[] => [
     cell: ({ load }) => <Delay load={load} />,
   },
   {
+    title: "Attempts",
+    look: "num right nowrap",
+    cell: ({ load }) =>
+      load?.attemptsPerMinute === undefined
+        ? UNKNOWN
+        : `${formatCount(load.attemptsPerMinute)} per min`,
+  },
+  {
     title: "API calls",
     look: "num right nowrap",
     cell: ({ load }) =>
@@ -70,6 +78,7 @@ const columnsOf = (skewed: readonly string[]): readonly Column<Worker>[] => [
   },
   { title: "Runs", cell: (worker) => <Announced worker={worker} skewed={skewed} /> },
   { title: "Role", look: "nowrap secondary", cell: ({ role }) => ROLES[role] },
+  { title: "Leads", look: "nowrap", cell: (worker) => <Leads worker={worker} /> },
   { title: "Host", look: "nowrap secondary", cell: ({ host }) => host },
   { title: "Version", look: "num nowrap", cell: ({ version }) => version },
   { title: "Started", look: "right nowrap", cell: ({ startedAt }) => <Time at={startedAt} /> },
@@ -130,6 +139,18 @@ function Memory({ load }: Load) {
       ) : (
         formatBytes(memoryBytes)
       )}
+    </span>
+  );
+}
+
+/** The number of controllers whose watches the worker leads, with their names on hover. */
+function Leads({ worker: { load, controllers } }: { readonly worker: Worker }) {
+  if (load?.leads === undefined) return UNKNOWN;
+  const { leads } = load;
+  if (leads.length === 0) return <span class="zero">none</span>;
+  return (
+    <span title={leads.join(", ")}>
+      {leads.length} of {plural(controllers.length, "controller")}
     </span>
   );
 }

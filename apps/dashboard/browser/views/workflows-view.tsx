@@ -14,7 +14,7 @@ import { RunStatus } from "../parts/status.tsx";
 import { Table, type Column } from "../parts/table.tsx";
 import { Tabs } from "../parts/tabs.tsx";
 import { useHeldBack } from "../parts/use-held-back.ts";
-import { Time } from "../parts/time.tsx";
+import { now, Time } from "../parts/time.tsx";
 import { BulkActions } from "./workflow/bulk-actions.tsx";
 import { StartButton } from "./workflow/start-button.tsx";
 import { RunNote } from "./workflow/run-note.tsx";
@@ -220,12 +220,21 @@ const COLUMNS: readonly Column<Run>[] = [
     ),
   },
   { title: "Status", look: "nowrap", cell: ({ status }) => <RunStatus of={status} /> },
-  { title: "Details", cell: (run) => <RunNote run={run} /> },
+  { title: "Details", look: "wide", cell: (run) => <RunNote run={run} /> },
   {
     title: "Duration",
     look: "num right nowrap",
-    cell: ({ createdAt, endedAt }) =>
-      endedAt === undefined ? null : formatMs(Date.parse(endedAt) - Date.parse(createdAt)),
+    cell: ({ createdAt, endedAt }) => (
+      <span class={endedAt === undefined ? "dim" : undefined}>
+        {formatMs(
+          Math.max(
+            0,
+            (endedAt === undefined ? now.value : Date.parse(endedAt)) - Date.parse(createdAt),
+          ),
+        )}
+        {endedAt === undefined ? " …" : ""}
+      </span>
+    ),
   },
   {
     title: "Started",

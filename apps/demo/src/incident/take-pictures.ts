@@ -6,7 +6,7 @@ import { pollUntil } from "../stage/poll-until.ts";
 import { findChromium, NO_CHROMIUM } from "./find-chromium.ts";
 
 /** The views of the dashboard, with objects and runs of the incident. */
-const VIEWS = {
+export const VIEWS = {
   overview: "/",
   "controller-tenant": "/controllers/tenant",
   "controller-certificate-issuer": "/controllers/certificate-issuer",

@@ -12,6 +12,7 @@ import { answerProblem, PROBLEM } from "../http/problem.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readObjectLog } from "../views/object-log.ts";
+import { CONTRAST_STYLE, NAMING_SCRIPT } from "./job-board-names.ts";
 
 const PATH = "/jobs";
 /** Jobs per page of a queue. */
@@ -44,6 +45,9 @@ const LINKS = [
 ] as const;
 const BAR = `<nav aria-label="Konverge" style="display:flex;flex-wrap:wrap;gap:0 1.25rem;padding:.45rem 1.25rem;font:14px/1.5 system-ui,sans-serif;background:#15181e;position:relative;z-index:101">${LINKS.map(([to, text]) => `<a href="${to}" style="color:#e7eaf0;text-decoration:none">${text}</a>`).join("")}</nav>`;
 const ROOT = '<div id="root">';
+/** The policy forbids scripts in the page. */
+const NAMING = "names.js";
+const ADDED = `${CONTRAST_STYLE}<script type="module" src="${NAMING}"></script>`;
 const TIME: Intl.DateTimeFormatOptions = {
   hour: "2-digit",
   minute: "2-digit",
@@ -107,6 +111,12 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
   };
   const app = new Hono<ApiEnv>();
   app.get(`${PATH}/`, (context) => context.redirect(PATH));
+  app.get(`${PATH}/${NAMING}`, (context) =>
+    context.body(NAMING_SCRIPT, 200, {
+      "content-type": "text/javascript; charset=utf-8",
+      "cache-control": "no-cache",
+    }),
+  );
   app.use(`${PATH}/*`, async (context, next) => {
     const { method, path } = context.req;
     const mayOperate = allows(context.get("caller"), "operator");
@@ -181,7 +191,7 @@ async function tidy(context: Context, response: Response): Promise<Response> {
   const base = PREFIX.test(prefix) ? BASE.replace(PATH, `${prefix}${PATH}`) : BASE;
   context.header("content-security-policy", POLICY);
   const page = (await response.text()).replace(FONTS, "").replace(BASE, base);
-  return context.html(page.replace(ROOT, `${BAR}${ROOT}`));
+  return context.html(page.replace(ROOT, `${BAR}${ADDED}${ROOT}`));
 }
 
 /** The job of a retry or promote button. */

@@ -75,7 +75,13 @@ function withinScope(
     ...(covers(scope, { cluster }) ? defined({ caches }) : {}),
     ...(load === undefined
       ? {}
-      : { load: { ...load, slots: visible(load.slots, (name) => name) } }),
+      : {
+          load: {
+            ...load,
+            slots: visible(load.slots, (name) => name),
+            ...defined({ leads: load.leads?.filter(isVisible) }),
+          },
+        }),
     controllers: controllers.filter(isVisible),
     definitions: visible(definitions, (name) => name),
     ...(workflows === undefined ? {} : { workflows: visible(workflows, queueOfWorkflow) }),

@@ -10,8 +10,9 @@ import {
   type Rollup,
 } from "@konverge/queue";
 import { covers, touches, type Caller } from "../access/caller.ts";
+import { errorsOf } from "./controller-errors.ts";
 import type { ControllerTrouble } from "./find-controller-problems.ts";
-import { activityMinutes, FAILED_OUTCOMES, outcomesOf } from "./read-activity.ts";
+import { activityMinutes, outcomesOf } from "./read-activity.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
 import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
 import { pauseView } from "../queues/key-item.ts";
@@ -191,11 +192,7 @@ async function readController(
         ? []
         : [{ since: deadLetter.since, ...defined({ error: deadLetter.error?.message }) }],
     ),
-    errors: own.flatMap(({ outcome, errorCode: code, errorMessage, startedAtMs, durationMs }) =>
-      FAILED_OUTCOMES.includes(outcome) && code !== ""
-        ? [{ code, text: errorMessage ?? code, atMs: startedAtMs + durationMs }]
-        : [],
-    ),
+    errors: await errorsOf(own, { history, controller: name, minutes: row.minutes, caller }),
   };
   return { row, trouble, rollups, pauses: pauses.map(pauseView) };
 }

@@ -65,6 +65,7 @@ export class JobRunner {
   readonly #ahead: BeginAhead;
   readonly #quarantine: Quarantine;
   #starts = 0;
+  #finished = 0;
   #refusing = false;
   /** True once a job was returned to the queue. */
   #hasReturned = false;
@@ -85,6 +86,11 @@ export class JobRunner {
     return this.#running.size;
   }
 
+  /** Jobs that have ended. */
+  get finished(): number {
+    return this.#finished;
+  }
+
   /** BullMQ's processor: resolves to finish the job, throws to retry or move it. */
   async run(job: Job<JobPayload>, token: string | undefined): Promise<void> {
     const settled = this.#run({ job, token, announce: () => this.#announce() });
@@ -93,6 +99,7 @@ export class JobRunner {
       await settled;
     } finally {
       this.#running.delete(settled);
+      this.#finished += 1;
     }
   }
 

@@ -11,6 +11,9 @@ export function joinWorkers(
     get active() {
       return workers.reduce((sum, { active }) => sum + active, 0);
     },
+    get finished() {
+      return workers.reduce((sum, { finished }) => sum + finished, 0);
+    },
     pause() {
       for (const worker of workers) worker.pause();
     },

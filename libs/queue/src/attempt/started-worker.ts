@@ -36,6 +36,10 @@ export class StartedWorker implements QueueWorker {
     return this.#parts.runner.active;
   }
 
+  get finished(): number {
+    return this.#parts.runner.finished;
+  }
+
   pause(): void {
     if (this.#stopping === undefined) this.#parts.worker.pause(true).catch(this.#fail);
   }

@@ -195,6 +195,8 @@ export interface WorkOptions {
 export interface QueueWorker {
   /** Attempts running now. */
   readonly active: number;
+  /** Attempts that have ended since the start. */
+  readonly finished: number;
   /** Takes no new jobs until `resume`; running attempts continue. Used while the circuit breaker is open. */
   pause(): void;
   resume(): void;

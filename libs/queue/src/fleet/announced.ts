@@ -67,6 +67,10 @@ export interface AnnouncedLoad {
   /** 99th percentile of the delay of timers since the heartbeat before. */
   readonly eventLoopDelayMs: number;
   readonly calls: AnnouncedCalls;
+  /** Ended attempts of the last minute; absent for workers of older versions. */
+  readonly attemptsPerMinute?: number;
+  /** Controllers whose watches it leads; absent for workers of older versions. */
+  readonly leads?: readonly string[];
 }
 
 /** The calls of a worker to the API server of the cluster. */

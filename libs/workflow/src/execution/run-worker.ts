@@ -131,6 +131,10 @@ class RunWorker implements QueueWorker {
     return this.#worker.active;
   }
 
+  get finished(): number {
+    return this.#worker.finished;
+  }
+
   /** Other workers then block the runs that only this worker's code fits, instead of handing them back to it. */
   pause(): void {
     this.#worker.pause();

@@ -12,9 +12,30 @@ export type CallMinute = Pick<
   "at" | "calls" | "deferred" | "allowed" | "limit" | "waitingCalls" | "breaker"
 >;
 
-/** Returns the complete minutes: the running one would look like a drop. */
-export function completeMinutes<Minute>(items: readonly Minute[]): readonly Minute[] {
-  return items.slice(0, -1);
+/** The shortest period of a chart. */
+const FEWEST_MINUTES = 15;
+
+/**
+ * Returns the complete minutes: the running one would look like a drop. Omits those before the first data, so that the chart
+ * of a new installation is not empty.
+ */
+export function completeMinutes<Minute extends CallMinute>(
+  items: readonly Minute[],
+): readonly Minute[] {
+  const complete = items.slice(0, -1);
+  const first = complete.findIndex(hasData);
+  const from = first === -1 ? 0 : Math.min(first, complete.length - FEWEST_MINUTES);
+  return complete.slice(Math.max(0, from));
+}
+
+function hasData({
+  allowed,
+  waiting,
+  ok = 0,
+  failed = 0,
+  conflict = 0,
+}: CallMinute & Partial<ActivityMinute>): boolean {
+  return allowed !== undefined || waiting !== undefined || ok + failed + conflict > 0;
 }
 
 const timesOf = (items: readonly CallMinute[]) => items.map(({ at }) => Date.parse(at) / 1_000);

@@ -66,10 +66,10 @@ function Allowance({ guard: { rate, activity } }: { readonly guard: GuardView })
     ) : current < most ? (
       `lowered from ${formatRate(most)} by failures, rises by itself`
     ) : (
-      "not lowered"
+      "used of allowed"
     );
   return (
-    <Fact title="Used and allowed calls per second" note={note}>
+    <Fact title="Calls per second" note={note}>
       <span class="num">
         {used === undefined ? "–" : formatRate(used)} of {formatRate(current)}
       </span>

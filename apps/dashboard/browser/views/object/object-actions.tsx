@@ -76,7 +76,7 @@ export function ObjectActions({ history, parts, onDone }: ObjectActionsProps) {
       )}
       {pending === undefined ? null : (
         <ActionButton
-          label="Cancel"
+          label="Cancel request"
           explains="Cancels the pending request. A running attempt is aborted unless it also serves other requests."
           run={async (action) => {
             const path = `v1/reconciles/${encodeURIComponent(pending)}/cancel`;

@@ -1,19 +1,50 @@
 import type { ObjectHistory } from "@konverge/contracts";
 import type { ComponentChildren } from "preact";
 import { plural } from "../../parts/format.ts";
-import { Status, toneOfPhase } from "../../parts/status.tsx";
+import { Status } from "../../parts/status.tsx";
 import { now, Time } from "../../parts/time.tsx";
+import { currentRival, toneOfObject } from "./current-contention.ts";
 
 /** The state of an object, its cause, and when it runs next. */
 export function ObjectSentence({ history }: { readonly history: ObjectHistory }) {
-  const tone = toneOfPhase(history.phase);
+  const tone = toneOfObject(history);
   return (
     <div class={`object-sentence ${tone}`}>
       <p class="state">
         <Status tone={tone}>{PHASE_TEXTS[history.phase]}</Status>
       </p>
       <Reason history={history} />
+      <Rival history={history} />
     </div>
+  );
+}
+
+/** The writer that works against this controller now, or its own loop. */
+function Rival({ history }: { readonly history: ObjectHistory }) {
+  const rival = currentRival(history);
+  const { loop } = history.contention;
+  if (rival === undefined) {
+    return loop === undefined ? null : (
+      <p>
+        Reconcile loop since <Time at={new Date(loop.sinceMs).toISOString()} />.
+      </p>
+    );
+  }
+  const { kind, manager, path, inEpisode, firstAt } = rival;
+  const field = path === "" ? "fields" : <code>{path}</code>;
+  return (
+    <p>
+      {kind === "takeover" ? (
+        <>
+          <strong>{manager}</strong> and this controller overwrite each other's {field}:{" "}
+          {plural(inEpisode, "time")}, first <Time at={firstAt} />.
+        </>
+      ) : (
+        <>
+          <strong>{manager}</strong> caused {plural(inEpisode, "conflict")} on {field}.
+        </>
+      )}
+    </p>
   );
 }
 
