@@ -482,7 +482,7 @@ test("a worker without permission for its Lease names the rule, and is elected o
   onTestFinished(async () => void (await worker.stop()));
   await worker.said("Kubernetes permissions missing");
   expect(worker.lines.join("\n")).toContain(
-    "Role in konverge: - { apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [konverge-autoscaler, konverge-node-pool], verbs: [get, update] }",
+    "Role in konverge: - { apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [konverge-autoscaler, konverge-node-pool, konverge-redis.progress], verbs: [get, update] }",
   );
   await cluster.apply([role]);
   await worker.said("leadership acquired");

@@ -4,6 +4,7 @@ import { createServerMetrics, type ObserveServer } from "./server-metrics.ts";
 import { createWorkerMetrics, type WorkerMetrics } from "./worker-metrics.ts";
 import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
 import { createLimitMetrics, type ObserveLimits } from "./limit-metrics.ts";
+import { forgetCluster } from "./forget-cluster.ts";
 import { createHttpApiMetrics, type RejectionCode } from "./http-api-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
@@ -16,6 +17,8 @@ export interface Metrics
   extends ReconcileMetrics, RequestMetrics, HistoryMetrics, RunMetrics, WorkerMetrics {
   /** Returns the metrics of another cluster of the process. */
   ofCluster(name: string): Metrics;
+  /** Removes the series of a cluster that the process no longer serves. */
+  forgetCluster(name: string): Promise<void>;
   readonly contentType: string;
   /** Counts one API call. */
   apiCall(call: ApiCallMetrics): void;
@@ -71,6 +74,10 @@ export function createMetrics({
     rejectedRequest: createHttpApiMetrics(registry),
     observeGuard: createGuardMetrics(registry),
     observeClusters: createClusterMetrics(registry),
+    forgetCluster(name: string) {
+      ofReconciles(name).forgetControllers();
+      return forgetCluster(registry, name);
+    },
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };

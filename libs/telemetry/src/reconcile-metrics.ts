@@ -35,6 +35,8 @@ export interface ReconcileMetrics {
       readonly timeoutMs: number;
     },
   ): () => void;
+  /** Ends the gauges of the cluster's controllers. */
+  forgetControllers(): void;
   /** `attempt`: an object that identifies the attempt. */
   attemptStarted(controller: string, attempt: object): void;
   /** The handler returned, or the attempt ended without it. */
@@ -181,6 +183,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
         working.zero(byQueue(controller));
         return () => maxConcurrent.dec(at(controller), concurrency);
       },
+      forgetControllers: () => running.forgetCluster(cluster),
       attemptStarted: (controller, attempt) => running.started(at(controller), attempt),
       attemptEnded(attempt) {
         const ended = running.ended(attempt);

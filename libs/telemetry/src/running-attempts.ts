@@ -55,6 +55,11 @@ export class RunningAttempts {
     this.#controllers.set(idOf(of), of);
   }
 
+  forgetCluster(cluster: string): void {
+    for (const [id, of] of this.#controllers)
+      if (of.cluster === cluster) this.#controllers.delete(id);
+  }
+
   started(of: ControllerLabels, attempt: object): void {
     this.#running.set(attempt, { of, startedMs: performance.now() });
   }

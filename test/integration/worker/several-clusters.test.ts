@@ -177,7 +177,9 @@ test("a removed cluster leaves the worker's states and metrics, and returns", as
   folder.remove("west");
   await worker.reaches("west", "disengaged");
   expect(worker.clusters.map(({ name }) => name)).toEqual(["east"]);
-  expect(await worker.metrics()).not.toContain('konverge_cluster_state{cluster="west"');
+  await until("its series are removed", async () =>
+    (await worker.metrics()).split("\n").every((line) => !line.includes('cluster="west"')),
+  );
   folder.put("west", west.server.kubeconfig);
   await worker.reaches("west", "engaged");
 });

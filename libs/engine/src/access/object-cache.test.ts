@@ -67,6 +67,16 @@ test("lists an own create before the watch reports it, and once after that", asy
   expect(await names()).toEqual(["a", "b"]);
 });
 
+test("forgets own writes when the version goes back, as after a restore of etcd", async () => {
+  const { store, cache, names } = setUp([machine("a", "5"), machine("c", "6")], "6");
+  cache.noteWrite(type, machine("b", "7"));
+  cache.noteDelete(type, machine("c", "8"));
+  expect(await names()).toEqual(["a", "b"]);
+  store.objects = [machine("c", "3")];
+  store.lastVersion = "4";
+  expect(await names()).toEqual(["c"]);
+});
+
 test("stops listing an own create that another client deleted", async () => {
   const { store, cache, names } = setUp([], "5");
   cache.noteWrite(type, machine("b", "7"));

@@ -21,6 +21,8 @@ export class OwnWrites {
   readonly #otherForm = new Set<string>();
   /** The written objects, without the deleted ones and those in another form. */
   readonly #written: IndexedObjects<ApiObject>;
+  /** The version of the store at the last call. */
+  #seenVersion: string | undefined;
 
   constructor(store: ObjectStore) {
     this.#store = store;
@@ -28,6 +30,7 @@ export class OwnWrites {
   }
 
   note(uid: string, write: OwnWrite): void {
+    this.#followHistory();
     this.#forget(uid);
     const { type } = this.#store.scope;
     const isOtherForm = write.object.apiVersion !== formatApiVersion(type.group, type.version);
@@ -49,6 +52,7 @@ export class OwnWrites {
    * of the store.
    */
   list(selection: ObjectSelection): ApiObject[] | undefined {
+    this.#followHistory();
     const { fields } = this.#store.scope;
     if (fields !== undefined || this.#otherForm.size > 0) {
       this.#forgetSeen();
@@ -66,11 +70,21 @@ export class OwnWrites {
   /** True if this worker has written the object since the version in the store. Forgets a write that the store has. */
   isBehind(stored: ApiObject): boolean {
     const uid = stored.metadata.uid ?? "";
+    this.#followHistory();
     const write = this.#writes.get(uid);
     if (write === undefined) return false;
     if (!isSeen(write, stored, this.#store.lastVersion)) return true;
     this.#forget(uid);
     return false;
+  }
+
+  /** Forgets all writes if the version went back: etcd was restored, and its history may not have them. */
+  #followHistory(): void {
+    const { lastVersion } = this.#store;
+    const order = compareResourceVersions(lastVersion ?? "", this.#seenVersion ?? "");
+    this.#seenVersion = lastVersion;
+    if (order === undefined || order >= 0) return;
+    for (const uid of this.#writes.keys()) this.#forget(uid);
   }
 
   #isSeen(uid: string): boolean {

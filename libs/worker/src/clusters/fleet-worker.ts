@@ -146,6 +146,7 @@ class FleetWorker implements OpenWorker {
         onChanged: () => this.#registry.changed(),
         onEnded: () => {
           this.#lives.delete(name);
+          void this.#forgetMetrics(name);
           this.#registry.changed();
         },
         log: this.#options.log.child({ cluster: name }),
@@ -162,6 +163,15 @@ class FleetWorker implements OpenWorker {
       },
       first,
     );
+  }
+
+  async #forgetMetrics(name: string): Promise<void> {
+    const { metrics, log } = this.#options;
+    try {
+      await metrics.forgetCluster(name);
+    } catch (error) {
+      log.warn({ err: error, cluster: name }, "metrics of a cluster not removed");
+    }
   }
 
   /** @throws KonvergeError `invalid_request` for an unknown cluster, `deferred` for one that is not engaged */
