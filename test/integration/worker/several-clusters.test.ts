@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineController, type Controller } from "@konverge/engine";
+import { ignoreNotFound } from "@konverge/kube";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import {
   defineConfig,
@@ -16,6 +18,7 @@ import { checkProvidedClusters } from "../../../apps/cli/src/doctor/check-provid
 import { type LogLine, keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../../support/until.ts";
 import { blocksOf, importText } from "../docs/load-block.ts";
+import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import {
   KubeconfigFolder,
@@ -144,6 +147,48 @@ test("one worker reconciles all clusters of a directory, also those added and re
   folder.put("west", west.server.kubeconfig);
   await seen(west, "a", "west 2");
 });
+
+test.each(testServers())(
+  "serves a cluster of $name beside another one, which its handlers reach",
+  async ({ open }) => {
+    const { client, kubeconfig, close } = await open();
+    await using cleanup = new AsyncDisposableStack();
+    cleanup.defer(close);
+    const { kubeconfigText, kubeconfigPath = "" } = kubeconfig;
+    const text = kubeconfigText ?? readFileSync(kubeconfigPath, "utf8");
+    const name = `fleet-${process.pid}`;
+    const own = { apiVersion: "v1", kind: "ConfigMap", metadata: { namespace, name } };
+    cleanup.defer(() => client.delete(ConfigMap, own.metadata).catch(ignoreNotFound));
+    const copy = defineController({
+      name: `copy-${process.pid}`,
+      for: { type: ConfigMap, namespaces: [namespace], fields: `metadata.name=${name}` },
+      clusters: { names: ["tested"] },
+      async reconcile({ object, key, kube }) {
+        const copied = `${key.cluster} ${object.data?.["wanted"] ?? ""}`;
+        await kube.on("west").apply(ConfigMap, { metadata: { namespace, name }, data: { copied } });
+      },
+    });
+    using folder = new KubeconfigFolder();
+    folder.put("west", west.server.kubeconfig);
+    folder.put("tested", text);
+    await using worker = await start(kubeconfigDirectory({ path: folder.path }), [copy], {
+      leaseNamespace: namespace,
+    });
+    const copied = (expected: string) =>
+      until(`the copy is ${expected}`, async () => {
+        const { items } = await west.client.list(ConfigMap, { namespace });
+        return items.find(({ metadata }) => metadata.name === name)?.data?.["copied"] === expected;
+      });
+    await client.apply(ConfigMap, { ...own, data: { wanted: "1" } });
+    await copied("tested 1");
+    folder.remove("tested");
+    await worker.reaches("tested", "disengaged");
+    await client.apply(ConfigMap, { ...own, data: { wanted: "2" } });
+    folder.put("tested", text);
+    await copied("tested 2");
+    await west.client.delete(ConfigMap, own.metadata);
+  },
+);
 
 test("rotated credentials keep the watches, and bad ones keep the previous", async () => {
   using folder = new KubeconfigFolder();
