@@ -1,3 +1,4 @@
+import { sleepMs } from "@konverge/core";
 import { embeddedApiServer, startLocalStack } from "@konverge/local-stack";
 import { isolatedEnv } from "../stage/isolated-env.ts";
 import { createProgress } from "../stage/progress.ts";
@@ -67,12 +68,19 @@ export async function runIncident(options: RunIncidentOptions): Promise<number> 
   }
 }
 
+/** A chart of fewer minutes shows no course. */
+const CHARTED_MS = 240_000;
+
 async function photograph(
   playing: IncidentOptions & RunIncidentOptions,
   part: "incident" | "outage",
 ) {
-  const { screenshots, docImages, stack, token, progress, signal } = playing;
+  const { screenshots, docImages, stack, token, progress, reduced, signal } = playing;
   if (screenshots === undefined && docImages === undefined) return;
+  if (part === "incident" && !reduced) {
+    progress.begin("some minutes for the charts");
+    await sleepMs(CHARTED_MS, signal);
+  }
   progress.begin(`pictures of the ${part}`);
   // The browser is loaded only for pictures.
   const { takePictures } = await import("./take-pictures.ts");
