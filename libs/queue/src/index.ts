@@ -76,6 +76,8 @@ export { createTokensFence } from "./restore/tokens-fence.ts";
 export { createRestoreControl } from "./restore/restore-control.ts";
 export type { RestoreControl } from "./restore/restore-control.ts";
 export type { RestoreState } from "./restore/restore-state.ts";
+export { readServerState } from "./fleet/read-server-state.ts";
+export type { ServerState } from "./scripts/server-state.ts";
 export { openRawQueue } from "./fleet/raw-queue.ts";
 export type { RawQueue, RawQueueOptions } from "./fleet/raw-queue.ts";
 export { findShardsIssue } from "./keys/shard-of.ts";

@@ -15,6 +15,7 @@ import {
   listServedClusters,
   createWorkQueue,
   openRawQueue,
+  readServerState,
   type AnnouncedController,
   type AnnouncedWorker,
   type AnnouncedWorkflow,
@@ -23,6 +24,7 @@ import {
   type ObjectRead,
   type RawQueue,
   type RestoreControl,
+  type ServerState,
   type WorkerClusters,
   type WorkQueue,
   type WorkQueueOptions,
@@ -75,6 +77,8 @@ export interface QueueAccess {
   workers(cluster: string): Promise<AnnouncedWorker[]>;
   /** All clusters with controllers. */
   clusters(): Promise<string[]>;
+  /** The memory and replicas of the Redis server. */
+  readServer(): Promise<ServerState>;
   /** The clusters that each live worker serves. */
   served(): Promise<WorkerClusters[]>;
   /** The runs of a cluster, and the version of new runs by workflow. @throws as `history` */
@@ -243,6 +247,10 @@ class RedisQueueAccess implements QueueAccess {
 
   served(): Promise<WorkerClusters[]> {
     return listServedClusters(this.#redis, this.#prefix);
+  }
+
+  readServer(): Promise<ServerState> {
+    return readServerState(this.#redis, this.#prefix);
   }
 
   async workflowQueue(cluster: string, workflow: string): Promise<WorkQueue> {
