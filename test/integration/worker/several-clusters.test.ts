@@ -150,10 +150,11 @@ test("one worker reconciles all clusters of a directory, also those added and re
 
 test.each(testServers())(
   "serves a cluster of $name beside another one, which its handlers reach",
-  async ({ open }) => {
-    const { client, kubeconfig, close } = await open();
+  async (target) => {
+    const server = await target.open();
+    const { client, kubeconfig } = server;
     await using cleanup = new AsyncDisposableStack();
-    cleanup.defer(close);
+    cleanup.defer(() => server.close());
     const { kubeconfigText, kubeconfigPath = "" } = kubeconfig;
     const text = kubeconfigText ?? readFileSync(kubeconfigPath, "utf8");
     const name = `fleet-${process.pid}`;
@@ -174,16 +175,18 @@ test.each(testServers())(
     await using worker = await start(kubeconfigDirectory({ path: folder.path }), [copy], {
       leaseNamespace: namespace,
     });
+    const copyOf = async () => {
+      const { items } = await west.client.list(ConfigMap, { namespace });
+      return items.find(({ metadata }) => metadata.name === name)?.data?.["copied"];
+    };
     const copied = (expected: string) =>
-      until(`the copy is ${expected}`, async () => {
-        const { items } = await west.client.list(ConfigMap, { namespace });
-        return items.find(({ metadata }) => metadata.name === name)?.data?.["copied"] === expected;
-      });
+      until(`the copy is ${expected}`, async () => (await copyOf()) === expected);
     await client.apply(ConfigMap, { ...own, data: { wanted: "1" } });
     await copied("tested 1");
     folder.remove("tested");
     await worker.reaches("tested", "disengaged");
     await client.apply(ConfigMap, { ...own, data: { wanted: "2" } });
+    expect(await copyOf(), "nothing runs for a removed cluster").toBe("tested 1");
     folder.put("tested", text);
     await copied("tested 2");
     await west.client.delete(ConfigMap, own.metadata);
