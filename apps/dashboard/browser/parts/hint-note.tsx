@@ -4,7 +4,7 @@ import { viewHref } from "../state/cluster.ts";
 /** A hint with a link to its page. */
 export function HintNote({ hint: { code, message } }: { readonly hint: Hint }) {
   return (
-    <div class="note warn">
+    <div class="note warn hint">
       <span>{message}</span>{" "}
       <a class="small" href={viewHref(`/hints/${code}`)}>
         Explain {code}

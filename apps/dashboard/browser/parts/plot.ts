@@ -78,7 +78,7 @@ function draw(
     {
       width: target.clientWidth,
       height,
-      padding: [6, formatRight === undefined ? 10 : 0, 0, 0],
+      padding: [6, formatRight === undefined ? 20 : 0, 0, 0],
       tzDate: (seconds) => {
         const date = new Date(seconds * 1_000);
         return zone.isUtc() ? UPlot.tzDate(date, "UTC") : date;

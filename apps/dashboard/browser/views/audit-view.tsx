@@ -67,7 +67,7 @@ export function AuditView() {
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { title: "Action", look: "nowrap", cell: ({ action }) => <span class="strong">{action}</span> },
-  { title: "Target", look: "wide", cell: (entry) => <Target entry={entry} /> },
+  { title: "Target", cell: (entry) => <Target entry={entry} /> },
   {
     title: "Author",
     look: "nowrap",

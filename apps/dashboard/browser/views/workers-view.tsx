@@ -63,18 +63,15 @@ const columnsOf = (skewed: readonly string[]): readonly Column<Worker>[] => [
     cell: ({ load }) => <Delay load={load} />,
   },
   {
-    title: "Attempts",
-    look: "num right nowrap",
+    title: "Attempts/min",
+    look: "num right",
     cell: ({ load }) =>
-      load?.attemptsPerMinute === undefined
-        ? UNKNOWN
-        : `${formatCount(load.attemptsPerMinute)} per min`,
+      load?.attemptsPerMinute === undefined ? UNKNOWN : formatCount(load.attemptsPerMinute),
   },
   {
-    title: "API calls",
-    look: "num right nowrap",
-    cell: ({ load }) =>
-      load === undefined ? UNKNOWN : `${formatCount(load.calls.inFlight)} in flight`,
+    title: "API calls in flight",
+    look: "num right",
+    cell: ({ load }) => (load === undefined ? UNKNOWN : formatCount(load.calls.inFlight)),
   },
   { title: "Runs", cell: (worker) => <Announced worker={worker} skewed={skewed} /> },
   { title: "Role", look: "nowrap secondary", cell: ({ role }) => ROLES[role] },
@@ -150,7 +147,7 @@ function Leads({ worker: { load, controllers } }: { readonly worker: Worker }) {
   if (leads.length === 0) return <span class="zero">none</span>;
   return (
     <span title={leads.join(", ")}>
-      {leads.length} of {plural(controllers.length, "controller")}
+      {leads.length} of {controllers.length}
     </span>
   );
 }
