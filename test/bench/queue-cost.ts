@@ -1,10 +1,41 @@
 import { figureOf, type Figure } from "./measure.ts";
 import type { OwnRedis, RedisTotals } from "./own-redis.ts";
-import { addMany, openBare, openOurs, takeMany, type QueueSide } from "./queue-sides.ts";
+import {
+  addMany,
+  openBare,
+  openOurs,
+  takeMany,
+  type Content,
+  type QueueSide,
+} from "./queue-sides.ts";
 
 const JOBS = 10_000;
 const CONCURRENCY = 10;
 const ROUNDS = 3;
+/** A request as a watch makes it, and the record of an attempt that wrote nothing. */
+const KEY = "bench/default/configmaps/default/object-1234";
+const WATCHED: Content = {
+  trigger: { kind: "watch", by: "for configmaps", resourceVersion: "1234567" },
+  record: JSON.stringify({
+    id: `${KEY}#1`,
+    key: KEY,
+    epoch: 1,
+    controller: "bench",
+    attempt: 1,
+    worker: "worker-7c9d8b6f5-x2x4z",
+    triggers: [{ kind: "watch", by: "for configmaps", resourceVersion: "1234567" }],
+    requestedAt: "2026-01-01T00:00:00.000Z",
+    startedAt: "2026-01-01T00:00:00.004Z",
+    finishedAt: "2026-01-01T00:00:00.008Z",
+    durationMs: 4,
+    waits: { queueMs: 4 },
+    read: { source: "cache", resourceVersion: "1234567" },
+    outcome: "done",
+    writes: [],
+    conflicts: [],
+    calls: { count: 0, durationMs: 0 },
+  }),
+};
 const CASE = `cost in Redis, ${JOBS} keys, ${CONCURRENCY} at a time`;
 
 interface Cost {
@@ -18,9 +49,11 @@ interface Cost {
 /** Measures the cost of one request and one no-op reconcile in Redis, next to a plain job. */
 export async function benchQueueCost(own: OwnRedis): Promise<Figure[]> {
   const ours: Cost[] = [];
+  const watched: Cost[] = [];
   const bare: Cost[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     ours.push(await costOf(own, openOurs(own.url)));
+    watched.push(await costOf(own, openOurs(own.url, WATCHED)));
     bare.push(await costOf(own, openBare(own.url)));
   }
   const figure = (metric: string, unit: string, read: (cost: Cost) => number) =>
@@ -55,6 +88,20 @@ export async function benchQueueCost(own: OwnRedis): Promise<Figure[]> {
       metric: "memory per idle key, after one attempt without a record",
       unit: "bytes",
       ours: ours.map(({ restingBytes }) => restingBytes),
+    }),
+    figureOf({
+      suite: "queue",
+      case: CASE,
+      metric: "memory per waiting request of a watch",
+      unit: "bytes",
+      ours: watched.map(({ waitingBytes }) => waitingBytes),
+    }),
+    figureOf({
+      suite: "queue",
+      case: CASE,
+      metric: "memory per idle key, after one attempt of a watch with its record",
+      unit: "bytes",
+      ours: watched.map(({ restingBytes }) => restingBytes),
     }),
   ];
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { ObjectKey } from "@konverge/core";
+import type { ObjectKey, Trigger } from "@konverge/core";
 import { createWorkQueue } from "@konverge/queue";
 import { Queue, Worker } from "bullmq";
 
@@ -22,7 +22,16 @@ interface WorkSideOptions {
 
 const CONTROLLER = "bench";
 
-export function openOurs(url: string): QueueSide {
+/** The content of requests and attempts. Default: the shortest, like the plain jobs of the peer. */
+export interface Content {
+  readonly trigger: Trigger;
+  readonly record?: string;
+}
+
+export function openOurs(
+  url: string,
+  { trigger, record }: Content = { trigger: { kind: "watch" } },
+): QueueSide {
   const queue = createWorkQueue({
     redis: { url },
     controller: CONTROLLER,
@@ -32,7 +41,7 @@ export function openOurs(url: string): QueueSide {
   return {
     name: "ours",
     async add(n) {
-      await queue.request(keyOf(n), { kind: "watch" });
+      await queue.request(keyOf(n), trigger);
     },
     work: ({ concurrency, onStart, onEnd, onError }) =>
       queue.work({
@@ -40,7 +49,7 @@ export function openOurs(url: string): QueueSide {
         concurrency,
         async handle() {
           onStart();
-          return { outcome: { kind: "done" } };
+          return { outcome: { kind: "done" }, ...(record === undefined ? {} : { record }) };
         },
         onClosed: onEnd,
         onError,
