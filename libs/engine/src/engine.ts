@@ -12,6 +12,7 @@ import { AttemptHistory } from "./history/attempt-history.ts";
 import { checkServed } from "./watch/check-served.ts";
 import { followWorkable } from "./watch/follow-workable.ts";
 import { warnOfLeftFinalizers } from "./watch/left-finalizers.ts";
+import { MissedChanges } from "./watch/missed-changes.ts";
 import { createRequestSource } from "./watch/request-source.ts";
 import { createRepeatedSignal, startLeader, type Leader } from "./watch/start-leader.ts";
 import { assertScopes } from "./watch/scope-of.ts";
@@ -115,6 +116,7 @@ function openPart(
       onError: (of) => metrics.watchFunctionFailed(controller.name, of),
     }),
     leading: false,
+    missed: new MissedChanges(),
     again: createRepeatedSignal(),
   };
 }

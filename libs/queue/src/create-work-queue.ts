@@ -114,6 +114,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
     control: createQueueControl({ redis, names, controller, cluster, requester }),
     request,
     submit: (key, trigger, requestOptions) => submitted.submit(key, trigger, requestOptions),
+    accepted: (signal) => submitted.accepted(signal),
     requestMany: (items) => requestMany(items, request),
     async requestAt(key, atMs) {
       assertOwnKey(key, options);
@@ -198,6 +199,8 @@ type QueueReads = Pick<
   | "runningLog"
   | "backlog"
   | "incarnation"
+  | "readProgress"
+  | "writeProgress"
 >;
 
 function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): QueueReads {
@@ -241,6 +244,12 @@ function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): Queu
         }),
       );
       return `${marker}@${runIdOf(info)}`;
+    },
+    async readProgress() {
+      return (await withRedis(redis, () => redis.get(names.requested))) ?? undefined;
+    },
+    async writeProgress(text) {
+      await withRedis(redis, () => redis.set(names.requested, text));
     },
   };
 }

@@ -60,6 +60,11 @@ export function createShardedQueue(
       };
     },
     incarnation: createShardedIncarnation(shards),
+    async accepted(signal) {
+      await Promise.all(shards.map((shard) => shard.accepted(signal)));
+    },
+    readProgress: () => first.readProgress(),
+    writeProgress: (text) => first.writeProgress(text),
     work: (work) => workOnAll(shards, work, work.concurrency ?? defaultConcurrency),
     async close() {
       await Promise.all(shards.map((shard) => shard.close()));

@@ -1,9 +1,10 @@
 import { hostname } from "node:os";
 import { codecName, defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
-import { createWorkQueue, QueuePumps } from "@konverge/queue";
+import { createWorkQueue, QueuePumps, type AnnouncedWorker } from "@konverge/queue";
 import { observeRequests, type Metrics } from "@konverge/telemetry";
 import { clusterLimits } from "./config/cluster-options.ts";
+import type { Config } from "./config/define-config.ts";
 import type { WorkerConnections } from "./connect-worker.ts";
 import { electionTimes } from "./election-times.ts";
 import { defineVersion, followFleet } from "./follow-fleet.ts";
@@ -46,9 +47,7 @@ function announceWorker(
 ): void {
   const { settings, version, log, metrics } = options;
   const { controllers, workflows, codec } = config;
-  const definitions = Object.fromEntries(
-    controllers.map((controller) => [controller.name, defineVersion(controller, settings.buildId)]),
-  );
+  const definitions = definitionsOf(config, settings.buildId);
   registry.heartbeat(
     {
       workerId,
@@ -68,6 +67,19 @@ function announceWorker(
       load: createLoadReport({ engine, guard: home.guard }),
     },
   );
+}
+
+function definitionsOf({ controllers }: Config, buildId: string): AnnouncedWorker["definitions"] {
+  return Object.fromEntries(
+    controllers.map((controller) => [controller.name, defineVersion(controller, buildId)]),
+  );
+}
+
+/** Without a build ID, the digest does not cover the code that handlers call. */
+function buildsOf(config: Config, buildId: string): Readonly<Record<string, string>> | undefined {
+  if (buildId === "") return undefined;
+  const definitions = Object.entries(definitionsOf(config, buildId));
+  return Object.fromEntries(definitions.map(([name, { digest }]) => [name, digest]));
 }
 
 function engineOptions(
@@ -100,6 +112,7 @@ function engineOptions(
     log,
     metrics,
     ...defined({
+      builds: buildsOf(config, settings.buildId),
       tracing,
       concurrency: settings.concurrency,
       limits,

@@ -1,6 +1,7 @@
 import { ensureError, sleepMs, type Trigger } from "@konverge/core";
 import type { Controller } from "../define/define-controller.ts";
 import type { WatchedObjects } from "../access/object-store.ts";
+import type { LeaderProgress } from "./leader-progress.ts";
 import type { RequestSource } from "./request-source.ts";
 
 export interface ResyncOptions {
@@ -11,9 +12,13 @@ export interface ResyncOptions {
   readonly seen: (namespace: string | undefined) => NonNullable<Trigger["seen"]>;
   /** Differs after Redis may have lost requests. */
   readonly incarnation: () => Promise<string>;
+  /** Continues where the last leader stopped. Default: a new leader enqueues every object. */
+  readonly progress?: LeaderProgress | undefined;
   readonly signal: AbortSignal;
   /** Receives the error of each failed check for data loss before a round. */
   readonly onError: (error: Error) => void;
+  /** Called before a new leader enqueues every object. */
+  readonly onFirstRound?: () => void;
   /** Called if Redis may have lost requests, before they are repeated. */
   readonly onLost: () => void;
   /** Resolves with a reason when all objects must be enqueued again. */
@@ -29,15 +34,18 @@ const CHUNK = 128;
 const CHUNK_EVERY_MS = 100;
 
 const LOST = "possible Redis data loss";
+const INTERVAL = "resync interval";
+const ACQUIRED = "leadership acquired";
 
 /**
- * Enqueues every object when leadership begins, when Redis may have lost requests, and when `again` resolves. Then repeats it
+ * Enqueues every object when leadership begins and the progress of the last leader is not known, when Redis may have lost requests, and when `again` resolves. Then repeats it
  * per resync interval, spread over the interval.
  */
 export async function runResync(options: ResyncOptions): Promise<void> {
   const { store, incarnation, signal, onError, onLost, retryMs = 1_000 } = options;
+  const { onFirstRound = () => undefined } = options;
   await store.synced;
-  for (let reason = "leadership acquired"; ;) {
+  for (let reason = ACQUIRED; ;) {
     // Before the first request, to notice a loss during the first round as well.
     const known = await insist(incarnation, { signal, onError, retryMs });
     const over = new AbortController();
@@ -48,7 +56,9 @@ export async function runResync(options: ResyncOptions): Promise<void> {
     ]);
     const noticed = next.finally(() => over.abort());
     try {
-      await Promise.all([requestAll(options, reason, round), noticed]);
+      const isResumed = reason === ACQUIRED && (await resumes(options, known));
+      if (reason === ACQUIRED && !isResumed) onFirstRound();
+      await Promise.all([requestAll(options, { reason, known, isResumed }, round), noticed]);
     } catch (error) {
       if (signal.aborted || !over.signal.aborted) throw error;
     } finally {
@@ -59,14 +69,33 @@ export async function runResync(options: ResyncOptions): Promise<void> {
   }
 }
 
+/** A failure of Redis only costs the round. */
+async function resumes({ progress, onError }: ResyncOptions, known: string): Promise<boolean> {
+  try {
+    return (await progress?.resume(known)) ?? false;
+  } catch (error) {
+    onError(ensureError(error));
+    return false;
+  }
+}
+
+interface Round {
+  readonly reason: string;
+  readonly known: string;
+  /** True if the first round is not needed. */
+  readonly isResumed: boolean;
+}
+
 /** Submits the objects of a round in chunks; those of later rounds are spread over the interval. */
 async function requestAll(
-  { controller, store, source, seen }: ResyncOptions,
-  firstReason: string,
+  { controller, store, source, seen, progress }: ResyncOptions,
+  { reason: firstReason, known, isResumed }: Round,
   signal: AbortSignal,
 ): Promise<void> {
-  let reason = firstReason;
-  for (let intervalMs = 0; ; intervalMs = controller.resyncMs) {
+  const report = () => void progress?.report(known, signal).catch(() => undefined);
+  let reason = isResumed ? INTERVAL : firstReason;
+  if (isResumed) report();
+  for (let intervalMs = isResumed ? controller.resyncMs : 0; ; intervalMs = controller.resyncMs) {
     const objects = [...store.list()];
     const size = chunkSize(objects.length, intervalMs);
     for (let start = 0; start < objects.length; start += size) {
@@ -78,8 +107,9 @@ async function requestAll(
       );
       await Promise.all(requests);
     }
+    if (intervalMs === 0) report();
     if (objects.length === 0) await sleepMs(Math.min(controller.resyncMs, 60_000), signal);
-    reason = "resync interval";
+    reason = INTERVAL;
   }
 }
 

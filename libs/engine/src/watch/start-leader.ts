@@ -17,6 +17,8 @@ import type { WorkQueue } from "@konverge/queue";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { leaseName } from "./lease-name.ts";
+import { createLeaderProgress, type LeaderProgress } from "./leader-progress.ts";
+import type { Reached } from "./missed-changes.ts";
 import { requestVanished } from "./request-vanished.ts";
 import { runResync } from "./resync.ts";
 import type { Reflectors, Watcher } from "./start-reflectors.ts";
@@ -57,6 +59,11 @@ export interface ElectionSettings {
   readonly installation?: string;
   /** Namespace of the leaders' Leases. Default `default`. */
   readonly leaseNamespace?: string;
+  /**
+   * A digest per controller of its definition and code. A new leader with the digest of the last one requests only what the last
+   * one has not requested. Default: none; a new leader enqueues every object.
+   */
+  readonly builds?: Readonly<Record<string, string>>;
   readonly election?: Pick<
     LeaderElectionOptions,
     "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs"
@@ -77,6 +84,12 @@ export function startLeader(part: Leader, options: StartLeaderOptions): LeaderEl
   const { controller } = part;
   const { client, workerId, leaseNamespace, installation, election, onForbidden } = options;
   const log = options.log.child({ controller: controller.name });
+  const progress = progressOf(part, options, log);
+  const follow = () =>
+    progress?.follow().catch((error: unknown) => {
+      log.debug({ err: ensureError(error) }, "progress of the leader not read");
+    });
+  void follow();
   return startLeaderElection({
     client: client.scoped({ priority: "critical" }),
     namespace: leaseNamespace ?? "default",
@@ -89,8 +102,9 @@ export function startLeader(part: Leader, options: StartLeaderOptions): LeaderEl
       leading.addEventListener("abort", () => {
         part.leading = false;
         log.info({}, "leadership ended");
+        void follow();
       });
-      resyncWhile(leading, part, { reflectors: options.reflectors, log });
+      resyncWhile(leading, part, { reflectors: options.reflectors, log, progress });
     },
     onError: (error) => {
       // The guard reports once that no call is possible.
@@ -101,11 +115,45 @@ export function startLeader(part: Leader, options: StartLeaderOptions): LeaderEl
   });
 }
 
-/** Changes made without a leader are in the store: enqueues all of it, and again at the resync interval. */
+/** Without a build, a new leader enqueues every object. */
+function progressOf(
+  { controller, queue, missed }: Leader,
+  { builds, reflectors }: StartLeaderOptions,
+  log: Log,
+): LeaderProgress | undefined {
+  const build = builds?.[controller.name];
+  if (build === undefined) return undefined;
+  const groups = controller.sources.map((source) => reflectors.groupOf(source));
+  return createLeaderProgress({
+    queue,
+    missed,
+    build,
+    reached(): Reached | undefined {
+      const versions = groups.map(({ lastVersion }) => lastVersion);
+      // A namespace that enters the scope brings objects that are older than the version.
+      const isKnown = groups.every(({ isFollowing }) => !isFollowing);
+      return isKnown && versions.every((version) => version !== undefined) ? versions : undefined;
+    },
+    onError: (error) => log.debug({ err: error }, "progress of the leader not stored"),
+  });
+}
+
+/**
+ * Requests what the last leader has not requested. If that is not known, enqueues all of the store, because it has the changes
+ * made without a leader. Then enqueues all of it at the resync interval.
+ */
 function resyncWhile(
   leading: AbortSignal,
   { controller, source, queue, again }: Leader,
-  { reflectors, log }: { readonly reflectors: Reflectors; readonly log: Log },
+  {
+    reflectors,
+    log,
+    progress,
+  }: {
+    readonly reflectors: Reflectors;
+    readonly log: Log;
+    readonly progress: LeaderProgress | undefined;
+  },
 ): void {
   const store = reflectors.groupOf(controller.sources[0]);
   const seenFor = (namespace: string | undefined) => seenBy(controller, reflectors, namespace);
@@ -121,15 +169,16 @@ function resyncWhile(
       onError,
     }).catch(() => undefined);
   };
-  sweep();
   runResync({
     controller,
     store,
     source,
     seen: seenFor,
     incarnation: () => queue.incarnation(),
+    progress,
     signal: leading,
     onError: (error) => log.warn({ err: error }, "resync failed, retrying"),
+    onFirstRound: sweep,
     onLost: () => {
       log.warn({}, "possible Redis data loss, full resync started");
       // A restored backup has keys of objects that were deleted since.

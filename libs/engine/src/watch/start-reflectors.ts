@@ -5,7 +5,13 @@ import {
   type ResourceType,
   type WorkerRole,
 } from "@konverge/core";
-import { createReflector, isForbidden, type IndexFunction, type KubeClient } from "@konverge/kube";
+import {
+  createReflector,
+  isForbidden,
+  type IndexFunction,
+  type KubeClient,
+  type NamespacedName,
+} from "@konverge/kube";
 import { Namespace } from "@konverge/kube/kinds";
 import type { Metrics } from "@konverge/telemetry";
 import { withoutOtherManagers } from "../access/child-mark.ts";
@@ -17,6 +23,7 @@ import type { Log } from "../define/log.ts";
 import { isByLabels, type NamespaceSelection } from "../define/namespace-selection.ts";
 import type { ControllerSource } from "../define/source.ts";
 import { NamespaceWatch } from "./namespace-watch.ts";
+import type { MissedChanges } from "./missed-changes.ts";
 import type { KnownVersion, RequestSource, SeenChange } from "./request-source.ts";
 import { scopeOf, type GroupScope } from "./scope-of.ts";
 import { WatchGroup, type GroupWatch } from "./watch-group.ts";
@@ -29,6 +36,8 @@ export interface Watcher {
   readonly source: RequestSource;
   /** True while this process leads the controller. */
   readonly leading: boolean;
+  /** Keeps the changes that another leader has to request. */
+  readonly missed: MissedChanges;
 }
 
 interface StartReflectorsOptions {
@@ -272,7 +281,7 @@ class SharedReflectors implements Reflectors {
     };
   }
 
-  /** Passes a change to the controllers that this process leads; other processes keep their caches current. */
+  /** Passes a change to the controllers that this process leads. The others keep it for the case that they become the leader. */
   #dispatch(
     group: WatchGroup,
     change: Omit<SeenChange, "initial"> & { readonly initial?: boolean },
@@ -280,21 +289,30 @@ class SharedReflectors implements Reflectors {
     requestItself?: (part: Watcher) => void,
   ): void {
     for (const { part, source } of this.#subscribersOf(group)) {
-      if (!part.leading) continue;
-      if (requestItself !== undefined && source.option === "for") {
-        requestItself(part);
-        continue;
+      const request = () => this.#request(part, source, change, requestItself);
+      if (part.leading) request();
+      else if (change.initial !== true) {
+        part.missed.add(
+          part.controller.sources.indexOf(source),
+          change.seen[group.id] ?? "",
+          request,
+        );
       }
-      const own = this.groupOf(part.controller.sources[0]);
-      const known: KnownVersion = ({ namespace, name }) =>
-        own.get(namespace, name)?.metadata.resourceVersion;
-      part.source.onChange(
-        source,
-        { initial: false, ...change },
-        known,
-        (name) => !own.mayHave(name),
-      );
     }
+  }
+
+  #request(
+    part: Watcher,
+    source: ControllerSource,
+    change: Omit<SeenChange, "initial"> & { readonly initial?: boolean },
+    requestItself: ((part: Watcher) => void) | undefined,
+  ): void {
+    if (requestItself !== undefined && source.option === "for") return requestItself(part);
+    const own = this.groupOf(part.controller.sources[0]);
+    const known: KnownVersion = ({ namespace, name }) =>
+      own.get(namespace, name)?.metadata.resourceVersion;
+    const isOutside = (name: NamespacedName) => !own.mayHave(name);
+    part.source.onChange(source, { initial: false, ...change }, known, isOutside);
   }
 }
 

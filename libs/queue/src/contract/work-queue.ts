@@ -290,6 +290,12 @@ export interface WorkQueue {
    * @throws KonvergeError `redis_unavailable` if no shard answers
    */
   incarnation(): Promise<string>;
+  /** Resolves when Redis has accepted every request that was submitted before. @throws the reason of `signal` */
+  accepted(signal: AbortSignal): Promise<void>;
+  /** Returns what the last leader stored. @throws KonvergeError `redis_unavailable` */
+  readProgress(): Promise<string | undefined>;
+  /** Stores up to which changes this leader has made requests. @throws KonvergeError `redis_unavailable` */
+  writeProgress(text: string): Promise<void>;
   work(options: WorkOptions): QueueWorker;
   close(): Promise<void>;
 }

@@ -38,6 +38,8 @@ export interface QueueNames {
   readonly incarnation: string;
   /** Hash of the progress by kind of work, for all queues with the same root. */
   readonly progress: string;
+  /** What the leader has requested, so that the next one can continue. */
+  readonly requested: string;
   readonly keyHash: (id: string) => string;
   readonly attempts: (id: string) => string;
   /** The log of the running attempt. */
@@ -91,6 +93,7 @@ export function queueNames(
     bullRoot: `${root}:${encoded}:`,
     incarnation: `${root}/incarnation/${encoded}`,
     progress: `${root}/progress`,
+    requested: `${root}/requested/${encoded}`,
     keyHash: (id) => `${root}/key/${id}`,
     attempts: (id) => `${root}/attempts/${id}`,
     log: (id) => `${root}/log/${id}`,

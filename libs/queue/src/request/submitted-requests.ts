@@ -21,6 +21,8 @@ export interface SubmittedRequestsOptions {
 }
 
 interface Item {
+  /** Of its first submission. */
+  readonly serial: number;
   readonly trigger: Trigger;
   readonly options: RequestOptions;
   readonly onTried: () => void;
@@ -32,6 +34,8 @@ interface Entry {
   readonly key: ObjectKey;
   /** In the order of their submission. */
   items: Item[];
+  /** The items that are being sent. */
+  sending: readonly Item[];
   failures: number;
   /** Whether it waits for a try, is being sent, or backs off. */
   state: "ready" | "sent" | "refused";
@@ -62,6 +66,8 @@ export class SubmittedRequests {
   /** The latest try had no answer. Until one succeeds, a new key waits for its first retry instead of the deadline. */
   #isAway = false;
   #closing: PromiseWithResolvers<void> | undefined;
+  #serial = 0;
+  readonly #waiting = new Set<() => void>();
 
   constructor(options: SubmittedRequestsOptions) {
     this.#options = options;
@@ -73,11 +79,37 @@ export class SubmittedRequests {
     if (id === undefined || this.#closing !== undefined) return Promise.resolve();
     const tried = Promise.withResolvers<void>();
     const entry =
-      this.#entries.get(id) ?? this.#add({ id, key, items: [], failures: 0, state: "ready" });
-    entry.items = merged([...entry.items, { trigger, options, onTried: tried.resolve }]);
+      this.#entries.get(id) ??
+      this.#add({ id, key, items: [], sending: [], failures: 0, state: "ready" });
+    this.#serial += 1;
+    const item = { serial: this.#serial, trigger, options, onTried: tried.resolve };
+    entry.items = merged([...entry.items, item]);
     if (entry.state === "refused") tried.resolve();
     if (entry.state === "ready") this.#makeReady(entry);
     return tried.promise;
+  }
+
+  /** Resolves when every request that was submitted before has been accepted. @throws the reason of `signal` */
+  async accepted(signal: AbortSignal): Promise<void> {
+    const last = this.#serial;
+    while (this.#hasUpTo(last)) {
+      signal.throwIfAborted();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const wake = () => resolve();
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+      await promise;
+      this.#waiting.delete(wake);
+      signal.removeEventListener("abort", wake);
+    }
+  }
+
+  #hasUpTo(serial: number): boolean {
+    for (const { items, sending } of this.#entries.values()) {
+      const oldest = sending[0] ?? items[0];
+      if (oldest !== undefined && oldest.serial <= serial) return true;
+    }
+    return false;
   }
 
   /** Tries every request that did not fail yet, and drops the others: the next leader repeats them. */
@@ -122,12 +154,14 @@ export class SubmittedRequests {
   async #send(entry: Entry): Promise<void> {
     const items = entry.items;
     entry.items = [];
+    entry.sending = items;
     entry.state = "sent";
     this.#sending += 1;
     const results = await Promise.allSettled(
       items.map(({ trigger, options }) => this.#options.request(entry.key, trigger, options)),
     );
     this.#sending -= 1;
+    entry.sending = [];
     reportTried(items);
     const failedAt = results.findIndex(({ status }) => status === "rejected");
     const failure = results[failedAt];
@@ -146,6 +180,7 @@ export class SubmittedRequests {
     entry.failures = 0;
     if (entry.items.length === 0) this.#entries.delete(entry.id);
     else this.#makeReady(entry);
+    for (const resolve of this.#waiting) resolve();
   }
 
   #refused(entry: Entry, error: Error): void {
@@ -208,6 +243,7 @@ function merge(older: Item, newer: Item): Item {
   const seen = { ...older.trigger.seen, ...newer.trigger.seen };
   const { uid, isDeleted } = (newer.options.uid === undefined ? older : newer).options;
   return {
+    serial: older.serial,
     trigger: {
       ...older.trigger,
       ...newer.trigger,
