@@ -3,6 +3,9 @@ import type { ArgumentKind, ScriptSignature } from "./script-signature.ts";
 /** Values that Lua and TypeScript share, by the name of the local that holds each. */
 type LuaConstants = Readonly<Record<string, number | string | Readonly<Record<string, number>>>>;
 
+/** End of the key that calls on a Redis Cluster add. Lists of items do not include it. */
+export const UNMOVED = "/unmoved";
+
 /** Lua text, with the constants and the parts whose locals it uses. */
 export interface LuaPart {
   readonly lua: string;
@@ -75,7 +78,7 @@ function declareItems(
   ];
   const count =
     keys.length > 0
-      ? `(#KEYS - ${keysBefore}) / ${keys.length}`
+      ? `(#KEYS - ${keysBefore} - (string.sub(KEYS[#KEYS] or '', -${UNMOVED.length}) == '${UNMOVED}' and 1 or 0)) / ${keys.length}`
       : `(#ARGV - ${argsBefore}) / ${kinds.length}`;
   return `local each = {}\nfor i = 1, ${count} do each[i] = { ${fields.join(", ")} } end`;
 }

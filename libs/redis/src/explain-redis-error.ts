@@ -23,7 +23,8 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
     "part of the Redis Cluster has no primary; start the failed node, or let its replica take over",
   ],
   [
-    /\bTRYAGAIN\b/,
+    // While two nodes have parts of a slot, each may refer a client to the other.
+    /\bTRYAGAIN\b|\bASK\b|Too many Cluster redirections|non local key/,
     "a slot of the Redis Cluster is being moved; retry later, and see docs/redis.md before moving more slots",
   ],
   [
@@ -37,7 +38,7 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
   [/\b(NOAUTH|WRONGPASS)\b/, "the user or password in the URL is wrong or missing"],
   [
     /\bNOPERM\b/,
-    "the ACL denies the command; allow the user the keys and channels under the prefix",
+    "the ACL denies it; `konverge manifests -o acl` prints users with all permissions that are needed",
   ],
   [
     /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENOENT|no connection within|connection is closed/i,

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { composeLua, type LuaPart } from "./compose-lua.ts";
+import { Cluster } from "ioredis";
+import { composeLua, UNMOVED, type LuaPart } from "./compose-lua.ts";
 import type { RedisClient } from "./redis-target.ts";
 import type { Reply } from "./reply.ts";
 import type { ArgumentKinds, ScriptCall, ScriptSignature } from "./script-signature.ts";
@@ -47,7 +48,20 @@ export async function runScript<Signature extends ScriptSignature, Answer>(
   call: ScriptCall<Signature>,
 ): Promise<Answer> {
   const { count, values } = flatten(script.signature, call as AnyCall);
-  return script.answer((await evaluate(redis, script, count, values)) as Reply);
+  const added = redis instanceof Cluster ? withUnmoved(values, count) : 0;
+  return script.answer((await evaluate(redis, script, count + added, values)) as Reply);
+}
+
+/**
+ * Adds a key that never exists, in the slot of the first one. While the slot moves, Redis then rejects the whole script
+ * (TRYAGAIN). Without it, a script with one key could run on one node although other keys that it uses are on the other.
+ * Returns the number of added keys.
+ */
+function withUnmoved(values: (string | number)[], count: number): number {
+  const [root] = /^[^{}]*\{[^{}]+\}/.exec(String(values[0] ?? "")) ?? [];
+  if (count === 0 || root === undefined) return 0;
+  values.splice(count, 0, `${root}${UNMOVED}`);
+  return 1;
 }
 
 async function evaluate(
@@ -77,7 +91,7 @@ interface AnyCall {
 function flatten(
   { keys = [], args = {}, each = {} }: ScriptSignature,
   call: AnyCall,
-): { readonly count: number; readonly values: readonly (string | number)[] } {
+): { readonly count: number; readonly values: (string | number)[] } {
   const values: (string | number)[] = [];
   const items = call.each ?? [];
   pushKeys(values, keys, call.keys ?? {});
