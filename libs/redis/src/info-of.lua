@@ -1,1 +1,1 @@
-return redis.call('INFO', 'server')
+return redis.call('INFO', 'server') .. redis.call('INFO', 'replication')

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { judgeRedis } from "./redis-facts.ts";
 
 const info = (version: string, policy = "noeviction", aof = 1) =>
-  `# Server\r\nredis_version:${version}\r\nmaxmemory_policy:${policy}\r\naof_enabled:${aof}\r\n`;
+  `# Server\r\nredis_version:${version}\r\nmaxmemory_policy:${policy}\r\naof_enabled:${aof}\r\nredis_mode:standalone\r\nrun_id:a\r\n`;
 
 test.each(["6.2.0", "7.0.15", "8.2.1", "10.0.0"])("accepts %s", (version) => {
   expect(judgeRedis(info(version))).toEqual({ version, warnings: [] });
@@ -12,8 +12,9 @@ test.each(["6.0.16", "5.0.7"])("rejects %s, because ZADD LT is missing", (versio
   expect(() => judgeRedis(info(version))).toThrow(/6\.2 or later is required/);
 });
 
-test("rejects a Redis Cluster node with a single-server URL, and names the right form", () => {
-  const node = `${info("7.0.0")}redis_mode:cluster\r\n`;
+// Valkey 9 reports server_mode.
+test.each(["redis_mode", "server_mode"])("rejects a cluster node by its %s", (field) => {
+  const node = info("7.0.0").replace("redis_mode:standalone", `${field}:cluster`);
   expect(() => judgeRedis(node)).toThrow(/redis\+cluster:\/\//);
   expect(judgeRedis(node, true).warnings).toEqual([]);
 });
@@ -27,7 +28,9 @@ test("a fact that the server does not report is unknown, and a warning", () => {
   const trimmed = "redis_version:7.1.0\r\n";
   expect(judgeRedis(trimmed).warnings).toEqual([
     expect.stringContaining("does not report maxmemory-policy"),
+    expect.stringContaining("does not report redis_mode"),
     expect.stringContaining("does not report aof_enabled"),
+    expect.stringContaining("does not report run_id and master_replid"),
   ]);
 });
 

@@ -2,6 +2,7 @@ import { checkRedisVersion, ensureError, KonvergeError } from "@konverge/core";
 import { Cluster } from "ioredis";
 import { openProducer } from "./open-redis.ts";
 import { primariesOf, type RedisTarget } from "./redis-target.ts";
+import { runIdOf } from "./server-of.ts";
 import { closeRedis, withRedis } from "./with-redis.ts";
 
 /** Clock difference that exceeds the latency of an answer, in ms. */
@@ -15,7 +16,7 @@ export interface RedisFacts {
 
 /** The result of one check of Redis. */
 export interface RedisFinding {
-  readonly check: "version" | "eviction" | "mode" | "persistence" | "clock";
+  readonly check: "version" | "eviction" | "mode" | "persistence" | "identity" | "clock";
   /** `warn` limits a promise; `fail` breaks one; `unknown` was not reported by the server. */
   readonly level: "ok" | "warn" | "fail" | "unknown";
   /** One sentence, with a suggested fix unless `ok`. */
@@ -98,7 +99,9 @@ function findRedisIssues(
     }),
   );
   const policy = fields.get("maxmemory_policy");
-  const isMistaken = fields.get("redis_mode") === "cluster" && !isCluster;
+  // Valkey 9 names the field of Redis differently.
+  const mode = fields.get("redis_mode") ?? fields.get("server_mode");
+  const isMistaken = mode === "cluster" && !isCluster;
   return [
     versionFinding(info),
     policy === undefined
@@ -121,7 +124,9 @@ function findRedisIssues(
           detail:
             "Redis is a node of a Redis Cluster, but the URL is for a single server; use redis+cluster://host:port,host:port",
         }
-      : { check: "mode", level: "ok", detail: isCluster ? "Redis Cluster" : "one server" },
+      : mode === undefined && !isCluster
+        ? unknown("mode", "redis_mode", "check that the URL is not that of a Redis Cluster node")
+        : { check: "mode", level: "ok", detail: isCluster ? "Redis Cluster" : "one server" },
     fields.get("aof_enabled") === undefined
       ? unknown("persistence", "aof_enabled", "check that restarts keep the data")
       : fields.get("aof_enabled") === "0"
@@ -132,6 +137,13 @@ function findRedisIssues(
               "appendonly is off: a restart loses requests made since the last snapshot; set appendonly yes",
           }
         : { check: "persistence", level: "ok", detail: "append-only file on" },
+    runIdOf(info) === ""
+      ? unknown(
+          "identity",
+          "run_id and master_replid",
+          "a failover that loses writes is then found only if it loses all data",
+        )
+      : { check: "identity", level: "ok", detail: "restarts and failovers are detected" },
     clockFinding(fields.get("server_time_usec"), nowMs),
   ];
 }

@@ -1,13 +1,13 @@
 import { Gauge, type Registry } from "prom-client";
 
-/** The Redis server of a cluster. */
+/** The Redis server of a cluster. A figure that it does not report is undefined, and has no series. */
 interface ServerMetrics {
-  readonly usedBytes: number;
+  readonly usedBytes: number | undefined;
   /** 0 without a limit. */
-  readonly maxBytes: number;
-  readonly replicas: number;
+  readonly maxBytes: number | undefined;
+  readonly replicas: number | undefined;
   /** Bytes that the replica furthest behind has not acknowledged; 0 without replicas. */
-  readonly replicaLagBytes: number;
+  readonly replicaLagBytes: number | undefined;
 }
 
 /** Reads the server at each scrape, until the returned function is called. */
@@ -24,7 +24,8 @@ export function createServerMetrics(registry: Registry): (cluster: string) => Ob
     });
     return reading;
   };
-  type Values = readonly (readonly [labels: { readonly kind?: string }, value: number])[];
+  type Labels = { readonly kind?: string };
+  type Values = readonly (readonly [labels: Labels, value: number | undefined])[];
   const gauge = (
     name: string,
     help: string,
@@ -40,7 +41,9 @@ export function createServerMetrics(registry: Registry): (cluster: string) => Ob
         const read = await readOnce();
         this.reset();
         for (const { cluster, server } of read) {
-          for (const [more, value] of values(server)) this.set({ cluster, ...more }, value);
+          for (const [more, value] of values(server)) {
+            if (value !== undefined) this.set({ cluster, ...more }, value);
+          }
         }
       },
     });
@@ -53,12 +56,10 @@ export function createServerMetrics(registry: Registry): (cluster: string) => Ob
     (server) => (server === undefined ? [] : memoryOf(server)),
     ["kind"],
   );
-  gauge("replicas", "Number of connected replicas of Redis.", (server) =>
-    server === undefined ? [] : [[{}, server.replicas]],
-  );
-  gauge("replica_lag_bytes", "Writes that the slowest replica has not acknowledged.", (server) =>
-    server === undefined ? [] : [[{}, server.replicaLagBytes]],
-  );
+  gauge("replicas", "Number of connected replicas of Redis.", (server) => [[{}, server?.replicas]]);
+  gauge("replica_lag_bytes", "Writes that the slowest replica has not acknowledged.", (server) => [
+    [{}, server?.replicaLagBytes],
+  ]);
   return (cluster) => (read) => {
     servers.set(read, cluster);
     return () => servers.delete(read);

@@ -103,7 +103,7 @@ export class RecordIndex {
   async #isTight(): Promise<boolean> {
     if (performance.now() - this.#memoryReadAtMs < MEMORY_READ_EVERY_MS) return this.#tight;
     this.#memoryReadAtMs = performance.now();
-    const { usedBytes, maxBytes } = await this.readServer();
+    const { usedBytes = 0, maxBytes = 0 } = await this.readServer();
     this.#tight = maxBytes > 0 && usedBytes > TIGHT_SHARE * maxBytes;
     return this.#tight;
   }

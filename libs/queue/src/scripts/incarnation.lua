@@ -3,4 +3,4 @@ if not marker then
   marker = fresh
   redis.call('SET', incarnation, marker)
 end
-return { marker, redis.call('INFO', 'server') }
+return { marker, redis.call('INFO', 'server') .. redis.call('INFO', 'replication') }

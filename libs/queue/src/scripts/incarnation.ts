@@ -2,7 +2,7 @@ import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis"
 
 interface IncarnationAnswer {
   readonly marker: string;
-  /** Of INFO server. */
+  /** Of INFO server and INFO replication. */
   readonly info: string;
 }
 

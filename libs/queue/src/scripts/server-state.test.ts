@@ -21,8 +21,23 @@ test("returns the lag of the slowest replica", () => {
   });
 });
 
+test("a field that the server does not report is unknown", () => {
+  const unknown = { usedBytes: undefined, maxBytes: undefined };
+  expect(parseServerState("role:master")).toEqual({
+    ...unknown,
+    replicas: undefined,
+    replicaLagBytes: undefined,
+  });
+  expect(parseServerState("connected_slaves:1\r\nmaster_repl_offset:5")).toEqual({
+    ...unknown,
+    replicas: 1,
+    replicaLagBytes: undefined,
+  });
+});
+
 test("a server without replicas or a limit has none", () => {
-  expect(parseServerState("used_memory:7\r\nconnected_slaves:0\r\nmaster_repl_offset:5")).toEqual({
+  const info = "used_memory:7\r\nmaxmemory:0\r\nconnected_slaves:0\r\nmaster_repl_offset:5";
+  expect(parseServerState(info)).toEqual({
     usedBytes: 7,
     maxBytes: 0,
     replicas: 0,

@@ -6,14 +6,14 @@ const signature = {
   keys: ["_key"],
 } as const;
 
-/** The memory and the replicas of a Redis server. */
+/** The memory and the replicas of a Redis server. A figure that it does not report is undefined. */
 export interface ServerState {
-  readonly usedBytes: number;
+  readonly usedBytes: number | undefined;
   /** 0 without a limit. */
-  readonly maxBytes: number;
-  readonly replicas: number;
+  readonly maxBytes: number | undefined;
+  readonly replicas: number | undefined;
   /** Bytes that the replica furthest behind has not acknowledged; 0 without replicas. */
-  readonly replicaLagBytes: number;
+  readonly replicaLagBytes: number | undefined;
 }
 
 /** Returns the state of the server that has the key. */
@@ -22,17 +22,24 @@ export const serverStateScript: Script<typeof signature, ServerState> = defineSc
   answer: (reply) => parseServerState(replyText(reply)),
 });
 
-/** Parses INFO memory and INFO replication. A field that the server does not report counts as 0. */
+/** Parses INFO memory and INFO replication. A field that the server does not report is undefined. */
 export function parseServerState(info: string): ServerState {
-  const read = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
+  const read = (name: string): number | undefined => {
+    const text = new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1];
+    return text === undefined ? undefined : Number(text);
+  };
   const written = read("master_repl_offset");
+  const replicas = read("connected_slaves");
   const offsets = [...info.matchAll(/^slave\d+:.*\boffset=(\d+)/gm)].map(([, text]) =>
     Number(text),
   );
   return {
     usedBytes: read("used_memory"),
     maxBytes: read("maxmemory"),
-    replicas: read("connected_slaves"),
-    replicaLagBytes: Math.max(0, ...offsets.map((offset) => written - offset)),
+    replicas,
+    replicaLagBytes:
+      written === undefined || offsets.length !== replicas
+        ? undefined
+        : Math.max(0, ...offsets.map((offset) => written - offset)),
   };
 }
