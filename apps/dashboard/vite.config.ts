@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defaultClientConditions, defineConfig } from "vite";
+import { thirdPartyNotices } from "./third-party-notices.ts";
 
 // Overrides the environment of tools and tests: a development build is a third larger.
 process.env["NODE_ENV"] = "production";
@@ -12,6 +13,7 @@ export default defineConfig({
   // Packages may not be built yet.
   resolve: { conditions: ["@konverge/source", ...defaultClientConditions] },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  plugins: [thirdPartyNotices()],
   build: {
     outDir: "../dist/public",
     emptyOutDir: true,

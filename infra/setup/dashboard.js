@@ -56,7 +56,10 @@ function stampOf(root) {
       .map((file) => join(root, folder, file))
       .filter((file) => statSync(file).isFile()),
   );
-  const others = [join(root, PROJECT, "vite.config.ts"), join(root, "package-lock.json")];
+  const others = ["vite.config.ts", "third-party-notices.ts"].map((file) =>
+    join(root, PROJECT, file),
+  );
+  others.push(join(root, "package-lock.json"));
   const hash = createHash("sha256");
   for (const file of [...files.toSorted(), ...others]) {
     hash.update(`${relative(root, file)}\n`).update(readFileSync(file));

@@ -105,6 +105,16 @@ test("packages have resolvable exports, exact versions of siblings and no worksp
     const ours = files.filter((path) => !path.startsWith("package/templates/"));
     expect(ours.filter((path) => /\.test\.|tsbuildinfo|node_modules/.test(path))).toEqual([]);
     expect(files).toEqual(expect.arrayContaining(["package/LICENSE", "package/README.md"]));
+    if (name === "@konverge/dashboard") {
+      const notices = "package/dist/public/assets/third-party-notices.txt";
+      const text = await run(folder, "tar", "xzOf", file, notices);
+      // Their scripts are in the bundle, without these texts.
+      for (const bundled of ["preact", "@preact/signals", "uplot"]) {
+        expect(text).toMatch(
+          new RegExp(`^${bundled} \\d.*\\(MIT\\)\\n\\n(.*\\n)*?Permission is`, "m"),
+        );
+      }
+    }
     const manifest = JSON.parse(await run(folder, "tar", "xzOf", file, "package/package.json")) as {
       readonly dependencies: Record<string, string>;
     };
