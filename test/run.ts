@@ -12,6 +12,7 @@ import { startRealApiServer, type RealApiServer } from "./runner/real-api-server
 import { runChecks, STATIC_CHECKS } from "./runner/static-checks.ts";
 import { closingLine, tally } from "./runner/tally.ts";
 import { runSeed } from "./runner/run-seed.ts";
+import { createTestUsers } from "./runner/create-test-users.ts";
 import { runVitest } from "./runner/vitest-run.ts";
 
 const USAGE = `npm test [-- [--changed [REF]] [--project NAME]... [-t PATTERN] [--long] [FILE]...]
@@ -72,6 +73,8 @@ async function main(): Promise<number> {
   const checks = inCi && isWhole ? runChecks(STATIC_CHECKS) : [];
   const redis = await obtainRedis({ log });
   process.env["REDIS_URL"] = redis.url;
+  if (process.env["KONVERGE_TEST_ACL"] === "1")
+    Object.assign(process.env, await createTestUsers(redis.url));
   const target: Target = { redis: `${redis.kind} ${redis.version}` };
   try {
     const selection = {

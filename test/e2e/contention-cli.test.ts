@@ -6,7 +6,7 @@ import { historyBatch, openHistoryWriter } from "../support/history-batch.ts";
 import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();
-const environment = () => ({ KONVERGE_REDIS_URL: harness.url, KONVERGE_PREFIX: harness.prefix });
+const environment = () => ({ KONVERGE_REDIS_URL: harness.apiUrl, KONVERGE_PREFIX: harness.prefix });
 
 const POOLS = "nodepools.demo.konverge.dev";
 const LOOP = {

@@ -51,7 +51,7 @@ afterEach(() => {
 });
 
 const environment = (env: Readonly<Record<string, string>> = {}) => ({
-  KONVERGE_REDIS_URL: harness.url,
+  KONVERGE_REDIS_URL: harness.apiUrl,
   KONVERGE_PREFIX: harness.prefix,
   KONVERGE_METRICS_PORT: "0",
   KONVERGE_LEASE_DURATION: "3s",

@@ -28,7 +28,7 @@ beforeEach(async () => {
   queue = harness.open();
 });
 
-const environment = (redisUrl = harness.url) => ({
+const environment = (redisUrl = harness.apiUrl) => ({
   KONVERGE_REDIS_URL: redisUrl,
   KONVERGE_PREFIX: harness.prefix,
 });

@@ -26,7 +26,7 @@ async function stage(): Promise<Stage> {
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
   const { kubeconfig } = cleanup.use(await startEmbeddedServer());
   const env = {
-    KONVERGE_REDIS_URL: harness.url,
+    KONVERGE_REDIS_URL: harness.apiUrl,
     KONVERGE_PREFIX: harness.prefix,
     KONVERGE_METRICS_PORT: "0",
     KUBECONFIG: kubeconfig,

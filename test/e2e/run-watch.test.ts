@@ -19,7 +19,7 @@ test("retry --from-failed-step continues a cancelled run, the token's name is re
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
   const { kubeconfig } = cleanup.use(await startEmbeddedServer());
   const env = {
-    KONVERGE_REDIS_URL: harness.url,
+    KONVERGE_REDIS_URL: harness.apiUrl,
     KONVERGE_PREFIX: harness.prefix,
     KONVERGE_METRICS_PORT: "0",
     KONVERGE_API_PORT: "0",

@@ -10,7 +10,7 @@ import { until } from "../support/until.ts";
 import { runCommand } from "./cli-runner.ts";
 
 const harness = useQueues();
-const environment = () => ({ KONVERGE_REDIS_URL: harness.url, KONVERGE_PREFIX: harness.prefix });
+const environment = () => ({ KONVERGE_REDIS_URL: harness.apiUrl, KONVERGE_PREFIX: harness.prefix });
 
 async function announce(): Promise<void> {
   const registry = createControllerRegistry({

@@ -7,14 +7,14 @@ import { runCommand } from "./cli-runner.ts";
 const harness = useQueues();
 const konverge = (...args: string[]) =>
   runCommand(["token", ...args], {
-    KONVERGE_REDIS_URL: harness.url,
+    KONVERGE_REDIS_URL: harness.apiUrl,
     KONVERGE_PREFIX: harness.prefix,
   });
 
 test("creates, lists and revokes a token, with audit entries", async () => {
   const { prefix } = harness;
   const onError = () => undefined;
-  const access = openQueueAccess({ redis: harness.target, prefix, onError });
+  const access = openQueueAccess({ redis: harness.apiTarget, prefix, onError });
   onTestFinished(() => access.close());
   const flags = ["--role", "operator", "-n", "shop", "_", "--expires", "90d", "--by", "ada"];
   const made = await konverge("create", "ci", ...flags);

@@ -14,7 +14,7 @@ async function startServer(port: string) {
   return await startApi({
     settings: readSettings({
       env: {
-        KONVERGE_REDIS_URL: harness.url,
+        KONVERGE_REDIS_URL: harness.apiUrl,
         KONVERGE_PREFIX: harness.prefix,
         KONVERGE_API_PORT: port,
         KONVERGE_LOG_LEVEL: "silent",
@@ -89,7 +89,7 @@ test.each([
 });
 
 test("open needs the address of a server", async () => {
-  const ended = await runCommand(["open"], { KONVERGE_REDIS_URL: harness.url });
+  const ended = await runCommand(["open"], { KONVERGE_REDIS_URL: harness.apiUrl });
   expect(ended.code).toBe(2);
   expect(ended.stderr).toMatch(/^konverge: --server: is required/);
 });

@@ -61,6 +61,8 @@ function open(target: RedisTarget, { single, cluster }: Manner): RedisClient {
       forgetArguments(error);
       return error.message.startsWith("READONLY");
     },
+    // Before 7.2, Redis has no CLIENT SETINFO, so an ACL for all versions cannot permit it.
+    disableClientInfo: true,
     // The replies to Konverge's and BullMQ's scripts are decoded in this form.
     replyMapping: "legacy" as const,
   };

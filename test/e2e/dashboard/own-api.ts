@@ -48,7 +48,7 @@ export async function startOwnApi(
   const api = await startApi({
     settings: readSettings({
       env: {
-        KONVERGE_REDIS_URL: harness.url,
+        KONVERGE_REDIS_URL: harness.apiUrl,
         KONVERGE_PREFIX: harness.prefix,
         KONVERGE_API_PORT: "0",
         KONVERGE_LOG_LEVEL: "silent",
@@ -58,7 +58,7 @@ export async function startOwnApi(
     version: "test",
   });
   const access = openQueueAccess({
-    redis,
+    redis: harness.apiTarget,
     prefix: harness.prefix,
     onError: () => undefined,
   });

@@ -64,7 +64,7 @@ function serveWith(
   given: PayloadCodec | undefined,
   more: { readonly onError?: (error: unknown) => void } = {},
 ): Call {
-  const { prefix, target } = harness.queues;
+  const { prefix, apiTarget: target } = harness.queues;
   const access = openQueueAccess({
     redis: target,
     prefix,
@@ -91,7 +91,7 @@ const inStatus = (runs: Workflows, id: string, status: string) =>
 test("an API without the codec rejects plain values, and passes encoded ones on", async () => {
   const call = serveWith(undefined);
   const runs = await work();
-  using watched = await watchCommands(harness.queues.url);
+  using watched = await watchCommands(process.env["REDIS_URL"] ?? "");
   const refused = await problemIn(await start(call, "a", { card: CANARY }));
   expect(refused).toMatchObject({ status: 422, code: "codec_missing" });
   expect(refused.detail).toContain("set KONVERGE_CODEC for it, or send an encoded value");
@@ -157,7 +157,7 @@ function clientOf(call: Call, sent: string[], used: PayloadCodec = codec) {
 test("a client with the codec shows no plain value to an API without it", async () => {
   const call = serveWith(undefined);
   const runs = await work();
-  using watched = await watchCommands(harness.queues.url);
+  using watched = await watchCommands(process.env["REDIS_URL"] ?? "");
   const sent: string[] = [];
   const client = clientOf(call, sent);
   // Compressed by the worker.
@@ -272,7 +272,7 @@ test("a client shows the message of an error, and leaves values of another codec
 test("an API with the codec encodes, decodes, and keeps no response as it is", async () => {
   const call = serveWith(codec);
   const runs = await work();
-  using watched = await watchCommands(harness.queues.url);
+  using watched = await watchCommands(process.env["REDIS_URL"] ?? "");
   const begin = () =>
     post(
       call,
@@ -361,7 +361,7 @@ test("an exported run replays with the codec, and deploy check reads live runs w
   expect(JSON.stringify(history)).not.toContain(CANARY);
   await replay(history, pay, { codec });
   await expect(replay(history, pay)).rejects.toThrow('encoded by codec "scramble"');
-  const { url, prefix } = harness.queues;
+  const { apiUrl: url, prefix } = harness.queues;
   const env = { KONVERGE_REDIS_URL: url, KONVERGE_PREFIX: prefix };
   const opened = await openClient(readSettings({ env }));
   onTestFinished(() => opened.close());

@@ -20,7 +20,7 @@ beforeEach(async () => {
   const { prefix } = harness;
   await announce(harness);
   const onError = () => undefined;
-  access = openQueueAccess({ redis: harness.target, prefix, onError });
+  access = openQueueAccess({ redis: harness.apiTarget, prefix, onError });
   guards = openGuardControl({ redis, prefix });
   writer = createHistoryWriter({ redis, prefix, cluster: "default", budgetBytes: 1e9, onError });
 });

@@ -19,7 +19,7 @@ const harness = useQueues();
 const ORDER = { by: "ada", reason: "etcd is being defragmented" };
 
 /** An API over this Redis, as `startApi` puts it together. */
-function openApi(redis: RedisTarget = harness.target) {
+function openApi(redis: RedisTarget = harness.apiTarget) {
   const { prefix } = harness;
   const access = openQueueAccess({ redis, prefix, onError: () => undefined });
   const guards = openGuardControl({ redis, prefix });

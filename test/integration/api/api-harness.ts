@@ -56,13 +56,13 @@ export function useApi({
       },
     ]);
   beforeEach(async () => {
-    const { prefix, target } = queues;
+    const { prefix, apiTarget: redis } = queues;
     if (announces) {
       await announceKind({ name: "node-pool", kind: "NodePool" });
       await announceKind({ name: "nodes", kind: "Node" });
     }
-    access = openQueueAccess({ redis: target, prefix, onError: () => undefined, ...options });
-    guards = openGuardControl({ redis: target, prefix });
+    access = openQueueAccess({ redis, prefix, onError: () => undefined, ...options });
+    guards = openGuardControl({ redis, prefix });
   });
   afterEach(async () => {
     await Promise.all([access?.close(), guards?.close()]);

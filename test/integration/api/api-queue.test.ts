@@ -30,7 +30,7 @@ beforeEach(async () => {
   ]);
   await registry.close();
   access = openQueueAccess({
-    redis,
+    redis: harness.apiTarget,
     prefix: harness.prefix,
     maxQueueLength: 5,
     onError: () => undefined,

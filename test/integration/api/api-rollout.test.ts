@@ -11,7 +11,7 @@ const PROBE_EVERY_MS = 50;
 async function start(): Promise<RunningApi & { readonly drained: () => void }> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const env = {
-    KONVERGE_REDIS_URL: harness.url,
+    KONVERGE_REDIS_URL: harness.apiUrl,
     KONVERGE_PREFIX: harness.prefix,
     KONVERGE_API_PORT: "0",
     KONVERGE_LOG_LEVEL: "silent",

@@ -102,7 +102,7 @@ test("counts the live runs that new code fits, and those that would block, by di
 
   const opened = await openClient(
     readSettings({
-      env: { KONVERGE_REDIS_URL: harness.queues.url, KONVERGE_PREFIX: harness.queues.prefix },
+      env: { KONVERGE_REDIS_URL: harness.queues.apiUrl, KONVERGE_PREFIX: harness.queues.prefix },
     }),
   );
   const { client } = opened;

@@ -51,7 +51,7 @@ async function allIds(call: Call): Promise<readonly string[]> {
 }
 
 test(`every id that the API returns can be used in it (KONVERGE_TEST_SEED=${seed})`, async () => {
-  const { url, prefix } = harness.queues;
+  const { apiUrl: url, prefix } = harness.queues;
   const workflows = [nested, leaf];
   const runs = await openAnnounced(harness.queues, workflows);
   runs.work({ workflows });

@@ -18,7 +18,7 @@ async function serve(): Promise<{
   readonly client: Client;
   readonly run: (page: string) => Promise<{ readonly stdout: string; readonly stderr: string }>;
 }> {
-  const { url, prefix, target } = harness;
+  const { apiUrl: url, prefix, target } = harness;
   const registry = createControllerRegistry({ redis: target, cluster: "default", prefix });
   const type = { cluster: "default", group: "demo.konverge.dev", version: "v1", kind: "NodePool" };
   await registry.announce([

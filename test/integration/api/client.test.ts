@@ -15,7 +15,7 @@ let client: Client;
 let queue: WorkQueue;
 
 beforeEach(async () => {
-  const { url, prefix } = harness;
+  const { apiUrl: url, prefix } = harness;
   await announce(harness);
   const settings = readSettings({
     env: {

@@ -17,7 +17,7 @@ beforeEach(async () => {
   const redis = harness.target;
   const { prefix } = harness;
   await announce(harness);
-  access = openQueueAccess({ redis: harness.target, prefix, onError: () => undefined });
+  access = openQueueAccess({ redis: harness.apiTarget, prefix, onError: () => undefined });
   guards = openGuardControl({ redis, prefix });
 });
 afterEach(async () => {

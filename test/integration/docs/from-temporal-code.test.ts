@@ -86,7 +86,7 @@ test("docs/from-temporal.md: the ported order undoes its steps without approval,
 
 /** Runs the workflow as a worker does, and returns a client of its API. */
 async function serve(order: Workflow<Order>): Promise<Client> {
-  const { url, prefix } = harness;
+  const { apiUrl: url, prefix } = harness;
   const workflows = [order, invoice];
   const runs = await openAnnounced(harness, workflows);
   runs.work({ workflows });

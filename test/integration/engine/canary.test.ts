@@ -106,7 +106,11 @@ describe.each(testServers())("P12: canaries on $name", (target) => {
     const registry = createControllerRegistry({ redis, cluster: "default", prefix });
     await registry.announce([{ name, cluster: "default", ...pick(type) }]);
     await registry.close();
-    const access = openQueueAccess({ redis, prefix, onError: () => undefined });
+    const access = openQueueAccess({
+      redis: harness.queues.apiTarget,
+      prefix,
+      onError: () => undefined,
+    });
     const guards = openGuardControl({ redis, prefix });
     const api = createApi({
       access,

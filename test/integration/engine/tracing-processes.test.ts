@@ -38,7 +38,7 @@ test("one trace connects a caller's header, the API process, the queue and the c
 
   const metrics = createMetrics({ version: "test" });
   const access = openQueueAccess({
-    redis: harness.target,
+    redis: harness.apiTarget,
     prefix: harness.prefix,
     onError: () => undefined,
     observe: observeRequests(metrics, await loadTracing("test")),

@@ -113,7 +113,7 @@ test.each(readable)("finishes the runs of %s without repeating a step", async (p
 
 test.each(readable)("accepts the token of %s", async (path) => {
   const { state } = await load(path);
-  const { url, prefix } = harness;
+  const { apiUrl: url, prefix } = harness;
   const access = openQueueAccess({ redis: { url }, prefix, onError: () => undefined });
   onTestFinished(() => access.close());
   expect(await access.tokens.find(state.token)).toMatchObject({ name: "ci", role: "operator" });

@@ -32,9 +32,14 @@ export function keyOf(name: string): ObjectKey {
 const PATIENT_MS = 60_000;
 
 export interface QueueHarness {
+  /** The shared Redis, with the permissions of a worker. */
   readonly url: string;
+  /** The same with those of the HTTP API. */
+  readonly apiUrl: string;
+  readonly apiTarget: { readonly url: string; readonly deadlineMs: number };
   /** The shared Redis, for callers that wait for it as long as it takes. */
   readonly target: { readonly url: string; readonly deadlineMs: number };
+  /** A connection with all permissions. */
   readonly redis: Redis;
   /** New for every test. */
   readonly prefix: string;
@@ -43,8 +48,10 @@ export interface QueueHarness {
 
 /** A real Redis for the tests of a file, with a separate prefix per test. Everything is closed and deleted. */
 export function useQueues(): QueueHarness {
-  const url = process.env["REDIS_URL"] ?? "";
+  const admin = process.env["REDIS_URL"] ?? "";
+  const url = process.env["KONVERGE_TEST_WORKER_REDIS"] ?? admin;
   const target = { url, deadlineMs: PATIENT_MS };
+  const apiUrl = process.env["KONVERGE_TEST_API_REDIS"] ?? admin;
   let redis: Redis | undefined;
   let prefix = "";
   let serial = 0;
@@ -56,7 +63,7 @@ export function useQueues(): QueueHarness {
     return redis;
   };
   beforeAll(() => {
-    redis = new Redis(url);
+    redis = new Redis(admin);
     prefix = nextPrefix();
   });
   afterEach(async () => {
@@ -73,6 +80,8 @@ export function useQueues(): QueueHarness {
 
   return {
     url,
+    apiUrl,
+    apiTarget: { ...target, url: apiUrl },
     target,
     get redis() {
       return connection();

@@ -16,7 +16,7 @@ const namespace = "default";
 
 /** Returns a function that reads an object over the HTTP API. */
 function openApi() {
-  const { prefix, target: redis } = workers.queues;
+  const { prefix, apiTarget: redis } = workers.queues;
   const access = openQueueAccess({ redis, prefix, onError: () => undefined });
   const guards = openGuardControl({ redis, prefix });
   const api = createApi({

@@ -64,7 +64,7 @@ function files(): { readonly east: string; readonly west: string } {
 
 const openList = () => {
   const onError = () => undefined;
-  const access = openQueueAccess({ redis: queues.target, prefix: queues.prefix, onError });
+  const access = openQueueAccess({ redis: queues.apiTarget, prefix: queues.prefix, onError });
   const guards = openGuardControl({ redis: queues.target, prefix: queues.prefix });
   onTestFinished(async () => {
     await access.close();

@@ -19,7 +19,7 @@ interface ManifestsFlags {
   readonly redisSecret: string;
   readonly apiSecret?: string;
   readonly runbooks: string;
-  readonly output: "yaml" | "json" | "values" | "alerts";
+  readonly output: "yaml" | "json" | "values" | "alerts" | "acl";
 }
 
 export function addManifestsCommand(program: Command): void {
@@ -46,9 +46,9 @@ export function addManifestsCommand(program: Command): void {
     .addOption(
       new Option(
         "-o, --output <format>",
-        "Output format; values for the Helm chart, alerts for Prometheus",
+        "Output format; values for the Helm chart, alerts for Prometheus, acl for redis-cli",
       )
-        .choices(["yaml", "json", "values", "alerts"])
+        .choices(["yaml", "json", "values", "alerts", "acl"])
         .default("yaml"),
     )
     .action(async (flags: ManifestsFlags) => {
@@ -80,6 +80,7 @@ async function textOf(
   ]);
   if (output === "values") return yaml(makeChartValues(options));
   if (output === "alerts") return yaml({ groups: await alertsOf(options, runbooks) });
+  if (output === "acl") return await aclOf(options);
   const items = makeManifests(options);
   if (output === "yaml") return items.map((item) => `---\n${yaml(item)}`).join("");
   return `${JSON.stringify({ apiVersion: "v1", kind: "List", items }, null, 2)}\n`;
@@ -90,6 +91,13 @@ async function alertsOf({ config, settings }: ManifestsOptions, runbooks: string
   const clusters = servedClusters(config, settings);
   const address = runbooks.replace(/\/+$/, "");
   return alertGroups({ installation: settings.prefix, clusters, runbooks: address });
+}
+
+async function aclOf({ config, settings, installation }: ManifestsOptions): Promise<string> {
+  const { servedClusters } = await import("@konverge/worker");
+  const { aclText, redisUsers } = await import("../manifests/redis-acl.ts");
+  const clusters = servedClusters(config, settings);
+  return aclText(redisUsers({ name: installation.name, prefix: settings.prefix, clusters }));
 }
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
