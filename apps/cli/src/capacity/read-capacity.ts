@@ -18,8 +18,8 @@ export interface CapacityReport {
         readonly recent: number;
       };
     })[];
-  /** Of the whole server, with all clusters and other users; `maxBytes` is 0 without a limit. */
-  readonly redis: { readonly usedBytes: number; readonly maxBytes: number };
+  /** Of the whole server, with all clusters and other users; `maxBytes` is 0 without a limit. Null if Redis does not report it. */
+  readonly redis: { readonly usedBytes: number | null; readonly maxBytes: number | null };
   readonly estimatedBytes: number;
 }
 
@@ -49,7 +49,7 @@ export async function readCapacity(
       };
     }),
   );
-  const { usedBytes, maxBytes } = await access.readServer();
+  const { usedBytes = null, maxBytes = null } = await access.readServer();
   const estimatedBytes = clusters.reduce((sum, { totalBytes }) => sum + totalBytes, 0);
   return { clusters, redis: { usedBytes, maxBytes }, estimatedBytes };
 }

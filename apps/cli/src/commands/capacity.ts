@@ -60,13 +60,15 @@ function capacityText({ clusters, redis, estimatedBytes }: CapacityReport): stri
     ],
   );
   const { usedBytes, maxBytes } = redis;
-  const highest = Math.max(usedBytes, estimatedBytes);
+  const highest = Math.max(usedBytes ?? 0, estimatedBytes);
   const advice =
-    maxBytes === 0
-      ? `set maxmemory to at least ${mib(highest / TIGHT)}`
-      : highest > TIGHT * maxBytes
-        ? `raise maxmemory to at least ${mib(highest / TIGHT)}`
-        : "sufficient";
+    maxBytes === null
+      ? "the server does not report maxmemory; check the limit of its plan"
+      : maxBytes === 0
+        ? `set maxmemory to at least ${mib(highest / TIGHT)}`
+        : highest > TIGHT * maxBytes
+          ? `raise maxmemory to at least ${mib(highest / TIGHT)}`
+          : "sufficient";
   return [
     columns([
       ["CLUSTER", "KEYS", "WAITING", "LIVE RUNS", "ENDED RUNS", "ESTIMATE", "RATE"],
@@ -74,8 +76,8 @@ function capacityText({ clusters, redis, estimatedBytes }: CapacityReport): stri
     ]),
     fields([
       ["estimate", mib(estimatedBytes)],
-      ["redis used", mib(usedBytes)],
-      ["maxmemory", maxBytes === 0 ? "no limit" : mib(maxBytes)],
+      ["redis used", usedBytes === null ? "unknown" : mib(usedBytes)],
+      ["maxmemory", maxBytes === null ? "unknown" : maxBytes === 0 ? "no limit" : mib(maxBytes)],
       ["advice", advice],
     ]),
   ].join("\n\n");
