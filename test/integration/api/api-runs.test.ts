@@ -66,7 +66,8 @@ test("starts a run, shows its wait, accepts a signal and returns its steps", asy
   const parked = await inStatus(call, path, "waiting");
   expect(parked).toMatchObject({ version: 3, key: "pool/web", input: { name: "web" } });
   const since = expect.stringMatching(/Z$/);
-  expect(parked.waits).toEqual([{ step: "approve", kind: "signal", since }]);
+  const position = expect.stringContaining("api-runs.test.ts");
+  expect(parked.waits).toEqual([{ step: "approve", kind: "signal", since, position }]);
   const again = await start(call, { input: { name: "web" }, key: "pool/web" });
   expect(again).toMatchObject({ id, created: false });
 
