@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { createLocalGate, type ApiObject, type ObjectKey } from "@konverge/core";
 import { startControlPlane } from "@konverge/infra-envtest";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { advanceScript } from "../../libs/queue/src/scripts/advance.ts";
 import { beginScript } from "../../libs/queue/src/scripts/begin.ts";
-import { endScript } from "../../libs/queue/src/scripts/end.ts";
 import { leaveLaneScript } from "../../libs/lanes/src/scripts/leave-lane.ts";
 import { takeLaneScript } from "../../libs/lanes/src/scripts/take-lane.ts";
 import { requestScript } from "../../libs/queue/src/scripts/request.ts";
@@ -19,14 +19,14 @@ const OBJECTS = 50;
 const WARM_UP = 200;
 const SAMPLES = 400;
 const RATE = 20_000;
-const SCRIPTS = [requestScript, beginScript, takeLaneScript, leaveLaneScript, endScript];
-/** BullMQ's last script for a job. The reconcile ends with its response. */
-const LAST = "moveToFinished";
+const SCRIPTS = [requestScript, beginScript, takeLaneScript, leaveLaneScript, advanceScript];
+/** The last script of a job. The reconcile ends with its response. */
+const LAST = advanceScript.name;
 /**
  * Commands that no reconcile waits for. A worker blocks on the first until a job arrives; the others are sent without
  * awaiting the reply. Their cost is part of the times of Redis itself.
  */
-const UNAWAITED = new Set(["bzpopmin", leaveLaneScript.name, endScript.name]);
+const UNAWAITED = new Set(["bzpopmin", leaveLaneScript.name]);
 /** Parts that fewer reconciles have are left out, for example the renewal of a lease. */
 const LEAST_SHARE = 0.5;
 const LEAST_EXPLAINED = 0.9;

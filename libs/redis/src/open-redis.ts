@@ -85,11 +85,6 @@ export function openSubscriber(target: RedisTarget): RedisClient {
 /** A worker's connection, and the copies that BullMQ makes for blocking commands. */
 export interface Consumer {
   readonly redis: RedisClient;
-  /**
-   * Buffers commands until the returned function is called or the turn of the event loop ends, and sends them with one
-   * system call. Pays for a few consecutive calls on an idle worker. Has no effect on a Redis Cluster.
-   */
-  gather(): () => void;
   /** Closes all connections, including one that never connected and that BullMQ would wait for. */
   disconnect(): void;
 }
@@ -124,19 +119,6 @@ export function openConsumer(
   }
   return {
     redis,
-    gather() {
-      if (redis instanceof Cluster || redis.status !== "ready") return () => undefined;
-      const { stream } = redis;
-      stream.cork();
-      const turn = setImmediate(() => stream.uncork());
-      let isOpen = true;
-      return () => {
-        if (!isOpen) return;
-        isOpen = false;
-        clearImmediate(turn);
-        stream.uncork();
-      };
-    },
     disconnect() {
       for (const connection of connections) {
         // A second call would wait 2 s for the end of a stream that has ended, and delay the process exit.

@@ -6,13 +6,13 @@ export interface Change {
   readonly to: string;
 }
 
-const END = "libs/queue/src/scripts/end.lua";
+const END = "libs/queue/src/scripts/end-attempt.lua";
 
 /** Test builds without one protection, and without the checks behind it. */
 export const PATCHES = {
   /** An attempt commits although its key was taken over. */
   fencing: [
-    { file: END, from: "if h[1] ~= epoch then return { 'fenced', 0 } end", to: "" },
+    { file: END, from: "if h[1] ~= epoch then return 'fenced', 0 end", to: "" },
     { file: END, from: "if h[2] ~= attempt.owner then", to: "if false then" },
   ],
   /** A key gets a second attempt while one is running. */

@@ -58,6 +58,18 @@ async function openWith(waiting: number): Promise<WorkQueue> {
 const counted = (work: () => Promise<unknown>) =>
   countCosts({ redis, url: server.url }, work, ROUNDS);
 
+/** Script calls, and all commands including those of scripts, since the start of the server. */
+async function usage(): Promise<{ readonly scripts: number; readonly commands: number }> {
+  const calls = new Map<string, number>();
+  for (const [, name = "", count] of (await redis.info("commandstats")).matchAll(
+    /^cmdstat_(\S+?):calls=(\d+)/gm,
+  )) {
+    calls.set(name, Number(count));
+  }
+  const commands = [...calls.values()].reduce((sum, count) => sum + count, 0);
+  return { scripts: (calls.get("evalsha") ?? 0) + (calls.get("eval") ?? 0), commands };
+}
+
 /** The costs of the same work with few and with many waiting keys. */
 async function compare(
   work: (queue: WorkQueue) => Promise<unknown>,
@@ -114,6 +126,41 @@ describe("costs do not grow with the number of waiting keys:", () => {
     });
     expect(large.calls).toBeLessThanOrEqual(small.calls + NOISE);
     expect(large.entries).toBeLessThanOrEqual(small.entries + NOISE);
+  });
+
+  test.each([
+    // Of a script, 16 commands are per call, and 10 per attempt.
+    { slots: 1, scripts: 1, commands: 26 },
+    { slots: 8, scripts: 1 / 8, commands: 16 / 8 + 10 },
+    { slots: 10, scripts: 2 / 10, commands: (2 * 16) / 10 + 10 },
+    { slots: 50, scripts: 7 / 50, commands: (7 * 16) / 50 + 10 },
+  ])("attempts that end together, $slots slots", async ({ slots, scripts, commands }) => {
+    const [FEW, MANY] = [2 * slots, 12 * slots];
+    const take = async (keys: number) => {
+      const queue = await openWith(keys);
+      const full = hold();
+      const before = await usage();
+      const worker = workOn(
+        queue,
+        async () => {
+          if (worker.started.length === slots) full.release();
+          if (worker.started.length <= slots) await full.wait();
+          return { kind: "done" };
+        },
+        { concurrency: slots },
+      );
+      await until("all attempts", () => worker.closed.length === keys);
+      await worker.stop();
+      const after = await usage();
+      return {
+        scripts: after.scripts - before.scripts,
+        commands: after.commands - before.commands,
+      };
+    };
+    const [few, many] = [await take(FEW), await take(MANY)];
+    const perAttempt = (of: "scripts" | "commands") => (many[of] - few[of]) / (MANY - FEW);
+    expect(perAttempt("scripts")).toBeLessThanOrEqual(scripts * 1.1);
+    expect(perAttempt("commands")).toBeLessThanOrEqual(commands * 1.1);
   });
 
   test("a round of the elected process", async () => {

@@ -5,7 +5,7 @@ import type { Begun, RunningAttempt } from "../scripts/begun.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { isWord } from "../keys/revision.ts";
 import { beginScript } from "../scripts/begin.ts";
-import { beginNextScript, type BegunJob } from "../scripts/begin-next.ts";
+import { advanceScript, type Advanced } from "../scripts/advance.ts";
 import { endScript, type Ended } from "../scripts/end.ts";
 import { renewScript } from "../scripts/renew.ts";
 import { wakeScript } from "../scripts/wake.ts";
@@ -18,9 +18,6 @@ const ATTEMPTS_KEPT = 50;
 export const RETENTION_MS: number = 7 * 24 * 3_600_000;
 /** Attempts per script call. Larger calls save more, but make Redis and this process wait for each other. */
 const BATCH = 8;
-
-/** Newest active jobs to examine; jobs of other slots and workers are among them. */
-const LOOKED_AT = 2 * BATCH;
 
 export interface EndCall {
   readonly id: string;
@@ -35,10 +32,14 @@ export interface EndCall {
   readonly versions?: readonly string[];
 }
 
-interface NextCall {
+/** A slot whose attempt ended and whose job BullMQ is to finish. */
+interface AdvanceCall {
+  readonly end: EndCall;
+  readonly jobId: string;
+  /** The slot's lock of its jobs. */
   readonly token: string;
-  readonly finishing: string;
-  readonly owner: string;
+  /** Owner of the slot's next attempt; undefined to fetch no job. */
+  readonly nextOwner: string | undefined;
 }
 
 /** Identifies the lease of a running attempt. */
@@ -51,12 +52,9 @@ interface HeldAttempt {
 /** The scripts of attempts, as functions. */
 export interface AttemptStore {
   begin(id: string, owner: string): Promise<Begun>;
-  /**
-   * Begins the job that BullMQ returns next under `token` after it finished `finishing`; undefined if there is none. Must be
-   * sent after that finish.
-   */
-  beginNext(token: string, finishing: string, owner: string): Promise<BegunJob | undefined>;
   end(call: EndCall): Handed<Ended>;
+  /** Ends an attempt, finishes its job, and fetches and begins the slot's next job. */
+  advance(call: AdvanceCall): Promise<Advanced>;
   /** Returns the priority with which a new event ends the key's backoff, or 0. */
   wake(id: string): Promise<number>;
   /** Returns true for each lease that this worker still holds. */
@@ -93,13 +91,6 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
       each: calls.map(({ id, owner }) => ({ key: names.keyHash(id), owner })),
     }),
   );
-  const nextBatch = createTickBatch<NextCall, BegunJob | undefined>(BATCH, (calls) =>
-    runScript(redis, beginNextScript, {
-      keys: { ...beginKeys, active: `${names.bullRoot}active` },
-      args: { ...beginArgs(), bull: names.bullRoot, hashes: names.keyRoot, most: LOOKED_AT },
-      each: calls,
-    }),
-  );
   const endBatch = createTickBatch<EndCall, Ended>(BATCH, (calls) =>
     runScript(redis, endScript, {
       keys: {
@@ -119,10 +110,30 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
     }),
   );
 
+  const advanceBatch = createTickBatch<AdvanceCall, Advanced>(BATCH, (calls) =>
+    runScript(redis, advanceScript, {
+      keys: { ...beginKeys, timers: names.timers, index: names.index },
+      args: {
+        ...beginArgs(),
+        bull: names.bullRoot,
+        hashes: names.keyRoot,
+        lists: names.attempts(""),
+        clock: Date.now(),
+      },
+      each: calls.map(({ end, jobId, token, nextOwner = "" }) => ({
+        jobId,
+        token,
+        member: end.id,
+        ...endArguments(end, workerId),
+        nextOwner,
+      })),
+    }),
+  );
+
   return {
     begin: (id, owner) => beginBatch({ id, owner }).answer,
-    beginNext: (token, finishing, owner) => nextBatch({ token, finishing, owner }).answer,
     end: endBatch,
+    advance: (call) => advanceBatch(call).answer,
     wake: (id) =>
       runScript(redis, wakeScript, {
         keys: { key: names.keyHash(id), fair },

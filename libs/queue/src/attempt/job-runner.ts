@@ -7,7 +7,6 @@ import { BackgroundCalls } from "./background-calls.ts";
 import { SUSPECT_FROM } from "../scripts/begin-attempt.ts";
 import type { Begun, RunningAttempt } from "../scripts/begun.ts";
 import type { Ended } from "../scripts/end.ts";
-import { createBeginAhead, type BeginAhead, type BegunAhead } from "./begin-ahead.ts";
 import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payload.ts";
 import { AttemptCancelledError, type LeaseKeeper } from "./lease-keeper.ts";
@@ -17,6 +16,7 @@ import { keepLog } from "./running-log.ts";
 import { ProcessQuarantine } from "./process-quarantine.ts";
 import type { Quarantine } from "../contract/quarantine.ts";
 import { RetrySignal } from "./retry-signal.ts";
+import { createSlotBackend, type BegunAhead, type SlotBackend } from "./slot-backend.ts";
 import type { AttemptEnd, AttemptLease, WorkOptions } from "../contract/work-queue.ts";
 
 /** Longest delay of a job whose key is running elsewhere, in ms. */
@@ -24,8 +24,6 @@ const BUSY_MAX_MS = 1_000;
 const BUSY_JITTER_MS = 50;
 /** Shortest delay of a job in a Redis that was restored, in ms. The worker pauses once it has noticed the restore. */
 const HELD_MS = 1_000;
-/** Concurrent attempts up to which begin-ahead pays: round trips then dominate, above it Redis's own time does. */
-const AHEAD_BELOW = 2;
 /** 48 bits of a UUID: two workers of a key must not share a nonce. */
 const NONCE_CHARS = 13;
 /** Delay before an end that Redis rejected is sent again, in ms. */
@@ -33,8 +31,6 @@ const END_RETRY_MS = 500;
 
 export interface JobRunnerOptions {
   readonly redis: RedisClient;
-  /** Buffers commands until the returned function is called, so that they are sent together. */
-  readonly gather: () => () => void;
   readonly names: QueueNames;
   readonly owner: QueueOwner;
   readonly store: AttemptStore;
@@ -62,7 +58,7 @@ export class JobRunner {
   readonly #nonce = crypto.randomUUID().slice(0, NONCE_CHARS);
   readonly #running = new Set<Promise<void>>();
   readonly #background: BackgroundCalls;
-  readonly #ahead: BeginAhead;
+  readonly #slots: SlotBackend;
   readonly #quarantine: Quarantine;
   #starts = 0;
   #finished = 0;
@@ -74,11 +70,15 @@ export class JobRunner {
     this.#options = options;
     this.#background = new BackgroundCalls(options.work.onError);
     this.#quarantine = options.work.quarantine ?? new ProcessQuarantine();
-    this.#ahead = createBeginAhead({
+    this.#slots = createSlotBackend({
       store: options.store,
       nextOwner: () => this.#nextOwner(),
-      giveBack: (early) => this.#background.add(this.#giveBack(early)),
     });
+  }
+
+  /** The backend of BullMQ's worker. */
+  get backendFactory(): SlotBackend["factory"] {
+    return this.#slots.factory;
   }
 
   /** Jobs between begin and end. */
@@ -121,7 +121,7 @@ export class JobRunner {
 
   /** Resolves when all background calls to Redis have returned. */
   async settled(): Promise<void> {
-    await Promise.all((await this.#ahead.rest()).map((early) => this.#giveBack(early)));
+    await Promise.all(this.#slots.rest().map((early) => this.#giveBack(early)));
     await this.#background.settled();
   }
 
@@ -140,7 +140,7 @@ export class JobRunner {
 
   async #run(taken: TakenJob): Promise<void> {
     const { job, token } = taken;
-    const early = await this.#ahead.take(job, token);
+    const early = this.#slots.take(job, token);
     if (this.#refusing) {
       if (early !== undefined) await this.#giveBack(early);
       return await putBack(taken);
@@ -217,7 +217,7 @@ export class JobRunner {
   }
 
   async #attempt(taken: TakenJob, start: StartedAttempt): Promise<void> {
-    const { job, token } = taken;
+    const { job } = taken;
     const { store, keeper, work } = this.#options;
     const { id, owner, begun } = start;
     const held = keeper.hold(
@@ -243,24 +243,18 @@ export class JobRunner {
     const outcome = end.outcome.kind;
     const ending = { id, begun, owner, outcome, plan, ...texts, ...defined({ versions }) };
     const isPlain = plan.job === "complete" && plan.timerMs === undefined && !plan.dead;
-    // Below the limit, the end, BullMQ's finish and the next begin follow each other without waiting.
-    const isAhead =
-      isPlain && token !== undefined && this.#running.size <= AHEAD_BELOW && !this.#refusing;
-    const release = isAhead ? this.#options.gather() : () => undefined;
-    const handed = store.end(ending);
-    const stored = handed.answer.catch((error: unknown) =>
-      this.#retryEnd(ending, ensureError(error)),
-    );
-    const closed = stored.then((ended) => {
-      this.#reportClosed(lease, end, plan, ended);
-      return ended;
-    });
-    // One connection keeps the order, so BullMQ's finish may follow the end without waiting for the result. If more than
-    // a record depends on the result, wait.
+    const handed = isPlain ? this.#slots.end(job, ending) : store.end(ending);
+    const closed = handed.answer
+      .catch((error: unknown) => this.#retryEnd(ending, ensureError(error)))
+      .then((ended) => {
+        this.#reportClosed(lease, end, plan, ended);
+        return ended;
+      });
+    // BullMQ's finish takes the end along, or follows it on the same connection. If more than a record depends on the result,
+    // wait.
     if (isPlain) {
       this.#background.add(closed);
       await handed.sent;
-      if (isAhead) this.#ahead.follow(job, token, release);
       return;
     }
     await this.#moveOn(taken, end, plan, await closed);

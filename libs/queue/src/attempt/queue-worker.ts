@@ -80,7 +80,6 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   const aging = startAgingPump({ redis, names, fairness, isElected, onError });
   const runner: JobRunner = new JobRunner({
     redis,
-    gather: () => consumer.gather(),
     names,
     owner,
     store,
@@ -155,6 +154,7 @@ function openBullWorker(
         backoffStrategy: (_attempts, type, error) => delayOfRetry(type === BACKOFF_TYPE, error),
       },
     },
+    runner.backendFactory,
   );
 }
 

@@ -1,6 +1,4 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local nowText, leaseUntil = string.format('%d', now), string.format('%d', now + leaseMs)
+local leaseUntil = string.format('%d', now + leaseMs)
 local aged, highest = {}, 0
 -- Root of the cluster's or shard's names, and the key.
 local KEY_HASH = '^(.-}/)key/(.*)$'

@@ -2,6 +2,7 @@ import { readLua, type LuaPart } from "@konverge/redis";
 import { askPart } from "./ask.ts";
 import { deadLetterPart } from "./dead-letter.ts";
 import { isPausedPart } from "./is-paused.ts";
+import { nowPart } from "./now.ts";
 
 /** Attempts lost in a row from which the key is a suspect: it runs alone in its process. */
 export const SUSPECT_FROM = 2;
@@ -36,7 +37,7 @@ export const SUSPECT_FROM = 2;
  */
 export const beginAttemptPart: LuaPart = {
   lua: readLua(new URL("begin-attempt.lua", import.meta.url)),
-  include: [askPart, isPausedPart, deadLetterPart],
+  include: [nowPart, askPart, isPausedPart, deadLetterPart],
   constants: {
     SUSPECT_FROM,
     LOST_CODE: "lost",

@@ -7,9 +7,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { askPart } from "./ask.ts";
-import { deadLetterPart } from "./dead-letter.ts";
-import { fairTagPart } from "./fair-tag.ts";
+import { endAttemptPart } from "./end-attempt.ts";
 
 export interface Ended {
   readonly fenced: boolean;
@@ -46,18 +44,14 @@ const signature = {
   },
 } as const;
 
-/**
- * Stores how attempts ended and releases their leases. Fenced: when another epoch has taken over, nothing is changed.
- * The attempt passes its counters and the number it covers, since its lease prevented changes. The same end twice is stored once. An attempt that a user cancelled is the last of its requests, however it
- * ended.
- */
+/** Stores how attempts ended. */
 export const endScript: Script<typeof signature, Ended[]> = defineScript(signature, {
   lua: readLua(new URL("end.lua", import.meta.url)),
-  include: [askPart, fairTagPart, deadLetterPart],
-  answer: (reply) => replyList(reply).map(decode),
+  include: [endAttemptPart],
+  answer: (reply) => replyList(reply).map(decodeEnded),
 });
 
-function decode(reply: Reply): Ended {
+export function decodeEnded(reply: Reply): Ended {
   const [state, priority] = replyList(reply);
   return {
     fenced: replyWord(state, ["stored", "fenced"]) === "fenced",

@@ -1,0 +1,122 @@
+local active, waiting = bull .. 'active', bull .. 'prioritized'
+
+local function lockOf(jobId) return bull .. jobId .. ':lock' end
+
+local function dataOf(member) return '{"key":"' .. member .. '"}' end
+
+-- Answers for a job that this slot holds.
+local function beginJob(answer, slot, member)
+  -- A broken key must not take the other slots along; its job begins as usual and reports the error.
+  local isBegun, begun = pcall(begin, hashes .. member, slot.nextOwner)
+  if isBegun then answer[6] = begun end
+end
+
+-- Any job. Its key does not begin if BullMQ is to fail or repeat the job.
+local function handOut(answer, slot, jobId)
+  local fields, found = redis.call('HGETALL', bull .. jobId), {}
+  for i = 1, #fields, 2 do found[fields[i]] = fields[i + 1] end
+  answer[4], answer[5] = jobId, fields
+  local member = found.deid
+  if member and found.data == dataOf(member) and not found.defa and not found.rjk then beginJob(answer, slot, member) end
+end
+
+local function start(answer, slot, jobId)
+  local job = bull .. jobId
+  redis.call('SET', lockOf(jobId), slot.token, 'PX', leaseMs)
+  local h = redis.call('HMGET', job, 'deid', 'data', 'opts', 'ats', 'priority', 'timestamp')
+  redis.call('HSET', job, 'processedOn', clock, 'ats', string.format('%d', (tonumber(h[4]) or 0) + 1))
+  if h[4] or h[3] ~= JOB_OPTIONS or not h[1] or h[2] ~= dataOf(h[1]) then return handOut(answer, slot, jobId) end
+  -- A request that starts for the first time; all else is the same in all such jobs.
+  answer[4], answer[5] = jobId, { h[1], h[5], h[6] }
+  beginJob(answer, slot, h[1])
+end
+
+-- The job that this slot has, if an earlier execution of the same call fetched it and its reply was lost.
+local function findFetched(token)
+  local jobs, locks = redis.call('LRANGE', active, 0, MOST_ACTIVE), {}
+  for i, jobId in ipairs(jobs) do locks[i] = lockOf(jobId) end
+  if #locks == 0 then return end
+  for i, held in ipairs(redis.call('MGET', unpack(locks))) do
+    if held == token then return jobs[i] end
+  end
+end
+
+-- Removes what BullMQ's finish removes. Returns false if that must decide what happens.
+local removed, unstalled = {}, {}
+local function finish(slot, owner, lock)
+  if lock ~= slot.token or redis.call('LREM', active, -1, slot.jobId) == 0 then return false end
+  local job = bull .. slot.jobId
+  removed[#removed + 1] = job
+  removed[#removed + 1] = job .. ':logs'
+  removed[#removed + 1] = lockOf(slot.jobId)
+  if owner == slot.jobId then removed[#removed + 1] = bull .. 'de:' .. slot.member end
+  unstalled[#unstalled + 1] = slot.jobId
+  return true
+end
+
+local answers, plain, names, odd = {}, {}, {}, { bull .. 'wait' }
+local wantsNext = false
+for i, slot in ipairs(each) do
+  slot.key, slot.list = hashes .. slot.member, lists .. slot.member
+  local state, priority, isRepeated = endAttempt(slot)
+  answers[i] = { state, priority, 'open' }
+  if state == 'stored' and priority == 0 then
+    plain[#plain + 1] = { at = i, isRepeated = isRepeated }
+    names[#names + 1] = lockOf(slot.jobId)
+    names[#names + 1] = bull .. 'de:' .. slot.member
+    odd[#odd + 1] = bull .. 'dn:' .. slot.member
+    wantsNext = wantsNext or slot.nextOwner ~= ''
+  end
+end
+if #plain == 0 then return answers end
+
+-- BullMQ's own scripts take a paused or limited queue, jobs without priority, and jobs whose delay is over. By the clock of
+-- the worker, as in BullMQ: a worker whose clock is ahead would otherwise be woken again and again.
+local isOdd, nextAt = redis.call('EXISTS', unpack(odd)) > 0, nil
+local isPlainQueue = not (isOdd and redis.call('EXISTS', odd[1]) == 1)
+if wantsNext and isPlainQueue then
+  local meta = redis.call('HMGET', bull .. 'meta', 'paused', 'concurrency', 'max')
+  local delayed = redis.call('ZRANGE', bull .. 'delayed', 0, 0, 'WITHSCORES')
+  nextAt = delayed[2] and math.floor(tonumber(delayed[2]) / DELAYED_UNIT)
+  isPlainQueue = not (meta[1] or meta[2] or meta[3] or (nextAt and nextAt <= tonumber(clock)))
+end
+
+local held, fetching = redis.call('MGET', unpack(names)), {}
+for n, entry in ipairs(plain) do
+  local slot, answer, lock = each[entry.at], answers[entry.at], held[2 * n - 1]
+  local fetches = slot.nextOwner ~= ''
+  if (isPlainQueue or not fetches) and not (isOdd and redis.call('EXISTS', odd[n + 1]) == 1) then
+    local fetched
+    local isFinished = finish(slot, held[2 * n], lock)
+    if not isFinished and entry.isRepeated and not lock and redis.call('EXISTS', bull .. slot.jobId) == 0 then
+      isFinished, fetched = true, fetches and findFetched(slot.token)
+    end
+    if isFinished then answer[3] = 'finished' end
+    if fetched then
+      handOut(answer, slot, fetched)
+    elseif isFinished and fetches then
+      fetching[#fetching + 1] = entry.at
+    end
+  end
+end
+if #unstalled > 0 then
+  redis.call('DEL', unpack(removed))
+  redis.call('SREM', bull .. 'stalled', unpack(unstalled))
+end
+
+if #fetching > 0 then
+  local popped, jobs = redis.call('ZPOPMIN', waiting, #fetching), {}
+  for i = 1, #popped, 2 do jobs[#jobs + 1] = popped[i] end
+  if #jobs > 0 then redis.call('LPUSH', active, unpack(jobs)) end
+  for i, at in ipairs(fetching) do
+    if jobs[i] then
+      start(answers[at], each[at], jobs[i])
+    else
+      answers[at][4] = nextAt or 0
+    end
+  end
+  -- As in BullMQ: others are woken for the jobs that are left, and places are counted from 1 in an empty queue.
+  if #jobs == #fetching then redis.call('ZADD', bull .. 'marker', 0, '0') else redis.call('DEL', bull .. 'pc') end
+end
+settle()
+return answers

@@ -1,0 +1,79 @@
+local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d),?([^,]*)$'
+-- Lists are trimmed and their expiry renewed occasionally; doing so each time would cost as much as the entry. The expiry of a
+-- list is at most an eighth too early: it is renewed each 8th attempt, and after a pause.
+local SLACK, REFRESH_EVERY, REFRESH_AFTER_MS = 8, 8, retentionMs / 64
+-- A full Redis rejects commands that need memory, unless the script has already written. This command needs none and has no
+-- effect, so that attempts can end, which frees memory (redis.io, "Eval scripts with memory limits").
+redis.call('PERSIST', timers)
+
+local anyAbort = redis.call('EXISTS', aborts) == 1
+
+local function memberOf(key) return string.match(key, '^.-}/key/(.*)$') end
+local function askOf(key, pending)
+  if not pending or pending == '0' then return nil end
+  return readAsk(redis.call('HGET', key, 'ask'))
+end
+local function place(key, base, ask)
+  if ask then return priorityOf(ask.tag, base, ask.class) end
+  return priorityOf(tonumber(redis.call('HGET', key, 'retryTag')) or 0, base, 3)
+end
+
+-- The place of a key that waits for its retry: that of the requests made meanwhile, else a new one.
+local function wait(key, member, pending, hold, delayMs)
+  if hold ~= '' then redis.call('HSET', key, 'hold', hold, 'nextAt', now + delayMs) end
+  local state, ask = readFair(fair, 3, member), askOf(key, pending)
+  if not ask then redis.call('HSET', key, 'retryTag', takeTag(fair, state)) end
+  redis.call('ZADD', aging, now + delayMs, member)
+  return place(key, state.base, ask)
+end
+
+local function endAttempt(attempt)
+  local key, list, epoch, outcome, rest = attempt.key, attempt.list, attempt.epoch, attempt.outcome, attempt.rest
+  local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = '0', '', '', '1', '', '0', '', '0', ''
+  if rest ~= '' then
+    attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = string.match(rest, REST)
+  end
+  local final = isFinal == '1'
+  local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost', 'endedAt')
+  if h[1] ~= epoch then return 'fenced', 0 end
+  if anyAbort and redis.call('HGET', aborts, memberOf(key)) == epoch then
+    redis.call('HDEL', aborts, memberOf(key))
+    final = true
+  end
+  -- Already closed: by this same end, or by a begin that counted the attempt as lost.
+  if h[2] ~= attempt.owner then
+    if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return 'fenced', 0 end
+    if final then return 'stored', 0, true end
+    return 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])), true
+  end
+
+  local priority = 0
+  if final then
+    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts, 'finished',
+      attempt.covered)
+  else
+    redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts)
+    priority = wait(key, memberOf(key), h[3], hold, tonumber(delayMs))
+  end
+  if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
+  if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
+  if h[4] and h[4] ~= '0' then redis.call('HSET', key, 'lost', '0') end
+  if isDead == '1' then
+    deadLetter(dead, key, memberOf(key), h[3], nowText .. '\n' .. string.match(attempt.entry, '^[^\n]*'), versions)
+  end
+  local length = redis.call('LPUSH', list, nowText .. '\n' .. attempt.entry)
+  if length > kept + SLACK then redis.call('LTRIM', list, 0, kept - 1) end
+  if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 or now - (tonumber(h[5]) or 0) > REFRESH_AFTER_MS then
+    redis.call('PEXPIRE', list, retentionMs)
+  end
+  if timerMs ~= '' then redis.call('ZADD', timers, 'LT', now + tonumber(timerMs), memberOf(key)) end
+  if outcome == 'gone' then
+    redis.call('HSET', key, 'gone', '1')
+    if h[3] == '0' then
+      redis.call('PEXPIRE', key, retentionMs)
+      redis.call('ZREM', index, memberOf(key))
+      redis.call('ZREM', timers, memberOf(key))
+    end
+  end
+  return 'stored', priority, false
+end
