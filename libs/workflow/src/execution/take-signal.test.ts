@@ -33,8 +33,8 @@ async function flood(
   const end = await runExecution({
     store: {
       ...store,
-      async commit(held, step, record, how) {
-        const stored = await store.commit(held, step, record, how);
+      async commit(by, step, record, how) {
+        const stored = await store.commit(by, step, record, how);
         if (record.kind === "race") onRaced();
         return stored;
       },
