@@ -164,7 +164,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_RESTORE_TOLERANCE",
-        "Loss of writes in Redis that workers accept without an operator (default 1m). After a longer loss, as after a restore of a backup, work is held (docs/restore.md). The same in all processes.",
+        "Longest loss of Redis writes that workers accept without an operator (default 1m). After a longer loss, such as a restore from a backup, work is held (docs/restore.md). Set the same value in all processes.",
       ),
     ),
   objectReads: z

@@ -38,7 +38,7 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
   [/\b(NOAUTH|WRONGPASS)\b/, "the user or password in the URL is wrong or missing"],
   [
     /\bNOPERM\b/,
-    "the ACL denies it; `konverge manifests -o acl` prints users with all permissions that are needed",
+    "the ACL denies it; `konverge manifests -o acl` prints Redis users with the required permissions",
   ],
   [
     /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENOENT|no connection within|connection is closed/i,

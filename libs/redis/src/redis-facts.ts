@@ -141,7 +141,7 @@ function findRedisIssues(
       ? unknown(
           "identity",
           "run_id and master_replid",
-          "a failover that loses writes is then found only if it loses all data",
+          "failovers that lose writes are detected only if all data is lost",
         )
       : { check: "identity", level: "ok", detail: "restarts and failovers are detected" },
     clockFinding(fields.get("server_time_usec"), nowMs),

@@ -159,7 +159,7 @@ async function watchRestores(setup: WorkerSetup, client: KubeClient): Promise<Re
     workerId,
     toleranceMs: settings.restoreTolerance,
     record: (progress) => record.write(progress),
-    onError: (error) => log.warn({ err: error }, "progress of Redis not noted"),
+    onError: (error) => log.warn({ err: error }, "progress of Redis not advanced"),
     onChanged: (held) => {
       if (held.length > 0) log.error({ held }, "Redis was restored, work is held");
       else log.info({}, "restored Redis accepted");

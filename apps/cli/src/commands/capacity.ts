@@ -11,9 +11,9 @@ interface CapacityFlags {
 
 const HELP = `
 Counts keys and runs, and estimates their memory in Redis with the formula of
-docs/production.md. The records count with KONVERGE_HISTORY_LIMIT_MIB, which they
-reach. Runs with large values need more than the estimate. Needs access to Redis
-(KONVERGE_REDIS_URL, KONVERGE_PREFIX).
+docs/production.md. For records, the estimate assumes their limit
+(KONVERGE_HISTORY_LIMIT_MIB). Runs with large values need more than the estimate.
+Needs access to Redis (KONVERGE_REDIS_URL, KONVERGE_PREFIX).
 
 Examples:
   konverge capacity

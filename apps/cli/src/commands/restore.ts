@@ -23,8 +23,9 @@ Examples:
   konverge restore accept keys runs --cluster default
   konverge restore accept tokens --by ada
 
-Keys start when keys, pauses and guard are accepted, runs when runs, pauses and guard are. Tokens are accepted for
-all clusters. check exits with 4 while anything is held. docs/restore.md explains each step.
+Attempts start once keys, pauses and guard are accepted. Runs continue once runs, pauses and guard are accepted.
+Accepting tokens applies to all clusters. check exits with 4 while any state is held. docs/restore.md explains each
+step.
 Exit codes: see konverge --help.`;
 
 const HELD = 4;
@@ -49,7 +50,7 @@ function addCheck(restore: Command): void {
     restore
       .command("check")
       .description(
-        "Report the work that the data in Redis would do or repeat (default: all clusters)",
+        "Report the work that a restored Redis would start or repeat (default: all clusters)",
       ),
   ).action(({ output, cluster }: RestoreFlags) =>
     runWithAccess(async (access, settings) => {
@@ -68,7 +69,11 @@ function addCheck(restore: Command): void {
 }
 
 function addAccept(restore: Command): void {
-  withCluster(restore.command("accept").description("Let the work of a restored Redis start"))
+  withCluster(
+    restore
+      .command("accept")
+      .description("Accept the state of a restored Redis and start its work"),
+  )
     .addArgument(new Argument("<kinds...>", "Kinds of state to accept").choices(RESTORE_KINDS))
     .option("--by <name>", "Author (default: system user)")
     .action(

@@ -10,9 +10,9 @@ interface BundleFlags extends ClientFlags {
 const HELP = `
 Writes a JSON file with versions, numeric settings, checks of Redis, and for each
 cluster its controllers, workflows, workers, guard and problems. Names of objects,
-namespaces and users, messages of errors, reasons, inputs and addresses are
-replaced by digests, which are equal for equal texts of one file. Read the file
-before you send it.
+namespaces and users, error messages, reasons, inputs and addresses are replaced
+by digests. Within one file, equal texts have equal digests. Read the file before
+you send it.
 
 Examples:
   konverge support-bundle --file bundle.json`;
@@ -21,7 +21,7 @@ export function addSupportBundleCommand(program: Command): void {
   withServer(
     program
       .command("support-bundle")
-      .description("Write the state of the installation to a file, without its data"),
+      .description("Write a file for support, without object names and messages"),
   )
     .requiredOption("--file <path>", "File to write (required)")
     .addHelpText("after", HELP)

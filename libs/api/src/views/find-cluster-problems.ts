@@ -66,7 +66,8 @@ export function findRestoreProblems({ held, last }: RestoreState): OverviewProbl
       message: `Redis was restored; held: ${held.join(", ")}`,
       since: new Date(last.detectedAtMs).toISOString(),
       cause: `Writes from ${from} to ${to} are lost`,
-      consequence: "Held work does not start. Accepted too early, it may repeat effects.",
+      consequence:
+        "Held work does not start. If it is accepted without a check, effects may be repeated.",
       action: "Run `konverge restore check`, then `konverge restore accept`",
     },
   ];

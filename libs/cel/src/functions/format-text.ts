@@ -80,7 +80,7 @@ function formatClause(letter: string, value: Value, precision: number): string {
 function integerOf(value: Value): bigint {
   if (typeof value === "bigint") return value;
   if (value instanceof Uint) return value.value;
-  throw new TypeError(`${typeNameOf(value)} is no integer`);
+  throw new TypeError(`${typeNameOf(value)} is not an integer`);
 }
 
 function doubleOf(value: Value, letter: string): number {

@@ -39,7 +39,10 @@ export function createRestoreControl(redis: RedisClient, prefix: string): Restor
       }),
     );
     if (accepted === "") {
-      throw new KonvergeError("invalid_request", `nothing is held of: ${kinds.join(", ")}`);
+      throw new KonvergeError(
+        "invalid_request",
+        `nothing is held for ${kinds.join(", ")}; list held state with \`konverge restore check\``,
+      );
     }
     return kindsIn(held);
   };
