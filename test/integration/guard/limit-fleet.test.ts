@@ -116,11 +116,12 @@ test(
     fleet.start("f");
     await used(fleet.uses.size + 100);
     expect(fleet.most()).toBeLessThanOrEqual(3);
+    const reported = fleet.uses.size;
     const control = openGuardControl({ redis: { url }, prefix: fleet.prefix });
     const [view] = await control.limits();
     await control.close();
     expect(view).toMatchObject({ name: "api", options: { concurrency: 3 }, keys: [] });
-    expect(view?.permits).toBeGreaterThanOrEqual(fleet.uses.size);
+    expect(view?.permits).toBeGreaterThanOrEqual(reported);
     expect(view?.held).toBeLessThanOrEqual(3);
   },
 );
