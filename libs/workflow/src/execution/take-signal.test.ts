@@ -9,14 +9,14 @@ const ref = { workflow: "w", id: "r" };
 const schema = z.number();
 const MOST_PAUSES = 200;
 
-/** One execution of a run that has received a wrong signal. `onPause` receives the number of the pause. */
+/** One execution of a run that has received `wrong` signals that it refuses. `onPause` receives the number of the pause. */
 async function flood(
   run: AnyWorkflow["run"],
   onPause: (
     pause: number,
     act: { readonly send: Send; readonly stop: () => void },
   ) => Promise<void>,
-  onRaced: () => void = () => undefined,
+  { wrong = 11, onRaced = () => undefined }: { wrong?: number; onRaced?: () => void } = {},
 ) {
   let nowMs = 1;
   let sent = 0;
@@ -27,7 +27,7 @@ async function flood(
     await store.signal(ref, { name, id: String((sent += 1)), payload });
   };
   await store.start({ ...ref, version: 1, input: null });
-  await send("wrong");
+  for (let n = 0; n < wrong; n += 1) await send("wrong");
   const held = await store.claim(ref, { lease: 1, owner: "worker" });
   if (held.kind !== "held") throw new Error(`claim: ${held.kind}`);
   const end = await runExecution({
@@ -66,7 +66,16 @@ test("one execution collects and refuses the signals of a flood", async () => {
     },
   );
   expect(end).toMatchObject({ kind: "ended", status: "done" });
-  expect(count).toBe(501);
+  expect(count).toBe(511);
+});
+
+test("a run that has refused a few signals waits at once", async () => {
+  const { end, pauses, count } = await flood(
+    async (w) => await w.signal("number", { schema }),
+    async () => undefined,
+    { wrong: 10 },
+  );
+  expect([end.kind, pauses, count]).toEqual(["waiting", 0, 10]);
 });
 
 test("a run that receives no more wrong signals waits", async () => {
@@ -110,7 +119,7 @@ test("a branch that has lost its race takes no signal after the flood", async ()
       await raced.promise;
       await send(1);
     },
-    raced.resolve,
+    { onRaced: raced.resolve },
   );
   expect(end).toMatchObject({ kind: "ended", status: "done" });
   expect(unconsumed).toMatchObject([{ name: "number" }]);

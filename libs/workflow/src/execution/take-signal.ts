@@ -8,6 +8,8 @@ import { schemaRefusal } from "../define/schema-refusal.ts";
 
 const MAX_MESSAGE = 1_000;
 
+/** A run that has refused more signals than this receives a flood of them, rather than a mistake of a user. */
+const FEW_REFUSED = 10;
 /** How long an execution that has refused signals collects the next ones, in ms, before it checks them together. */
 const REFUSED_PAUSE_MS = 50;
 
@@ -19,8 +21,8 @@ interface SignalWait {
 }
 
 /**
- * Consumes the first signal of a name that fits the schema. Signals that do not are dropped, and noted for users. They do not
- * end the execution, so that a flood of them does not replay the run for each one.
+ * Consumes the first signal of a name that fits the schema. Signals that do not are dropped, and noted for users. A flood of them
+ * does not end the execution, so that the run is not replayed for each one.
  */
 export async function takeSignal(
   journal: RunJournal,
@@ -42,7 +44,8 @@ export async function takeSignal(
         error: { code: "wait_timeout", message },
       });
     }
-    if (found === "none" || journal.isPausing) return { waitUntilMs };
+    const isFlood = found === "refused" && journal.inbox.refusedCount > FEW_REFUSED;
+    if (!isFlood || journal.isPausing) return { waitUntilMs };
     await journal.pause(REFUSED_PAUSE_MS, journal.stopped);
     if (journal.stopped.aborted) throw journal.stopped.reason;
     if (isOver()) return { waitUntilMs };

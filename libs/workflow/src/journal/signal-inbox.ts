@@ -10,11 +10,13 @@ export class SignalInbox {
   readonly #read = new Map<string, BufferedSignal[]>();
 
   #isEmpty: boolean;
+  #refusedCount: number;
 
   constructor(store: RunJournalStore, held: Held) {
     this.#store = store;
     this.#held = held;
     this.#isEmpty = held.signalCount === 0;
+    this.#refusedCount = held.refusedCount ?? 0;
     for (const name of held.awaited) this.#read.set(name, []);
     for (const signal of held.signals) this.#read.get(signal.name)?.push(signal);
   }
@@ -37,6 +39,11 @@ export class SignalInbox {
     for (const signal of signals) this.#read.get(signal.name)?.push(signal);
   }
 
+  /** Number of signals that the run has refused so far. */
+  get refusedCount(): number {
+    return this.#refusedCount;
+  }
+
   /** Reads the signals of a name anew when they are needed. */
   forget(name: string): void {
     this.#isEmpty = false;
@@ -56,6 +63,7 @@ export class SignalInbox {
 
   async refuse(name: string, refused: readonly Refusal[]): Promise<void> {
     await this.#store.refuse(this.#held, name, refused);
+    this.#refusedCount += refused.length;
     this.#read.delete(name);
   }
 }

@@ -197,6 +197,7 @@ export function readHeld(
     cancelCalls: Number(fields["cancelCalls"] ?? 0),
     hasSlot: /^[+^]/.test(fields["slot"] ?? ""),
     died: fields["died"] === "1",
+    refusedCount: Number(fields["refusedCount"] ?? 0),
     logged: Number(fields["logged"] ?? 0),
     ...(fields["reopened"] ? { reopened: Number(fields["reopened"]) } : {}),
     wakeSeq: Number(fields["wakeSeq"]),

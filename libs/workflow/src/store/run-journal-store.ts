@@ -51,6 +51,8 @@ export interface Held extends RunRef {
   readonly hasSlot?: boolean;
   /** True if the previous execution has not left the run, so that the steps it began are unknown. */
   readonly died: boolean;
+  /** Number of signals that the run has refused. Default 0. */
+  readonly refusedCount?: number;
   /** Number of lines that the function has logged. Default 0. */
   readonly logged?: number;
   /** How often a retry has continued the ended run. Default 0. */

@@ -228,6 +228,7 @@ function claim(
     bytes: [...run.steps].reduce((sum, [step, record]) => sum + bytesOf(step, record), 0),
     signalCount: run.signals.length,
     awaited,
+    refusedCount: run.refused.count,
     signals: firstOf(run.signals, awaited),
     waited: waited ?? [],
     ...defined({ failing, cancelledAt, parsedInput, continuedBy, reopened: run.reopened }),
