@@ -7,7 +7,7 @@ test("the formula and its result are those of docs/production.md", () => {
   const kib = (bytes: number) => `${(bytes / 1_024).toFixed(1)} KiB`;
   expect(page).toContain(`${kib(BYTES_PER.idleKey)} per idle key`);
   expect(page).toContain(`${kib(BYTES_PER.waitingKey)} per waiting key`);
-  expect(page).toContain(`${kib(BYTES_PER.run)} per run`);
+  expect(page).toContain(`A run with small values needs ${kib(BYTES_PER.run)}`);
   const records = 256 * 1_048_576;
   const counts = { keys: 100_000, waiting: 100_000, liveRuns: 0, endedRuns: 0 };
   // "456 MiB with a full history": rounded in the page.
