@@ -204,19 +204,27 @@ test("a full Redis still stores ends of attempts and releases their keys", async
   const queue = patient(open(30_000));
   const held = hold();
   const outcomes = ["done", "conflict", "requeueAfter"] as const;
-  const worker = workOn(queue, async ({ id, attempt }) => {
-    await held.wait();
-    if (attempt > 1 || id.endsWith("/done")) return { kind: "done" };
-    if (id.endsWith("/conflict")) return { kind: "conflict", error: new Error("lost a race") };
-    return { kind: "requeueAfter", afterMs: 60_000 };
-  });
+  const worker = workOn(
+    queue,
+    async ({ id, attempt }) => {
+      await held.wait();
+      if (attempt > 1 || id.endsWith("/done")) return { kind: "done" };
+      if (id.endsWith("/conflict")) return { kind: "conflict", error: new Error("lost a race") };
+      return { kind: "requeueAfter", afterMs: 60_000 };
+    },
+    { concurrency: outcomes.length },
+  );
   const ids = await Promise.all(
     outcomes.map(async (name) => (await queue.request(keyOf(name), http)).id),
   );
   await until("all run", () => worker.started.length === outcomes.length);
+  // They wait for a slot, and must not take those that become free.
+  for (const name of ["late-1/done", "late-2/done"])
+    ids.push((await queue.request(keyOf(name), http)).id);
   await admin.config("SET", "maxmemory", "1");
   held.release();
   await until("all ended", () => worker.closed.length === outcomes.length);
+  expect(worker.started).toHaveLength(outcomes.length);
   expect(worker.closed.filter(({ fenced }) => fenced)).toEqual([]);
   for (const name of outcomes) {
     expect(await queue.listAttempts(keyOf(name))).toHaveLength(1);

@@ -178,17 +178,23 @@ class ProgressWatch implements RestoreWatch {
     const noted = await this.#noteIn(restoreKey(prefix, cluster), { recorded });
     this.#id = noted.id;
     this.#setHeld(kindsIn(noted.held));
-    await this.#noteTokens(recorded);
+    await this.#noteTokens(recorded, noted);
+    const isSameData = recorded !== undefined && recorded.id === noted.id;
     // The queues advance only if the cluster is not held: other processes then detect the restore as well.
-    await this.#advance(noted);
+    await this.#advance(noted, isSameData ? recorded.progressMs : 0);
     this.#knownMs = noted.progressMs;
     this.#last = { id: noted.id, progressMs: noted.progressMs };
     this.#checkedAtMs = performance.now();
     if (noted.isDue) await this.#record(this.#last);
   }
 
-  async #noteTokens(recorded: RecordedProgress | undefined): Promise<void> {
-    await this.#noteIn(tokensRestoreKey(this.#options.prefix), { recorded, kinds: "tokens" });
+  /** The tokens can be on a node of a Redis Cluster with another clock, so their progress is at least that of the cluster. */
+  async #noteTokens(
+    recorded: RecordedProgress | undefined,
+    { progressMs: atLeast }: NotedProgress,
+  ): Promise<void> {
+    const state = tokensRestoreKey(this.#options.prefix);
+    await this.#noteIn(state, { recorded, kinds: "tokens", atLeast });
   }
 
   async #noteIn(
@@ -197,10 +203,12 @@ class ProgressWatch implements RestoreWatch {
       recorded,
       kinds = CLUSTER_KINDS.join(" "),
       isPartial = false,
+      atLeast = 0,
     }: {
       readonly recorded?: RecordedProgress | undefined;
       readonly kinds?: string;
       readonly isPartial?: boolean;
+      readonly atLeast?: number;
     },
   ): Promise<NotedProgress> {
     const { workerId, record } = this.#options;
@@ -212,6 +220,7 @@ class ProgressWatch implements RestoreWatch {
           knownId: recorded?.id ?? "",
           tolerance: this.#toleranceMs,
           isPartial,
+          atLeast,
           newId: this.#id,
           kinds,
           worker: workerId,
@@ -221,12 +230,15 @@ class ProgressWatch implements RestoreWatch {
     );
   }
 
-  /** Advances the progress of the parts, or holds the cluster if only a part was restored. */
-  async #advance({ progressMs, previousMs }: NotedProgress): Promise<void> {
+  /**
+   * Advances the progress of the parts, or holds the cluster if only a part was restored. A part is behind what this process or the
+   * record has seen in all parts: the progress of the cluster alone proves nothing, since a process can end before it advances the parts.
+   */
+  async #advance({ progressMs }: NotedProgress, recordedMs: number): Promise<void> {
     const closed = heldQueues(this.#held);
     const open = (["keys", "runs"] as const).filter((kind) => !closed.includes(kind));
     if (open.length === 0) return;
-    const oldest = Math.max(0, Math.max(this.#knownMs, previousMs) - this.#toleranceMs);
+    const oldest = Math.max(0, Math.max(this.#knownMs, recordedMs) - this.#toleranceMs);
     for (const progress of this.#parts) {
       const isRecent = await withRedis(this.#redis, () =>
         runScript(this.#redis, advanceProgressScript, {

@@ -70,10 +70,10 @@ for i, slot in ipairs(each) do
 end
 if #plain == 0 then return answers end
 
--- BullMQ's own scripts take a paused or limited queue, jobs without priority, and jobs whose delay is over. By the clock of
+-- BullMQ's own scripts take a full Redis, which starts no attempts, a paused or limited queue, jobs without priority, and jobs whose delay is over. By the clock of
 -- the worker, as in BullMQ: a worker whose clock is ahead would otherwise be woken again and again.
 local isOdd, nextAt = redis.call('EXISTS', unpack(odd)) > 0, nil
-local isPlainQueue = not (isOdd and redis.call('EXISTS', odd[1]) == 1)
+local isPlainQueue = not isFull and not (isOdd and redis.call('EXISTS', odd[1]) == 1)
 if wantsNext and isPlainQueue then
   local meta = redis.call('HMGET', bull .. 'meta', 'paused', 'concurrency', 'max')
   local delayed = redis.call('ZRANGE', bull .. 'delayed', 0, 0, 'WITHSCORES')
@@ -85,18 +85,15 @@ local held, fetching = redis.call('MGET', unpack(names)), {}
 for n, entry in ipairs(plain) do
   local slot, answer, lock = each[entry.at], answers[entry.at], held[2 * n - 1]
   local fetches = slot.nextOwner ~= ''
-  if (isPlainQueue or not fetches) and not (isOdd and redis.call('EXISTS', odd[n + 1]) == 1) then
-    local fetched
-    local isFinished = finish(slot, held[2 * n], lock)
-    if not isFinished and entry.isRepeated and not lock and redis.call('EXISTS', bull .. slot.jobId) == 0 then
-      isFinished, fetched = true, fetches and findFetched(slot.token)
-    end
-    if isFinished then answer[3] = 'finished' end
-    if fetched then
-      handOut(answer, slot, fetched)
-    elseif isFinished and fetches then
-      fetching[#fetching + 1] = entry.at
-    end
+  local isDone = entry.isRepeated and not lock and redis.call('EXISTS', bull .. slot.jobId) == 0
+  local fetched = isDone and fetches and findFetched(slot.token)
+  local isUsual = (isPlainQueue or not fetches) and not (isOdd and redis.call('EXISTS', odd[n + 1]) == 1)
+  if fetched then
+    answer[3] = 'finished'
+    handOut(answer, slot, fetched)
+  elseif isUsual and (isDone or finish(slot, held[2 * n], lock)) then
+    answer[3] = 'finished'
+    if fetches then fetching[#fetching + 1] = entry.at end
   end
 end
 if #unstalled > 0 then

@@ -13,6 +13,7 @@ import { JOB_CONSTANTS } from "./add-job.ts";
 import { beginAttemptPart } from "./begin-attempt.ts";
 import { decodeBegun, type Begun } from "./begun.ts";
 import { endAttemptPart } from "./end-attempt.ts";
+import { fullPart } from "./full.ts";
 import { decodeEnded, type Ended } from "./end.ts";
 import { waitingJobPart } from "./waiting-job.ts";
 
@@ -96,7 +97,7 @@ const signature = {
  */
 export const advanceScript: Script<typeof signature, Advanced[]> = defineScript(signature, {
   lua: readLua(new URL("advance.lua", import.meta.url)),
-  include: [endAttemptPart, beginAttemptPart, waitingJobPart],
+  include: [fullPart, endAttemptPart, beginAttemptPart, waitingJobPart],
   // Lua cannot unpack more.
   constants: { MOST_ACTIVE: 5_000, JOB_OPTIONS: JOB_CONSTANTS.JOB_OPTIONS },
   answer: (reply) => replyList(reply).map(decode),

@@ -9,8 +9,8 @@ if isPartial or (isKnown and at and at < known - tolerance) then
     'lostFrom', string.format('%d', at or 0), 'lostTo', string.format('%d', known))
 end
 local id = h[1] or newId
-local progress = string.format('%d', math.max(now, at or 0, knownId == '' and known or 0))
+local progress = string.format('%d', math.max(now, at or 0, atLeast, knownId == '' and known or 0))
 local isDue = recordMs > 0 and now - (tonumber(h[4]) or 0) >= recordMs
 redis.call('HSET', state, 'id', id, 'progress', progress)
 if isDue then redis.call('HSET', state, 'recordedAt', string.format('%d', now)) end
-return { id, progress, held, isDue and 1 or 0, h[2] or '0' }
+return { id, progress, held, isDue and 1 or 0 }

@@ -3,8 +3,6 @@ import { defineScript, readLua, replyNumber, replyTexts, type Script } from "@ko
 export interface NotedProgress {
   readonly id: string;
   readonly progressMs: number;
-  /** The progress before this call; 0 if there was none. */
-  readonly previousMs: number;
   /** Kinds of state that wait for an operator, separated by spaces. */
   readonly held: string;
   /** True if the caller must record the progress outside of Redis. */
@@ -23,6 +21,8 @@ const signature = {
     tolerance: "number",
     /** True if other data of the cluster is too old. */
     isPartial: "flag",
+    /** The new progress is not below this, in epoch ms. */
+    atLeast: "number",
     /** The id of a Redis without one. */
     newId: "text",
     /** The kinds of state that a restore holds. */
@@ -40,11 +40,10 @@ const signature = {
 export const noteProgressScript: Script<typeof signature, NotedProgress> = defineScript(signature, {
   lua: readLua(new URL("note-progress.lua", import.meta.url)),
   answer: (reply) => {
-    const [id = "", progress, held = "", isDue, previous] = replyTexts(reply);
+    const [id = "", progress, held = "", isDue] = replyTexts(reply);
     return {
       id,
       progressMs: replyNumber(progress),
-      previousMs: replyNumber(previous),
       held,
       isDue: Number(isDue) === 1,
     };
