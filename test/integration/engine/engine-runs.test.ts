@@ -175,7 +175,8 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
       const error = await startLate(workflow, 1).then(() => undefined, ensureError);
       return isKonvergeError(error) && error.code === "attempt_ended";
     });
-    expect(codes).toEqual(["input_mismatch"]);
+    // An attempt may be repeated.
+    expect([...new Set(codes)]).toEqual(["input_mismatch"]);
     expect(await listed(runs, workflow)).toHaveLength(1);
   });
 

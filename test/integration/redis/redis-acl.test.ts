@@ -109,6 +109,10 @@ test("worker, API and CLI need no more than the printed users permit", async () 
     code: 0,
   });
   const asViewer = { KONVERGE_REDIS_URL: users.viewer };
+  await until("an attempt is stored", async () => {
+    const { stdout } = await runCommand(["attempt", "list", "-o", "jsonl"], asViewer);
+    return stdout !== "";
+  });
   for (const args of [["status"], ["attempt", "list"], ["run", "list"], ["guard", "list"]]) {
     const { code, stderr } = await runCommand(args, asViewer);
     expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" });
