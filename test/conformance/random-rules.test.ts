@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from "@konverge/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/until.ts";
 import { definitions } from "./objects.ts";
+import { definitionOf } from "./ruled-definition.ts";
 import { Choices, randomRule, randomValue, ruledSchema } from "./random-rules.ts";
 import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
 
@@ -66,29 +67,11 @@ const normalise = (text: string) =>
 const isIncomparable = ({ causes }: Result) =>
   causes.some((cause) => cause.includes("budget") || cause.includes("internal error"));
 
-const definition = (plural: string, properties: JsonObject): JsonObject => ({
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: `${plural}.random.konverge.dev` },
-  spec: {
-    group: "random.konverge.dev",
-    scope: "Cluster",
-    names: { plural, kind: `Kind${plural}` },
-    versions: [
-      {
-        name: "v1",
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: "object",
-            properties: { spec: { type: "object", properties } },
-          },
-        },
-      },
-    ],
-  },
-});
+const definition = (plural: string, properties: JsonObject): JsonObject =>
+  definitionOf(
+    { group: "random.konverge.dev", plural, kind: `Kind${plural}` },
+    { spec: { type: "object", properties } },
+  );
 const ruled = (rule: JsonObject): JsonObject => ({
   ...ruledSchema,
   "x-kubernetes-validations": [rule],

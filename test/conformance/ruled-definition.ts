@@ -6,31 +6,46 @@ export const ruled = (rule: string, more: JsonObject = {}): JsonObject => ({
   maxLength: 5,
   "x-kubernetes-validations": [{ rule, ...more }],
 });
-const group = "constants.konverge.dev";
-/** A definition whose properties `f0`, `f1`, ... have these schemas. */
-export const definition = (properties: readonly JsonObject[]): JsonObject => ({
+interface Named {
+  readonly group: string;
+  readonly plural: string;
+  readonly kind: string;
+}
+
+/** A cluster-scoped definition of objects with these properties. */
+export const definitionOf = (
+  { group, plural, kind }: Named,
+  properties: JsonObject,
+): JsonObject => ({
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
-  metadata: { name: `shows.${group}` },
+  metadata: { name: `${plural}.${group}` },
   spec: {
     group,
     scope: "Cluster",
-    names: { plural: "shows", kind: "Show" },
+    names: { plural, kind },
     versions: [
       {
         name: "v1",
         served: true,
         storage: true,
-        schema: {
-          openAPIV3Schema: {
-            type: "object",
-            properties: Object.fromEntries(properties.map((one, index) => [`f${index}`, one])),
-          },
-        },
+        schema: { openAPIV3Schema: { type: "object", properties } },
       },
     ],
   },
 });
+
+/** The properties `f0`, `f1`, ... with these schemas. */
+export const numbered = (schemas: readonly JsonObject[]): JsonObject =>
+  Object.fromEntries(schemas.map((one, index) => [`f${index}`, one]));
+
+/** A definition whose properties `f0`, `f1`, ... have these schemas. */
+export const definition = (schemas: readonly JsonObject[]): JsonObject =>
+  definitionOf(
+    { group: "constants.konverge.dev", plural: "shows", kind: "Show" },
+    numbered(schemas),
+  );
+
 /** The cause for an invalid rule of the property with this index. */
 export const invalid = (
   index: number,

@@ -1,5 +1,6 @@
 import type { Case } from "../case.ts";
 import { definitions } from "../objects.ts";
+import { definitionOf } from "../ruled-definition.ts";
 
 /** Joins tests to one expression of type string: a literal list would exceed the estimated cost. */
 const all = (texts: readonly string[], test: (text: string) => string): string =>
@@ -89,24 +90,7 @@ export const ruleFunctions: readonly Case[] = [
     steps: [
       {
         send: `POST ${definitions}`,
-        body: {
-          apiVersion: "apiextensions.k8s.io/v1",
-          kind: "CustomResourceDefinition",
-          metadata: { name: `shows.${group}` },
-          spec: {
-            group,
-            scope: "Cluster",
-            names: { plural: "shows", kind: "Show" },
-            versions: [
-              {
-                name: "v1",
-                served: true,
-                storage: true,
-                schema: { openAPIV3Schema: { type: "object", properties: fields } },
-              },
-            ],
-          },
-        },
+        body: definitionOf({ group, plural: "shows", kind: "Show" }, fields),
         // Times of the conditions.
         ignore: ["metadata", "status"],
         expect: { code: 201 },

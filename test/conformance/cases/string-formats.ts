@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "@konverge/core";
 import type { Case } from "../case.ts";
 import { definitions } from "../objects.ts";
+import { definitionOf, numbered } from "../ruled-definition.ts";
 
 /** Right and wrong values of the formats of strings. */
 const FORMATS: Readonly<Record<string, readonly [readonly JsonValue[], readonly JsonValue[]]>> = {
@@ -137,31 +138,10 @@ export const stringFormats: readonly Case[] = [
     steps: [
       {
         send: `POST ${definitions}`,
-        body: {
-          apiVersion: "apiextensions.k8s.io/v1",
-          kind: "CustomResourceDefinition",
-          metadata: { name: `formatteds.${group}` },
-          spec: {
-            group,
-            scope: "Cluster",
-            names: { plural: "formatteds", kind: "Formatted" },
-            versions: [
-              {
-                name: "v1",
-                served: true,
-                storage: true,
-                schema: {
-                  openAPIV3Schema: {
-                    type: "object",
-                    properties: Object.fromEntries(
-                      names.map((format, index) => [`f${index}`, { type: "string", format }]),
-                    ),
-                  },
-                },
-              },
-            ],
-          },
-        },
+        body: definitionOf(
+          { group, plural: "formatteds", kind: "Formatted" },
+          numbered(names.map((format) => ({ type: "string", format }))),
+        ),
         // Times of the conditions.
         ignore: ["metadata", "status"],
         expect: { code: 201 },

@@ -28,7 +28,7 @@ async function startWithUsers(cleanup: AsyncDisposableStack) {
   }
   const urls: Record<string, string> = {};
   for (const { role, name } of users) {
-    // The printed users have no password, so nobody can log in before this.
+    // The printed users have no password, so no client can log in before this.
     const early = redis.url.replace("//", `//${name}:@`);
     await expect(checkRedis({ url: early })).rejects.toMatchObject({
       message: expect.stringMatching(/WRONGPASS/) as string,

@@ -161,8 +161,8 @@ class ProgressWatch implements RestoreWatch {
     await closeRedis(this.#redis);
   }
 
-  #oldestMs(): number {
-    return Math.max(0, this.#knownMs - this.#toleranceMs);
+  #oldestMs(recordedMs = 0): number {
+    return Math.max(0, Math.max(this.#knownMs, recordedMs) - this.#toleranceMs);
   }
 
   /** One check at a time. */
@@ -238,7 +238,7 @@ class ProgressWatch implements RestoreWatch {
     const closed = heldQueues(this.#held);
     const open = (["keys", "runs"] as const).filter((kind) => !closed.includes(kind));
     if (open.length === 0) return;
-    const oldest = Math.max(0, Math.max(this.#knownMs, recordedMs) - this.#toleranceMs);
+    const oldest = this.#oldestMs(recordedMs);
     for (const progress of this.#parts) {
       const isRecent = await withRedis(this.#redis, () =>
         runScript(this.#redis, advanceProgressScript, {
