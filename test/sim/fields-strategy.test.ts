@@ -1,11 +1,17 @@
 import * as fc from "fast-check";
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { applyMergePatch, isKonvergeError, jsonEquals, type JsonObject } from "@konverge/core";
+import {
+  applyJsonPatch,
+  applyMergePatch,
+  isKonvergeError,
+  jsonEquals,
+  JsonPatchError,
+  type JsonObject,
+} from "@konverge/core";
 import { makeDraft, patchOf, type Draft } from "../../libs/kube/src/mutate/draft.ts";
 import { trackFields } from "../../libs/kube/src/mutate/field-tracker.ts";
 import { fieldsPatch } from "../../libs/kube/src/mutate/fields-patch.ts";
-import { applyJsonPatch, JsonPatchError } from "../../libs/apiserver/src/patch/json-patch.ts";
 import { changes, foreignChanges, runSteps, specs, type Step } from "./random-changes.ts";
 
 const given = process.env["KONVERGE_TEST_SEED"];

@@ -1,7 +1,9 @@
 import {
+  applyJsonPatch,
   cloneJson,
   formatApiVersion,
   isJsonObject,
+  JsonPatchError,
   parseJson,
   type JsonObject,
   type JsonValue,
@@ -19,8 +21,8 @@ import {
 } from "../errors/status-error.ts";
 import { applyConfiguration } from "../fields/field-manager.ts";
 import { metadataOf, textOf, uidOf } from "../objects/metadata.ts";
-import { applyJsonPatch, JsonPatchError, readAsGo } from "../patch/json-patch.ts";
 import { applyServerMergePatch } from "../patch/merge-patch.ts";
+import { readAsGo } from "../patch/read-as-go.ts";
 import { applyStrategicPatch, StrategicPatchError } from "../patch/strategic-merge.ts";
 import { DecodeError } from "../schema/decode-builtin.ts";
 import { scanJson } from "../schema/json-scanner.ts";

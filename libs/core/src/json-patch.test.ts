@@ -1,4 +1,4 @@
-import type { JsonValue } from "@konverge/core";
+import type { JsonValue } from "./lossless-json.ts";
 import { expect, test } from "vitest";
 import { applyJsonPatch, JsonPatchError } from "./json-patch.ts";
 
@@ -57,4 +57,17 @@ test("a member called __proto__ is a member", () => {
   const patched = apply({}, { op: "add", path: "/__proto__", value: { polluted: true } });
   expect(Object.hasOwn(patched as object, "__proto__")).toBe(true);
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+});
+test("names the operation that cannot be applied", () => {
+  const patch = () =>
+    apply({}, { op: "add", path: "/a", value: 1 }, { op: "remove", path: "/none" });
+  expect(patch).toThrow(expect.objectContaining({ index: 1 }));
+});
+test("refuses copies that double a document with each operation", () => {
+  const copies = Array.from({ length: 40 }, (_, at) => ({
+    op: "copy",
+    from: "",
+    path: `/copy${at}`,
+  }));
+  expect(() => apply({ text: "x".repeat(1_000) }, ...copies)).toThrow(/copies too much/);
 });

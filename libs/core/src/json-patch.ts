@@ -3,14 +3,24 @@ import {
   getOwn,
   isJsonObject,
   jsonEquals,
-  parseJson,
   setOwn,
   type JsonObject,
   type JsonValue,
-} from "@konverge/core";
+} from "./lossless-json.ts";
 
-/** A JSON Patch that cannot be applied. Like the real server's, the error does not name the failing operation. */
-export class JsonPatchError extends Error {}
+/** A JSON Patch that cannot be applied. */
+export class JsonPatchError extends Error {
+  override readonly name = "JsonPatchError";
+  /** Index of the operation that cannot be applied. */
+  readonly index: number;
+  constructor(message: string, index: number, options?: ErrorOptions) {
+    super(message, options);
+    this.index = index;
+  }
+}
+
+/** Copies can double a document with each operation. Three times the size limit of an object. */
+const MOST_COPIED_BYTES = 4_500_000;
 
 /**
  * Applies a JSON Patch (RFC 6902) like kube-apiserver's library: `test` of a missing member against null succeeds; it
@@ -24,21 +34,25 @@ export function applyJsonPatch(
   tested: readonly JsonValue[] = operations,
 ): JsonValue {
   let document: JsonValue = cloneJson(target);
+  let copiedBytes = 0;
   for (const [index, operation] of operations.entries()) {
-    if (!isJsonObject(operation)) throw new JsonPatchError("an operation is not an object");
-    document = applyOperation(document, operation, tested[index] as JsonObject);
+    try {
+      if (!isJsonObject(operation)) throw new UnfitOperation("is not an object");
+      if (operation["op"] === "copy") {
+        const value = read(document, pointerOf(operation, "from"));
+        copiedBytes += JSON.stringify(value ?? null).length;
+        if (copiedBytes > MOST_COPIED_BYTES) throw new UnfitOperation("copies too much");
+      }
+      document = applyOperation(document, operation, tested[index] as JsonObject);
+    } catch (error) {
+      if (!(error instanceof UnfitOperation)) throw error;
+      throw new JsonPatchError(error.message, index, { cause: error });
+    }
   }
   return document;
 }
 
-/**
- * Changes every text whose encoding differs from Go's: the server's library compares the bytes of a `test` with the
- * output of Go's encoder, which escapes these five characters.
- */
-export function readAsGo(body: string, operations: readonly JsonValue[]): readonly JsonValue[] {
-  const marked = body.replaceAll(/[<>&\u2028\u2029]/g, "\uE000");
-  return marked === body ? operations : (parseJson(marked) as JsonValue[]);
-}
+class UnfitOperation extends Error {}
 
 function applyOperation(document: JsonValue, operation: JsonObject, tested: JsonObject): JsonValue {
   const path = pointerOf(operation, "path");
@@ -54,35 +68,35 @@ function applyOperation(document: JsonValue, operation: JsonObject, tested: Json
       const found = read(document, path);
       // A missing member of a map is null; a missing item of a list is an error.
       if (found === undefined && Array.isArray(parentOf(document, path)[0])) {
-        throw new JsonPatchError("index out of range");
+        throw new UnfitOperation("index out of range");
       }
-      if (!jsonEquals(found ?? null, value)) throw new JsonPatchError("test failed");
+      if (!jsonEquals(found ?? null, value)) throw new UnfitOperation("test failed");
       return document;
     }
     case "copy":
     case "move": {
       const from = pointerOf(operation, "from");
       const value = read(document, from);
-      if (value === undefined) throw new JsonPatchError("source is absent");
+      if (value === undefined) throw new UnfitOperation("source is absent");
       const rest = operation["op"] === "move" ? remove(document, from) : document;
       return add(rest, path, cloneJson(value));
     }
     default:
-      throw new JsonPatchError("unknown operation");
+      throw new UnfitOperation("unknown operation");
   }
 }
 
 function valueOf(operation: JsonObject): JsonValue {
   const value = getOwn(operation, "value");
-  if (value === undefined) throw new JsonPatchError("value is missing");
+  if (value === undefined) throw new UnfitOperation("value is missing");
   return value;
 }
 
 function pointerOf(operation: JsonObject, member: "from" | "path"): string[] {
   const pointer = operation[member];
-  if (typeof pointer !== "string") throw new JsonPatchError(`${member} is missing`);
+  if (typeof pointer !== "string") throw new UnfitOperation(`${member} is missing`);
   if (pointer === "") return [];
-  if (!pointer.startsWith("/")) throw new JsonPatchError(`${member} is no JSON pointer`);
+  if (!pointer.startsWith("/")) throw new UnfitOperation(`${member} is no JSON pointer`);
   return pointer
     .slice(1)
     .split("/")
@@ -106,7 +120,7 @@ function parentOf(
 ): [JsonObject | JsonValue[], string] {
   const parent = read(document, path.slice(0, -1));
   if (!isJsonObject(parent) && !Array.isArray(parent)) {
-    throw new JsonPatchError("the parent of the path is absent");
+    throw new UnfitOperation("the parent of the path is absent");
   }
   return [parent, path.at(-1) ?? ""];
 }
@@ -116,7 +130,7 @@ function add(document: JsonValue, path: readonly string[], value: JsonValue): Js
   const [parent, part] = parentOf(document, path);
   if (Array.isArray(parent)) {
     const index = part === "-" ? parent.length : indexOf(part, parent.length + 1);
-    if (index < 0) throw new JsonPatchError("index out of range");
+    if (index < 0) throw new UnfitOperation("index out of range");
     parent.splice(index, 0, value);
   } else setOwn(parent, part, value);
   return document;
@@ -128,7 +142,7 @@ function replace(document: JsonValue, path: readonly string[], value: JsonValue)
   const [parent, part] = parentOf(document, path);
   if (Array.isArray(parent)) {
     const index = indexOf(part, parent.length);
-    if (index < 0) throw new JsonPatchError("index out of range");
+    if (index < 0) throw new UnfitOperation("index out of range");
     parent[index] = value;
   } else setOwn(parent, part, value);
   return document;
@@ -136,7 +150,7 @@ function replace(document: JsonValue, path: readonly string[], value: JsonValue)
 
 function remove(document: JsonValue, path: readonly string[]): JsonValue {
   if (path.length === 0 || read(document, path) === undefined) {
-    throw new JsonPatchError("remove of an absent path");
+    throw new UnfitOperation("remove of an absent path");
   }
   const [parent, part] = parentOf(document, path);
   if (Array.isArray(parent)) parent.splice(indexOf(part, parent.length), 1);
