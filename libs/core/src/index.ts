@@ -98,21 +98,6 @@ export {
 } from "./lossless-json.ts";
 export type { JsonObject, JsonValue, RawNumber } from "./lossless-json.ts";
 export { applyMergePatch, diffMergePatch } from "./merge-patch.ts";
-export {
-  MUTATION_OPS,
-  MUTATION_OUTCOMES,
-  MUTATION_STATES,
-  MUTATION_SUBRESOURCES,
-} from "./mutation.ts";
-export type {
-  FieldCondition,
-  MutationChange,
-  MutationOutcome,
-  MutationPreconditions,
-  MutationState,
-  MutationSubresource,
-  OpenKind,
-} from "./mutation.ts";
 export { namespaceField, namespaceSegment, NO_NAMESPACE } from "./no-namespace.ts";
 export { formatKey, parseKey } from "./object-key.ts";
 export type { ObjectKey } from "./object-key.ts";
