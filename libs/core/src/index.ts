@@ -134,6 +134,8 @@ export { parseRedisUrl, showRedisUrl } from "./redis-url.ts";
 export type { RedisAddress, RedisFiles, RedisUrl } from "./redis-url.ts";
 export { checkRedisVersion } from "./redis-version.ts";
 export { RUN_ID_FORM } from "./run-id.ts";
+export { CHANGE_KINDS, MUTATION_OUTCOMES, MUTATION_STATES } from "./mutation-state.ts";
+export type { ChangeKind, MutationOutcome, MutationState } from "./mutation-state.ts";
 export { RUN_STATUSES } from "./run-status.ts";
 export { findLabelIssue, MAX_LABELS } from "./run-labels.ts";
 export { MAX_RUN_LIMITS, type RunLimits } from "./run-limits.ts";

@@ -1,0 +1,27 @@
+import type { OpenKind } from "./change/open-kind.ts";
+import type {
+  CancelAnswer,
+  MutationPage,
+  MutationQuery,
+  MutationView,
+  NewMutation,
+  Submitted,
+} from "./store/mutation-store.ts";
+
+/** The mutations of one cluster. All calls throw a KonvergeError `redis_unavailable` after 1 s without Redis. */
+export interface Mutations {
+  /** Stores up to 1,000 mutations, in order, and requests their objects. Returns one result per mutation. */
+  submit(mutations: readonly NewMutation[]): Promise<readonly Submitted[]>;
+  /** In the order of the ids. */
+  get(ids: readonly string[]): Promise<readonly (MutationView | undefined)[]>;
+  list(query?: MutationQuery): Promise<MutationPage>;
+  /** Cancels a mutation that waits. */
+  cancel(id: string, by?: string): Promise<CancelAnswer>;
+  /**
+   * Resolves when the mutation has ended. @throws the reason of `signal`; KonvergeError `not_found` for an unknown id
+   */
+  settled(id: string, signal: AbortSignal): Promise<MutationView>;
+  /** The kinds that the configuration of the workers allows, by kind and group. */
+  openKinds(): Promise<readonly OpenKind[]>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,72 @@
+import type { JsonObject, MutationOutcome, MutationState } from "@konverge/core";
+import type { RequestClass } from "@konverge/queue";
+import type { Change, MutatedObject, Preconditions } from "../change/change.ts";
+
+export interface NewMutation {
+  /** Unique in the cluster; the same mutation may be submitted again with it. */
+  readonly id: string;
+  readonly object: MutatedObject;
+  readonly change: Change;
+  readonly subresource?: "status" | "scale";
+  /** Another object of this name ends the mutation as `replaced`. */
+  readonly uid?: string;
+  readonly preconditions?: Preconditions;
+  /** Creates a missing object from this content, or from nothing but its name, and then applies the change to it. */
+  readonly createIfMissing?: JsonObject | true;
+  /** Longest time from the submission to the write, in ms. */
+  readonly deadlineMs?: number;
+  /** Urgency. Mutations of one object keep their order. Default `interactive`. */
+  readonly class?: RequestClass;
+  /** For display: the caller. */
+  readonly by?: string;
+}
+
+export interface MutationError {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface MutationView extends NewMutation {
+  readonly state: MutationState;
+  readonly createdAtMs: number;
+  readonly endedAtMs?: number;
+  /** Of the object with the change: `applied` and `unchanged` only. */
+  readonly resourceVersion?: string;
+  /** For the other outcomes: the reason. */
+  readonly error?: MutationError;
+}
+
+/** `id_conflict`: the id was used for another mutation. */
+export type Submitted =
+  | { readonly id: string; readonly created: boolean }
+  | { readonly id: string; readonly refused: "queue_full" | "id_conflict" };
+
+export interface MutationQuery {
+  readonly object?: Pick<MutatedObject, "group" | "resource" | "namespace" | "name">;
+  readonly state?: MutationState;
+  /** 1 to 500. Default 50. */
+  readonly limit?: number;
+  /** From the previous page. */
+  readonly cursor?: string;
+}
+
+export interface MutationPage {
+  /** Newest first. */
+  readonly mutations: readonly MutationView[];
+  /** Absent on the last page. */
+  readonly cursor?: string;
+}
+
+export type CancelAnswer = "cancelled" | "applying" | "ended" | "missing";
+
+/** The end of a mutation. */
+export interface Verdict {
+  readonly outcome: MutationOutcome;
+  readonly resourceVersion?: string;
+  readonly error?: MutationError;
+}
+
+/** Longest queue of waiting mutations of one object. */
+export const MAX_WAITING = 10_000;
+/** Most mutations that are applied by one write. */
+export const MAX_BATCH = 64;
