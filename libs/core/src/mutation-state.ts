@@ -40,6 +40,6 @@ export const MUTATION_STATES = [
   "replaced",
   "expired",
   "cancelled",
-] as const satisfies readonly ("waiting" | "applying" | MutationOutcome)[];
+] as const;
 
 export type MutationState = (typeof MUTATION_STATES)[number];
