@@ -5,28 +5,18 @@ export type MutatedObject = Omit<ResourceRef, "uid">;
 
 /** An operation of RFC 6902. */
 export type JsonPatchOperation =
-  | {
-      readonly op: "add" | "replace" | "test";
-      readonly path: string;
-      readonly value: JsonValue;
-    }
-  | { readonly op: "remove"; readonly path: string }
-  | { readonly op: "move" | "copy"; readonly from: string; readonly path: string };
+  | { op: "add" | "replace" | "test"; path: string; value: JsonValue }
+  | { op: "remove"; path: string }
+  | { op: "move" | "copy"; from: string; path: string };
 
 /** One change of a draft. Paths are JSON Pointers (RFC 6901). */
 export type DraftChange =
-  /** Sets a value. Missing objects above it are created. */
+  /** Sets a value. Missing objects above it are created; `-` at the end of a list's path appends. */
   | { readonly kind: "set"; readonly path: string; readonly value: JsonValue }
   /** JSON Merge Patch (RFC 7386). */
   | { readonly kind: "merge"; readonly patch: JsonObject }
-  /** Adds `by` to a number, or to a text of digits as in a ConfigMap. A missing value counts as 0, and becomes a number. */
-  | {
-      readonly kind: "increment";
-      readonly path: string;
-      readonly by: number;
-      /** Writes the sum as text, for fields whose values are texts. Default: as it was. */
-      readonly as?: "number" | "text";
-    }
+  /** Adds an integer to a number or a text of digits, which keeps its type. A missing field counts as 0. */
+  | { readonly kind: "increment"; readonly path: string; readonly by: number }
   /** Appends the value to a list unless the list contains it. A missing list is created. */
   | { readonly kind: "append"; readonly path: string; readonly value: JsonValue }
   /** Removes a field; with `value`, removes the equal items of a list. */
@@ -44,10 +34,17 @@ export interface ApplyChange {
 
 export type Change = DraftChange | ApplyChange;
 
+/** The changes of one mutation, in order: all of them are made, or none. */
+export type Changes = readonly DraftChange[] | readonly [ApplyChange];
+
 /** All must hold when the mutation is applied, after the mutations of the same object before it. */
 export interface Preconditions {
   readonly generation?: number;
   readonly exists?: boolean;
-  /** Without `value`: the field must be missing. */
-  readonly fields?: readonly { readonly path: string; readonly value?: JsonValue }[];
+  readonly fields?: readonly FieldCondition[];
 }
+
+/** The value of a field, or whether it exists. */
+export type FieldCondition =
+  | { readonly path: string; readonly value: JsonValue }
+  | { readonly path: string; readonly exists: boolean };

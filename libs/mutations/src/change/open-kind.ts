@@ -9,4 +9,6 @@ export interface OpenKind extends Pick<
   readonly paths?: readonly string[];
   /** True for kinds whose values must not be stored or shown in plain text. */
   readonly sensitive?: boolean;
+  /** The role that a token needs. Default `operator`. */
+  readonly role?: "admin";
 }

@@ -1,12 +1,12 @@
 import type { JsonObject, MutationOutcome, MutationState } from "@konverge/core";
 import type { RequestClass } from "@konverge/queue";
-import type { Change, MutatedObject, Preconditions } from "../change/change.ts";
+import type { Changes, MutatedObject, Preconditions } from "../change/change.ts";
 
 export interface NewMutation {
   /** Unique in the cluster; the same mutation may be submitted again with it. */
   readonly id: string;
   readonly object: MutatedObject;
-  readonly change: Change;
+  readonly changes: Changes;
   readonly subresource?: "status" | "scale";
   /** Another object of this name ends the mutation as `replaced`. */
   readonly uid?: string;
