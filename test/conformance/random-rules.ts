@@ -116,6 +116,8 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
     "<bool> && <bool>",
     "<bool> || <bool>",
     "!(<bool>)",
+    "!<bool>",
+    "!!<bool>",
     "<bool> ? <bool> : <bool>",
     "<int> in <ints>",
     "<string> in <strings>",
@@ -126,6 +128,10 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
     "<ints>.all(j, i, j <= i || <i:bool>)",
     // Go loops over a map in a random order: the first error must not depend on the key.
     "<map>.exists(k, k == <string>)",
+    // Most of these have a range that is none.
+    "<any>.exists(k, k == <any>)",
+    "<any>.all(j, <bool>)",
+    "<any>.exists_one(i, <i:bool>)",
     "<string>.startsWith(<string>)",
     "<string>.contains(<string>)",
     "<string>.matches('^[a-z]+$')",
@@ -143,7 +149,7 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
     "semver('1.2.' + string(<int>), <bool>).isLessThan(semver('1.2.2-a'))",
     "format.dns1123Label().validate(<string>).hasValue()",
   ],
-  double: ["(<double> + <double>)", "(<double> / <double>)", "double(<int>)"],
+  double: ["(<double> + <double>)", "(<double> / <double>)", "double(<int>)", "-<double>"],
   int: [
     "(<int> + <int>)",
     "(<int> - <int>)",
@@ -163,6 +169,9 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
     "<time>.getDayOfYear()",
     "(<bool> ? <int> : <int>)",
     "int(<string>)",
+    "-<int>",
+    "--<int>",
+    "-<any>.size()",
   ],
   ints: [
     "<ints>.filter(i, <i:bool>)",
@@ -173,6 +182,9 @@ const FORMS: Readonly<Record<Type, readonly string[]>> = {
     "<ints>.reverse()",
     "<ints>.transformList(j, i, j + i)",
     "<ints>.distinct()",
+    "<any>.filter(i, <i:bool>)",
+    "<any>.map(i, <i:int>)",
+    "-<any>.map(i, <i:bool>, <i:int>)",
   ],
   map: [
     "<ints>.transformMap(j, i, i).transformMapEntry(j, i, {string(j): i})",

@@ -12,6 +12,7 @@ import { requests } from "./requests.ts";
 import { ruleConstants } from "./rule-constants.ts";
 import { ruleFormats } from "./rule-formats.ts";
 import { ruleFunctions } from "./rule-functions.ts";
+import { ruleSigns } from "./rule-signs.ts";
 import { rules } from "./rules.ts";
 import { stringFormats } from "./string-formats.ts";
 import { versions } from "./versions.ts";
@@ -31,6 +32,7 @@ export const CASES: readonly Case[] = [
   ...kinds,
   ...builtInKinds,
   ...edges,
+  ...ruleSigns,
   ...rules,
   ...ruleFunctions,
   ...ruleConstants,

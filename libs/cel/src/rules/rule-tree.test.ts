@@ -28,6 +28,18 @@ test("reports all errors in order of position", () => {
 });
 
 test.each([
+  ["-3.exists(k, k == 1)", /:1: expression of type 'int' cannot be range/],
+  ["-1.5[0].b == 1", /:5: found no matching overload for '_\[_\]' applied to '\(double, int\)'/],
+  ["-(3).exists(k, k == 1)", /:1: found no matching overload for '-_' applied to '\(bool\)'/],
+  ["!-3.exists(k, k == 1)", /:2: expression of type 'int' cannot be range/],
+  ["---3.exists(k, k == 1)", /:1: found no matching overload for '-_' applied to '\(bool\)'/],
+  ["-!true", /:1:2: Syntax error/],
+  ["!-self.a", /:1:2: Syntax error/],
+])("reads the signs of %s as kube-apiserver does", (rule, issue) => {
+  expect(issuesOf(rule)[0]).toMatch(issue);
+});
+
+test.each([
   ["relations are left-associative", "(1 < 2) == true && 1 == 1 == true", true],
   ["parentheses keep a relation together", "true == (1 < 2)", true],
   ["an int never overflows silently", "9223372036854775807 > 9223372036854775806", true],
@@ -38,6 +50,7 @@ test.each([
   ],
   ["members named like those of objects are members", "{'constructor': 1}.size() == 1", true],
   ["an error on one side is absorbed", "self.a == 1 || true", true],
+  ["an even number of signs cancels out", "--'a' == 'a' && !!'a' == 'a'", true],
   ["text in quotes is no parenthesis", "'(' == ')' == false", true],
 ])("%s", (_title, rule, result) => {
   expect(evaluate(rule)).toBe(result);
@@ -91,8 +104,8 @@ test.each([
 ])("reports an expression whose operators are nested too deeply: %s%s", (first, rest) => {
   expect(issuesOf(first + rest.repeat(5000))[0]).toContain("Syntax error: ");
 });
-test("reports too many negations", () => {
-  expect(issuesOf(`${"!".repeat(5000)}true`)[0]).toContain("Syntax error: too many nested");
+test("reports too many nested operators", () => {
+  expect(issuesOf(`${"1 + ".repeat(5000)}1 == 1`)[0]).toContain("Syntax error: too many nested");
 });
 
 test.each([

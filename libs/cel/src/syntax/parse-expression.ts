@@ -1,4 +1,5 @@
 import { Environment, ParseError, type ASTNode } from "@marcbachmann/cel-js";
+import { MixedSigns, readSigns } from "./read-signs.ts";
 
 export type { ASTNode } from "@marcbachmann/cel-js";
 
@@ -22,8 +23,11 @@ const parser = new Environment({ enableOptionalTypes: true });
 /** Parses an expression. */
 export function parseExpression(text: string): Parsed {
   try {
-    return { ast: parser.parse(text).ast };
+    return { ast: readSigns(parser.parse(text).ast) };
   } catch (error) {
+    if (error instanceof MixedSigns) {
+      return { error: { message: `Syntax error: ${error.message}`, offset: error.offset } };
+    }
     if (!(error instanceof ParseError)) throw error;
     const { code, summary, range } = error;
     if (code === "invalid_macro_argument") {
