@@ -42,7 +42,7 @@ export type {
   WasteNote,
 } from "./history/history-batch.ts";
 export { createGaugeStore } from "./history/gauge-store.ts";
-export type { GaugeMinute, GaugeSample, GaugeStore } from "./history/gauge-store.ts";
+export type { GaugeMinute, GaugeSample, GaugeStore, ServedQueue } from "./history/gauge-store.ts";
 export { EPISODE_PAUSE_MS } from "./history/history-names.ts";
 export { contentionObject } from "./history/contention-object.ts";
 export { durationCounter, durationQuantile } from "./history/duration-histogram.ts";

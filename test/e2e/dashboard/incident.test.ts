@@ -151,6 +151,33 @@ async function expectAnswers(page: Page, { row, answers }: Trouble): Promise<voi
   }
 }
 
+/** Opens the details and the page of each problem on the first screen, whatever its kind. */
+async function expectAllAnswered(page: Page): Promise<void> {
+  const rows = page.getByRole("main").locator("ul.problems > li");
+  const load = async () => {
+    await page.goto(incident.server);
+    await rows.first().waitFor();
+    const pauses = page.locator("details.pauses > summary");
+    if ((await pauses.count()) > 0) await pauses.click();
+  };
+  await load();
+  for (let at = 0; at < (await rows.count()); at++) {
+    const row = rows.nth(at);
+    const details = row.getByRole("button", { name: /^Details/ });
+    if ((await details.getAttribute("aria-expanded")) !== "true") await details.click();
+    const text = await row.innerText();
+    for (const answer of [began.text, /Cause/, /Effect/, /Next step/]) {
+      expect(text).toMatch(answer);
+    }
+    await row.getByRole("link").first().click();
+    await page.waitForURL((url) => url.pathname !== "/");
+    await page.getByRole("main").getByRole("heading", { level: 1 }).waitFor();
+    await page.locator(".skeleton").first().waitFor({ state: "detached" });
+    expect(await page.getByRole("alert").allInnerTexts(), text).toEqual([]);
+    await load();
+  }
+}
+
 async function expectCommandsAnswer({ row, answers, commands }: Trouble): Promise<void> {
   expect(commands.length).toBeLessThanOrEqual(2);
   const env = { KONVERGE_SERVER: incident.server, KONVERGE_TOKEN: incident.token };
@@ -182,6 +209,10 @@ test.each(Object.entries(TROUBLES))(
     await expectCommandsAnswer(trouble);
   },
 );
+
+test("every problem of the incident has a start, cause, effect, next step and page", async (context) => {
+  await expectAllAnswered(await openDashboard(context));
+});
 
 test("takes the pictures of the docs", async (context) => {
   if (findChromium() === undefined) context.skip(NO_CHROMIUM);
@@ -270,5 +301,6 @@ test("the first screen and konverge status answer each question about an outage"
   await page.goto(incident.server);
   await page.getByText(OUTAGE.row).first().waitFor();
   await expectAnswers(page, OUTAGE);
+  await expectAllAnswered(page);
   await expectCommandsAnswer(OUTAGE);
 });

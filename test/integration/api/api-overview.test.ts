@@ -173,11 +173,13 @@ test("lists current problems, most severe first", async () => {
   ]);
   expect(answer.problems[2]).toMatchObject({
     key: OTHER_KEY,
-    consequence: "Its attempts are not throttled.",
-    action: "Write nodepools.demo.konverge.dev spec.size only if its value differs",
+    cause: "node-pool writes spec.size and is triggered by the change",
+    consequence: "Each write starts another attempt. Its attempts are not throttled.",
+    action: "Write spec.size only if its value differs",
   });
   expect(answer.problems[3]).toMatchObject({
     key: KEY,
+    cause: "argocd-controller and node-pool write different values to spec.weight",
     consequence: "20 writes without effect in the last hour.",
     action: expect.stringContaining("Give spec.weight one owner"),
   });
@@ -313,7 +315,11 @@ test("lists workflows and reports blocked, failed and unserved runs", async () =
     {
       code: "unserved",
       level: "error",
+      subject: "release",
       message: "release: 1 run has not ended and no worker runs the workflow",
+      cause: "No live worker has release in its configuration",
+      consequence: "Runs are kept and continue when a worker starts.",
+      action: "Start a worker with the configuration of the workflow",
       workflow: "release",
     },
   ]);

@@ -14,7 +14,13 @@ function sampleOf(
 ): GaugeSample {
   const name = "node-pool";
   const idle = { name, waiting: 0, oldestMs: 0, isPaused: false, version: "a" };
-  return { controllers: [{ ...idle, ...controller }], calls: {}, waitingCalls: 0, ...rest };
+  return {
+    controllers: [{ ...idle, ...controller }],
+    calls: {},
+    waitingCalls: 0,
+    served: new Map(),
+    ...rest,
+  };
 }
 
 /** Adds up what all minutes say about the controller, because a test may cross a minute. */
@@ -72,4 +78,27 @@ test("stores a version in the minute in which it changed, and the most severe st
 test("one process samples a cluster at a time", async () => {
   expect(await openStore().claim(60_000)).toBe(true);
   expect(await openStore().claim(60_000)).toBe(false);
+});
+
+test("remembers when a queue was last served, and since when by several versions", async () => {
+  const store = openStore();
+  expect(await store.served()).toEqual(new Map());
+  const note = async (served: Readonly<Record<string, number>>) => {
+    const beforeMs = Date.now();
+    await store.note(sampleOf({}, { served: new Map(Object.entries(served)) }));
+    return { beforeMs, found: await store.served() };
+  };
+  const first = await note({ "node-pool": 1, certificates: 2 });
+  expect(first.found.get("node-pool")?.seenMs).toBeGreaterThanOrEqual(first.beforeMs);
+  expect(first.found.get("node-pool")?.mixedMs).toBeUndefined();
+  const mixedMs = first.found.get("certificates")?.mixedMs;
+  expect(mixedMs).toBeGreaterThanOrEqual(first.beforeMs);
+
+  const second = await note({ "node-pool": 2, certificates: 3 });
+  expect(second.found.get("certificates")).toEqual({ seenMs: expect.any(Number), mixedMs });
+  expect(second.found.get("node-pool")?.mixedMs).toBeGreaterThanOrEqual(second.beforeMs);
+
+  const third = await note({ certificates: 1 });
+  expect(third.found.get("certificates")?.mixedMs).toBeUndefined();
+  expect(third.found.get("node-pool"), "no worker is left").toEqual(second.found.get("node-pool"));
 });

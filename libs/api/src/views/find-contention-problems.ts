@@ -2,7 +2,7 @@ import type { ContentionEpisode, OverviewProblem } from "@konverge/contracts";
 import { defined, parseKey } from "@konverge/core";
 import { EPISODE_PAUSE_MS } from "@konverge/queue";
 import type { LoopState } from "@konverge/records";
-import { count, trendOf } from "./problem-text.ts";
+import { count, cut, tallied, trendOf } from "./problem-text.ts";
 
 export interface ContentionFindings {
   /** Most wasted writes per minute first. */
@@ -15,6 +15,7 @@ export interface ContentionFindings {
 const MIN_WRITES = 20;
 /** Limits the problems of one kind, so that others remain visible. */
 const MOST_OF_A_KIND = 3;
+const MOST_FIELDS = 3;
 
 /** Finds objects whose writers undo each other's work. Polling is not a problem. */
 export function findContentionProblems({ episodes, loops }: ContentionFindings): OverviewProblem[] {
@@ -59,6 +60,7 @@ function ofEpisode(episode: ContentionEpisode): OverviewProblem {
     count: wastedWrites,
     trend: trendOf(episode.minutes),
     since,
+    cause: causeOf(episode),
     consequence: `${count(wastedWrites, "write")} without effect in the last hour.${throttleText(episode.isThrottled)}`,
     action: suggestedFix(episode),
     controller,
@@ -70,19 +72,21 @@ function ofLoop(key: string, { kind, paths, managers, sinceMs, protection }: Loo
   const { controller, ...object } = parseKey(key);
   const what =
     kind === "ownershipFlip" ? `overwrites fields of ${managers.join(", ")}` : "triggers itself";
+  const writers = {
+    kind: kind === "ownershipFlip" ? kind : ("selfTriggered" as const),
+    controller,
+    managers,
+    fields: paths,
+  };
   return {
     code: "loop",
     level: "warning",
     message: `${controller} ${what} on ${nameOf(object)}`,
     subject: nameOf(object),
     since: new Date(sinceMs).toISOString(),
-    consequence: throttleText(protection === "throttle").trim(),
-    action: suggestedFix({
-      kind: kind === "ownershipFlip" ? kind : "selfTriggered",
-      controller,
-      managers,
-      fields: paths,
-    }),
+    cause: causeOf(writers),
+    consequence: `Each write starts another attempt.${throttleText(protection === "throttle")}`,
+    action: suggestedFix(writers),
     controller,
     key,
   } satisfies OverviewProblem;
@@ -93,13 +97,20 @@ function throttleText(isThrottled: boolean | undefined): string {
   return isThrottled ? " Its attempts are throttled." : " Its attempts are not throttled.";
 }
 
+type Writers = Pick<ContentionEpisode, "kind" | "controller" | "managers" | "fields">;
+
+/** The writers and the fields, as far as they are known. */
+function causeOf({ kind, controller, managers, fields }: Writers): string {
+  const what = fields.length === 0 ? "the object" : fields.slice(0, MOST_FIELDS).join(", ");
+  if (kind === "selfTriggered")
+    return `${controller} writes ${what} and is triggered by the change`;
+  const others = managers.length === 0 ? "another writer" : managers.join(", ");
+  const how = kind === "ownershipFlip" ? "different values to" : "at the same time to";
+  return cut(`${others} and ${controller} write ${how} ${what}`);
+}
+
 /** Returns the suggested fix for contention. */
-export function suggestedFix({
-  kind,
-  controller,
-  managers,
-  fields,
-}: Pick<ContentionEpisode, "kind" | "controller" | "managers" | "fields">): string {
+export function suggestedFix({ kind, controller, managers, fields }: Writers): string {
   const field = fields[0] ?? "the field";
   const other = managers[0] ?? "the other writer";
   switch (kind) {
@@ -120,8 +131,19 @@ function limited(
 ): OverviewProblem[] {
   const rest = problems.length - MOST_OF_A_KIND;
   if (rest <= 0) return [...problems];
-  const message = `${count(rest, "more object")} ${what}`;
-  return [...problems.slice(0, MOST_OF_A_KIND), { code, level: "warning", message, count: rest }];
+  const others = problems.slice(MOST_OF_A_KIND);
+  const [since] = others.flatMap((problem) => problem.since ?? []).toSorted();
+  const summary: OverviewProblem = {
+    code,
+    level: "warning",
+    message: `${count(rest, "more object")} ${what}`,
+    count: rest,
+    ...defined({ since }),
+    cause: tallied(others.flatMap(({ cause }) => cause ?? [])),
+    consequence: "They have fewer writes without effect than those above.",
+    action: "List them with `konverge contention list`",
+  };
+  return [...problems.slice(0, MOST_OF_A_KIND), summary];
 }
 
 function nameOf({

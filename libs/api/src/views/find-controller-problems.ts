@@ -1,16 +1,22 @@
 import type { OverviewController, OverviewProblem } from "@konverge/contracts";
 import { defined } from "@konverge/core";
-import { count, tallied, trendOf } from "./problem-text.ts";
+import type { ServedQueue } from "@konverge/queue";
+import { count, sinceMs, tallied, trendOf } from "./problem-text.ts";
 
 /** More about a controller than its row in the overview. */
 export interface ControllerTrouble {
   /** Attempts of the last hour whose worker died. */
   readonly lost: number;
+  /** The minute of the first of them. */
+  readonly lostMs?: number | undefined;
   /** Start and error text of the dead letters that were read. */
   readonly deadLetters: readonly { readonly since: string; readonly error?: string }[];
   /** Errors of the last failed attempts. */
   readonly errors: readonly AttemptError[];
 }
+
+/** What {@link findControllerProblems} examines besides the row. */
+type Examined = ControllerTrouble & { readonly served: ServedQueue | undefined };
 
 interface AttemptError {
   readonly code: string;
@@ -31,10 +37,10 @@ const FAILING_SHARE = 0.1;
 /** Finds the problems of a controller. */
 export function findControllerProblems(
   row: OverviewController,
-  trouble: ControllerTrouble,
+  trouble: Examined,
 ): OverviewProblem[] {
   const problems = [
-    ofUnserved(row),
+    ofUnserved(row, trouble),
     ofDeadLetters(row, trouble),
     ofBacklog(row),
     ofFailures(row, trouble),
@@ -45,19 +51,19 @@ export function findControllerProblems(
   );
 }
 
-function ofUnserved({
-  name,
-  workers,
-  waiting,
-  oldestRequestAgeMs,
-}: OverviewController): OverviewProblem | undefined {
+function ofUnserved(
+  { name, workers, waiting, oldestRequestAgeMs = 0 }: OverviewController,
+  { served }: Examined,
+): OverviewProblem | undefined {
   if (workers > 0 || waiting === 0) return undefined;
   return {
     code: "unserved",
     level: "error",
     count: waiting,
     message: `${name}: ${count(waiting, "object")} waiting, but no worker runs the controller`,
-    ...sinceAge(oldestRequestAgeMs),
+    // Work waited for a worker from the first request without one.
+    ...sinceMs(Math.max(Date.now() - oldestRequestAgeMs, served?.seenMs ?? 0)),
+    cause: `No live worker has ${name} in its configuration`,
     consequence: "Requests are kept until a worker starts.",
     action: "Start a worker with the configuration of the controller",
   };
@@ -89,6 +95,8 @@ function ofBacklog({
   name,
   workers,
   waiting,
+  active,
+  slots,
   oldestRequestAgeMs = 0,
 }: OverviewController): OverviewProblem | undefined {
   if (oldestRequestAgeMs <= OLD_MS || workers === 0) return undefined;
@@ -97,7 +105,8 @@ function ofBacklog({
     level: "warning",
     count: waiting,
     message: `${name}: oldest request has waited ${Math.round(oldestRequestAgeMs / 1_000)} s`,
-    ...sinceAge(oldestRequestAgeMs),
+    ...sinceMs(Date.now() - oldestRequestAgeMs),
+    cause: `${count(active, "attempt")} running${slots === undefined ? "" : ` in ${count(slots, "slot")}`}`,
     consequence: `${count(waiting, "request")} queued, none lost.`,
     action: "Start more workers, or raise concurrency",
   };
@@ -126,7 +135,7 @@ function ofFailures(
 
 function ofLost(
   { name, minutes }: OverviewController,
-  { lost }: ControllerTrouble,
+  { lost, lostMs }: ControllerTrouble,
 ): OverviewProblem | undefined {
   if (lost === 0 || minutes.length === 0) return undefined;
   return {
@@ -134,13 +143,11 @@ function ofLost(
     level: "warning",
     count: lost,
     message: `${name}: ${count(lost, "attempt")} lost ${lost === 1 ? "its" : "their"} worker in the last hour`,
+    ...sinceMs(lostMs),
+    cause: "Worker processes ended without a shutdown, or did not renew their leases",
     consequence: "The attempts were repeated on other workers.",
     action: "See the exit codes and memory limits of the workers",
   };
-}
-
-function sinceAge(ageMs: number | undefined): Pick<OverviewProblem, "since"> {
-  return ageMs === undefined ? {} : { since: new Date(Date.now() - ageMs).toISOString() };
 }
 
 /** Returns the start of the minute of the first failure that was followed by more, without a longer pause. */

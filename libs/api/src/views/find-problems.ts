@@ -9,13 +9,13 @@ import {
   type PauseView,
 } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
-import type { AnnouncedWorker, RestoreState } from "@konverge/queue";
+import type { AnnouncedWorker, RestoreState, ServedQueue } from "@konverge/queue";
 import { findGuardProblems, findRestoreProblems } from "./find-cluster-problems.ts";
 import { findContentionProblems, type ContentionFindings } from "./find-contention-problems.ts";
 import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
 import { foldSymptoms } from "./fold-symptoms.ts";
-import { count } from "./problem-text.ts";
+import { count, sinceMs, tallied } from "./problem-text.ts";
 
 /** The data behind the problems. */
 export interface Findings extends ContentionFindings {
@@ -25,12 +25,16 @@ export interface Findings extends ContentionFindings {
   readonly workers: readonly AnnouncedWorker[];
   readonly guards: readonly GuardView[];
   readonly restore: RestoreState;
+  /** By queue. */
+  readonly served: ReadonlyMap<string, ServedQueue>;
   readonly pauses: PauseList["items"];
   /** By controller. */
   readonly troubles: ReadonlyMap<string, ControllerTrouble>;
 }
 
 const NO_TROUBLE: ControllerTrouble = { lost: 0, deadLetters: [], errors: [] };
+/** The part of a digest that the charts show as well. */
+const DIGEST_LENGTH = 7;
 
 /** Finds all problems, most severe first, and summarizes them in one sentence. */
 export function findProblems(found: Findings): Pick<Overview, "summary" | "problems"> {
@@ -39,7 +43,10 @@ export function findProblems(found: Findings): Pick<Overview, "summary" | "probl
     ...ofWorkers(found),
     ...findGuardProblems(found.guards, found.controllers),
     ...found.controllers.flatMap((row) =>
-      findControllerProblems(row, found.troubles.get(row.name) ?? NO_TROUBLE),
+      findControllerProblems(row, {
+        ...(found.troubles.get(row.name) ?? NO_TROUBLE),
+        served: found.served.get(row.name),
+      }),
     ),
     ...findRunProblems(found),
     ...findContentionProblems(found),
@@ -69,11 +76,8 @@ function summaryOf(
   return `No problems: ${served.join(" and ")} on ${count(workers.length, "worker")}.`;
 }
 
-function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
-  const skewed = controllers.filter(({ name }) => {
-    const digests = workers.flatMap(({ definitions }) => definitions[name]?.digest ?? []);
-    return new Set(digests).size > 1;
-  });
+function ofWorkers({ controllers, workers, served }: Findings): OverviewProblem[] {
+  const lastMs = Math.max(...[...served.values()].map(({ seenMs }) => seenMs));
   return [
     ...(workers.length === 0 && controllers.length > 0
       ? [
@@ -81,18 +85,30 @@ function ofWorkers({ controllers, workers }: Findings): OverviewProblem[] {
             code: "no_workers",
             level: "error",
             message: "No live workers",
+            ...sinceMs(lastMs),
+            cause: "No worker has sent a heartbeat in the last 15 s",
             consequence: "Requests stay queued; none is lost.",
             action: "Start a worker with `konverge worker --config <file>`",
           } as const,
         ]
       : []),
-    ...skewed.map(({ name }) => ({
-      code: "version_skew" as const,
-      level: "warning" as const,
-      message: `Workers run different versions of ${name}`,
-      action: "Complete the rollout",
-      controller: name,
-    })),
+    ...controllers.flatMap(({ name }): OverviewProblem[] => {
+      const digests = workers.flatMap(({ definitions }) => definitions[name]?.digest ?? []);
+      if (new Set(digests).size <= 1) return [];
+      return [
+        {
+          code: "version_skew",
+          level: "warning",
+          subject: name,
+          message: `Workers run different versions of ${name}`,
+          ...sinceMs(served.get(name)?.mixedMs),
+          cause: tallied(digests.map((digest) => `version ${digest.slice(0, DIGEST_LENGTH)}`)),
+          consequence: "The version that reconciles an object depends on the worker.",
+          action: "Complete the rollout, or roll it back",
+          controller: name,
+        },
+      ];
+    }),
   ];
 }
 
@@ -102,10 +118,25 @@ function ofPauses(pauses: Findings["pauses"]): OverviewProblem[] {
     level: "info",
     message: `${controller}${scopeText(scope)} is paused by ${by}: ${reason}`,
     since,
+    cause: reason,
     consequence: "Requests are kept and start on resume.",
+    action: `Resume with \`konverge queue resume ${controller}${resumeFlags(scope)}\``,
     controller,
     ...(scope.kind === "key" ? { key: scope.key } : {}),
   }));
+}
+
+function resumeFlags(scope: PauseView["scope"]): string {
+  switch (scope.kind) {
+    case "controller":
+      return "";
+    case "namespace":
+      return ` -n ${scope.namespace}`;
+    case "key": {
+      const { namespace, name } = parseKey(scope.key);
+      return ` ${name}${namespace === undefined ? "" : ` -n ${namespace}`}`;
+    }
+  }
 }
 
 function scopeText(scope: PauseView["scope"]): string {

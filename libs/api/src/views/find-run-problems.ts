@@ -1,6 +1,8 @@
 import type { OverviewProblem, OverviewWorkflow, RunList } from "@konverge/contracts";
 import { defined } from "@konverge/core";
-import { cut, tallied } from "./problem-text.ts";
+import type { ServedQueue } from "@konverge/queue";
+import { queueOfWorkflow } from "@konverge/workflow";
+import { cut, sinceMs, tallied } from "./problem-text.ts";
 
 type Run = RunList["items"][number];
 
@@ -17,13 +19,15 @@ const MOST_OF_A_KIND = 3;
 /** Finds the problems of workflows and their runs. */
 export function findRunProblems({
   workflows,
+  served,
   runs: { blocked, failed },
 }: {
   readonly workflows: readonly OverviewWorkflow[];
+  readonly served: ReadonlyMap<string, ServedQueue>;
   readonly runs: RunTrouble;
 }): OverviewProblem[] {
   return [
-    ...workflows.flatMap(ofWorkflow),
+    ...workflows.flatMap((row) => ofWorkflow(row, served.get(queueOfWorkflow(row.name)))),
     ...problemsOf(blocked, {
       code: "run_blocked",
       level: "error",
@@ -46,13 +50,28 @@ export function findRunProblems({
   ];
 }
 
-function ofWorkflow({ name, workers, runs }: OverviewWorkflow): OverviewProblem[] {
+function ofWorkflow(
+  { name, workers, runs }: OverviewWorkflow,
+  served: ServedQueue | undefined,
+): OverviewProblem[] {
   const { queued, running, waiting, blocked, pausing, compensating } = runs;
   const open = queued + running + waiting + blocked + pausing + compensating;
   if (workers > 0 || open === 0) return [];
   const what = open === 1 ? "1 run has not ended" : `${open} runs have not ended`;
   const message = `${name}: ${what} and no worker runs the workflow`;
-  return [{ code: "unserved", level: "error", message, workflow: name }];
+  return [
+    {
+      code: "unserved",
+      level: "error",
+      subject: name,
+      message,
+      ...sinceMs(served?.seenMs),
+      cause: `No live worker has ${name} in its configuration`,
+      consequence: "Runs are kept and continue when a worker starts.",
+      action: "Start a worker with the configuration of the workflow",
+      workflow: name,
+    },
+  ];
 }
 
 interface Words extends Pick<OverviewProblem, "code" | "level"> {

@@ -66,7 +66,7 @@ export function loopsOf(
 ): Map<string, LoopState> {
   return new Map(
     [...stored].flatMap(([key, text]) => {
-      const state = covers(scope, placeOf(key)) ? loopOf(text) : undefined;
+      const state = covers(scope, placeOf(key)) ? loopOf(key, text) : undefined;
       return state === undefined ? [] : [[key, state] as const];
     }),
   );
@@ -112,7 +112,7 @@ export async function readContention(access: QueueAccess, key: ObjectKey): Promi
     history.contention(contentionObject(where)),
     history.loops(),
   ]);
-  const loop = loopOf(loops.get(formatKey(key)));
+  const loop = loopOf(formatKey(key), loops.get(formatKey(key)));
   return {
     ...where,
     competingWriters: competingWriters.map(({ firstMs, lastMs, ...writer }) => ({
@@ -187,7 +187,12 @@ export function summaryOf(row: AttemptRow): AttemptSummary {
   };
 }
 
-/** Parses a stored loop state. Undefined for the format of another version. */
-function loopOf(text: string | undefined): LoopState | undefined {
-  return text === undefined ? undefined : loopStateSchema.safeParse(JSON.parse(text)).data;
+/** Parses the stored loop state of a key. Undefined for the format of another version. */
+function loopOf(key: string, text: string | undefined): LoopState | undefined {
+  const state = text === undefined ? undefined : loopStateSchema.safeParse(JSON.parse(text)).data;
+  if (state === undefined) return undefined;
+  // Fields of other kinds keep the name of their kind.
+  const own = `${resourceId(parseKey(key))} `;
+  const fieldOf = (path: string) => (path.startsWith(own) ? path.slice(own.length) : path);
+  return { ...state, paths: state.paths.map(fieldOf) };
 }

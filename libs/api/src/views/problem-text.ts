@@ -3,6 +3,12 @@ export function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
+/** The start of a problem, if it is known. */
+export function sinceMs(atMs: number | undefined): { readonly since?: string } {
+  if (atMs === undefined || !Number.isFinite(atMs)) return {};
+  return { since: new Date(atMs).toISOString() };
+}
+
 /** Longer texts are cut; the page of the object or run has the full text. */
 const MAX_TEXT = 300;
 

@@ -72,6 +72,7 @@ const NOTHING: Findings = {
   workers: [],
   guards: [],
   restore: { held: [], progressMs: undefined },
+  served: new Map(),
   episodes: [],
   loops: new Map(),
   pauses: [],
@@ -85,13 +86,14 @@ async function readFindings({
   caller,
 }: OverviewInput): Promise<Findings & Pick<Overview, "activity">> {
   const history = await access.history(cluster);
-  const [announced, workers, guard, restore, gauges, { items: rows }, stored, isSeen] =
+  const [announced, workers, guard, restore, gauges, served, { items: rows }, stored, isSeen] =
     await Promise.all([
       access.controllers(cluster),
       access.workers(cluster),
       guards.read(cluster),
       access.restore.read(cluster),
       access.gauges(cluster).read(MINUTES),
+      access.gauges(cluster).served(),
       history.search({ limit: SAMPLED }),
       history.loops(),
       objectFilter(access, caller, cluster),
@@ -122,6 +124,7 @@ async function readFindings({
     workers,
     guards: guard === undefined ? [] : [guard],
     restore,
+    served,
     episodes,
     loops,
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,
@@ -187,6 +190,7 @@ async function readController(
   const lost = rollups.reduce((sum, each) => sum + (each.counts["outcome.lost"] ?? 0), 0);
   const trouble: ControllerTrouble = {
     lost,
+    lostMs: rollups.findLast(({ counts: { "outcome.lost": some = 0 } }) => some > 0)?.atMs,
     deadLetters: dead.items.flatMap(({ deadLetter }) =>
       deadLetter === undefined
         ? []

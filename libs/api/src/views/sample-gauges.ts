@@ -1,5 +1,6 @@
 import type { GuardControl } from "@konverge/guard";
 import type { AnnouncedWorker, GaugeSample } from "@konverge/queue";
+import { queueOfWorkflow } from "@konverge/workflow";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
 const EVERY_MS = 15_000;
@@ -91,7 +92,22 @@ export async function takeSample(
       ]),
     ),
     waitingCalls: waitingCalls.reduce((sum, each) => sum + each, 0),
+    served: versionsServed(workers),
   };
+}
+
+/** The number of versions per controller and per workflow, by queue. */
+function versionsServed(workers: readonly AnnouncedWorker[]): ReadonlyMap<string, number> {
+  const found = workers.flatMap(({ controllers, definitions, workflows = {} }) => [
+    ...controllers.map((name) => [name, definitions[name]?.digest ?? ""] as const),
+    ...Object.entries(workflows).map(
+      ([name, version]) => [queueOfWorkflow(name), `${version}`] as const,
+    ),
+  ]);
+  const versions = Map.groupBy(found, ([name]) => name);
+  return new Map(
+    [...versions].map(([name, each]) => [name, new Set(each.map(([, version]) => version)).size]),
+  );
 }
 
 /** The digests that live workers run, for example both during a rolling update. */

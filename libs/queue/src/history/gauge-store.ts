@@ -1,4 +1,4 @@
-import type { BreakerMode } from "@konverge/core";
+import { defined, type BreakerMode } from "@konverge/core";
 import { withRedis, type RedisClient } from "@konverge/redis";
 import { historyNames, MINUTE_MS, type HistoryNames } from "./history-names.ts";
 
@@ -29,6 +29,16 @@ export interface GaugeSample {
   >;
   /** Calls that wait for a token. */
   readonly waitingCalls: number;
+  /** The number of versions that live workers run, by queue; without queues that no worker serves. */
+  readonly served: ReadonlyMap<string, number>;
+}
+
+/** What is known of the workers of a queue, to the sample. */
+export interface ServedQueue {
+  /** The last sample with a worker. */
+  readonly seenMs: number;
+  /** The first sample with several versions, until only one is left. */
+  readonly mixedMs?: number;
 }
 
 /** The samples of one minute: the highest of lengths and ages, the sum of calls, and the most severe state. */
@@ -59,6 +69,8 @@ export interface GaugeStore {
   note(sample: GaugeSample): Promise<void>;
   /** The minutes with a sample, oldest first. */
   read(minutes: number): Promise<GaugeMinute[]>;
+  /** The queues that workers served in the last 24 h. */
+  served(): Promise<ReadonlyMap<string, ServedQueue>>;
 }
 
 /** Opens the store on an existing connection. All methods reject with `redis_unavailable` if Redis is unavailable. */
@@ -69,6 +81,10 @@ export function createGaugeStore(redis: RedisClient, prefix: string, cluster: st
       (await withRedis(redis, () => redis.set(names.sampler, "1", "PX", forMs, "NX"))) === "OK",
     note: (sample) => withRedis(redis, () => noteSample(redis, names, sample)),
     read: (minutes) => readMinutes(redis, names, minutes),
+    async served() {
+      const last = await withRedis(redis, () => readLast(redis, names));
+      return new Map(Object.entries(last?.served ?? {}));
+    },
   };
 }
 
@@ -76,6 +92,8 @@ export function createGaugeStore(redis: RedisClient, prefix: string, cluster: st
 interface LastSample {
   readonly versions: Readonly<Record<string, string>>;
   readonly calls: GaugeSample["calls"];
+  /** Absent in samples of older versions. */
+  readonly served?: Readonly<Record<string, ServedQueue>>;
 }
 
 const SEVERITY: readonly BreakerMode[] = ["closed", "halfOpen", "open", "isolated"];
@@ -87,8 +105,7 @@ async function noteSample(
   sample: GaugeSample,
 ): Promise<void> {
   const key = names.gauges(Math.floor(Date.now() / MINUTE_MS));
-  const [before, text] = await Promise.all([redis.hgetall(key), redis.get(names.lastSample)]);
-  const last = text === null ? undefined : (JSON.parse(text) as LastSample);
+  const [before, last] = await Promise.all([redis.hgetall(key), readLast(redis, names)]);
   const fields = new Map<string, string | number>();
   const most = (field: string, value: number) => {
     if (value > Number(before[field] ?? 0)) fields.set(field, Math.round(value));
@@ -118,12 +135,35 @@ async function noteSample(
     if (added > 0) fields.set(count, Number(before[count] ?? 0) + added);
   }
   most("waitingCalls", sample.waitingCalls);
-  const kept: LastSample = { versions, calls: sample.calls };
+  const kept: LastSample = {
+    versions,
+    calls: sample.calls,
+    served: servedQueues(sample.served, last?.served ?? {}),
+  };
   await Promise.all([
     redis.hset(key, ...[...fields].flat()),
     redis.pexpire(key, KEPT_MS),
     redis.set(names.lastSample, JSON.stringify(kept), "PX", KEPT_MS),
   ]);
+}
+
+async function readLast(redis: RedisClient, names: HistoryNames): Promise<LastSample | undefined> {
+  const text = await redis.get(names.lastSample);
+  return text === null ? undefined : (JSON.parse(text) as LastSample);
+}
+
+/** Adds a sample to what is known of the queues, without those that were not served for a day. */
+function servedQueues(
+  served: GaugeSample["served"],
+  before: Readonly<Record<string, ServedQueue>>,
+): Readonly<Record<string, ServedQueue>> {
+  const nowMs = Date.now();
+  const kept = Object.entries(before).filter(([, { seenMs }]) => seenMs + KEPT_MS > nowMs);
+  const current = [...served].map(([name, versions]) => {
+    const mixedMs = versions > 1 ? (before[name]?.mixedMs ?? nowMs) : undefined;
+    return [name, { seenMs: nowMs, ...defined({ mixedMs }) }] as const;
+  });
+  return Object.fromEntries([...kept, ...current]);
 }
 
 /** Calls since the last sample. The first sample of a worker is only a start. */

@@ -1,0 +1,256 @@
+import {
+  OVERVIEW_PROBLEMS,
+  type ContentionEpisode,
+  type GuardView,
+  type OverviewController,
+  type OverviewProblem,
+  type OverviewWorkflow,
+  type RunList,
+} from "@konverge/contracts";
+import type { AnnouncedWorker, RestoreState } from "@konverge/queue";
+import { queueOfWorkflow } from "@konverge/workflow";
+import { expect, test } from "vitest";
+import { findProblems, type Findings } from "./find-problems.ts";
+
+const NOW = Date.now();
+const HALF_AN_HOUR_AGO = NOW - 1_800_000;
+const AT = new Date(HALF_AN_HOUR_AGO).toISOString();
+const KEY = "pool/default/pools.demo.dev/blue/a";
+
+const CONTROLLER: OverviewController = {
+  name: "pool",
+  kind: "Pool",
+  group: "demo.dev",
+  version: "v1",
+  resource: "pools",
+  scope: "Namespaced",
+  waiting: 0,
+  active: 0,
+  delayed: 0,
+  workers: 1,
+  deadLetters: 0,
+  minutes: Array.from({ length: 60 }, () => ({ ok: 1, failed: 0, conflict: 0 })),
+};
+const RUNS: OverviewWorkflow["runs"] = {
+  queued: 0,
+  running: 0,
+  waiting: 0,
+  blocked: 0,
+  pausing: 0,
+  paused: 0,
+  compensating: 0,
+  done: 0,
+  failed: 0,
+  cancelled: 0,
+};
+const worker = (digest = "aaaaaaaa"): AnnouncedWorker => ({
+  workerId: `w-${digest}`,
+  controllers: ["pool"],
+  definitions: { pool: { kind: "Pool", digest } },
+  role: "all",
+  version: "1.0.0",
+  startedAt: AT,
+  host: "here",
+});
+const run = (id: string, rest: Partial<RunList["items"][number]>) =>
+  ({ id: `rollout/default/${id}`, workflow: "rollout", ...rest }) as RunList["items"][number];
+const guard = (breaker: Partial<GuardView["breaker"]>) =>
+  ({ cluster: "default", breaker: { state: "open", ...breaker } }) as GuardView;
+const episode = (rest: Partial<ContentionEpisode>, name = "a"): ContentionEpisode => ({
+  resource: "pools.demo.dev",
+  namespace: "blue",
+  name,
+  controller: "pool",
+  key: KEY,
+  kind: "ownershipFlip",
+  managers: ["argocd-controller"],
+  fields: ["spec.weight"],
+  since: AT,
+  lastAt: new Date(NOW).toISOString(),
+  wastedWrites: 400,
+  perMinute: 12,
+  minutes: Array.from({ length: 60 }, () => 5),
+  suggestedFix: "",
+  ...rest,
+});
+const loop = (rest: object = {}) => ({
+  kind: "selfTriggered" as const,
+  count: 30,
+  step: 1,
+  sinceMs: HALF_AN_HOUR_AGO,
+  untilMs: NOW + 60_000,
+  paths: ["spec.checkedAt"],
+  managers: [],
+  worker: "w-1",
+  protection: "report" as const,
+  ...rest,
+});
+const many = <Each>(one: (index: number) => Each) => Array.from({ length: 5 }, (_, at) => one(at));
+
+const HEALTHY: Findings = {
+  controllers: [CONTROLLER],
+  workflows: [],
+  runs: { blocked: [], failed: [] },
+  workers: [worker()],
+  guards: [],
+  restore: { held: [], progressMs: undefined },
+  served: new Map([
+    ["pool", { seenMs: HALF_AN_HOUR_AGO, mixedMs: HALF_AN_HOUR_AGO }],
+    [queueOfWorkflow("rollout"), { seenMs: HALF_AN_HOUR_AGO }],
+  ]),
+  episodes: [],
+  loops: new Map(),
+  pauses: [],
+  troubles: new Map(),
+};
+const pause = (scope: Findings["pauses"][number]["scope"]) => ({
+  controller: "pool",
+  scope,
+  by: "mia",
+  reason: "the migration",
+  since: AT,
+});
+const waiting = { ...CONTROLLER, waiting: 3, oldestRequestAgeMs: 1_800_000 };
+const failingMinutes = CONTROLLER.minutes.map((_, at) =>
+  at < 30 ? { ok: 1, failed: 0, conflict: 0 } : { ok: 0, failed: 4, conflict: 0 },
+);
+
+/** For each kind of problem, situations that cause it. */
+const SITUATIONS: Readonly<Record<OverviewProblem["code"], readonly Partial<Findings>[]>> = {
+  restored: [
+    {
+      restore: {
+        held: ["runs"],
+        progressMs: NOW,
+        last: { detectedAtMs: HALF_AN_HOUR_AGO, lostFromMs: NOW - 9e6, lostToMs: NOW - 8e6 },
+      } as unknown as RestoreState,
+    },
+  ],
+  no_workers: [{ workers: [], controllers: [{ ...waiting, workers: 0 }] }],
+  api_server_outage: [
+    guard({
+      state: "closed",
+      outage: { since: AT, lastError: "timeout", failingWorkers: 1, liveWorkers: 2 },
+    }),
+    guard({
+      outage: {
+        since: AT,
+        lastError: "timeout",
+        failingWorkers: 0,
+        liveWorkers: 0,
+        recoveringSince: AT,
+      },
+    }),
+  ].map((each) => ({ guards: [each], controllers: [waiting] })),
+  api_server_isolated: [
+    { guards: [guard({ isolated: { by: "mia", reason: "maintenance", at: AT } })] },
+  ],
+  unserved: [
+    { controllers: [{ ...waiting, workers: 0 }] },
+    {
+      workflows: [{ name: "rollout", version: 1, workers: 0, runs: { ...RUNS, waiting: 2 } }],
+    },
+  ],
+  dead_letters: [
+    {
+      controllers: [{ ...CONTROLLER, deadLetters: 1 }],
+      troubles: new Map([
+        ["pool", { lost: 0, deadLetters: [{ since: AT, error: "no domain" }], errors: [] }],
+      ]),
+    },
+  ],
+  run_blocked: [1, 5].map((count) => ({
+    runs: {
+      blocked: Array.from({ length: count }, (_, at) =>
+        run(`r-${at}`, { blockedAt: AT, blockedReason: "started by version 1" }),
+      ),
+      failed: [],
+    },
+  })),
+  run_failed: [1, 5].map((count) => ({
+    runs: {
+      failed: Array.from({ length: count }, (_, at) =>
+        run(`r-${at}`, { endedAt: AT, error: { code: "terminal", message: "the quota is 0" } }),
+      ),
+      blocked: [],
+    },
+  })),
+  backlog: [{ controllers: [{ ...waiting, active: 4, slots: 4 }] }, { controllers: [waiting] }],
+  failing: [
+    {
+      controllers: [{ ...CONTROLLER, minutes: failingMinutes }],
+      troubles: new Map([
+        [
+          "pool",
+          {
+            lost: 0,
+            deadLetters: [],
+            errors: [{ code: "handler_failed", text: "refused", atMs: 1 }],
+          },
+        ],
+      ]),
+    },
+  ],
+  lost: [
+    {
+      troubles: new Map([
+        ["pool", { lost: 2, lostMs: HALF_AN_HOUR_AGO, deadLetters: [], errors: [] }],
+      ]),
+    },
+  ],
+  loop: [
+    { episodes: [episode({ kind: "selfTriggered", managers: [], isThrottled: true })] },
+    { loops: new Map([[KEY, loop()]]) },
+    { loops: new Map([[KEY, loop({ kind: "ownershipFlip", managers: ["argocd"] })]]) },
+    { loops: new Map(many((at) => [`${KEY}-${at}`, loop()] as const)) },
+  ],
+  contention: [
+    { episodes: [episode({})] },
+    { episodes: [episode({ kind: "conflict", fields: [], managers: [] })] },
+    { episodes: many((at) => episode({}, `a-${at}`)) },
+  ],
+  version_skew: [{ workers: [worker(), worker("bbbbbbbb")] }],
+  paused: [
+    { pauses: [pause({ kind: "controller" })] },
+    { pauses: [pause({ kind: "namespace", namespace: "blue" })] },
+    { pauses: [pause({ kind: "key", key: KEY })] },
+  ],
+};
+
+const CASES = OVERVIEW_PROBLEMS.flatMap((code) =>
+  SITUATIONS[code].map(
+    (situation, at) => [`${code}, situation ${at + 1}`, code, situation] as const,
+  ),
+);
+
+test.each(CASES)(
+  "%s: the problem has its start, cause, effect and next step",
+  (_, code, situation) => {
+    const { problems } = findProblems({ ...HEALTHY, ...situation });
+    const found = problems.filter((problem) => problem.code === code);
+    expect(found).not.toEqual([]);
+    for (const { message, since, cause, consequence, action } of found) {
+      const texts = { message, cause, consequence, action };
+      for (const [field, text] of Object.entries(texts)) {
+        expect(text, `${field} of "${message}"`).toMatch(/^\S.*\S$/);
+        expect(text).not.toMatch(/undefined|NaN|null/);
+      }
+      expect(Date.parse(since ?? ""), `start of "${message}"`).toBeLessThanOrEqual(NOW);
+      expect(Date.parse(since ?? "")).toBeGreaterThan(NOW - 3_600_000);
+    }
+  },
+);
+
+test("a healthy cluster has no problems", () => {
+  expect(findProblems(HEALTHY).problems).toEqual([]);
+});
+
+test("work waits for a worker from the first request after the last worker", () => {
+  const since = (situation: Partial<Findings>) =>
+    findProblems({ ...HEALTHY, ...situation }).problems.map((problem) => problem.since);
+  const late = { ...waiting, workers: 0, oldestRequestAgeMs: NOW - Date.parse(AT) - 600_000 };
+  const [began = ""] = since({ controllers: [late] });
+  expect(Math.abs(Date.parse(began) - HALF_AN_HOUR_AGO - 600_000)).toBeLessThan(60_000);
+  const early = { ...late, oldestRequestAgeMs: NOW - Date.parse(AT) + 600_000 };
+  expect(since({ controllers: [early] })).toEqual([AT]);
+});
