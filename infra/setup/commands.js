@@ -8,6 +8,7 @@ export const COMMANDS = {
   check: { run: ["test/check.ts"], redis: true, pages: true },
   demo: { run: ["apps/demo/src/main.ts"], redis: true, pages: true },
   test: { run: ["test/run.ts"], redis: true, pages: true },
+  "game-day": { run: ["test/game-day/main.ts"], redis: true, pages: true },
   bench: { run: ["test/bench/main.ts"], redis: true, pages: false },
   conformance: { run: ["test/conformance/main.ts"], redis: false, pages: false },
   envtest: { run: ["infra/envtest/main.js"], redis: false, pages: false },

@@ -85,7 +85,8 @@ export function runContainer({ spec }: Deployment, host: Host): DeployedProcess 
   return follow(child);
 }
 
-function follow(child: ChildProcess): DeployedProcess {
+/** Collects the log lines of a process. */
+export function follow(child: ChildProcess): DeployedProcess {
   const lines: string[] = [];
   const listeners = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {

@@ -42,15 +42,19 @@ export function parseScrape(text: string): Scrape {
 export function seriesOf(scrapes: readonly Scrape[], stepSeconds = 60, instance = "a"): Series[] {
   const last = scrapes.at(-1) ?? new Map<string, number>();
   return [...last.keys()].map((series) => {
-    const [, name = "", labels = ""] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
-    const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)];
     const points = scrapes.flatMap((scrape, at) => {
       const value = scrape.get(series);
       return value === undefined ? [] : [[(scrapes.length - 1 - at) * stepSeconds, value] as const];
     });
-    const own = Object.fromEntries(pairs.map(([, key, text]) => [key, text]));
-    return { labels: { __name__: name, instance, ...own }, points };
+    return { labels: { instance, ...labelsOf(series) }, points };
   });
+}
+
+/** Returns the name and the labels of a series of the text format. */
+export function labelsOf(series: string): Record<string, string> {
+  const [, name = "", labels = ""] = /^(\w+)(?:\{(.*)\})?$/.exec(series) ?? [];
+  const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)];
+  return { __name__: name, ...Object.fromEntries(pairs.map(([, key, text]) => [key, text])) };
 }
 
 /** Prometheus' own engine. */

@@ -1,11 +1,11 @@
 import { startApi, type RunningApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import { expect, onTestFinished, test } from "vitest";
+import { Service } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 
 const harness = useQueues();
-const PROBE_EVERY_MS = 50;
 
 /** Starts an API process that drains until the returned function is called, whatever the load of the machine. */
 async function start(): Promise<RunningApi & { readonly drained: () => void }> {
@@ -19,59 +19,6 @@ async function start(): Promise<RunningApi & { readonly drained: () => void }> {
   const settings = readSettings({ env });
   const api = await startApi({ settings, version: "1", drained: () => promise });
   return { ...api, drained: () => resolve() };
-}
-
-/** A Service: it sends calls to the processes that were ready at its last probe. */
-class Service {
-  readonly #processes = new Set<string>();
-  #ready: string[] = [];
-  #next = 0;
-  readonly #calls = new Map<string, number>();
-  readonly #timer = setInterval(() => void this.probe(), PROBE_EVERY_MS);
-
-  add(url: string): void {
-    this.#processes.add(url);
-  }
-
-  remove(url: string): void {
-    this.#processes.delete(url);
-  }
-
-  isReady(url: string): boolean {
-    return this.#ready.includes(url);
-  }
-
-  async probe(): Promise<void> {
-    const probes = [...this.#processes].map(async (url) => {
-      const { ok } = await fetch(`${url}/readyz`);
-      return ok ? [url] : [];
-    });
-    // A process that ended during the probe has left the list.
-    const answers = await Promise.allSettled(probes);
-    this.#ready = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-  }
-
-  async call(path: string): Promise<Response> {
-    this.#next += 1;
-    const url = this.#ready[this.#next % this.#ready.length] ?? "";
-    this.#calls.set(url, this.callsTo(url) + 1);
-    try {
-      const response = await fetch(`${url}${path}`);
-      await response.text();
-      return response;
-    } finally {
-      this.#calls.set(url, this.callsTo(url) - 1);
-    }
-  }
-
-  /** Returns the number of calls that have not been answered. */
-  callsTo(url: string): number {
-    return this.#calls.get(url) ?? 0;
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
-  }
 }
 
 test("no call is refused while every API process is replaced", async () => {

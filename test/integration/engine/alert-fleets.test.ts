@@ -2,13 +2,8 @@ import type { BreakerMode } from "@konverge/core";
 import { createMetrics, type Metrics } from "@konverge/telemetry";
 import { beforeAll, expect, test, type TestContext } from "vitest";
 import { alertGroups, BACKLOG_AGE_QUERY } from "../../../apps/cli/src/manifests/alert-rules.ts";
-import {
-  openPromql,
-  parseScrape,
-  seriesOf,
-  type Promql,
-  type Scrape,
-} from "../../support/promql.ts";
+import { openPromql, parseScrape, seriesOf, type Promql } from "../../support/promql.ts";
+import { Prometheus } from "../../support/prometheus.ts";
 
 /** Time between two scrapes of the simulated Prometheus, in s. */
 const STEP_SECONDS = 30;
@@ -28,6 +23,8 @@ function engine(context: TestContext): Promql {
 
 /** A process with the metrics of a worker on each cluster, whose state a test changes. */
 class Process {
+  static #started = 0;
+  readonly id = String((Process.#started += 1));
   readonly metrics: Metrics;
   readonly state = {
     leads: false,
@@ -80,54 +77,28 @@ const groupsOf = (installation: string, clusters = CLUSTERS) =>
   alertGroups({ installation, clusters, runbooks: "https://runbooks.example" });
 const GROUPS = [...groupsOf("shop"), ...groupsOf("bank")];
 
-/** The scrapes of all processes, one every `STEP_SECONDS`. */
-class Prometheus {
-  readonly #engine: Promql;
-  #at = 0;
-  #scrapes = new Map<Process, readonly Scrape[]>();
-  /** By alert and labels: the scrape since which the expression holds. */
-  #since = new Map<string, number>();
+/** Scrapes processes at a fixed interval. */
+class Scraper {
+  readonly #prometheus: Prometheus;
 
   constructor(found: Promql) {
-    this.#engine = found;
+    this.#prometheus = new Prometheus(found, GROUPS);
   }
 
   /** Scrapes for this time, and returns the alerts that fired at its end, each as `alert installation/cluster`. */
   async run(seconds: number, processes: readonly Process[]): Promise<string[]> {
     let firing: string[] = [];
-    for (const end = this.#at + seconds / STEP_SECONDS; this.#at < end; this.#at += 1) {
-      const scrapes = processes.map(async (process) => {
-        const scrape = parseScrape(await process.metrics.text());
-        return [process, [...(this.#scrapes.get(process) ?? []), scrape]] as const;
-      });
-      this.#scrapes = new Map(await Promise.all(scrapes));
-      firing = await this.#evaluate();
+    for (let passed = 0; passed < seconds; passed += STEP_SECONDS) {
+      const scrapes = processes.map(
+        async ({ id, metrics }) => [id, parseScrape(await metrics.text())] as const,
+      );
+      const alerts = await this.#prometheus.take(STEP_SECONDS, new Map(await Promise.all(scrapes)));
+      firing = alerts.map(
+        ({ alert, installation, cluster }) => `${alert} ${installation}/${cluster}`,
+      );
     }
-    return firing;
+    return [...new Set(firing)].toSorted();
   }
-
-  async #evaluate(): Promise<string[]> {
-    const series = [...this.#scrapes.values()].flatMap((scrapes, at) =>
-      seriesOf(scrapes, STEP_SECONDS, String(at)),
-    );
-    const pending = await this.#engine.pending(series, GROUPS);
-    const names = pending.map(({ alert, labels }) => ({
-      alert,
-      id: `${alert} ${labels["installation"]}/${labels["cluster"]}`,
-    }));
-    this.#since = new Map(names.map(({ id }) => [id, this.#since.get(id) ?? this.#at]));
-    const fired = names.filter(({ alert, id }) => {
-      const lasts = (this.#at - (this.#since.get(id) ?? this.#at)) * STEP_SECONDS;
-      return lasts >= secondsOf(alert);
-    });
-    return [...new Set(fired.map(({ id }) => id))].toSorted();
-  }
-}
-
-function secondsOf(alert: string): number {
-  const rule = GROUPS.flatMap(({ rules }) => rules).find((one) => one.alert === alert);
-  const [, count = "0", unit = "s"] = /^(\d+)([smhd])$/.exec(rule?.for ?? "0s") ?? [];
-  return Number(count) * ({ s: 1, m: 60, h: 3_600, d: 86_400 }[unit] ?? 1);
 }
 
 function fleet(installation: string): [leader: Process, follower: Process] {
@@ -137,7 +108,7 @@ function fleet(installation: string): [leader: Process, follower: Process] {
 }
 
 test("alerts only for the installation and the cluster that has the problem", async (context) => {
-  const prometheus = new Prometheus(engine(context));
+  const prometheus = new Scraper(engine(context));
   const bank = fleet("bank");
   const east = new Process("shop", "all", ["east"]);
   const west = new Process("shop", "all", ["west"]);
@@ -158,7 +129,7 @@ test("alerts only for the installation and the cluster that has the problem", as
 });
 
 test("alerts on watchers without workers", async (context) => {
-  const prometheus = new Prometheus(engine(context));
+  const prometheus = new Scraper(engine(context));
   const [watcher, worker] = [new Process("shop", "watch"), new Process("shop", "work")];
   watcher.state.leads = true;
   const bank = fleet("bank");
@@ -170,7 +141,7 @@ test("alerts on watchers without workers", async (context) => {
 });
 
 test("an API without workers does not hide that they are missing", async (context) => {
-  const prometheus = new Prometheus(engine(context));
+  const prometheus = new Scraper(engine(context));
   const api = new Process("shop", "all", []);
   expect(await prometheus.run(180, [api, ...fleet("bank")])).toEqual([
     "KonvergeNoWorker shop/east",
@@ -179,7 +150,7 @@ test("an API without workers does not hide that they are missing", async (contex
 });
 
 test("no alert fires at a rolling deployment with a new leader for each worker", async (context) => {
-  const prometheus = new Prometheus(engine(context));
+  const prometheus = new Scraper(engine(context));
   const bank = fleet("bank");
   let [leader, follower] = fleet("shop");
   expect(await prometheus.run(60, [...bank, leader, follower])).toEqual([]);
@@ -207,7 +178,7 @@ test("no alert fires at a rolling deployment with a new leader for each worker",
 });
 
 test("an outage of the API server has one alert, which names it", async (context) => {
-  const prometheus = new Prometheus(engine(context));
+  const prometheus = new Scraper(engine(context));
   const shop = fleet("shop");
   const all = [...shop, ...fleet("bank")];
   expect(await prometheus.run(60, all)).toEqual([]);
@@ -224,7 +195,7 @@ test("an outage of the API server has one alert, which names it", async (context
 });
 
 test("alerts on the memory and the replicas of Redis", async (context) => {
-  const prometheus = new Prometheus(engine(context));
+  const prometheus = new Scraper(engine(context));
   const [leader, follower] = fleet("shop");
   const all = [leader, follower, ...fleet("bank")];
   expect(await prometheus.run(60, all)).toEqual([]);

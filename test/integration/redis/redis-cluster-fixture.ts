@@ -117,3 +117,34 @@ function quiet(client: Redis): Redis {
   client.on("error", () => undefined);
   return client;
 }
+
+/** Keys that move together. Between two batches, requests meet a slot that is in two places. */
+const BATCH = 8;
+
+/** Moves a slot with its keys, as `redis-cli --cluster reshard` does. `between` runs before each batch. */
+export async function moveSlot(
+  slot: number,
+  { from, to }: { readonly from: Redis; readonly to: Redis },
+  between: () => Promise<void>,
+): Promise<void> {
+  const [source, target] = await Promise.all([from.cluster("MYID"), to.cluster("MYID")]);
+  expectAnswer(await to.cluster("SETSLOT", slot, "IMPORTING", String(source)));
+  expectAnswer(await from.cluster("SETSLOT", slot, "MIGRATING", String(target)));
+  const port = Number(to.options.port);
+  for (;;) {
+    await between();
+    const keys = await from.cluster("GETKEYSINSLOT", slot, BATCH);
+    if (keys.length === 0) break;
+    const answer = await from.call("MIGRATE", "127.0.0.1", port, "", 0, 5_000, "KEYS", ...keys);
+    // NOKEY: a key has expired since.
+    expectAnswer(answer, "NOKEY");
+  }
+  for (const node of [to, from]) {
+    expectAnswer(await node.cluster("SETSLOT", slot, "NODE", String(target)));
+  }
+}
+
+function expectAnswer(answer: unknown, ...others: readonly string[]): void {
+  if (!["OK", ...others].includes(String(answer)))
+    throw new Error(`unexpected answer ${String(answer)}`);
+}

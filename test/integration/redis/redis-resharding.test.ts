@@ -3,36 +3,10 @@ import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { until } from "../../support/until.ts";
 import { CLUSTER, CONTROLLER, keyOf, workOn } from "../queue/queue-harness.ts";
-import { startRedisCluster } from "./redis-cluster-fixture.ts";
+import { moveSlot, startRedisCluster } from "./redis-cluster-fixture.ts";
 
 const http = { kind: "http" } as const;
 const MOVES = 2;
-/** Keys that move together. Between two batches, requests meet a slot that is in two places. */
-const BATCH = 8;
-const OK = "OK";
-
-/** Moves a slot with its keys, as `redis-cli --cluster reshard` does. `between` runs before each batch. */
-async function moveSlot(
-  slot: number,
-  { from, to }: { readonly from: Redis; readonly to: Redis },
-  between: () => Promise<void>,
-): Promise<void> {
-  const [source, target] = await Promise.all([from.cluster("MYID"), to.cluster("MYID")]);
-  expect(await to.cluster("SETSLOT", slot, "IMPORTING", String(source))).toBe(OK);
-  expect(await from.cluster("SETSLOT", slot, "MIGRATING", String(target))).toBe(OK);
-  const port = Number(to.options.port);
-  for (;;) {
-    await between();
-    const keys = await from.cluster("GETKEYSINSLOT", slot, BATCH);
-    if (keys.length === 0) break;
-    const answer = await from.call("MIGRATE", "127.0.0.1", port, "", 0, 5_000, "KEYS", ...keys);
-    // NOKEY: a key has expired since.
-    expect([OK, "NOKEY"]).toContain(answer);
-  }
-  for (const node of [to, from]) {
-    expect(await node.cluster("SETSLOT", slot, "NODE", String(target))).toBe(OK);
-  }
-}
 
 function open(url: string): WorkQueue {
   const queue = createWorkQueue({

@@ -1,73 +1,14 @@
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { createGuard } from "@konverge/guard";
-import { findRedisServer } from "@konverge/infra-redis";
 import { createWorkQueue } from "@konverge/queue";
-import { guard as dieWithUs, startRedis } from "@konverge/apiserver";
 import { openConsumer } from "@konverge/redis";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { startSentinelSet as startSet } from "./redis-sentinel-fixture.ts";
 
 const http = { kind: "http" } as const;
-
-/** Starts a Sentinel on a free port with a quorum of one. */
-async function startSentinel(
-  dir: string,
-  primaryPort: number,
-): Promise<{ port: number; stop: () => void }> {
-  const server = findRedisServer();
-  if (server === undefined) throw new Error("no redis-server");
-  const spare = await startRedis();
-  const { port } = spare;
-  await spare.stop();
-  const file = join(dir, "sentinel.conf");
-  writeFileSync(
-    file,
-    [
-      `port ${port}`,
-      "bind 127.0.0.1",
-      `dir ${dir}`,
-      `sentinel monitor mymaster 127.0.0.1 ${primaryPort} 1`,
-      "sentinel down-after-milliseconds mymaster 500",
-      "sentinel failover-timeout mymaster 2000",
-    ].join("\n"),
-  );
-  const child = spawn(server.path, [file, "--sentinel"], {
-    stdio: "ignore",
-    env: {
-      ...process.env,
-      ...(server.libraryPath === undefined ? {} : { LD_LIBRARY_PATH: server.libraryPath }),
-    },
-  });
-  const guardian = dieWithUs({ pids: child.pid === undefined ? [] : [child.pid] });
-  child.once("exit", () => guardian.release());
-  return { port, stop: () => child.kill("SIGKILL") };
-}
-
-/** Starts a primary, its replica, and a Sentinel. */
-async function startSet(cleanup: AsyncDisposableStack) {
-  const dir = mkdtempSync(join(tmpdir(), "konverge-sentinel-"));
-  cleanup.defer(() => rmSync(dir, { recursive: true, force: true }));
-  const primary = await startRedis();
-  cleanup.defer(() => primary.stop());
-  const replica = await startRedis({ extraArgs: ["--replicaof", `127.0.0.1 ${primary.port}`] });
-  cleanup.defer(() => replica.stop());
-  const sentinel = await startSentinel(dir, primary.port);
-  cleanup.defer(() => sentinel.stop());
-  const asked = new Redis({ port: sentinel.port });
-  asked.on("error", () => undefined);
-  cleanup.defer(() => asked.disconnect());
-  await until("the Sentinel knows the replica", async () => {
-    const known = await asked.call("SENTINEL", "REPLICAS", "mymaster").catch(() => []);
-    return JSON.stringify(known).includes(String(replica.port));
-  });
-  return { primary, replica, sentinel, asked };
-}
 
 test("P1: a Sentinel failover loses no acknowledged request; 503 meanwhile, then queue and guard resume", async () => {
   await using cleanup = new AsyncDisposableStack();

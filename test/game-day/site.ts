@@ -1,0 +1,67 @@
+import { BACKLOG_AGE_QUERY } from "../../apps/cli/src/manifests/alert-rules.ts";
+import type { Installation, InstallationOptions, Running } from "./installation.ts";
+import type { Observer } from "./observer.ts";
+import { RECENT } from "./recent.ts";
+import type { Scene } from "./scene.ts";
+import type { Traffic } from "./traffic.ts";
+
+/** An installation with two workers, an API process and users. */
+export interface Site {
+  readonly installation: Installation;
+  readonly traffic: Traffic;
+  readonly observer: Observer;
+  readonly workers: readonly [leader: Running, other: Running];
+  readonly api: Running;
+}
+
+/** Starts a site and proves that nothing is reported while nothing happens. */
+export async function openSite(
+  scene: Scene,
+  options: Pick<InstallationOptions, "redisUrl" | "env">,
+): Promise<Site> {
+  const installation = await scene.install(options);
+  const leader = await installation.startWorker();
+  const workers = [leader, await installation.startWorker()] as const;
+  const api = await installation.startApi();
+  const traffic = await scene.trafficFor(installation);
+  traffic.start();
+  await traffic.untilServed();
+  const observer = scene.observe(installation);
+  await scene.compare(installation, "two workers run under load", { minutes: 20 });
+  return { installation, traffic, observer, workers, api };
+}
+
+/** Proves that all accepted work ended, and that nothing is reported any more. */
+export async function closeSite(
+  scene: Scene,
+  { installation, traffic }: Pick<Site, "installation" | "traffic">,
+  alerts: readonly string[] = [],
+): Promise<void> {
+  await scene.compare(installation, "afterwards", { minutes: 2, alerts, may: RECENT });
+  await traffic.stop();
+  await traffic.settle();
+  const { missing, repeated } = traffic.countSteps();
+  scene.fact(
+    `${traffic.accepted} accepted requests ended, ${repeated.length} of their steps ran twice`,
+    missing.map((step) => `${step} did not run`),
+  );
+}
+
+/** Returns the function that stops the recording and returns the largest value of the autoscaler's query, in s. */
+export function recordBacklog({ installation, observer }: Pick<Site, "installation" | "observer">) {
+  const query = BACKLOG_AGE_QUERY.replaceAll("INSTALLATION", installation.name);
+  let largest = 0;
+  let isOver = false;
+  const loop = (async () => {
+    while (!isOver) {
+      const values = await observer.values(query);
+      largest = Math.max(largest, ...values);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+  })();
+  return async (): Promise<number> => {
+    isOver = true;
+    await loop;
+    return largest;
+  };
+}
