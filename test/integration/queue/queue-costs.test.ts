@@ -129,11 +129,11 @@ describe("costs do not grow with the number of waiting keys:", () => {
   });
 
   test.each([
-    // Of a script, 16 commands are per call, and 10 per attempt.
-    { slots: 1, scripts: 1, commands: 26 },
-    { slots: 8, scripts: 1 / 8, commands: 16 / 8 + 10 },
-    { slots: 10, scripts: 2 / 10, commands: (2 * 16) / 10 + 10 },
-    { slots: 50, scripts: 7 / 50, commands: (7 * 16) / 50 + 10 },
+    // Of a script, 17 commands are per call, and 10 per attempt.
+    { slots: 1, scripts: 1, commands: 27 },
+    { slots: 8, scripts: 1 / 8, commands: 17 / 8 + 10 },
+    { slots: 10, scripts: 2 / 10, commands: (2 * 17) / 10 + 10 },
+    { slots: 50, scripts: 7 / 50, commands: (7 * 17) / 50 + 10 },
   ])("attempts that end together, $slots slots", async ({ slots, scripts, commands }) => {
     const [FEW, MANY] = [2 * slots, 12 * slots];
     const take = async (keys: number) => {
@@ -159,8 +159,27 @@ describe("costs do not grow with the number of waiting keys:", () => {
     };
     const [few, many] = [await take(FEW), await take(MANY)];
     const perAttempt = (of: "scripts" | "commands") => (many[of] - few[of]) / (MANY - FEW);
-    expect(perAttempt("scripts")).toBeLessThanOrEqual(scripts * 1.1);
+    // Slots whose first jobs arrive apart end in separate turns for a while.
+    expect(perAttempt("scripts")).toBeLessThanOrEqual(scripts * 1.5);
     expect(perAttempt("commands")).toBeLessThanOrEqual(commands * 1.1);
+  });
+
+  test("a key at rest has a small hash without its requests", async () => {
+    const queue = await openWith(0);
+    const worker = workOn(queue, async () => ({ kind: "done" }));
+    const key = waitingKey(0);
+    await queue.request(key, { ...trigger, by: "a text of more than 64 characters".repeat(3) });
+    await until("the attempt", () => worker.closed.length === 1);
+    await worker.stop();
+    const { keyHash } = queueNames(`costs-${opened}`, CLUSTER, CONTROLLER);
+    const hash = keyHash(formatKey(key));
+    expect(await redis.object("ENCODING", hash)).toMatch(/^(listpack|ziplist)$/);
+    expect(Object.keys(await redis.hgetall(hash)).toSorted()).toEqual(
+      [
+        ["attempts", "covered", "endedAt", "epoch", "finished"],
+        ["number", "outcome", "owner", "pending"],
+      ].flat(),
+    );
   });
 
   test("a round of the elected process", async () => {

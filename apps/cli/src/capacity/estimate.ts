@@ -1,6 +1,6 @@
 /** Bytes of Redis per item, as measured in docs/benchmarks.md and used in docs/production.md. */
 export const BYTES_PER = {
-  idleKey: 1.1 * 1_024,
+  idleKey: 1 * 1_024,
   waitingKey: 2 * 1_024,
   run: 3.9 * 1_024,
 } as const;

@@ -23,6 +23,6 @@ export interface KeyState {
     readonly since: string;
     readonly error?: { readonly code: string; readonly message: string };
   };
-  /** For display: the latest triggers, oldest first, at most 20. */
+  /** For display: of the waiting requests, else of the running attempt, oldest first, at most 20. Empty for a key at rest. */
   readonly triggers: readonly Trigger[];
 }

@@ -132,7 +132,7 @@ export function keyStateOf(id: string, hash: Hash, { timerMs, pause }: BesideHas
   };
 }
 
-/** Returns the triggers of pending requests, else those of the latest attempt. */
+/** Returns the triggers of pending requests, else those of the attempt. A key at rest has none. */
 function latestTriggers(hash: Hash): string[] {
   const asked = int(hash["pending"]) > 0;
   const lines = (asked ? hash["ask"] : hash["run"])?.split("\n") ?? [];

@@ -68,6 +68,7 @@ for i, slot in ipairs(each) do
     wantsNext = wantsNext or slot.nextOwner ~= ''
   end
 end
+settleEnds()
 if #plain == 0 then return answers end
 
 -- BullMQ's own scripts take a full Redis, which starts no attempts, a paused or limited queue, jobs without priority, and jobs whose delay is over. By the clock of

@@ -27,6 +27,29 @@ local function wait(key, member, pending, hold, delayMs)
   return place(key, state.base, ask)
 end
 
+-- Fields of keys that come to rest. A hash without long values takes a fifth of the memory, but Redis does not convert a large
+-- one back, so it is deleted first.
+local resting, fieldsOf = {}, {}
+
+local function keepAtRest(key, fields, kept)
+  for i, name in ipairs({ 'revision', 'cancels', 'conflicts', 'newsTokens', 'newsAt' }) do
+    local value = kept[i]
+    if value and value ~= '' and value ~= '0' then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  resting[#resting + 1], fieldsOf[key] = key, fields
+end
+
+-- Must follow the calls of endAttempt.
+local function settleEnds()
+  if #resting == 0 then return end
+  redis.call('DEL', unpack(resting))
+  for _, key in ipairs(resting) do redis.call('HSET', key, unpack(fieldsOf[key])) end
+  resting, fieldsOf = {}, {}
+end
+
 local function endAttempt(attempt)
   local key, list, epoch, outcome, rest = attempt.key, attempt.list, attempt.epoch, attempt.outcome, attempt.rest
   local attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = '0', '', '', '1', '', '0', '', '0', ''
@@ -34,7 +57,9 @@ local function endAttempt(attempt)
     attempts, failures, conflicts, isFinal, hold, delayMs, timerMs, isDead, versions = string.match(rest, REST)
   end
   local final = isFinal == '1'
-  local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost', 'endedAt')
+  if fieldsOf[key] then settleEnds() end
+  local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost', 'endedAt', 'number', 'covered', 'failures', 'revision',
+    'cancels', 'conflicts', 'newsTokens', 'newsAt')
   if h[1] ~= epoch then return 'fenced', 0 end
   if anyAbort and redis.call('HGET', aborts, memberOf(key)) == epoch then
     redis.call('HDEL', aborts, memberOf(key))
@@ -47,8 +72,13 @@ local function endAttempt(attempt)
     return 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])), true
   end
 
-  local priority = 0
-  if final then
+  local priority, failuresLeft = 0, failures ~= '' and failures or h[8] or '0'
+  if final and h[3] == '0' and failuresLeft == '0' and isDead == '0' and outcome ~= 'gone' then
+    local fields = { 'owner', '', 'pending', '0', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts, 'finished',
+      attempt.covered, 'epoch', epoch, 'number', h[6] or '0', 'covered', h[7] or '0' }
+    keepAtRest(key, fields, { h[9], h[10], conflicts ~= '' and conflicts or h[11], h[12], h[13] })
+    failures, conflicts, h[4] = '', '', nil
+  elseif final then
     redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts, 'finished',
       attempt.covered)
   else
