@@ -25,4 +25,6 @@ export type {
   Submitted,
   Verdict,
 } from "./store/mutation-store.ts";
-export type { Mutations } from "./mutations.ts";
+export type { Mutations, MutationWorkerSettings } from "./mutations.ts";
+export { openMutations } from "./open-mutations.ts";
+export type { MutationsOptions } from "./open-mutations.ts";

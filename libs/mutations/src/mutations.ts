@@ -1,3 +1,6 @@
+import type { KubeClient } from "@konverge/kube";
+import type { ObjectLanes } from "@konverge/lanes";
+import type { QueueWorker } from "@konverge/queue";
 import type { OpenKind } from "./change/open-kind.ts";
 import type {
   CancelAnswer,
@@ -23,5 +26,20 @@ export interface Mutations {
   settled(id: string, signal: AbortSignal): Promise<MutationView>;
   /** The kinds that the configuration of the workers allows, by kind and group. */
   openKinds(): Promise<readonly OpenKind[]>;
+  /** Applies mutations in this process. */
+  work(settings: MutationWorkerSettings): QueueWorker;
   close(): Promise<void>;
+}
+
+export interface MutationWorkerSettings {
+  readonly client: KubeClient;
+  readonly lanes: ObjectLanes;
+  /** The kinds that mutations may change. The worker announces them. */
+  readonly kinds: readonly OpenKind[];
+  /** Objects that are changed at the same time by this process. Default 16. */
+  readonly concurrency?: number;
+  /** Unique per process. */
+  readonly workerId: string;
+  /** Interval in which lost requests are repeated, in ms. Default 5 s. */
+  readonly sweepEveryMs?: number;
 }

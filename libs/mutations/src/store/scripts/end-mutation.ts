@@ -1,0 +1,8 @@
+import { readLua, type LuaPart } from "@konverge/redis";
+import { clockPart } from "./clock.ts";
+
+/** Ends mutations, and publishes their ids for callers that wait. */
+export const endMutationPart: LuaPart = {
+  lua: readLua(new URL("end-mutation.lua", import.meta.url)),
+  include: [clockPart],
+};

@@ -1,0 +1,3 @@
+if redis.call('HGET', lane, 'holder') ~= holder then return 'fenced' end
+redis.call('HSET', lane, 'plans', plans)
+return 'held'

@@ -1,0 +1,296 @@
+import { defined, formatKey, KonvergeError, sleepMs, type JsonObject } from "@konverge/core";
+import { ignoreNotFound } from "@konverge/kube";
+import type { ApplyChange } from "../change/change.ts";
+import type { Verdict } from "../store/mutation-store.ts";
+import { isPlanOf, type Plan } from "../store/plan.ts";
+import type { Batch, BatchMutation, RedisMutationStore } from "../store/redis-mutation-store.ts";
+import { markIn, metadataOf, withMark } from "./mark.ts";
+import { failed, isWritten, planPart, refusalOf } from "./plan-part.ts";
+import { sendApply, sendDraft, type Target } from "./send-plan.ts";
+import { failureOf, rejectionOf, type WriteFailure } from "./write-error.ts";
+
+/** Conflicts of one part after which the attempt ends as a conflict. */
+const MAX_TRIES = 12;
+/** Longest delay after a conflict, with full jitter, in ms. */
+const MAX_WAIT_MS = 100;
+
+export interface BatchOptions {
+  readonly store: Pick<RedisMutationStore, "journal" | "settle">;
+  readonly target: Target;
+  /** The key of the object. */
+  readonly object: string;
+  readonly holder: string;
+  readonly batch: Batch;
+  readonly mark: string;
+  /** The object as another writer of the lane has left it. */
+  readonly passed: JsonObject | undefined;
+  readonly signal: AbortSignal;
+  /** Throws if the lease of the attempt has expired. */
+  readonly checkExpiry: () => void;
+  readonly random: () => number;
+  /** By the clock of Redis. */
+  readonly nowMs: () => number;
+  readonly onWrite: (write: Written) => void;
+}
+
+export interface Written {
+  readonly read: JsonObject | undefined;
+  readonly written: JsonObject;
+  /** The number of mutations in the write. */
+  readonly mutations: number;
+  /** False if the response lacks the mark of the write. */
+  readonly isMarked: boolean;
+}
+
+/** The object as it is known. `isFresh`: read from the server, or written, in this batch. */
+interface Known {
+  readonly object: JsonObject | undefined;
+  readonly isFresh: boolean;
+}
+
+type PartEnd = "settled" | "recovered" | "split";
+
+/**
+ * Applies the mutations of a batch: all with one write, or if the server rejects it, each half with its own, until what it
+ * rejects is alone.
+ *
+ * A plan is journaled before it is sent, and its id is in the mark of the write. The journal contains all plans that may still be
+ * written: those for the version of the object that was read last. A write requires that version. So one of these plans was made
+ * exactly if its mark is on the object, and no other can be made later.
+ */
+export class BatchWriter {
+  readonly #options: BatchOptions;
+  #left: readonly BatchMutation[];
+  #open: readonly Plan[];
+  /** Ids of plans that may have been sent without a response. */
+  readonly #unsure: Set<string>;
+  #known: Known | undefined;
+  /** True if a write that is made again may have been made before. */
+  #wasRepeated = false;
+  /** True if another writer than those of the lane has changed the object. */
+  sawStranger = false;
+
+  constructor(options: BatchOptions) {
+    const { batch, passed } = options;
+    this.#options = options;
+    this.#left = batch.mutations;
+    this.#open = batch.plans;
+    this.#unsure = new Set(batch.plans.map(({ id }) => id));
+    if (passed !== undefined && batch.plans.length === 0) {
+      this.#known = { object: passed, isFresh: false };
+    }
+  }
+
+  /** The object as the batch has left it, if that is known. */
+  get lastKnown(): JsonObject | undefined {
+    return this.#known?.isFresh === true ? this.#known.object : undefined;
+  }
+
+  /** @throws LaneFencedError, the error of a call whose result is unknown, the reason of the signal */
+  async run(): Promise<void> {
+    let parts: (readonly BatchMutation[])[] = [this.#left];
+    for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+      if (part.length === 0) continue;
+      const end = await this.#write(part);
+      if (end === "recovered") parts = [this.#left];
+      if (end === "split") {
+        const half = Math.ceil(part.length / 2);
+        parts.unshift(part.slice(0, half), part.slice(half));
+      }
+    }
+  }
+
+  async #write(part: readonly BatchMutation[]): Promise<PartEnd> {
+    for (let tries = 1; ; tries += 1) {
+      const known = (this.#known ??= await this.#read());
+      if (await this.#recover(known.object)) return "recovered";
+      const sent = await this.#try(part, known);
+      if (sent.kind === "settled") return "settled";
+      if (sent.kind === "stale") {
+        this.#known = undefined;
+        continue;
+      }
+      const { error, failure } = sent;
+      if (failure === "refused" || failure === "forbidden") {
+        // The rejection may be caused by the outdated copy.
+        if (!known.isFresh) this.#known = undefined;
+        else if (failure === "refused" && part.length > 1) return "split";
+        else {
+          await this.#settle(part.map(({ id }) => [id, rejectionOf(error)]));
+          return "settled";
+        }
+        continue;
+      }
+      if (failure === "failed" || tries >= MAX_TRIES) throw error;
+      this.#known = undefined;
+      if (failure === "moved") this.sawStranger = true;
+      const { random, signal } = this.#options;
+      if (tries > 1) await sleepMs(random() * MAX_WAIT_MS, signal);
+    }
+  }
+
+  /** Plans and sends one write. `stale`: what was decided without a write needs the newest version. */
+  async #try(
+    part: readonly BatchMutation[],
+    { object, isFresh }: Known,
+  ): Promise<
+    | { readonly kind: "settled" }
+    | { readonly kind: "stale" }
+    | { readonly kind: "failed"; readonly failure: WriteFailure; readonly error: unknown }
+  > {
+    const ids = part.map(({ id }) => id);
+    const prior = this.#open.find((plan) => isPlanOf(plan, ids));
+    const change = part[0]?.changes[0];
+    const planned =
+      change?.kind === "apply"
+        ? this.#planApply(part, object)
+        : planPart(part, object, { nowMs: this.#options.nowMs(), prior });
+    const { verdicts, draft } = planned;
+    if (draft === undefined) {
+      if (!isFresh) return { kind: "stale" };
+      await this.#settle(verdicts, object);
+      return { kind: "settled" };
+    }
+    const base = object && baseOf(object);
+    const plan = prior ?? { id: crypto.randomUUID(), verdicts, ...defined({ base }) };
+    await this.#journal(plan);
+    let written: JsonObject;
+    try {
+      written = await this.#send(object, { draft, plan, change });
+    } catch (error) {
+      const failure = failureOf(error, { isNew: object === undefined });
+      if (failure === "broken" || failure === "failed") this.#unsure.add(plan.id);
+      else if (!this.#unsure.has(plan.id))
+        this.#open = this.#open.filter(({ id }) => id !== plan.id);
+      return { kind: "failed", failure, error };
+    }
+    const isMarked = this.#isRepeatable || markIn(written, this.#options.mark) === plan.id;
+    const mutations = verdicts.filter(([, { outcome }]) => outcome === "applied").length;
+    this.#options.onWrite({ read: object, written, mutations, isMarked });
+    this.#known = { object: written, isFresh: true };
+    this.#open = [];
+    const isSame = !this.#wasRepeated && versionOf(written) === base?.resourceVersion;
+    await this.#settle(verdicts, written, isSame);
+    return { kind: "settled" };
+  }
+
+  #planApply(
+    [mutation]: readonly BatchMutation[],
+    read: JsonObject | undefined,
+  ): ReturnType<typeof planPart> {
+    if (mutation === undefined) return { verdicts: [] };
+    const refusal = refusalOf(mutation, { read, draft: read, nowMs: this.#options.nowMs() });
+    const { object } = mutation.changes[0] as ApplyChange;
+    return refusal === undefined
+      ? { verdicts: [[mutation.id, { outcome: "applied" }]], draft: object }
+      : { verdicts: [[mutation.id, refusal]] };
+  }
+
+  async #send(
+    read: JsonObject | undefined,
+    {
+      draft,
+      plan,
+      change,
+    }: {
+      readonly draft: JsonObject;
+      readonly plan: Plan;
+      readonly change: BatchMutation["changes"][0] | undefined;
+    },
+  ): Promise<JsonObject> {
+    const { target, mark, signal, checkExpiry } = this.#options;
+    signal.throwIfAborted();
+    checkExpiry();
+    if (change?.kind === "apply") return await sendApply(target, read, change);
+    // A subresource cannot have a mark.
+    const marked = target.subresource === undefined ? withMark(draft, mark, plan.id) : draft;
+    return await sendDraft(target, read, marked);
+  }
+
+  async #read(): Promise<Known> {
+    const { client, type, at, subresource } = this.#options.target;
+    const options = subresource === undefined ? {} : { subresource };
+    const object = await client.get(type, at, options).catch(ignoreNotFound);
+    return { object: object as unknown as JsonObject | undefined, isFresh: true };
+  }
+
+  /** Settles the mutations of a plan that was made, or that was perhaps made on an object that is gone. */
+  async #recover(object: JsonObject | undefined): Promise<boolean> {
+    if (this.#open.length === 0) return false;
+    const mark = object && markIn(object, this.#options.mark);
+    const made = this.#open.find(({ id }) => id === mark);
+    if (made !== undefined) {
+      this.#open = [];
+      await this.#settle(made.verdicts, object);
+      return true;
+    }
+    const uid = object && metadataOf(object)["uid"];
+    const lost = this.#open.filter(
+      ({ id, base }) => base !== undefined && base.uid !== uid && this.#unsure.has(id),
+    );
+    const version = object && versionOf(object);
+    this.#open = this.#open.filter(
+      ({ base }) => base?.uid === uid && base?.resourceVersion === version,
+    );
+    if (this.#isRepeatable) {
+      this.#wasRepeated ||= this.#open.length === 0;
+      return false;
+    }
+    if (lost.length === 0) return false;
+    const verdict = lostVerdict(object);
+    const ids = new Set(
+      lost.flatMap(({ verdicts }) =>
+        verdicts.flatMap(([id, { outcome }]) => (isWritten(outcome) ? [id] : [])),
+      ),
+    );
+    await this.#settle([...ids].map((id) => [id, verdict]));
+    return true;
+  }
+
+  /** Values of subresources are set, and an apply is the same whenever it is made. */
+  get #isRepeatable(): boolean {
+    const isApply = this.#left[0]?.changes[0]?.kind === "apply";
+    return isApply || this.#options.target.subresource !== undefined;
+  }
+
+  async #journal(plan: Plan): Promise<void> {
+    const { store, object, holder } = this.#options;
+    if (!this.#open.some(({ id }) => id === plan.id)) this.#open = [...this.#open, plan];
+    // Also if the plan is in the journal: this is the check that no other worker has taken the object.
+    await store.journal(object, holder, this.#open);
+  }
+
+  /** @param isSame true if the server already had what was written */
+  async #settle(verdicts: Plan["verdicts"], object?: JsonObject, isSame = false): Promise<void> {
+    const { store, object: key, holder } = this.#options;
+    const left = new Set(this.#left.map(({ id }) => id));
+    const resourceVersion = object && versionOf(object);
+    const settled = new Map(
+      verdicts.flatMap(([id, verdict]): [string, Verdict][] => {
+        if (!left.has(id)) return [];
+        if (!isWritten(verdict.outcome)) return [[id, verdict]];
+        const outcome = isSame ? "unchanged" : verdict.outcome;
+        return [[id, { outcome, ...defined({ resourceVersion }) }]];
+      }),
+    );
+    this.#left = this.#left.filter(({ id }) => !settled.has(id));
+    await store.settle(key, holder, { verdicts: settled, plans: this.#open });
+  }
+}
+
+function lostVerdict(object: JsonObject | undefined): Verdict {
+  const unknown = "while the mutation was applied; whether it had been changed before is unknown";
+  return object === undefined
+    ? failed("not_found", `the object was deleted ${unknown}`)
+    : failed("replaced", `the object was deleted and recreated ${unknown}`);
+}
+
+function baseOf(object: JsonObject): NonNullable<Plan["base"]> {
+  const { uid } = metadataOf(object);
+  return { uid: typeof uid === "string" ? uid : "", resourceVersion: versionOf(object) ?? "" };
+}
+
+function versionOf(object: JsonObject): string | undefined {
+  const { resourceVersion } = metadataOf(object);
+  return typeof resourceVersion === "string" ? resourceVersion : undefined;
+}

@@ -1,0 +1,253 @@
+import {
+  ensureError,
+  findCause,
+  isKonvergeError,
+  KonvergeError,
+  namespaceSegment,
+  resourceId,
+  sleepMs,
+  type CallPriority,
+  type ObjectKey,
+  type Outcome,
+  type ResourceType,
+} from "@konverge/core";
+import { isConflict, isKubeApiError, isUnauthorized, type KubeClient } from "@konverge/kube";
+import type { ObjectLanes } from "@konverge/lanes";
+import type {
+  AttemptEnd,
+  AttemptLease,
+  QueueWorker,
+  RequestClass,
+  WorkQueue,
+} from "@konverge/queue";
+import type { OpenKind } from "../change/open-kind.ts";
+import {
+  LaneFencedError,
+  type Batch,
+  type BatchMutation,
+  type RedisMutationStore,
+} from "../store/redis-mutation-store.ts";
+import { BatchWriter } from "./apply-batch.ts";
+import { AttemptNotes } from "./attempt-notes.ts";
+import { markName } from "./mark.ts";
+
+/** Interval in which lost requests are repeated and the open kinds are announced, in ms. */
+const SWEEP_EVERY_MS = 5_000;
+/** Batches of an object in one attempt. Then others in the queue are next. */
+const MAX_BATCHES = 16;
+/** Longest wait for the last round at the end, in ms. */
+const LAST_ROUND_MS = 1_000;
+const CREDENTIALS_AGAIN_MS = 5_000;
+const FIELD_MANAGER = "konverge/mutations";
+
+const PRIORITIES: Readonly<Record<RequestClass, CallPriority>> = {
+  interactive: "interactive",
+  event: "event",
+  retry: "retry",
+  background: "resync",
+};
+
+export interface MutationWorkerOptions {
+  readonly store: RedisMutationStore;
+  readonly queue: WorkQueue;
+  readonly client: KubeClient;
+  readonly lanes: ObjectLanes;
+  readonly place: { readonly prefix: string; readonly cluster: string };
+  /** The kinds that this worker announces as open. */
+  readonly kinds: readonly OpenKind[];
+  readonly workerId: string;
+  readonly concurrency: number;
+  readonly onError: (error: Error) => void;
+  readonly sweepEveryMs?: number;
+  readonly random?: () => number;
+}
+
+/** Applies the mutations of one cluster: an object is a key of the queue, and an attempt applies its batches. */
+export function startMutationWorker(options: MutationWorkerOptions): QueueWorker {
+  return new MutationWorker(options);
+}
+
+class MutationWorker implements QueueWorker {
+  readonly #options: MutationWorkerOptions;
+  readonly #worker: QueueWorker;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #round: Promise<void> = Promise.resolve();
+  #isInRound = false;
+
+  constructor(options: MutationWorkerOptions) {
+    this.#options = options;
+    const { queue, workerId, concurrency, onError, sweepEveryMs = SWEEP_EVERY_MS } = options;
+    const handle = (attempt: AttemptLease) => this.#handle(attempt);
+    this.#worker = queue.work({ workerId, concurrency, handle, onError });
+    this.#timer = setInterval(() => this.#startRound(), sweepEveryMs);
+    this.#startRound();
+  }
+
+  get active(): number {
+    return this.#worker.active;
+  }
+
+  get finished(): number {
+    return this.#worker.finished;
+  }
+
+  pause(): void {
+    this.#worker.pause();
+  }
+
+  resume(): void {
+    this.#worker.resume();
+  }
+
+  async stop(options?: Parameters<QueueWorker["stop"]>[0]): Promise<void> {
+    await this.#worker.stop(options);
+    await this.#endRounds();
+  }
+
+  async kill(): Promise<void> {
+    await this.#worker.kill();
+    await this.#endRounds();
+  }
+
+  async #endRounds(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.race([this.#round, sleepMs(LAST_ROUND_MS)]);
+  }
+
+  #startRound(): void {
+    if (this.#isInRound) return;
+    this.#isInRound = true;
+    this.#round = this.#sweep()
+      .catch((error: unknown) => this.#options.onError(ensureError(error)))
+      .finally(() => {
+        this.#isInRound = false;
+      });
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, queue, kinds } = this.#options;
+    await store.announce(kinds);
+    const due = await store.sweep();
+    const trigger = { kind: "signal", reason: "overdue mutation" } as const;
+    await queue.requestMany(due.map((key) => ({ key, trigger })));
+  }
+
+  async #handle(attempt: AttemptLease): Promise<AttemptEnd> {
+    const notes = new AttemptNotes(attempt, this.#options.workerId);
+    let outcome: Outcome;
+    try {
+      outcome = await this.#applyAll(attempt, notes);
+    } catch (thrown) {
+      outcome = this.#outcomeOf(ensureError(thrown), attempt);
+    }
+    return { outcome, record: (backoffMs) => notes.record(outcome, backoffMs) };
+  }
+
+  async #applyAll(attempt: AttemptLease, notes: AttemptNotes): Promise<Outcome> {
+    const { store } = this.#options;
+    const holder = crypto.randomUUID();
+    for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
+      attempt.signal.throwIfAborted();
+      attempt.checkExpiry();
+      const batch = await store.take(attempt.id, holder);
+      // The mutations are stored on their own, so the queue need not keep the key.
+      if (batch === undefined) return { kind: "gone" };
+      await this.#apply(batch, { attempt, notes, holder });
+    }
+    return { kind: "requeueAfter", afterMs: 0 };
+  }
+
+  async #apply(batch: Batch, { attempt, notes, holder }: Applying): Promise<void> {
+    const { store, lanes, place, onError, random = Math.random } = this.#options;
+    const [first] = batch.mutations;
+    if (first === undefined) return;
+    const target = this.#targetOf(first, attempt, notes);
+    const takenMs = performance.now();
+    const mayPass = first.subresource !== "scale" && !target.client.isSensitive(target.type);
+    const priority = PRIORITIES[attempt.class];
+    const turn = await lanes.enter(laneOf(attempt.key), attempt.signal, { priority });
+    notes.noteLane(turn.waitedMs);
+    const writer = new BatchWriter({
+      store,
+      target,
+      object: attempt.id,
+      holder,
+      batch,
+      mark: markName({ ...place, installation: batch.installation }),
+      passed: mayPass && first.subresource === undefined ? turn.carried : undefined,
+      signal: attempt.signal,
+      checkExpiry: attempt.checkExpiry,
+      random,
+      nowMs: () => batch.takenAtMs + performance.now() - takenMs,
+      onWrite: (write) => {
+        notes.noteWrite(target, write);
+        if (!write.isMarked) onError(unmarked(attempt.id));
+      },
+    });
+    try {
+      await writer.run();
+    } finally {
+      const left = mayPass ? writer.lastKnown : undefined;
+      turn.leave(left, { stranger: writer.sawStranger });
+    }
+  }
+
+  #targetOf(
+    { object, subresource }: BatchMutation,
+    { signal, class: of }: AttemptLease,
+    notes: AttemptNotes,
+  ) {
+    const { group, version, kind, resource, namespace, name } = object;
+    const scope = namespace === undefined ? "Cluster" : "Namespaced";
+    const type: ResourceType = { group, version, kind, resource, scope };
+    const client = this.#options.client.scoped({
+      signal,
+      priority: PRIORITIES[of],
+      fieldManager: FIELD_MANAGER,
+      observe: (call) => notes.noteCall(call),
+    });
+    return {
+      client,
+      type,
+      at: namespace === undefined ? { name } : { namespace, name },
+      subresource,
+    };
+  }
+
+  #outcomeOf(error: Error, { signal }: AttemptLease): Outcome {
+    if (error instanceof LaneFencedError || signal.aborted) {
+      return { kind: "cancelled", cause: "leaseLost", error };
+    }
+    const known = findCause(error, isKonvergeError);
+    if (known?.code === "deferred") {
+      return { kind: "deferred", afterMs: known.retryAfterMs ?? 1_000, cause: known.message };
+    }
+    if (isUnauthorized(error)) {
+      return { kind: "deferred", afterMs: CREDENTIALS_AGAIN_MS, cause: "credentials" };
+    }
+    if (isConflict(error)) return { kind: "conflict", error };
+    if (!isKubeApiError(error)) this.#options.onError(error);
+    const retryAfterMs = known?.retryAfterMs;
+    return { kind: "retry", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  }
+}
+
+interface Applying {
+  readonly attempt: AttemptLease;
+  readonly notes: AttemptNotes;
+  readonly holder: string;
+}
+
+/** One lane per object, whatever version of its kind the write uses; the same as of the writes of controllers. */
+function laneOf(key: ObjectKey): string {
+  return [resourceId(key), namespaceSegment(key.namespace), key.name]
+    .map(encodeURIComponent)
+    .join("/");
+}
+
+function unmarked(object: string): KonvergeError {
+  return new KonvergeError(
+    "internal",
+    `${object} was changed without the annotation of konverge.dev/mutations; an admission webhook may remove it, and mutations may then be applied twice after a crash`,
+  );
+}

@@ -1,0 +1,123 @@
+import {
+  formatApiVersion,
+  isJsonObject,
+  jsonEquals,
+  type JsonObject,
+  type MutationOutcome,
+} from "@konverge/core";
+import { applyChanges } from "../change/apply-changes.ts";
+import type { ApplyChange, DraftChange } from "../change/change.ts";
+import { findFailedPrecondition } from "../change/preconditions.ts";
+import type { NewMutation, Verdict } from "../store/mutation-store.ts";
+import type { Plan } from "../store/plan.ts";
+import type { BatchMutation } from "../store/redis-mutation-store.ts";
+import { metadataOf } from "./mark.ts";
+
+interface Planned {
+  /** In the order of the mutations. */
+  readonly verdicts: Plan["verdicts"];
+  /** The object to write; absent if nothing changes. */
+  readonly draft?: JsonObject;
+}
+
+interface Planning {
+  readonly nowMs: number;
+  /** An earlier plan for the same mutations on the same version. What it has decided stays. */
+  readonly prior?: Plan | undefined;
+}
+
+/**
+ * Applies mutations in order to an object as it was read, or to its absence, and decides what becomes of each if the result is
+ * written.
+ */
+export function planPart(
+  mutations: readonly BatchMutation[],
+  read: JsonObject | undefined,
+  planning: Planning,
+): Planned {
+  let draft = read;
+  let isChanged = false;
+  const verdicts = mutations.map((mutation, at): readonly [string, Verdict] => {
+    const decided = planning.prior?.verdicts[at]?.[1];
+    if (decided !== undefined && !isWritten(decided.outcome)) return [mutation.id, decided];
+    const context = { read, draft, nowMs: planning.nowMs };
+    const refusal = decided === undefined ? refusalOf(mutation, context) : undefined;
+    if (refusal !== undefined) return [mutation.id, refusal];
+    const base = draft ?? newObject(mutation);
+    const next = changed(base, mutation);
+    if ("outcome" in next) return [mutation.id, next];
+    const isNew = draft === undefined;
+    const hasEffect = isNew || !jsonEquals(base, next.object);
+    draft = next.object;
+    isChanged ||= hasEffect;
+    return [mutation.id, { outcome: hasEffect ? "applied" : "unchanged" }];
+  });
+  return { verdicts, ...(isChanged && draft !== undefined ? { draft } : {}) };
+}
+
+/** True if the mutation's change is part of the write, or the object already has it. */
+export function isWritten(outcome: MutationOutcome): boolean {
+  return outcome === "applied" || outcome === "unchanged";
+}
+
+/** Returns why a mutation does not apply to the draft. */
+export function refusalOf(
+  mutation: BatchMutation,
+  {
+    read,
+    draft,
+    nowMs,
+  }: {
+    readonly read: JsonObject | undefined;
+    readonly draft: JsonObject | undefined;
+    readonly nowMs: number;
+  },
+): Verdict | undefined {
+  const { deadlineMs, createdAtMs, uid, preconditions, createIfMissing, changes } = mutation;
+  if (deadlineMs !== undefined && nowMs >= createdAtMs + deadlineMs) {
+    return failed("expired", "the deadline passed before the mutation was applied");
+  }
+  if (uid !== undefined && read !== undefined && metadataOf(read)["uid"] !== uid) {
+    return failed(
+      "replaced",
+      `the object has another uid than ${uid}; it was deleted and recreated`,
+    );
+  }
+  const unmet = preconditions && findFailedPrecondition(draft, preconditions);
+  if (unmet !== undefined) return failed("precondition_failed", unmet);
+  const isAbsent = draft === undefined;
+  const creates = (createIfMissing ?? false) !== false || changes[0]?.kind === "apply";
+  if (isAbsent && (!creates || uid !== undefined)) {
+    return failed("not_found", "the object does not exist; set createIfMissing to create it");
+  }
+  return undefined;
+}
+
+export function failed(outcome: MutationOutcome, message: string, code: string = outcome): Verdict {
+  return { outcome, error: { code, message } };
+}
+
+function changed(
+  base: JsonObject,
+  { changes }: NewMutation,
+): { readonly object: JsonObject } | Verdict {
+  const result = applyChanges(base, changes as readonly Exclude<DraftChange, ApplyChange>[]);
+  if ("object" in result) return { object: result.object };
+  return failed("rejected", result.refused, "invalid_draft");
+}
+
+/** The content of the first mutation, with the identity of the object. */
+function newObject({ object, createIfMissing }: NewMutation): JsonObject {
+  const content = isJsonObject(createIfMissing) ? createIfMissing : {};
+  const { group, version, kind, namespace, name } = object;
+  return {
+    ...content,
+    apiVersion: formatApiVersion(group, version),
+    kind,
+    metadata: {
+      ...metadataOf(content),
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+    },
+  };
+}

@@ -1,0 +1,247 @@
+import { describe, expect, test } from "vitest";
+import type { NewMutation } from "@konverge/mutations";
+import { testServers } from "../kube/kube-servers.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { until } from "../../support/until.ts";
+import { useMutations } from "./mutations-harness.ts";
+
+const queues = useQueues();
+
+describe.each(testServers())("mutations on the $name", (server) => {
+  const h = useMutations(server, queues);
+  const increment = (options: Partial<NewMutation> = {}) =>
+    h.mutation([{ kind: "increment", path: "/data/n", by: 1 }], options);
+  const outcomes = async (given: readonly NewMutation[]) =>
+    (await h.run(given)).map(({ state }) => state);
+
+  test("makes each kind of change, in order, with one write", async () => {
+    await h.make({ n: "1", gone: "x" });
+    const given = [
+      h.mutation([{ kind: "set", path: "/data/a", value: "1" }]),
+      h.mutation([{ kind: "merge", patch: { data: { b: "2" } } }]),
+      increment(),
+      h.mutation([{ kind: "append", path: "/metadata/finalizers", value: "test/hold" }]),
+      h.mutation([{ kind: "remove", path: "/data/gone" }]),
+      h.mutation([
+        { kind: "jsonPatch", patch: [{ op: "copy", from: "/data/a", path: "/data/c" }] },
+      ]),
+      h.mutation([{ kind: "remove", path: "/metadata/finalizers", value: "test/hold" }]),
+      h.mutation([{ kind: "set", path: "/data/a", value: "1" }]),
+    ];
+    await h.mutations.submit(given);
+    h.work();
+    const ends = await h.settled(given);
+    const found = await h.read();
+    expect(found?.data).toEqual({ a: "1", b: "2", c: "1", n: "2" });
+    expect(ends.map(({ state }) => state)).toEqual([...Array(7).fill("applied"), "unchanged"]);
+    expect(new Set(ends.map(({ resourceVersion }) => resourceVersion))).toEqual(
+      new Set([found?.metadata.resourceVersion]),
+    );
+    expect(h.writes()).toBe(1);
+    expect(h.errors).toEqual([]);
+  });
+
+  test("applies 200 increments of an object with few writes and keeps the order of its mutations", async () => {
+    await h.make();
+    const given = Array.from({ length: 200 }, (_, at) =>
+      h.mutation([
+        { kind: "increment", path: "/data/n", by: 1 },
+        { kind: "set", path: "/data/last", value: String(at) },
+      ]),
+    );
+    await h.mutations.submit(given);
+    h.work();
+    const ends = await h.settled(given);
+    expect(new Set(ends.map(({ state }) => state))).toEqual(new Set(["applied"]));
+    expect((await h.read())?.data).toEqual({ n: "200", last: "199" });
+    expect(h.writes()).toBe(4);
+  });
+
+  test("returns the same result for a repeated id, and rejects the id for another mutation", async () => {
+    await h.make();
+    h.work();
+    const given = increment();
+    await h.run([given]);
+    const other = { ...given, changes: [{ kind: "set", path: "/data/n", value: "9" }] } as const;
+    expect(await h.mutations.submit([{ ...given, by: "another caller" }, other])).toEqual([
+      { id: given.id, created: false },
+      { id: given.id, refused: "id_conflict" },
+    ]);
+    expect((await h.read())?.data).toEqual({ n: "1" });
+  });
+
+  test("ends mutations that do not apply with the reason, and makes the others", async () => {
+    const { metadata } = await h.make({ n: "1", text: "no number" });
+    h.work();
+    const past = increment({ deadlineMs: 1 });
+    await h.mutations.submit([past]);
+    const given = [
+      increment({ uid: "another" }),
+      increment({ uid: metadata.uid ?? "" }),
+      increment({ preconditions: { exists: false } }),
+      increment({ preconditions: { fields: [{ path: "/data/n", value: "1" }] } }),
+      h.mutation([{ kind: "increment", path: "/data/text", by: 1 }]),
+      h.mutation([{ kind: "set", path: "/data/bad key", value: "x" }]),
+      increment(),
+    ];
+    const ends = await h.run(given);
+    expect(ends.map(({ state }) => state)).toEqual([
+      "replaced",
+      "applied",
+      "precondition_failed",
+      "precondition_failed",
+      "rejected",
+      "rejected",
+      "applied",
+    ]);
+    expect(ends[5]?.error?.message).toMatch(/bad key/);
+    const [end] = await h.settled([past]);
+    const n = end?.state === "expired" ? "3" : "4";
+    expect((await h.read())?.data).toEqual({ n, text: "no number" });
+  });
+
+  test("ends mutations of a missing object as not_found, or creates it", async () => {
+    h.work();
+    const given = [
+      increment(),
+      increment({ uid: "some", createIfMissing: true }),
+      increment({ createIfMissing: { data: { n: "5" }, metadata: { labels: { from: "test" } } } }),
+      increment({ createIfMissing: { data: { n: "100" } } }),
+      increment(),
+    ];
+    expect(await outcomes(given)).toEqual([
+      "not_found",
+      "not_found",
+      "applied",
+      "applied",
+      "applied",
+    ]);
+    const found = await h.read();
+    expect(found?.data).toEqual({ n: "8" });
+    expect(found?.metadata.labels).toEqual({ from: "test" });
+  });
+
+  test("applies under the caller's field manager and reports a conflict of managers", async () => {
+    await h.make();
+    h.work();
+    const apply = (fieldManager: string, value: string, force = false) =>
+      h.mutation([
+        {
+          kind: "apply",
+          object: {
+            apiVersion: "v1",
+            kind: "ConfigMap",
+            metadata: { namespace: "default", name: h.name },
+            data: { a: value },
+          },
+          fieldManager,
+          force,
+        },
+      ]);
+    expect(
+      await outcomes([
+        apply("one", "1"),
+        apply("one", "1"),
+        apply("two", "2"),
+        apply("two", "3", true),
+      ]),
+    ).toEqual(["applied", "unchanged", "rejected", "applied"]);
+    expect((await h.read())?.data).toEqual({ a: "3" });
+  });
+
+  test("cancels a waiting mutation, and none that has ended", async () => {
+    await h.make();
+    const given = [increment(), increment()] as const;
+    await h.mutations.submit(given);
+    expect(await h.mutations.cancel(given[0].id, "someone")).toBe("cancelled");
+    expect(await h.mutations.cancel("unknown")).toBe("missing");
+    h.work();
+    const ends = await h.settled(given);
+    expect(ends.map(({ state }) => state)).toEqual(["cancelled", "applied"]);
+    expect(ends[0]?.error?.message).toBe("cancelled by someone");
+    expect(await h.mutations.cancel(given[1].id)).toBe("ended");
+    expect((await h.read())?.data).toEqual({ n: "1" });
+  });
+
+  test("lists mutations by object and state, newest first, in pages", async () => {
+    await h.make();
+    const given = Array.from({ length: 25 }, () => increment());
+    await h.mutations.submit(given);
+    await h.mutations.cancel(given[3]?.id ?? "");
+    const newest = given.map(({ id }) => id).toReversed();
+    const pages: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await h.mutations.list({
+        limit: 10,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      pages.push(...page.mutations.map(({ id }) => id));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(pages).toEqual(newest);
+    const { object } = increment();
+    const waiting = await h.mutations.list({ object, state: "waiting", limit: 500 });
+    expect(waiting.mutations.map(({ id }) => id)).toEqual(
+      newest.filter((id) => id !== given[3]?.id),
+    );
+    expect((await h.mutations.list({ state: "applied" })).mutations).toEqual([]);
+  });
+
+  test("a sweep requests an object whose submitter died before it did", async () => {
+    await h.make();
+    const given = increment();
+    await h.mutations.submit([given]);
+    // As if the request had never been made.
+    const keys = await queues.redis.keys(`${queues.prefix}:{default}*`);
+    await queues.redis.unlink(...keys);
+    await queues.redis.zadd(`${queues.prefix}:{default/mutations}/objects`, 1, await oneObject());
+    h.work({ sweepEveryMs: 100 });
+    const [end] = await h.settled([given]);
+    expect(end?.state).toBe("applied");
+  });
+  const oneObject = async () => {
+    const [object = ""] = await queues.redis.zrange(
+      `${queues.prefix}:{default/mutations}/objects`,
+      0,
+      -1,
+    );
+    return object;
+  };
+
+  test("ends waiting mutations after their deadlines although no worker takes their object", async () => {
+    const relayed = h.relay.hold({ method: "GET", path: h.path() });
+    await h.make();
+    h.work({ sweepEveryMs: 50, concurrency: 1 });
+    await h.mutations.submit([increment()]);
+    await relayed.arrived;
+    const late = increment({ deadlineMs: 20 });
+    await h.mutations.submit([late]);
+    const [end] = await h.settled([late]);
+    expect(end?.state).toBe("expired");
+    relayed.release();
+  });
+
+  test("leaves nothing in Redis but ended mutations, and announces the open kinds", async () => {
+    await h.make();
+    const kind = {
+      group: "",
+      version: "v1",
+      kind: "ConfigMap",
+      resource: "configmaps",
+      scope: "Namespaced",
+    } as const;
+    h.work({ kinds: [kind], sweepEveryMs: 50 });
+    await until("the kinds are announced", async () => (await h.mutations.openKinds()).length > 0);
+    expect(await h.mutations.openKinds()).toEqual([kind]);
+    const given = Array.from({ length: 5 }, () => increment());
+    await h.run(given);
+    const root = `${queues.prefix}:{default/mutations}`;
+    const names = (await queues.redis.keys(`${root}/*`)).map((key) => key.slice(root.length + 1));
+    const mutations = given.map(({ id }) => `mutation/${id}`);
+    const object = `of/mutations/default/configmaps/default/${h.name}`;
+    expect(names.toSorted()).toEqual(
+      [...mutations, object, "ended", "index", "installation", "kinds", "sequence"].toSorted(),
+    );
+  });
+});
