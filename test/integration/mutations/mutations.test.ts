@@ -195,7 +195,7 @@ describe.each(testServers())("mutations on the $name", (server) => {
     // As if the request had never been made.
     const keys = await queues.redis.keys(`${queues.prefix}:{default}*`);
     await queues.redis.unlink(...keys);
-    await queues.redis.zadd(`${queues.prefix}:{default/mutations}/objects`, 1, await oneObject());
+    await queues.redis.zadd(`${queues.prefix}:{default/mutations}/objects`, "1", await oneObject());
     h.work({ sweepEveryMs: 100 });
     const [end] = await h.settled([given]);
     expect(end?.state).toBe("applied");

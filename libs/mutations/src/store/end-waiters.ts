@@ -29,9 +29,10 @@ export class EndWaiters {
     this.#wakes.set(id, wakes);
     for (;;) {
       const next = Promise.withResolvers<void>();
-      wakes.add(next.resolve);
-      const timer = setTimeout(next.resolve, POLL_MS);
-      signal.addEventListener("abort", next.resolve as () => void, { once: true });
+      const wake = () => next.resolve();
+      wakes.add(wake);
+      const timer = setTimeout(wake, POLL_MS);
+      signal.addEventListener("abort", wake, { once: true });
       try {
         signal.throwIfAborted();
         const view = await this.#options.read(id);
@@ -40,8 +41,8 @@ export class EndWaiters {
         await next.promise;
       } finally {
         clearTimeout(timer);
-        signal.removeEventListener("abort", next.resolve as () => void);
-        wakes.delete(next.resolve);
+        signal.removeEventListener("abort", wake);
+        wakes.delete(wake);
         if (wakes.size === 0 && this.#wakes.get(id) === wakes) this.#wakes.delete(id);
       }
       this.#wakes.set(id, wakes);

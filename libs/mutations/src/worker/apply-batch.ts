@@ -1,4 +1,4 @@
-import { defined, formatKey, KonvergeError, sleepMs, type JsonObject } from "@konverge/core";
+import { defined, sleepMs, type JsonObject } from "@konverge/core";
 import { ignoreNotFound } from "@konverge/kube";
 import type { ApplyChange } from "../change/change.ts";
 import type { Verdict } from "../store/mutation-store.ts";

@@ -1,4 +1,4 @@
-import { defined, resourceId, type JsonObject, type Outcome } from "@konverge/core";
+import { defined, resourceId, type JsonObject, type Outcome, type Trigger } from "@konverge/core";
 import type { CallRecord } from "@konverge/kube";
 import type { AttemptLease } from "@konverge/queue";
 import type { AttemptRecord } from "@konverge/records";
@@ -66,7 +66,7 @@ export class AttemptNotes {
       controller: MUTATIONS,
       attempt,
       worker: this.#worker,
-      triggers: triggers.slice(-10).map(({ seen: _, ...shown }) => shown),
+      triggers: triggers.slice(-10).map(forDisplay),
       requestedAt: new Date(requestedAtMs).toISOString(),
       startedAt: new Date(startedAtMs).toISOString(),
       finishedAt: new Date(finishedAtMs).toISOString(),
@@ -93,6 +93,12 @@ export class AttemptNotes {
     };
     return JSON.stringify(record);
   }
+}
+
+/** Without the versions of watches, which only the attempt needs. */
+function forDisplay(trigger: Trigger): Omit<Trigger, "seen"> {
+  const { seen: _, ...shown } = trigger;
+  return shown;
 }
 
 function versionOf(object: JsonObject): string | undefined {

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { isJsonObject, setOwn, type JsonObject } from "@konverge/core";
 import { MARK_PREFIX } from "../change/find-restrictions.ts";
 
-
 const HASH_CHARS = 16;
 
 /** Returns the name of the annotation with the id of the last plan that was written. Other installations that change the same object have another one. */

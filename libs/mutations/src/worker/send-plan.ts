@@ -46,7 +46,7 @@ export async function sendApply(
   const intent = { ...object, metadata: { ...metadataOf(object), ...guard } };
   const scoped = client.scoped({ fieldManager });
   const options = { force, ...(subresource === undefined ? {} : { subresource }) };
-  return json(await scoped.apply(type, intent as unknown as NewObject<ApiObject>, options));
+  return json(await scoped.apply(type, intent, options));
 }
 
 function guardOf(read: JsonObject): JsonObject {
