@@ -17,7 +17,7 @@ const NAMES = [
   "actions",
   "pauses",
   "resuming",
-  "timers",
+  "firing",
 ] as const;
 let at: Record<(typeof NAMES)[number], string>;
 
@@ -167,7 +167,7 @@ describe("pause, resume and unpark", () => {
     });
   const unpark = (limit: number, claimMs = 60_000) =>
     runRaw(harness.redis, unparkScript, {
-      keys: { resuming: at.resuming, parked: at.parked, pauses: at.pauses, timers: at.timers },
+      keys: { resuming: at.resuming, parked: at.parked, pauses: at.pauses, firing: at.firing },
       args: { limit, claimMs },
     });
   const keys = ["c/k8s/r.g/_/z", "c/k8s/r.g/a/x", "c/k8s/r.g/a/y", "c/k8s/r.g/b/x"];
@@ -185,7 +185,7 @@ describe("pause, resume and unpark", () => {
     for (const field of paused) expect(await pause(field)).toBe(1);
     expect(await resume(resumed)).toBe(1);
     expect(await unpark(9)).toEqual([freed.length, 0]);
-    expect((await harness.redis.zrange(at.timers, "0", "-1")).toSorted()).toEqual(freed);
+    expect((await harness.redis.zrange(at.firing, "0", "-1")).toSorted()).toEqual(freed);
     expect(await harness.redis.zrange(at.parked, "0", "-1")).toEqual(
       keys.filter((key) => !freed.includes(key)),
     );
@@ -199,11 +199,11 @@ describe("pause, resume and unpark", () => {
     expect(await unpark(9, 0)).toEqual([0, 0]);
     for (const left of [3, 2, 1, 0]) {
       await unpark(1);
-      const [parked, timers] = [
+      const [parked, firing] = [
         await harness.redis.zcard(at.parked),
-        await harness.redis.zcard(at.timers),
+        await harness.redis.zcard(at.firing),
       ];
-      expect([parked, timers]).toEqual([left, keys.length - left]);
+      expect([parked, firing]).toEqual([left, keys.length - left]);
     }
     expect(await unpark(1)).toEqual([0, 0]);
     expect(await harness.redis.exists(at.resuming)).toBe(0);

@@ -78,6 +78,21 @@ describe("pause", () => {
     expect(worker.started[1]).toMatchObject({ attempt: 2, conflicts: 1 });
   });
 
+  test("P1: the end of a pause keeps a later time of the key", async () => {
+    const queue = harness.open();
+    await queue.control.pause({ kind: "controller" }, ada);
+    const worker = workOn(queue, () => done);
+    await queue.request(keyOf("a"), watch);
+    const later = Date.now() + 3_600_000;
+    await queue.requestAt(keyOf("a"), later);
+    await expectNothingLeft(harness, queue);
+    await queue.control.resume({ kind: "controller" }, ada);
+    await until("the attempt", () => worker.closed.length === 1);
+    await expectNothingLeft(harness, queue);
+    const nextAt = new Date(later).toISOString();
+    expect(await queue.getKey(keyOf("a"))).toMatchObject({ phase: "idle", nextAt });
+  });
+
   test("P1: a worker finishes a resume whose process died after the first step", async () => {
     const queue = harness.open();
     await queue.control.pause({ kind: "controller" }, ada);

@@ -9,6 +9,7 @@ const harness = useQueues();
 const KEYS = 12;
 const STEPS = 1_500;
 const WORKERS = 3;
+const LIVES = 6;
 const ORDER = { by: "test", reason: "random" };
 
 const policy: BackoffPolicy = {
@@ -134,3 +135,53 @@ test("P1, P2: random requests, outcomes, pauses, cancellations and crashes lose 
   const errors = workers.flatMap((worker) => worker.errors);
   expect(errors).toEqual([]);
 });
+
+test("P1: random lives with pauses keep every later time of a key", async () => {
+  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  console.log(`KONVERGE_TEST_SEED=${seed}`);
+  const random = seededRandom(seed);
+  const queue = harness.open();
+  const timers = `${harness.prefix}:{default}/timers/node-pool`;
+  const lastBegunMs = new Map<string, number>();
+  let isEnding = false;
+  workOn(queue, ({ id }) => {
+    lastBegunMs.set(id, Date.now());
+    const again = !isEnding && random() < 0.3;
+    return again ? { kind: "requeueAfter", afterMs: random() * 300 } : { kind: "done" };
+  });
+  for (let round = 0; round < LIVES; round++) {
+    isEnding = false;
+    const scopes = randomScopes(random);
+    for (let step = 0; step < 30; step++) {
+      const key = keyOf(`k${Math.floor(random() * KEYS)}`);
+      if (random() < 0.5) await queue.request(key, { kind: "watch" });
+      else await queue.requestAt(key, Date.now() + random() * 400);
+      const scope = scopes[step];
+      if (scope !== undefined) await queue.control.pause(scope, ORDER);
+    }
+    await expectNothingLeft(harness, queue);
+    isEnding = true;
+    const promised = await harness.redis.zrange(timers, 0, "-1", "WITHSCORES");
+    for (const { scope } of await queue.control.listPauses()) {
+      await queue.control.resume(scope, ORDER);
+    }
+    for (const set of ["timers", "firing"]) {
+      const name = `${harness.prefix}:{default}/${set}/node-pool`;
+      await until(set, async () => (await harness.redis.exists(name)) === 0);
+    }
+    await expectNothingLeft(harness, queue);
+    for (let at = 0; at < promised.length; at += 2) {
+      const [id = "", dueMs] = [promised[at], Number(promised[at + 1])];
+      expect(lastBegunMs.get(id), `${id} in round ${round}`).toBeGreaterThanOrEqual(dueMs);
+    }
+  }
+});
+
+/** Up to four pauses of the controller, its namespace and keys. */
+const randomScopes = (random: () => number): PauseScope[] =>
+  Array.from({ length: 1 + Math.floor(random() * 4) }, () => {
+    const choice = random();
+    if (choice < 0.3) return { kind: "controller" };
+    if (choice < 0.5) return { kind: "namespace", namespace: "demo" };
+    return { kind: "key", key: keyOf(`k${Math.floor(random() * KEYS)}`) };
+  });

@@ -14,9 +14,9 @@ export async function unpark(
   names: QueueNames,
   claimMs: number,
 ): Promise<{ readonly resumed: number; readonly more: boolean }> {
-  const { resuming, parked, pauses, timers } = names;
+  const { resuming, parked, pauses, firing } = names;
   return await runScript(redis, unparkScript, {
-    keys: { resuming, parked, pauses, timers },
+    keys: { resuming, parked, pauses, firing },
     args: { limit: AT_ONCE, claimMs },
   });
 }

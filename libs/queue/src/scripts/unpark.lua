@@ -8,7 +8,8 @@ local members = redis.call('ZRANGEBYLEX', parked, from, '+', 'LIMIT', 0, limit)
 local resumed = 0
 for _, member in ipairs(members) do
   if not isPaused(pauses, member) then
-    redis.call('ZADD', timers, 'LT', now, member)
+    -- No claim ends at 0, so the acknowledgement of an earlier claim does not remove it.
+    redis.call('ZADD', firing, 0, member)
     redis.call('ZREM', parked, member)
     resumed = resumed + 1
   end

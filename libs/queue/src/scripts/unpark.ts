@@ -15,7 +15,7 @@ interface UnparkAnswer {
 
 const signature = {
   name: "unpark",
-  keys: ["resuming", "parked", "pauses", "timers"],
+  keys: ["resuming", "parked", "pauses", "firing"],
   args: {
     /** Most keys to examine. */
     limit: "number",
@@ -25,7 +25,8 @@ const signature = {
 } as const;
 
 /**
- * Takes a step in resuming parked keys: those without a pause become due timers, which are requested before they are removed.
+ * Takes a step in resuming parked keys: those without a pause become claimed timers whose claim has ended, so a pump requests
+ * them before they are removed. The timers of the keys stay.
  * The text `resuming` is the end of the resuming process's claim, a space, and the last examined key. A key parked meanwhile
  * belongs to another pause, so one pass is enough; another resume restarts it.
  */
