@@ -79,6 +79,8 @@ export {
   type HomeCluster,
   type KubeconfigDirectoryOptions,
   type KubeconfigSecretsOptions,
+  type MutationKind,
+  type MutationOptions,
   type OpenKube,
   type OpenKubeOptions,
   type ProvidedCluster,

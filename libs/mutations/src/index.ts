@@ -15,6 +15,7 @@ export { findFailedPrecondition } from "./change/preconditions.ts";
 export { parsePointer } from "./change/pointer.ts";
 export type { OpenKind } from "./change/open-kind.ts";
 export { MAX_BATCH, MAX_WAITING } from "./store/mutation-store.ts";
+export { MUTATIONS } from "./store/redis-mutation-store.ts";
 export type {
   CancelAnswer,
   MutationError,

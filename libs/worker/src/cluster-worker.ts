@@ -1,12 +1,13 @@
 import type { Engine } from "@konverge/engine";
 import type { ObjectLanes } from "@konverge/lanes";
-import type { ClusterRegistry } from "@konverge/queue";
+import type { ClusterRegistry, QueueWorker } from "@konverge/queue";
 import type { ClusterStatus } from "./clusters/cluster-status.ts";
 import type { ClusterConnection } from "./connect-cluster.ts";
 import { connectHome, connectWorker, type WorkerConnections } from "./connect-worker.ts";
 import { startObjectReads } from "./serve-reads.ts";
 import { startWorkerEngine } from "./worker-engine.ts";
 import { WorkerSetup, type Engagement, type OpenWorkerOptions } from "./worker-setup.ts";
+import { startWorkerMutations } from "./worker-mutations.ts";
 import { startWorkerWorkflows } from "./worker-workflows.ts";
 
 /** A worker that leaves the process alone: no signals, no ports, no exit. */
@@ -86,25 +87,32 @@ async function startOn(home: ClusterConnection, setup: WorkerSetup): Promise<Clu
   setup.atEnd("the metrics of Redis", async () => unobserve());
   const engine = await startWorkerEngine(setup, connections);
   startWorkerWorkflows(setup, connections);
+  const mutations = startWorkerMutations(setup, connections);
   startObjectReads(setup, engine);
   const { workerId, place, options } = setup;
   options.log.debug(
     { workerId, role: options.settings.role, cluster: place.cluster, server: home.client.server },
     "worker started",
   );
-  return new StartedWorker(setup, connections, engine);
+  return new StartedWorker(setup, connections, { engine, mutations });
 }
 
 class StartedWorker implements ClusterWorker {
   readonly #setup: WorkerSetup;
   readonly #connections: WorkerConnections;
   readonly #engine: Engine;
+  readonly #mutations: QueueWorker | undefined;
   #stopping: Promise<void> | undefined;
 
-  constructor(setup: WorkerSetup, connections: WorkerConnections, engine: Engine) {
+  constructor(
+    setup: WorkerSetup,
+    connections: WorkerConnections,
+    { engine, mutations }: { readonly engine: Engine; readonly mutations: QueueWorker | undefined },
+  ) {
     this.#setup = setup;
     this.#connections = connections;
     this.#engine = engine;
+    this.#mutations = mutations;
   }
 
   get workerId(): string {
@@ -144,6 +152,7 @@ class StartedWorker implements ClusterWorker {
       this.#stopping = this.#release([
         this.#engine.stop({ graceMs }),
         this.#connections.runner.stop({ graceMs }),
+        this.#mutations?.stop({ graceMs }) ?? Promise.resolve(),
       ]);
     }
     return this.#stopping;
@@ -151,7 +160,11 @@ class StartedWorker implements ClusterWorker {
 
   async kill(): Promise<void> {
     this.#setup.options.log.info({}, "aborting running attempts");
-    const killed = [this.#engine.kill(), this.#connections.runner.kill()];
+    const killed = [
+      this.#engine.kill(),
+      this.#connections.runner.kill(),
+      this.#mutations?.kill() ?? Promise.resolve(),
+    ];
     this.#stopping ??= this.#release(killed);
     await Promise.all(killed);
     await this.#stopping;

@@ -26,6 +26,8 @@ export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
 export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";
 export { defineConfig } from "./config/define-config.ts";
 export type { Config, ConfigInput } from "./config/define-config.ts";
+export { openKindsOf } from "./config/mutation-options.ts";
+export type { MutationKind, MutationOptions } from "./config/mutation-options.ts";
 export { findMissingAccess } from "./config/find-missing-access.ts";
 export { namespacesOf } from "./config/cluster-options.ts";
 export { identityNamespace, readClusterUid } from "./connect-cluster.ts";

@@ -203,8 +203,8 @@ describe.each(testServers())("mutations on the $name", (server) => {
   const oneObject = async () => {
     const [object = ""] = await queues.redis.zrange(
       `${queues.prefix}:{default/mutations}/objects`,
-      0,
-      -1,
+      "0",
+      "-1",
     );
     return object;
   };

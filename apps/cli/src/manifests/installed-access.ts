@@ -4,6 +4,7 @@ import { findScopeIssues, namesIn, type NamespaceSelection } from "@konverge/eng
 import {
   isClusterProvider,
   namespacesOf,
+  openKindsOf,
   optionsOfCluster,
   requiredAccess,
   type RequiredAccess,
@@ -26,6 +27,7 @@ export function installedAccess(options: ManifestsOptions): RequiredAccess {
         [...sources, ...permissions].map(({ type }) => type),
       ),
       ...config.workflows.flatMap(({ kinds }) => kinds),
+      ...openKindsOf(config.mutations),
     ];
     const kind = types.find(({ scope }) => scope === "Cluster")?.kind;
     if (kind !== undefined) {

@@ -1,4 +1,5 @@
 import { resourceId, type ResourceType } from "@konverge/core";
+import type { OpenKind } from "@konverge/mutations";
 import type { AnyWorkflow } from "@konverge/workflow";
 import {
   ACCESS_VERBS,
@@ -10,6 +11,7 @@ import {
   type NamespaceSelection,
   type Resource,
 } from "@konverge/engine";
+import { openKindsOf, type MutationOptions } from "./mutation-options.ts";
 
 /** A rule of a Role or ClusterRole. */
 export interface AccessRule {
@@ -58,15 +60,21 @@ export const WAITS_LEASE = "workflow.waits";
 export const RESTORE_LEASE = "redis.progress";
 
 /**
- * Returns the minimum permissions of a worker with these controllers and workflows: the calls of Konverge for `for`, `owns` and
- * `watches`, the `permissions` of the controllers, and all calls of steps for the `kinds` of workflows. With names of namespaces,
+ * Returns the minimum permissions of a worker with these controllers, workflows and mutations: the calls of Konverge for `for`,
+ * `owns` and `watches`, the `permissions` of the controllers, all calls of steps for the `kinds` of workflows, and the changes of
+ * open kinds. With names of namespaces,
  * nothing outside of them and of the namespace of the Leases is needed.
  */
 export function requiredAccess(
   {
     controllers,
     workflows,
-  }: { readonly controllers: readonly Controller[]; readonly workflows: readonly AnyWorkflow[] },
+    mutations,
+  }: {
+    readonly controllers: readonly Controller[];
+    readonly workflows: readonly AnyWorkflow[];
+    readonly mutations?: MutationOptions;
+  },
   { installation, namespaces: selected, leaseNamespace }: AccessScope,
 ): RequiredAccess {
   const namespaces = namesIn(selected);
@@ -83,6 +91,7 @@ export function requiredAccess(
     const through = STEP_SUBRESOURCES[resourceId(type)];
     if (through !== undefined) grant(type, through.verbs, through.subresource);
   }
+  for (const kind of openKindsOf(mutations)) grantMutations(kind, grant);
   // Identifies the cluster, and probes whether the API server is back.
   const identity = (namespace: string): AccessRule => ({
     apiGroups: [""],
@@ -160,6 +169,15 @@ function grantController(controller: Controller, grant: Grant): void {
   for (const { type } of sources) grant(type, READS);
   for (const { type } of owns) grant(type, unlessExplicit(type, CHILD_WRITES));
   for (const { type, verbs, subresource } of permissions) grant(type, verbs, subresource);
+}
+
+function grantMutations(kind: OpenKind, grant: Grant): void {
+  grant(kind, ["get", "create", "patch"]);
+  const scale = STEP_SUBRESOURCES[resourceId(kind)];
+  const opens = (part: string) =>
+    kind.paths === undefined || kind.paths.some((path) => path.startsWith(part));
+  if (scale?.subresource === "scale" && opens("/spec")) grant(kind, scale.verbs, "scale");
+  if (opens("/status")) grant(kind, ["get", "patch"], "status");
 }
 
 /** Exact for kinds of `defineResource`; other kinds may have a status. */

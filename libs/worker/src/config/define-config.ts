@@ -8,9 +8,11 @@ import {
   type NamedLimits,
   type PayloadCodec,
 } from "@konverge/core";
+import { MUTATIONS } from "@konverge/mutations";
 import type { AnyWorkflow, Schedule } from "@konverge/workflow";
 import { isClusterProvider, type ClusterProvider } from "../clusters/cluster-provider.ts";
 import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
+import { findMutationIssues, type MutationOptions } from "./mutation-options.ts";
 import type { Controller, Middleware } from "@konverge/engine";
 
 export interface Config {
@@ -21,6 +23,7 @@ export interface Config {
   /** Encodes the values of workflow runs in Redis. */
   readonly codec?: PayloadCodec;
   readonly limits: NamedLimits;
+  readonly mutations?: MutationOptions;
   /** Settings of the process; environment variables override them. */
   readonly settings: SettingsInput;
   /** Runs around every handler of every controller, the first one outermost. */
@@ -47,6 +50,8 @@ export interface ConfigInput {
    * that started last decides their values. Default: none.
    */
   readonly limits?: NamedLimits;
+  /** The changes that other systems may request over the HTTP API. The workers apply them. Default: none. */
+  readonly mutations?: MutationOptions;
   /** Settings; environment variables take precedence. */
   readonly settings?: SettingsInput;
   /** Middleware of all controllers, outside their own. */
@@ -61,6 +66,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   codec: true,
   clusters: true,
   limits: true,
+  mutations: true,
   settings: true,
   use: true,
 };
@@ -75,12 +81,13 @@ export function defineConfig(config: ConfigInput): Config {
         pointer: `/${key}`,
         detail: `${key}: is unknown; valid options: ${Object.keys(KNOWN).join(", ")}`,
       })),
-    ...findControllerIssues(controllers, workflows),
+    ...findControllerIssues(controllers, [workflows, config.mutations?.kinds]),
     ...findWorkflowIssues(workflows),
     ...findScheduleIssues(schedules),
     ...findCodecIssues(config.codec),
     ...findClustersIssues(clusters),
     ...(config.limits === undefined ? [] : findLimitIssues(config.limits)),
+    ...(config.mutations === undefined ? [] : findMutationIssues(config.mutations)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
   ];
@@ -92,6 +99,7 @@ export function defineConfig(config: ConfigInput): Config {
     ...defined({ codec: config.codec }),
     clusters: clusters ?? { default: {} },
     limits: config.limits ?? {},
+    ...defined({ mutations: config.mutations }),
     settings: config.settings ?? {},
     use: config.use ?? [],
   };
@@ -116,17 +124,24 @@ function findUseIssues(use: unknown = []): ErrorIssue[] {
   return [{ pointer: "/use", detail }];
 }
 
-function findControllerIssues(controllers: unknown, workflows: unknown): ErrorIssue[] {
+/** @param others lists of other work, one of which is enough */
+function findControllerIssues(controllers: unknown, others: readonly unknown[]): ErrorIssue[] {
   const pointer = "/controllers";
   if (!Array.isArray(controllers)) {
     return [{ pointer, detail: "controllers: must be a list of results of defineController" }];
   }
-  if (controllers.length === 0 && Array.isArray(workflows) && workflows.length === 0) {
+  const isEmpty = (list: unknown) =>
+    list === undefined || (Array.isArray(list) && list.length === 0);
+  if (controllers.length === 0 && others.every(isEmpty)) {
     return [
       { pointer, detail: "controllers: must have at least one controller, or set workflows" },
     ];
   }
-  return findTwice("controllers", controllers as readonly Controller[]);
+  const named = controllers as readonly Controller[];
+  const reserved = named.some(({ name }) => name === MUTATIONS)
+    ? [{ pointer, detail: `controllers: the name "${MUTATIONS}" is reserved; use another name` }]
+    : [];
+  return [...findTwice("controllers", named), ...reserved];
 }
 
 function findWorkflowIssues(workflows: unknown): ErrorIssue[] {

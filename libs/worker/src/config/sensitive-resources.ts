@@ -1,5 +1,6 @@
 import { resourceId } from "@konverge/core";
 import type { ConfigInput } from "./define-config.ts";
+import { openKindsOf } from "./mutation-options.ts";
 
 /**
  * Returns the resources that a configuration marks as sensitive, as `plural.group`. The clients of all clusters must redact
@@ -8,10 +9,12 @@ import type { ConfigInput } from "./define-config.ts";
 export function sensitiveResources({
   controllers = [],
   workflows = [],
-}: Pick<ConfigInput, "controllers" | "workflows">): string[] {
+  mutations,
+}: Pick<ConfigInput, "controllers" | "workflows" | "mutations">): string[] {
   const types = [
     ...controllers.flatMap(({ sources }) => sources.map(({ type }) => type)),
     ...workflows.flatMap(({ kinds }) => kinds),
+    ...openKindsOf(mutations),
   ];
   return [...new Set(types.filter(({ sensitive }) => sensitive === true).map(resourceId))];
 }

@@ -1,0 +1,219 @@
+import { randomInt } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { createObjectLanes } from "@konverge/lanes";
+import type { KubeClient } from "@konverge/kube";
+import type { NewMutation } from "@konverge/mutations";
+import { createWorkQueue } from "@konverge/queue";
+import { RedisMutationStore } from "../../../libs/mutations/src/store/redis-mutation-store.ts";
+import { startMutationWorker } from "../../../libs/mutations/src/worker/mutation-worker.ts";
+import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
+import { testServers } from "../kube/kube-servers.ts";
+import { useQueues } from "../queue/queue-harness.ts";
+import { useMutations, type MutationsHarness } from "./mutations-harness.ts";
+
+const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
+const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+const queues = useQueues();
+
+class Died extends Error {}
+
+/** Where a worker dies: at a call of the store, or while its write is sent. */
+interface Point {
+  readonly call: "take" | "journal" | "settle";
+  readonly when: "before" | "after";
+  /** 1: the first such call. */
+  readonly number: number;
+}
+
+const POINTS: readonly Point[] = (["take", "journal", "settle"] as const).flatMap((call) =>
+  (["before", "after"] as const).flatMap((when) =>
+    [1, 2].map((number) => ({ call, when, number })),
+  ),
+);
+
+/** A store whose worker dies at a point: the call fails, and so does every later one of that worker. */
+function mortal(
+  store: RedisMutationStore,
+  { call, when, number }: Point,
+  onDeath: () => void,
+): RedisMutationStore {
+  let calls = 0;
+  let isDead = false;
+  return new Proxy(store, {
+    get(target, name) {
+      const own: unknown = Reflect.get(target, name, target);
+      if (typeof own !== "function") return own;
+      return async (...args: unknown[]): Promise<unknown> => {
+        if (isDead) throw new Died();
+        const isIt = name === call && (calls += 1) === number;
+        isDead = isIt;
+        if (isIt) onDeath();
+        if (isIt && when === "before") throw new Died();
+        const answer = (await Reflect.apply(own, target, args)) as unknown;
+        if (isIt) throw new Died();
+        return answer;
+      };
+    },
+  });
+}
+
+function startMortal(h: MutationsHarness, point: Point, client: KubeClient = h.relay.client) {
+  const place = { prefix: queues.prefix, cluster: "default" };
+  const call: ConstructorParameters<typeof RedisMutationStore>[0]["call"] = (run) =>
+    run(queues.redis);
+  const died = Promise.withResolvers<void>();
+  const stored = new RedisMutationStore({ call, ...place, retentionMs: 60_000 });
+  const store = mortal(stored, point, died.resolve);
+  const queue = createWorkQueue({
+    redis: queues.target,
+    ...place,
+    controller: "mutations",
+    leaseMs: 20_000,
+  });
+  const onError = () => undefined;
+  const lanes = createObjectLanes({ redis: queues.target, ...place, processId: "dies", onError });
+  const worker = startMutationWorker({
+    store,
+    queue,
+    client,
+    lanes,
+    place,
+    kinds: [],
+    workerId: "dies",
+    concurrency: 1,
+    onError,
+    sweepEveryMs: 600_000,
+  });
+  const bury = async () => {
+    await worker.kill();
+    lanes.close();
+    await queue.close();
+  };
+  return { died: died.promise, bury };
+}
+
+describe.each(testServers())("mutations with faults on the $name", (server) => {
+  const h = useMutations(server, queues);
+  const increment = (options: Partial<NewMutation> = {}) =>
+    h.mutation([{ kind: "increment", path: "/data/n", by: 1 }], options);
+  const write = () => ({ method: "PATCH", path: h.path() });
+  const create = () => ({ method: "POST", path: /\/configmaps$/ });
+
+  const faults: readonly { readonly fault: string; readonly arrange: () => void }[] = [
+    { fault: "the request of the write is lost", arrange: () => h.relay.loseRequest(write()) },
+    { fault: "the response of the write is lost", arrange: () => h.relay.loseAnswer(write()) },
+    {
+      fault: "the responses of two writes are lost",
+      arrange() {
+        h.relay.loseAnswer(write());
+        h.relay.loseAnswer(write());
+      },
+    },
+    {
+      fault: "the server fails",
+      arrange: () => h.relay.refuse(write(), 500, "InternalError"),
+    },
+    { fault: "the server is busy", arrange: () => h.relay.refuse(write(), 429, "TooManyRequests") },
+    {
+      fault: "the response of the creation is lost",
+      arrange: () => h.relay.loseAnswer(create()),
+    },
+    {
+      fault: "the request of the creation is lost",
+      arrange: () => h.relay.loseRequest(create()),
+    },
+  ];
+
+  test.each(faults)("makes each change once if $fault", async ({ fault, arrange }) => {
+    const isCreation = fault.includes("creation");
+    if (!isCreation) await h.make({ n: "0" });
+    arrange();
+    const options = isCreation ? ({ createIfMissing: true } as const) : {};
+    const given = Array.from({ length: 5 }, () => increment(options));
+    await h.mutations.submit(given);
+    h.work();
+    const ends = await h.settled(given);
+    expect(ends.map(({ state }) => state)).toEqual(Array(5).fill("applied"));
+    expect((await h.read())?.data).toEqual({ n: "5" });
+  });
+
+  test.each(POINTS)(
+    "makes each change once if a worker dies $when call $number of $call",
+    async (point) => {
+      await h.make({ n: "0" });
+      const given = Array.from({ length: 100 }, () => increment());
+      await h.mutations.submit(given);
+      const { died, bury } = startMortal(h, point);
+      await died;
+      const successor = h.work({ sweepEveryMs: 100 });
+      const ends = await h.settled(given);
+      await bury();
+      await successor.stop();
+      expect(new Set(ends.map(({ state }) => state))).toEqual(new Set(["applied"]));
+      expect((await h.read())?.data).toEqual({ n: "100" });
+    },
+  );
+
+  test("a worker that was suspended before its write does not make it after its successor", async () => {
+    await h.make({ n: "0" });
+    const held = h.relay.hold(write());
+    const given = [increment(), increment()];
+    await h.mutations.submit(given);
+    const { bury } = startMortal(h, { call: "settle", when: "before", number: 1 });
+    await held.arrived;
+    // The queue gives the object to another worker, as after an expired lease.
+    await bury();
+    h.work({ client: h.client, sweepEveryMs: 100 });
+    const ends = await h.settled(given);
+    held.release();
+    expect(ends.map(({ state }) => state)).toEqual(["applied", "applied"]);
+    const after = increment();
+    await h.run([after]);
+    expect((await h.read())?.data).toEqual({ n: "3" });
+  });
+
+  test("a mutation whose object was recreated while it was applied ends as replaced", async () => {
+    await h.make({ n: "0" });
+    const given = [increment()];
+    await h.mutations.submit(given);
+    const { bury } = startMortal(h, { call: "settle", when: "before", number: 1 });
+    await expect.poll(async () => (await h.read())?.data, { timeout: 60_000 }).toEqual({ n: "1" });
+    await bury();
+    await h.remove();
+    await h.make({ n: "0" });
+    h.work({ sweepEveryMs: 100 });
+    const ends = await h.settled(given);
+    expect(ends.map(({ state }) => state)).toEqual(["replaced"]);
+    expect((await h.read())?.data).toEqual({ n: "0" });
+    expect((await h.run([increment()])).map(({ state }) => state)).toEqual(["applied"]);
+  });
+
+  test(`ejects what the server rejects, in every position of a batch (seed ${seed})`, async () => {
+    const random = seededRandom(seed);
+    h.work();
+    for (let round = 0; round < (isLong ? 100 : 6); round += 1) {
+      await h.make({ n: "0" });
+      const size = 1 + Math.floor(random() * 64);
+      const share = random() ** 3;
+      const isPoison = Array.from({ length: size }, () => random() < share);
+      isPoison[Math.floor(random() * size)] = true;
+      const given = isPoison.map((bad, at) =>
+        h.mutation([
+          { kind: "increment", path: "/data/n", by: 1 },
+          { kind: "set", path: bad ? "/data/not allowed" : "/data/last", value: String(at) },
+        ]),
+      );
+      const ends = await h.run(given);
+      expect(ends.map(({ state }) => state)).toEqual(
+        isPoison.map((bad) => (bad ? "rejected" : "applied")),
+      );
+      const good = isPoison.flatMap((bad, at) => (bad ? [] : [at]));
+      const last = good.at(-1);
+      expect((await h.read())?.data).toEqual({
+        n: String(good.length),
+        ...(last === undefined ? {} : { last: String(last) }),
+      });
+      await h.remove();
+    }
+  });
+});
