@@ -1,6 +1,7 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { alertGroups, type AlertGroup } from "../../apps/cli/src/manifests/alert-rules.ts";
 import { follow, type DeployedProcess } from "../e2e/deployed-worker.ts";
 import { Service } from "../support/service.ts";
@@ -83,6 +84,14 @@ export class Installation implements AsyncDisposable {
     this.service.add(api.url);
     while (!this.service.isReady(api.url)) await this.service.probe();
     return api;
+  }
+
+  /** Runs a command of the CLI with access to Redis. @throws Error with its output if it fails */
+  async command(...args: readonly string[]): Promise<string> {
+    const { stdout } = await promisify(execFile)(process.execPath, [...SOURCES, ...args], {
+      env: this.environment(),
+    });
+    return stdout;
   }
 
   async #start(

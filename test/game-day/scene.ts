@@ -38,7 +38,7 @@ export interface SceneOptions {
 }
 
 const DEADLINE_MS = 60_000;
-const LAST_LINES = 10;
+const LAST_LINES = 3;
 
 /** The stage of one disaster: its installations with traffic, and the report of what was visible. */
 export class Scene implements AsyncDisposable {
@@ -145,7 +145,8 @@ export class Scene implements AsyncDisposable {
   logProcesses(): void {
     for (const { workers, apis } of this.#installations) {
       for (const { name, lines } of [...workers, ...apis]) {
-        for (const line of lines.slice(-LAST_LINES)) this.#log(`${name}: ${line}`);
+        const problems = lines.filter((line) => !line.includes('"level":"info"'));
+        for (const line of problems.slice(-LAST_LINES)) this.#log(`${name}: ${line}`);
       }
     }
   }

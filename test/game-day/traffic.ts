@@ -85,6 +85,12 @@ export class Traffic implements AsyncDisposable {
     ];
   }
 
+  /** Forgets the accepted work, of which a restored Redis has no record. */
+  forget(): void {
+    this.#requests.clear();
+    this.#runs.clear();
+  }
+
   async stop(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#loops);

@@ -7,6 +7,7 @@ import { text } from "./query-fields.ts";
 export const OVERVIEW_PROBLEMS = [
   "restored",
   "no_workers",
+  "redis_memory",
   "api_server_outage",
   "api_server_isolated",
   "unserved",
@@ -18,6 +19,7 @@ export const OVERVIEW_PROBLEMS = [
   "lost",
   "loop",
   "contention",
+  "clock_skew",
   "version_skew",
   "paused",
 ] as const;

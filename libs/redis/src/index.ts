@@ -3,7 +3,7 @@ export { atEndOfTurn } from "./end-of-turn.ts";
 export { explainRedisError } from "./explain-redis-error.ts";
 export { openConsumer, openOnceOnly, openProducer, openSubscriber } from "./open-redis.ts";
 export type { Consumer } from "./open-redis.ts";
-export { checkRedis, inspectRedis } from "./redis-facts.ts";
+export { checkRedis, inspectRedis, MAX_CLOCK_SKEW_MS } from "./redis-facts.ts";
 export type { RedisFacts, RedisFinding } from "./redis-facts.ts";
 export { primariesOf } from "./redis-target.ts";
 export type { RedisClient, RedisTarget } from "./redis-target.ts";

@@ -6,7 +6,8 @@ import { runIdOf } from "./server-of.ts";
 import { closeRedis, withRedis } from "./with-redis.ts";
 
 /** Clock difference that exceeds the latency of an answer, in ms. */
-const MAX_CLOCK_SKEW_MS = 2_000;
+/** Clocks that differ by more are reported. */
+export const MAX_CLOCK_SKEW_MS: number = 2_000;
 
 export interface RedisFacts {
   readonly version: string;

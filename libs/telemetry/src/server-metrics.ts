@@ -8,6 +8,8 @@ interface ServerMetrics {
   readonly replicas: number | undefined;
   /** Bytes that the replica furthest behind has not acknowledged; 0 without replicas. */
   readonly replicaLagBytes: number | undefined;
+  /** The clock of this process minus that of the server. */
+  readonly clockAheadMs: number;
 }
 
 /** Reads the server at each scrape, until the returned function is called. */
@@ -59,6 +61,9 @@ export function createServerMetrics(registry: Registry): (cluster: string) => Ob
   gauge("replicas", "Number of connected replicas of Redis.", (server) => [[{}, server?.replicas]]);
   gauge("replica_lag_bytes", "Writes that the slowest replica has not acknowledged.", (server) => [
     [{}, server?.replicaLagBytes],
+  ]);
+  gauge("clock_ahead_seconds", "The clock of this process minus that of Redis.", (server) => [
+    [{}, server === undefined ? undefined : server.clockAheadMs / 1_000],
   ]);
   return (cluster) => (read) => {
     servers.set(read, cluster);

@@ -4,6 +4,8 @@ import { Gauge, type Registry } from "prom-client";
 export interface WorkerMetrics {
   /** Reports a worker of this process, from its start until the returned function is called. */
   observeWorker(worker: { readonly role: string; readonly isReady: () => boolean }): () => void;
+  /** Reports the kinds of a restored Redis that wait for an operator, until the returned function is called. */
+  observeRestore(held: () => readonly string[]): () => void;
 }
 
 type ObservedWorker = Parameters<WorkerMetrics["observeWorker"]>[0];
@@ -37,7 +39,26 @@ export function createWorkerMetrics(
       }
     },
   });
+  const restores = new Map<() => readonly string[], string>();
+  const held: Gauge<"cluster" | "kind"> = new Gauge({
+    name: "konverge_restore_held",
+    help: "1 for each kind of state of a restored Redis that is held; kind none if nothing is held.",
+    labelNames: ["cluster", "kind"],
+    registers,
+    collect() {
+      held.reset();
+      for (const [read, cluster] of restores) {
+        const kinds = read();
+        held.set({ cluster, kind: "none" }, kinds.length === 0 ? 1 : 0);
+        for (const kind of kinds) held.set({ cluster, kind }, 1);
+      }
+    },
+  });
   return (cluster) => ({
+    observeRestore(read) {
+      restores.set(read, cluster);
+      return () => restores.delete(read);
+    },
     observeWorker(worker) {
       workers.set(worker, cluster);
       return () => workers.delete(worker);

@@ -166,6 +166,8 @@ async function watchRestores(setup: WorkerSetup, client: KubeClient): Promise<Re
     },
   });
   setup.atEnd("the progress of Redis", () => watch.close());
+  const unobserve = options.metrics.observeRestore(() => watch.held);
+  setup.atEnd("the metrics of the restore", async () => unobserve());
   const recorded = await record.read();
   await onceAnswered(() => watch.start(recorded), reportLate(log));
   return watch;

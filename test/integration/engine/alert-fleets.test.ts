@@ -36,6 +36,8 @@ class Process {
     deadLettered: 0,
     headAgeMs: 0,
     changeAgeMs: 0,
+    held: [] as readonly string[],
+    clockAheadMs: 0,
   };
 
   constructor(installation: string, role: "all" | "watch" | "work", clusters = CLUSTERS) {
@@ -47,6 +49,7 @@ class Process {
     const metrics = this.metrics.ofCluster(name);
     const { state } = this;
     metrics.observeWorker({ role, isReady: () => state.isReady });
+    metrics.observeRestore(() => state.held);
     metrics.addController("pool", { concurrency: 1, timeoutMs: 60_000 });
     metrics.observeQueue("pool", {
       isLeader: () => state.leads,
@@ -58,8 +61,8 @@ class Process {
     });
     metrics.observeServer(async () => {
       if (!state.redis) throw new Error("away");
-      const { used, replicas } = state;
-      return { usedBytes: used, maxBytes: 100 * MIB, replicas, replicaLagBytes: 0 };
+      const { used, replicas, clockAheadMs } = state;
+      return { usedBytes: used, maxBytes: 100 * MIB, replicas, replicaLagBytes: 0, clockAheadMs };
     });
     metrics.observeGuard(name, () => ({
       mode: state.breaker,
@@ -207,6 +210,22 @@ test("alerts on the memory and the replicas of Redis", async (context) => {
   );
   for (const { state } of [leader, follower]) Object.assign(state, { used: 95 * MIB });
   expect(await prometheus.run(360, all)).toContain("KonvergeRedisFull shop/east");
+});
+
+test("alerts on a restored Redis that is held, and on a worker with a wrong clock", async (context) => {
+  const prometheus = new Scraper(engine(context));
+  const [leader, follower] = fleet("shop");
+  const all = [leader, follower, ...fleet("bank")];
+  for (const { state } of [leader, follower]) state.held = ["keys", "runs"];
+  follower.state.clockAheadMs = -3_000;
+  expect(await prometheus.run(400, all)).toEqual(
+    ["KonvergeClockSkew", "KonvergeRestoreHeld"].flatMap((alert) =>
+      CLUSTERS.map((name) => `${alert} shop/${name}`),
+    ),
+  );
+  for (const { state } of [leader, follower]) state.held = [];
+  follower.state.clockAheadMs = 1_000;
+  expect(await prometheus.run(30, all)).toEqual([]);
 });
 
 test("the autoscaling query ignores resyncs, other installations and protected clusters", async (context) => {

@@ -19,6 +19,7 @@ function sampleOf(
     calls: {},
     waitingCalls: 0,
     served: new Map(),
+    isMemoryHigh: false,
     ...rest,
   };
 }

@@ -1,5 +1,6 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { FORMATS } from "../../../libs/queue/src/fleet/format.ts";
+import { keepAlive, listLiveWorkers } from "../../../libs/queue/src/fleet/live-workers.ts";
 import { startRedis } from "@konverge/infra-redis";
 import {
   bindCluster,
@@ -65,6 +66,35 @@ test("a live worker restores its announcements in a Redis that lost them", async
   // A separate command, because the list of clusters is in another slot of a Redis Cluster.
   await until("and the cluster", async () => (await other.listClusters()).length === 1);
   expect(await other.listClusters()).toEqual([CLUSTER]);
+});
+
+test("a worker whose clock differs from that of Redis is listed with the difference and its start", async () => {
+  const key = `${harness.prefix}:skewed-workers`;
+  const worker = {
+    workerId: "w",
+    controllers: [],
+    definitions: {},
+    role: "work" as const,
+    version: "1",
+    startedAt: new Date().toISOString(),
+    host: "h",
+  };
+  const HOUR_MS = 3_600_000;
+  const real = Date.now.bind(Date);
+  const skewAt = async (aheadMs: number) => {
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => real() + aheadMs);
+    try {
+      await keepAlive(harness.redis, key, worker);
+    } finally {
+      clock.mockRestore();
+    }
+    return (await listLiveWorkers(harness.redis, key))[0]?.clockSkew;
+  };
+  expect(await skewAt(0)).toBeUndefined();
+  const behind = await skewAt(-HOUR_MS);
+  expect(Math.round((behind?.aheadMs ?? 0) / 60_000)).toBe(-60);
+  expect((await skewAt(-2 * HOUR_MS))?.sinceMs).toBe(behind?.sinceMs);
+  expect(await skewAt(0)).toBeUndefined();
 });
 
 test("rejects a controller of another cluster", async () => {

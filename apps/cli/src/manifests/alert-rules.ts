@@ -44,6 +44,8 @@ const PROTECTED = `${max(of("guard_breaker_state", 'state=~"open|halfOpen|isolat
 const REDIS_UP = `${max(of("redis_up"))} == 1`;
 /** True if workers exist and none of them can use Redis. */
 const REDIS_AWAY = `${max(of("worker_info"))} unless on (${HOME}) (${REDIS_UP})`;
+/** A full Redis admits no calls, so that leaders resign. KonvergeRedisFull reports this state. */
+const REDIS_FULL = memoryAbove(0.99);
 const WORKS = 'role=~"all|work"';
 
 function memoryAbove(share: number): string {
@@ -76,20 +78,26 @@ const RULES: Readonly<Record<string, Definition>> = {
   KonvergeNotReady: {
     severity: "critical",
     summary: "No worker is ready on cluster {{ $labels.cluster }}",
-    expr: `${max(of("worker_ready", WORKS))} == 0${unless(PROTECTED, REDIS_AWAY)}`,
+    expr: `${max(of("worker_ready", WORKS))} == 0${unless(PROTECTED, REDIS_AWAY, REDIS_FULL)}`,
     for: "5m",
   },
   KonvergeNoLeader: {
     severity: "critical",
     summary:
       "{{ $labels.name }} has no leader on cluster {{ $labels.cluster }}, so changes are not observed",
-    expr: `${sum(of("leader_election_master_status"), "name")} == 0${unless(PROTECTED, REDIS_AWAY)}`,
+    expr: `${sum(of("leader_election_master_status"), "name")} == 0${unless(PROTECTED, REDIS_AWAY, REDIS_FULL)}`,
     for: "2m",
   },
   KonvergeRedisUnavailable: {
     severity: "critical",
     summary: "No worker of cluster {{ $labels.cluster }} can use Redis",
     expr: REDIS_AWAY,
+    for: "1m",
+  },
+  KonvergeRestoreHeld: {
+    severity: "critical",
+    summary: "Redis of cluster {{ $labels.cluster }} was restored, and {{ $labels.kind }} are held",
+    expr: `${max(of("restore_held", 'kind!="none"'), "kind")} == 1`,
     for: "1m",
   },
   KonvergeRedisFull: {
@@ -114,6 +122,12 @@ const RULES: Readonly<Record<string, Definition>> = {
     severity: "warning",
     summary: "A Redis replica of cluster {{ $labels.cluster }} is over 16 MiB behind",
     expr: `${max(of("redis_replica_lag_bytes"))} > 16777216`,
+    for: "5m",
+  },
+  KonvergeClockSkew: {
+    severity: "warning",
+    summary: "A worker of cluster {{ $labels.cluster }} has a clock over 2 s off that of Redis",
+    expr: `${max(`abs(${of("redis_clock_ahead_seconds")})`)} > 2`,
     for: "5m",
   },
   KonvergeApiServerProtected: {

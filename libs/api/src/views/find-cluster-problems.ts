@@ -1,6 +1,5 @@
 import type { GuardView, OverviewController, OverviewProblem } from "@konverge/contracts";
 import { defined } from "@konverge/core";
-import type { RestoreState } from "@konverge/queue";
 import { count } from "./problem-text.ts";
 
 /** Returns the outage or the isolation of an API server. An outage is one problem from its first failure to its end. */
@@ -53,22 +52,4 @@ export function findGuardProblems(
       },
     ];
   });
-}
-
-/** Returns the restore of Redis that no operator has accepted completely. */
-export function findRestoreProblems({ held, last }: RestoreState): OverviewProblem[] {
-  if (held.length === 0 || last === undefined) return [];
-  const [from, to] = [last.lostFromMs, last.lostToMs].map((ms) => new Date(ms).toISOString());
-  return [
-    {
-      code: "restored",
-      level: "error",
-      message: `Redis was restored; held: ${held.join(", ")}`,
-      since: new Date(last.detectedAtMs).toISOString(),
-      cause: `Writes from ${from} to ${to} are lost`,
-      consequence:
-        "Held work does not start. If it is accepted without a check, effects may be repeated.",
-      action: "Run `konverge restore check`, then `konverge restore accept`",
-    },
-  ];
 }

@@ -94,6 +94,7 @@ const HEALTHY: Findings = {
   workers: [worker()],
   guards: [],
   restore: { held: [], progressMs: undefined },
+  redis: { usedBytes: 10, maxBytes: 100 },
   served: new Map([
     ["pool", { seenMs: HALF_AN_HOUR_AGO, mixedMs: HALF_AN_HOUR_AGO }],
     [queueOfWorkflow("rollout"), { seenMs: HALF_AN_HOUR_AGO }],
@@ -127,6 +128,9 @@ const SITUATIONS: Readonly<Record<OverviewProblem["code"], readonly Partial<Find
     },
   ],
   no_workers: [{ workers: [], controllers: [{ ...waiting, workers: 0 }] }],
+  redis_memory: [85, 99].map((usedBytes) => ({
+    redis: { usedBytes, maxBytes: 100, highMs: HALF_AN_HOUR_AGO },
+  })),
   api_server_outage: [
     guard({
       state: "closed",
@@ -209,6 +213,9 @@ const SITUATIONS: Readonly<Record<OverviewProblem["code"], readonly Partial<Find
     { episodes: [episode({ kind: "conflict", fields: [], managers: [] })] },
     { episodes: many((at) => episode({}, `a-${at}`)) },
   ],
+  clock_skew: [-5_000, 3_600_000].map((aheadMs) => ({
+    workers: [{ ...worker(), clockSkew: { aheadMs, sinceMs: HALF_AN_HOUR_AGO } }],
+  })),
   version_skew: [{ workers: [worker(), worker("bbbbbbbb")] }],
   paused: [
     { pauses: [pause({ kind: "controller" })] },
@@ -240,6 +247,12 @@ test.each(CASES)(
     }
   },
 );
+
+test("a full Redis is the cause of missing heartbeats, so missing workers are not reported", () => {
+  const full = { usedBytes: 100, maxBytes: 100, highMs: HALF_AN_HOUR_AGO };
+  const { problems } = findProblems({ ...HEALTHY, workers: [], redis: full });
+  expect(problems.map(({ code }) => code)).toEqual(["redis_memory"]);
+});
 
 test("a healthy cluster has no problems", () => {
   expect(findProblems(HEALTHY).problems).toEqual([]);

@@ -10,7 +10,13 @@ import {
 } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
 import type { AnnouncedWorker, RestoreState, ServedQueue } from "@konverge/queue";
-import { findGuardProblems, findRestoreProblems } from "./find-cluster-problems.ts";
+import { findGuardProblems } from "./find-cluster-problems.ts";
+import {
+  findMemoryProblems,
+  findRestoreProblems,
+  isFull,
+  type FoundRedis,
+} from "./find-redis-problems.ts";
 import { findContentionProblems, type ContentionFindings } from "./find-contention-problems.ts";
 import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
@@ -25,6 +31,7 @@ export interface Findings extends ContentionFindings {
   readonly workers: readonly AnnouncedWorker[];
   readonly guards: readonly GuardView[];
   readonly restore: RestoreState;
+  readonly redis: FoundRedis;
   /** By queue. */
   readonly served: ReadonlyMap<string, ServedQueue>;
   readonly pauses: PauseList["items"];
@@ -40,6 +47,8 @@ const DIGEST_LENGTH = 7;
 export function findProblems(found: Findings): Pick<Overview, "summary" | "problems"> {
   const all = [
     ...findRestoreProblems(found.restore),
+    ...findMemoryProblems(found.redis),
+    ...ofClocks(found.workers),
     ...ofWorkers(found),
     ...findGuardProblems(found.guards, found.controllers),
     ...found.controllers.flatMap((row) =>
@@ -76,10 +85,11 @@ function summaryOf(
   return `No problems: ${served.join(" and ")} on ${count(workers.length, "worker")}.`;
 }
 
-function ofWorkers({ controllers, workers, served }: Findings): OverviewProblem[] {
+function ofWorkers({ controllers, workers, served, redis }: Findings): OverviewProblem[] {
   const lastMs = Math.max(...[...served.values()].map(({ seenMs }) => seenMs));
   return [
-    ...(workers.length === 0 && controllers.length > 0
+    // In a full Redis, live workers cannot store their heartbeats.
+    ...(workers.length === 0 && controllers.length > 0 && !isFull(redis)
       ? [
           {
             code: "no_workers",
@@ -110,6 +120,28 @@ function ofWorkers({ controllers, workers, served }: Findings): OverviewProblem[
       ];
     }),
   ];
+}
+
+/** Returns the workers whose clocks differ from that of Redis. If all do by the same, it is the clock of Redis. */
+function ofClocks(workers: Findings["workers"]): OverviewProblem[] {
+  return workers.flatMap(({ workerId, host, clockSkew }): OverviewProblem[] => {
+    if (clockSkew === undefined) return [];
+    const { aheadMs, sinceMs: beganMs } = clockSkew;
+    const seconds = Math.round(Math.abs(aheadMs) / 1_000);
+    const side = aheadMs > 0 ? "ahead of" : "behind";
+    return [
+      {
+        code: "clock_skew",
+        level: "warning",
+        subject: workerId,
+        message: `The clock of worker ${workerId} is ${seconds} s ${side} Redis`,
+        ...sinceMs(beganMs),
+        cause: `The machine ${host} or that of Redis does not synchronize its clock`,
+        consequence: "Backoffs end too early or too late; no request is lost.",
+        action: "Synchronize the clocks of both machines with NTP",
+      },
+    ];
+  });
 }
 
 function ofPauses(pauses: Findings["pauses"]): OverviewProblem[] {

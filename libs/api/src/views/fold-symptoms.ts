@@ -8,6 +8,7 @@ type Troubles = ReadonlyMap<string, Pick<ControllerTrouble, "errors">>;
 /** The problems that a problem explains, by code. */
 const SYMPTOMS: Partial<Record<Code, readonly Code[]>> = {
   no_workers: ["unserved", "backlog"],
+  redis_memory: ["unserved", "backlog"],
   api_server_outage: ["backlog", "failing"],
   api_server_isolated: ["backlog", "failing"],
 };

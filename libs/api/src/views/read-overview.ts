@@ -14,6 +14,7 @@ import { errorsOf } from "./controller-errors.ts";
 import type { ControllerTrouble } from "./find-controller-problems.ts";
 import { activityMinutes, outcomesOf } from "./read-activity.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
+import type { FoundRedis } from "./find-redis-problems.ts";
 import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
 import { pauseView } from "../queues/key-item.ts";
 import { placeOf } from "../queues/place-of.ts";
@@ -72,6 +73,7 @@ const NOTHING: Findings = {
   workers: [],
   guards: [],
   restore: { held: [], progressMs: undefined },
+  redis: { usedBytes: undefined, maxBytes: undefined },
   served: new Map(),
   episodes: [],
   loops: new Map(),
@@ -86,18 +88,29 @@ async function readFindings({
   caller,
 }: OverviewInput): Promise<Findings & Pick<Overview, "activity">> {
   const history = await access.history(cluster);
-  const [announced, workers, guard, restore, gauges, served, { items: rows }, stored, isSeen] =
-    await Promise.all([
-      access.controllers(cluster),
-      access.workers(cluster),
-      guards.read(cluster),
-      access.restore.read(cluster),
-      access.gauges(cluster).read(MINUTES),
-      access.gauges(cluster).served(),
-      history.search({ limit: SAMPLED }),
-      history.loops(),
-      objectFilter(access, caller, cluster),
-    ]);
+  const [
+    announced,
+    workers,
+    guard,
+    restore,
+    redis,
+    gauges,
+    served,
+    { items: rows },
+    stored,
+    isSeen,
+  ] = await Promise.all([
+    access.controllers(cluster),
+    access.workers(cluster),
+    guards.read(cluster),
+    access.restore.read(cluster),
+    readRedis(access, cluster),
+    access.gauges(cluster).read(MINUTES),
+    access.gauges(cluster).served(),
+    history.search({ limit: SAMPLED }),
+    history.loops(),
+    objectFilter(access, caller, cluster),
+  ]);
   const loops = loopsOf(stored, caller);
   const { episodes } = await readVisibleEpisodes(history, {
     caller,
@@ -124,6 +137,7 @@ async function readFindings({
     workers,
     guards: guard === undefined ? [] : [guard],
     restore,
+    redis,
     served,
     episodes,
     loops,
@@ -137,6 +151,14 @@ async function readFindings({
       isSingle: false,
     }),
   };
+}
+
+async function readRedis(access: QueueAccess, cluster: string): Promise<FoundRedis> {
+  const [{ usedBytes, maxBytes }, highMs] = await Promise.all([
+    access.readServer(),
+    access.gauges(cluster).memoryHighMs(),
+  ]);
+  return { usedBytes, maxBytes, highMs };
 }
 
 async function readController(

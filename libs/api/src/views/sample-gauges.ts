@@ -2,6 +2,7 @@ import type { GuardControl } from "@konverge/guard";
 import type { AnnouncedWorker, GaugeSample } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
 import type { QueueAccess } from "../queues/queue-access.ts";
+import { HIGH_MEMORY, memoryShareOf } from "./find-redis-problems.ts";
 
 const EVERY_MS = 15_000;
 /** Ends before the next turn, also if timers drift. */
@@ -53,10 +54,11 @@ export async function takeSample(
   { access, guards }: Omit<SamplingOptions, "onError">,
   cluster: string,
 ): Promise<GaugeSample> {
-  const [known, workers, guard] = await Promise.all([
+  const [known, workers, guard, server] = await Promise.all([
     access.controllers(cluster),
     access.workers(cluster),
     guards.read(cluster),
+    access.readServer(),
   ]);
   const controllers = await Promise.all(
     known.map(async ({ name }) => {
@@ -93,6 +95,7 @@ export async function takeSample(
     ),
     waitingCalls: waitingCalls.reduce((sum, each) => sum + each, 0),
     served: versionsServed(workers),
+    isMemoryHigh: memoryShareOf(server) > HIGH_MEMORY,
   };
 }
 

@@ -53,6 +53,15 @@ export interface AnnouncedWorker {
   readonly caches?: readonly AnnouncedCache[];
   /** Absent for workers of older versions. */
   readonly load?: AnnouncedLoad;
+  /** Set while its clock differs from that of Redis by more than 2 s. */
+  readonly clockSkew?: ClockSkew;
+}
+
+export interface ClockSkew {
+  /** The clock of the worker minus that of Redis. */
+  readonly aheadMs: number;
+  /** By Redis's clock. */
+  readonly sinceMs: number;
 }
 
 /** The load of a worker at its last heartbeat. */

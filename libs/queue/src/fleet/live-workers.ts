@@ -1,5 +1,6 @@
-import { readClockUs, type RedisClient } from "@konverge/redis";
-import type { AnnouncedWorker } from "./announced.ts";
+import { defined } from "@konverge/core";
+import { MAX_CLOCK_SKEW_MS, readClockUs, type RedisClient } from "@konverge/redis";
+import type { AnnouncedWorker, ClockSkew } from "./announced.ts";
 
 export const HEARTBEAT_MS = 5_000;
 /** A worker is removed from the list after three missed heartbeats. */
@@ -31,11 +32,21 @@ export async function keepAlive(
     .filter(([, text]) => (JSON.parse(text) as StoredWorker).seenAtMs + WORKER_TTL_MS * 2 < nowMs)
     .map(([id]) => id);
   if (expired.length > 0) await redis.hdel(key, ...expired);
-  await redis.hset(key, worker.workerId, JSON.stringify({ ...worker, seenAtMs: nowMs }));
+  const clockSkew = skewOf(stored[worker.workerId], nowMs);
+  const entry = { ...worker, ...defined({ clockSkew }), seenAtMs: nowMs };
+  await redis.hset(key, worker.workerId, JSON.stringify(entry));
   await redis.pexpire(key, WORKER_TTL_MS * 4);
   return livingAt(nowMs, Object.values(stored)).filter(
     ({ workerId }) => workerId !== worker.workerId,
   );
+}
+
+/** Compares the clocks. The difference began with the first of the heartbeats that had one. */
+function skewOf(before: string | undefined, nowMs: number): ClockSkew | undefined {
+  const aheadMs = Date.now() - nowMs;
+  if (Math.abs(aheadMs) <= MAX_CLOCK_SKEW_MS) return undefined;
+  const known = before === undefined ? undefined : (JSON.parse(before) as StoredWorker);
+  return { aheadMs, sinceMs: known?.clockSkew?.sinceMs ?? nowMs };
 }
 
 function livingAt(nowMs: number, stored: readonly string[]): AnnouncedWorker[] {

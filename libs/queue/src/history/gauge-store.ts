@@ -31,6 +31,8 @@ export interface GaugeSample {
   readonly waitingCalls: number;
   /** The number of versions that live workers run, by queue; without queues that no worker serves. */
   readonly served: ReadonlyMap<string, number>;
+  /** True if Redis uses so much of its `maxmemory` that an operator should act. */
+  readonly isMemoryHigh: boolean;
 }
 
 /** What is known of the workers of a queue, to the sample. */
@@ -71,6 +73,8 @@ export interface GaugeStore {
   read(minutes: number): Promise<GaugeMinute[]>;
   /** The queues that workers served in the last 24 h. */
   served(): Promise<ReadonlyMap<string, ServedQueue>>;
+  /** Returns the first sample since which the memory of Redis has been high. */
+  memoryHighMs(): Promise<number | undefined>;
 }
 
 /** Opens the store on an existing connection. All methods reject with `redis_unavailable` if Redis is unavailable. */
@@ -85,6 +89,10 @@ export function createGaugeStore(redis: RedisClient, prefix: string, cluster: st
       const last = await withRedis(redis, () => readLast(redis, names));
       return new Map(Object.entries(last?.served ?? {}));
     },
+    async memoryHighMs() {
+      const last = await withRedis(redis, () => readLast(redis, names));
+      return last?.memoryHighMs;
+    },
   };
 }
 
@@ -94,6 +102,8 @@ interface LastSample {
   readonly calls: GaugeSample["calls"];
   /** Absent in samples of older versions. */
   readonly served?: Readonly<Record<string, ServedQueue>>;
+  /** Absent while the memory of Redis is not high. */
+  readonly memoryHighMs?: number;
 }
 
 const SEVERITY: readonly BreakerMode[] = ["closed", "halfOpen", "open", "isolated"];
@@ -139,6 +149,7 @@ async function noteSample(
     versions,
     calls: sample.calls,
     served: servedQueues(sample.served, last?.served ?? {}),
+    ...(sample.isMemoryHigh ? { memoryHighMs: last?.memoryHighMs ?? Date.now() } : {}),
   };
   await Promise.all([
     redis.hset(key, ...[...fields].flat()),

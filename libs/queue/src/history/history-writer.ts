@@ -9,7 +9,7 @@ import {
   DEFAULT_PREFIX,
 } from "@konverge/redis";
 import { noteContentionScript } from "../scripts/note-contention.ts";
-import type { ServerState } from "../scripts/server-state.ts";
+import type { ReadServerState } from "../scripts/server-state.ts";
 import type { HistoryAnswer, HistoryBatch } from "./history-batch.ts";
 import { EPISODE_PAUSE_MS, HOUR_MS, historyNames, type HistoryNames } from "./history-names.ts";
 import { RecordIndex } from "./record-index.ts";
@@ -30,7 +30,7 @@ export interface HistoryWriter {
   /** @throws KonvergeError `redis_unavailable`; the batch is then lost. */
   flush(batch: HistoryBatch): Promise<HistoryAnswer>;
   /** Returns the state of the Redis server that has the history. @throws KonvergeError `redis_unavailable` */
-  readServer(): Promise<ServerState>;
+  readServer(): Promise<ReadServerState>;
   close(): Promise<void>;
 }
 

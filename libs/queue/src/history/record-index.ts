@@ -2,7 +2,7 @@ import { ensureError } from "@konverge/core";
 import { runScript, type RedisClient } from "@konverge/redis";
 import { dropAttemptsScript } from "../scripts/drop-attempts.ts";
 import { indexAttemptsScript } from "../scripts/index-attempts.ts";
-import { serverStateScript, type ServerState } from "../scripts/server-state.ts";
+import { serverStateScript, type ReadServerState } from "../scripts/server-state.ts";
 import { decodeRow, encodeRow } from "./attempt-row.ts";
 import type { HistoryBatch } from "./history-batch.ts";
 import type { HistoryNames } from "./history-names.ts";
@@ -53,7 +53,7 @@ export class RecordIndex {
   }
 
   /** Returns the state of the server that has the index. */
-  async readServer(): Promise<ServerState> {
+  async readServer(): Promise<ReadServerState> {
     const keys = { _key: this.#names.index };
     return await runScript(this.#redis, serverStateScript, { keys });
   }

@@ -1,4 +1,11 @@
-import { defineScript, readLua, replyText, type Script } from "@konverge/redis";
+import {
+  defineScript,
+  readLua,
+  replyList,
+  replyNumber,
+  replyText,
+  type Script,
+} from "@konverge/redis";
 
 const signature = {
   name: "server-state",
@@ -6,7 +13,7 @@ const signature = {
   keys: ["_key"],
 } as const;
 
-/** The memory and the replicas of a Redis server. A figure that it does not report is undefined. */
+/** The memory, the replicas and the clock of a Redis server. A figure that it does not report is undefined. */
 export interface ServerState {
   readonly usedBytes: number | undefined;
   /** 0 without a limit. */
@@ -16,11 +23,26 @@ export interface ServerState {
   readonly replicaLagBytes: number | undefined;
 }
 
+/** The state of a server that this process has just read. */
+export interface ReadServerState extends ServerState {
+  /** The clock of this process minus that of the server, at most the time of the call too high. */
+  readonly clockAheadMs: number;
+}
+
 /** Returns the state of the server that has the key. */
-export const serverStateScript: Script<typeof signature, ServerState> = defineScript(signature, {
-  lua: readLua(new URL("server-state.lua", import.meta.url)),
-  answer: (reply) => parseServerState(replyText(reply)),
-});
+export const serverStateScript: Script<typeof signature, ReadServerState> = defineScript(
+  signature,
+  {
+    lua: readLua(new URL("server-state.lua", import.meta.url)),
+    answer: (reply) => {
+      const [info, timeMs] = replyList(reply);
+      return {
+        ...parseServerState(replyText(info)),
+        clockAheadMs: Date.now() - replyNumber(timeMs),
+      };
+    },
+  },
+);
 
 /** Parses INFO memory and INFO replication. A field that the server does not report is undefined. */
 export function parseServerState(info: string): ServerState {

@@ -15,6 +15,8 @@ export function problemHref({
   switch (code) {
     case "restored":
     case "no_workers":
+    case "redis_memory":
+    case "clock_skew":
     case "version_skew":
     case "unserved":
       return viewHref("/workers");
@@ -52,6 +54,8 @@ export function problemPlace({
   switch (code) {
     case "restored":
     case "no_workers":
+    case "redis_memory":
+    case "clock_skew":
     case "version_skew":
     case "unserved":
       return "Workers";
