@@ -7,7 +7,7 @@ import { closeSite, openSite } from "../site.ts";
 /** Moves the slot of the installation's cluster to the next node of a Redis Cluster while users send calls. */
 export async function reshard(scene: Scene): Promise<void> {
   const servers = await startRedisCluster();
-  scene.defer(() => servers[Symbol.asyncDispose]());
+  scene.defer(async () => await servers[Symbol.asyncDispose]());
   const nodes = servers.primaries.map(({ port }) => new Redis({ port }));
   scene.defer(async () => {
     for (const node of nodes) node.disconnect();
