@@ -48,14 +48,30 @@ export const activitySchema = z.object({
   deadLetters: z.number().optional(),
   /** Whether the controller is paused now; missing without a controller. */
   isPaused: z.boolean().optional(),
-  /** The newest attempts of the controller that `errors` and `objects` count; 0 without a controller. */
+  /** The newest attempts of the controller whose errors and objects are counted; 0 without a controller. */
   sampled: z.number(),
   /** Failed attempts by error code, most frequent first. */
   errors: z.array(z.object({ code: z.string(), attempts: z.number() })),
-  /** Objects with failed or conflicting attempts, most first. */
-  objects: z.array(z.object({ key: z.string(), failed: z.number(), conflicts: z.number() })),
-  /** Attempts with conflicts by field manager, in the last hours that `minutes` covers. */
-  managers: z.array(z.object({ manager: z.string(), attempts: z.number() })),
+  /** Objects with failed attempts, conflicts or wasted writes, most first. */
+  objects: z.array(
+    z.object({
+      key: z.string(),
+      failed: z.number(),
+      conflicts: z.number(),
+      /** Writes without a lasting effect, in the last hour. */
+      wastedWrites: z.number(),
+    }),
+  ),
+  /** Competing field managers, in the last hours that `minutes` covers. */
+  managers: z.array(
+    z.object({
+      manager: z.string(),
+      /** Attempts of the controller that conflicted with it. */
+      attempts: z.number(),
+      /** Ownership flips with it, on objects of the controller's kind. */
+      flips: z.number(),
+    }),
+  ),
   /** The number of items that each list omits; a list has at most 8. */
   more: z.object({ errors: z.number(), objects: z.number(), managers: z.number() }),
 });

@@ -212,6 +212,9 @@ export const queueListSchema = z.object({
       waiting: z.number(),
       active: z.number(),
       delayed: z.number(),
+      /** All known objects, and the dead-lettered ones; missing for tokens with namespaces. */
+      keys: z.number().optional(),
+      deadLettered: z.number().optional(),
       workers: z.number(),
       pauses: z.array(pauseSchema),
     }),

@@ -231,7 +231,12 @@ function readsOf(owner: QueueOwner, redis: RedisClient, names: QueueNames): Queu
     backlog: () =>
       withRedis(redis, () =>
         runScript(redis, backlogScript, {
-          keys: { waiting: names.bullWaiting, dead: names.dead, parked: names.parked },
+          keys: {
+            waiting: names.bullWaiting,
+            index: names.index,
+            dead: names.dead,
+            parked: names.parked,
+          },
           args: { hashes: names.keyRoot, bull: names.bullRoot, most: KEYS_SEARCHED },
         }),
       ),

@@ -53,6 +53,7 @@ export function createShardedQueue(
     async backlog() {
       const each = await Promise.all(shards.map((shard) => shard.backlog()));
       return {
+        keys: sum(each.map(({ keys }) => keys)),
         deadLettered: sum(each.map(({ deadLettered }) => deadLettered)),
         paused: sum(each.map(({ paused }) => paused)),
         headAgeMs: Math.max(...each.map(({ headAgeMs }) => headAgeMs)),

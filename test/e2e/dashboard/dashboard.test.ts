@@ -294,21 +294,23 @@ test("saves filters as a view, keeps them over a reload, and deletes them", asyn
   expect(troubles).toEqual([]);
 });
 
-test("the live tail holds events back under the mouse", async (context) => {
+test("the live tail begins with the last attempts and holds events back under the mouse", async (context) => {
   const { page, troubles } = await open(context);
   const { url, queue } = await startOwnApi(harness);
   const end = openHistory();
+  await end("zero");
   await page.goto(`${url}/live`);
   await page.getByText("connected", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "demo/zero" }).waitFor();
   await end("one");
   await page.getByRole("link", { name: "demo/one" }).waitFor();
   await page.getByRole("link", { name: "demo/one" }).hover();
   await end("two");
   await end("three");
   await page.getByRole("button", { name: "2 new events" }).waitFor();
-  expect(await page.locator(".tail > li").count()).toBe(1);
+  expect(await page.locator(".tail > li").count()).toBe(2);
   await page.getByRole("button", { name: "2 new events" }).click();
-  await expect.poll(() => page.locator(".tail > li").count()).toBe(3);
+  await expect.poll(() => page.locator(".tail > li").count()).toBe(4);
   expect(await page.locator(".tail > li a").first().textContent()).toBe("demo/three");
   await page.goto(`${url}/objects?controller=node-pool`);
   await act(page, "Pause node-pool", "maintenance");

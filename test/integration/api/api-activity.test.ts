@@ -18,6 +18,8 @@ import { attemptRow, historyBatch, openHistoryWriter } from "../../support/histo
 const api = useApi({ announces: false });
 const harness = api.queues;
 
+const MINUTE = Math.floor(Date.now() / 60_000);
+const GREEN = "nodepools.demo.konverge.dev/demo/green";
 const KEY = "node-pool/default/nodepools.demo.konverge.dev/demo/blue";
 const LOAD: AnnouncedLoad = {
   slots: { "node-pool": { running: 3, limit: 20 } },
@@ -68,10 +70,18 @@ async function remember(): Promise<void> {
           managers: epoch === 1 ? ["argocd"] : [],
         }),
       })),
+      wasted: [{ object: GREEN, controller: "node-pool", minute: MINUTE, writes: 7 }],
+      contention: [
+        {
+          object: GREEN,
+          conflicts: 0,
+          pairs: [{ kind: "takeover", manager: "helm", path: "spec.size", count: 7 }],
+        },
+      ],
       rollups: [
         {
           controller: "node-pool",
-          minute: Math.floor(Date.now() / 60_000),
+          minute: MINUTE,
           counts: {
             "outcome.done": 1,
             "outcome.retry": 2,
@@ -122,8 +132,14 @@ test("joins attempts, durations and measured values per minute", async () => {
   const measured = activity.items.filter(({ waiting }) => waiting !== undefined);
   expect(measured).toMatchObject([{ waiting: 1, isPaused: false, breaker: "closed" }]);
   expect(activity.errors).toEqual([{ code: "quota", attempts: 2 }]);
-  expect(activity.objects).toEqual([{ key: KEY, failed: 2, conflicts: 3 }]);
-  expect(activity.managers).toEqual([{ manager: "argocd", attempts: 1 }]);
+  expect(activity.objects).toEqual([
+    { key: KEY.replace("blue", "green"), failed: 0, conflicts: 0, wastedWrites: 7 },
+    { key: KEY, failed: 2, conflicts: 3, wastedWrites: 0 },
+  ]);
+  expect(activity.managers).toEqual([
+    { manager: "helm", attempts: 0, flips: 7 },
+    { manager: "argocd", attempts: 1, flips: 0 },
+  ]);
 
   const overview = overviewSchema.parse(await get("/v1/overview"));
   expect(overview.activity).toHaveLength(60);
@@ -147,7 +163,7 @@ test("activity stays within the scope of a token", async () => {
   const blind = await api.token("blind", { role: "viewer", scope: { namespaces: ["elsewhere"] } });
   const activity = activitySchema.parse(await get("/v1/activity?controller=node-pool", blind));
   expect([activity.sampled, activity.objects, activity.errors]).toEqual([0, [], []]);
-  expect(JSON.stringify(activity)).not.toContain("blue");
+  expect(JSON.stringify(activity)).not.toMatch(/blue|green|helm/);
 });
 
 test("a cluster that cannot be measured does not keep the others from being measured", async () => {

@@ -4,6 +4,8 @@ import type { ChartData, Series } from "./chart-data.ts";
 const AXIS_FONT = "11px system-ui, sans-serif";
 /** Synchronizes the cursors of the charts on a page. */
 const SYNC = "minutes";
+/** The least upper end of an axis: below it, the ticks of counts are fractions. */
+const MIN_HIGH = 4;
 /** Shorter selections are clicks, in px. */
 const MIN_SELECTION = 8;
 
@@ -68,7 +70,10 @@ function draw(
     grid: { stroke: colorOf("--line"), width: 1 },
     ticks: { show: false },
   };
-  const range: UPlot.Scale.Range = (_chart, _low, high) => [0, Math.max(1, (high ?? 0) * 1.1)];
+  const range: UPlot.Scale.Range = (_chart, _low, high) => [
+    0,
+    Math.max(MIN_HIGH, (high ?? 0) * 1.1),
+  ];
   // Ticks that round to the label of the one below would repeat it.
   const labels = (of: (value: number) => string) => (_chart: UPlot, ticks: number[]) =>
     ticks
@@ -108,7 +113,7 @@ function draw(
             ]),
       ],
       series: [
-        { label: zone.nameOf(), value: "{HH}:{mm}" },
+        { label: zone.nameOf(), value: (_chart, atS) => (atS === null ? "" : clockOf(atS, zone)) },
         ...series.map((each, at) => seriesOptions(each, at, { data, colorOf })),
       ],
       hooks: {
@@ -127,6 +132,12 @@ function draw(
     valuesOf(data()),
     target,
   );
+}
+
+function clockOf(atS: number, zone: PlotZone): string {
+  const date = new Date(atS * 1_000);
+  const minutes = zone.isUtc() ? 0 : date.getTimezoneOffset();
+  return new Date(date.getTime() - minutes * 60_000).toISOString().slice(11, 16);
 }
 
 type ColorOf = (property: string) => string;
@@ -151,7 +162,9 @@ function seriesOptions(
     spanGaps: false,
     // Stacked values are sums; the legend shows the value itself.
     value: (_chart, _sum, _series, index) => {
-      const value = index === null ? null : data().series[at]?.values[index];
+      // Without a cursor, the legend has no values.
+      if (index === null) return "";
+      const value = data().series[at]?.values[index];
       return value === null || value === undefined ? "–" : text(value);
     },
   } as UPlot.Series;

@@ -10,10 +10,18 @@ export interface Column<Row> {
   readonly isTitleHidden?: boolean;
 }
 
+export interface RowGroup<Row> {
+  readonly key: string;
+  readonly head: ComponentChildren;
+  readonly rows: readonly Row[];
+}
+
 export interface TableProps<Row> {
   /** The first column is the header of its row. */
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
+  /** Rows under a common header, instead of `rows`. */
+  readonly groups?: readonly RowGroup<Row>[];
   readonly keyOf: (row: Row) => string | number;
   /** For screen readers. */
   readonly caption?: string;
@@ -21,8 +29,8 @@ export interface TableProps<Row> {
   readonly look?: string;
 }
 
-export function Table<Row>({ columns, rows, keyOf, caption, look = "stack" }: TableProps<Row>) {
-  const [head, ...others] = columns;
+export function Table<Row>(props: TableProps<Row>) {
+  const { columns, rows, groups, keyOf, caption, look = "stack" } = props;
   return (
     <table class={look}>
       {caption === undefined ? null : <caption class="hidden">{caption}</caption>}
@@ -33,21 +41,46 @@ export function Table<Row>({ columns, rows, keyOf, caption, look = "stack" }: Ta
           ))}
         </tr>
       </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={keyOf(row)}>
-            <th scope="row" class={head?.look}>
-              {head?.cell(row)}
-            </th>
-            {others.map(({ title, cell, look: cellLook, isTitleHidden = false }) => (
-              <td key={title} class={cellLook} data-label={isTitleHidden ? undefined : title}>
-                {cell(row)}
-              </td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
+      {groups === undefined ? (
+        <tbody>
+          <Rows columns={columns} rows={rows} keyOf={keyOf} />
+        </tbody>
+      ) : (
+        groups.map((group) => (
+          <tbody key={group.key}>
+            <tr class="group">
+              <th scope="rowgroup" colSpan={columns.length}>
+                {group.head}
+              </th>
+            </tr>
+            <Rows columns={columns} rows={group.rows} keyOf={keyOf} />
+          </tbody>
+        ))
+      )}
     </table>
+  );
+}
+
+function Rows<Row>({
+  columns: [head, ...others],
+  rows,
+  keyOf,
+}: Pick<TableProps<Row>, "columns" | "rows" | "keyOf">) {
+  return (
+    <>
+      {rows.map((row) => (
+        <tr key={keyOf(row)}>
+          <th scope="row" class={head?.look}>
+            {head?.cell(row)}
+          </th>
+          {others.map(({ title, cell, look, isTitleHidden = false }) => (
+            <td key={title} class={look} data-label={isTitleHidden ? undefined : title}>
+              {cell(row)}
+            </td>
+          ))}
+        </tr>
+      ))}
+    </>
   );
 }
 

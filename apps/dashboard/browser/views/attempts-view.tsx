@@ -6,6 +6,7 @@ import { shortName } from "../api/object-key.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
 import { objectHref, query, setQuery } from "../state/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
+import { ErrorCode } from "../parts/error-code.tsx";
 import { ExportButtons } from "../parts/export-buttons.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatInstant, formatMs, plural } from "../parts/format.ts";
@@ -233,9 +234,6 @@ function AttemptTable({
   );
 }
 
-/** Codes that only repeat that the attempt failed. */
-const PLAIN_CODES: ReadonlySet<string> = new Set(["Error", "terminal"]);
-
 function Details({
   row: { conflicts, managers, writes, errorCode, errorMessage, hints },
 }: {
@@ -248,12 +246,10 @@ function Details({
           {`${plural(conflicts, "conflict")}${managers.length === 0 ? "" : ` with ${managers.join(", ")}`}`}
         </Status>
       )}
-      {writes === 0 ? null : <span>{plural(writes, "write")}</span>}
+      {writes === 0 ? null : <span class="nowrap">{plural(writes, "write")}</span>}
       {errorCode === undefined ? null : (
         <span class="bad clip" title={errorMessage}>
-          {errorMessage === undefined || !PLAIN_CODES.has(errorCode) ? (
-            <code>{errorCode} </code>
-          ) : null}
+          {errorMessage === undefined ? <code>{errorCode}</code> : <ErrorCode code={errorCode} />}
           {errorMessage}
         </span>
       )}

@@ -67,7 +67,7 @@ export function AuditView() {
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { title: "Action", look: "nowrap", cell: ({ action }) => <span class="strong">{action}</span> },
-  { title: "Target", cell: (entry) => <Target entry={entry} /> },
+  { title: "Target", look: "target", cell: (entry) => <Target entry={entry} /> },
   {
     title: "Author",
     look: "nowrap",
@@ -78,14 +78,21 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       </>
     ),
   },
-  { title: "Reason", cell: ({ reason }) => reason && <span class="clip">{reason}</span> },
-  { title: "Count", look: "num right", cell: ({ count }) => count },
+  {
+    title: "Reason",
+    look: "wide",
+    cell: ({ reason }) => reason && <span class="clip">{reason}</span>,
+  },
+  { title: "Count", look: "num right secondary", cell: ({ count }) => count },
   {
     title: "Time",
     look: "right nowrap",
     cell: ({ at }) => (
       <>
-        <Time at={at} /> <span class="small">{<Clock at={at} />}</span>
+        <Time at={at} />{" "}
+        <span class="small secondary">
+          <Clock at={at} />
+        </span>
       </>
     ),
   },

@@ -73,6 +73,7 @@ function ContentionSections({
       </Empty>
     );
   }
+  const listed = new Set(episodes.map(({ key }) => key));
   return (
     <>
       {episodes.length === 0 ? null : <Episodes episodes={episodes} more={moreEpisodes} />}
@@ -83,7 +84,7 @@ function ContentionSections({
         <ContendedObjects contendedObjects={contendedObjects} />
       )}
       {ownershipFlips.length === 0 ? null : <OwnershipFlips ownershipFlips={ownershipFlips} />}
-      {loops.length === 0 ? null : <Loops loops={loops} />}
+      <Loops loops={loops.filter(({ key }) => !listed.has(key))} />
     </>
   );
 }
@@ -123,8 +124,7 @@ function OwnershipFlips({ ownershipFlips }: Pick<ContentionReport, "ownershipFli
           const [path, resource] = row.split("\n");
           return (
             <>
-              <code>{path}</code>
-              <div class="dim small">{resource}</div>
+              <code>{path}</code> <span class="dim small">{resource}</span>
             </>
           );
         }}
@@ -155,6 +155,7 @@ const LOOP_COLUMNS: readonly Column<Loop>[] = [
   },
   {
     title: "Cause",
+    look: "nowrap",
     cell: ({ kind, count }) => (
       <>
         <Status tone={kind === "requeue" ? "idle" : "warn"}>{LOOP_TEXTS[kind]}</Status>
@@ -192,7 +193,9 @@ const LOOP_COLUMNS: readonly Column<Loop>[] = [
   },
 ];
 
+/** The loops without enough wasted writes for a list of their own. */
 function Loops({ loops }: Pick<ContentionReport, "loops">) {
+  if (loops.length === 0) return null;
   // Polling costs little; it is last.
   const sorted = loops.toSorted(
     (one, other) =>
@@ -200,7 +203,7 @@ function Loops({ loops }: Pick<ContentionReport, "loops">) {
   );
   return (
     <section>
-      <h2>Reconcile loops</h2>
+      <h2>Other reconcile loops</h2>
       <div class="panel">
         <Table columns={LOOP_COLUMNS} rows={sorted.slice(0, SHOWN)} keyOf={({ key }) => key} />
         {loops.length > SHOWN ? (

@@ -1,5 +1,5 @@
 import { defined } from "@konverge/core";
-import type { KeyItem, KeyList, ReleaseResponse } from "@konverge/contracts";
+import type { ControllerList, KeyItem, KeyList, ReleaseResponse } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { call, CallError } from "../api/call.ts";
 import { partsOf, shortName, type KeyParts } from "../api/object-key.ts";
@@ -7,6 +7,7 @@ import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../state/cluster.ts";
 import { objectHref, query } from "../state/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
+import { ErrorCode } from "../parts/error-code.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatCount, plural } from "../parts/format.ts";
 import { Empty, Loading, TroubleNote } from "../parts/notice.tsx";
@@ -19,6 +20,8 @@ import { Time } from "../parts/time.tsx";
 
 const LIMIT = 100;
 const EVERY_MS = 10_000;
+
+const nameOf = ({ name }: ControllerList["items"][number]) => name;
 
 /** Dead-lettered objects and their release. A bulk release covers all matches, on every page. */
 export function DeadLettersView() {
@@ -34,6 +37,7 @@ export function DeadLettersView() {
       ...(data?.items ?? []).map(({ key }) => partsOf(key).controller),
     ]),
   ];
+  const known = useQuery<ControllerList>(apiPath("controllers"), 0, { isPartOfPage: false });
   const selection = useSelection();
   const only = controllers.length === 1 ? controllers[0] : undefined;
   return (
@@ -55,7 +59,11 @@ export function DeadLettersView() {
       <Filters>
         <Filter name="name" label="Name" placeholder="any part" />
         <Filter name="namespace" label="Namespace" />
-        <Filter name="controller" label="Controller" />
+        <Filter
+          name="controller"
+          label="Controller"
+          choices={known.data?.items.map(nameOf) ?? []}
+        />
       </Filters>
       <TroubleNote trouble={trouble} />
       <div aria-busy={loading}>
@@ -145,9 +153,6 @@ function Preview({ match }: { readonly match: { readonly controller: string } })
   return <span role="status">{text}</span>;
 }
 
-/** Codes that only repeat that the attempt failed. */
-const OUTCOME_CODES: ReadonlySet<string> = new Set(["retry", "terminal", "Error"]);
-
 const columnsOf = (selection: Selection): readonly Column<KeyItem>[] => [
   {
     title: "Object",
@@ -168,14 +173,13 @@ const columnsOf = (selection: Selection): readonly Column<KeyItem>[] => [
   },
   {
     title: "Failed with",
+    look: "wide",
     cell: ({ deadLetter }) =>
       deadLetter?.error === undefined ? (
         <span class="dim">not reported</span>
       ) : (
         <span class="clip" title={deadLetter.error.message}>
-          {OUTCOME_CODES.has(deadLetter.error.code) ? null : (
-            <code class="dim">{deadLetter.error.code} </code>
-          )}
+          <ErrorCode code={deadLetter.error.code} look="dim" />
           {deadLetter.error.message}
         </span>
       ),

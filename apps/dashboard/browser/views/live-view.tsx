@@ -5,6 +5,7 @@ import { workflowOf } from "../api/run-id.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
 import { objectHref, runHref } from "../state/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
+import { ErrorCode } from "../parts/error-code.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
 import { Empty } from "../parts/notice.tsx";
@@ -14,6 +15,8 @@ import { useTail, type Tail, type TailEvent } from "./live/use-tail.ts";
 
 /** Rows are held back when the page is scrolled further than this. */
 const TOP_PX = 120;
+/** Attempts that ended before the page was opened. */
+const EARLIER = 50;
 
 /** Finished attempts and changes as they happen. Rows are held back while the mouse or the focus is on the list. */
 export function LiveView() {
@@ -23,7 +26,8 @@ export function LiveView() {
     window.scrollY > TOP_PX ||
     list.current?.matches(":hover") === true ||
     list.current?.contains(document.activeElement) === true;
-  const tail = useTail(apiPath("events", filters), isRead);
+  const earlier = apiPath("attempts", { ...filters, limit: String(EARLIER) });
+  const tail = useTail(apiPath("events", filters), earlier, isRead);
   return (
     <>
       <div class="title-row">
@@ -84,8 +88,8 @@ function TailRow({ row: { at, event } }: { readonly row: TailEvent }) {
 function TailText({ event }: { readonly event: StreamEvent }) {
   switch (event.type) {
     case "attempt": {
-      const { key, outcome, controller, durationMs, conflicts, writes, managers, errorCode } =
-        event.data;
+      const { key, outcome, controller, durationMs, conflicts, writes, managers } = event.data;
+      const { errorCode, errorMessage } = event.data;
       return (
         <>
           <Outcome of={outcome} />
@@ -100,7 +104,16 @@ function TailText({ event }: { readonly event: StreamEvent }) {
               </Status>
             )}
             {writes === 0 ? null : <span>{plural(writes, "write")}</span>}
-            {errorCode === undefined ? null : <code class="bad">{errorCode}</code>}
+            {errorCode === undefined ? null : (
+              <span class="bad clip" title={errorMessage}>
+                {errorMessage === undefined ? (
+                  <code>{errorCode}</code>
+                ) : (
+                  <ErrorCode code={errorCode} />
+                )}
+                {errorMessage}
+              </span>
+            )}
           </span>
           <span class="num right">{formatMs(durationMs)}</span>
         </>

@@ -198,7 +198,15 @@ function PauseController({
 
 type Queue = QueueList["items"][number];
 
-/** The states of objects, with the lengths of the queues of the selected controller or of all. */
+/** The tabs with counts. */
+const COUNTED: ReadonlySet<KeyPhase | undefined> = new Set([
+  undefined,
+  "waiting",
+  "running",
+  "deadLettered",
+]);
+
+/** The states of objects, with the counts of the selected controller or of all. */
 function PhaseTabs({
   queues,
   controller,
@@ -212,23 +220,30 @@ function PhaseTabs({
   const counted = queues?.filter(
     (queue) => controller === undefined || queue.controller === controller,
   );
-  const countOf = (of: "waiting" | "active") => counted?.reduce((sum, queue) => sum + queue[of], 0);
+  // A filter by name or namespace has no counts; other states are found only by reading each object.
+  const isWhole = query.value.get("name") === null && query.value.get("namespace") === null;
+  const countOf = (of: "waiting" | "active" | "keys" | "deadLettered") =>
+    isWhole
+      ? counted?.reduce<number | undefined>((sum, { [of]: count }) => {
+          return sum === undefined || count === undefined ? undefined : sum + count;
+        }, 0)
+      : undefined;
   const tab = (title: string, of: KeyPhase | undefined, count?: number) => ({
     title,
     href: href("/objects", { ...params, phase: of }),
     isCurrent: phase === of,
     count,
-    isCounting: of === "waiting" || of === "running",
+    isCounting: isWhole && queues === undefined && COUNTED.has(of),
   });
   return (
     <Tabs
       label="State"
       tabs={[
-        tab("All", undefined),
+        tab("All", undefined, countOf("keys")),
         tab("Waiting", "waiting", countOf("waiting")),
         tab("Running", "running", countOf("active")),
         tab("Backoff", "backoff"),
-        tab("Dead-lettered", "deadLettered"),
+        tab("Dead-lettered", "deadLettered", countOf("deadLettered")),
         tab("Paused", "paused"),
         tab("Idle", "idle"),
       ]}

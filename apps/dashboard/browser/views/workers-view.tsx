@@ -69,15 +69,15 @@ const columnsOf = (skewed: readonly string[]): readonly Column<Worker>[] => [
       load?.attemptsPerMinute === undefined ? UNKNOWN : formatCount(load.attemptsPerMinute),
   },
   {
-    title: "API calls in flight",
-    look: "num right",
+    title: "Calls in flight",
+    look: "num right secondary",
     cell: ({ load }) => (load === undefined ? UNKNOWN : formatCount(load.calls.inFlight)),
   },
   { title: "Runs", cell: (worker) => <Announced worker={worker} skewed={skewed} /> },
   { title: "Role", look: "nowrap secondary", cell: ({ role }) => ROLES[role] },
   { title: "Leads", look: "nowrap", cell: (worker) => <Leads worker={worker} /> },
   { title: "Host", look: "nowrap secondary", cell: ({ host }) => host },
-  { title: "Version", look: "num nowrap", cell: ({ version }) => version },
+  { title: "Version", look: "num nowrap secondary", cell: ({ version }) => version },
   { title: "Started", look: "right nowrap", cell: ({ startedAt }) => <Time at={startedAt} /> },
 ];
 

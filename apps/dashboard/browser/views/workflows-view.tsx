@@ -60,9 +60,9 @@ export function WorkflowsView() {
         status={chosen["status"]}
       />
       <Filters>
-        <Filter name="search" label="Search" placeholder="run, key or author" />
+        <Filter name="search" label="Search" placeholder="any part" />
         <Filter name="workflow" label="Workflow" choices={names} />
-        <Filter name="label" label="Labels" placeholder="region=eu,tier=gold" />
+        <Filter name="label" label="Labels" placeholder="region=eu" />
         <Filter name="by" label="Started by" />
         <Filter name="key" label="Key" />
         <Filter name="error" label="Error code" />
@@ -232,7 +232,7 @@ const COLUMNS: readonly Column<Run>[] = [
             (endedAt === undefined ? now.value : Date.parse(endedAt)) - Date.parse(createdAt),
           ),
         )}
-        {endedAt === undefined ? " …" : ""}
+        {endedAt === undefined ? "+" : ""}
       </span>
     ),
   },

@@ -145,8 +145,9 @@ async function readQueue(
 ): Promise<QueueList["items"][number]> {
   const { cluster, name: controller, kind, workers } = input;
   const { queue } = await access.find(cluster, controller);
-  const [counts, pauses] = await Promise.all([
+  const [counts, { keys, deadLettered }, pauses] = await Promise.all([
     queue.counts(),
+    queue.backlog(),
     pausesOf(access, cluster, controller),
   ]);
   const visible = visiblePauses(caller, cluster, { items: pauses }).items;
@@ -155,6 +156,8 @@ async function readQueue(
     controller,
     kind,
     ...counts,
+    // The objects of other namespaces are not counted for a caller who must not list them.
+    ...(caller.scope.namespaces === undefined ? { keys, deadLettered } : {}),
     workers: workers.filter((worker) => worker.controllers.includes(controller)).length,
     pauses: visible.map(({ controller: _controller, ...pause }) => pause),
   };

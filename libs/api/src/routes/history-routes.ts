@@ -21,6 +21,9 @@ import { readContentionReport, resourceOf, rollupOf, summaryOf } from "../views/
 
 /** Minutes of counters that are as much work as a simple request. */
 const MINUTES_PER_TOKEN = 10;
+const MINUTES_PER_HOUR = 60;
+/** The contention of the last hour, in simple requests. */
+const PRICE_OF_CONTENTION = 5;
 
 /** Attempts, contention and counts of a cluster. `home` is the default cluster. */
 export function historyRoutes(access: QueueAccess, home: string): Route[] {
@@ -57,7 +60,7 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
       query: contentionQuerySchema,
       answer: contentionReportSchema,
       problems: ["not_found"],
-      price: ({ query: { hours } }) => 5 + hours,
+      price: ({ query: { hours } }) => PRICE_OF_CONTENTION + hours,
       async handle({ query, caller }) {
         demandSome(caller, { cluster: query.cluster });
         return await readContentionReport(access, caller, query);
@@ -74,7 +77,8 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
       problems: ["not_found", "unknown_controller"],
       // All controllers together cost about as much as the overview.
       price: ({ query: { controller, minutes } }) =>
-        (controller === undefined ? 10 : 2) * (1 + minutes / MINUTES_PER_TOKEN),
+        (controller === undefined ? 10 : 2) * (1 + minutes / MINUTES_PER_TOKEN) +
+        (controller === undefined ? 0 : PRICE_OF_CONTENTION + minutes / MINUTES_PER_HOUR),
       async handle({ query: { cluster = home, controller, minutes }, caller, scan }) {
         demandSome(caller, { cluster, ...defined({ controller }) });
         if (controller !== undefined) await access.find(cluster, controller);

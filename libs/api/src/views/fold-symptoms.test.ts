@@ -47,3 +47,39 @@ test.each([
   const before = problems(minutes);
   expect(foldSymptoms(before, troubles)).toEqual(before);
 });
+
+test.each([
+  ["of its dead letters", ["no domain", "no answer"], true],
+  ["of its dead letters and others", ["no domain", "connection refused"], false],
+  ["that are not known", [], false],
+])("a controller whose errors are those %s fails as their symptom only then", (_, texts, is) => {
+  const [, failing] = problems(9);
+  const dead: OverviewProblem = {
+    code: "dead_letters",
+    level: "error",
+    message: "issuer: 2 dead-lettered keys",
+    controller: "issuer",
+  };
+  const other = { ...dead, controller: "other" };
+  const deadLetters = ["no domain of the shop", "no answer"].map((error) => ({
+    since: at(1),
+    error,
+  }));
+  const errors = texts.map((text) => ({ code: "retry", text, atMs: ago(1) }));
+  const folded = foldSymptoms(
+    [other, dead, ...(failing === undefined ? [] : [failing])],
+    new Map([["issuer", { errors, deadLetters }]]),
+  );
+  expect(folded.map(({ code, symptoms = [] }) => [code, symptoms.length])).toEqual(
+    is
+      ? [
+          ["dead_letters", 0],
+          ["dead_letters", 1],
+        ]
+      : [
+          ["dead_letters", 0],
+          ["dead_letters", 0],
+          ["failing", 0],
+        ],
+  );
+});

@@ -3,7 +3,10 @@ import { defined } from "@konverge/core";
 import { MIN_FAILED, RECENT_MS, type ControllerTrouble } from "./find-controller-problems.ts";
 
 type Code = OverviewProblem["code"];
-type Troubles = ReadonlyMap<string, Pick<ControllerTrouble, "errors">>;
+type Troubles = ReadonlyMap<
+  string,
+  Pick<ControllerTrouble, "errors"> & Partial<Pick<ControllerTrouble, "deadLetters">>
+>;
 
 /** The problems that a problem explains, by code. */
 const SYMPTOMS: Partial<Record<Code, readonly Code[]>> = {
@@ -11,6 +14,7 @@ const SYMPTOMS: Partial<Record<Code, readonly Code[]>> = {
   redis_memory: ["unserved", "backlog"],
   api_server_outage: ["backlog", "failing"],
   api_server_isolated: ["backlog", "failing"],
+  dead_letters: ["failing"],
 };
 
 /** The errors of calls that were not sent, or that the API server could not answer. */
@@ -31,14 +35,11 @@ export function foldSymptoms(
   troubles: Troubles,
 ): OverviewProblem[] {
   let left = [...problems];
-  for (const { code } of problems) {
-    const explained = SYMPTOMS[code];
-    const root = left.find((problem) => problem.code === code);
-    if (explained === undefined || root === undefined) continue;
+  for (const root of problems) {
+    const explained = SYMPTOMS[root.code];
+    if (explained === undefined || !left.includes(root)) continue;
     const symptoms = left.filter(
-      (problem) =>
-        explained.includes(problem.code) &&
-        (problem.code !== "failing" || isExplained(problem, root, troubles)),
+      (problem) => explained.includes(problem.code) && isSymptom(problem, root, troubles),
     );
     if (symptoms.length === 0) continue;
     const folded = symptoms.map(({ code: kind, message, controller }) => ({
@@ -51,6 +52,22 @@ export function foldSymptoms(
       .map((problem) => (problem === root ? { ...problem, symptoms: folded } : problem));
   }
   return left;
+}
+
+function isSymptom(problem: OverviewProblem, root: OverviewProblem, troubles: Troubles): boolean {
+  if (problem.code !== "failing") return true;
+  return root.code === "dead_letters"
+    ? problem.controller === root.controller && isOnlyDeadLetters(problem, troubles)
+    : isExplained(problem, root, troubles);
+}
+
+/** Whether the errors of a controller are those of its dead letters. The index of attempts has only the start of a message. */
+function isOnlyDeadLetters({ controller = "" }: OverviewProblem, troubles: Troubles): boolean {
+  const { errors = [], deadLetters = [] } = troubles.get(controller) ?? {};
+  const known = deadLetters.flatMap(({ error }) => error ?? []);
+  return (
+    errors.length > 0 && errors.every(({ text }) => known.some((each) => each.startsWith(text)))
+  );
 }
 
 /** Whether a controller fails only because the API server does. */

@@ -10,6 +10,8 @@ import {
 } from "@konverge/queue";
 import { covers, type Caller } from "../access/caller.ts";
 import { placeOf } from "../queues/place-of.ts";
+import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
+import { objectOf } from "./object-place.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
 const MINUTE_MS = 60_000;
@@ -152,7 +154,7 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
     return { items, sampled: 0, ...none, more: { errors: 0, objects: 0, managers: 0 } };
   }
   const { queue } = await access.find(cluster, controller);
-  const [{ items: rows }, dead, pauses, managers] = await Promise.all([
+  const [{ items: rows }, dead, pauses, { managers, wasted }] = await Promise.all([
     scan((options) => history.search({ controller, limit: SAMPLED }, options)),
     queue.control.listKeys({
       phase: "deadLettered",
@@ -160,10 +162,10 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
       ...defined({ namespaces: caller.scope.namespaces }),
     }),
     queue.control.listPauses(),
-    managersOf(history, { caller, controller, minutes }),
+    readContentionOf(history, { access, caller, cluster, controller, minutes }),
   ]);
   const visible = rows.filter(({ key }) => covers(caller.scope, placeOf(key)));
-  const lists = { errors: errorsOf(visible), objects: objectsOf(visible), managers };
+  const lists = { errors: errorsOf(visible), objects: objectsOf(visible, wasted), managers };
   const rest = ({ length }: readonly unknown[]) => Math.max(0, length - MOST_LISTED);
   return {
     items,
@@ -206,19 +208,53 @@ async function outcomesOfAll(
   return [...sums].map(([atMs, counts]) => ({ atMs, counts }));
 }
 
-async function managersOf(
+type ContentionOf = Pick<ReadActivityInput, "access" | "caller" | "cluster" | "minutes"> & {
+  readonly controller: string;
+};
+
+/** Reads the competing managers of a controller, and its wasted writes by key. */
+async function readContentionOf(
   history: HistoryReader,
-  {
-    caller,
-    controller,
-    minutes,
-  }: Pick<ReadActivityInput, "caller" | "minutes"> & { readonly controller: string },
-): Promise<Activity["managers"]> {
+  { access, caller, cluster, controller, minutes }: ContentionOf,
+): Promise<Pick<Activity, "managers"> & { readonly wasted: ReadonlyMap<string, number> }> {
   const hours = Math.ceil(minutes / MINUTES_PER_HOUR);
-  const all = await history.competingManagers(hours, caller.scope.namespaces);
-  return all
-    .filter((each) => each.controller === controller)
-    .map(({ manager, attempts }) => ({ manager, attempts }));
+  // The caller may see this controller.
+  const own = { ...caller, scope: { ...caller.scope, controllers: [controller] } };
+  const [isSeen, known, competing, { ownershipFlips, loops }] = await Promise.all([
+    objectFilter(access, own, cluster),
+    access.controllers(cluster),
+    history.competingManagers(hours, caller.scope.namespaces),
+    history.contentionReport(hours),
+  ]);
+  const states = loopsOf(loops, own);
+  const { episodes } = await readVisibleEpisodes(history, {
+    caller: own,
+    loops: states,
+    isSeen,
+    known,
+  });
+  const found = new Map<string, { attempts: number; flips: number }>();
+  const of = (manager: string) => {
+    const counts = found.get(manager) ?? { attempts: 0, flips: 0 };
+    found.set(manager, counts);
+    return counts;
+  };
+  for (const each of competing) {
+    if (each.controller === controller) of(each.manager).attempts += each.attempts;
+  }
+  for (const { object, manager, count } of ownershipFlips) {
+    if (isSeen(objectOf(object))) of(manager).flips += count;
+  }
+  return {
+    managers: [...found]
+      .map(([manager, counts]) => ({ manager, ...counts }))
+      .toSorted((one, other) => other.attempts + other.flips - one.attempts - one.flips),
+    wasted: new Map(
+      episodes.flatMap(({ key, wastedWrites }) =>
+        key === undefined ? [] : [[key, wastedWrites] as const],
+      ),
+    ),
+  };
 }
 
 function errorsOf(rows: readonly AttemptRow[]): Activity["errors"] {
@@ -228,13 +264,23 @@ function errorsOf(rows: readonly AttemptRow[]): Activity["errors"] {
     .toSorted((one, other) => other.attempts - one.attempts);
 }
 
-function objectsOf(rows: readonly AttemptRow[]): Activity["objects"] {
-  return [...Map.groupBy(rows, ({ key }) => key)]
-    .map(([key, attempts]) => ({
-      key,
-      failed: attempts.filter(({ outcome }) => FAILED_OUTCOMES.includes(outcome)).length,
-      conflicts: attempts.reduce((sum, { conflicts }) => sum + conflicts, 0),
-    }))
-    .filter(({ failed, conflicts }) => failed + conflicts > 0)
-    .toSorted((one, other) => other.failed + other.conflicts - one.failed - one.conflicts);
+function objectsOf(
+  rows: readonly AttemptRow[],
+  wasted: ReadonlyMap<string, number>,
+): Activity["objects"] {
+  const attempts = Map.groupBy(rows, ({ key }) => key);
+  const costOf = ({ failed, conflicts, wastedWrites }: Activity["objects"][number]) =>
+    failed + conflicts + wastedWrites;
+  return [...new Set([...attempts.keys(), ...wasted.keys()])]
+    .map((key) => {
+      const own = attempts.get(key) ?? [];
+      return {
+        key,
+        failed: own.filter(({ outcome }) => FAILED_OUTCOMES.includes(outcome)).length,
+        conflicts: own.reduce((sum, { conflicts }) => sum + conflicts, 0),
+        wastedWrites: wasted.get(key) ?? 0,
+      };
+    })
+    .filter((object) => costOf(object) > 0)
+    .toSorted((one, other) => costOf(other) - costOf(one));
 }

@@ -223,6 +223,8 @@ export interface StoredAttempt {
 
 /** The state of a queue over all shards. */
 export interface Backlog {
+  /** All keys, without those of objects that were deleted long ago. */
+  readonly keys: number;
   readonly deadLettered: number;
   /** Keys whose requests wait for the end of a pause. */
   readonly paused: number;

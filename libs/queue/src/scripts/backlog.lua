@@ -29,4 +29,10 @@ for i, jobId in ipairs(redis.call('ZRANGE', waiting, 0, most - 1)) do
   if isChange and not found then changeAge, found = age(since), true end
   if found then break end
 end
-return { redis.call('ZCARD', dead), redis.call('ZCARD', parked), headAge, changeAge }
+return {
+  redis.call('ZCARD', index),
+  redis.call('ZCARD', dead),
+  redis.call('ZCARD', parked),
+  headAge,
+  changeAge,
+}

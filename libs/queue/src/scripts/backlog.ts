@@ -5,7 +5,7 @@ import { askPart } from "./ask.ts";
 const signature = {
   name: "backlog",
   /** `waiting`: BullMQ's waiting jobs. */
-  keys: ["waiting", "dead", "parked"],
+  keys: ["waiting", "index", "dead", "parked"],
   args: {
     /** Prefix of the key hashes. */
     hashes: "text",
@@ -17,7 +17,7 @@ const signature = {
 } as const;
 
 /**
- * Counts the dead-lettered and the paused keys, and returns the waiting time of the first key and of the first one that was not
+ * Counts all keys, the dead-lettered and the paused ones, and returns the waiting time of the first key and of the first one that was not
  * requested by resyncs alone. A key waits from its oldest request, but not while it backs off. Keys that reach the aging time start
  * first, so no key waits much longer than the first one. Changes precede the resyncs of a round, also those that have aged, so one
  * is found among the first keys.
@@ -28,8 +28,8 @@ export const backlogScript: Script<typeof signature, Backlog> = defineScript(sig
   lua: readLua(new URL("backlog.lua", import.meta.url)),
   include: [askPart],
   answer(reply) {
-    const [deadLettered = 0, paused = 0, headAgeMs = 0, changeAgeMs = 0] =
+    const [keys = 0, deadLettered = 0, paused = 0, headAgeMs = 0, changeAgeMs = 0] =
       replyList(reply).map(replyNumber);
-    return { deadLettered, paused, headAgeMs, changeAgeMs };
+    return { keys, deadLettered, paused, headAgeMs, changeAgeMs };
   },
 });

@@ -29,7 +29,9 @@ export function AttemptHistogram({ rows, endMs, controller }: HistogramProps) {
   return (
     <figure class="histogram">
       <figcaption class="dim small">
-        Last hour: {text}; at most {formatCount(most)} per minute
+        {rows === undefined
+          ? "Last hour"
+          : `Last hour: ${text}; at most ${formatCount(most)} per minute`}
       </figcaption>
       <div class="histogram-bars" role="img" aria-label={`Attempts per minute: ${text}`}>
         {minutes.map((minute, index) => (

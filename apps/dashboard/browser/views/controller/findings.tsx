@@ -17,6 +17,11 @@ const OBJECTS: readonly Column<Activity["objects"][number]>[] = [
   },
   { title: "Failed", look: "num right", cell: ({ failed }) => formatCount(failed) },
   { title: "Conflicts", look: "num right", cell: ({ conflicts }) => formatCount(conflicts) },
+  {
+    title: "Wasted writes",
+    look: "num right",
+    cell: ({ wastedWrites }) => formatCount(wastedWrites),
+  },
 ];
 
 /** The most frequent errors, the worst objects and the competing managers of a controller. */
@@ -48,7 +53,7 @@ export function Findings({
       </Finding>
       <Finding title="Objects" note={of} isEmpty={objects.length === 0} more={more.objects}>
         <Table
-          caption="Objects with failed and conflicting attempts"
+          caption="Objects with failed attempts, conflicts and wasted writes"
           columns={OBJECTS}
           rows={objects}
           keyOf={({ key }) => key}
@@ -56,15 +61,20 @@ export function Findings({
       </Finding>
       <Finding
         title="Competing managers"
-        note="attempts with conflicts"
+        note="of the selected hours"
         isEmpty={managers.length === 0}
         more={more.managers}
       >
         <Table
-          caption="Attempts with conflicts by field manager"
+          caption="Conflicts and ownership flips by field manager"
           columns={[
             { title: "Field manager", cell: ({ manager }) => linkTo("manager", manager) },
-            { title: "Attempts", look: "num right", cell: ({ attempts }) => formatCount(attempts) },
+            {
+              title: "Conflicts",
+              look: "num right",
+              cell: ({ attempts }) => formatCount(attempts),
+            },
+            { title: "Flips", look: "num right", cell: ({ flips }) => formatCount(flips) },
           ]}
           rows={managers}
           keyOf={({ manager }) => manager}

@@ -41,7 +41,7 @@ export function ErrorGroups({
 
 const columnsOf = (onDone: () => void): readonly Column<Group>[] => [
   { title: "Error", cell: ({ sample }) => <span class="clip">{sample}</span> },
-  { title: "Controller", cell: ({ controllers }) => controllers.join(", ") },
+  { title: "Controller", look: "nowrap", cell: ({ controllers }) => controllers.join(", ") },
   { title: "Objects", look: "num right", cell: ({ keys }) => keys.length },
   { title: "First", look: "right nowrap", cell: ({ first }) => <Time at={first} /> },
   { title: "Last", look: "right nowrap", cell: ({ last }) => <Time at={last} /> },

@@ -1,5 +1,6 @@
-import type { StreamEvent } from "@konverge/contracts";
+import type { AttemptPage, StreamEvent } from "@konverge/contracts";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { call } from "../../api/call.ts";
 import { followEvents, type StreamState } from "../../api/event-stream.ts";
 
 /** A row of the tail. The stream can resume after `id`. */
@@ -23,8 +24,11 @@ export interface Tail {
   readonly release: () => void;
 }
 
-/** Returns the latest events of a stream. While `hold` returns true, new events are held back. */
-export function useTail(path: string, hold: () => boolean): Tail {
+/**
+ * Returns the latest events of the stream `path`, after the attempts of the list `before` that ended earlier. While `hold`
+ * returns true, new events are held back.
+ */
+export function useTail(path: string, before: string, hold: () => boolean): Tail {
   const [rows, setRows] = useState<readonly TailEvent[]>([]);
   const [held, setHeld] = useState(0);
   const [state, setState] = useState<StreamState>("connecting");
@@ -34,7 +38,7 @@ export function useTail(path: string, hold: () => boolean): Tail {
     const fresh = waiting.current.toReversed();
     waiting.current = [];
     setHeld(0);
-    if (fresh.length > 0) setRows((before) => [...fresh, ...before].slice(0, MOST_KEPT));
+    if (fresh.length > 0) setRows((shown) => [...fresh, ...shown].slice(0, MOST_KEPT));
   };
   useEffect(() => {
     const stop = new AbortController();
@@ -42,9 +46,26 @@ export function useTail(path: string, hold: () => boolean): Tail {
     waiting.current = [];
     setRows([]);
     setHeld(0);
+    let isFilled = false;
+    const fill = async () => {
+      isFilled = true;
+      const { items } = await call<AttemptPage>(before, { signal: stop.signal });
+      const known = new Set(waiting.current.map(attemptOf));
+      setRows((shown) => {
+        for (const row of shown) known.add(attemptOf(row));
+        const older = items.map(rowOf).filter((row) => !known.has(attemptOf(row)));
+        // Workers store attempts once a second, so those of two workers overlap.
+        const rows = [...shown, ...older].toSorted((one, other) => (one.at < other.at ? 1 : -1));
+        return rows.slice(0, MOST_KEPT);
+      });
+    };
     void followEvents(new URL(path, document.baseURI), {
       signal: stop.signal,
-      onState: setState,
+      onState: (next) => {
+        setState(next);
+        // Behind the start of the stream, so that no attempt is missed. Without them, the tail begins empty.
+        if (next === "open" && !isFilled) void fill().catch(() => undefined);
+      },
       onFrame: ({ id, event, data }) => {
         const parsed = { type: event, data: JSON.parse(data) as unknown } as StreamEvent;
         waiting.current.push({ id, at: timeOf(parsed), event: parsed });
@@ -60,8 +81,18 @@ export function useTail(path: string, hold: () => boolean): Tail {
       stop.abort();
       window.clearTimeout(timer);
     };
-  }, [path]);
+  }, [path, before]);
   return { rows, held, state, release };
+}
+
+/** The row of an attempt that ended before the stream began. */
+function rowOf(data: AttemptPage["items"][number]): TailEvent {
+  const event = { type: "attempt", data } as const;
+  return { id: data.id, at: timeOf(event), event };
+}
+
+function attemptOf({ event }: TailEvent): string | undefined {
+  return event.type === "attempt" ? event.data.id : undefined;
 }
 
 function timeOf(event: StreamEvent): string {

@@ -52,7 +52,7 @@ export function ContentionPanel({ contention }: { readonly contention: Contentio
         </div>
       )}
       {sorted.length === 0 ? null : (
-        <div class="panel">
+        <div class="panel gap">
           <Table
             columns={COLUMNS}
             rows={sorted.slice(0, SHOWN)}

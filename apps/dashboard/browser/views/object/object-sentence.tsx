@@ -1,5 +1,6 @@
 import type { ObjectHistory } from "@konverge/contracts";
 import type { ComponentChildren } from "preact";
+import { ErrorCode } from "../../parts/error-code.tsx";
 import { plural } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { now, Time } from "../../parts/time.tsx";
@@ -71,7 +72,8 @@ function Reason({ history }: { readonly history: ObjectHistory }): ComponentChil
           </p>
           {deadLetter?.error === undefined ? null : (
             <p class="error-text">
-              <code>{deadLetter.error.code}</code> {deadLetter.error.message}
+              <ErrorCode code={deadLetter.error.code} />
+              {deadLetter.error.message}
             </p>
           )}
         </>
@@ -102,7 +104,8 @@ function Reason({ history }: { readonly history: ObjectHistory }): ComponentChil
           </p>
           {failures > 0 && latest?.error !== undefined ? (
             <p class="error-text">
-              <code>{latest.error.code}</code> {latest.error.message}
+              <ErrorCode code={latest.error.code} />
+              {latest.error.message}
             </p>
           ) : null}
         </>

@@ -37,7 +37,7 @@ export function TimelineItem({
           <Track row={row} line={line} />
           <span class="num right nowrap">
             {row.isPlanned === true ? "" : tookText(row)}
-            {isOpen && row.isPlanned !== true ? <span class="dim"> …</span> : null}
+            {isOpen && row.isPlanned !== true ? <span class="dim">+</span> : null}
           </span>
           <RowNotes row={row} />
         </summary>

@@ -66,9 +66,6 @@ export function RunTimeline({ run }: { readonly run: RunDetail }) {
   );
 }
 
-/** The narrowest shortened wait with a label, as a part of the axis. */
-const LABEL_FROM = 0.07;
-
 function Axis({ line: { fromMs, toMs, scale } }: { readonly line: Timeline }) {
   const spanMs = Math.max(1, toMs - fromMs);
   const marks = scale.cuts.length === 0 ? ticksOf(spanMs) : [0];
@@ -87,7 +84,8 @@ function Axis({ line: { fromMs, toMs, scale } }: { readonly line: Timeline }) {
             style={{ left: `${at * 100}%`, width: `${width * 100}%` }}
             title={`${formatMs(cut.toMs - cut.fromMs)} without work`}
           >
-            {width < LABEL_FROM ? "…" : `… ${formatMs(cut.toMs - cut.fromMs).replace(".0", "")}`}
+            <span>…</span>
+            <span>{formatMs(cut.toMs - cut.fromMs).replace(".0", "")}</span>
           </span>
         ))}
       </span>
@@ -119,7 +117,7 @@ function Executing({
         </span>
         <span class="num right nowrap">
           {formatMs(toMs - executingSinceMs)}
-          <span class="dim"> …</span>
+          <span class="dim">+</span>
         </span>
       </div>
     </li>

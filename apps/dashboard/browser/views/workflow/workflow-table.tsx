@@ -39,7 +39,7 @@ const COLUMNS: readonly Column<OverviewWorkflow>[] = [
     cell: ({ name, runs }) => (
       <a href={viewHref("/workflows", { workflow: name, status })}>
         {tone === undefined || runs[status] === 0 ? (
-          formatCount(runs[status])
+          <span class={runs[status] === 0 ? "zero" : undefined}>{formatCount(runs[status])}</span>
         ) : (
           <Status tone={tone}>{formatCount(runs[status])}</Status>
         )}
