@@ -173,13 +173,13 @@ test("lists current problems, most severe first", async () => {
   ]);
   expect(answer.problems[2]).toMatchObject({
     key: OTHER_KEY,
-    cause: "node-pool writes spec.size and is triggered by the change",
+    cause: "Its write of spec.size triggers the next attempt",
     consequence: "Each write starts another attempt. Its attempts are not throttled.",
     action: "Write spec.size only if its value differs",
   });
   expect(answer.problems[3]).toMatchObject({
     key: KEY,
-    cause: "argocd-controller and node-pool write different values to spec.weight",
+    cause: "Both write spec.weight with different values",
     consequence: "20 writes without effect in the last hour.",
     action: expect.stringContaining("Give spec.weight one owner"),
   });

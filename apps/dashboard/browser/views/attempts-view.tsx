@@ -200,7 +200,7 @@ const columnsOf = (selection: Selection): readonly Column<AttemptSummary>[] => [
   { title: "Outcome", look: "nowrap", cell: ({ outcome }) => <Outcome of={outcome} /> },
   { title: "Details", look: "wide", cell: (row) => <Details row={row} /> },
   { title: "Duration", look: "num right nowrap", cell: ({ durationMs }) => formatMs(durationMs) },
-  { title: "Calls", look: "num right", cell: ({ calls }) => calls },
+  { title: "Calls", look: "num right secondary", cell: ({ calls }) => calls },
   {
     title: "Ended",
     look: "right nowrap",

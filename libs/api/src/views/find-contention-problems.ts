@@ -15,6 +15,7 @@ export interface ContentionFindings {
 const MIN_WRITES = 20;
 /** Limits the problems of one kind, so that others remain visible. */
 const MOST_OF_A_KIND = 3;
+/** The fields that a cause names. */
 const MOST_FIELDS = 3;
 
 /** Finds objects whose writers undo each other's work. Polling is not a problem. */
@@ -29,21 +30,55 @@ export function findContentionProblems({ episodes, loops }: ContentionFindings):
     return kind !== "requeue" && !covered.has(`${controller} ${nameOf(object)}`);
   });
   return [
-    ...limited(current.map(ofEpisode), "contention", "with contention"),
-    ...limited(
-      others.map(([key, state]) => ofLoop(key, state)),
-      "loop",
-      "in reconcile loops",
-    ),
+    ...limited(groupsOf(current, writersOf).map(ofEpisodes), "contention", "with contention"),
+    ...limited(groupsOf(others, writersOfLoop).map(ofLoops), "loop", "in reconcile loops"),
   ];
 }
 
-function ofEpisode(episode: ContentionEpisode): OverviewProblem {
-  const { kind, controller, managers, fields, perMinute, since, wastedWrites } = episode;
-  const object = nameOf(episode);
+type Writers = Pick<ContentionEpisode, "kind" | "controller" | "managers" | "fields">;
+type Group<Item> = readonly [Item, ...Item[]];
+
+/** A problem of one or more objects. */
+interface Found {
+  readonly problem: OverviewProblem;
+  readonly objects: number;
+}
+
+/** Joins items with the same writers and fields: they have one cause. Keeps the order of the first items. */
+function groupsOf<Item>(
+  items: readonly Item[],
+  of: (item: Item) => Writers,
+): readonly Group<Item>[] {
+  const groups = Map.groupBy(items, (item) => JSON.stringify(of(item)));
+  return [...groups.values()].flatMap(([first, ...rest]) =>
+    first === undefined ? [] : [[first, ...rest] as const],
+  );
+}
+
+function writersOf({ kind, controller, managers, fields }: ContentionEpisode): Writers {
+  return { kind, controller, managers, fields };
+}
+
+function writersOfLoop([key, { kind, paths, managers }]: readonly [string, LoopState]): Writers {
+  const { controller } = parseKey(key);
+  const isFlip = kind === "ownershipFlip";
+  return { kind: isFlip ? kind : "selfTriggered", controller, managers, fields: paths };
+}
+
+/** `shop/web` or `shop/web and 2 more objects`. */
+function objectsText(name: string, { length }: readonly unknown[]): string {
+  return length === 1 ? name : `${name} and ${count(length - 1, "more object")}`;
+}
+
+function ofEpisodes(episodes: Group<ContentionEpisode>): Found {
+  const [first] = episodes;
+  const { kind, controller, managers, fields, key } = first;
+  const sum = (of: (episode: ContentionEpisode) => number) =>
+    episodes.reduce((all, each) => all + of(each), 0);
+  const object = objectsText(nameOf(first), episodes);
   const field = fields[0] ?? "fields";
-  const rate =
-    perMinute < 1 ? "less than once a minute" : `${Math.round(perMinute)} times a minute`;
+  const perMinute = sum((each) => each.perMinute);
+  const rate = rateText(Math.round(perMinute));
   const rest = managers.length - 2;
   const others = `${managers.slice(0, 2).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
   const message =
@@ -52,44 +87,51 @@ function ofEpisode(episode: ContentionEpisode): OverviewProblem {
       : kind === "ownershipFlip"
         ? `${others} and ${controller} overwrite each other's ${field} of ${object}: ${rate}`
         : `${controller} conflicts${others === "" ? "" : ` with ${others}`} on ${object}: ${rate}`;
-  return {
+  const wasted = sum(({ wastedWrites }) => wastedWrites);
+  const [since = first.since] = episodes.map((each) => each.since).toSorted();
+  const problem: OverviewProblem = {
     code: kind === "selfTriggered" ? "loop" : "contention",
     level: "warning",
     message,
-    subject: object,
-    count: wastedWrites,
-    trend: trendOf(episode.minutes),
+    subject: nameOf(first),
+    count: wasted,
+    trend: trendOf(first.minutes.map((_, at) => sum(({ minutes }) => minutes[at] ?? 0))),
     since,
-    cause: causeOf(episode),
-    consequence: `${count(wastedWrites, "write")} without effect in the last hour.${throttleText(episode.isThrottled)}`,
-    action: suggestedFix(episode),
+    cause: causeOf(first),
+    consequence: `${count(wasted, "write")} without effect in the last hour.${throttleText(first.isThrottled)}`,
+    action: suggestedFix(first),
     controller,
-    ...defined({ key: episode.key }),
+    ...(episodes.length === 1 ? defined({ key }) : {}),
   };
+  return { problem, objects: episodes.length };
 }
 
-function ofLoop(key: string, { kind, paths, managers, sinceMs, protection }: LoopState) {
+function ofLoops(loops: Group<readonly [string, LoopState]>): Found {
+  const [first] = loops;
+  const [key, { kind, managers, protection }] = first;
   const { controller, ...object } = parseKey(key);
   const what =
     kind === "ownershipFlip" ? `overwrites fields of ${managers.join(", ")}` : "triggers itself";
-  const writers = {
-    kind: kind === "ownershipFlip" ? kind : ("selfTriggered" as const),
-    controller,
-    managers,
-    fields: paths,
-  };
-  return {
+  const writers = writersOfLoop(first);
+  const since = Math.min(...loops.map(([, state]) => state.sinceMs));
+  const problem: OverviewProblem = {
     code: "loop",
     level: "warning",
-    message: `${controller} ${what} on ${nameOf(object)}`,
+    message: `${controller} ${what} on ${objectsText(nameOf(object), loops)}`,
     subject: nameOf(object),
-    since: new Date(sinceMs).toISOString(),
+    since: new Date(since).toISOString(),
     cause: causeOf(writers),
     consequence: `Each write starts another attempt.${throttleText(protection === "throttle")}`,
     action: suggestedFix(writers),
     controller,
-    key,
-  } satisfies OverviewProblem;
+    ...(loops.length === 1 ? { key } : {}),
+  };
+  return { problem, objects: loops.length };
+}
+
+function rateText(perMinute: number): string {
+  if (perMinute < 1) return "less than once a minute";
+  return perMinute === 1 ? "once a minute" : `${perMinute} times a minute`;
 }
 
 function throttleText(isThrottled: boolean | undefined): string {
@@ -97,16 +139,13 @@ function throttleText(isThrottled: boolean | undefined): string {
   return isThrottled ? " Its attempts are throttled." : " Its attempts are not throttled.";
 }
 
-type Writers = Pick<ContentionEpisode, "kind" | "controller" | "managers" | "fields">;
-
-/** The writers and the fields, as far as they are known. */
-function causeOf({ kind, controller, managers, fields }: Writers): string {
+/** What the writers do with the fields. The message names the writers. */
+function causeOf({ kind, managers, fields }: Writers): string {
   const what = fields.length === 0 ? "the object" : fields.slice(0, MOST_FIELDS).join(", ");
-  if (kind === "selfTriggered")
-    return `${controller} writes ${what} and is triggered by the change`;
-  const others = managers.length === 0 ? "another writer" : managers.join(", ");
-  const how = kind === "ownershipFlip" ? "different values to" : "at the same time to";
-  return cut(`${others} and ${controller} write ${how} ${what}`);
+  if (kind === "selfTriggered") return cut(`Its write of ${what} triggers the next attempt`);
+  const who = managers.length > 1 ? "All" : "Both";
+  const how = kind === "ownershipFlip" ? "different values" : "at the same time";
+  return cut(`${who} write ${what}${kind === "ownershipFlip" ? " with" : ""} ${how}`);
 }
 
 /** Returns the suggested fix for contention. */
@@ -123,27 +162,28 @@ export function suggestedFix({ kind, controller, managers, fields }: Writers): s
   }
 }
 
-/** Keeps the first problems and counts the others. */
+/** Keeps the first problems and counts the objects of the others. */
 function limited(
-  problems: readonly OverviewProblem[],
+  found: readonly Found[],
   code: "contention" | "loop",
   what: string,
 ): OverviewProblem[] {
-  const rest = problems.length - MOST_OF_A_KIND;
-  if (rest <= 0) return [...problems];
-  const others = problems.slice(MOST_OF_A_KIND);
-  const [since] = others.flatMap((problem) => problem.since ?? []).toSorted();
+  const shown = found.slice(0, MOST_OF_A_KIND).map(({ problem }) => problem);
+  const others = found.slice(MOST_OF_A_KIND);
+  if (others.length === 0) return shown;
+  const rest = others.reduce((sum, { objects }) => sum + objects, 0);
+  const [since] = others.flatMap(({ problem }) => problem.since ?? []).toSorted();
   const summary: OverviewProblem = {
     code,
     level: "warning",
     message: `${count(rest, "more object")} ${what}`,
     count: rest,
     ...defined({ since }),
-    cause: tallied(others.flatMap(({ cause }) => cause ?? [])),
+    cause: tallied(others.flatMap(({ problem }) => problem.cause ?? [])),
     consequence: "They have fewer writes without effect than those above.",
     action: "List them with `konverge contention list`",
   };
-  return [...problems.slice(0, MOST_OF_A_KIND), summary];
+  return [...shown, summary];
 }
 
 function nameOf({

@@ -207,11 +207,13 @@ const SITUATIONS: Readonly<Record<OverviewProblem["code"], readonly Partial<Find
     { loops: new Map([[KEY, loop()]]) },
     { loops: new Map([[KEY, loop({ kind: "ownershipFlip", managers: ["argocd"] })]]) },
     { loops: new Map(many((at) => [`${KEY}-${at}`, loop()] as const)) },
+    { loops: new Map(many((at) => [`${KEY}-${at}`, loop({ paths: [`spec.${at}`] })] as const)) },
   ],
   contention: [
     { episodes: [episode({})] },
     { episodes: [episode({ kind: "conflict", fields: [], managers: [] })] },
     { episodes: many((at) => episode({}, `a-${at}`)) },
+    { episodes: many((at) => episode({ fields: [`spec.${at}`] }, `a-${at}`)) },
   ],
   clock_skew: [-5_000, 3_600_000].map((aheadMs) => ({
     workers: [{ ...worker(), clockSkew: { aheadMs, sinceMs: HALF_AN_HOUR_AGO } }],
@@ -256,6 +258,21 @@ test("a full Redis is the cause of missing heartbeats, so missing workers are no
 
 test("a healthy cluster has no problems", () => {
   expect(findProblems(HEALTHY).problems).toEqual([]);
+});
+
+test("objects with the same writers and fields are one problem", () => {
+  const same = many((at) => episode({ key: `${KEY}-${at}` }, `a-${at}`));
+  const other = episode({ fields: ["spec.size"], perMinute: 1, wastedWrites: 30 }, "b");
+  const { problems } = findProblems({ ...HEALTHY, episodes: [...same, other] });
+  expect(problems).toMatchObject([
+    {
+      message:
+        "argocd-controller and pool overwrite each other's spec.weight of blue/a-0 and 4 more objects: 60 times a minute",
+      count: 2_000,
+    },
+    { message: expect.stringContaining("spec.size of blue/b: once a minute"), key: KEY },
+  ]);
+  expect(problems[0]?.key).toBeUndefined();
 });
 
 test("work waits for a worker from the first request after the last worker", () => {

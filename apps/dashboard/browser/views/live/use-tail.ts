@@ -55,8 +55,8 @@ export function useTail(path: string, before: string, hold: () => boolean): Tail
         for (const row of shown) known.add(attemptOf(row));
         const older = items.map(rowOf).filter((row) => !known.has(attemptOf(row)));
         // Workers store attempts once a second, so those of two workers overlap.
-        const rows = [...shown, ...older].toSorted((one, other) => (one.at < other.at ? 1 : -1));
-        return rows.slice(0, MOST_KEPT);
+        const all = [...shown, ...older].toSorted((one, other) => (one.at < other.at ? 1 : -1));
+        return all.slice(0, MOST_KEPT);
       });
     };
     void followEvents(new URL(path, document.baseURI), {
