@@ -82,13 +82,23 @@ export function ObjectBulk({
             const id = encodeURIComponent(pendingOf(key) ?? "");
             await call(`${path}/${id}/cancel`, { method: "POST", body: action });
           });
+          // The dialog stays open with the failures.
+          if (failures.length > 0) throw partialFailure(failures, keys.length);
           onDone();
-          const done = keys.length - failures.length;
-          const [first] = failures;
-          return `${verb}: ${plural(done, "object")}${first === undefined ? "" : `; ${failures.length} failed, first ${first}`}`;
+          return `${verb}: ${plural(keys.length, "object")}`;
         }}
       />
     );
+  });
+}
+
+function partialFailure(failures: readonly string[], all: number): CallError {
+  const rest = failures.length - SHOWN;
+  const more = rest > 0 ? `\nand ${rest} more` : "";
+  return new CallError({
+    code: "partial",
+    title: `${failures.length} of ${all} failed`,
+    detail: failures.slice(0, SHOWN).join("\n") + more,
   });
 }
 

@@ -49,7 +49,11 @@ function groupsOf<Item>(
   items: readonly Item[],
   of: (item: Item) => Writers,
 ): readonly Group<Item>[] {
-  const groups = Map.groupBy(items, (item) => JSON.stringify(of(item)));
+  const groups = Map.groupBy(items, (item) => {
+    const writers = of(item);
+    // Writers that are not known may differ.
+    return writers.managers.length + writers.fields.length === 0 ? item : JSON.stringify(writers);
+  });
   return [...groups.values()].flatMap(([first, ...rest]) =>
     first === undefined ? [] : [[first, ...rest] as const],
   );
