@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { MUTATION_PATCHES } from "./chaos/teeth/mutation-patches.ts";
 import { PATCHES, type Change } from "./chaos/teeth/patches.ts";
 import { REPLAY_PATCHES } from "./chaos/teeth/replay-patches.ts";
 import { VERB_PATCHES } from "./chaos/teeth/verb-patches.ts";
@@ -7,6 +8,7 @@ import { WORKFLOW_PATCHES } from "./chaos/teeth/workflow-patches.ts";
 
 /** Fails early, before the chaos tests, if moved code no longer matches a test build's replacement. */
 const changes = Object.entries({
+  ...MUTATION_PATCHES,
   ...PATCHES,
   ...REPLAY_PATCHES,
   ...VERB_PATCHES,

@@ -2,12 +2,14 @@
 import fs from "node:fs";
 import { registerHooks, syncBuiltinESMExports } from "node:module";
 import { fileURLToPath } from "node:url";
+import { MUTATION_PATCHES } from "./mutation-patches.ts";
 import { PATCHES, type Change } from "./patches.ts";
 import { REPLAY_PATCHES } from "./replay-patches.ts";
 import { VERB_PATCHES } from "./verb-patches.ts";
 import { WORKFLOW_PATCHES } from "./workflow-patches.ts";
 
 const patches: Readonly<Record<string, readonly Change[]>> = {
+  ...MUTATION_PATCHES,
   ...PATCHES,
   ...REPLAY_PATCHES,
   ...VERB_PATCHES,
