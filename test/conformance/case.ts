@@ -84,6 +84,8 @@ export interface Case {
   readonly steps: readonly Step[];
   /** For states that a real server cannot reach within seconds. */
   readonly only?: "embedded";
+  /** True if it waits for the server for a second or more. These cases run first, beside each other. */
+  readonly waits?: true;
 }
 
 /** Metadata of an object in a response, for bodies of later steps. */

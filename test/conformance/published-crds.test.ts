@@ -97,7 +97,7 @@ test.each(FILES.map((path) => [basename(path, ".yaml"), path]))(
       const crd = crds.find(({ metadata }) => isJsonObject(metadata) && metadata["name"] === name);
       const place = scope === "Cluster" ? "" : "namespaces/default/";
       const list = `/apis/${group}/${version}/${place}${resource}`;
-      for (const server of servers) {
+      const install = async (server: TestedServer) => {
         // The definition of an earlier run that failed.
         await send(server, "DELETE", `${CRDS}/${name}`);
         const created = await until(`${name} can be created`, async () => {
@@ -108,7 +108,8 @@ test.each(FILES.map((path) => [basename(path, ".yaml"), path]))(
         await until(`${name} is served`, async () => {
           return (await send(server, "GET", list)).code === 200;
         });
-      }
+      };
+      await Promise.all(servers.map(install));
       const zodSchema = module[`${kind}Schema`];
       const choices = new Choices(seed);
       let accepted = 0;

@@ -26,28 +26,35 @@ export async function runSuite(
   servers: readonly TestedServer[],
   matches: (name: string) => boolean = () => true,
 ): Promise<Report> {
-  const runs = [];
-  for (const server of servers) runs.push(await prepare(server));
+  const runs = await Promise.all(servers.map(prepare));
   const failures: Failure[] = [];
   const differences: Difference[] = [];
   let passed = 0;
   const chosen = CASES.map((one, index) => ({ one, id: `c${index + 1}` })).filter(({ one }) =>
     matches(one.name),
   );
-  for (const { one, id } of chosen) {
-    const results = new Map<string, CaseResult>();
-    for (const { server, namespace } of runs) {
-      if (one.only === "embedded" && server.kind !== "embedded") continue;
-      results.set(server.kind, await runSafely(one, server, { id, namespace }));
-    }
-    const before = failures.length + differences.length;
-    for (const [server, { problems }] of results) {
-      failures.push(...problems.map((problem) => ({ case: one.name, server, problem })));
-    }
-    differences.push(...compare(one.name, results.get("embedded"), results.get("kube-apiserver")));
-    if (failures.length + differences.length === before) passed++;
-  }
-  for (const { cleanUp } of runs) await cleanUp();
+  const runOne = async ({ one, id }: { readonly one: Case; readonly id: string }) => {
+    const tested = runs.filter(
+      ({ server }) => one.only !== "embedded" || server.kind === "embedded",
+    );
+    const results = new Map(
+      await Promise.all(
+        tested.map(async ({ server, namespace }) => {
+          return [server.kind, await runSafely(one, server, { id, namespace })] as const;
+        }),
+      ),
+    );
+    const found = [...results].flatMap(([server, { problems }]) =>
+      problems.map((problem) => ({ case: one.name, server, problem })),
+    );
+    const different = compare(one.name, results.get("embedded"), results.get("kube-apiserver"));
+    failures.push(...found);
+    differences.push(...different);
+    if (found.length + different.length === 0) passed++;
+  };
+  await Promise.all(chosen.filter(({ one }) => one.waits === true).map(runOne));
+  for (const one of chosen.filter(({ one: { waits } }) => waits !== true)) await runOne(one);
+  await Promise.all(runs.map(({ cleanUp }) => cleanUp()));
   return {
     servers: servers.map(({ kind, version }) => ({ kind, version })),
     cases: chosen.length,

@@ -305,6 +305,7 @@ export const edges: readonly Case[] = [
   },
   {
     name: "a list at a far future version: 504",
+    waits: true,
     steps: [
       get(`${configMaps}?resourceVersion=4000000000`, {
         code: 504,

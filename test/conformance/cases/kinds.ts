@@ -176,6 +176,7 @@ export const kinds: readonly Case[] = [
   },
   {
     name: "a definition is established and served, and its deletion deletes its objects",
+    waits: true,
     steps: [
       post(
         definitions,

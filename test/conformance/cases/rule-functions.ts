@@ -87,6 +87,7 @@ const fields = Object.fromEntries(
 export const ruleFunctions: readonly Case[] = [
   {
     name: "CEL: functions for URLs, versions, named formats, patterns and numbers",
+    waits: true,
     steps: [
       {
         send: `POST ${definitions}`,

@@ -135,6 +135,7 @@ const send = (format: string, value: JsonValue, code: number) => {
 export const stringFormats: readonly Case[] = [
   {
     name: "formats of strings are checked",
+    waits: true,
     steps: [
       {
         send: `POST ${definitions}`,

@@ -132,6 +132,7 @@ export const watching: readonly Case[] = [
   },
   {
     name: "the timeout of a watch ends the stream",
+    waits: true,
     steps: [
       make("a"),
       {

@@ -444,6 +444,7 @@ export const writePath: readonly Case[] = [
   },
   {
     name: "GET with a far future version: 504 after a wait",
+    waits: true,
     steps: [
       create,
       get(`${one}?resourceVersion=4000000000`, {
