@@ -122,7 +122,7 @@ test("the page of a controller shows percentiles and errors, and zooms by a drag
   expect(troubles).toEqual([]);
 });
 
-test("guards show waiting calls by class, and workers their slots and memory", async (context) => {
+test("guards show waiting calls by class, and workers their slots, memory and leadership", async (context) => {
   const { page, troubles, requests } = await open(context);
   const guard = await createGuard({
     redis: { url: harness.url },
@@ -146,7 +146,9 @@ test("guards show waiting calls by class, and workers their slots and memory", a
   const row = page.getByRole("row", { name: /w-1/ });
   await row.getByText("3 of 20").waitFor();
   expect(await row.innerText()).toMatch(/200 MiB/);
-  expect(await row.innerText()).toMatch(/4 ms late/);
+  expect(await row.innerText()).toMatch(/4 ms late\s+30\s/);
+  const leads = row.getByText("1 of 1");
+  expect(await leads.getAttribute("title")).toBe("node-pool");
   expect(await findBarriers(page)).toEqual([]);
   expect(troubles).toEqual([]);
 });

@@ -347,9 +347,12 @@ test("dead letters: counts all matches before their release", async (context) =>
   await worker.stop();
 });
 
-test("isolates an API server, sets its rate and resets its guard", async (context) => {
+test("isolates an API server after a preview, sets its rate and resets its guard", async (context) => {
   const { page, troubles } = await open(context);
-  const { url } = await startOwnApi(harness);
+  const { url, queue } = await startOwnApi(harness);
+  for (const name of ["blue", "red"]) {
+    await queue.request(keyOf(name), { kind: "cli", by: "test" });
+  }
   const guard = await createGuard({
     redis: harness.target,
     prefix: harness.prefix,
@@ -360,6 +363,15 @@ test("isolates an API server, sets its rate and resets its guard", async (contex
   onTestFinished(() => guard.close());
   await page.goto(`${url}/guards`);
   await page.getByText(/ of 500$/).waitFor();
+  await page.getByRole("button", { name: "Isolate" }).click();
+  const preview = page.locator("dialog[open]").getByRole("status");
+  await preview
+    .getByText(
+      "Affected now: 1 controller, 0 workflows, 0 running attempts, 2 waiting requests, 0 delayed requests.",
+    )
+    .waitFor();
+  await page.locator("dialog[open]").getByRole("button", { name: "Close" }).click();
+  expect(guard.breaker.mode, "a preview changes nothing").toBe("closed");
   await act(page, "Isolate", "an upgrade");
   await page.getByText(/Isolated by ada.*an upgrade/).waitFor();
   await page.getByRole("button", { name: "Set rate" }).click();

@@ -21,6 +21,8 @@ const LOAD: AnnouncedLoad = {
   heapLimitBytes: 2,
   eventLoopDelayMs: 4,
   calls: { admitted: 100, deferred: 2, waiting: { resync: 5, event: 2 }, inFlight: 6 },
+  attemptsPerMinute: 30,
+  leads: ["node-pool"],
 };
 
 /** Starts an API server on the test's Redis prefix, with one announced controller and the heartbeat of a worker. */

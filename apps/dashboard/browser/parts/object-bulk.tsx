@@ -92,13 +92,21 @@ export function ObjectBulk({
   });
 }
 
-function partialFailure(failures: readonly string[], all: number): CallError {
+interface Failure {
+  readonly key: string;
+  readonly message: string;
+}
+
+function partialFailure(failures: readonly Failure[], all: number): CallError {
   const rest = failures.length - SHOWN;
-  const more = rest > 0 ? `\nand ${rest} more` : "";
   return new CallError({
     code: "partial",
-    title: `${failures.length} of ${all} failed`,
-    detail: failures.slice(0, SHOWN).join("\n") + more,
+    title: `${failures.length} of ${all} failed.`,
+    detail: rest > 0 ? `The first ${SHOWN}:` : "",
+    errors: failures.slice(0, SHOWN).map(({ key, message }) => ({
+      pointer: shortName(partsOf(key)),
+      detail: message,
+    })),
   });
 }
 
@@ -138,8 +146,8 @@ async function send(path: string, key: string, body: object): Promise<void> {
 async function act(
   keys: readonly string[],
   one: (key: string) => Promise<void>,
-): Promise<string[]> {
-  const failures: string[] = [];
+): Promise<Failure[]> {
+  const failures: Failure[] = [];
   const left = keys.values();
   const work = async () => {
     for (const key of left) {
@@ -147,7 +155,7 @@ async function act(
         await one(key);
       } catch (error) {
         if (!(error instanceof CallError)) throw error;
-        failures.push(`${partsOf(key).name}: ${error.message}`);
+        failures.push({ key, message: error.message });
       }
     }
   };
