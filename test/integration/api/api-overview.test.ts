@@ -160,24 +160,24 @@ test("lists current problems, most severe first", async () => {
   const { queue } = await api.access.find("default", "node-pool");
   await queue.control.pause({ kind: "namespace", namespace: "demo" }, ORDER);
   const answer = await overview();
-  expect(codesOf(answer)).toEqual(["failing", "lost", "loop", "contention", "paused"]);
+  expect(codesOf(answer)).toEqual(["failing", "lost", "contention", "loop", "paused"]);
   expect(answer.summary).toBe("No errors, 4 warnings.");
   expect(answer.problems.map(({ message }) => message)).toEqual([
     "node-pool: 6 of 11 attempts failed in 5 minutes",
     "node-pool: 1 attempt lost its worker in the last hour",
-    "node-pool triggers itself on demo/red",
     expect.stringMatching(
       /^argocd-controller and node-pool overwrite each other's spec.weight of demo\/blue: \d+ times a minute$/,
     ),
+    "node-pool triggers itself on demo/red",
     "node-pool: demo is paused by ada: a bad release",
   ]);
-  expect(answer.problems[2]).toMatchObject({
+  expect(answer.problems[3]).toMatchObject({
     key: OTHER_KEY,
     cause: "Its write of spec.size triggers the next attempt",
     consequence: "Each write starts another attempt. Its attempts are not throttled.",
     action: "Write spec.size only if its value differs",
   });
-  expect(answer.problems[3]).toMatchObject({
+  expect(answer.problems[2]).toMatchObject({
     key: KEY,
     cause: "Both write spec.weight with different values",
     consequence: "20 writes without effect in the last hour.",
@@ -365,7 +365,7 @@ test("lists workflows and reports blocked, failed and unserved runs", async () =
       message: "release: team/fails failed",
       since: expect.any(String),
       cause: 'step "publish" failed: the disk is full',
-      consequence: "It has ended. Steps with an undo were undone.",
+      consequence: "Failed runs have ended. Steps with an undo were undone.",
     },
   ]);
 

@@ -1,6 +1,6 @@
 import type { ContentionReport } from "@konverge/contracts";
 import type { Command } from "commander";
-import { age } from "../text/age.ts";
+import { age, span } from "../text/age.ts";
 import { columns, type Cell } from "../text/columns.ts";
 import { groupHelp, withClient } from "../ask/run-with-client.ts";
 import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
@@ -70,8 +70,8 @@ function contentionRows({ episodes, moreEpisodes, loops }: ContentionReport): st
 
 function loopText(protection: "throttle" | "report", untilMs: number): string {
   if (protection === "report") return "not throttled";
-  const at = new Date(untilMs).toISOString();
-  return untilMs > Date.now() ? `throttled, next start at ${at}` : "throttled, next start is due";
+  const leftMs = untilMs - Date.now();
+  return leftMs > 0 ? `throttled, next start in ${span(leftMs)}` : "throttled, next start is due";
 }
 
 function nameOf(item: ContentionReport["episodes"][number]): string {

@@ -104,10 +104,10 @@ function report({ output }: ClientFlags, checks: readonly Check[]): void {
   if (first !== undefined) process.exitCode = first.exitCode ?? 1;
 }
 
-/** Lines are never cut, because they end with the suggested fix. */
+/** Lines are wrapped, because they end with the suggested fix. */
 function checkRows(checks: readonly Check[]): string {
   return columns(
     checks.map(({ check, level, detail }): Cell[] => [toneCell(level), check, detail]),
-    { width: Infinity, hasHead: false },
+    { wraps: true, hasHead: false },
   );
 }

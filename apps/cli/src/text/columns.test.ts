@@ -24,6 +24,28 @@ test("cuts prose first, then the middle of the longest names", () => {
   expect(narrow).toMatch(/\nblue +dead +-$/);
 });
 
+test("wraps the last column between words, below its start", () => {
+  const text = "the reason that somebody gave in the incident channel";
+  const rows = [
+    ["error", text],
+    ["", `  cause: ${text}`],
+    ["", `  next step: ${"x".repeat(60)} now`],
+  ];
+  const wrapped = columns(rows, { width: 40, wraps: true, hasHead: false });
+  expect(wrapped).toBe(
+    [
+      "error  the reason that somebody gave in",
+      "         the incident channel",
+      "         cause: the reason that somebody",
+      "           gave in the incident channel",
+      "         next step:",
+      `           ${"x".repeat(60)}`,
+      "           now",
+    ].join("\n"),
+  );
+  expect(columns(rows, { wraps: true, hasHead: false }).split("\n")).toHaveLength(3);
+});
+
 test("replaces control characters", () => {
   expect(columns([["a\u001B[2J"]])).toBe("a?[2J");
 });

@@ -10,6 +10,8 @@ export interface ColumnsOptions {
   readonly width?: number | undefined;
   /** Whether the first row has the column names. Default true. */
   readonly hasHead?: boolean;
+  /** Whether the last column continues on the next line instead of being cut; the others are not cut. */
+  readonly wraps?: boolean;
 }
 
 const GAP = "  ";
@@ -20,7 +22,7 @@ const LEAST = 14;
 /** Formats a table, with columns as wide as their widest cells. */
 export function columns(
   rows: readonly (readonly Cell[])[],
-  { width = terminalWidth(), hasHead = true }: ColumnsOptions = {},
+  { width = terminalWidth(), hasHead = true, wraps = false }: ColumnsOptions = {},
 ): string {
   const clean = rows.map((row) =>
     row.map((cell) =>
@@ -30,14 +32,17 @@ export function columns(
   const natural = (clean[0] ?? []).map((_, column) =>
     Math.max(...clean.map((row) => row[column]?.text.length ?? 0)),
   );
-  const widths = fit(natural, width ?? Infinity);
+  const widths = fit(natural, wraps ? Infinity : (width ?? Infinity));
+  const indent = widths.slice(0, -1).reduce((sum, each) => sum + each + GAP.length, 0);
+  const lastOf = (text: string, most: number) =>
+    wraps ? wrapWords(text, (width ?? Infinity) - indent, indent) : cutEnd(text, most);
   return clean
     .map((row, line) => {
       let text = "";
       for (const [column, cell] of row.entries()) {
         const isLast = column === row.length - 1;
         const most = widths[column] ?? 0;
-        const shown = isLast ? cutEnd(cell.text, most) : cutMiddle(cell.text, most);
+        const shown = isLast ? lastOf(cell.text, most) : cutMiddle(cell.text, most);
         const style = hasHead && line === 0 ? "bold" : "style" in cell ? cell.style : undefined;
         text += style === undefined ? shown : paint(style, shown);
         if (!isLast) text += " ".repeat(most - shown.length) + GAP;
@@ -78,6 +83,21 @@ function paint(style: Style, text: string): string {
 
 function cutEnd(text: string, width: number): string {
   return text.length <= width ? text : text.slice(0, width - 1) + ELLIPSIS;
+}
+
+/** Breaks a text between words. Further lines begin below the text, further right. */
+function wrapWords(text: string, width: number, indent: number): string {
+  if (text.length <= width || width < LEAST) return text;
+  const start = " ".repeat(text.length - text.trimStart().length);
+  const lines = [""];
+  for (const word of text.trimStart().split(" ")) {
+    const line = lines.at(-1) ?? "";
+    const longer =
+      line === "" ? `${start}${lines.length > 1 ? GAP : ""}${word}` : `${line} ${word}`;
+    if (line !== "" && longer.length > width) lines.push(`${start}${GAP}${word}`);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.join(`\n${" ".repeat(indent)}`);
 }
 
 /** Keeps both ends, where names usually differ. */

@@ -5,11 +5,23 @@ import { columns, type Cell } from "./columns.ts";
 import { outcomeCell, toneCell } from "./tone.ts";
 
 const NONE = "-";
+const HEAD = [
+  "CONTROLLER",
+  "KIND",
+  "OBJECTS",
+  "WAITING",
+  "RUNNING",
+  "DELAYED",
+  "DEAD",
+  "WORKERS",
+  "NOTE",
+];
 
 /** Formats the queues of controllers and workflows, a line each. */
 export function queueRows({ items, workflows }: QueueList): string {
   const rows = items.map(
-    ({ controller, kind, waiting, active, delayed, workers, pauses }): Cell[] => {
+    ({ controller, kind, keys, waiting, active, delayed, deadLettered, ...rest }): Cell[] => {
+      const { workers, pauses } = rest;
       const whole = pauses.find(({ scope }) => scope.kind === "controller");
       const note =
         whole !== undefined
@@ -22,9 +34,13 @@ export function queueRows({ items, workflows }: QueueList): string {
       return [
         controller,
         kind,
+        String(keys ?? NONE),
         String(waiting),
         String(active),
         String(delayed),
+        (deadLettered ?? 0) > 0
+          ? { text: String(deadLettered), style: "red" }
+          : String(deadLettered ?? NONE),
         workers === 0 ? { text: "0", style: "red" } : String(workers),
         note,
       ];
@@ -33,17 +49,15 @@ export function queueRows({ items, workflows }: QueueList): string {
   const runs = workflows.map(({ workflow, waiting, active, delayed, workers }): Cell[] => [
     `workflow.${workflow}`,
     "Run",
+    NONE,
     String(waiting),
     String(active),
     String(delayed),
+    NONE,
     workers === 0 ? { text: "0", style: "red" } : String(workers),
     workers === 0 ? "no worker" : NONE,
   ]);
-  return columns([
-    ["CONTROLLER", "KIND", "WAITING", "RUNNING", "DELAYED", "WORKERS", "NOTE"],
-    ...rows,
-    ...runs,
-  ]);
+  return columns([HEAD, ...rows, ...runs]);
 }
 
 /** Formats keys, a line each. The note has the reason why a key does not run. */

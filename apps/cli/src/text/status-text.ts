@@ -3,11 +3,11 @@ import { age } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { toneCell } from "./tone.ts";
 
-/** Formats the summary and the problems of a cluster. Long lines are not cut, because the next step is the last. */
+/** Formats the summary and the problems of a cluster. Long lines are wrapped, because the next step is the last. */
 export function statusText({ summary, problems }: Overview): string {
   const rows = problems.flatMap(problemRows);
   if (rows.length === 0) return summary;
-  return [summary, "", columns(rows, { width: Infinity, hasHead: false })].join("\n");
+  return [summary, "", columns(rows, { wraps: true, hasHead: false })].join("\n");
 }
 
 export function problemRows(problem: OverviewProblem): Cell[][] {

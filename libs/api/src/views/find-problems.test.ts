@@ -260,6 +260,13 @@ test("a healthy cluster has no problems", () => {
   expect(findProblems(HEALTHY).problems).toEqual([]);
 });
 
+test("loops and other contention are ranked by their cost", () => {
+  const loops = new Map([[KEY.replace("blue", "red"), loop()]]);
+  const self = episode({ kind: "selfTriggered", managers: [], perMinute: 5 }, "self");
+  const codes = findProblems({ ...HEALTHY, episodes: [episode({}), self], loops }).problems;
+  expect(codes.map(({ code }) => code)).toEqual(["contention", "loop", "loop"]);
+});
+
 test("objects with the same writers and fields are one problem", () => {
   const same = many((at) => episode({ key: `${KEY}-${at}` }, `a-${at}`));
   const other = episode({ fields: ["spec.size"], perMinute: 1, wastedWrites: 30 }, "b");

@@ -60,11 +60,14 @@ export function findProblems(found: Findings): Pick<Overview, "summary" | "probl
     ...findRunProblems(found),
     ...findContentionProblems(found),
     ...ofPauses(found.pauses),
-  ].toSorted(
-    (one, other) => OVERVIEW_PROBLEMS.indexOf(one.code) - OVERVIEW_PROBLEMS.indexOf(other.code),
-  );
+  ].toSorted((one, other) => rankOf(one) - rankOf(other));
   const problems = foldSymptoms(all, found.troubles);
   return { summary: summaryOf(problems, found), problems };
+}
+
+/** Loops and other contention are ranked together, by their cost. */
+function rankOf({ code }: OverviewProblem): number {
+  return OVERVIEW_PROBLEMS.indexOf(code === "loop" ? "contention" : code);
 }
 
 function summaryOf(

@@ -34,7 +34,8 @@ export function findRunProblems({
       one: "is blocked",
       many: (count) => (count === 1 ? "1 run is blocked" : `${count} runs are blocked`),
       causeOf: ({ blockedReason }) => blockedReason,
-      consequence: "Its records are kept; none is lost. It continues after the cause is removed.",
+      consequence:
+        "Records are kept; none is lost. Blocked runs continue after the cause is removed.",
       action: (id) =>
         `Remove the cause. Runs are rechecked every minute; to recheck now, run \`${id}\``,
     }),
@@ -44,7 +45,7 @@ export function findRunProblems({
       one: "failed",
       many: (count) => `${count === 1 ? "1 run" : `${count} runs`} failed in the last hour`,
       causeOf: ({ error }) => error?.message,
-      consequence: "It has ended. Steps with an undo were undone.",
+      consequence: "Failed runs have ended. Steps with an undo were undone.",
       action: (id) => `Fix the cause, then run \`${id}\``,
     }),
   ];
