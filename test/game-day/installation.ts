@@ -32,12 +32,14 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The command line of the CLI, for another version. Default: the sources. */
   readonly cli?: readonly string[];
+  /** The configuration of another version's workers. */
+  readonly config?: string;
   /** Arguments of Node before the CLI, such as a preloaded module. */
   readonly nodeArgs?: readonly string[];
 }
 
 const SOURCES = ["--conditions=@konverge/source", "apps/cli/src/main.ts"];
-const CONFIG = "test/game-day/game.config.ts";
+export const CONFIG = "test/game-day/game.config.ts";
 
 /** Workers and API processes with one prefix, and the Service in front of the API. */
 export class Installation implements AsyncDisposable {
@@ -75,7 +77,7 @@ export class Installation implements AsyncDisposable {
 
   /** Starts a worker and waits until it is ready. */
   async startWorker(options: StartOptions = {}): Promise<Running> {
-    return await this.#start("worker", ["worker", "--config", CONFIG], options);
+    return await this.#start("worker", ["worker", "--config", options.config ?? CONFIG], options);
   }
 
   /** Starts an API process and waits until the Service sends calls to it. */

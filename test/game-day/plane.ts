@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApiServer } from "@konverge/apiserver";
 import { createLocalGate, type ResourceType } from "@konverge/core";
-import { EnvtestUnavailable, startControlPlane } from "@konverge/infra-envtest";
+import { EnvtestUnavailable, startControlPlane, type ControlPlane } from "@konverge/infra-envtest";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
 import { Namespace } from "@konverge/kube/kinds";
 import { installWidgets, type Widget } from "../integration/kube/kube-servers.ts";
@@ -15,6 +15,8 @@ export interface Plane extends AsyncDisposable {
   readonly kubeconfig: string;
   readonly widgets: ResourceType<Widget>;
   createNamespace(name: string): Promise<void>;
+  /** Undefined for the embedded server. */
+  readonly pids: ControlPlane["pids"] | undefined;
 }
 
 /** Starts a real kube-apiserver if there is one, or else the embedded server. */
@@ -22,7 +24,7 @@ export async function startPlane(log: (line: string) => void): Promise<Plane> {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "konverge-game-day-api-"));
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
-  const { description, text } = await startServer(cleanup, log);
+  const { description, text, pids } = await startServer(cleanup, log);
   const kubeconfig = join(folder, "kubeconfig");
   await writeFile(kubeconfig, text);
   const client = createKubeClient({
@@ -38,6 +40,7 @@ export async function startPlane(log: (line: string) => void): Promise<Plane> {
     client,
     kubeconfig,
     widgets,
+    pids,
     createNamespace: async (name) => void (await client.create(Namespace, { metadata: { name } })),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
@@ -46,15 +49,16 @@ export async function startPlane(log: (line: string) => void): Promise<Plane> {
 async function startServer(
   cleanup: AsyncDisposableStack,
   log: (line: string) => void,
-): Promise<{ readonly description: string; readonly text: string }> {
+): Promise<{ readonly text: string } & Pick<Plane, "description" | "pids">> {
   try {
     const plane = cleanup.use(await startControlPlane({ log }));
-    return { description: `kube-apiserver ${plane.version}`, text: plane.kubeconfig };
+    const { version, kubeconfig: text, pids } = plane;
+    return { description: `kube-apiserver ${version}`, text, pids };
   } catch (error) {
     if (!(error instanceof EnvtestUnavailable)) throw error;
     log(error.message);
     const server = await createApiServer({});
     cleanup.defer(() => server.close());
-    return { description: "the embedded API server", text: server.kubeconfig };
+    return { description: "the embedded API server", text: server.kubeconfig, pids: undefined };
   }
 }

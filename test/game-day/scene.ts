@@ -43,10 +43,11 @@ const LAST_LINES = 3;
 /** The stage of one disaster: its installations with traffic, and the report of what was visible. */
 export class Scene implements AsyncDisposable {
   readonly rows: Row[] = [];
-  readonly plane: Plane;
+  /** The API server of its installations. */
+  plane: Plane;
   readonly #name: string;
   readonly #promql: Promql;
-  readonly #log: (line: string) => void;
+  readonly log: (line: string) => void;
   readonly #cleanup = new AsyncDisposableStack();
   #observer: Observer | undefined;
   #folder: string | undefined;
@@ -57,7 +58,7 @@ export class Scene implements AsyncDisposable {
     this.#name = name;
     this.plane = plane;
     this.#promql = promql;
-    this.#log = log;
+    this.log = log;
   }
 
   /** Ends with the scene, in the opposite order. */
@@ -146,7 +147,7 @@ export class Scene implements AsyncDisposable {
     for (const { workers, apis } of this.#installations) {
       for (const { name, lines } of [...workers, ...apis]) {
         const problems = lines.filter((line) => !line.includes('"level":"info"'));
-        for (const line of problems.slice(-LAST_LINES)) this.#log(`${name}: ${line}`);
+        for (const line of problems.slice(-LAST_LINES)) this.log(`${name}: ${line}`);
       }
     }
   }
@@ -154,10 +155,10 @@ export class Scene implements AsyncDisposable {
   #add(row: Row): void {
     this.rows.push(row);
     const { alerts, status, dashboard } = row.sight;
-    this.#log(
+    this.log(
       `${row.happened}: alerts ${listOf(alerts)}; status ${listOf(status)}; dashboard ${listOf(dashboard)}`,
     );
-    for (const difference of row.differences) this.#log(`  DIFFERENCE: ${difference}`);
+    for (const difference of row.differences) this.log(`  DIFFERENCE: ${difference}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

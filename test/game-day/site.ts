@@ -1,5 +1,5 @@
 import { BACKLOG_AGE_QUERY } from "../../apps/cli/src/manifests/alert-rules.ts";
-import type { Installation, InstallationOptions, Running } from "./installation.ts";
+import type { Installation, InstallationOptions, Running, StartOptions } from "./installation.ts";
 import type { Observer } from "./observer.ts";
 import { RECENT } from "./recent.ts";
 import type { Scene } from "./scene.ts";
@@ -18,11 +18,12 @@ export interface Site {
 export async function openSite(
   scene: Scene,
   options: Pick<InstallationOptions, "redisUrl" | "env">,
+  version: StartOptions = {},
 ): Promise<Site> {
   const installation = await scene.install(options);
-  const leader = await installation.startWorker();
-  const workers = [leader, await installation.startWorker()] as const;
-  const api = await installation.startApi();
+  const leader = await installation.startWorker(version);
+  const workers = [leader, await installation.startWorker(version)] as const;
+  const api = await installation.startApi(version);
   const traffic = await scene.trafficFor(installation);
   traffic.start();
   await traffic.untilServed();

@@ -37,7 +37,12 @@ export async function startApi(options: {
   const { settings, version, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options;
   const { apiHost, apiPort, token } = settings;
   const { drained = () => sleepMs(settings.apiDrain) } = options;
-  const log = createLogger({ service: "api", version, level: settings.logLevel });
+  const log = createLogger({
+    service: "api",
+    version,
+    level: settings.logLevel,
+    linesPerSecond: settings.logLimit,
+  });
   const tracing = await loadTracing(version);
   const metrics = createMetrics({ version, installation: settings.prefix, ofProcess: true });
   const access = openQueueAccess({

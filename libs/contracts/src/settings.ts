@@ -264,6 +264,17 @@ export const settingsSchema = z.strictObject({
     .enum(["trace", "debug", "info", "warn", "error", "silent"])
     .default("info")
     .meta(meta("KONVERGE_LOG_LEVEL", "Least severe level that is logged.")),
+  logLimit: z.coerce
+    .number()
+    .int("must be an integer >= 0")
+    .min(0, "must be an integer >= 0")
+    .default(200)
+    .meta(
+      meta(
+        "KONVERGE_LOG_LIMIT",
+        "Log lines per second and process; further lines are counted (default 200; 0 for no limit).",
+      ),
+    ),
   metricsHost: z
     .string()
     .min(1)

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createLogger } from "./logger.ts";
 
 function written(log: (logger: ReturnType<typeof createLogger>) => void): string[] {
@@ -29,6 +29,25 @@ test("logs source and level, and nothing below the level", () => {
       msg: "reconciled",
     },
   ]);
+});
+
+test("counts the lines beyond the limit of a second, also those of child loggers", async () => {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  const log = createLogger({ service: "worker", version: "1", linesPerSecond: 5, destination });
+  for (let at = 0; at < 20; at += 1) log.child({ at }).info({ writes: 1 }, "reconcile done");
+  log.error({ err: new Error("rare") }, "reconcile failed");
+  const summary = await vi.waitFor(
+    () => {
+      const found = lines.find((line) => line.includes("log lines omitted"));
+      if (found === undefined) throw new Error("no summary yet");
+      return JSON.parse(found) as unknown;
+    },
+    { timeout: 60_000 },
+  );
+  expect(summary).toMatchObject({ level: "warn", messages: { "reconcile done": 15 }, lines: 15 });
+  expect(lines.filter((line) => line.includes('"reconcile done"'))).toHaveLength(6);
+  expect(lines.filter((line) => line.includes("reconcile failed"))).toHaveLength(1);
 });
 
 test.each([

@@ -29,7 +29,12 @@ export async function startWorkerProcess({
   settings,
   version,
 }: WorkerProcessOptions): Promise<WorkerProcess> {
-  const log = createLogger({ service: "worker", version, level: settings.logLevel });
+  const log = createLogger({
+    service: "worker",
+    version,
+    level: settings.logLevel,
+    linesPerSecond: settings.logLimit,
+  });
   const metrics = createMetrics({ version, installation: settings.prefix, ofProcess: true });
   await using starting = new AsyncDisposableStack();
   starting.defer(reportStrayErrors({ log }));

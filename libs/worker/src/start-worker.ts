@@ -68,7 +68,14 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     ...defined({ role, cluster }),
   };
   const settings = readSettings({ file, env: {} });
-  const log = options.log ?? createLogger({ service: "worker", version, level: settings.logLevel });
+  const log =
+    options.log ??
+    createLogger({
+      service: "worker",
+      version,
+      level: settings.logLevel,
+      linesPerSecond: settings.logLimit,
+    });
   const metrics = createMetrics({ version, installation: settings.prefix });
   const worker = await openWorker({
     config,
