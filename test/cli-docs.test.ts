@@ -78,9 +78,9 @@ test("changing commands have --dry-run, printing commands have every format", ()
   const long = (path: string) =>
     tree.find((node) => node.path === path)?.options.map((option) => option.long) ?? [];
   const changing = tree.filter(({ path }) =>
-    /enqueue|cancel|pause$|resume|release|isolate|reset|set-rate/.test(path),
+    /^mutate$|enqueue|cancel|pause$|resume|release|isolate|reset|set-rate/.test(path),
   );
-  expect(changing).toHaveLength(13);
+  expect(changing).toHaveLength(15);
   for (const { path } of changing) expect(long(path)).toContain("--dry-run");
   for (const { path, options } of tree) {
     const output = options.find((option) => option.long === "--output");

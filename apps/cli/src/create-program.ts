@@ -18,6 +18,8 @@ import { addLimitCommand } from "./commands/limit.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
 import { addOpenCommand } from "./commands/open.ts";
+import { addMutateCommand } from "./commands/mutate.ts";
+import { addMutationCommand } from "./commands/mutation.ts";
 import { addObjectCommand } from "./commands/object.ts";
 import { addQueueCommand } from "./commands/queue.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
@@ -83,6 +85,8 @@ export function createProgram(): Command {
   addTopCommand(program);
   addOpenCommand(program);
   addReconcileCommand(program);
+  addMutateCommand(program);
+  addMutationCommand(program);
   addObjectCommand(program);
   addAttemptCommand(program);
   addContentionCommand(program);

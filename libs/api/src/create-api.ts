@@ -23,6 +23,7 @@ import { jobBoard } from "./pages/job-board.ts";
 import { isJsonResponse } from "./http/json-response.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
 import { objectActionRoutes } from "./routes/object-action-routes.ts";
+import { mutationRoutes } from "./routes/mutation-routes.ts";
 import { objectRoutes } from "./routes/object-routes.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
 import { answerProblem } from "./http/problem.ts";
@@ -162,6 +163,7 @@ function routesOf(
   const routes: Route[] = [
     ...sessionRoutes(authenticator),
     ...reconcileRoutes(access),
+    ...mutationRoutes(access, cluster),
     ...objectRoutes(access),
     ...objectActionRoutes(access),
     ...fleetRoutes(access, cluster),

@@ -73,6 +73,10 @@ export class ApiCalls {
     return this.#change<Answer>("PUT", path, body, write);
   }
 
+  delete<Answer>(path: string, write?: WriteOptions): Promise<Answer> {
+    return this.#change<Answer>("DELETE", path, undefined, write);
+  }
+
   /** Returns the function that lists `path` in pages. */
   pages(
     path: string,
@@ -141,7 +145,7 @@ export class ApiCalls {
   }
 
   #change<Answer>(
-    method: "POST" | "PUT",
+    method: "POST" | "PUT" | "DELETE",
     path: string,
     body: unknown,
     { signal, idempotencyKey }: WriteOptions = {},

@@ -26,6 +26,12 @@ import type {
   KeyList,
   KeyListQuery,
   LiveObject,
+  MutationDetail,
+  MutationKindList,
+  MutationList,
+  MutationListQuery,
+  MutationResults,
+  NewMutation,
   ObjectAttempts,
   ObjectHistory,
   ObjectLog,
@@ -72,6 +78,7 @@ type Defaulted<Body, Names extends keyof Body> = Omit<Body, Names> & Partial<Pic
 export type NewReconcile = Defaulted<CreateReconcile, "cluster">;
 export type KeyQuery = Partial<KeyListQuery>;
 export type AttemptQuery = Partial<AttemptListQuery>;
+export type MutationQuery = Partial<MutationListQuery>;
 export type Pause = Defaulted<PauseAction, "cluster">;
 export type NewRun = Defaulted<StartRun, "cluster" | "onExisting">;
 export type BulkRunAction = Defaulted<
@@ -138,6 +145,22 @@ export interface Client {
     /** Lists active requests by key. */
     list(query?: KeyQuery, options?: ReadOptions): Pages<KeyItem, KeyList>;
     cancel(id: string, action: OperatorAction, options?: WriteOptions): Promise<CancelResponse>;
+  };
+  /** Changes of objects, made exactly once. IDs are `<cluster>/<id>`. */
+  readonly mutations: {
+    /** Stores the mutation and returns it, mostly still waiting. */
+    submit(mutation: NewMutation, options?: WriteOptions): Promise<MutationDetail>;
+    /** Stores up to 1,000 mutations, with one result each, in order. */
+    submitAll(mutations: readonly NewMutation[], options?: WriteOptions): Promise<MutationResults>;
+    get(id: string, options?: ReadOptions): Promise<MutationDetail>;
+    /** Waits until the mutation has ended, with any outcome. @throws ProblemError `wait_timeout` */
+    wait(id: string, options?: WaitOptions): Promise<MutationDetail>;
+    /** Lists mutations, newest first. */
+    list(query?: MutationQuery, options?: ReadOptions): Pages<MutationDetail, MutationList>;
+    /** Cancels a mutation that still waits. @throws ProblemError `mutation_not_waiting` */
+    cancel(id: string, options?: WriteOptions): Promise<MutationDetail>;
+    /** Lists the kinds that the configuration opens for mutations. */
+    kinds(query?: ClusterQuery, options?: ReadOptions): Promise<MutationKindList>;
   };
   readonly objects: {
     /** Lists keys with their phases. */

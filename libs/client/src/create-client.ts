@@ -1,4 +1,10 @@
-import type { AcceptedReconcile, ReconcileState, RunDetail, RunUpdate } from "@konverge/contracts";
+import type {
+  AcceptedReconcile,
+  MutationDetail,
+  ReconcileState,
+  RunDetail,
+  RunUpdate,
+} from "@konverge/contracts";
 import { ApiCalls, type ClientOptions } from "./api-calls.ts";
 import type { Client, ControllerObject, ScheduleName } from "./client.ts";
 import { codedRuns, codedSchedules } from "./coded-runs.ts";
@@ -15,6 +21,7 @@ export function createClient(options: ClientOptions): Client {
   const codec = options.codec && new RunCodec(options.codec);
   return {
     reconciles: reconciles(api),
+    mutations: mutations(api),
     objects: objects(api),
     runs: runs(api, codec),
     schedules: schedules(api, codec),
@@ -69,6 +76,24 @@ function reconciles(api: ApiCalls): Client["reconciles"] {
     wait: (id, wait) => api.wait(at(id), id, waiting, wait),
     list: api.pages("/v1/reconciles"),
     cancel: (id, action, write) => api.post(`${at(id)}/cancel`, action, write),
+  };
+}
+
+function mutations(api: ApiCalls): Client["mutations"] {
+  const root = "/v1/mutations";
+  const at = (id: string) => `${root}/${encode(id)}`;
+  const waiting = {
+    hasEnded: ({ endedAt }: MutationDetail) => endedAt !== undefined,
+    phaseOf: ({ state }: MutationDetail) => state,
+  };
+  return {
+    submit: (mutation, write) => api.post(root, mutation, write),
+    submitAll: (items, write) => api.post(`${root}/batch`, { items }, write),
+    get: (id, read) => api.get(at(id), undefined, read),
+    wait: (id, wait) => api.wait(at(id), id, waiting, wait),
+    list: api.pages(root),
+    cancel: (id, write) => api.delete(at(id), write),
+    kinds: (query, read) => api.get("/v1/mutation-kinds", query, read),
   };
 }
 

@@ -5,6 +5,7 @@ export type {
   ClusterQuery,
   Controller,
   KeyQuery,
+  MutationQuery,
   NewReconcile,
   NewRun,
   Cluster,

@@ -32,6 +32,24 @@ export type {
 } from "./history-api.ts";
 export { liveObjectSchema } from "./live-object-api.ts";
 export type { LiveObject } from "./live-object-api.ts";
+export {
+  mutationKindListSchema,
+  mutationListSchema,
+  mutationQuerySchema,
+  mutationResultsSchema,
+  mutationSchema,
+  submitMutationSchema,
+  submitMutationsSchema,
+} from "./mutation-api.ts";
+export type {
+  MutationDetail,
+  MutationKindList,
+  MutationList,
+  MutationListQuery,
+  MutationResults,
+  NewMutation,
+  SubmitMutation,
+} from "./mutation-api.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
 export type {
   Overview,

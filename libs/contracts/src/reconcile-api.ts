@@ -5,7 +5,7 @@ import { oneOf, text } from "./query-fields.ts";
 import { pauseSchema } from "./queue-api.ts";
 
 /** A segment of a path of the Kubernetes API; workers could not use any other name. */
-const objectName = text.regex(
+export const objectName: z.ZodString = text.regex(
   /^(?!\.{1,2}$)[^/%]*$/,
   'is not an object name: must not contain "/" or "%", or be "." or ".."',
 );

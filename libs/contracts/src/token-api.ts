@@ -15,11 +15,18 @@ const names = z
   .min(1, "must not be empty; omit the field to allow all")
   .max(100, "must have at most 100 entries");
 
+const BAD_KIND = "must be a kind or a field of one, such as ConfigMap or Deployment:/spec/replicas";
 /** The scope of a token. An omitted field is unrestricted; the namespace `_` stands for cluster-scoped objects. */
 export const scopeSchema = z.strictObject({
   clusters: names.optional(),
   controllers: names.optional(),
   namespaces: names.optional(),
+  /** The kinds that mutations may change, such as `ConfigMap`, or their fields, such as `Deployment:/spec/replicas`. */
+  kinds: z
+    .array(z.string(BAD_KIND).regex(/^[A-Za-z][A-Za-z0-9]{0,62}(:(\/([^~/]|~[01])*)+)?$/, BAD_KIND))
+    .min(1, "must not be empty; omit the field to allow all")
+    .max(100, "must have at most 100 entries")
+    .optional(),
 });
 
 const classes = z

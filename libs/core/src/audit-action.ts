@@ -1,6 +1,8 @@
 /** The changes that the audit log records. */
 export const AUDIT_ACTIONS = [
   "reconcile",
+  "mutate",
+  "mutation.cancel",
   "cancel",
   "pause",
   "resume",

@@ -39,11 +39,14 @@ export type ErrorCode =
   | "invalid_result"
   | "invalid_throw"
   | "invalid_workflow"
+  | "kind_not_open"
   | "kube_api"
   | "kube_timeout"
   | "kube_unreachable"
   | "list_expired"
   | "method_not_allowed"
+  | "mutation_mismatch"
+  | "mutation_not_waiting"
   | "nested_mutate"
   | "not_found"
   | "object_deleted"
@@ -110,11 +113,14 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   invalid_result: entry("The handler returned an invalid value", 500, 1, true),
   invalid_throw: entry("The handler threw a value that is not an Error", 500, 1, true),
   invalid_workflow: entry("The workflow uses a verb incorrectly", 500, 1, true),
+  kind_not_open: entry("The configuration does not open the kind for mutations", 403, 7, true),
   kube_api: entry("The API server rejected the call", 502, 1),
   kube_timeout: entry("The API server did not respond in time", 504, 6),
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
   list_expired: entry("A list was read for too long and has expired", 500, 1),
   method_not_allowed: entry("The route does not support this method", 405, 2, true),
+  mutation_mismatch: entry("A mutation with this ID has another content", 409, 4, true),
+  mutation_not_waiting: entry("The mutation no longer waits", 409, 4, true),
   nested_mutate: entry("The function of a mutate called mutate", 500, 1, true),
   not_found: entry("Not found", 404, 3, true),
   object_deleted: entry("The awaited object was deleted", 409, 4, true),

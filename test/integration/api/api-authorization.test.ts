@@ -8,6 +8,7 @@ import {
 } from "@konverge/queue";
 import { afterEach, expect, test } from "vitest";
 import { until } from "../../support/until.ts";
+import { announceOpenKinds, PLANET, WIDGET } from "./announce-open-kinds.ts";
 import { useApi, type Call, type Sent } from "./api-harness.ts";
 import { workOn } from "../queue/queue-harness.ts";
 import { attemptRow, historyBatch } from "../../support/history-batch.ts";
@@ -75,6 +76,15 @@ const ofRun: Rule["place"] = ({ cluster, workflow }) => ({
 const ofList: Rule["place"] = (target, isNarrow) =>
   isNarrow ? ofObject(target, true) : ofCluster(target, false);
 
+/** The controller of mutations is built in; their targets differ by cluster and namespace only. */
+const ofMutation: Rule["place"] = ({ cluster, namespace }) => ({
+  cluster,
+  controller: "mutations",
+  namespace,
+});
+const ofMutations: Rule["place"] = (target, isNarrow) =>
+  isNarrow ? ofMutation(target, true) : { cluster: target.cluster, controller: "mutations" };
+
 const registries: ControllerRegistry[] = [];
 afterEach(async () => {
   await Promise.all(registries.splice(0).map((registry) => registry.close()));
@@ -91,6 +101,12 @@ const RULES: Readonly<Record<string, Rule>> = {
   listReconciles: part("viewer", ofList),
   getReconcile: whole("viewer", ofObject),
   cancelReconcile: whole("operator", ofObject),
+  submitMutation: whole("operator", ofMutation),
+  submitMutations: nothing("operator"),
+  listMutations: part("viewer", ofMutations),
+  listMutationKinds: part("viewer", (target) => ofMutations(target, false)),
+  getMutation: whole("viewer", ofMutation),
+  cancelMutation: whole("operator", ofMutation),
   getObject: whole("viewer", ofObject),
   getContention: whole("viewer", ofObject),
   getLiveObject: whole("viewer", ofObject),
@@ -262,6 +278,7 @@ function requestOf(
   isNarrow: boolean,
 ): { path: string; body: unknown } {
   const { cluster, controller, namespace, name, workflow } = target;
+  const isOfMutation = operation.path.startsWith("/v1/mutations");
   const isOfRun = operation.path.startsWith("/v1/runs");
   const key = `${controller}/${cluster}/${KINDS[controller]}.demo.konverge.dev/${namespace}/${name}`;
   const values: Readonly<Record<string, string>> = {
@@ -271,7 +288,11 @@ function requestOf(
     name,
     workflow,
     epoch: "1",
-    id: isOfRun ? `${workflow}/${cluster}/run-${workflow}` : `${key}@1`,
+    id: isOfMutation
+      ? `${cluster}/${name}`
+      : isOfRun
+        ? `${workflow}/${cluster}/run-${workflow}`
+        : `${key}@1`,
   };
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, field: string) =>
     encodeURIComponent(values[field] ?? ""),
@@ -293,7 +314,8 @@ function requestOf(
     workflow,
     reason: "because",
     ratePerSecond: 100,
-    items: [item],
+    items: [isOfMutation ? mutationOf(target) : item],
+    ...(isOfMutation ? mutationOf(target) : {}),
     dryRun: true,
     action: "pause",
     filter: isNarrow ? { workflow } : {},
@@ -313,6 +335,17 @@ function requestOf(
           ),
         );
   return { path: query.size === 0 ? path : `${path}?${query.toString()}`, body };
+}
+
+function mutationOf({ cluster, namespace, name }: Target) {
+  const isPlanet = namespace === "_";
+  return {
+    cluster,
+    kind: isPlanet ? "Planet" : "Widget",
+    name,
+    ...(isPlanet ? {} : { namespace }),
+    changes: [{ kind: "set", path: "/spec/size", value: 1 }],
+  };
 }
 
 interface Made extends ReturnType<typeof requestOf> {
@@ -400,7 +433,10 @@ async function fill(): Promise<void> {
     const response = await call(path, { body });
     expect(response.status, await response.clone().text()).toBeLessThan(300);
   };
-  for (const { cluster, controller, namespace, name, workflow } of Object.values(TARGETS)) {
+  for (const target of Object.values(TARGETS)) {
+    const { cluster, controller, namespace, name, workflow } = target;
+    await announceOpenKinds(harness.queues, [WIDGET, PLANET], cluster);
+    await ok("/v1/mutations", { ...mutationOf(target), id: name });
     const object = { cluster, controller, name, ...(namespace === "_" ? {} : { namespace }) };
     await ok("/v1/reconciles", object);
     const { queue } = await harness.access.find(cluster, controller);

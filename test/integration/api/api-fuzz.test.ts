@@ -8,6 +8,7 @@ import { createMetrics } from "@konverge/telemetry";
 import * as fc from "fast-check";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { announceOpenKinds, WIDGET } from "./announce-open-kinds.ts";
 import { useApi } from "./api-harness.ts";
 import { requestFor, type Json, type Operation } from "./api-request-arbitrary.ts";
 import { workOn } from "../queue/queue-harness.ts";
@@ -94,6 +95,7 @@ beforeEach(async () => {
   });
   await registry.announce([], [{ name: "roll", version: 1 }]);
   await registry.close();
+  await announceOpenKinds(harness.queues, [WIDGET]);
   const { queue } = await harness.access.find("default", "node-pool");
   const worker = workOn(queue, ({ key }) =>
     key.name === "blue" ? { kind: "done" } : { kind: "terminal", error: new Error("<b>no</b>") },

@@ -27,6 +27,8 @@ const KNOWN: Readonly<Record<string, string>> = {
   cluster: ".",
   controller: "node-pool",
   workflow: "roll",
+  kind: "Widget",
+  path: "/spec/size",
   namespace: "demo",
   name: "blue",
   id: "node-pool/default/nodepools.demo.konverge.dev/demo/blue@1",

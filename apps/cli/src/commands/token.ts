@@ -22,6 +22,7 @@ interface CreateFlags extends ShowFlags {
   readonly cluster?: string[];
   readonly controller?: string[];
   readonly namespace?: string[];
+  readonly kind?: string[];
   readonly classes?: NonNullable<NewToken["classes"]>;
   readonly expires?: string;
   readonly by?: string;
@@ -65,6 +66,10 @@ function addCreate(token: Command): void {
     .option(
       "-n, --namespace <name...>",
       "Allowed namespaces; _ for cluster-scoped objects (default: all)",
+    )
+    .option(
+      "--kind <kind...>",
+      "Kinds that mutations may change, or fields such as Deployment:/spec/replicas (default: all)",
     )
     .addOption(
       new Option("--classes <class...>", "Allowed classes of requests (default: all)").choices(
@@ -127,7 +132,7 @@ function addRevoke(token: Command): void {
 
 /** @throws KonvergeError `invalid_request`, which names the options */
 function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): NewToken {
-  const { role, cluster, controller, namespace, classes, expires } = flags;
+  const { role, cluster, controller, namespace, kind, classes, expires } = flags;
   const issues: string[] = [];
   const ttl = expires === undefined ? undefined : duration.safeParse(expires);
   if (ttl?.success === false) issues.push(`--expires: ${ttl.error.issues[0]?.message ?? ""}`);
@@ -135,7 +140,12 @@ function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): Ne
     name,
     role,
     scope: {
-      ...defined({ clusters: cluster, controllers: controller, namespaces: namespace }),
+      ...defined({
+        clusters: cluster,
+        controllers: controller,
+        namespaces: namespace,
+        kinds: kind,
+      }),
     },
     ...defined({ classes }),
     ...(ttl?.success === true ? { ttlMs: ttl.data } : {}),
@@ -145,6 +155,7 @@ function newTokenOf(name: string, flags: Omit<CreateFlags, "output" | "by">): Ne
     clusters: "--cluster",
     controllers: "--controller",
     namespaces: "--namespace",
+    kinds: "--kind",
     classes: "--classes",
     ttlMs: "--expires",
   };

@@ -76,7 +76,8 @@ function nameSchemas(): Named {
   const named: Named = z.registry<{ id: string }>();
   for (const [name, schema] of Object.entries({ ...contracts, ...records })) {
     if (!(schema instanceof z.ZodType) || !/(?<!Query)Schema$/.test(name)) continue;
-    if (name === "settingsSchema") continue;
+    // Durations have an input only.
+    if (name === "settingsSchema" || name.startsWith("submitMutation")) continue;
     const short = name.replace(/Schema$/, "");
     named.add(schema, { id: short.slice(0, 1).toUpperCase() + short.slice(1) });
   }

@@ -66,7 +66,7 @@ async function answer(
   const caller = context.get("caller");
   const startMs = performance.now();
   const notes: AuditNote[] = [];
-  const body = spec.body === undefined ? undefined : await readJson(context.req);
+  const body = spec.body === undefined ? undefined : await readJson(context.req, spec);
   const by = spec.isOperatorAction === true ? authorFor(caller, body) : undefined;
   const headers: Record<string, string> = {};
   const given = by === undefined ? body : { ...(body as object), by };
@@ -90,7 +90,7 @@ async function answer(
   // A handler that failed halfway has recorded what it has changed.
   const result = await handling.finally(async () => {
     for (const note of notes) {
-      if (note.action === "reconcile") audit.gather(note);
+      if (note.action === "reconcile" || note.action === "mutate") audit.gather(note);
       else await audit.write(note);
     }
   });

@@ -1,9 +1,12 @@
-import { KonvergeError } from "@konverge/core";
+import { KonvergeError, parseJson } from "@konverge/core";
 import type { HonoRequest } from "hono";
 import type { z } from "zod";
 
-/** Parses the body. @throws KonvergeError `unsupported_media_type` or `invalid_body` */
-export async function readJson(request: HonoRequest): Promise<unknown> {
+/** Parses the body. `keepsDigits`: integers beyond 2^53 become raw numbers. @throws KonvergeError `unsupported_media_type` or `invalid_body` */
+export async function readJson(
+  request: HonoRequest,
+  { keepsDigits = false }: { readonly keepsDigits?: boolean } = {},
+): Promise<unknown> {
   const type = request.header("content-type") ?? "";
   if (!/^application\/(.+\+)?json\b/i.test(type)) {
     throw new KonvergeError(
@@ -14,7 +17,8 @@ export async function readJson(request: HonoRequest): Promise<unknown> {
   const text = await request.text();
   try {
     // Keys cannot hold half a surrogate pair. Few bodies contain an escape that could be one.
-    return HALF.test(text) ? JSON.parse(text, demandWhole) : (JSON.parse(text) as unknown);
+    const plain = HALF.test(text) ? JSON.parse(text, demandWhole) : (JSON.parse(text) as unknown);
+    return keepsDigits ? parseJson(text) : plain;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new KonvergeError("invalid_body", `body is not valid JSON: ${why}`, { cause: error });

@@ -50,6 +50,8 @@ export interface RouteSpec<
   readonly query?: Query;
   readonly body?: Body;
   readonly maxBodyKiB?: number;
+  /** True if integers of the body beyond 2^53 are kept, as raw numbers. */
+  readonly keepsDigits?: boolean;
   /** True if the body has an author in `by`, which the name of a token replaces. */
   readonly isOperatorAction?: boolean;
   /** Returns the work of a request in simple requests, with which the caller is charged. Default 1. */

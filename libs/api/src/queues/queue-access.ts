@@ -29,6 +29,7 @@ import {
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
+import { openMutations, type Mutations, type OpenKind } from "@konverge/mutations";
 import { closeRedis, openProducer, type RedisClient, type RedisTarget } from "@konverge/redis";
 import {
   openWorkflows,
@@ -88,6 +89,11 @@ export interface QueueAccess {
     /** The name of the codec, by workflow. */
     readonly codecs: ReadonlyMap<string, string>;
   }>;
+  /** The mutations of a cluster, and the kinds that they may change. @throws as `history` */
+  mutations(cluster: string): Promise<{
+    readonly mutations: Mutations;
+    readonly kinds: readonly OpenKind[];
+  }>;
   /** The attempt history of a cluster. @throws KonvergeError `not_found` for a cluster that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
   /** Asks the workers for an object; the answer is JSON. Undefined if none answers. @throws KonvergeError `redis_unavailable` */
@@ -138,6 +144,7 @@ class RedisQueueAccess implements QueueAccess {
   readonly #announcements: Announcements;
   readonly #queues: Keyed<[cluster: string, controller: string, shards: number], WorkQueue>;
   readonly #workflows: Keyed<[cluster: string, shards: number], Workflows>;
+  readonly #mutations: Keyed<[cluster: string, shards: number], Mutations>;
   readonly #histories: Keyed<[cluster: string], HistoryReader>;
   readonly #rawQueues: Keyed<
     [cluster: string, controller: string, shards: number],
@@ -175,6 +182,10 @@ class RedisQueueAccess implements QueueAccess {
       (cluster, shards) =>
         openWorkflows({ ...common, ...defined({ retentionMs, codec, tracing }), cluster, shards }),
       (workflows) => workflows.close(),
+    );
+    this.#mutations = keyed(
+      (cluster, shards) => openMutations({ ...common, ...bounds, cluster, shards }),
+      (mutations) => mutations.close(),
     );
     this.#histories = keyed(
       (cluster) => createHistoryReader({ ...common, cluster }),
@@ -268,6 +279,12 @@ class RedisQueueAccess implements QueueAccess {
     };
   }
 
+  async mutations(cluster: string) {
+    const registry = await this.#announcements.demand(cluster, "not_found");
+    const mutations = this.#mutations.of(cluster, await registry.shards());
+    return { mutations, kinds: await mutations.openKinds() };
+  }
+
   async history(cluster: string): Promise<HistoryReader> {
     await this.#announcements.demand(cluster, "not_found");
     return this.#histories.of(cluster);
@@ -298,6 +315,7 @@ class RedisQueueAccess implements QueueAccess {
     await this.#queues.close();
     await this.#announcements.close();
     await this.#workflows.close();
+    await this.#mutations.close();
     await this.#histories.close();
     await this.#rawQueues.close();
     await closeRedis(this.#redis);
