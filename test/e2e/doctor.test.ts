@@ -53,7 +53,7 @@ test("fails for eviction, warns without persistence, and accepts a good Redis", 
   expect(fine.code).toBe(0);
   const redis = fine.checks.filter(({ check }) => check.startsWith("redis"));
   expect(redis.map(({ level }) => level)).toEqual(redis.map(() => "ok"));
-  expect(redis).toHaveLength(7);
+  expect(redis).toHaveLength(9);
   expect(fine.checks).toContainEqual(expect.objectContaining({ check: "workers", level: "warn" }));
 });
 
@@ -392,7 +392,12 @@ export default defineConfig({ controllers: [task], clusters: { default: { shards
         prefix: "konverge",
       });
       await guards.isolate("default", { by: "test", reason: "maintenance" });
-      expect((await look()).warned.get("guard default")).toContain("konverge guard reset default");
+      await guards.setRate("default", 7, { by: "mia", reason: "slow server" });
+      const stopped = (await look()).warned;
+      expect(stopped.get("guard default")).toContain("konverge guard reset default");
+      expect(stopped.get("rate default")).toMatch(
+        /^mia set 7 calls\/s instead of \d+ at .*slow server/,
+      );
     } finally {
       await worker.kill();
     }

@@ -43,3 +43,24 @@ test.each([
   const reported = `${info("7.0.0")}server_time_usec:${redisMs}387\r\n`;
   expect(judgeRedis(reported, false, redisMs + aheadMs).warnings).toEqual(warnings);
 });
+
+const MIB = 2 ** 20;
+test.each([
+  { fields: `used_memory:${50 * MIB}\r\nmaxmemory:${100 * MIB}`, warnings: [] },
+  { fields: `used_memory:${50 * MIB}\r\nmaxmemory:0`, warnings: [] },
+  {
+    fields: `used_memory:${90 * MIB}\r\nmaxmemory:${100 * MIB}`,
+    warnings: [expect.stringContaining("90 of 100 MiB used: a full Redis rejects requests")],
+  },
+  { fields: "connected_slaves:0\r\nmaster_repl_offset:9", warnings: [] },
+  {
+    fields: "connected_slaves:1\r\nslave0:ip=h,offset=5,lag=0\r\nmaster_repl_offset:9",
+    warnings: [],
+  },
+  {
+    fields: `connected_slaves:2\r\nslave0:ip=h,offset=5,lag=0\r\nslave1:ip=i,offset=${30 * MIB},lag=0\r\nmaster_repl_offset:${30 * MIB}`,
+    warnings: [expect.stringContaining("a failover would lose these writes")],
+  },
+])("judges memory and replicas: $fields", ({ fields, warnings }) => {
+  expect(judgeRedis(`${info("7.0.0")}${fields}\r\n`).warnings).toEqual(warnings);
+});

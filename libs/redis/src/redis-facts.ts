@@ -5,8 +5,7 @@ import { primariesOf, type RedisTarget } from "./redis-target.ts";
 import { runIdOf } from "./server-of.ts";
 import { closeRedis, withRedis } from "./with-redis.ts";
 
-/** Clock difference that exceeds the latency of an answer, in ms. */
-/** Clocks that differ by more are reported. */
+/** Clocks that differ by more are reported, in ms. The latency of an answer is less. */
 export const MAX_CLOCK_SKEW_MS: number = 2_000;
 
 export interface RedisFacts {
@@ -17,7 +16,15 @@ export interface RedisFacts {
 
 /** The result of one check of Redis. */
 export interface RedisFinding {
-  readonly check: "version" | "eviction" | "mode" | "persistence" | "identity" | "clock";
+  readonly check:
+    | "version"
+    | "eviction"
+    | "mode"
+    | "persistence"
+    | "identity"
+    | "clock"
+    | "memory"
+    | "replicas";
   /** `warn` limits a promise; `fail` breaks one; `unknown` was not reported by the server. */
   readonly level: "ok" | "warn" | "fail" | "unknown";
   /** One sentence, with a suggested fix unless `ok`. */
@@ -146,7 +153,47 @@ function findRedisIssues(
         )
       : { check: "identity", level: "ok", detail: "restarts and failovers are detected" },
     clockFinding(fields.get("server_time_usec"), nowMs),
+    ...memoryFindings(fields),
+    ...replicaFindings(fields),
   ];
+}
+
+/** Part of `maxmemory` above which an operator should act. */
+const HIGH_MEMORY = 0.8;
+const MIB = 2 ** 20;
+
+function memoryFindings(fields: ReadonlyMap<string, string>): RedisFinding[] {
+  const [used, max] = ["used_memory", "maxmemory"].map((name) => Number(fields.get(name)));
+  if (used === undefined || max === undefined || Number.isNaN(used + max)) return [];
+  const usedMiB = Math.ceil(used / MIB);
+  if (max === 0) {
+    return [{ check: "memory", level: "ok", detail: `${usedMiB} MiB used, maxmemory is not set` }];
+  }
+  const detail = `${usedMiB} of ${Math.round(max / MIB)} MiB used`;
+  if (used / max <= HIGH_MEMORY) return [{ check: "memory", level: "ok", detail }];
+  const fix =
+    "a full Redis rejects requests; raise maxmemory, konverge capacity shows what uses it";
+  return [{ check: "memory", level: "warn", detail: `${detail}: ${fix}` }];
+}
+
+/** More unacknowledged writes, in bytes, than a replica in use has. */
+const MOST_LAG = 16 * MIB;
+
+function replicaFindings(fields: ReadonlyMap<string, string>): RedisFinding[] {
+  const replicas = Number(fields.get("connected_slaves"));
+  if (Number.isNaN(replicas)) return [];
+  if (replicas === 0) {
+    const detail = "none: a failover is impossible, and the append-only file is the only copy";
+    return [{ check: "replicas", level: "ok", detail }];
+  }
+  const offsets = [...fields]
+    .filter(([name]) => /^slave\d+$/.test(name))
+    .map(([, text]) => Number(/offset=(\d+)/.exec(text)?.[1]));
+  const lag = Math.max(0, Number(fields.get("master_repl_offset")) - Math.min(...offsets));
+  const detail = `${replicas} connected, the slowest is ${Math.ceil(lag / 1_024)} KiB behind`;
+  if (!(lag > MOST_LAG)) return [{ check: "replicas", level: "ok", detail }];
+  const fix = "a failover would lose these writes; check the network and the disk of the replica";
+  return [{ check: "replicas", level: "warn", detail: `${detail}: ${fix}` }];
 }
 
 /** A hosted Redis may leave fields out of INFO. */

@@ -32,7 +32,7 @@ const dropAnswers = async () => {
 
 test("starts one run if the API dies before it stores the response", async () => {
   const call = harness.serve();
-  const { url, prefix } = harness.queues;
+  const { apiUrl: url, prefix } = harness.queues;
   const body = { workflow: "deploy", input: { name: "web" } };
   const child = startChild([CHILD, url, prefix, "deploy-7", JSON.stringify(body)]);
   expect(await child.exited).toEqual([null, "SIGKILL"]);

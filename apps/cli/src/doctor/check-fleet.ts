@@ -142,7 +142,27 @@ function toMiB(bytes: number): string {
 
 type Guards = Awaited<ReturnType<Asking["client"]["guards"]["list"]>>["items"];
 
-function guardChecks({ cluster, breaker }: Guards[number]): Check[] {
+function guardChecks(guard: Guards[number]): Check[] {
+  return [...breakerChecks(guard), ...rateChecks(guard)];
+}
+
+/** Part of the configured rate below which errors have reduced it considerably. */
+const LOW_RATE = 0.5;
+
+function rateChecks({ cluster, rate: { current, limits, override } }: Guards[number]): Check[] {
+  const check = `rate ${cluster}`;
+  const { ratePerSecond: configured } = limits;
+  if (override !== undefined) {
+    const { ratePerSecond, by, at, reason } = override;
+    const detail = `${by} set ${ratePerSecond} calls/s instead of ${configured} at ${at}: ${reason}; run \`konverge guard set-rate ${cluster} configured --reason ...\` to end it`;
+    return [{ check, level: "warn", detail: oneLine(detail) }];
+  }
+  if (current >= configured * LOW_RATE) return [];
+  const detail = `errors reduced the rate to ${Math.round(current)} of ${configured} calls/s; check the API server, the rate recovers by itself`;
+  return [{ check, level: "warn", detail }];
+}
+
+function breakerChecks({ cluster, breaker }: Guards[number]): Check[] {
   const check = `guard ${cluster}`;
   const { state, outage } = breaker;
   if (state === "isolated") {
@@ -159,7 +179,7 @@ function guardChecks({ cluster, breaker }: Guards[number]): Check[] {
 
 type Problem = Awaited<ReturnType<Asking["client"]["overview"]>>["problems"][number];
 
-/** Problems that other checks report, and pauses, which are intended. */
+/** Problems that other checks report, and recent pauses, which are intended. */
 const REPORTED_ELSEWHERE: readonly Problem["code"][] = [
   "no_workers",
   "unserved",
@@ -168,7 +188,15 @@ const REPORTED_ELSEWHERE: readonly Problem["code"][] = [
   "paused",
 ];
 
-function problemChecks({ code, message, cause, action }: Problem): Check[] {
+/** A pause that is older was possibly forgotten. */
+const OLD_PAUSE_MS = 24 * 3_600_000;
+
+function problemChecks(problem: Problem): Check[] {
+  const { code, message, cause, action, since = "" } = problem;
+  if (code === "paused" && Date.parse(since) < Date.now() - OLD_PAUSE_MS) {
+    const detail = oneLine(`${message}, since ${since}; ${action ?? "resume it"}`);
+    return [{ check: "pause", level: "warn", detail }];
+  }
   if (REPORTED_ELSEWHERE.includes(code)) return [];
   const what = cause === undefined ? message : `${message} (${oneLine(cause)})`;
   const detail = action === undefined ? what : `${what}; ${action}`;
