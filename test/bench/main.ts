@@ -9,6 +9,7 @@ import { benchGuard } from "./guard.ts";
 import { benchHistory } from "./history.ts";
 import { benchLeader } from "./leader.ts";
 import { benchMemory } from "./memory.ts";
+import { benchMutations } from "./mutations.ts";
 import { benchOutage } from "./outage.ts";
 import { benchPorted } from "./ported.ts";
 import { benchQueue } from "./queue.ts";
@@ -32,6 +33,7 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   history: benchHistory,
   leader: benchLeader,
   memory: benchMemory,
+  mutations: benchMutations,
   outage: benchOutage,
   ported: benchPorted,
   secrets: benchSecrets,

@@ -199,7 +199,10 @@ export class RedisMutationStore {
     if (answer === "fenced") throw new LaneFencedError(`another worker has taken ${object}`);
   }
 
-  /** Ends mutations of the batch. `plans`: those of the rest that may still be written. @throws LaneFencedError */
+  /**
+   * Ends mutations of the batch. `plans`: those of the rest that may still be written. Returns true if the object has no more
+   * mutations. @throws LaneFencedError
+   */
   async settle(
     object: string,
     holder: string,
@@ -207,7 +210,7 @@ export class RedisMutationStore {
       verdicts,
       plans,
     }: { readonly verdicts: ReadonlyMap<string, Verdict>; readonly plans: readonly Plan[] },
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { root, objects } = this.names;
     const keys = { lane: this.names.lane(object), waiting: this.names.waiting(object), objects };
     const each = [...verdicts].map(([id, { outcome, ...result }]) => ({
@@ -220,6 +223,7 @@ export class RedisMutationStore {
       runScript(redis, settleScript, { keys, args, each }),
     );
     if (answer === "fenced") throw new LaneFencedError(`another worker has taken ${object}`);
+    return answer === "empty";
   }
 
   /** Ends expired mutations, forgets old ones, and returns objects whose request may be lost. */

@@ -42,7 +42,7 @@ export interface Written {
   readonly isMarked: boolean;
 }
 
-/** The object as it is known. `isFresh`: read from the server, or written, in this batch. */
+/** The object as it is known. `isFresh`: its newest version in this batch, read or written. */
 interface Known {
   readonly object: JsonObject | undefined;
   readonly isFresh: boolean;
@@ -67,6 +67,7 @@ export class BatchWriter {
   #known: Known | undefined;
   /** True if a write that is made again may have been made before. */
   #wasRepeated = false;
+  #isEmpty = false;
   /** True if another writer than those of the lane has changed the object. */
   sawStranger = false;
 
@@ -86,8 +87,8 @@ export class BatchWriter {
     return this.#known?.isFresh === true ? this.#known.object : undefined;
   }
 
-  /** @throws LaneFencedError, the error of a call whose result is unknown, the reason of the signal */
-  async run(): Promise<void> {
+  /** Returns true if the object has no more mutations. @throws LaneFencedError, the error of a call whose result is unknown, the reason of the signal */
+  async run(): Promise<boolean> {
     let parts: (readonly BatchMutation[])[] = [this.#left];
     for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
       if (part.length === 0) continue;
@@ -98,11 +99,12 @@ export class BatchWriter {
         parts.unshift(part.slice(0, half), part.slice(half));
       }
     }
+    return this.#isEmpty;
   }
 
   async #write(part: readonly BatchMutation[]): Promise<PartEnd> {
     for (let tries = 1; ; tries += 1) {
-      const known = (this.#known ??= await this.#read());
+      const known = (this.#known ??= await this.#read(tries === 1));
       if (await this.#recover(known.object)) return "recovered";
       const sent = await this.#try(part, known);
       if (sent.kind === "settled") return "settled";
@@ -123,7 +125,7 @@ export class BatchWriter {
       }
       if (failure === "failed" || tries >= MAX_TRIES) throw error;
       this.#known = undefined;
-      if (failure === "moved") this.sawStranger = true;
+      if (failure === "moved" && known.isFresh) this.sawStranger = true;
       const { random, signal } = this.#options;
       if (tries > 1) await sleepMs(random() * MAX_WAIT_MS, signal);
     }
@@ -207,11 +209,13 @@ export class BatchWriter {
     return await sendDraft(target, read, marked);
   }
 
-  async #read(): Promise<Known> {
+  /** @param mayBeCached true if the server's watch cache is enough, which is cheaper. Open plans need the newest version. */
+  async #read(mayBeCached: boolean): Promise<Known> {
     const { client, type, at, subresource } = this.#options.target;
-    const options = subresource === undefined ? {} : { subresource };
+    const isFresh = !mayBeCached || this.#open.length > 0 || subresource !== undefined;
+    const options = isFresh ? defined({ subresource }) : { resourceVersion: "0" };
     const object = await client.get(type, at, options).catch(ignoreNotFound);
-    return { object: object as unknown as JsonObject | undefined, isFresh: true };
+    return { object: object as unknown as JsonObject | undefined, isFresh };
   }
 
   /** Settles the mutations of a plan that was made, or that was perhaps made on an object that is gone. */
@@ -274,7 +278,7 @@ export class BatchWriter {
       }),
     );
     this.#left = this.#left.filter(({ id }) => !settled.has(id));
-    await store.settle(key, holder, { verdicts: settled, plans: this.#open });
+    this.#isEmpty = await store.settle(key, holder, { verdicts: settled, plans: this.#open });
   }
 }
 

@@ -152,15 +152,16 @@ class MutationWorker implements QueueWorker {
       const batch = await store.take(attempt.id, holder);
       // The mutations are stored on their own, so the queue need not keep the key.
       if (batch === undefined) return { kind: "gone" };
-      await this.#apply(batch, { attempt, notes, holder });
+      if (await this.#apply(batch, { attempt, notes, holder })) return { kind: "gone" };
     }
     return { kind: "requeueAfter", afterMs: 0 };
   }
 
-  async #apply(batch: Batch, { attempt, notes, holder }: Applying): Promise<void> {
+  /** Returns true if the object has no more mutations. */
+  async #apply(batch: Batch, { attempt, notes, holder }: Applying): Promise<boolean> {
     const { store, lanes, place, onError, random = Math.random } = this.#options;
     const [first] = batch.mutations;
-    if (first === undefined) return;
+    if (first === undefined) return false;
     const target = this.#targetOf(first, attempt, notes);
     const takenMs = performance.now();
     const mayPass = first.subresource !== "scale" && !target.client.isSensitive(target.type);
@@ -185,7 +186,7 @@ class MutationWorker implements QueueWorker {
       },
     });
     try {
-      await writer.run();
+      return await writer.run();
     } finally {
       const left = mayPass ? writer.lastKnown : undefined;
       turn.leave(left, { stranger: writer.sawStranger });

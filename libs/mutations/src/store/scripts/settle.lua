@@ -1,4 +1,5 @@
 if redis.call('HGET', lane, 'holder') ~= holder then return 'fenced' end
+local answer = 'held'
 local settled = {}
 local ended = {}
 for _, verdict in ipairs(each) do
@@ -16,7 +17,8 @@ else
   if redis.call('EXISTS', waiting) == 0 then
     redis.call('DEL', lane)
     redis.call('ZREM', objects, object)
+    answer = 'empty'
   end
 end
 publishEnded(root, ended)
-return 'held'
+return answer

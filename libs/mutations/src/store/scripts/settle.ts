@@ -21,9 +21,12 @@ const signature = {
   },
 } as const;
 
+/** `empty`: the object has no more mutations, and no holder. */
+type SettleAnswer = "held" | "empty" | "fenced";
+
 /** Ends mutations of the batch. Repeated after a lost reply, it changes nothing. */
-export const settleScript: Script<typeof signature, "held" | "fenced"> = defineScript(signature, {
+export const settleScript: Script<typeof signature, SettleAnswer> = defineScript(signature, {
   lua: readLua(new URL("settle.lua", import.meta.url)),
   include: [endMutationPart],
-  answer: (reply) => replyWord(reply, ["held", "fenced"]),
+  answer: (reply) => replyWord(reply, ["held", "empty", "fenced"]),
 });
