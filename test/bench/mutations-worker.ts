@@ -34,11 +34,11 @@ process.on("message", () => {
   process.send?.({ calls });
   calls = 0;
 });
-process.on("disconnect", () => {
-  void worker.stop().then(async () => {
-    await mutations.close();
-    lanes.close();
-    await client.close();
-  });
-});
+async function stop(): Promise<void> {
+  await worker.stop();
+  await mutations.close();
+  lanes.close();
+  await client.close();
+}
+process.on("disconnect", () => void stop());
 process.send?.({ calls });
