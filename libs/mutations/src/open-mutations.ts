@@ -2,7 +2,7 @@ import { defined, ensureError, KonvergeError } from "@konverge/core";
 import {
   createWorkQueue,
   joinWorkers,
-  QueuePumps,
+  QueueProcess,
   type QueueWorker,
   type WorkQueue,
   type WorkQueueOptions,
@@ -37,7 +37,7 @@ const DEFAULT_RETENTION_MS = 86_400_000;
 const DEFAULT_CONCURRENCY = 16;
 const ID_FORM = /^[\w.:-]{1,128}$/;
 
-export interface MutationsOptions extends Omit<WorkQueueOptions, "controller" | "pumps"> {
+export interface MutationsOptions extends Omit<WorkQueueOptions, "controller" | "process"> {
   /** How long a mutation is kept after its end, in ms. Default 1 d. */
   readonly retentionMs?: number;
 }
@@ -70,7 +70,7 @@ class RedisMutations implements Mutations {
     this.#queue = createWorkQueue({
       ...options,
       controller: MUTATIONS,
-      pumps: new QueuePumps(target),
+      process: new QueueProcess(target),
     });
     this.#waiters = new EndWaiters({
       redis: target,

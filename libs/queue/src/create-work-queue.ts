@@ -13,8 +13,6 @@ import { pagesOfKeys } from "./control/pages-of-keys.ts";
 import { createKeyReader } from "./control/key-reader.ts";
 import {
   DEFAULT_PREFIX,
-  closeRedis,
-  openProducer,
   runIdOf,
   runScript,
   withRedis,
@@ -32,7 +30,7 @@ import { incarnationScript } from "./scripts/incarnation.ts";
 import { waitingRequestsScript } from "./scripts/waiting-requests.ts";
 import { findShardsIssue } from "./keys/shard-of.ts";
 import { createShardedQueue } from "./sharded-queue.ts";
-import { QueuePumps } from "./request/queue-pumps.ts";
+import { QueueProcess } from "./attempt/queue-process.ts";
 import { requestMany } from "./request/request-many.ts";
 import { SubmittedRequests } from "./request/submitted-requests.ts";
 import type { QueueWorker, RequestObserver, WorkQueue } from "./contract/work-queue.ts";
@@ -69,8 +67,8 @@ export interface WorkQueueOptions {
    * ignored.
    */
   readonly onError?: (error: Error) => void;
-  /** The background rounds of the process, shared by its queues on this Redis. Default: rounds of this queue alone. */
-  readonly pumps?: QueuePumps;
+  /** What the queues of the process on this Redis share. Default: this queue alone has connections and background rounds. */
+  readonly process?: QueueProcess;
   /** Keeps workers of this queue from starting work in a Redis that was restored. Default: none. */
   readonly fence?: RestoreFence;
   /** Observes every request of this process, including those of timers. Must not throw. */
@@ -100,12 +98,12 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const { maxQueueLength = Infinity, onError = () => undefined } = options;
   checkOptions(leaseMs, maxQueueLength);
   const names = queueNames(prefix, cluster, controller, shard);
-  const redis = openProducer(options.redis);
-  redis.on("error", onError);
+  const { process = new QueueProcess(options.redis) } = options;
+  const requests = process.requests(onError);
+  const { redis } = requests;
   const queue = openBullQueue(names, redis, onError);
   const requester = createRequester(redis, names, maxQueueLength);
   const request = observedRequest(options, requester);
-  const pumps = options.pumps ?? new QueuePumps(options.redis);
   const submitted = new SubmittedRequests({ request, onError });
   const workers = new Set<QueueWorker>();
   return {
@@ -139,11 +137,10 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
     counts: () => withRedis(redis, () => countJobs(queue)),
     work(work) {
       const worker = startQueueWorker({
-        target: options.redis,
         names,
         owner: options,
         leaseMs,
-        pumps,
+        process,
         requestTimer: async (id) => {
           const trigger = { kind: "schedule", by: "timer" } as const;
           await request(parseKey(id), trigger, { class: "event", news: false });
@@ -156,7 +153,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
     },
     async close() {
       await Promise.all([submitted.close(), ...[...workers].map((worker) => worker.stop())]);
-      await closeRedis(redis);
+      await requests.release();
     },
   };
 }
@@ -267,7 +264,7 @@ async function countJobs(queue: Queue): ReturnType<WorkQueue["counts"]> {
 
 function openBullQueue(
   names: QueueNames,
-  redis: ReturnType<typeof openProducer>,
+  redis: RedisClient,
   onError: (error: Error) => void,
 ): Queue {
   const queue = new Queue(names.bullName, {

@@ -49,7 +49,7 @@ export { durationCounter, durationQuantile } from "./history/duration-histogram.
 export { createHistoryWriter } from "./history/history-writer.ts";
 export type { HistoryWriter, HistoryWriterOptions } from "./history/history-writer.ts";
 export { createWorkQueue } from "./create-work-queue.ts";
-export { QueuePumps } from "./request/queue-pumps.ts";
+export { QueueProcess } from "./attempt/queue-process.ts";
 export { joinWorkers } from "./attempt/join-workers.ts";
 export type { WorkQueueOptions } from "./create-work-queue.ts";
 export { findFairnessIssues } from "./contract/fairness.ts";

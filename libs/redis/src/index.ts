@@ -1,8 +1,16 @@
 export { clusterRoot, DEFAULT_PREFIX, sharedRoot } from "./cluster-root.ts";
 export { atEndOfTurn } from "./end-of-turn.ts";
 export { explainRedisError } from "./explain-redis-error.ts";
-export { openConsumer, openOnceOnly, openProducer, openSubscriber } from "./open-redis.ts";
+export {
+  openBlocking,
+  openConsumer,
+  openOnceOnly,
+  openProducer,
+  openSubscriber,
+} from "./open-redis.ts";
 export type { Consumer } from "./open-redis.ts";
+export { SharedConnection } from "./shared-connection.ts";
+export type { SharedUse } from "./shared-connection.ts";
 export { checkRedis, inspectRedis, MAX_CLOCK_SKEW_MS } from "./redis-facts.ts";
 export type { RedisFacts, RedisFinding } from "./redis-facts.ts";
 export { primariesOf } from "./redis-target.ts";

@@ -82,6 +82,12 @@ export function openSubscriber(target: RedisTarget): RedisClient {
   return connect(target, { single: { maxRetriesPerRequest: null }, cluster: {} });
 }
 
+/** Opens a connection for one blocking command at a time. A command fails when its connection breaks, and is not sent again. */
+export function openBlocking(target: RedisTarget): RedisClient {
+  const single = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false };
+  return connect(target, { single, cluster: {} });
+}
+
 /** A worker's connection, and the copies that BullMQ makes for blocking commands. */
 export interface Consumer {
   readonly redis: RedisClient;

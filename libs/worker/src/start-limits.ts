@@ -1,6 +1,6 @@
 import { parseKey, type RunStatus } from "@konverge/core";
 import { openLimits, type OpenLimits } from "@konverge/guard";
-import { createWorkQueue, QueuePumps, type WorkQueue } from "@konverge/queue";
+import { createWorkQueue, QueueProcess, type WorkQueue } from "@konverge/queue";
 import { runOfKey, type Workflows } from "@konverge/workflow";
 import type { WorkerSetup } from "./worker-setup.ts";
 
@@ -38,13 +38,13 @@ export function startLimits(setup: WorkerSetup, runs: Runs): OpenLimits | undefi
 class WaiterQueues {
   readonly #setup: WorkerSetup;
   readonly #runs: Runs;
-  readonly #pumps: QueuePumps;
+  readonly #process: QueueProcess;
   readonly #queues = new Map<string, WorkQueue>();
 
   constructor(setup: WorkerSetup, runs: Runs) {
     this.#setup = setup;
     this.#runs = runs;
-    this.#pumps = new QueuePumps(setup.place.redis);
+    this.#process = new QueueProcess(setup.place.redis);
   }
 
   /** Returns false for a run that has ended or been paused while it waited. */
@@ -72,7 +72,7 @@ class WaiterQueues {
     const onError = (error: Error) => options.log.warn({ err: error, controller }, "queue error");
     const queue =
       this.#queues.get(controller) ??
-      createWorkQueue({ ...place, controller, shards, pumps: this.#pumps, onError });
+      createWorkQueue({ ...place, controller, shards, process: this.#process, onError });
     this.#queues.set(controller, queue);
     return queue;
   }

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { codecName, defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
-import { createWorkQueue, QueuePumps, type AnnouncedWorker } from "@konverge/queue";
+import { createWorkQueue, QueueProcess, type AnnouncedWorker } from "@konverge/queue";
 import { observeRequests, type Metrics } from "@konverge/telemetry";
 import { clusterLimits } from "./config/cluster-options.ts";
 import type { Config } from "./config/define-config.ts";
@@ -88,7 +88,7 @@ function engineOptions(
 ): EngineOptions {
   const { config, cluster, place, shards, workerId, tracing, shutdown } = setup;
   const { settings, log, metrics } = setup.options;
-  const pumps = new QueuePumps(place.redis);
+  const process = new QueueProcess(place.redis);
   return {
     controllers: config.controllers,
     use: config.use,
@@ -102,7 +102,7 @@ function engineOptions(
         ...place,
         controller: name,
         shards,
-        pumps,
+        process,
         fence: restore.fence("keys"),
         onError: (error) => log.warn({ err: error, controller: name }, "queue connection error"),
         observe: observeRequests(metrics, tracing),

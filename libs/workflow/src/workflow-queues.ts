@@ -1,7 +1,7 @@
 import { defined, parseKey } from "@konverge/core";
 import {
   createWorkQueue,
-  QueuePumps,
+  QueueProcess,
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
@@ -14,19 +14,19 @@ import {
   type RunRef,
 } from "./define/run-ref.ts";
 
-type QueueOptions = Omit<WorkQueueOptions, "controller" | "pumps" | "observe"> & {
+type QueueOptions = Omit<WorkQueueOptions, "controller" | "process" | "observe"> & {
   readonly tracing?: RunTracing;
 };
 
 /** The queues of a cluster's workflows and controllers, opened on first use. */
 export class WorkflowQueues {
-  readonly #options: Omit<WorkQueueOptions, "controller" | "pumps">;
-  readonly #pumps: QueuePumps;
+  readonly #options: Omit<WorkQueueOptions, "controller" | "process">;
+  readonly #process: QueueProcess;
   readonly #queues = new Map<string, WorkQueue>();
 
   constructor({ tracing, ...options }: QueueOptions) {
     this.#options = { ...options, ...(tracing && { observe: observeWith(tracing) }) };
-    this.#pumps = new QueuePumps(options.redis);
+    this.#process = new QueueProcess(options.redis);
   }
 
   of(workflow: string): WorkQueue {
@@ -64,7 +64,7 @@ export class WorkflowQueues {
   }
 
   #open(controller: string): WorkQueue {
-    const options = { ...this.#options, controller, pumps: this.#pumps };
+    const options = { ...this.#options, controller, process: this.#process };
     const queue = this.#queues.get(controller) ?? createWorkQueue(options);
     this.#queues.set(controller, queue);
     return queue;

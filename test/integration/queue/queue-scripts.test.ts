@@ -617,7 +617,22 @@ const pump = (
   runScript(harness.redis, pumpScript, {
     keys: { pumps },
     args: { owner, electMs, claimMs, limit },
-    each: [{ timers, firing, resuming, aborts, queue: "q", isActive, fires }],
+    each: [
+      {
+        timers,
+        firing,
+        resuming,
+        aborts,
+        aging,
+        fair,
+        waiting: `${bull}prioritized`,
+        delayed: `${bull}delayed`,
+        active: `${bull}active`,
+        queue: "q",
+        isActive,
+        fires,
+      },
+    ],
   }).then(([answer]) => answer!);
 
 test("a pump claims due timers up to the limit, and again without an acknowledgement", async () => {
@@ -652,6 +667,20 @@ test("one pump is elected at a time; another is elected at the end of its time, 
   // An election of a clock that was ahead.
   await harness.redis.hset(pumps, "q", `first ${Date.now() + 1_000 * LONG_MS}`);
   expect((await pump("second")).isElected).toBe(true);
+});
+
+test("the elected pump learns whether keys wait, age or are delayed", async () => {
+  expect((await pump("first")).hasWaiting).toBe(false);
+  for (const set of [aging, `${bull}prioritized`, `${bull}delayed`]) {
+    await harness.redis.zadd(set, 1, "a");
+    expect((await pump("first")).hasWaiting).toBe(true);
+    expect((await pump("second")).hasWaiting).toBe(false);
+    await harness.redis.del(set);
+  }
+  expect((await pump("first")).hasActive).toBe(false);
+  await harness.redis.lpush(`${bull}active`, "1");
+  expect((await pump("first")).hasActive).toBe(true);
+  expect((await pump("second")).hasActive).toBe(false);
 });
 
 test("only the elected pump and those with attempts look for operator actions", async () => {

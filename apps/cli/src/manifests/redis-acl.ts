@@ -8,11 +8,13 @@ const WRITES =
   "decrby del getdel hdel hincrby hmset hset hsetnx incr incrby lpop lpush lrem lset ltrim persist pexpire pexpireat rename rpop rpoplpush rpush sadd set setnx spop srem sunionstore unlink xadd xdel xtrim zadd zincrby zpopmin zrem zremrangebyrank zremrangebyscore";
 const MESSAGES = "publish subscribe unsubscribe";
 const TRANSACTIONS = "multi exec";
-/** Workers wait for jobs and answers. */
+/** The API waits for answers. */
 const WAITS = "blpop bzpopmin";
+/** Workers wait for the jobs of all queues with one command, and interrupt it to add a queue. */
+const INTERRUPTED_WAITS = `${WAITS} client|id client|unblock`;
 
 const ROLES = {
-  worker: [CONNECTION, READS, WRITES, TRANSACTIONS, MESSAGES, WAITS],
+  worker: [CONNECTION, READS, WRITES, TRANSACTIONS, MESSAGES, INTERRUPTED_WAITS],
   // The page of raw jobs counts the connections of workers.
   api: [CONNECTION, READS, WRITES, TRANSACTIONS, MESSAGES, WAITS, "client|list"],
   viewer: [CONNECTION, READS, TRANSACTIONS],

@@ -16,6 +16,7 @@ import { keepLog } from "./running-log.ts";
 import { ProcessQuarantine } from "./process-quarantine.ts";
 import type { Quarantine } from "../contract/quarantine.ts";
 import { RetrySignal } from "./retry-signal.ts";
+import type { JobWait } from "./job-waits.ts";
 import { createSlotBackend, type BegunAhead, type SlotBackend } from "./slot-backend.ts";
 import type { AttemptEnd, AttemptLease, WorkOptions } from "../contract/work-queue.ts";
 
@@ -37,6 +38,10 @@ export interface JobRunnerOptions {
   readonly keeper: LeaseKeeper;
   readonly work: WorkOptions;
   readonly plan: EndPlanOptions;
+  /** How BullMQ's worker waits for jobs; undefined for its own way. */
+  readonly jobWait: JobWait | undefined;
+  /** Asked at intervals whether to look for jobs of lost workers. */
+  readonly looksForLost: () => boolean;
   /** Called when a job was not begun because Redis was restored. */
   readonly onHeld: () => void;
   /** Called when an attempt begins. */
@@ -73,6 +78,8 @@ export class JobRunner {
     this.#slots = createSlotBackend({
       store: options.store,
       nextOwner: () => this.#nextOwner(),
+      jobWait: options.jobWait,
+      looksForLost: options.looksForLost,
     });
   }
 

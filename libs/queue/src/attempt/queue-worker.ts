@@ -14,13 +14,13 @@ import type { EndPlanOptions } from "./end-plan.ts";
 import { JobRunner } from "./job-runner.ts";
 import { createLeaseKeeper, type LeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
-import { openConsumer, type RedisClient, type RedisTarget } from "@konverge/redis";
+import type { RedisClient } from "@konverge/redis";
 import type { RestoreFence } from "../restore/restore-watch.ts";
 import { delayOfRetry } from "./retry-signal.ts";
 import { BACKOFF_TYPE } from "../scripts/add-job.ts";
 import { StartedWorker } from "./started-worker.ts";
 import { createStretchedBackoff } from "./stretched-backoff.ts";
-import type { QueuePumps } from "../request/queue-pumps.ts";
+import type { QueueProcess, WorkerConnections } from "./queue-process.ts";
 import { unpark } from "../request/unpark.ts";
 import type { QueueWorker, WorkOptions } from "../contract/work-queue.ts";
 
@@ -29,17 +29,21 @@ export const DEFAULT_CONCURRENCY = 16;
 const MAX_STALLED = 1_000_000_000;
 /** Stands for no limit. */
 const MOST_LOST = 1_000_000_000;
-/** Longest wait of an idle worker for BullMQ's marker, in seconds. A lost marker is restored within a second. */
-const IDLE_WAIT_S = 10;
+/**
+ * Longest waits of an idle worker for BullMQ's marker, in seconds: with the connection of the process, and with its own, which
+ * should not block for longer. A lost marker is restored within two seconds.
+ */
+const [IDLE_WAIT_S, OWN_WAIT_S] = [30, 10];
+/** Of this many looks for jobs of lost workers, a worker that is not elected makes one: the elected one may be paused. */
+const LOOKS_SKIPPED = 6;
 /** Failed jobs that BullMQ keeps for inspection. Only jobs that are not requests fail. */
 const FAILED_KEPT = 1_000;
 
 export interface StartWorkerOptions {
-  readonly target: RedisTarget;
   readonly names: QueueNames;
   readonly owner: QueueOwner;
   readonly leaseMs: number;
-  readonly pumps: QueuePumps;
+  readonly process: QueueProcess;
   /** Requests a key whose timer is due. */
   readonly requestTimer: (id: string) => Promise<void>;
   readonly work: WorkOptions;
@@ -54,9 +58,8 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   };
   const work: WorkOptions = { ...options.work, onError };
   const fairness = checkedFairness(work.fairness ?? {});
-  const consumer = openConsumer(options.target);
+  const consumer = options.process.connect(onError);
   const { redis } = consumer;
-  redis.on("error", onError);
   const store = createAttemptStore({
     redis,
     names,
@@ -66,7 +69,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     fence: options.fence,
   });
   const keeper = createLeaseKeeper({ leaseMs, renew: (leases) => store.renew(leases) });
-  const pump = options.pumps.start({
+  const pump = options.process.pumps.start({
     names,
     fire: requestTimer,
     async carryOut(isElected) {
@@ -76,8 +79,19 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     isActive: () => runner.active > 0,
     onError,
   });
-  const isElected = () => pump.isElected;
-  const aging = startAgingPump({ redis, names, fairness, isElected, onError });
+  const aging = startAgingPump({
+    redis,
+    names,
+    fairness,
+    isElected: () => pump.isElected,
+    hasWaiting: () => pump.hasWaiting,
+    onError,
+  });
+  let looks = 0;
+  const looksForLost = () => {
+    looks += 1;
+    return pump.isElected ? pump.hasActive : looks % LOOKS_SKIPPED === 1;
+  };
   const runner: JobRunner = new JobRunner({
     redis,
     names,
@@ -85,12 +99,14 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     store,
     keeper,
     work,
+    jobWait: consumer.waits?.open(`${names.bullRoot}marker`),
+    looksForLost,
     onHeld: () => options.fence?.onHeld(),
     plan: planOptionsOf(work, redis, names),
     onBegan: () => pump.began(),
     onTimerArmed: (afterMs) => pump.armed(afterMs),
   });
-  const worker = openBullWorker(options, redis, runner);
+  const worker = openBullWorker(options, consumer, runner);
   follow(worker, { runner, keeper, onError });
   return new StartedWorker({
     worker,
@@ -134,9 +150,10 @@ function stretched(
 
 function openBullWorker(
   { names, leaseMs, work }: StartWorkerOptions,
-  redis: RedisClient,
+  { redis, waits }: WorkerConnections,
   runner: JobRunner,
 ): Worker<JobPayload> {
+  const drainDelay = waits === undefined ? OWN_WAIT_S : IDLE_WAIT_S;
   return new Worker<JobPayload>(
     names.bullName,
     (job: Job<JobPayload>, token?: string) => runner.run(job, token),
@@ -144,7 +161,7 @@ function openBullWorker(
       connection: redis,
       prefix: names.bullPrefix,
       concurrency: work.concurrency ?? DEFAULT_CONCURRENCY,
-      drainDelay: IDLE_WAIT_S,
+      drainDelay,
       lockDuration: leaseMs,
       stalledInterval: leaseMs / 2,
       maxStalledCount: MAX_STALLED,

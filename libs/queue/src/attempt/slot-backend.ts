@@ -14,6 +14,7 @@ import type { NextJob } from "../scripts/advance.ts";
 import type { Ended } from "../scripts/end.ts";
 import type { JobPayload } from "../keys/job-payload.ts";
 import type { AttemptStore, EndCall } from "./attempt-store.ts";
+import type { JobWait } from "./job-waits.ts";
 
 /** An attempt that began before BullMQ handed out its job. */
 export interface BegunAhead {
@@ -44,6 +45,10 @@ export interface SlotBackend {
 export interface SlotBackendOptions {
   readonly store: Pick<AttemptStore, "end" | "advance">;
   readonly nextOwner: () => string;
+  /** Replaces BullMQ's wait for jobs and its connection. */
+  readonly jobWait?: JobWait | undefined;
+  /** Asked at intervals whether BullMQ looks for jobs of lost workers. Default: it always does. */
+  readonly looksForLost?: () => boolean;
 }
 
 interface Ending {
@@ -53,7 +58,12 @@ interface Ending {
 
 type Finish = RedisQueueBackend["moveToCompleted"];
 
-export function createSlotBackend({ store, nextOwner }: SlotBackendOptions): SlotBackend {
+export function createSlotBackend({
+  store,
+  nextOwner,
+  jobWait,
+  looksForLost = () => true,
+}: SlotBackendOptions): SlotBackend {
   const endings = new Map<unknown, Ending>();
   const begun = new Map<string, { readonly jobId: string; readonly early: BegunAhead }>();
 
@@ -103,8 +113,10 @@ export function createSlotBackend({ store, nextOwner }: SlotBackendOptions): Slo
 
   return {
     factory: (name, options, how) => {
-      const backend = createRedisBackend(name, options, how);
+      const backend = openBackend(jobWait, name, options, how);
       const finish: Finish = backend.moveToCompleted.bind(backend);
+      const findStalled = backend.moveStalledJobsToWait.bind(backend);
+      backend.moveStalledJobsToWait = async () => (looksForLost() ? await findStalled() : []);
       backend.moveToCompleted = finishWith(finish, () => backend.closing !== undefined);
       return backend;
     },
@@ -130,6 +142,18 @@ export function createSlotBackend({ store, nextOwner }: SlotBackendOptions): Slo
       return left;
     },
   };
+}
+
+/** Returns BullMQ's backend, which opens no connection to wait for jobs if that is done here. */
+function openBackend(
+  jobWait: JobWait | undefined,
+  ...[name, options, how]: Parameters<BackendFactory<RedisQueueBackend>>
+): RedisQueueBackend {
+  if (jobWait === undefined) return createRedisBackend(name, options, how);
+  const backend = createRedisBackend(name, options, { ...how, withBlockingConnection: false });
+  backend.waitForJob = async (timeoutS) => (await jobWait.wait(timeoutS * 1_000)) ?? null;
+  backend.disconnectBlocking = async () => jobWait.cancel();
+  return backend;
 }
 
 /** Returns a job as BullMQ's worker expects it. */

@@ -1,9 +1,9 @@
 import { ensureError, KonvergeError, sleepMs } from "@konverge/core";
-import type { Consumer } from "@konverge/redis";
 import type { Worker } from "bullmq";
 import type { QueueWorker } from "../contract/work-queue.ts";
 import type { JobRunner } from "./job-runner.ts";
 import { AttemptCancelledError, type LeaseKeeper } from "./lease-keeper.ts";
+import type { WorkerConnections } from "./queue-process.ts";
 
 const DEFAULT_GRACE_MS = 30_000;
 /** Time that aborted handlers have to return, in ms; the engine abandons them after 2 s. */
@@ -13,7 +13,7 @@ const CLOSE_MS = 1_000;
 
 export interface WorkerParts {
   readonly worker: Pick<Worker, "pause" | "resume" | "close">;
-  readonly consumer: Pick<Consumer, "redis" | "disconnect">;
+  readonly consumer: Pick<WorkerConnections, "redis" | "disconnect">;
   readonly runner: JobRunner;
   readonly keeper: LeaseKeeper;
   /** Background rounds, stopped once the runner is idle. */

@@ -11,6 +11,8 @@ const AT_ONCE = 200;
 const REBASE_AFTER = 1_000_000;
 
 const MAX_SLEEP_MS = 1_000;
+/** Longest time between two rounds of a queue in which nothing waits, in ms. A Redis that lost the weights gets them again. */
+const IDLE_MS = 60_000;
 
 export interface AgingPump {
   stop(): Promise<void>;
@@ -22,6 +24,8 @@ export interface AgingPumpOptions {
   readonly fairness: Fairness;
   /** Whether this process serves the queue. The first round does not depend on it: it stores the weights. */
   readonly isElected: () => boolean;
+  /** Whether keys of the queue wait. */
+  readonly hasWaiting: () => boolean;
   readonly onError: (error: Error) => void;
   /** Default a million. */
   readonly rebaseAfter?: number;
@@ -29,14 +33,16 @@ export interface AgingPumpOptions {
 
 /** Moves keys that reached the aging time forward, and keeps priorities within BullMQ's limit. One per queue is elected. */
 export function startAgingPump(options: AgingPumpOptions): AgingPump {
-  const { redis, names, fairness, isElected, onError, rebaseAfter = REBASE_AFTER } = options;
+  const { redis, names, fairness, onError, rebaseAfter = REBASE_AFTER } = options;
   const everyMs = Math.min(MAX_SLEEP_MS, Math.max(1, fairness.agingMs / 20));
   const { ageMs, weights, tenants } = fairnessArguments(fairness);
   let stopped = false;
+  let lastMs = -Infinity;
   let timer: NodeJS.Timeout | undefined;
 
   const round = async () => {
     let more = false;
+    lastMs = performance.now();
     try {
       const { fair, aging } = names;
       const args = { hashes: names.keyRoot, bull: names.bullRoot, limit: AT_ONCE };
@@ -59,7 +65,8 @@ export function startAgingPump(options: AgingPumpOptions): AgingPump {
   const schedule = (afterMs: number) => {
     if (stopped) return;
     timer = setTimeout(() => {
-      if (isElected()) running = round();
+      const isDue = options.hasWaiting() || performance.now() - lastMs >= IDLE_MS;
+      if (isDue && options.isElected()) running = round();
       else schedule(everyMs);
     }, afterMs);
   };

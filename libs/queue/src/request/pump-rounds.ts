@@ -103,6 +103,8 @@ export class QueuePump {
   /** When a timer of this process is due before the elected pump looks again. */
   #armedAtMs = Infinity;
   #isElected = false;
+  #hasWaiting = false;
+  #hasActive = false;
   #isStopped = false;
   #taking: Promise<void> | undefined;
 
@@ -119,6 +121,16 @@ export class QueuePump {
   /** False if the pump of another process serves the queue. */
   get isElected(): boolean {
     return this.#isElected;
+  }
+
+  /** Whether keys of the queue waited at the last round. False if the pump is not elected. */
+  get hasWaiting(): boolean {
+    return this.#hasWaiting;
+  }
+
+  /** Whether the queue had active jobs at the last round. False if the pump is not elected. */
+  get hasActive(): boolean {
+    return this.#hasActive;
   }
 
   /** When the next round is due, on the local monotonic clock, in ms. */
@@ -144,11 +156,25 @@ export class QueuePump {
 
   /** Returns this queue's part of a round. */
   begin(): ScriptCall<typeof pumpScript.signature>["each"][number] {
-    const { timers, firing, resuming, aborts, bullName } = this.names;
+    const { names } = this;
+    const { timers, firing, resuming, aborts, aging, fair } = names;
     const fires = this.#armedAtMs <= performance.now();
     if (fires) this.#armedAtMs = Infinity;
     const isActive = this.#queue.isActive();
-    return { timers, firing, resuming, aborts, queue: bullName, isActive, fires };
+    return {
+      timers,
+      firing,
+      resuming,
+      aborts,
+      aging,
+      fair,
+      waiting: names.bullWaiting,
+      delayed: `${names.bullRoot}delayed`,
+      active: `${names.bullRoot}active`,
+      queue: names.bullName,
+      isActive,
+      fires,
+    };
   }
 
   /** Carries out the answer of a round; undefined if it failed, which leaves all claims to a later round. */
@@ -156,6 +182,8 @@ export class QueuePump {
     this.#nextAtMs = nextRoundAt(answer, this.#queue.isActive());
     if (answer === undefined || this.#isStopped) return;
     this.#isElected = answer.isElected;
+    this.#hasWaiting = answer.hasWaiting;
+    this.#hasActive = answer.hasActive;
     if (!answer.isElected && answer.waitMs >= 0) this.armed(answer.waitMs);
     if (answer.due.length === 0 && !answer.ordered) return;
     this.#taking = this.#carryOut(answer).finally(() => {

@@ -6,7 +6,10 @@ import { PumpRounds, type PumpedQueue, type QueuePump } from "./pump-rounds.ts";
 const STOP_MS = 500;
 
 /** A queue's pump, until it is stopped. */
-export interface StartedPump extends Pick<QueuePump, "isElected" | "armed" | "began"> {
+export interface StartedPump extends Pick<
+  QueuePump,
+  "isElected" | "hasWaiting" | "hasActive" | "armed" | "began"
+> {
   stop(): Promise<void>;
 }
 
@@ -32,6 +35,12 @@ export class QueuePumps {
     return {
       get isElected() {
         return pump.isElected;
+      },
+      get hasWaiting() {
+        return pump.hasWaiting;
+      },
+      get hasActive() {
+        return pump.hasActive;
       },
       armed: (afterMs) => pump.armed(afterMs),
       began: () => pump.began(),

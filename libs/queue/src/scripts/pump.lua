@@ -15,7 +15,7 @@ end
 
 local function claimFrom(set, item, answer)
   local head = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
-  local left = limit - (#answer - 5)
+  local left = limit - (#answer - 7)
   if head[2] and tonumber(head[2]) <= now and left > 0 then
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, left)) do
       if set == item.timers then redis.call('ZREM', set, member) end
@@ -32,8 +32,11 @@ end
 local answers = {}
 for i, item in ipairs(each) do
   local otherMs = electedFor(elected[i])
-  local answer = { otherMs == 0 and 1 or 0, otherMs, -1, 0, now + claimMs }
+  local answer = { otherMs == 0 and 1 or 0, otherMs, -1, 0, now + claimMs, 0, 0 }
   if otherMs == 0 then
+    answer[6] = redis.call('EXISTS', item.aging, item.waiting, item.delayed)
+    if answer[6] == 0 and redis.call('HLEN', item.fair) > FLOWS_KEPT then answer[6] = 1 end
+    answer[7] = redis.call('EXISTS', item.active)
     elections[#elections + 1] = item.queue
     elections[#elections + 1] = string.format('%s %d', owner, now + electMs)
   end

@@ -8,6 +8,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { FLOWS_KEPT } from "./rebase.ts";
 
 /** What a pump has to do for one queue. */
 export interface PumpAnswer {
@@ -18,6 +19,10 @@ export interface PumpAnswer {
   readonly waitMs: number;
   /** Whether there are operator actions that workers must carry out: `resuming` or `aborts` exists. */
   readonly ordered: boolean;
+  /** Whether keys wait or age, or many flows are left; false if the pump is not elected. */
+  readonly hasWaiting: boolean;
+  /** Whether jobs are active, or belong to lost workers; false if the pump is not elected. */
+  readonly hasActive: boolean;
   /** End of the claim of `due`. */
   readonly claimedUntilMs: number;
   /** The claimed keys. */
@@ -39,7 +44,17 @@ const signature = {
   },
   each: {
     /** `timers` and `firing` are sorted by when they are due, in ms. */
-    keys: ["timers", "firing", "resuming", "aborts"],
+    keys: [
+      "timers",
+      "firing",
+      "resuming",
+      "aborts",
+      "aging",
+      "waiting",
+      "delayed",
+      "active",
+      "fair",
+    ],
     args: {
       queue: "text",
       /** Whether the process runs attempts of the queue, which an operator can cancel. */
@@ -57,16 +72,20 @@ const signature = {
  */
 export const pumpScript: Script<typeof signature, PumpAnswer[]> = defineScript(signature, {
   lua: readLua(new URL("pump.lua", import.meta.url)),
+  constants: { FLOWS_KEPT },
   answer: (reply) => replyList(reply).map(decode),
 });
 
 function decode(reply: Reply): PumpAnswer {
-  const [elected, electedForMs, waitMs, ordered, claimedUntilMs, ...due] = replyList(reply);
+  const [elected, electedForMs, waitMs, ordered, claimedUntilMs, waiting, active, ...due] =
+    replyList(reply);
   return {
     isElected: replyFlag(elected),
     electedForMs: replyNumber(electedForMs),
     waitMs: replyNumber(waitMs),
     ordered: replyNumber(ordered) > 0,
+    hasWaiting: replyNumber(waiting) > 0,
+    hasActive: replyFlag(active),
     claimedUntilMs: replyNumber(claimedUntilMs),
     due: replyTexts(due),
   };

@@ -4,7 +4,7 @@ import { fairTagPart } from "./fair-tag.ts";
 import { waitingJobPart } from "./waiting-job.ts";
 
 /** Flows from which those of past namespaces are removed, and how many are examined per call. */
-const FLOWS_KEPT = 200;
+export const FLOWS_KEPT = 200;
 
 const signature = {
   name: "rebase",

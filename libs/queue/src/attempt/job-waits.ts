@@ -1,0 +1,222 @@
+import { ensureError, sleepMs } from "@konverge/core";
+import type { RedisClient } from "@konverge/redis";
+import type { Redis } from "ioredis";
+
+/** An entry of BullMQ's marker set: 0, or the time when a delayed job is due. */
+interface Marker {
+  readonly member: string;
+  readonly score: number;
+}
+
+/** The wait of one worker for jobs of its queue. */
+export interface JobWait {
+  /** Returns undefined after the timeout, after `cancel`, and when the connection breaks: the worker then looks for jobs itself. */
+  wait(timeoutMs: number): Promise<Marker | undefined>;
+  cancel(): void;
+}
+
+export interface JobWaitsOptions {
+  /** Opens the connection that blocks. */
+  readonly open: () => Redis;
+  /** For other commands. */
+  readonly redis: RedisClient;
+  readonly onError: (error: Error) => void;
+}
+
+/** Shortest and longest time that a command blocks, and longest time if it cannot be interrupted, in ms. */
+const [SHORTEST_MS, LONGEST_MS, UNINTERRUPTED_MS] = [2, 10_000, 200];
+/** How much later than its timeout an answer may arrive, in ms. */
+const LATE_MS = 1_000;
+/** Pause after an interruption that arrived before the command that it interrupts, in ms. */
+const AGAIN_MS = 1;
+const AFTER_ERROR_MS = 50;
+
+interface Waiting {
+  readonly marker: string;
+  readonly untilMs: number;
+  readonly settle: (found: Marker | undefined) => void;
+}
+
+/** A command that blocks. */
+interface Blocked {
+  readonly id: number;
+  readonly markers: ReadonlySet<string>;
+  isInterrupted: boolean;
+}
+
+/**
+ * Waits for the jobs of all workers of a process with one connection and one command, where BullMQ's workers have one each. The
+ * command names the markers of all queues whose workers wait. A worker that begins to wait interrupts it.
+ *
+ * Only for one server: the keys of several shards are on several nodes of a Redis Cluster.
+ */
+export class JobWaits {
+  readonly #options: JobWaitsOptions;
+  readonly #waiting = new Set<Waiting>();
+  #redis: Redis | undefined;
+  #clientId: number | undefined;
+  #blocked: Blocked | undefined;
+  #isRunning = false;
+  #canInterrupt = true;
+  #isClosed = false;
+
+  constructor(options: JobWaitsOptions) {
+    this.#options = options;
+  }
+
+  /** `marker`: the name of the queue's marker set. */
+  open(marker: string): JobWait {
+    const own = new Set<Waiting>();
+    return {
+      wait: (timeoutMs) =>
+        new Promise((resolve) => {
+          if (this.#isClosed) {
+            resolve(undefined);
+            return;
+          }
+          const settle = (found: Marker | undefined) => {
+            this.#waiting.delete(waiting);
+            own.delete(waiting);
+            resolve(found);
+          };
+          const waiting = { marker, untilMs: performance.now() + timeoutMs, settle };
+          own.add(waiting);
+          this.#waiting.add(waiting);
+          this.#follow();
+        }),
+      cancel: () => {
+        for (const { settle } of own) settle(undefined);
+      },
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#settleAll();
+    this.#redis?.disconnect();
+  }
+
+  /** Starts the command, or a new one with another marker. */
+  #follow(): void {
+    if (!this.#isRunning) {
+      this.#isRunning = true;
+      void this.#run();
+      return;
+    }
+    const blocked = this.#blocked;
+    if (blocked === undefined || blocked.isInterrupted) return;
+    if ([...this.#waiting].every(({ marker }) => blocked.markers.has(marker))) return;
+    blocked.isInterrupted = true;
+    void this.#interrupt(blocked);
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.size > 0 && !this.#isClosed) {
+      try {
+        await this.#block();
+      } catch (error) {
+        // Each worker then looks for jobs with the other connection, which waits for Redis.
+        await this.#recover(error);
+        this.#settleAll();
+      }
+    }
+    this.#isRunning = false;
+  }
+
+  async #block(): Promise<void> {
+    const redis = (this.#redis ??= this.#connect());
+    const id = (this.#clientId ??= await within(redis.client("ID"), LATE_MS));
+    const markers = [...new Set([...this.#waiting].map(({ marker }) => marker))];
+    if (markers.length === 0) return;
+    const leftMs =
+      Math.min(...[...this.#waiting].map(({ untilMs }) => untilMs)) - performance.now();
+    const mostMs = this.#canInterrupt ? LONGEST_MS : UNINTERRUPTED_MS;
+    const waitMs = Math.max(SHORTEST_MS, Math.min(leftMs, mostMs));
+    const blocked = { id, markers: new Set(markers), isInterrupted: false };
+    this.#blocked = blocked;
+    try {
+      const found = await within(redis.bzpopmin(...markers, waitMs / 1_000), waitMs + LATE_MS);
+      if (found !== null) this.#handOut(found);
+    } finally {
+      this.#blocked = undefined;
+    }
+    this.#expire();
+  }
+
+  /** A connection that broke reports its own error and opens again. */
+  async #recover(error: unknown): Promise<void> {
+    if (this.#isClosed || this.#redis?.status !== "ready") return;
+    if (error instanceof LateError) {
+      this.#redis.disconnect(true);
+      return;
+    }
+    this.#options.onError(ensureError(error));
+    await sleepMs(AFTER_ERROR_MS);
+  }
+
+  #connect(): Redis {
+    const redis = this.#options.open();
+    redis.on("close", () => {
+      this.#clientId = undefined;
+    });
+    return redis;
+  }
+
+  #handOut([marker, member, score]: [string, string, string]): void {
+    for (const waiting of this.#waiting) {
+      if (waiting.marker !== marker) continue;
+      waiting.settle({ member, score: Number(score) });
+      return;
+    }
+    // Its worker has stopped waiting: the marker is for another one.
+    const { redis, onError } = this.#options;
+    redis.zadd(marker, score, member).catch((error: unknown) => onError(ensureError(error)));
+  }
+
+  #expire(): void {
+    const nowMs = performance.now();
+    for (const waiting of this.#waiting) {
+      if (waiting.untilMs <= nowMs) waiting.settle(undefined);
+    }
+  }
+
+  #settleAll(): void {
+    for (const { settle } of this.#waiting) settle(undefined);
+  }
+
+  /** Another connection may be faster than the command that blocks, so the interruption is repeated until that has ended. */
+  async #interrupt(blocked: Blocked): Promise<void> {
+    const { redis, onError } = this.#options;
+    while (this.#blocked === blocked && this.#canInterrupt) {
+      try {
+        const freed = await redis.call("CLIENT", "UNBLOCK", blocked.id);
+        await sleepMs(freed === 1 ? AFTER_ERROR_MS : AGAIN_MS);
+      } catch (error) {
+        if (/NOPERM|unknown/i.test(ensureError(error).message)) {
+          this.#canInterrupt = false;
+          onError(ensureError(error));
+          return;
+        }
+        await sleepMs(AFTER_ERROR_MS);
+      }
+    }
+  }
+}
+
+class LateError extends Error {}
+
+/** @throws LateError */
+async function within<T>(answer: Promise<T>, ms: number): Promise<T> {
+  const late = new AbortController();
+  const deadline = sleepMs(ms, late.signal).then(
+    () => {
+      throw new LateError(`no answer of Redis within ${Math.round(ms)} ms`);
+    },
+    () => answer,
+  );
+  try {
+    return await Promise.race([answer, deadline]);
+  } finally {
+    late.abort();
+  }
+}
