@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NewMutation } from "@konverge/mutations";
+import { Deployment } from "@konverge/kube/kinds";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
@@ -147,6 +148,52 @@ describe.each(testServers())("mutations on the $name", (server) => {
       ]),
     ).toEqual(["applied", "unchanged", "rejected", "applied"]);
     expect((await h.read())?.data).toEqual({ a: "3" });
+  });
+
+  test("changes the status and the scale of a Deployment", async () => {
+    const labels = { app: h.name };
+    await h.client.create(Deployment, {
+      metadata: { namespace: "default", name: h.name },
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: { containers: [{ name: "main", image: "main" }] },
+        },
+      },
+    });
+    const object = {
+      group: "apps",
+      version: "v1",
+      kind: "Deployment",
+      resource: "deployments",
+      namespace: "default",
+      name: h.name,
+    };
+    h.work();
+    const given = [
+      h.mutation([{ kind: "set", path: "/spec/replicas", value: 3 }], {
+        object,
+        subresource: "scale",
+      }),
+      h.mutation([{ kind: "set", path: "/status/observedGeneration", value: 7 }], {
+        object,
+        subresource: "status",
+      }),
+      h.mutation([{ kind: "set", path: "/metadata/labels/team", value: "shop" }], { object }),
+      h.mutation([{ kind: "set", path: "/spec/replicas", value: 3 }], {
+        object,
+        subresource: "scale",
+      }),
+    ];
+    expect(await outcomes(given)).toEqual(["applied", "applied", "applied", "unchanged"]);
+    const at = { namespace: "default", name: h.name };
+    const found = await h.client.get(Deployment, at);
+    expect(found.spec?.replicas).toBe(3);
+    expect(found.status?.observedGeneration).toBe(7);
+    expect(found.metadata.labels).toEqual({ team: "shop" });
+    await h.client.delete(Deployment, at);
   });
 
   test("cancels a waiting mutation, and none that has ended", async () => {

@@ -88,7 +88,7 @@ export function refusalOf(
   const isAbsent = draft === undefined;
   const creates = (createIfMissing ?? false) !== false || changes[0]?.kind === "apply";
   if (isAbsent && (!creates || uid !== undefined)) {
-    return failed("not_found", "the object does not exist; set createIfMissing to create it");
+    return failed("not_found", "the object does not exist, and the mutation does not create it");
   }
   return undefined;
 }
