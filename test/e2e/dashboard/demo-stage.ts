@@ -28,7 +28,7 @@ export interface DemoStage {
 
 /** Runs `npm run demo` to its end and keeps it running, in its own temporary folder. */
 export async function startDemoStage(): Promise<DemoStage> {
-  const demo = await startDemo(["--acts", "lazy,konverge"], /most contended object: (\S+)/);
+  const demo = await startDemo(["--acts", "lazy"], /most contended object: (\S+)/);
   const { page } = demo;
   return { ...demo, apiUrl: page.origin };
 }
