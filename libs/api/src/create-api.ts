@@ -31,7 +31,7 @@ import type { QueueAccess } from "./queues/queue-access.ts";
 import { pauseRoutes } from "./routes/pause-routes.ts";
 import { queueRoutes } from "./routes/queue-routes.ts";
 import { reconcileRoutes } from "./routes/reconcile-routes.ts";
-import { route, type Route } from "./http/route.ts";
+import { readRoute, type Route } from "./http/route.ts";
 import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
 import { scheduleRoutes } from "./routes/schedule-routes.ts";
@@ -243,12 +243,10 @@ function refusedBy(context: Context<ApiEnv>): Pick<Refusal, "source" | "by"> {
 /** The route of the OpenAPI document, which is part of the document. */
 function describeRoute(routes: readonly Route[]): Route {
   let document: Record<string, unknown> | undefined;
-  return route({
+  return readRoute({
     id: "getOpenapi",
-    method: "get",
     path: "/v1/openapi.json",
     summary: "Get this document",
-    role: "viewer",
     answer: z.record(z.string(), z.unknown()),
     handle: async () => (document ??= describeApi(routes)),
   });

@@ -1,4 +1,4 @@
-import type { Client, Pause } from "@konverge/client";
+import type { Client, Pause, WriteOptions } from "@konverge/client";
 import type { PauseList } from "@konverge/contracts";
 import type { Command } from "commander";
 import { findController } from "../ask/find-controller.ts";
@@ -79,45 +79,40 @@ function addPauses(queue: Command): void {
 }
 
 function addPause(queue: Command): void {
-  withScope(queue.command("pause").description("Pause a controller, namespace or object")).action(
-    (controller: string | undefined, name: string | undefined, flags: ScopeFlags) =>
-      runWithClient(
-        flags,
-        async ({ client, cluster }) => {
-          const { action, write } = actionOf(flags);
-          const body = {
-            ...scopeOf(controller, name, { ...pick(flags, ["namespace", "name"]), cluster }),
-            ...action,
-          };
-          if (flags.dryRun === true)
-            return await showMeant(flags, client, { verb: "pause", ...body });
-          print(flags.output, shownPauses(await client.queues.pause(body, write)));
-        },
-        NAMES,
-      ),
-  );
+  addChange(queue.command("pause").description("Pause a controller, namespace or object"), {
+    verb: "pause",
+    give: async (client, ...change) => shownPauses(await client.queues.pause(...change)),
+  });
 }
 
 function addResume(queue: Command): void {
-  withScope(queue.command("resume").description("Resume a controller, namespace or object")).action(
+  addChange(queue.command("resume").description("Resume a controller, namespace or object"), {
+    verb: "resume",
+    async give(client, ...change) {
+      const answer = await client.queues.resume(...change);
+      const keys = answer.resumed === 1 ? "key" : "keys";
+      const text = `resumed ${answer.resumed} ${keys} with pending requests`;
+      return { document: answer, names: [], table: () => text };
+    },
+  });
+}
+
+interface Change {
+  readonly verb: "pause" | "resume";
+  readonly give: (client: Client, body: Pause, write: WriteOptions) => Promise<Shown>;
+}
+
+function addChange(command: Command, { verb, give }: Change): void {
+  withScope(command).action(
     (controller: string | undefined, name: string | undefined, flags: ScopeFlags) =>
       runWithClient(
         flags,
         async ({ client, cluster }) => {
           const { action, write } = actionOf(flags);
-          const body = {
-            ...scopeOf(controller, name, { ...pick(flags, ["namespace", "name"]), cluster }),
-            ...action,
-          };
-          if (flags.dryRun === true)
-            return await showMeant(flags, client, { verb: "resume", ...body });
-          const answer = await client.queues.resume(body, write);
-          print(flags.output, {
-            document: answer,
-            names: [],
-            table: () =>
-              `resumed ${answer.resumed} ${answer.resumed === 1 ? "key" : "keys"} with pending requests`,
-          });
+          const place = { ...pick(flags, ["namespace", "name"]), cluster };
+          const body = { ...scopeOf(controller, name, place), ...action };
+          if (flags.dryRun === true) return await showMeant(flags, client, { verb, ...body });
+          print(flags.output, await give(client, body, write));
         },
         NAMES,
       ),

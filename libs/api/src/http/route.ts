@@ -33,8 +33,8 @@ export interface RouteInput<Path extends string, Query, Body> {
   readonly audit: (note: Omit<AuditNote, "by">, author?: string) => void;
 }
 
-/** A route with its schemas, role and handler. The OpenAPI document is generated from it. */
-export interface RouteSpec<
+/** A route with its schemas and handler. The OpenAPI document is generated from it. */
+interface RouteBody<
   Path extends string,
   Query extends z.ZodType,
   Body extends z.ZodType,
@@ -42,18 +42,13 @@ export interface RouteSpec<
 > {
   /** The operation ID in the OpenAPI document and in generated clients. */
   readonly id: string;
-  readonly method: "get" | "post" | "put" | "delete";
   readonly path: Path;
   readonly summary: string;
-  /** Minimum role; `none` requires no token. */
-  readonly role: Role | "none";
   readonly query?: Query;
   readonly body?: Body;
   readonly maxBodyKiB?: number;
   /** True if integers of the body beyond 2^53 are kept, as raw numbers. */
   readonly keepsDigits?: boolean;
-  /** True if the body has an author in `by`, which the name of a token replaces. */
-  readonly isOperatorAction?: boolean;
   /** Returns the work of a request in simple requests, with which the caller is charged. Default 1. */
   price?(input: { readonly query: z.output<Query>; readonly body: z.output<Body> }): number;
   readonly answer: Answer;
@@ -70,6 +65,19 @@ export interface RouteSpec<
   ): Promise<z.input<Answer> | Response>;
 }
 
+export interface RouteSpec<
+  Path extends string,
+  Query extends z.ZodType,
+  Body extends z.ZodType,
+  Answer extends z.ZodType,
+> extends RouteBody<Path, Query, Body, Answer> {
+  readonly method: "get" | "post" | "put" | "delete";
+  /** Minimum role; `none` requires no token. */
+  readonly role: Role | "none";
+  /** True if the body has an author in `by`, which the name of a token replaces. */
+  readonly isOperatorAction?: boolean;
+}
+
 /** Any route. */
 export type Route = RouteSpec<string, z.ZodType, z.ZodType, z.ZodType>;
 
@@ -80,4 +88,23 @@ export function route<
   Body extends z.ZodType = z.ZodUndefined,
 >(spec: RouteSpec<Path, Query, Body, Answer>): Route {
   return spec;
+}
+
+/** Reads something; for every role. */
+export function readRoute<
+  Path extends string,
+  Answer extends z.ZodType,
+  Query extends z.ZodType = z.ZodUndefined,
+>(spec: RouteBody<Path, Query, z.ZodUndefined, Answer>): Route {
+  return { ...spec, method: "get", role: "viewer" };
+}
+
+/** Changes something, with an author and a reason; for operators. */
+export function actionRoute<
+  Path extends string,
+  Answer extends z.ZodType,
+  Query extends z.ZodType = z.ZodUndefined,
+  Body extends z.ZodType = z.ZodUndefined,
+>(spec: RouteBody<Path, Query, Body, Answer>): Route {
+  return { ...spec, method: "post", role: "operator", isOperatorAction: true };
 }

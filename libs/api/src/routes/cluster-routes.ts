@@ -2,7 +2,7 @@ import { clusterListSchema } from "@konverge/contracts";
 import { defined } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import { isUnrestricted, touches } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { viewClusters } from "../views/cluster-view.ts";
 
@@ -12,12 +12,10 @@ export function clusterRoutes(
   guards: Pick<GuardControl, "read">,
 ): Route[] {
   return [
-    route({
+    readRoute({
       id: "listClusters",
-      method: "get",
       path: "/v1/clusters",
       summary: "List the clusters that workers serve, with their states",
-      role: "viewer",
       answer: clusterListSchema,
       async handle({ caller }) {
         const all = viewClusters(await access.served(), { withReasons: isUnrestricted(caller) });

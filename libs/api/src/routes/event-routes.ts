@@ -8,7 +8,7 @@ import { createEventFeed, type EventFeed } from "../events/event-feed.ts";
 import { createEventSource, type PlacedEvent } from "../events/event-source.ts";
 import { openEventStream } from "../events/open-event-stream.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, type Route } from "../http/route.ts";
 
 const MOST_CONNECTIONS = 200;
 const MOST_OF_CALLER = 50;
@@ -61,13 +61,11 @@ export function eventRoutes(options: EventRoutesOptions): Route[] {
     });
   };
   return [
-    route({
+    readRoute({
       id: "followEvents",
-      method: "get",
       path: "/v1/events",
       summary:
         "Follow attempts, operator actions and breakers as server-sent events; resumes after `Last-Event-ID`",
-      role: "viewer",
       query: eventQuerySchema,
       answer: streamEventSchema,
       headers: { "last-event-id": "Event ID to continue after" },

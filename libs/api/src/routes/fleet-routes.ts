@@ -8,19 +8,17 @@ import { defined } from "@konverge/core";
 import type { AnnouncedWorker } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
 import { covers, demandSome, touches, type Caller } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readQueues } from "../queues/queue-view.ts";
 
 /** Controllers, workers and queue lengths. `home` is the default cluster. */
 export function fleetRoutes(access: QueueAccess, home: string): Route[] {
   return [
-    route({
+    readRoute({
       id: "listControllers",
-      method: "get",
       path: "/v1/controllers",
       summary: "List the controllers that workers have announced",
-      role: "viewer",
       query: clusterQuerySchema,
       answer: controllerListSchema,
       async handle({ query: { cluster = home }, caller }) {
@@ -31,12 +29,10 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
         };
       },
     }),
-    route({
+    readRoute({
       id: "listWorkers",
-      method: "get",
       path: "/v1/workers",
       summary: "List live workers",
-      role: "viewer",
       query: clusterQuerySchema,
       answer: workerListSchema,
       async handle({ query: { cluster = home }, caller }) {
@@ -45,12 +41,10 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
         return { items: items.map((worker) => withinScope(worker, caller, cluster)) };
       },
     }),
-    route({
+    readRoute({
       id: "listQueues",
-      method: "get",
       path: "/v1/queues",
       summary: "List queue lengths and pauses by controller and workflow",
-      role: "viewer",
       query: clusterQuerySchema,
       answer: queueListSchema,
       async handle({ query: { cluster = home }, caller }) {

@@ -13,7 +13,7 @@ import type { AnnouncedWorker } from "@konverge/queue";
 import { demand, demandSome, touches, type Caller } from "../access/caller.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { callMinutes } from "../views/read-activity.ts";
-import { route, type Route } from "../http/route.ts";
+import { actionRoute, readRoute, route, type Route } from "../http/route.ts";
 
 export interface GuardRoutesOptions {
   readonly access: QueueAccess;
@@ -35,16 +35,13 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
     );
   };
   const actions = (["isolate", "reset"] as const).map((kind) =>
-    route({
+    actionRoute({
       id: `${kind}Guard`,
-      method: "post",
       path: `/v1/guards/{cluster}/${kind}`,
       summary:
         kind === "isolate"
           ? "Stop all calls to an API server until a reset"
           : "Close the breaker of an API server and ramp up the rate",
-      role: "operator",
-      isOperatorAction: true,
       body: guardActionSchema,
       answer: guardViewSchema,
       problems: ["not_found"],
@@ -57,12 +54,10 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
     }),
   );
   return [
-    route({
+    readRoute({
       id: "listGuards",
-      method: "get",
       path: "/v1/guards",
       summary: "List the guards of all clusters",
-      role: "viewer",
       query: guardListQuerySchema,
       answer: guardListSchema,
       price: ({ query: { minutes = 0 } }) => 1 + minutes / MINUTES_PER_TOKEN,
@@ -70,12 +65,10 @@ export function guardRoutes(options: GuardRoutesOptions): Route[] {
         return { items: await listGuards(options, caller, minutes) };
       },
     }),
-    route({
+    readRoute({
       id: "getGuard",
-      method: "get",
       path: "/v1/guards/{cluster}",
       summary: "Get a guard with its last transitions and their causes",
-      role: "viewer",
       answer: guardViewSchema,
       problems: ["not_found"],
       async handle({ params: { cluster }, caller }) {

@@ -15,7 +15,7 @@ import { covers, demandSome } from "../access/caller.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { priceOfPage } from "../queues/queue-view.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, type Route } from "../http/route.ts";
 import { readActivity } from "../views/read-activity.ts";
 import { readContentionReport, resourceOf, rollupOf, summaryOf } from "../views/history-view.ts";
 
@@ -28,12 +28,10 @@ const PRICE_OF_CONTENTION = 5;
 /** Attempts, contention and counts of a cluster. `home` is the default cluster. */
 export function historyRoutes(access: QueueAccess, home: string): Route[] {
   return [
-    route({
+    readRoute({
       id: "listAttempts",
-      method: "get",
       path: "/v1/attempts",
       summary: "Search the attempts of a cluster, newest first",
-      role: "viewer",
       query: attemptQuerySchema,
       answer: attemptPageSchema,
       problems: ["not_found"],
@@ -51,12 +49,10 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
         return { items: visible.map(summaryOf), ...defined({ next: page.next }) };
       },
     }),
-    route({
+    readRoute({
       id: "getContentionReport",
-      method: "get",
       path: "/v1/contention",
       summary: "List contended objects, ownership flips and throttled keys",
-      role: "viewer",
       query: contentionQuerySchema,
       answer: contentionReportSchema,
       problems: ["not_found"],
@@ -66,12 +62,10 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
         return await readContentionReport(access, caller, query);
       },
     }),
-    route({
+    readRoute({
       id: "getActivity",
-      method: "get",
       path: "/v1/activity",
       summary: "Get the activity of a cluster or controller per minute",
-      role: "viewer",
       query: activityQuerySchema,
       answer: activitySchema,
       problems: ["not_found", "unknown_controller"],
@@ -85,12 +79,10 @@ export function historyRoutes(access: QueueAccess, home: string): Route[] {
         return await readActivity({ access, caller, cluster, controller, minutes, scan });
       },
     }),
-    route({
+    readRoute({
       id: "listRollups",
-      method: "get",
       path: "/v1/rollups",
       summary: "List the counts of a controller per minute",
-      role: "viewer",
       query: rollupsQuerySchema,
       answer: rollupsSchema,
       problems: ["unknown_controller"],

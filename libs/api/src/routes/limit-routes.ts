@@ -1,7 +1,7 @@
 import { limitListSchema } from "@konverge/contracts";
 import type { GuardControl } from "@konverge/guard";
 import { isUnrestricted } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, type Route } from "../http/route.ts";
 
 /** In simple requests: up to 1,000 keys are counted per limit. */
 const PRICE = 20;
@@ -9,12 +9,10 @@ const PRICE = 20;
 /** The named limits of the installation. */
 export function limitRoutes(guards: Pick<GuardControl, "limits">): Route[] {
   return [
-    route({
+    readRoute({
       id: "listLimits",
-      method: "get",
       path: "/v1/limits",
       summary: "List the named limits of external services with their use",
-      role: "viewer",
       answer: limitListSchema,
       price: () => PRICE,
       async handle({ caller }) {

@@ -5,7 +5,7 @@ import {
   reconcileNowSchema,
   resumeResponseSchema,
 } from "@konverge/contracts";
-import { route, type Route } from "../http/route.ts";
+import { actionRoute, route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { pause, resume } from "../queues/queue-actions.ts";
 import { PREFER, requestOne } from "../queues/request-reconcile.ts";
@@ -30,26 +30,20 @@ export function objectActionRoutes(access: QueueAccess): Route[] {
       handle: ({ params, body, ...asked }) =>
         requestOne(access, { ...targetOf(params), ...body }, asked),
     }),
-    route({
+    actionRoute({
       id: "pauseObject",
-      method: "post",
       path: `${PATH}/pause`,
       summary: "Pause an object",
-      role: "operator",
-      isOperatorAction: true,
       body: operatorActionSchema,
       answer: pauseListSchema,
       problems: ["unknown_controller"],
       handle: ({ params, body, ...acting }) =>
         pause(access, { ...targetOf(params), ...body }, acting),
     }),
-    route({
+    actionRoute({
       id: "resumeObject",
-      method: "post",
       path: `${PATH}/resume`,
       summary: "Resume an object",
-      role: "operator",
-      isOperatorAction: true,
       body: operatorActionSchema,
       answer: resumeResponseSchema,
       problems: ["unknown_controller", "not_found"],

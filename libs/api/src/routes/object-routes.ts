@@ -9,7 +9,7 @@ import {
 import { KonvergeError } from "@konverge/core";
 import { attemptRecordSchema } from "@konverge/records";
 import { demand } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readContention } from "../views/history-view.ts";
 import { readLiveObject } from "../views/live-object.ts";
@@ -23,12 +23,10 @@ const PATH = "/v1/objects/{cluster}/{controller}/{namespace}/{name}";
 /** The object of a controller and its attempts. `_` is the namespace of cluster-scoped objects. */
 export function objectRoutes(access: QueueAccess): Route[] {
   return [
-    route({
+    readRoute({
       id: "getObject",
-      method: "get",
       path: PATH,
       summary: "Get the state and the latest attempts of an object",
-      role: "viewer",
       answer: objectHistorySchema,
       problems: ["unknown_controller", "not_found", "invalid_request"],
       async handle({ params, caller }) {
@@ -36,12 +34,10 @@ export function objectRoutes(access: QueueAccess): Route[] {
         return await readHistory(access, params);
       },
     }),
-    route({
+    readRoute({
       id: "getContention",
-      method: "get",
       path: `${PATH}/contention`,
       summary: "Get the contention over an object and its throttling",
-      role: "viewer",
       answer: contentionSchema,
       problems: ["unknown_controller", "invalid_request"],
       async handle({ params, caller }) {
@@ -50,12 +46,10 @@ export function objectRoutes(access: QueueAccess): Route[] {
         return await readContention(access, key);
       },
     }),
-    route({
+    readRoute({
       id: "getLiveObject",
-      method: "get",
       path: `${PATH}/live`,
       summary: "Get the current object from the cluster, with events, owners and children",
-      role: "viewer",
       answer: liveObjectSchema,
       problems: ["unknown_controller", "invalid_request"],
       price: () => LIVE_PRICE,
@@ -65,12 +59,10 @@ export function objectRoutes(access: QueueAccess): Route[] {
         return await readLiveObject(access, caller, key, context.req.raw.signal);
       },
     }),
-    route({
+    readRoute({
       id: "listObjectAttempts",
-      method: "get",
       path: `${PATH}/attempts`,
       summary: "List the latest attempts of an object, newest first",
-      role: "viewer",
       answer: objectAttemptsSchema,
       problems: ["unknown_controller", "invalid_request"],
       async handle({ params, caller }) {
@@ -78,12 +70,10 @@ export function objectRoutes(access: QueueAccess): Route[] {
         return { items: await readAttempts(access, params) };
       },
     }),
-    route({
+    readRoute({
       id: "getAttempt",
-      method: "get",
       path: `${PATH}/attempts/{epoch}`,
       summary: "Get one attempt of an object",
-      role: "viewer",
       answer: attemptRecordSchema,
       problems: ["unknown_controller", "not_found", "invalid_request"],
       async handle({ params: { epoch, ...target }, caller }) {
@@ -96,12 +86,10 @@ export function objectRoutes(access: QueueAccess): Route[] {
         throw new KonvergeError("not_found", detail);
       },
     }),
-    route({
+    readRoute({
       id: "getObjectLogs",
-      method: "get",
       path: `${PATH}/logs`,
       summary: "Get the last log lines of an object's attempts, oldest first",
-      role: "viewer",
       query: objectLogQuerySchema,
       answer: objectLogSchema,
       problems: ["unknown_controller", "not_found", "invalid_request"],

@@ -3,7 +3,7 @@ import type { GuardControl } from "@konverge/guard";
 import { demandSome } from "../access/caller.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readOverview } from "../views/read-overview.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, type Route } from "../http/route.ts";
 
 /** An hour of counters and the queue of each controller, in simple requests. */
 const PRICE = 20;
@@ -18,12 +18,10 @@ export interface OverviewRoutesOptions {
 /** The overview of a cluster. */
 export function overviewRoutes({ access, guards, home }: OverviewRoutesOptions): Route[] {
   return [
-    route({
+    readRoute({
       id: "getOverview",
-      method: "get",
       path: "/v1/overview",
       summary: "Get a summary of a cluster with its problems, controllers and workflows",
-      role: "viewer",
       query: overviewQuerySchema,
       answer: overviewSchema,
       price: () => PRICE,

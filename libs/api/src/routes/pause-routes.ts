@@ -5,7 +5,7 @@ import {
   resumeResponseSchema,
 } from "@konverge/contracts";
 import { demandSome } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { actionRoute, readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { pause, resume } from "../queues/queue-actions.ts";
 import { listPauses } from "../queues/queue-view.ts";
@@ -13,12 +13,10 @@ import { listPauses } from "../queues/queue-view.ts";
 /** Pauses of controllers, namespaces and objects. */
 export function pauseRoutes(access: QueueAccess): Route[] {
   return [
-    route({
+    readRoute({
       id: "listPauses",
-      method: "get",
       path: "/v1/pauses",
       summary: "List pauses with author, reason and time",
-      role: "viewer",
       query: pausesQuerySchema,
       answer: pauseListSchema,
       async handle({ query: { cluster }, caller }) {
@@ -26,25 +24,19 @@ export function pauseRoutes(access: QueueAccess): Route[] {
         return await listPauses(access, caller, cluster);
       },
     }),
-    route({
+    actionRoute({
       id: "pause",
-      method: "post",
       path: "/v1/pauses",
       summary: "Pause an object, namespace or controller",
-      role: "operator",
-      isOperatorAction: true,
       body: pauseActionSchema,
       answer: pauseListSchema,
       problems: ["unknown_controller", "not_found"],
       handle: ({ body, ...acting }) => pause(access, body, acting),
     }),
-    route({
+    actionRoute({
       id: "resume",
-      method: "post",
       path: "/v1/pauses/resume",
       summary: "Resume an object, namespace or controller",
-      role: "operator",
-      isOperatorAction: true,
       body: pauseActionSchema,
       answer: resumeResponseSchema,
       problems: ["unknown_controller", "not_found"],

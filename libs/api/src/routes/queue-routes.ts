@@ -8,7 +8,7 @@ import {
   resumeResponseSchema,
 } from "@konverge/contracts";
 import { demand } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { actionRoute, readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { pause, resume } from "../queues/queue-actions.ts";
 import { listKeys, priceOfPage } from "../queues/queue-view.ts";
@@ -16,50 +16,40 @@ import { listKeys, priceOfPage } from "../queues/queue-view.ts";
 /** The queue of a controller and its keys. */
 export function queueRoutes(access: QueueAccess): Route[] {
   return [
-    route({
+    actionRoute({
       id: "pauseQueue",
-      method: "post",
       path: "/v1/queues/{cluster}/{controller}/pause",
       summary: "Pause a controller",
-      role: "operator",
-      isOperatorAction: true,
       body: operatorActionSchema,
       answer: pauseListSchema,
       problems: ["unknown_controller"],
       handle: ({ params: { cluster, controller }, body, ...acting }) =>
         pause(access, { cluster, controller, ...body }, acting),
     }),
-    route({
+    actionRoute({
       id: "resumeQueue",
-      method: "post",
       path: "/v1/queues/{cluster}/{controller}/resume",
       summary: "Resume a controller",
-      role: "operator",
-      isOperatorAction: true,
       body: operatorActionSchema,
       answer: resumeResponseSchema,
       problems: ["unknown_controller", "not_found"],
       handle: ({ params: { cluster, controller }, body, ...acting }) =>
         resume(access, { cluster, controller, ...body }, acting),
     }),
-    route({
+    readRoute({
       id: "listKeys",
-      method: "get",
       path: "/v1/keys",
       summary: "List keys by phase, namespace and name",
-      role: "viewer",
       query: keyQuerySchema,
       answer: keyListSchema,
       problems: ["unknown_controller"],
       price: ({ query }) => priceOfPage(query.limit),
       handle: ({ query, ...asked }) => listKeys(access, query, asked),
     }),
-    route({
+    readRoute({
       id: "listOperatorActions",
-      method: "get",
       path: "/v1/operator-actions",
       summary: "List the operator actions on a controller, newest first",
-      role: "viewer",
       query: operatorActionsQuerySchema,
       answer: operatorActionListSchema,
       problems: ["unknown_controller"],

@@ -17,7 +17,7 @@ import { cancelRequest, keyOfRequest } from "../queues/queue-actions.ts";
 import { listKeys, priceOfPage } from "../queues/queue-view.ts";
 import { requestBatch } from "../queues/reconcile-batch.ts";
 import { noteOf, PREFER, requestOne, triggerOf } from "../queues/request-reconcile.ts";
-import { route, type Route } from "../http/route.ts";
+import { actionRoute, readRoute, route, type Route } from "../http/route.ts";
 import { preferredWaitMs, waitForEnd } from "../queues/wait-for-end.ts";
 
 const MAX_BODY_KIB = 64;
@@ -42,12 +42,10 @@ export function reconcileRoutes(access: QueueAccess): Route[] {
       problems: ["unknown_controller", "queue_full"],
       handle: ({ body, ...asked }) => requestOne(access, body, asked),
     }),
-    route({
+    readRoute({
       id: "listReconciles",
-      method: "get",
       path: "/v1/reconciles",
       summary: "List active requests by key; with `phase`, all keys of that phase",
-      role: "viewer",
       query: keyQuerySchema,
       answer: keyListSchema,
       problems: ["unknown_controller"],
@@ -83,12 +81,10 @@ export function reconcileRoutes(access: QueueAccess): Route[] {
         return answer;
       },
     }),
-    route({
+    readRoute({
       id: "getReconcile",
-      method: "get",
       path: "/v1/reconciles/{id}",
       summary: "Get the status of a request; `wait` or `Prefer: wait=20` waits for its end",
-      role: "viewer",
       query: waitQuerySchema,
       headers: PREFER,
       answer: reconcileStateSchema,
@@ -101,13 +97,10 @@ export function reconcileRoutes(access: QueueAccess): Route[] {
         return await waitForEnd(queue, id, wait);
       },
     }),
-    route({
+    actionRoute({
       id: "cancelReconcile",
-      method: "post",
       path: "/v1/reconciles/{id}/cancel",
       summary: "Cancel one request; other requests for the object continue",
-      role: "operator",
-      isOperatorAction: true,
       body: operatorActionSchema,
       answer: cancelResponseSchema,
       problems: ["not_found", "unknown_controller"],

@@ -13,7 +13,7 @@ import {
 } from "@konverge/contracts";
 import { defined } from "@konverge/core";
 import { formatRunId } from "@konverge/workflow";
-import { route, type Route } from "../http/route.ts";
+import { actionRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { actOnRuns } from "../runs/act-on-runs.ts";
@@ -59,14 +59,11 @@ const CONTROLS: readonly Control[] = [
 /** Signals, controls and retries of a run. */
 export function runActionRoutes(access: QueueAccess): Route[] {
   return [
-    route({
+    actionRoute({
       id: "signalRun",
-      method: "post",
       path: "/v1/runs/{id}/signal",
       summary:
         "Send a signal to a run, even before the run waits for it; the step records the sender",
-      role: "operator",
-      isOperatorAction: true,
       body: signalRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
       answer: runSchema,
@@ -85,14 +82,11 @@ export function runActionRoutes(access: QueueAccess): Route[] {
       },
     }),
     updateRoute(access),
-    route({
+    actionRoute({
       id: "actOnRuns",
-      method: "post",
       path: "/v1/runs/actions",
       summary:
         "Cancel, pause, resume, retry, signal or terminate all runs that match; a dry run counts them",
-      role: "operator",
-      isOperatorAction: true,
       body: actOnRunsSchema,
       maxBodyKiB: MAX_BODY_KIB,
       answer: actOnRunsResponseSchema,
@@ -103,14 +97,11 @@ export function runActionRoutes(access: QueueAccess): Route[] {
     }),
     ...CONTROLS.map((control) => controlRoute(access, control)),
     raiseRoute(access),
-    route({
+    actionRoute({
       id: "retryRun",
-      method: "post",
       path: "/v1/runs/{id}/retry",
       summary:
         "Retry a failed or cancelled run, or recheck a blocked one; returns the run that continues",
-      role: "operator",
-      isOperatorAction: true,
       body: retryRunSchema,
       answer: runSchema,
       problems: ["not_found", "run_active", "run_ended", "run_exists", "run_compensated"],
@@ -134,13 +125,10 @@ export function runActionRoutes(access: QueueAccess): Route[] {
 }
 
 function updateRoute(access: QueueAccess): Route {
-  return route({
+  return actionRoute({
     id: "updateRun",
-    method: "post",
     path: "/v1/runs/{id}/update",
     summary: "Send an update to a run; `Prefer: wait=20` waits for its answer",
-    role: "operator",
-    isOperatorAction: true,
     body: updateRunSchema,
     headers: { prefer: "wait=20 waits up to 20 s (maximum 60) for the answer" },
     maxBodyKiB: MAX_BODY_KIB,
@@ -166,13 +154,10 @@ function updateRoute(access: QueueAccess): Route {
 }
 
 function raiseRoute(access: QueueAccess): Route {
-  return route({
+  return actionRoute({
     id: "raiseRun",
-    method: "post",
     path: "/v1/runs/{id}/raise",
     summary: "Raise the limits of the records of a run; a blocked run continues",
-    role: "operator",
-    isOperatorAction: true,
     body: raiseRunSchema,
     answer: runSchema,
     problems: ["not_found", "run_ended"],
@@ -189,13 +174,10 @@ function raiseRoute(access: QueueAccess): Route {
 }
 
 function controlRoute(access: QueueAccess, { name, summary, answer }: Control): Route {
-  return route({
+  return actionRoute({
     id: `${name}Run`,
-    method: "post",
     path: `/v1/runs/{id}/${name}`,
     summary,
-    role: "operator",
-    isOperatorAction: true,
     body: operatorActionSchema,
     answer,
     problems: ["not_found", "run_ended"],

@@ -16,7 +16,7 @@ import { defined } from "@konverge/core";
 import { formatRunId } from "@konverge/workflow";
 import { demand } from "../access/caller.ts";
 import { traceparentOf } from "../http/traceparent-of.ts";
-import { route, type Route, type RouteInput } from "../http/route.ts";
+import { actionRoute, readRoute, type Route, type RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import {
@@ -39,13 +39,10 @@ const MAX_BODY_KIB = 72;
 /** Runs of workflows. */
 export function runRoutes(access: QueueAccess): Route[] {
   return [
-    route({
+    actionRoute({
       id: "startRun",
-      method: "post",
       path: "/v1/runs",
       summary: "Start a run of a workflow",
-      role: "operator",
-      isOperatorAction: true,
       body: startRunSchema,
       maxBodyKiB: MAX_BODY_KIB,
       headers: { traceparent: "W3C trace context, linked to the first execution" },
@@ -54,25 +51,21 @@ export function runRoutes(access: QueueAccess): Route[] {
       problems: ["not_found", "run_exists", "input_mismatch", "queue_full", "codec_missing"],
       handle: ({ body, ...asked }) => startRun(access, body, asked),
     }),
-    route({
+    readRoute({
       id: "listRuns",
-      method: "get",
       path: "/v1/runs",
       summary:
         "List runs by workflow, status, label, time, version, error, key, author or substring, newest first",
-      role: "viewer",
       query: runQuerySchema,
       answer: runListSchema,
       problems: ["not_found"],
       handle: ({ query, caller }) => listRuns(access, caller, query),
     }),
-    route({
+    readRoute({
       id: "getRun",
-      method: "get",
       path: "/v1/runs/{id}",
       summary:
         "Get the status, steps, waits and result of a run; `wait` or `Prefer: wait=20` waits for its end",
-      role: "viewer",
       query: runWaitQuerySchema,
       headers: { prefer: "wait=20 waits up to 20 s (maximum 60) for the end" },
       answer: runSchema,
@@ -84,34 +77,28 @@ export function runRoutes(access: QueueAccess): Route[] {
         return await readRun(found);
       },
     }),
-    route({
+    readRoute({
       id: "getRunHistory",
-      method: "get",
       path: "/v1/runs/{id}/history",
       summary: "Get the input and all records of a run, to replay it with other code",
-      role: "viewer",
       answer: runHistorySchema,
       problems: ["not_found"],
       handle: async ({ params, caller }) =>
         await readHistory(await findRun(access, caller, params.id)),
     }),
-    route({
+    readRoute({
       id: "listRunHistories",
-      method: "get",
       path: "/v1/run-histories",
       summary: "List the histories of the runs of a workflow, newest first",
-      role: "viewer",
       query: runHistoryQuerySchema,
       answer: runHistoryListSchema,
       problems: ["not_found"],
       handle: ({ query, caller }) => listHistories(access, caller, query),
     }),
-    route({
+    readRoute({
       id: "getRunLogs",
-      method: "get",
       path: "/v1/runs/{id}/logs",
       summary: "Get the last log lines of a run, oldest first",
-      role: "viewer",
       answer: runLogSchema,
       problems: ["not_found"],
       async handle({ params, caller }) {

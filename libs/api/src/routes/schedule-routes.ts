@@ -12,7 +12,7 @@ import {
 import { defined, KonvergeError } from "@konverge/core";
 import { formatRunId, type Schedules } from "@konverge/workflow";
 import { covers, demand, demandSome, type Caller } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { actionRoute, readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { placeIn } from "../runs/find-run.ts";
 import { scheduleDetail, scheduleItem } from "../runs/schedule-view.ts";
@@ -65,12 +65,10 @@ export function scheduleRoutes(access: QueueAccess): Route[] {
 }
 
 function listRoute(access: QueueAccess): Route {
-  return route({
+  return readRoute({
     id: "listSchedules",
-    method: "get",
     path: "/v1/schedules",
     summary: "List schedules with their next time and last run",
-    role: "viewer",
     query: scheduleQuerySchema,
     answer: scheduleListSchema,
     problems: ["not_found"],
@@ -87,12 +85,10 @@ function listRoute(access: QueueAccess): Route {
 }
 
 function getRoute(access: QueueAccess): Route {
-  return route({
+  return readRoute({
     id: "getSchedule",
-    method: "get",
     path: "/v1/schedules/{cluster}/{name}",
     summary: "Get a schedule with its next times",
-    role: "viewer",
     answer: scheduleSchema,
     problems: ["not_found"],
     handle: async ({ params, caller }) => await (await findSchedule(access, caller, params)).read(),
@@ -101,16 +97,13 @@ function getRoute(access: QueueAccess): Route {
 
 function pauseRoutes(access: QueueAccess): Route[] {
   return (["pause", "resume"] as const).map((kind) =>
-    route({
+    actionRoute({
       id: `${kind}Schedule`,
-      method: "post",
       path: `/v1/schedules/{cluster}/{name}/${kind}`,
       summary:
         kind === "pause"
           ? "Pause a schedule; its times are skipped until it is resumed"
           : "Resume a schedule with its next time",
-      role: "operator",
-      isOperatorAction: true,
       body: operatorActionSchema,
       answer: scheduleSchema,
       problems: ["not_found"],
@@ -128,13 +121,10 @@ function pauseRoutes(access: QueueAccess): Route[] {
 }
 
 function triggerRoute(access: QueueAccess): Route {
-  return route({
+  return actionRoute({
     id: "triggerSchedule",
-    method: "post",
     path: "/v1/schedules/{cluster}/{name}/trigger",
     summary: "Start a run of a schedule now, also while it is paused",
-    role: "operator",
-    isOperatorAction: true,
     body: triggerScheduleSchema,
     answer: startRunResponseSchema,
     status: 202,
@@ -163,13 +153,10 @@ function triggerRoute(access: QueueAccess): Route {
 }
 
 function backfillRoute(access: QueueAccess): Route {
-  return route({
+  return actionRoute({
     id: "backfillSchedule",
-    method: "post",
     path: "/v1/schedules/{cluster}/{name}/backfill",
     summary: "Start the runs of past times of a schedule that have none",
-    role: "operator",
-    isOperatorAction: true,
     body: backfillScheduleSchema,
     answer: backfillResponseSchema,
     problems: ["not_found", "queue_full"],

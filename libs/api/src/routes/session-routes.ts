@@ -3,7 +3,7 @@ import { KonvergeError } from "@konverge/core";
 import { z } from "zod";
 import { demandSameOrigin, type Authenticator } from "../access/authenticate.ts";
 import type { Caller } from "../access/caller.ts";
-import { route, type Route } from "../http/route.ts";
+import { readRoute, route, type Route } from "../http/route.ts";
 
 /**
  * Login for browsers. The cookie is a session that scripts cannot read and other sites cannot send. It ends with the logout and
@@ -45,12 +45,10 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
         return context.body(null, 204);
       },
     }),
-    route({
+    readRoute({
       id: "whoami",
-      method: "get",
       path: "/v1/whoami",
       summary: "Get the caller and its permissions",
-      role: "viewer",
       answer: whoamiSchema,
       handle: async ({ caller }) => whoami(caller),
     }),

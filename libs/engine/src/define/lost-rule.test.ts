@@ -6,64 +6,60 @@ const define = (spec: z.ZodType) =>
   defineResource({ group: "test.konverge.dev", version: "v1", kind: "Thing", spec }).crd();
 let calls = 0;
 
-test.each<{ title: string; spec: z.ZodType; says: string }>([
-  {
-    title: "transform",
-    spec: z.object({ name: z.string().transform((text) => text.length) }),
-    says: "spec.name has a transform",
-  },
-  {
-    title: "preprocess",
-    spec: z.object({ list: z.array(z.preprocess(Number, z.number())) }),
-    says: "spec.list[] has a transform, preprocess",
-  },
-  {
-    title: "refine of the whole",
-    spec: z.object({ min: z.int(), max: z.int() }).refine(({ min, max }) => min <= max),
-    says: '.check(rule("self.min <= self.max"',
-  },
-  {
-    title: "refine of an optional field of a union",
-    spec: z.union([
+test.for<readonly [title: string, spec: z.ZodType, says: string]>([
+  [
+    "transform",
+    z.object({ name: z.string().transform((text) => text.length) }),
+    "spec.name has a transform",
+  ],
+  [
+    "preprocess",
+    z.object({ list: z.array(z.preprocess(Number, z.number())) }),
+    "spec.list[] has a transform, preprocess",
+  ],
+  [
+    "refine of the whole",
+    z.object({ min: z.int(), max: z.int() }).refine(({ min, max }) => min <= max),
+    '.check(rule("self.min <= self.max"',
+  ],
+  [
+    "refine of an optional field of a union",
+    z.union([
       z.object({ a: z.string() }),
       z.object({ b: z.optional(z.string().refine((text) => text !== "x")) }),
     ]),
-    says: "spec.b has a refine",
-  },
-  {
-    title: "superRefine",
-    spec: z.object({
+    "spec.b has a refine",
+  ],
+  [
+    "superRefine",
+    z.object({
       of: z.record(
         z.string(),
         z.string().superRefine(() => undefined),
       ),
     }),
-    says: "spec.of.* has a refine, superRefine",
-  },
-  { title: "custom", spec: z.object({ any: z.custom<string>() }), says: "spec.any is a custom" },
-  {
-    title: "trim",
-    spec: z.object({ name: z.string().trim() }),
-    says: "spec.name changes its value (trim",
-  },
-  { title: "catch", spec: z.object({ n: z.int().catch(1) }), says: "spec.n has a catch" },
-  { title: "lazy", spec: z.object({ n: z.lazy(() => z.int().catch(1)) }), says: "spec.n has" },
-  {
-    title: "random default",
-    spec: z.object({ id: z.string().default(() => crypto.randomUUID()) }),
-    says: "spec.id has a default that differs from call to call",
-  },
-  {
-    title: "default by the clock",
-    spec: z.object({ at: z.string().default(() => new Date().toISOString()) }),
-    says: "spec.at has a default",
-  },
-  {
-    title: "counting default",
-    spec: z.object({ n: z.int().default(() => (calls += 1)) }),
-    says: "spec.n has a default",
-  },
-])("rejects a rule that nothing would run: $title", ({ spec, says }) => {
+    "spec.of.* has a refine, superRefine",
+  ],
+  ["custom", z.object({ any: z.custom<string>() }), "spec.any is a custom"],
+  ["trim", z.object({ name: z.string().trim() }), "spec.name changes its value (trim"],
+  ["catch", z.object({ n: z.int().catch(1) }), "spec.n has a catch"],
+  ["lazy", z.object({ n: z.lazy(() => z.int().catch(1)) }), "spec.n has"],
+  [
+    "random default",
+    z.object({ id: z.string().default(() => crypto.randomUUID()) }),
+    "spec.id has a default that differs from call to call",
+  ],
+  [
+    "default by the clock",
+    z.object({ at: z.string().default(() => new Date().toISOString()) }),
+    "spec.at has a default",
+  ],
+  [
+    "counting default",
+    z.object({ n: z.int().default(() => (calls += 1)) }),
+    "spec.n has a default",
+  ],
+])("rejects a rule that nothing would run: %s", ([, spec, says]) => {
   expect(() => define(spec)).toThrow(
     expect.objectContaining({ code: "invalid_config", message: expect.stringContaining(says) }),
   );

@@ -8,14 +8,14 @@ const { isNotFound, isReplaced } = PREDICATES;
 type Predicate = keyof typeof PREDICATES;
 const ALL = Object.keys(PREDICATES) as Predicate[];
 
-interface Row {
-  readonly title: string;
-  readonly status: number;
-  readonly body: string | object;
-  readonly verb?: "create" | "get";
-  /** Asserts that exactly these predicates return true. */
-  readonly holds: readonly Predicate[];
-}
+/** Asserts that exactly the predicates in `holds` return true. */
+type Row = readonly [
+  title: string,
+  status: number,
+  body: string | object,
+  holds: readonly Predicate[],
+  verb?: "create" | "get",
+];
 
 const cause = (reason: string, field = "", message = "m") => ({ reason, field, message });
 const conflict = (message: string, causes: readonly object[] = []): object => ({
@@ -28,211 +28,140 @@ const conflict = (message: string, causes: readonly object[] = []): object => ({
 const plain = (reason: string, code: number): object => ({ kind: "Status", reason, code });
 
 const ROWS: readonly Row[] = [
-  {
-    title: "a stale version",
-    status: 409,
-    body: conflict("the object has been modified"),
-    holds: ["isConflict", "isOptimisticConflict"],
-  },
-  {
-    title: "another uid in a PUT",
-    status: 409,
-    body: conflict("Precondition failed: UID in precondition: a, UID in object meta: b"),
-    holds: ["isConflict", "isReplaced"],
-  },
-  {
-    title: "another uid in a DELETE",
-    status: 409,
-    body: conflict("the UID in the precondition (a) does not match"),
-    holds: ["isConflict", "isReplaced"],
-  },
-  {
-    title: "another uid found in storage",
-    status: 409,
-    body: conflict("StorageError: invalid object, Code: 4"),
-    holds: ["isConflict", "isReplaced"],
-  },
-  {
-    title: "apply with a uid to nothing",
-    status: 409,
-    body: conflict("uid mismatch"),
-    holds: ["isConflict", "isReplaced"],
-  },
-  {
-    title: "another version in a DELETE",
-    status: 409,
-    body: conflict("the ResourceVersion in the precondition (1) does not match"),
-    holds: ["isConflict", "isOptimisticConflict"],
-  },
-  {
-    title: "a field of another manager",
-    status: 409,
-    body: conflict("Apply failed", [cause("FieldManagerConflict", ".spec.replicas")]),
-    holds: ["isConflict", "isFieldManagerConflict"],
-  },
-  {
-    title: "a name taken",
-    status: 409,
-    body: plain("AlreadyExists", 409),
-    holds: ["isAlreadyExists"],
-  },
-  {
-    title: "another uid in a merge patch",
-    status: 422,
-    body: {
+  [
+    "a stale version",
+    409,
+    conflict("the object has been modified"),
+    ["isConflict", "isOptimisticConflict"],
+  ],
+  [
+    "another uid in a PUT",
+    409,
+    conflict("Precondition failed: UID in precondition: a, UID in object meta: b"),
+    ["isConflict", "isReplaced"],
+  ],
+  [
+    "another uid in a DELETE",
+    409,
+    conflict("the UID in the precondition (a) does not match"),
+    ["isConflict", "isReplaced"],
+  ],
+  [
+    "another uid found in storage",
+    409,
+    conflict("StorageError: invalid object, Code: 4"),
+    ["isConflict", "isReplaced"],
+  ],
+  ["apply with a uid to nothing", 409, conflict("uid mismatch"), ["isConflict", "isReplaced"]],
+  [
+    "another version in a DELETE",
+    409,
+    conflict("the ResourceVersion in the precondition (1) does not match"),
+    ["isConflict", "isOptimisticConflict"],
+  ],
+  [
+    "a field of another manager",
+    409,
+    conflict("Apply failed", [cause("FieldManagerConflict", ".spec.replicas")]),
+    ["isConflict", "isFieldManagerConflict"],
+  ],
+  ["a name taken", 409, plain("AlreadyExists", 409), ["isAlreadyExists"]],
+  [
+    "another uid in a merge patch",
+    422,
+    {
       kind: "Status",
       reason: "Invalid",
       code: 422,
       details: { causes: [cause("FieldValueInvalid", "metadata.uid")] },
     },
-    holds: ["isInvalid", "isReplaced"],
-  },
-  {
-    title: "a JSON Patch that does not apply",
-    status: 422,
-    body: { kind: "Status", reason: "Invalid", code: 422, details: {} },
-    holds: ["isInapplicable", "isInvalid"],
-  },
-  { title: "a missing object", status: 404, body: plain("NotFound", 404), holds: ["isNotFound"] },
-  { title: "an unknown group", status: 404, body: "404 page not found", holds: ["isNotFound"] },
-  {
-    title: "an unknown reason with a known status",
-    status: 404,
-    body: plain("Whatever", 404),
-    holds: ["isNotFound"],
-  },
-  {
-    title: "a known reason with another status",
-    status: 404,
-    body: plain("Forbidden", 404),
-    holds: ["isForbidden"],
-  },
-  { title: "a version too old", status: 410, body: plain("Expired", 410), holds: ["isExpired"] },
-  { title: "gone", status: 410, body: plain("Gone", 410), holds: ["isGone"] },
-  {
-    title: "a version too new",
-    status: 504,
-    body: {
+    ["isInvalid", "isReplaced"],
+  ],
+  [
+    "a JSON Patch that does not apply",
+    422,
+    { kind: "Status", reason: "Invalid", code: 422, details: {} },
+    ["isInapplicable", "isInvalid"],
+  ],
+  ["a missing object", 404, plain("NotFound", 404), ["isNotFound"]],
+  ["an unknown group", 404, "404 page not found", ["isNotFound"]],
+  ["an unknown reason with a known status", 404, plain("Whatever", 404), ["isNotFound"]],
+  ["a known reason with another status", 404, plain("Forbidden", 404), ["isForbidden"]],
+  ["a version too old", 410, plain("Expired", 410), ["isExpired"]],
+  ["gone", 410, plain("Gone", 410), ["isGone"]],
+  [
+    "a version too new",
+    504,
+    {
       kind: "Status",
       reason: "Timeout",
       code: 504,
       details: { causes: [cause("ResourceVersionTooLarge")] },
     },
-    holds: ["isTimeout", "isResourceVersionTooLarge"],
-  },
-  {
-    title: "a version too new, from an older server",
-    status: 504,
-    body: {
+    ["isTimeout", "isResourceVersionTooLarge"],
+  ],
+  [
+    "a version too new, from an older server",
+    504,
+    {
       kind: "Status",
       reason: "Timeout",
       code: 504,
       message: "Too large resource version: 9, current: 8",
     },
-    holds: ["isTimeout", "isResourceVersionTooLarge"],
-  },
-  { title: "a timeout", status: 504, body: plain("Timeout", 504), holds: ["isTimeout"] },
-  {
-    title: "a quota",
-    status: 403,
-    body: { ...plain("Forbidden", 403), message: 'pods "a" is forbidden: exceeded quota: q' },
-    holds: ["isForbidden", "isQuotaExceeded"],
-  },
-  {
-    title: "a terminating namespace",
-    status: 403,
-    body: {
+    ["isTimeout", "isResourceVersionTooLarge"],
+  ],
+  ["a timeout", 504, plain("Timeout", 504), ["isTimeout"]],
+  [
+    "a quota",
+    403,
+    { ...plain("Forbidden", 403), message: 'pods "a" is forbidden: exceeded quota: q' },
+    ["isForbidden", "isQuotaExceeded"],
+  ],
+  [
+    "a terminating namespace",
+    403,
+    {
       ...plain("Forbidden", 403),
       details: { causes: [cause("NamespaceTerminating", "metadata.namespace")] },
     },
-    holds: ["isForbidden", "isNamespaceTerminating"],
-  },
-  { title: "no access", status: 403, body: plain("Forbidden", 403), holds: ["isForbidden"] },
-  {
-    title: "no identity",
-    status: 401,
-    body: plain("Unauthorized", 401),
-    holds: ["isUnauthorized"],
-  },
-  {
-    title: "too many requests as text",
-    status: 429,
-    body: "Too many requests, please try again later.",
-    holds: ["isTooManyRequests"],
-  },
-  {
-    title: "429 with any reason",
-    status: 429,
-    body: plain("Forbidden", 429),
-    holds: ["isForbidden", "isTooManyRequests"],
-  },
-  {
-    title: "too large",
-    status: 413,
-    body: plain("RequestEntityTooLarge", 413),
-    holds: ["isRequestEntityTooLarge"],
-  },
-  {
-    title: "too large, from a proxy",
-    status: 413,
-    body: "<html>",
-    holds: ["isRequestEntityTooLarge"],
-  },
-  {
-    title: "server timeout",
-    status: 500,
-    body: plain("ServerTimeout", 500),
-    holds: ["isServerTimeout"],
-  },
-  {
-    title: "internal error",
-    status: 500,
-    body: plain("InternalError", 500),
-    holds: ["isInternalError"],
-  },
-  { title: "an unconverted error", status: 500, body: plain("", 500), holds: ["isInternalError"] },
-  { title: "a bad gateway", status: 502, body: "upstream", holds: ["isInternalError"] },
-  { title: "unavailable", status: 503, body: "", holds: ["isServiceUnavailable"] },
-  { title: "a bad request", status: 400, body: plain("BadRequest", 400), holds: ["isBadRequest"] },
-  {
-    title: "a wrong method",
-    status: 405,
-    body: plain("MethodNotAllowed", 405),
-    holds: ["isMethodNotAllowed"],
-  },
-  { title: "not acceptable", status: 406, body: "only json", holds: ["isNotAcceptable"] },
-  {
-    title: "a wrong patch type",
-    status: 415,
-    body: plain("UnsupportedMediaType", 415),
-    holds: ["isUnsupportedMediaType"],
-  },
-  {
-    title: "a proxy's 409 to a POST",
-    status: 409,
-    body: "no",
-    verb: "create",
-    holds: ["isAlreadyExists"],
-  },
-  {
-    title: "a proxy's 409 to anything else",
-    status: 409,
-    body: "no",
-    holds: ["isConflict", "isOptimisticConflict"],
-  },
-  {
-    title: "a truncated Status",
-    status: 409,
-    body: '{"kind":"Status","reason":"AlreadyEx',
-    holds: ["isConflict", "isOptimisticConflict"],
-  },
+    ["isForbidden", "isNamespaceTerminating"],
+  ],
+  ["no access", 403, plain("Forbidden", 403), ["isForbidden"]],
+  ["no identity", 401, plain("Unauthorized", 401), ["isUnauthorized"]],
+  [
+    "too many requests as text",
+    429,
+    "Too many requests, please try again later.",
+    ["isTooManyRequests"],
+  ],
+  ["429 with any reason", 429, plain("Forbidden", 429), ["isForbidden", "isTooManyRequests"]],
+  ["too large", 413, plain("RequestEntityTooLarge", 413), ["isRequestEntityTooLarge"]],
+  ["too large, from a proxy", 413, "<html>", ["isRequestEntityTooLarge"]],
+  ["server timeout", 500, plain("ServerTimeout", 500), ["isServerTimeout"]],
+  ["internal error", 500, plain("InternalError", 500), ["isInternalError"]],
+  ["an unconverted error", 500, plain("", 500), ["isInternalError"]],
+  ["a bad gateway", 502, "upstream", ["isInternalError"]],
+  ["unavailable", 503, "", ["isServiceUnavailable"]],
+  ["a bad request", 400, plain("BadRequest", 400), ["isBadRequest"]],
+  ["a wrong method", 405, plain("MethodNotAllowed", 405), ["isMethodNotAllowed"]],
+  ["not acceptable", 406, "only json", ["isNotAcceptable"]],
+  ["a wrong patch type", 415, plain("UnsupportedMediaType", 415), ["isUnsupportedMediaType"]],
+  ["a proxy's 409 to a POST", 409, "no", ["isAlreadyExists"], "create"],
+  ["a proxy's 409 to anything else", 409, "no", ["isConflict", "isOptimisticConflict"]],
+  [
+    "a truncated Status",
+    409,
+    '{"kind":"Status","reason":"AlreadyEx',
+    ["isConflict", "isOptimisticConflict"],
+  ],
 ];
 
 describe("exactly the matching predicates return true", () => {
   for (const sensitive of [false, true]) {
-    test.each(ROWS.map((row) => [row.title, row] as const))(
+    test.for(ROWS)(
       `%s (${sensitive ? "sensitive" : "ordinary"} kind)`,
-      (_title, { status, body, verb = "get", holds }) => {
+      ([, status, body, holds, verb = "get"]) => {
         const text = typeof body === "string" ? body : JSON.stringify(body);
         const error = parseApiError({ status, body: text, verb, sensitive });
         expect(ALL.filter((name) => PREDICATES[name](error)).toSorted()).toEqual(

@@ -14,15 +14,10 @@ const cond = (type: string, status = "True", rest: Parts = {}) => ({ type, statu
 const is = (object: ApiObject, options: ReadinessOptions = {}) =>
   readinessOf(object, { nowMs: NOW_MS, ...options });
 
-interface Row {
-  readonly what: string;
-  readonly parts: Parts;
-  readonly status: Readiness["status"];
-  readonly message?: string;
-}
+type Row = readonly [what: string, parts: Parts, status: Readiness["status"], message?: string];
 const table = (apiVersion: string, kind: string, rows: readonly Row[]) =>
   describe(`${kind} of ${apiVersion}`, () => {
-    test.each(rows)("$what: $status", ({ parts, status, message }) => {
+    test.for(rows)("%s", ([, parts, status, message]) => {
       const readiness = is(make(apiVersion, kind, parts));
       expect(readiness.status).toBe(status);
       if (message !== undefined) expect(readiness.message).toContain(message);
@@ -46,84 +41,59 @@ const deployment = (status: Parts, spec: Parts = {}): Parts => ({
   status: { conditions: [progressing, cond("Available")], ...status },
 });
 table("apps/v1", "Deployment", [
-  { what: "rolled out", parts: deployment(rolled), status: "current" },
-  {
-    what: "no status",
-    parts: { metadata: meta, spec: {} },
-    status: "inProgress",
-    message: "has not observed",
-  },
-  {
-    what: "not created",
-    parts: deployment({ ...rolled, replicas: 2 }),
-    status: "inProgress",
-    message: "2 of 3 created",
-  },
-  {
-    what: "not updated",
-    parts: deployment({ ...rolled, updatedReplicas: 2 }),
-    status: "inProgress",
-    message: "2 of 3 updated",
-  },
-  {
-    what: "old pods",
-    parts: deployment({ ...rolled, replicas: 4 }),
-    status: "inProgress",
-    message: "1 old Pods remaining",
-  },
-  {
-    what: "not available",
-    parts: deployment({ ...rolled, availableReplicas: 1 }),
-    status: "inProgress",
-    message: "1 of 3 available",
-  },
-  {
-    what: "not ready",
-    parts: deployment({ ...rolled, readyReplicas: 1 }),
-    status: "inProgress",
-    message: "1 of 3 ready",
-  },
-  {
-    what: "still progressing",
-    parts: deployment({
+  ["rolled out", deployment(rolled), "current"],
+  ["no status", { metadata: meta, spec: {} }, "inProgress", "has not observed"],
+  ["not created", deployment({ ...rolled, replicas: 2 }), "inProgress", "2 of 3 created"],
+  ["not updated", deployment({ ...rolled, updatedReplicas: 2 }), "inProgress", "2 of 3 updated"],
+  ["old pods", deployment({ ...rolled, replicas: 4 }), "inProgress", "1 old Pods remaining"],
+  [
+    "not available",
+    deployment({ ...rolled, availableReplicas: 1 }),
+    "inProgress",
+    "1 of 3 available",
+  ],
+  ["not ready", deployment({ ...rolled, readyReplicas: 1 }), "inProgress", "1 of 3 ready"],
+  [
+    "still progressing",
+    deployment({
       ...rolled,
       conditions: [cond("Progressing", "True", { reason: "ReplicaSetUpdated" }), cond("Available")],
     }),
-    status: "inProgress",
-    message: "new ReplicaSet",
-  },
-  {
-    what: "without a deadline",
-    parts: deployment(
+    "inProgress",
+    "new ReplicaSet",
+  ],
+  [
+    "without a deadline",
+    deployment(
       { ...rolled, conditions: [cond("Available")] },
       { progressDeadlineSeconds: 2_147_483_647 },
     ),
-    status: "current",
-  },
-  {
-    what: "not Available",
-    parts: deployment({ ...rolled, conditions: [progressing] }),
-    status: "inProgress",
-    message: "is not available",
-  },
-  {
-    what: "past its deadline",
-    parts: deployment({
+    "current",
+  ],
+  [
+    "not Available",
+    deployment({ ...rolled, conditions: [progressing] }),
+    "inProgress",
+    "is not available",
+  ],
+  [
+    "past its deadline",
+    deployment({
       ...seen,
       conditions: [
         cond("Progressing", "False", { reason: "ProgressDeadlineExceeded", message: "too slow" }),
       ],
     }),
-    status: "failed",
-    message: "too slow",
-  },
-  {
-    what: "status of an older generation",
-    parts: { ...deployment(rolled), metadata: { generation: 2 } },
-    status: "inProgress",
-    message: "generation 1 of 2",
-  },
-  { what: "scaled to 0", parts: deployment({ ...seen }, { replicas: 0 }), status: "current" },
+    "failed",
+    "too slow",
+  ],
+  [
+    "status of an older generation",
+    { ...deployment(rolled), metadata: { generation: 2 } },
+    "inProgress",
+    "generation 1 of 2",
+  ],
+  ["scaled to 0", deployment({ ...seen }, { replicas: 0 }), "current"],
 ]);
 
 const set = (status: Parts, spec: Parts = {}): Parts => ({
@@ -133,61 +103,25 @@ const set = (status: Parts, spec: Parts = {}): Parts => ({
 });
 const full = { replicas: 2, readyReplicas: 2, currentReplicas: 2 };
 table("apps/v1", "StatefulSet", [
-  { what: "rolled out", parts: set(full), status: "current" },
-  {
-    what: "of 0, unseen",
-    parts: { metadata: meta, spec: { replicas: 0 } },
-    status: "inProgress",
-    message: "has not observed",
-  },
-  { what: "OnDelete", parts: set({}, { updateStrategy: { type: "OnDelete" } }), status: "current" },
-  {
-    what: "not created",
-    parts: set({ ...full, replicas: 1 }),
-    status: "inProgress",
-    message: "1 of 2 created",
-  },
-  {
-    what: "not ready",
-    parts: set({ ...full, readyReplicas: 0 }),
-    status: "inProgress",
-    message: "0 of 2 ready",
-  },
-  {
-    what: "too many",
-    parts: set({ ...full, replicas: 3 }),
-    status: "inProgress",
-    message: "1 Pods too many",
-  },
-  {
-    what: "partition reached",
-    parts: set(
-      { ...full, updatedReplicas: 1 },
-      { updateStrategy: { rollingUpdate: { partition: 1 } } },
-    ),
-    status: "current",
-  },
-  {
-    what: "partition not reached",
-    parts: set(
-      { ...full, updatedReplicas: 0 },
-      { updateStrategy: { rollingUpdate: { partition: 1 } } },
-    ),
-    status: "inProgress",
-    message: "0 of 1 updated",
-  },
-  {
-    what: "old revision",
-    parts: set({ ...full, currentReplicas: 1 }),
-    status: "inProgress",
-    message: "1 of 2 at its current",
-  },
-  {
-    what: "two revisions",
-    parts: set({ ...full, updateRevision: "r2" }),
-    status: "inProgress",
-    message: "not rolled out",
-  },
+  ["rolled out", set(full), "current"],
+  ["of 0, unseen", { metadata: meta, spec: { replicas: 0 } }, "inProgress", "has not observed"],
+  ["OnDelete", set({}, { updateStrategy: { type: "OnDelete" } }), "current"],
+  ["not created", set({ ...full, replicas: 1 }), "inProgress", "1 of 2 created"],
+  ["not ready", set({ ...full, readyReplicas: 0 }), "inProgress", "0 of 2 ready"],
+  ["too many", set({ ...full, replicas: 3 }), "inProgress", "1 Pods too many"],
+  [
+    "partition reached",
+    set({ ...full, updatedReplicas: 1 }, { updateStrategy: { rollingUpdate: { partition: 1 } } }),
+    "current",
+  ],
+  [
+    "partition not reached",
+    set({ ...full, updatedReplicas: 0 }, { updateStrategy: { rollingUpdate: { partition: 1 } } }),
+    "inProgress",
+    "0 of 1 updated",
+  ],
+  ["old revision", set({ ...full, currentReplicas: 1 }), "inProgress", "1 of 2 at its current"],
+  ["two revisions", set({ ...full, updateRevision: "r2" }), "inProgress", "not rolled out"],
 ]);
 
 const nodes = {
@@ -201,43 +135,14 @@ const daemon = (status: Parts): Parts => ({
   status: { ...seen, desiredNumberScheduled: 2, ...nodes, ...status },
 });
 table("apps/v1", "DaemonSet", [
-  { what: "everywhere", parts: daemon({}), status: "current" },
-  { what: "unseen", parts: { metadata: meta }, status: "inProgress", message: "has not observed" },
-  {
-    what: "uncounted",
-    parts: { metadata: meta, status: seen },
-    status: "inProgress",
-    message: "number of nodes",
-  },
-  {
-    what: "no nodes",
-    parts: { metadata: meta, status: { ...seen, desiredNumberScheduled: 0 } },
-    status: "current",
-  },
-  {
-    what: "not created",
-    parts: daemon({ currentNumberScheduled: 1 }),
-    status: "inProgress",
-    message: "1 of 2 created",
-  },
-  {
-    what: "not updated",
-    parts: daemon({ updatedNumberScheduled: 1 }),
-    status: "inProgress",
-    message: "1 of 2 updated",
-  },
-  {
-    what: "not available",
-    parts: daemon({ numberAvailable: 1 }),
-    status: "inProgress",
-    message: "1 of 2 available",
-  },
-  {
-    what: "not ready",
-    parts: daemon({ numberReady: 1 }),
-    status: "inProgress",
-    message: "1 of 2 ready",
-  },
+  ["everywhere", daemon({}), "current"],
+  ["unseen", { metadata: meta }, "inProgress", "has not observed"],
+  ["uncounted", { metadata: meta, status: seen }, "inProgress", "number of nodes"],
+  ["no nodes", { metadata: meta, status: { ...seen, desiredNumberScheduled: 0 } }, "current"],
+  ["not created", daemon({ currentNumberScheduled: 1 }), "inProgress", "1 of 2 created"],
+  ["not updated", daemon({ updatedNumberScheduled: 1 }), "inProgress", "1 of 2 updated"],
+  ["not available", daemon({ numberAvailable: 1 }), "inProgress", "1 of 2 available"],
+  ["not ready", daemon({ numberReady: 1 }), "inProgress", "1 of 2 ready"],
 ]);
 
 const replicas = { replicas: 2, fullyLabeledReplicas: 2, availableReplicas: 2, readyReplicas: 2 };
@@ -247,54 +152,34 @@ const replicaSet = (status: Parts): Parts => ({
   status: { ...seen, ...replicas, ...status },
 });
 table("apps/v1", "ReplicaSet", [
-  { what: "full", parts: replicaSet({}), status: "current" },
-  {
-    what: "refused",
-    parts: replicaSet({ conditions: [cond("ReplicaFailure", "True", { message: "quota" })] }),
-    status: "inProgress",
-    message: "quota",
-  },
-  {
-    what: "not labelled",
-    parts: replicaSet({ fullyLabeledReplicas: 1 }),
-    status: "inProgress",
-    message: "labelled",
-  },
-  {
-    what: "not available",
-    parts: replicaSet({ availableReplicas: 1 }),
-    status: "inProgress",
-    message: "1 of 2 available",
-  },
-  {
-    what: "not ready",
-    parts: replicaSet({ readyReplicas: 1 }),
-    status: "inProgress",
-    message: "1 of 2 ready",
-  },
-  {
-    what: "too many",
-    parts: replicaSet({ replicas: 3 }),
-    status: "inProgress",
-    message: "1 Pods too many",
-  },
+  ["full", replicaSet({}), "current"],
+  [
+    "refused",
+    replicaSet({ conditions: [cond("ReplicaFailure", "True", { message: "quota" })] }),
+    "inProgress",
+    "quota",
+  ],
+  ["not labelled", replicaSet({ fullyLabeledReplicas: 1 }), "inProgress", "labelled"],
+  ["not available", replicaSet({ availableReplicas: 1 }), "inProgress", "1 of 2 available"],
+  ["not ready", replicaSet({ readyReplicas: 1 }), "inProgress", "1 of 2 ready"],
+  ["too many", replicaSet({ replicas: 3 }), "inProgress", "1 Pods too many"],
 ]);
 
 table("batch/v1", "Job", [
-  { what: "new", parts: {}, status: "inProgress" },
-  { what: "started", parts: { status: { startTime: at(0) } }, status: "current" },
-  { what: "complete", parts: { status: { conditions: [cond("Complete")] } }, status: "current" },
-  {
-    what: "failed",
-    parts: { status: { conditions: [cond("Failed", "True", { message: "backoff limit" })] } },
-    status: "failed",
-    message: "backoff limit",
-  },
-  {
-    what: "suspended",
-    parts: { spec: { suspend: true }, status: { conditions: [cond("Suspended")] } },
-    status: "current",
-  },
+  ["new", {}, "inProgress"],
+  ["started", { status: { startTime: at(0) } }, "current"],
+  ["complete", { status: { conditions: [cond("Complete")] } }, "current"],
+  [
+    "failed",
+    { status: { conditions: [cond("Failed", "True", { message: "backoff limit" })] } },
+    "failed",
+    "backoff limit",
+  ],
+  [
+    "suspended",
+    { spec: { suspend: true }, status: { conditions: [cond("Suspended")] } },
+    "current",
+  ],
 ]);
 
 const unschedulable = (second: number) => ({
@@ -308,39 +193,25 @@ const unschedulable = (second: number) => ({
   ],
 });
 table("v1", "Pod", [
-  { what: "new", parts: {}, status: "inProgress" },
-  { what: "pulling", parts: { status: { phase: "Pending" } }, status: "inProgress" },
-  {
-    what: "no node for long",
-    parts: { status: unschedulable(45) },
-    status: "failed",
-    message: "no cpu",
-  },
-  {
-    what: "no node yet",
-    parts: { status: unschedulable(46) },
-    status: "inProgress",
-    message: "no cpu",
-  },
-  { what: "running", parts: { status: { phase: "Running" } }, status: "inProgress" },
-  {
-    what: "ready",
-    parts: { status: { phase: "Running", conditions: [cond("Ready")] } },
-    status: "current",
-  },
-  {
-    what: "crashing",
-    parts: {
+  ["new", {}, "inProgress"],
+  ["pulling", { status: { phase: "Pending" } }, "inProgress"],
+  ["no node for long", { status: unschedulable(45) }, "failed", "no cpu"],
+  ["no node yet", { status: unschedulable(46) }, "inProgress", "no cpu"],
+  ["running", { status: { phase: "Running" } }, "inProgress"],
+  ["ready", { status: { phase: "Running", conditions: [cond("Ready")] } }, "current"],
+  [
+    "crashing",
+    {
       status: {
         phase: "Running",
         containerStatuses: [{ name: "app", state: { waiting: { reason: "CrashLoopBackOff" } } }],
       },
     },
-    status: "failed",
-    message: "app",
-  },
-  { what: "succeeded", parts: { status: { phase: "Succeeded" } }, status: "current" },
-  { what: "failed", parts: { status: { phase: "Failed" } }, status: "current" },
+    "failed",
+    "app",
+  ],
+  ["succeeded", { status: { phase: "Succeeded" } }, "current"],
+  ["failed", { status: { phase: "Failed" } }, "current"],
 ]);
 test("an unschedulable Pod reports when that becomes a failure", () => {
   const { againAtMs } = is(make("v1", "Pod", { status: unschedulable(46) }));
@@ -348,58 +219,41 @@ test("an unschedulable Pod reports when that becomes a failure", () => {
 });
 
 table("v1", "PersistentVolumeClaim", [
-  { what: "bound", parts: { status: { phase: "Bound" } }, status: "current" },
-  {
-    what: "pending",
-    parts: { status: { phase: "Pending" } },
-    status: "inProgress",
-    message: "is Pending",
-  },
+  ["bound", { status: { phase: "Bound" } }, "current"],
+  ["pending", { status: { phase: "Pending" } }, "inProgress", "is Pending"],
 ]);
 table("v1", "Namespace", [
-  { what: "active", parts: { status: { phase: "Active" } }, status: "current" },
-  { what: "new", parts: {}, status: "inProgress" },
+  ["active", { status: { phase: "Active" } }, "current"],
+  ["new", {}, "inProgress"],
 ]);
 table("v1", "Service", [
-  { what: "without a load balancer", parts: { spec: { type: "ClusterIP" } }, status: "current" },
-  {
-    what: "load balancer without an address",
-    parts: { spec: { type: "LoadBalancer" } },
-    status: "inProgress",
-  },
-  {
-    what: "balancer",
-    parts: { spec: { type: "LoadBalancer", clusterIP: "10.0.0.1" } },
-    status: "current",
-  },
+  ["without a load balancer", { spec: { type: "ClusterIP" } }, "current"],
+  ["load balancer without an address", { spec: { type: "LoadBalancer" } }, "inProgress"],
+  ["balancer", { spec: { type: "LoadBalancer", clusterIP: "10.0.0.1" } }, "current"],
 ]);
 table("apiextensions.k8s.io/v1", "CustomResourceDefinition", [
-  { what: "new", parts: {}, status: "inProgress" },
-  {
-    what: "established",
-    parts: { status: { conditions: [cond("Established")] } },
-    status: "current",
-  },
-  {
-    what: "installing",
-    parts: { status: { conditions: [cond("Established", "False", { reason: "Installing" })] } },
-    status: "inProgress",
-  },
-  {
-    what: "refused",
-    parts: { status: { conditions: [cond("Established", "False", { reason: "NotAccepted" })] } },
-    status: "failed",
-  },
-  {
-    what: "names taken",
-    parts: { status: { conditions: [cond("NamesAccepted", "False", { message: "taken" })] } },
-    status: "failed",
-    message: "taken",
-  },
+  ["new", {}, "inProgress"],
+  ["established", { status: { conditions: [cond("Established")] } }, "current"],
+  [
+    "installing",
+    { status: { conditions: [cond("Established", "False", { reason: "Installing" })] } },
+    "inProgress",
+  ],
+  [
+    "refused",
+    { status: { conditions: [cond("Established", "False", { reason: "NotAccepted" })] } },
+    "failed",
+  ],
+  [
+    "names taken",
+    { status: { conditions: [cond("NamesAccepted", "False", { message: "taken" })] } },
+    "failed",
+    "taken",
+  ],
 ]);
 table("policy/v1", "PodDisruptionBudget", [
-  { what: "seen", parts: { metadata: meta, status: seen }, status: "current" },
-  { what: "changed", parts: { metadata: { generation: 2 }, status: seen }, status: "inProgress" },
+  ["seen", { metadata: meta, status: seen }, "current"],
+  ["changed", { metadata: { generation: 2 }, status: seen }, "inProgress"],
 ]);
 describe("kinds that are always current", () => {
   test.each([
@@ -414,78 +268,68 @@ describe("kinds that are always current", () => {
 });
 
 table("shop.example.com/v1", "Shop", [
-  {
-    what: "not observed yet",
-    parts: { metadata: meta },
-    status: "inProgress",
-    message: "no Ready condition",
-  },
-  {
-    what: "a status without Ready",
-    parts: { metadata: meta, status: seen },
-    status: "inProgress",
-    message: "no Ready condition",
-  },
-  {
-    what: "Ready of this generation",
-    parts: { metadata: meta, status: { ...seen, conditions: [cond("Ready")] } },
-    status: "current",
-  },
-  {
-    what: "Ready with its generation",
-    parts: {
+  ["not observed yet", { metadata: meta }, "inProgress", "no Ready condition"],
+  ["a status without Ready", { metadata: meta, status: seen }, "inProgress", "no Ready condition"],
+  [
+    "Ready of this generation",
+    { metadata: meta, status: { ...seen, conditions: [cond("Ready")] } },
+    "current",
+  ],
+  [
+    "Ready with its generation",
+    {
       metadata: meta,
       status: { conditions: [cond("Ready", "True", { observedGeneration: 1 })] },
     },
-    status: "current",
-  },
-  {
-    what: "Ready of an older generation",
-    parts: {
+    "current",
+  ],
+  [
+    "Ready of an older generation",
+    {
       metadata: { generation: 2 },
       status: { conditions: [cond("Ready", "True", { observedGeneration: 1 })] },
     },
-    status: "inProgress",
-    message: "for generation 1",
-  },
-  {
-    what: "Ready False",
-    parts: {
+    "inProgress",
+    "for generation 1",
+  ],
+  [
+    "Ready False",
+    {
       metadata: meta,
       status: { ...seen, conditions: [cond("Ready", "False", { message: "no rooms" })] },
     },
-    status: "inProgress",
-    message: "no rooms",
-  },
-  {
-    what: "Reconciling",
-    parts: {
+    "inProgress",
+    "no rooms",
+  ],
+  [
+    "Reconciling",
+    {
       metadata: meta,
       status: {
         ...seen,
         conditions: [cond("Ready"), cond("Reconciling", "True", { reason: "Moving" })],
       },
     },
-    status: "inProgress",
-    message: "Moving",
-  },
-  {
-    what: "Stalled",
-    parts: {
+    "inProgress",
+    "Moving",
+  ],
+  [
+    "Stalled",
+    {
       metadata: meta,
       status: {
         ...seen,
         conditions: [cond("Ready"), cond("Stalled", "True", { message: "broken" })],
       },
     },
-    status: "failed",
-    message: "broken",
-  },
-  {
-    what: "being deleted",
-    parts: { metadata: { deletionTimestamp: at(1) }, status: { conditions: [cond("Ready")] } },
-    status: "terminating",
-  },
+    "failed",
+    "broken",
+  ],
+  [
+    "being deleted",
+    { metadata: { deletionTimestamp: at(1) }, status: { conditions: [cond("Ready")] } },
+    "terminating",
+  ],
 ]);
 
 test("a custom resource without a Ready condition is ready if the caller opts in and it has been observed", () => {
@@ -534,17 +378,13 @@ describe("Ready without a generation counts once the status was written after th
 });
 
 describe("a Job is complete at its end", () => {
-  test.each([
-    { what: "started", parts: { status: { startTime: at(0), active: 1 } }, status: "inProgress" },
-    { what: "suspended", parts: { spec: { suspend: true } }, status: "inProgress" },
-    { what: "complete", parts: { status: { conditions: [cond("Complete")] } }, status: "current" },
-    { what: "failed", parts: { status: { conditions: [cond("Failed")] } }, status: "failed" },
-    {
-      what: "being deleted",
-      parts: { metadata: { deletionTimestamp: at(1) } },
-      status: "terminating",
-    },
-  ])("$what: $status", ({ parts, status }) => {
+  test.for<Row>([
+    ["started", { status: { startTime: at(0), active: 1 } }, "inProgress"],
+    ["suspended", { spec: { suspend: true } }, "inProgress"],
+    ["complete", { status: { conditions: [cond("Complete")] } }, "current"],
+    ["failed", { status: { conditions: [cond("Failed")] } }, "failed"],
+    ["being deleted", { metadata: { deletionTimestamp: at(1) } }, "terminating"],
+  ])("%s", ([, parts, status]) => {
     expect(completionOf(make("batch/v1", "Job", parts)).status).toBe(status);
   });
 });

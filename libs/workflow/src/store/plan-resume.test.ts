@@ -9,47 +9,47 @@ const child = { workflow: "smoke", id: "r.test" };
 const journal = (steps: Readonly<Record<string, StepRecord>>) =>
   new Map(Object.entries(steps).map(([name, step], at) => [name, { ...step, seq: at + 1 }]));
 
-test.each<{ what: string; steps: Record<string, StepRecord>; drop: string[] }>([
-  { what: "nothing recorded", steps: {}, drop: [] },
-  { what: "the function threw by itself", steps: { a: { kind: "step" } }, drop: [] },
-  {
-    what: "a step failed, and the function answered that with another",
-    steps: { a: { kind: "step" }, b: { kind: "step", error: busy }, back: { kind: "step" } },
-    drop: ["b", "back"],
-  },
-  {
-    what: "two branches failed",
-    steps: { a: { kind: "step", error: busy }, b: { kind: "step", error: busy } },
-    drop: ["a", "b"],
-  },
-  {
-    what: "a wait that ran out was an answer",
-    steps: {
+test.for<readonly [what: string, steps: Record<string, StepRecord>, drop: string[]]>([
+  ["nothing recorded", {}, []],
+  ["the function threw by itself", { a: { kind: "step" } }, []],
+  [
+    "a step failed, and the function answered that with another",
+    { a: { kind: "step" }, b: { kind: "step", error: busy }, back: { kind: "step" } },
+    ["b", "back"],
+  ],
+  [
+    "two branches failed",
+    { a: { kind: "step", error: busy }, b: { kind: "step", error: busy } },
+    ["a", "b"],
+  ],
+  [
+    "a wait that ran out was an answer",
+    {
       go: { kind: "signal", error: late },
       a: { kind: "step" },
       b: { kind: "step", error: busy },
     },
-    drop: ["b"],
-  },
-  {
-    what: "only waits ran out",
-    steps: {
+    ["b"],
+  ],
+  [
+    "only waits ran out",
+    {
       go: { kind: "signal", error: late },
       a: { kind: "step" },
       "go#2": { kind: "signal", error: late },
     },
-    drop: ["go#2"],
-  },
-  {
-    what: "it was cancelled in a sleep, and cleaned up",
-    steps: {
+    ["go#2"],
+  ],
+  [
+    "it was cancelled in a sleep, and cleaned up",
+    {
       create: { kind: "step" },
       soak: { kind: "sleep", error: { code: "cancelled", message: "by ann" } },
       clean: { kind: "step" },
     },
-    drop: ["soak", "clean"],
-  },
-])("$what: drops $drop", ({ steps, drop }) => {
+    ["soak", "clean"],
+  ],
+])("%s", ([, steps, drop]) => {
   const kept = Object.keys(steps).length - drop.length;
   expect(planResume(journal(steps))).toEqual({ kind: "resume", drop, kept, children: [] });
 });
