@@ -4,6 +4,7 @@ import { defineConfig, defineController, defineWorkflow, type ResourceType } fro
 import type { Widget } from "../integration/kube/kube-servers.ts";
 
 const namespace = process.env["GAME_DAY_NAMESPACE"] ?? "default";
+const reconcileMs = Number(process.env["GAME_DAY_RECONCILE_MS"] ?? "0");
 const journal = (line: string): void =>
   appendFileSync(process.env["GAME_DAY_JOURNAL"] ?? "/dev/null", `${line}\n`);
 
@@ -21,6 +22,7 @@ const widgets = defineController({
   async reconcile({ object, kube }) {
     const value = object.spec?.["value"] ?? null;
     journal(`reconcile ${object.metadata.name}`);
+    await new Promise((resolve) => setTimeout(resolve, reconcileMs));
     if (object.status?.["value"] === value) return;
     await kube.mutateStatus(
       object,

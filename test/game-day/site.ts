@@ -48,19 +48,31 @@ export async function closeSite(
   );
 }
 
-/** Returns the function that stops the recording and returns the largest value of the autoscaler's query, in s. */
-export function recordBacklog({ installation, observer }: Pick<Site, "installation" | "observer">) {
+interface Backlog {
+  /** The largest value of the autoscaler's query, in s. */
+  readonly query: number;
+  /** The largest age of a waiting key, in s, also of one that a resync requested. */
+  readonly headAge: number;
+}
+
+/** Records the backlog until the returned function is called. */
+export function recordBacklog({
+  installation,
+  observer,
+}: Pick<Site, "installation" | "observer">): () => Promise<Backlog> {
   const query = BACKLOG_AGE_QUERY.replaceAll("INSTALLATION", installation.name);
-  let largest = 0;
+  const largest = { query: 0, headAge: 0 };
   let isOver = false;
   const loop = (async () => {
     while (!isOver) {
       const values = await observer.values(query);
-      largest = Math.max(largest, ...values);
+      const ages = await observer.values("max(konverge_workqueue_head_age_seconds)");
+      largest.query = Math.max(largest.query, ...values);
+      largest.headAge = Math.max(largest.headAge, ...ages);
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
   })();
-  return async (): Promise<number> => {
+  return async () => {
     isOver = true;
     await loop;
     return largest;

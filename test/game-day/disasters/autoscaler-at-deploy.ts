@@ -8,11 +8,14 @@ const OBJECTS = 400;
 /** The target of the autoscalers in docs/cluster.md, in s. */
 const TARGET_SECONDS = 10;
 
+/** A resync of all objects takes longer than the target of the autoscaler. */
+const SLOW = { KONVERGE_CONCURRENCY: "2", GAME_DAY_RECONCILE_MS: "100" };
+
 /** Deploys a new build one worker at a time, each time with a new leader, and records the query of the autoscaler. */
 export async function deployBesideAutoscaler(scene: Scene): Promise<void> {
   const redis = await startRedis();
   scene.defer(() => redis.stop());
-  const site = await openSite(scene, { redisUrl: redis.url, env: { KONVERGE_CONCURRENCY: "2" } });
+  const site = await openSite(scene, { redisUrl: redis.url, env: SLOW });
   const { installation, traffic, workers } = site;
   await traffic.createRestingObjects(OBJECTS);
   const stopRecording = recordBacklog(site);
@@ -21,13 +24,13 @@ export async function deployBesideAutoscaler(scene: Scene): Promise<void> {
     await old.stop();
     await traffic.untilServed();
   }
-  const largest = await stopRecording();
+  const { query, headAge } = await stopRecording();
   await scene.compare(installation, "a new build was deployed, with two changes of the leader", {
     may: RECENT,
   });
   scene.fact(
-    `the query of the autoscaler rose to ${largest.toFixed(1)} s`,
-    largest < TARGET_SECONDS ? [] : [`the query rose above its target of ${TARGET_SECONDS} s`],
+    `the oldest waiting key was ${headAge.toFixed(1)} s old, the query of the autoscaler at most ${query.toFixed(1)} s`,
+    query < TARGET_SECONDS ? [] : [`the query rose above its target of ${TARGET_SECONDS} s`],
   );
   await closeSite(scene, site);
 }
