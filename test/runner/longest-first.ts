@@ -8,6 +8,7 @@ const LONG = [
   "test/e2e/dashboard/dashboard-demo.test.ts",
   "test/e2e/demo-rollout.test.ts",
   "test/chaos/outage.test.ts",
+  "test/conformance/published-crds.test.ts",
   "test/chaos/fleet.test.ts",
   "test/chaos/verb-teeth.test.ts",
   "test/e2e/manifests.test.ts",
