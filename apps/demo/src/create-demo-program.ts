@@ -7,6 +7,7 @@ import type { WriterFlags } from "./writer-process.ts";
 
 interface DemoFlags {
   readonly scenario: (typeof SCENARIOS)[number];
+  readonly story?: (typeof SCENARIOS)[number];
   readonly cluster: ClusterKind;
   readonly acts: readonly ActName[];
   readonly kubeconfig?: string;
@@ -25,9 +26,9 @@ interface DemoFlags {
   readonly docImages?: string;
 }
 
-const SCENARIOS = ["contention", "rollout", "incident"] as const;
+const SCENARIOS = ["contention", "rollout", "incident", "mutations"] as const;
 /** The options of each scenario, besides those of all. */
-const SHARED = ["scenario", "exit", "keep", "output", "logs"];
+const SHARED = ["scenario", "story", "exit", "keep", "output", "logs"];
 const INCIDENT = ["objects", "reduced", "outage", "screenshots", "docImages"];
 const USAGE = 2;
 /** More workers than the 20 pools of an act can use. Each worker is a process on this machine. */
@@ -38,13 +39,14 @@ export function createDemoProgram(): Command {
   const program = new Command("demo")
     .usage("[options]")
     .description(
-      "Compare retry strategies under contention, follow a rollout over two clusters, or play an incident",
+      "Compare retry strategies under contention, follow a rollout, play an incident, or apply mutations",
     )
     .enablePositionalOptions()
     .exitOverride((error) => {
       process.exit(error.exitCode === 0 ? 0 : USAGE);
     });
-  addDemoOptions(program).action(async (flags: DemoFlags, command: Command) => {
+  addDemoOptions(program).action(async ({ story, ...given }: DemoFlags, command: Command) => {
+    const flags = { ...given, scenario: story ?? given.scenario };
     rejectOtherFlags(flags.scenario, command);
     const signal = stopSignal();
     process.exitCode = await play(flags, signal);
@@ -61,6 +63,7 @@ function addDemoOptions(program: Command): Command {
     .addOption(
       new Option("--scenario <name>", "Scenario to play").choices(SCENARIOS).default("contention"),
     )
+    .addOption(new Option("--story <name>", "The same as --scenario").choices(SCENARIOS))
     .addOption(
       new Option("--cluster <kind>", "API server")
         .choices(["embedded", "envtest", "kubeconfig"])
@@ -136,6 +139,10 @@ async function play(flags: DemoFlags, signal: AbortSignal): Promise<number> {
     const { runRollout } = await import("./rollout/run-rollout.ts");
     return await runRollout({ exit, output, logs, signal });
   }
+  if (flags.scenario === "mutations") {
+    const { runMutations } = await import("./mutations/run-mutations.ts");
+    return await runMutations({ exit, output, logs, signal });
+  }
   if (flags.scenario === "incident") {
     const { runIncident } = await import("./incident/run-incident.ts");
     const { reduced = false, outage = true, screenshots, docImages } = flags;
@@ -165,7 +172,11 @@ function rejectOtherFlags(scenario: DemoFlags["scenario"], command: Command): vo
     if (option.negate || SHARED.includes(name) || command.getOptionValueSource(name) !== "cli")
       return false;
     if (scenario === "incident") return !INCIDENT.includes(name);
-    return scenario === "rollout" || (INCIDENT.includes(name) && name !== "outage");
+    return (
+      scenario === "rollout" ||
+      scenario === "mutations" ||
+      (INCIDENT.includes(name) && name !== "outage")
+    );
   });
   if (given.length === 0) return;
   const names = given.map(({ long }) => long).join(", ");
