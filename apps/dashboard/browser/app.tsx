@@ -4,6 +4,8 @@ import { call } from "./api/call.ts";
 import { ControllerView } from "./views/controller-view.tsx";
 import { DeadLettersView } from "./views/dead-letters-view.tsx";
 import { GuardsView } from "./views/guards-view.tsx";
+import { LiveView } from "./views/live-view.tsx";
+import { ScheduleView } from "./views/schedule-view.tsx";
 import { ObjectsView } from "./views/objects-view.tsx";
 import { LoginView } from "./views/login-view.tsx";
 import { ObjectView } from "./views/object-view.tsx";
@@ -52,7 +54,7 @@ const PAGES: readonly Page[] = [
     title: "Contention",
     view: lazyView(({ ContentionView }) => <ContentionView />),
   },
-  { to: "/live", icon: "live", title: "Live", view: lazyView(({ LiveView }) => <LiveView />) },
+  { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
   { to: "/objects", icon: "objects", title: "Objects", view: () => <ObjectsView /> },
   { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
   { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },
@@ -144,7 +146,7 @@ function findPage(): Page {
   if (first === "schedules" && segments.length === 3) {
     const title = decodeURIComponent(controller);
     const at = `${cluster}/${controller}`;
-    const view = lazyView(({ ScheduleView }) => <ScheduleView key={at} path={at} name={title} />);
+    const view = () => <ScheduleView key={at} path={at} name={title} />;
     return { to: "/schedules", icon: "schedules", title, view };
   }
   if (first === "docs" && segments.length === 2) {

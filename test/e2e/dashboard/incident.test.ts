@@ -231,17 +231,23 @@ const MORE_VIEWS = [
   `${VIEWS.workflows}?status=failed`,
   `${VIEWS.objects}?phase=deadLettered`,
 ];
+/** Of a page without further tabs, which load their code and data when they are opened. */
+const MOST_REQUESTS = 5;
 const ALL_VIEWS = [...new Set([...Object.values(VIEWS), ...MORE_VIEWS])];
 
 test.for([
   ["desktop, light", { ...DESKTOP, colorScheme: "light" }],
   ["mobile, dark", { ...MOBILE, colorScheme: "dark" }],
 ] as const)(
-  "%s: no view of the incident has serious axe violations",
+  "%s: no view of the incident has serious axe violations or needs more than five requests",
   async ([, options], context) => {
     const headers = { authorization: `Bearer ${incident.token}` };
-    const { page, troubles } = await open(context, { ...options, extraHTTPHeaders: headers });
+    const { page, troubles, requests } = await open(context, {
+      ...options,
+      extraHTTPHeaders: headers,
+    });
     const barriers: string[] = [];
+    const costly: string[] = [];
     for (const view of ALL_VIEWS) {
       await page.goto(new URL(view, incident.server).href);
       await page
@@ -249,6 +255,10 @@ test.for([
         .first()
         .waitFor();
       await page.locator(".skeleton").first().waitFor({ state: "detached" });
+      const loaded = new Set(requests.map((address) => new URL(address).pathname));
+      if (loaded.size > MOST_REQUESTS && !view.startsWith("/jobs") && !view.includes("?")) {
+        costly.push(`${view}: ${[...loaded].join(" ")}`);
+      }
       for (const row of await page.locator("details.attempt, details.line-row").all()) {
         await row.evaluate((details: { open: boolean }) => {
           details.open = true;
@@ -257,6 +267,7 @@ test.for([
       barriers.push(...(await findBarriers(page)).map((barrier) => `${view}: ${barrier}`));
     }
     expect(barriers).toEqual([]);
+    expect(costly).toEqual([]);
     expect(troubles).toEqual([]);
   },
 );

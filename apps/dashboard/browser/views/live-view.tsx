@@ -8,7 +8,7 @@ import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { ErrorCode } from "../parts/error-code.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";
 import { formatMs, plural } from "../parts/format.ts";
-import { Empty } from "../parts/notice.tsx";
+import { Empty, Loading } from "../parts/notice.tsx";
 import { Outcome, outcomeNames, Status } from "../parts/status.tsx";
 import { Clock } from "../parts/time.tsx";
 import { useTail, type Tail, type TailEvent } from "./live/use-tail.ts";
@@ -48,7 +48,9 @@ export function LiveView() {
             </button>
           )}
         </div>
-        {tail.rows.length === 0 && tail.held === 0 ? (
+        {tail.rows.length === 0 && tail.isReading ? (
+          <Loading rows={10} />
+        ) : tail.rows.length === 0 && tail.held === 0 ? (
           <Empty title="No events yet">
             <p>Finished attempts, operator actions and breaker transitions appear here.</p>
           </Empty>

@@ -2,6 +2,4 @@
 export { AuditView } from "./audit-view.tsx";
 export { DocsView, HintView } from "./docs-view.tsx";
 export { ContentionView } from "./contention-view.tsx";
-export { LiveView } from "./live-view.tsx";
-export { ScheduleView } from "./schedule-view.tsx";
 export { SchedulesView } from "./schedules-view.tsx";

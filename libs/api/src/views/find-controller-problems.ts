@@ -114,7 +114,7 @@ function ofBacklog({
 
 function ofFailures(
   { name, minutes }: OverviewController,
-  { errors }: ControllerTrouble,
+  { errors, deadLetters }: ControllerTrouble,
 ): OverviewProblem | undefined {
   const recent = minutes.slice(-RECENT_MINUTES);
   const failed = recent.reduce((sum, each) => sum + each.failed, 0);
@@ -127,10 +127,20 @@ function ofFailures(
     trend: trendOf(minutes.map((each) => each.failed)),
     message: `${name}: ${failed} of ${all} attempts failed in ${RECENT_MINUTES} minutes`,
     since: new Date(startOfFailures(minutes)).toISOString(),
-    ...(errors.length === 0 ? {} : { cause: tallied(errors.map(({ text }) => text)) }),
+    cause: causeOf(errors, deadLetters),
     consequence: "Failed attempts are retried with backoff.",
     action: `See the errors with \`konverge attempt list --controller ${name} --outcome retry\``,
   };
+}
+
+/** The search for errors ends early if other controllers have many attempts. */
+function causeOf(
+  errors: ControllerTrouble["errors"],
+  deadLetters: ControllerTrouble["deadLetters"],
+): string {
+  if (errors.length > 0) return tallied(errors.map(({ text }) => text));
+  const known = deadLetters.flatMap(({ error }) => error ?? []);
+  return known.length > 0 ? tallied(known) : "Not found among the newest attempts of the cluster";
 }
 
 function ofLost(

@@ -181,6 +181,7 @@ const SITUATIONS: Readonly<Record<OverviewProblem["code"], readonly Partial<Find
   })),
   backlog: [{ controllers: [{ ...waiting, active: 4, slots: 4 }] }, { controllers: [waiting] }],
   failing: [
+    { controllers: [{ ...CONTROLLER, minutes: failingMinutes }] },
     {
       controllers: [{ ...CONTROLLER, minutes: failingMinutes }],
       troubles: new Map([

@@ -20,6 +20,8 @@ export interface Tail {
   /** Number of newer rows held back. */
   readonly held: number;
   readonly state: StreamState;
+  /** True until the earlier attempts are read. */
+  readonly isReading: boolean;
   /** Shows the rows held back. */
   readonly release: () => void;
 }
@@ -32,6 +34,7 @@ export function useTail(path: string, before: string, hold: () => boolean): Tail
   const [rows, setRows] = useState<readonly TailEvent[]>([]);
   const [held, setHeld] = useState(0);
   const [state, setState] = useState<StreamState>("connecting");
+  const [isReading, setReading] = useState(true);
   const waiting = useRef<TailEvent[]>([]);
 
   const release = () => {
@@ -46,6 +49,7 @@ export function useTail(path: string, before: string, hold: () => boolean): Tail
     waiting.current = [];
     setRows([]);
     setHeld(0);
+    setReading(true);
     let isFilled = false;
     const fill = async () => {
       isFilled = true;
@@ -64,7 +68,12 @@ export function useTail(path: string, before: string, hold: () => boolean): Tail
       onState: (next) => {
         setState(next);
         // Behind the start of the stream, so that no attempt is missed. Without them, the tail begins empty.
-        if (next === "open" && !isFilled) void fill().catch(() => undefined);
+        if (next === "open" && !isFilled) {
+          void fill()
+            .catch(() => undefined)
+            .finally(() => setReading(stop.signal.aborted));
+        }
+        if (next === "broken") setReading(false);
       },
       onFrame: ({ id, event, data }) => {
         const parsed = { type: event, data: JSON.parse(data) as unknown } as StreamEvent;
@@ -82,7 +91,7 @@ export function useTail(path: string, before: string, hold: () => boolean): Tail
       window.clearTimeout(timer);
     };
   }, [path, before]);
-  return { rows, held, state, release };
+  return { rows, held, state, isReading, release };
 }
 
 /** The row of an attempt that ended before the stream began. */
