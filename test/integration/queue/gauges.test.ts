@@ -35,6 +35,17 @@ async function readAll(store: GaugeStore) {
   };
 }
 
+test("remembers since when the memory of Redis has been high", async () => {
+  const store = openStore();
+  await store.note(sampleOf({}, { isMemoryHigh: true }));
+  const { memoryHighMs = 0 } = await store.known();
+  expect(memoryHighMs).toBeGreaterThan(Date.now() - 60_000);
+  await store.note(sampleOf({}, { isMemoryHigh: true }));
+  expect((await store.known()).memoryHighMs).toBe(memoryHighMs);
+  await store.note(sampleOf({}));
+  expect((await store.known()).memoryHighMs).toBeUndefined();
+});
+
 test("a minute keeps the highest length and age of its samples", async () => {
   const store = openStore();
   expect(await store.read(5)).toEqual([]);
@@ -83,11 +94,11 @@ test("one process samples a cluster at a time", async () => {
 
 test("remembers when a queue was last served, and since when by several versions", async () => {
   const store = openStore();
-  expect(await store.served()).toEqual(new Map());
+  expect((await store.known()).served).toEqual(new Map());
   const note = async (served: Readonly<Record<string, number>>) => {
     const beforeMs = Date.now();
     await store.note(sampleOf({}, { served: new Map(Object.entries(served)) }));
-    return { beforeMs, found: await store.served() };
+    return { beforeMs, found: (await store.known()).served };
   };
   const first = await note({ "node-pool": 1, certificates: 2 });
   expect(first.found.get("node-pool")?.seenMs).toBeGreaterThanOrEqual(first.beforeMs);

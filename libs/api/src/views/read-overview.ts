@@ -14,7 +14,6 @@ import { errorsOf } from "./controller-errors.ts";
 import type { ControllerTrouble } from "./find-controller-problems.ts";
 import { activityMinutes, outcomesOf } from "./read-activity.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
-import type { FoundRedis } from "./find-redis-problems.ts";
 import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
 import { pauseView } from "../queues/key-item.ts";
 import { placeOf } from "../queues/place-of.ts";
@@ -93,9 +92,9 @@ async function readFindings({
     workers,
     guard,
     restore,
-    redis,
+    { usedBytes, maxBytes },
     gauges,
-    served,
+    { served, memoryHighMs: highMs },
     { items: rows },
     stored,
     isSeen,
@@ -104,9 +103,9 @@ async function readFindings({
     access.workers(cluster),
     guards.read(cluster),
     access.restore.read(cluster),
-    readRedis(access, cluster),
+    access.readServer(),
     access.gauges(cluster).read(MINUTES),
-    access.gauges(cluster).served(),
+    access.gauges(cluster).known(),
     history.search({ limit: SAMPLED }),
     history.loops(),
     objectFilter(access, caller, cluster),
@@ -137,7 +136,7 @@ async function readFindings({
     workers,
     guards: guard === undefined ? [] : [guard],
     restore,
-    redis,
+    redis: { usedBytes, maxBytes, highMs },
     served,
     episodes,
     loops,
@@ -151,14 +150,6 @@ async function readFindings({
       isSingle: false,
     }),
   };
-}
-
-async function readRedis(access: QueueAccess, cluster: string): Promise<FoundRedis> {
-  const [{ usedBytes, maxBytes }, highMs] = await Promise.all([
-    access.readServer(),
-    access.gauges(cluster).memoryHighMs(),
-  ]);
-  return { usedBytes, maxBytes, highMs };
 }
 
 async function readController(

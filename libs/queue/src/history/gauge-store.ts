@@ -71,28 +71,30 @@ export interface GaugeStore {
   note(sample: GaugeSample): Promise<void>;
   /** The minutes with a sample, oldest first. */
   read(minutes: number): Promise<GaugeMinute[]>;
-  /** The queues that workers served in the last 24 h. */
-  served(): Promise<ReadonlyMap<string, ServedQueue>>;
-  /** Returns the first sample since which the memory of Redis has been high. */
-  memoryHighMs(): Promise<number | undefined>;
+  known(): Promise<{
+    /** The queues that workers served in the last 24 h. */
+    readonly served: ReadonlyMap<string, ServedQueue>;
+    /** The first sample since which the memory of Redis has been high. */
+    readonly memoryHighMs: number | undefined;
+  }>;
 }
 
 /** Opens the store on an existing connection. All methods reject with `redis_unavailable` if Redis is unavailable. */
 export function createGaugeStore(redis: RedisClient, prefix: string, cluster: string): GaugeStore {
   const names = historyNames(prefix, cluster);
+  const known = async () => {
+    const last = await withRedis(redis, () => readLast(redis, names));
+    return {
+      served: new Map(Object.entries(last?.served ?? {})),
+      memoryHighMs: last?.memoryHighMs,
+    };
+  };
   return {
     claim: async (forMs) =>
       (await withRedis(redis, () => redis.set(names.sampler, "1", "PX", forMs, "NX"))) === "OK",
     note: (sample) => withRedis(redis, () => noteSample(redis, names, sample)),
     read: (minutes) => readMinutes(redis, names, minutes),
-    async served() {
-      const last = await withRedis(redis, () => readLast(redis, names));
-      return new Map(Object.entries(last?.served ?? {}));
-    },
-    async memoryHighMs() {
-      const last = await withRedis(redis, () => readLast(redis, names));
-      return last?.memoryHighMs;
-    },
+    known,
   };
 }
 
