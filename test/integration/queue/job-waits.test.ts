@@ -134,30 +134,33 @@ test("a broken connection ends the waits, and the next ones work", async () => {
   expect(await second).toEqual({ member: "1", score: 7 });
 });
 
-test("a user that may not interrupt waits looks for new markers at intervals", async () => {
-  const rules = ["on", ">secret", "~*", "+@all", "-client|unblock"];
-  await redis.call("ACL", "SETUSER", "limited", ...rules);
-  const url = new URL(server.url);
-  const before = await blockingClients();
-  using opened = openWaits(`redis://limited:secret@${url.host}`);
-  const first = opened.waits.open("limited-1").wait(LONG_MS);
-  await blockingClient(before);
-  const second = opened.waits.open("limited-2").wait(LONG_MS);
-  await redis.zadd("limited-2", 0, "0");
-  // The command that blocked without the second marker ends with the first one.
-  await redis.zadd("limited-1", 0, "0");
-  expect(await Promise.all([first, second])).toEqual([
-    { member: "0", score: 0 },
-    { member: "0", score: 0 },
-  ]);
-  const third = [opened.waits.open("limited-3"), opened.waits.open("limited-4")];
-  const found = third.map((wait) => wait.wait(LONG_MS));
-  await redis.zadd("limited-4", 0, "0");
-  expect(await found[1]).toEqual({ member: "0", score: 0 });
-  expect(opened.errors.map(({ message }) => message)).toEqual([
-    expect.stringMatching(/NOPERM|permission/),
-  ]);
-});
+test.each(["unblock", "id"])(
+  "a user without client|%s looks for new markers at intervals",
+  async (name) => {
+    const rules = ["on", "resetpass", ">secret", "~*", "+@all", `-client|${name}`];
+    await redis.call("ACL", "SETUSER", "limited", ...rules);
+    const url = new URL(server.url);
+    const before = await blockingClients();
+    using opened = openWaits(`redis://limited:secret@${url.host}`);
+    const first = opened.waits.open(`${name}-1`).wait(LONG_MS);
+    await blockingClient(before);
+    const second = opened.waits.open(`${name}-2`).wait(LONG_MS);
+    await redis.zadd(`${name}-2`, 0, "0");
+    // The command that blocked without the second marker ends with the first one.
+    await redis.zadd(`${name}-1`, 0, "0");
+    expect(await Promise.all([first, second])).toEqual([
+      { member: "0", score: 0 },
+      { member: "0", score: 0 },
+    ]);
+    const third = [opened.waits.open(`${name}-3`), opened.waits.open(`${name}-4`)];
+    const found = third.map((wait) => wait.wait(LONG_MS));
+    await redis.zadd(`${name}-4`, 0, "0");
+    expect(await found[1]).toEqual({ member: "0", score: 0 });
+    expect(opened.errors.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/NOPERM|permission/),
+    ]);
+  },
+);
 
 test("the connections of a process do not grow with its queues", async () => {
   const connections = async (queues: number) => {

@@ -125,7 +125,7 @@ export class JobWaits {
 
   async #block(): Promise<void> {
     const redis = (this.#redis ??= this.#connect());
-    const id = (this.#clientId ??= await within(redis.client("ID"), LATE_MS));
+    const id = this.#canInterrupt ? await this.#identify(redis) : 0;
     const markers = [...new Set([...this.#waiting].map(({ marker }) => marker))];
     if (markers.length === 0) return;
     const leftMs =
@@ -141,6 +141,23 @@ export class JobWaits {
       this.#blocked = undefined;
     }
     this.#expire();
+  }
+
+  /** Returns the id of the connection, by which it can be interrupted. */
+  async #identify(redis: Redis): Promise<number> {
+    try {
+      return (this.#clientId ??= await within(redis.client("ID"), LATE_MS));
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+      this.#giveUpInterrupting(error);
+      return 0;
+    }
+  }
+
+  #giveUpInterrupting(error: unknown): void {
+    if (!this.#canInterrupt) return;
+    this.#canInterrupt = false;
+    this.#options.onError(ensureError(error));
   }
 
   /** A connection that broke reports its own error and opens again. */
@@ -186,21 +203,21 @@ export class JobWaits {
 
   /** Another connection may be faster than the command that blocks, so the interruption is repeated until that has ended. */
   async #interrupt(blocked: Blocked): Promise<void> {
-    const { redis, onError } = this.#options;
+    const { redis } = this.#options;
     while (this.#blocked === blocked && this.#canInterrupt) {
       try {
         const freed = await redis.call("CLIENT", "UNBLOCK", blocked.id);
         await sleepMs(freed === 1 ? AFTER_ERROR_MS : AGAIN_MS);
       } catch (error) {
-        if (/NOPERM|unknown/i.test(ensureError(error).message)) {
-          this.#canInterrupt = false;
-          onError(ensureError(error));
-          return;
-        }
-        await sleepMs(AFTER_ERROR_MS);
+        if (isForbidden(error)) this.#giveUpInterrupting(error);
+        else await sleepMs(AFTER_ERROR_MS);
       }
     }
   }
+}
+
+function isForbidden(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("NOPERM");
 }
 
 class LateError extends Error {}
