@@ -188,7 +188,7 @@ test("konverge mutate prints, waits and exits with the outcome", async () => {
   );
   expect(await exit("ConfigMap usage -n default --set /data/b=x --if '!/data/b' --wait")).toBe("0");
   expect(await exit("Secret s -n default --set-string /data/a=x")).toMatch(/^7 .*mutations\.kinds/);
-  expect(await exit("ConfigMap usage -n default")).toMatch(/^2 .*no change; use --set/);
+  expect(await exit("ConfigMap usage -n default")).toMatch(/^2 .*no change given; use --set/);
   expect(await exit("ConfigMap usage -n default --increment /data/a=x")).toMatch(/^2 .*integer/);
   expect(await exit("ConfigMap usage -n default --set data=x")).toMatch(/^2 .*JSON Pointer/);
   const dry = await type(

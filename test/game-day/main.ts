@@ -1,5 +1,5 @@
 /**
- * Implements `npm run game-day`: plays disasters on real processes, and compares the alerts, `konverge status` and the API of
+ * Implements `npm run game-day`: rehearses disasters on real processes, and compares the alerts, `konverge status` and the API of
  * the dashboard with what happened.
  */
 import { parseArgs } from "node:util";
@@ -56,7 +56,7 @@ function readArguments() {
 
 function exitWithUsage(problem?: string): never {
   if (problem !== undefined) log(problem);
-  console.log(`npm run game-day [-- NAME...]\n\nPlays all disasters, or those that are named:`);
+  console.log(`npm run game-day [-- NAME...]\n\nRehearses all disasters, or the named ones:`);
   for (const [name, { title }] of Object.entries(DISASTERS)) {
     console.log(`  ${name.padEnd(20)} ${title}`);
   }

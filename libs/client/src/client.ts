@@ -148,7 +148,7 @@ export interface Client {
   };
   /** Changes of objects, made exactly once. IDs are `<cluster>/<id>`. */
   readonly mutations: {
-    /** Stores the mutation and returns it, mostly still waiting. */
+    /** Stores the mutation and returns it, usually while it waits. */
     submit(mutation: NewMutation, options?: WriteOptions): Promise<MutationDetail>;
     /** Stores up to 1,000 mutations, with one result each, in order. */
     submitAll(mutations: readonly NewMutation[], options?: WriteOptions): Promise<MutationResults>;
@@ -157,9 +157,9 @@ export interface Client {
     wait(id: string, options?: WaitOptions): Promise<MutationDetail>;
     /** Lists mutations, newest first. */
     list(query?: MutationQuery, options?: ReadOptions): Pages<MutationDetail, MutationList>;
-    /** Cancels a mutation that still waits. @throws ProblemError `mutation_not_waiting` */
+    /** Cancels a waiting mutation. @throws ProblemError `mutation_not_waiting` */
     cancel(id: string, options?: WriteOptions): Promise<MutationDetail>;
-    /** Lists the kinds that the configuration opens for mutations. */
+    /** Lists the kinds that mutations may change. */
     kinds(query?: ClusterQuery, options?: ReadOptions): Promise<MutationKindList>;
   };
   readonly objects: {

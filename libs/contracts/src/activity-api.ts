@@ -48,7 +48,7 @@ export const activitySchema = z.object({
   deadLetters: z.number().optional(),
   /** Whether the controller is paused now; missing without a controller. */
   isPaused: z.boolean().optional(),
-  /** The newest attempts of the controller whose errors and objects are counted; 0 without a controller. */
+  /** Number of newest attempts of the controller whose errors and objects are counted; 0 without a controller. */
   sampled: z.number(),
   /** Failed attempts by error code, most frequent first. */
   errors: z.array(z.object({ code: z.string(), attempts: z.number() })),

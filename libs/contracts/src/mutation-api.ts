@@ -30,7 +30,7 @@ const fieldCondition = z.union(
     z.strictObject({ path: fieldPath, exists: z.boolean(BAD_BOOLEAN) }),
     z.strictObject({ path: fieldPath, value: comparedValue }),
   ],
-  "must have path, and value or exists",
+  "must have a path and either value or exists",
 );
 
 /** Conditions that must hold when the mutation is applied, after the earlier mutations of its object. */
@@ -57,7 +57,8 @@ const preconditions = z
     }
     const seen = new Set<string>();
     for (const [at, { path }] of fields.entries()) {
-      if (seen.has(path)) issue(["fields", at, "path"], `is a second condition on ${path}`);
+      if (seen.has(path))
+        issue(["fields", at, "path"], `must not repeat ${path}, which has a condition already`);
       seen.add(path);
     }
   });
@@ -111,7 +112,7 @@ export const submitMutationSchema = z.strictObject(mutationFields).superRefine((
     issue("create", "cannot be combined with exists: true");
   }
   if (given.if?.exists === false && create === undefined && !isApply) {
-    issue("if", "exists: false needs create, because a missing object cannot be changed");
+    issue("if", "exists: false requires create, because a missing object cannot be changed");
   }
   if (JSON.stringify(given).length > MAX_MUTATION_BYTES) {
     issue("changes", `the mutation must have at most ${MAX_MUTATION_BYTES} bytes as JSON`);
@@ -129,7 +130,7 @@ const resultFields = {
   /** `<cluster>/<id>`. */
   id: z.string(),
   state: z.enum(MUTATION_STATES),
-  /** Version of the object with the change; of `applied` and `unchanged`. */
+  /** Version of the object with the change, if the state is `applied` or `unchanged`. */
   resourceVersion: z.string().optional(),
   /** Why the mutation has not been applied. */
   error: z.object({ code: z.string(), message: z.string() }).optional(),
@@ -145,7 +146,7 @@ export const mutationSchema = z.object({
   name: z.string(),
   subresource: z.enum(["status", "scale"]).optional(),
   uid: z.string().optional(),
-  /** As submitted. Values of sensitive kinds are left out. */
+  /** As submitted. Values of sensitive kinds are omitted. */
   changes: z.array(z.object({ kind: z.enum(CHANGE_KINDS) }).loose()),
   if: z
     .object({
@@ -230,7 +231,7 @@ export const mutationKindListSchema = z.object({
       sensitive: z.boolean().optional(),
       /** Open fields, each with all fields below it. Default: all. */
       paths: z.array(z.string()).optional(),
-      /** The role that a token needs. */
+      /** The role that a token must have. */
       role: z.enum(["operator", "admin"]),
     }),
   ),

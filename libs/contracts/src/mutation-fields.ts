@@ -4,7 +4,7 @@ import { oneOf } from "./query-fields.ts";
 
 const MAX_DEPTH = 64;
 const MAX_SEGMENTS = 32;
-/** Objects of that size are as large as an object of the API server can be in practice. */
+/** Largest number of operations of a JSON Patch. */
 const MAX_OPERATIONS = 256;
 
 const BAD_PATH = "must be a JSON Pointer of a field, such as /spec/replicas";

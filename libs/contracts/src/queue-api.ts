@@ -212,7 +212,7 @@ export const queueListSchema = z.object({
       waiting: z.number(),
       active: z.number(),
       delayed: z.number(),
-      /** All known objects, and the dead-lettered ones; missing for tokens with namespaces. */
+      /** Number of known objects, and of dead-lettered ones; omitted for tokens that are limited to namespaces. */
       keys: z.number().optional(),
       deadLettered: z.number().optional(),
       workers: z.number(),

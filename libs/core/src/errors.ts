@@ -119,7 +119,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   kube_unreachable: entry("The API server cannot be reached", 503, 6),
   list_expired: entry("A list was read for too long and has expired", 500, 1),
   method_not_allowed: entry("The route does not support this method", 405, 2, true),
-  mutation_mismatch: entry("A mutation with this ID has another content", 409, 4, true),
+  mutation_mismatch: entry("A mutation with this ID has other content", 409, 4, true),
   mutation_not_waiting: entry("The mutation no longer waits", 409, 4, true),
   nested_mutate: entry("The function of a mutate called mutate", 500, 1, true),
   not_found: entry("Not found", 404, 3, true),

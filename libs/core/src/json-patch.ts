@@ -41,7 +41,8 @@ export function applyJsonPatch(
       if (operation["op"] === "copy") {
         const value = read(document, pointerOf(operation, "from"));
         copiedBytes += JSON.stringify(value ?? null).length;
-        if (copiedBytes > MOST_COPIED_BYTES) throw new UnfitOperation("copies too much");
+        if (copiedBytes > MOST_COPIED_BYTES)
+          throw new UnfitOperation(`copies more than ${MOST_COPIED_BYTES} bytes`);
       }
       document = applyOperation(document, operation, tested[index] as JsonObject);
     } catch (error) {
@@ -96,7 +97,7 @@ function pointerOf(operation: JsonObject, member: "from" | "path"): string[] {
   const pointer = operation[member];
   if (typeof pointer !== "string") throw new UnfitOperation(`${member} is missing`);
   if (pointer === "") return [];
-  if (!pointer.startsWith("/")) throw new UnfitOperation(`${member} is no JSON pointer`);
+  if (!pointer.startsWith("/")) throw new UnfitOperation(`${member} is not a JSON Pointer`);
   return pointer
     .slice(1)
     .split("/")

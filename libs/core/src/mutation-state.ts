@@ -12,8 +12,8 @@ export const CHANGE_KINDS = [
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
 /**
- * The results of a mutation. `applied`: written. `unchanged`: the object already had the content. `rejected`: by the API
- * server, or the change does not fit the object. `replaced`: the object has another uid. `expired`: the deadline passed first.
+ * The results of a mutation. `applied`: written. `unchanged`: the object already had the content. `rejected`: the API
+ * server rejected the change, or it does not fit the object. `replaced`: the object has another uid. `expired`: the deadline passed first.
  */
 export const MUTATION_OUTCOMES = [
   "applied",

@@ -33,51 +33,64 @@ export function withChanges(command: Command): Command {
         return changes;
       }),
     );
-  add("--set <path=value>", "Set a field; repeatable, as all changes", (text) => {
+  add("--set <path=value>", "Field to set, and its value; repeatable, like all changes", (text) => {
     const [path, value] = assignment(text);
     return { kind: "set", path, value: valueOf(value) };
   });
-  add("--set-string <path=text>", "Set a field to text", (text) => {
+  add("--set-string <path=text>", "Field to set, and its text", (text) => {
     const [path, value] = assignment(text);
     return { kind: "set", path, value };
   });
-  add("--increment <path=n>", "Add an integer to a field", (text) => {
+  add("--increment <path=n>", "Field and the integer to add to it", (text) => {
     const [path, by] = assignment(text);
     if (!/^-?\d+$/.test(by)) {
       throw new InvalidArgumentError("Use an integer, such as /data/count=1 or /data/count=-1.");
     }
     return { kind: "increment", path, by: Number(by) };
   });
-  add("--append <path=value>", "Append to a list unless it has the value", (text) => {
-    const [path, value] = assignment(text);
-    return { kind: "append", path, value: valueOf(value) };
-  });
-  add("--remove <path[=value]>", "Remove a field, or a value of a list", (text) => {
-    if (!text.includes("=")) return { kind: "remove", path: pathOf(text) };
-    const [path, value] = assignment(text);
-    return { kind: "remove", path, value: valueOf(value) };
-  });
+  add(
+    "--append <path=value>",
+    "List, and the value to append unless it has an equal item",
+    (text) => {
+      const [path, value] = assignment(text);
+      return { kind: "append", path, value: valueOf(value) };
+    },
+  );
+  add(
+    "--remove <path[=value]>",
+    "Field to remove, or list and the value to remove from it",
+    (text) => {
+      if (!text.includes("=")) return { kind: "remove", path: pathOf(text) };
+      const [path, value] = assignment(text);
+      return { kind: "remove", path, value: valueOf(value) };
+    },
+  );
   return command
-    .option("--patch-file <file>", "Merge patch or JSON Patch in a file; - for standard input")
-    .option("--apply-file <file>", "Object for a server-side apply, as JSON; - for standard input")
+    .option("--patch-file <file>", "File with a merge patch or JSON Patch; - for standard input")
+    .option(
+      "--apply-file <file>",
+      "JSON file with the object to apply server-side; - for standard input",
+    )
     .option("--field-manager <name>", "Field manager of --apply-file (default: konverge-cli)")
     .option("--force", "Take fields of --apply-file from other field managers")
     .addOption(
       new Option(
         "--if <path[=value]>",
-        "Require a value, a field (/path) or its absence (!/path); repeatable",
+        "Required value, field (/path) or absence (!/path); repeatable",
       ).argParser((text: string, before: readonly FieldCondition[] | undefined) => [
         ...(before ?? []),
         conditionOf(text),
       ]),
     )
     .addOption(
-      new Option("--if-generation <n>", "Require a generation").argParser((text: string) => {
-        if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-        throw new InvalidArgumentError("Use a generation, from 1.");
-      }),
+      new Option("--if-generation <n>", "Required generation of the object").argParser(
+        (text: string) => {
+          if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
+          throw new InvalidArgumentError("Use a generation, which is an integer >= 1.");
+        },
+      ),
     )
-    .option("--if-missing", "Require that the object does not exist; with --create");
+    .option("--if-missing", "Require that the object does not exist (needs --create)");
 }
 
 /** Returns the changes and preconditions of the options. @throws KonvergeError `invalid_request` */
@@ -91,7 +104,7 @@ export async function changesOf(flags: ChangeFlags): Promise<{
   if (flags.applyFile !== undefined) changes.push(await applyIn(flags.applyFile, flags));
   if (changes.length === 0) {
     const detail =
-      "no change; use --set, --set-string, --increment, --append, --remove, --patch-file or --apply-file";
+      "no change given; use --set, --set-string, --increment, --append, --remove, --patch-file or --apply-file";
     throw new KonvergeError("invalid_request", detail);
   }
   const { if: fields, ifGeneration: generation, ifMissing } = flags;
@@ -113,7 +126,7 @@ async function patchIn(file: string): Promise<Change> {
   if (Array.isArray(patch)) return { kind: "jsonPatch", patch };
   throw new KonvergeError(
     "invalid_request",
-    "--patch-file must have a JSON object (merge patch) or a list (JSON Patch)",
+    "--patch-file must contain a JSON object (merge patch) or a list (JSON Patch)",
   );
 }
 
@@ -123,7 +136,7 @@ async function applyIn(
 ): Promise<Change> {
   const object = await readJson("--apply-file", `@${file}`);
   if (!isJsonObject(object)) {
-    throw new KonvergeError("invalid_request", "--apply-file must have a JSON object");
+    throw new KonvergeError("invalid_request", "--apply-file must contain a JSON object");
   }
   return { kind: "apply", object, fieldManager, ...(force === true ? { force } : {}) };
 }

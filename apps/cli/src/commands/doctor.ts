@@ -104,7 +104,7 @@ function report({ output }: ClientFlags, checks: readonly Check[]): void {
   if (first !== undefined) process.exitCode = first.exitCode ?? 1;
 }
 
-/** Lines are wrapped, because they end with the suggested fix. */
+/** Lines are wrapped and not cut, because they end with the suggested fix. */
 function checkRows(checks: readonly Check[]): string {
   return columns(
     checks.map(({ check, level, detail }): Cell[] => [toneCell(level), check, detail]),

@@ -38,8 +38,9 @@ Examples:
   konverge mutate Deployment web -n default --patch-file patch.json --if-generation 4 --deadline 30s
 
 Paths are JSON Pointers. Values are JSON, or text if they are not JSON. Changes are
-made in their order, all or none. A file with a list is a JSON Patch, with an object
-a merge patch. The kind must be listed in mutations.kinds of the configuration.
+made in their order, and either all or none. A --patch-file with a JSON list is a JSON
+Patch, and one with an object is a merge patch. The configuration must list the kind
+in mutations.kinds.
 With --wait, the exit code is 1 if the mutation was rejected, cancelled or expired, 3 if
 the object does not exist, and 4 if a precondition failed or the object was replaced.
 Exit codes: see konverge --help.`;
@@ -62,14 +63,14 @@ export function addMutateCommand(program: Command): void {
     .addOption(
       new Option("--subresource <name>", "Subresource to change").choices(["status", "scale"]),
     )
-    .option("--api-version <version>", "Version, if kinds of several groups have the name")
-    .option("--deadline <duration>", "Longest time until the change, such as 30s (default: none)")
+    .option("--api-version <version>", "API version, if several groups have a kind of this name")
+    .option("--deadline <duration>", "Time until the mutation expires, such as 30s (default: none)")
     .addOption(
       new Option("--class <class>", "Class of the mutation (default: interactive)").choices(
         REQUEST_CLASSES,
       ),
     )
-    .option("--id <id>", "ID; a repeated ID is made once (default: random)")
+    .option("--id <id>", "ID; a mutation with the same ID is applied once (default: random)")
     .option("--wait", "Wait for the outcome")
     .addOption(timeoutOption())
     .option("--dry-run", "Print the mutation without submitting it")

@@ -20,7 +20,7 @@ const HELP = `
   konverge mutation cancel default/invoice-1001
   konverge mutation kinds
 
-konverge mutate submits a mutation. Mutations are kept for a day after their end.`;
+To submit a mutation, use konverge mutate. Mutations are kept for a day after their end.`;
 
 interface ListFlags extends PageFlags, ClientFlags {
   readonly kind?: string;
@@ -44,9 +44,9 @@ export function addMutationCommand(program: Command): void {
 function addList(mutation: Command): void {
   withPages(withClient(mutation.command("list").description("List mutations, newest first")))
     .option("--kind <kind>", "Kind, such as Deployment")
-    .option("--api-version <version>", "Version, if kinds of several groups have the name")
+    .option("--api-version <version>", "API version, if several groups have a kind of this name")
     .option("-n, --namespace <name>", "Namespace; _ for cluster-scoped objects")
-    .option("--name <name>", "Object name; with --kind")
+    .option("--name <name>", "Object name (needs --kind)")
     .addOption(new Option("--state <state>", "State").choices(MUTATION_STATES))
     .action((flags: ListFlags) =>
       runWithClient(
@@ -94,7 +94,7 @@ function addCancel(mutation: Command): void {
     withServer(
       mutation
         .command("cancel")
-        .description("Cancel a mutation that still waits")
+        .description("Cancel a waiting mutation")
         .argument("<mutation>", "Mutation ID, as printed by konverge mutate")
         .option("--dry-run", "Print the mutation without cancelling it"),
     ),
@@ -113,7 +113,7 @@ function addCancel(mutation: Command): void {
 
 function addKinds(mutation: Command): void {
   withClient(
-    mutation.command("kinds").description("List the kinds that the configuration opens"),
+    mutation.command("kinds").description("List the kinds that mutations may change"),
   ).action((flags: ClientFlags) =>
     runWithClient(flags, async ({ client, cluster }) => {
       const list = await client.mutations.kinds({ cluster });

@@ -146,7 +146,7 @@ function guardChecks(guard: Guards[number]): Check[] {
   return [...breakerChecks(guard), ...rateChecks(guard)];
 }
 
-/** Part of the configured rate below which errors have reduced it considerably. */
+/** Fraction of the configured rate below which a reduced rate is reported. */
 const LOW_RATE = 0.5;
 
 function rateChecks({ cluster, rate: { current, limits, override } }: Guards[number]): Check[] {
@@ -154,11 +154,11 @@ function rateChecks({ cluster, rate: { current, limits, override } }: Guards[num
   const { ratePerSecond: configured } = limits;
   if (override !== undefined) {
     const { ratePerSecond, by, at, reason } = override;
-    const detail = `${by} set ${ratePerSecond} calls/s instead of ${configured} at ${at}: ${reason}; run \`konverge guard set-rate ${cluster} configured --reason ...\` to end it`;
+    const detail = `${by} set ${ratePerSecond} calls/s instead of ${configured} at ${at}: ${reason}; run \`konverge guard set-rate ${cluster} configured --reason ...\` to restore the configured rate`;
     return [{ check, level: "warn", detail: oneLine(detail) }];
   }
   if (current >= configured * LOW_RATE) return [];
-  const detail = `errors reduced the rate to ${Math.round(current)} of ${configured} calls/s; check the API server, the rate recovers by itself`;
+  const detail = `errors reduced the rate to ${Math.round(current)} of ${configured} calls/s; check the API server; the rate recovers automatically`;
   return [{ check, level: "warn", detail }];
 }
 
@@ -188,7 +188,7 @@ const REPORTED_ELSEWHERE: readonly Problem["code"][] = [
   "paused",
 ];
 
-/** A pause that is older was possibly forgotten. */
+/** Older pauses may have been forgotten. */
 const OLD_PAUSE_MS = 24 * 3_600_000;
 
 function problemChecks(problem: Problem): Check[] {

@@ -44,7 +44,7 @@ const PROTECTED = `${max(of("guard_breaker_state", 'state=~"open|halfOpen|isolat
 const REDIS_UP = `${max(of("redis_up"))} == 1`;
 /** True if workers exist and none of them can use Redis. */
 const REDIS_AWAY = `${max(of("worker_info"))} unless on (${HOME}) (${REDIS_UP})`;
-/** A full Redis admits no calls, so that leaders resign. KonvergeRedisFull reports this state. */
+/** With a full Redis, no calls are admitted and leaders resign. KonvergeRedisFull reports this state. */
 const REDIS_FULL = memoryAbove(0.99);
 const WORKS = 'role=~"all|work"';
 
@@ -126,7 +126,8 @@ const RULES: Readonly<Record<string, Definition>> = {
   },
   KonvergeClockSkew: {
     severity: "warning",
-    summary: "A worker of cluster {{ $labels.cluster }} has a clock over 2 s off that of Redis",
+    summary:
+      "The clock of a worker of cluster {{ $labels.cluster }} differs from Redis by over 2 s",
     expr: `${max(`abs(${of("redis_clock_ahead_seconds")})`)} > 2`,
     for: "5m",
   },

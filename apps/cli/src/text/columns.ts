@@ -85,7 +85,7 @@ function cutEnd(text: string, width: number): string {
   return text.length <= width ? text : text.slice(0, width - 1) + ELLIPSIS;
 }
 
-/** Breaks a text between words. Further lines begin below the text, further right. */
+/** Breaks a text between words. Continuation lines are indented below its start. */
 function wrapWords(text: string, width: number, indent: number): string {
   if (text.length <= width || width < LEAST) return text;
   const start = " ".repeat(text.length - text.trimStart().length);

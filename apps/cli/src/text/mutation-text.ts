@@ -26,7 +26,7 @@ export function mutationNotes({ id, error }: MutationDetail): string[] {
   return error === undefined ? [] : [`${id}: ${error.code}: ${error.message}`];
 }
 
-/** The exit code of a mutation that has ended. */
+/** Returns the exit code for the state of a mutation. */
 export function mutationExitCode({ state }: MutationDetail): number {
   switch (state) {
     case "applied":

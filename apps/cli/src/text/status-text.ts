@@ -3,7 +3,7 @@ import { age } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { toneCell } from "./tone.ts";
 
-/** Formats the summary and the problems of a cluster. Long lines are wrapped, because the next step is the last. */
+/** Formats the summary and the problems of a cluster. Long lines are wrapped and not cut, because they end with the next step. */
 export function statusText({ summary, problems }: Overview): string {
   const rows = problems.flatMap(problemRows);
   if (rows.length === 0) return summary;

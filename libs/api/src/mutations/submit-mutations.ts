@@ -216,7 +216,7 @@ function refusalOf(
 ): KonvergeError | undefined {
   if (submitted === undefined || !("refused" in submitted)) return undefined;
   if (submitted.refused === "id_conflict") {
-    const detail = `a mutation with the ID "${id}" exists and has another content; use a new ID`;
+    const detail = `a mutation with the ID "${id}" exists and has other content; use a new ID`;
     return new KonvergeError("mutation_mismatch", detail, {
       issues: [{ pointer: "/id", detail }],
     });
