@@ -283,7 +283,7 @@ export class BatchWriter {
 }
 
 function lostVerdict(object: JsonObject | undefined): Verdict {
-  const unknown = "while the mutation was applied; whether it had been changed before is unknown";
+  const unknown = "while the mutation was applied; it may have been changed before";
   return object === undefined
     ? failed("not_found", `the object was deleted ${unknown}`)
     : failed("replaced", `the object was deleted and recreated ${unknown}`);

@@ -80,7 +80,7 @@ export function refusalOf(
   if (uid !== undefined && read !== undefined && metadataOf(read)["uid"] !== uid) {
     return failed(
       "replaced",
-      `the object has another uid than ${uid}; it was deleted and recreated`,
+      `the uid of the object is not ${uid}; the object was deleted and recreated`,
     );
   }
   const unmet = preconditions && findFailedPrecondition(draft, preconditions);
