@@ -1,4 +1,4 @@
-import type { JsonValue } from "@konverge/core";
+import type { JsonObject, JsonValue } from "@konverge/core";
 import * as fc from "fast-check";
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
@@ -67,6 +67,18 @@ test.each<[OpenKind, Changes, string]>([
   [deployment, [{ kind: "merge", patch: { metadata: { uid: null } } }], "/metadata/uid"],
   [deployment, set("/kind"), "/kind cannot be changed"],
   [deployment, set("/metadata/annotations/konverge.dev~1mutations-abc"), "marks its writes"],
+  [deployment, set("/metadata/annotations/konverge.dev~1step-abc"), "marks its writes"],
+  [deployment, set("/metadata/annotations"), "change single annotations"],
+  [
+    deployment,
+    [{ kind: "merge", patch: { metadata: { annotations: null } } }],
+    "change single annotations",
+  ],
+  [
+    secret,
+    [{ kind: "jsonPatch", patch: [{ op: "test", path: "/data/password", value: "aHVudGVyMg==" }] }],
+    "must be below /metadata, because Secret is sensitive",
+  ],
   [deployment, set("/status/phase"), 'add subresource "status"'],
   [secret, [{ kind: "increment", path: "/data/n", by: 1 }], "its values are base64; use set"],
 ])("%j refuses %j", (kind, changes, text) => {
@@ -107,13 +119,25 @@ test("a precondition cannot test the content of a secret", () => {
   expect(issue).toMatchObject({ pointer: "/if/fields/0/path" });
 });
 
-test(`allowed changes never alter a field outside of the open paths (seed ${seed})`, () => {
-  const names = fc.constantFrom("metadata", "labels", "spec", "replicas", "name", "x");
+const MARKS = ["konverge.dev/mutations-abc", "konverge.dev/step-abc"];
+
+/** Draft changes at random paths of the names. */
+function anyChange(...words: readonly string[]): fc.Arbitrary<DraftChange> {
+  const names = fc.constantFrom(...words);
   const path = fc.array(names, { minLength: 1, maxLength: 4 }).map(formatPointer);
-  const value = fc.constantFrom<JsonValue>(1, "2", { x: 1 });
-  const change: fc.Arbitrary<DraftChange> = fc.oneof(
+  const value = fc.constantFrom<JsonValue>(1, "2", { x: 1 }, {});
+  return fc.oneof(
     fc.record({ kind: fc.constant("set" as const), path, value }),
     fc.record({ kind: fc.constant("remove" as const), path }),
+    fc.record({
+      kind: fc.constant("merge" as const),
+      patch: fc
+        .tuple(fc.array(names, { minLength: 1, maxLength: 4 }), fc.option(value))
+        .map(
+          ([at, leaf]) =>
+            at.reduceRight<JsonValue>((inner, name) => ({ [name]: inner }), leaf) as JsonObject,
+        ),
+    }),
     fc.record({ kind: fc.constant("increment" as const), path, by: fc.integer() }),
     fc.record({
       kind: fc.constant("jsonPatch" as const),
@@ -127,6 +151,23 @@ test(`allowed changes never alter a field outside of the open paths (seed ${seed
       ),
     }),
   );
+}
+
+test(`allowed changes never alter a mark (seed ${seed})`, () => {
+  const change = anyChange("metadata", "annotations", "x", ...MARKS);
+  const marks = Object.fromEntries(MARKS.map((name) => [name, "1"]));
+  const draft = { metadata: { name: "a", annotations: { ...marks, x: "1" } } };
+  const property = fc.property(fc.array(change, { maxLength: 4 }), (changes) => {
+    if (findRestrictions(deployment, { changes }).length > 0) return;
+    const result = applyChanges(draft, changes);
+    if (!("object" in result)) return;
+    expect(result.object).toMatchObject({ metadata: { annotations: marks } });
+  });
+  fc.assert(property, { seed, numRuns: 3_000 });
+});
+
+test(`allowed changes never alter a field outside of the open paths (seed ${seed})`, () => {
+  const change = anyChange("metadata", "labels", "spec", "replicas", "name", "x");
   const draft = {
     apiVersion: "apps/v1",
     kind: "Deployment",

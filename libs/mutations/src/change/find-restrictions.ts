@@ -2,10 +2,13 @@ import type { ErrorIssue, JsonObject } from "@konverge/core";
 import type { Change, Changes, Preconditions } from "./change.ts";
 import type { OpenKind } from "./open-kind.ts";
 import { formatPointer, isWithin, parsePointer } from "./pointer.ts";
-import { leavesOf, touchedPaths } from "./touched-paths.ts";
+import { leavesOf, touchedPaths, type TouchedPath } from "./touched-paths.ts";
 
 /** Annotations with this prefix mark the batches that have been written. */
 export const MARK_PREFIX = "konverge.dev/mutations-";
+
+/** Annotations of Konverge that prove that a write was made: of mutations, and of steps of workflows. */
+const MARK_PREFIXES = [MARK_PREFIX, "konverge.dev/step-"];
 
 /** Fields that identify an object or belong to the API server. */
 const FIXED: readonly (readonly string[])[] = [
@@ -48,21 +51,22 @@ export function findRestrictions(
     paths === undefined ? [] : [paths.map((path) => parsePointer(path) ?? [])],
   );
   const issues: ErrorIssue[] = [];
-  const check = (path: readonly string[], pointer: string, isTest = false): void => {
-    const detail = (isTest ? undefined : fixedIssue(path)) ?? outsideIssue(kind, path, allowed);
+  const check = (touched: Omit<TouchedPath, "pointer">, pointer: string): void => {
+    const fixed = touched.isTest === true ? testIssue(kind, touched.path) : fixedIssue(touched);
+    const detail = fixed ?? outsideIssue(kind, touched.path, allowed);
     if (detail !== undefined) issues.push({ pointer, detail });
   };
   for (const [at, change] of changes.entries()) {
-    for (const { pointer, path, isTest } of touchedPaths(change)) {
-      check(path, `/changes/${at}${pointer}`, isTest);
-      const detail = subresourceIssue(change, path, subresource);
+    for (const { pointer, ...touched } of touchedPaths(change)) {
+      check(touched, `/changes/${at}${pointer}`);
+      const detail = subresourceIssue(change, touched.path, subresource);
       if (detail !== undefined) issues.push({ pointer: `/changes/${at}${pointer}`, detail });
     }
     const detail = repeatIssue(kind, change, subresource);
     if (detail !== undefined) issues.push({ pointer: `/changes/${at}`, detail });
   }
   if (createIfMissing !== undefined && createIfMissing !== true) {
-    for (const path of leavesOf(createIfMissing)) check(path, "/create");
+    for (const leaf of leavesOf(createIfMissing)) check(leaf, "/create");
   }
   if (kind.sensitive === true) {
     for (const [at, { path }] of (preconditions?.fields ?? []).entries()) {
@@ -77,7 +81,13 @@ export function findRestrictions(
   return issues;
 }
 
-function fixedIssue(path: readonly string[]): string | undefined {
+/** The outcome of a test would tell whether a guessed value is right. */
+function testIssue(kind: OpenKind, path: readonly string[]): string | undefined {
+  if (kind.sensitive !== true || path[0] === "metadata") return undefined;
+  return `a test must be below /metadata, because ${kind.kind} is sensitive (got ${formatPointer(path)})`;
+}
+
+function fixedIssue({ path, isKept }: Omit<TouchedPath, "pointer">): string | undefined {
   const text = formatPointer(path);
   // A change of a parent would replace the field as well.
   const fixed = FIXED.find((field) => isWithin(field, path) || isWithin(path, field));
@@ -85,9 +95,14 @@ function fixedIssue(path: readonly string[]): string | undefined {
     const field = formatPointer(fixed);
     return `${text} cannot be changed, because ${field} identifies the object or is set by the API server`;
   }
-  const [first, second, third = ""] = path;
+  const [first, second, third] = path;
   if (first !== "metadata" || second !== "annotations") return undefined;
-  return third.startsWith(MARK_PREFIX)
+  if (third === undefined) {
+    return isKept === true
+      ? undefined
+      : `${text} cannot be replaced, because Konverge marks its writes with annotations; change single annotations`;
+  }
+  return MARK_PREFIXES.some((prefix) => third.startsWith(prefix))
     ? `${text} cannot be changed, because Konverge marks its writes with it`
     : undefined;
 }

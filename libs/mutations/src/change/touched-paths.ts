@@ -9,17 +9,24 @@ export interface TouchedPath {
   readonly path: readonly string[];
   /** True if the field is only compared. */
   readonly isTest?: boolean;
+  /** True if an object without fields is merged into the field, which keeps its content. */
+  readonly isKept?: boolean;
+}
+
+interface Leaf {
+  readonly path: readonly string[];
+  readonly isKept: boolean;
 }
 
 /** Returns every field that a change writes, and those that a JSON Patch reads: it could copy them. */
 export function touchedPaths(change: Change): readonly TouchedPath[] {
   switch (change.kind) {
     case "merge":
-      return leavesOf(change.patch).map((path) => ({ pointer: "/patch", path }));
+      return leavesOf(change.patch).map((leaf) => ({ pointer: "/patch", ...leaf }));
     case "apply":
       return leavesOf(change.object)
-        .filter((path) => !isIdentity(path))
-        .map((path) => ({ pointer: "/object", path }));
+        .filter(({ path }) => !isIdentity(path))
+        .map((leaf) => ({ pointer: "/object", ...leaf }));
     case "jsonPatch":
       return change.patch.flatMap((operation, at) => [
         {
@@ -40,11 +47,11 @@ export function touchedPaths(change: Change): readonly TouchedPath[] {
 }
 
 /** Returns the paths of the values that are not objects, and of empty objects. */
-export function leavesOf(object: JsonObject): readonly (readonly string[])[] {
-  return Object.entries(object).flatMap(([name, value]) =>
+export function leavesOf(object: JsonObject): readonly Leaf[] {
+  return Object.entries(object).flatMap(([name, value]): readonly Leaf[] =>
     isJsonObject(value) && Object.keys(value).length > 0
-      ? leavesOf(value).map((path) => [name, ...path])
-      : [[name]],
+      ? leavesOf(value).map((leaf) => ({ ...leaf, path: [name, ...leaf.path] }))
+      : [{ path: [name], isKept: isJsonObject(value) }],
   );
 }
 
