@@ -2,6 +2,7 @@ import type { ApiObject, JsonObject } from "@konverge/core";
 import {
   createAttemptSecrets,
   MUST_READ,
+  startFrom,
   Urgency,
   type ChangeDraft,
   type MutateResult,
@@ -83,4 +84,18 @@ test("P3: does not write a change again that an attempt aborted during its write
   // The write may have been applied, so the other attempt must fail as if it had made the call itself.
   expect(came).toMatchObject({ status: "rejected", reason: { code: "kube_unreachable" } });
   expect(object.count).toBe(2);
+});
+
+test("does not pass an object to a writer that uses another version of its kind", async () => {
+  const carried = { apiVersion: "v2", kind: "ConfigMap", metadata: { name: "hot" } };
+  const { object, writerOf, countUp } = setUp(async () => ({ ...turn, carried }));
+  const inLane = writerOf(new AbortController().signal);
+  const bases: unknown[] = [];
+  const write = async (_change: unknown, basis: unknown) => {
+    bases.push(basis);
+    return { kind: "updated", object, tries: 1, lost: 0, beforeVersion: "1" } as const;
+  };
+  await inLane(target, countUp, write);
+  await inLane({ ...target, type: { ...ConfigMap, version: "v2" } }, countUp, write);
+  expect(bases).toEqual([target.read, startFrom(carried, target.read)]);
 });

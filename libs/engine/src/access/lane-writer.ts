@@ -19,7 +19,7 @@ import {
   type ServerRead,
   type Urgency,
 } from "@konverge/kube";
-import type { LaneHold, ObjectLanes } from "@konverge/lanes";
+import { carriedAs, type LaneHold, type ObjectLanes } from "@konverge/lanes";
 import type { AttemptTrace } from "./attempt-trace.ts";
 import { isRefusal, isUnwritten } from "./is-refusal.ts";
 import type { Company, TakenOutcome, WriteGroups } from "./write-group.ts";
@@ -165,7 +165,7 @@ async function whileHeld(
   // Our own writers use the lane, so a conflict is with another one.
   let stranger = false;
   try {
-    const result = await write(mayPass ? turn.carried : undefined);
+    const result = await write(mayPass ? carriedAs(turn, job.target.type) : undefined);
     const isKnown = mayPass && !job.options.trace.secrets.revealedBy(result.object);
     if (isKnown) known = result.object as unknown as JsonObject;
     stranger = result.lost > 0;
