@@ -1,6 +1,7 @@
 /** A worker of mutations in its own process. */
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { openMutations } from "@konverge/mutations";
 
@@ -29,7 +30,13 @@ const onError = (error: Error) => console.error(error.message);
 const place = { redis: { url: redisUrl }, prefix, cluster: "default" };
 const lanes = createObjectLanes({ ...place, processId: `bench-${process.pid}`, onError });
 const mutations = openMutations({ ...place, onError });
-const worker = mutations.work({ client, lanes, kinds: [], workerId: "bench", concurrency });
+const worker = mutations.work({
+  client,
+  lanes,
+  kinds: [ConfigMap],
+  workerId: "bench",
+  concurrency,
+});
 process.on("message", () => {
   process.send?.({ calls });
   calls = 0;

@@ -1,6 +1,7 @@
 /** A worker process that applies mutations, to be killed and stopped. */
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { openMutations } from "@konverge/mutations";
 
@@ -27,7 +28,7 @@ const lanes = createObjectLanes({ ...place, processId: `${workerId}-${process.pi
 openMutations({ ...place, leaseMs, onError }).work({
   client,
   lanes,
-  kinds: [],
+  kinds: [ConfigMap],
   workerId,
   concurrency: 8,
   sweepEveryMs: 500,

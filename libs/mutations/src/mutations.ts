@@ -1,6 +1,6 @@
 import type { KubeClient } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
-import type { QueueWorker } from "@konverge/queue";
+import type { QueueWorker, ScanOptions } from "@konverge/queue";
 import type { OpenKind } from "./change/open-kind.ts";
 import type {
   CancelAnswer,
@@ -17,7 +17,7 @@ export interface Mutations {
   submit(mutations: readonly NewMutation[]): Promise<readonly Submitted[]>;
   /** In the order of the ids. */
   get(ids: readonly string[]): Promise<readonly (MutationView | undefined)[]>;
-  list(query?: MutationQuery): Promise<MutationPage>;
+  list(query?: MutationQuery, options?: ScanOptions): Promise<MutationPage>;
   /** Cancels a mutation that waits. */
   cancel(id: string, by?: string): Promise<CancelAnswer>;
   /**
@@ -42,4 +42,6 @@ export interface MutationWorkerSettings {
   readonly workerId: string;
   /** Interval in which lost requests are repeated, in ms. Default 5 s. */
   readonly sweepEveryMs?: number;
+  /** Resolves with false while a restored Redis is held. Then no mutation expires or is forgotten. */
+  readonly mayStart?: () => Promise<boolean>;
 }

@@ -4,6 +4,7 @@ import {
   joinWorkers,
   QueueProcess,
   type QueueWorker,
+  type ScanOptions,
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
@@ -114,8 +115,8 @@ class RedisMutations implements Mutations {
     return await this.#store.get(ids);
   }
 
-  async list(query: MutationQuery = {}): Promise<MutationPage> {
-    return await this.#store.list(query);
+  async list(query: MutationQuery = {}, options: ScanOptions = {}): Promise<MutationPage> {
+    return await this.#store.list(query, options);
   }
 
   async cancel(id: string, by?: string): ReturnType<Mutations["cancel"]> {

@@ -27,6 +27,7 @@ export function startWorkerMutations(
     lanes,
     kinds,
     workerId,
+    mayStart: () => restore.mayStart("runs"),
     ...defined({ concurrency: settings.concurrency }),
   });
   let isPaused = false;

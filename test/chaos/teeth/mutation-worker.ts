@@ -1,6 +1,7 @@
 /** A worker of mutations whose process dies or stops at its first read or write. */
 import { createLocalGate } from "@konverge/core";
 import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { openMutations } from "@konverge/mutations";
 import { Redis } from "ioredis";
@@ -65,7 +66,7 @@ const lanes = createObjectLanes({ ...place, processId: workerId, onError, holdMs
 openMutations({ ...place, leaseMs, onError }).work({
   client: disturbed(client),
   lanes,
-  kinds: [],
+  kinds: [ConfigMap],
   workerId,
   // The next mutation is applied after the disturbed attempt.
   concurrency: 1,

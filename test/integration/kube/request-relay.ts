@@ -8,6 +8,8 @@ import { clientFor, sendStatus, startWireServer, type Exchange } from "./kube-wi
 export interface Match {
   readonly method: string;
   readonly path: RegExp;
+  /** Default: any. */
+  readonly body?: RegExp;
 }
 
 /** A relay between a client and an API server that makes the network fail at exactly one request. */
@@ -19,6 +21,8 @@ export interface RequestRelay extends AsyncDisposable {
   loseRequest(match: Match): void;
   /** The next matching request gets this response and does not arrive. */
   refuse(match: Match, status: number, reason: string): void;
+  /** As `refuse`, but every matching request. Returns a function that ends it. */
+  refuseAll(match: Match, status: number, message: string): () => void;
   /** The next matching request is served, but its response is lost. */
   loseAnswer(match: Match): void;
   /** The next matching request is delayed until it is released. */
@@ -28,6 +32,8 @@ export interface RequestRelay extends AsyncDisposable {
 interface Rule {
   readonly match: Match;
   readonly meet: (exchange: Exchange) => void;
+  /** True if it is for every matching request. */
+  readonly isLasting?: boolean;
 }
 
 export async function startRequestRelay(credentials: KubeCredentials): Promise<RequestRelay> {
@@ -46,12 +52,15 @@ export async function startRequestRelay(credentials: KubeCredentials): Promise<R
     );
   };
   const server = await startWireServer((exchange) => {
-    const { request, url } = exchange;
+    const { request, url, body } = exchange;
     const rule = [...rules].find(
-      ({ match }) => match.method === request.method && match.path.test(url.pathname),
+      ({ match }) =>
+        match.method === request.method &&
+        match.path.test(url.pathname) &&
+        (match.body?.test(body) ?? true),
     );
     if (rule === undefined) return serve(exchange);
-    rules.delete(rule);
+    if (rule.isLasting !== true) rules.delete(rule);
     rule.meet(exchange);
   });
   const client = clientFor(server);
@@ -63,6 +72,15 @@ export async function startRequestRelay(credentials: KubeCredentials): Promise<R
       void rules.add({ match, meet: ({ response }) => void response.destroy() }),
     refuse: (match, status, reason) =>
       void rules.add({ match, meet: ({ response }) => sendStatus(response, status, reason) }),
+    refuseAll(match, status, message) {
+      const rule: Rule = {
+        match,
+        meet: ({ response }) => sendStatus(response, status, "", { message }),
+        isLasting: true,
+      };
+      rules.add(rule);
+      return () => void rules.delete(rule);
+    },
     loseAnswer: (match) =>
       void rules.add({
         match,

@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import { sleepMs } from "@konverge/core";
 import { createObjectLanes } from "@konverge/lanes";
 import type { KubeClient } from "@konverge/kube";
 import type { NewMutation } from "@konverge/mutations";
@@ -9,11 +10,14 @@ import { startMutationWorker } from "../../../libs/mutations/src/worker/mutation
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
-import { useMutations, type MutationsHarness } from "./mutations-harness.ts";
+import { OPEN_KINDS, useMutations, type MutationsHarness } from "./mutations-harness.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const queues = useQueues();
+
+/** A deadline that passes during a test, in ms. */
+const LATE_MS = 2_000;
 
 class Died extends Error {}
 
@@ -78,7 +82,7 @@ function startMortal(h: MutationsHarness, point: Point, client: KubeClient = h.r
     client,
     lanes,
     place,
-    kinds: [],
+    kinds: OPEN_KINDS,
     workerId: "dies",
     concurrency: 1,
     onError,
@@ -112,6 +116,10 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
     {
       fault: "the server fails",
       arrange: () => h.relay.refuse(write(), 500, "InternalError"),
+    },
+    {
+      fault: "the server rejects the credentials",
+      arrange: () => h.relay.refuse(write(), 401, "Unauthorized"),
     },
     { fault: "the server is busy", arrange: () => h.relay.refuse(write(), 429, "TooManyRequests") },
     {
@@ -172,6 +180,61 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
     expect((await h.read())?.data).toEqual({ n: "3" });
   });
 
+  test.each([
+    { when: "its write may still be made", with: () => [increment({ deadlineMs: LATE_MS })] },
+    {
+      when: "its write with others may still be made",
+      with: () => [increment({ deadlineMs: LATE_MS }), increment()],
+    },
+  ])("a mutation that expires while $when is not made late", async ({ with: submit }) => {
+    await h.make({ n: "0" });
+    const held = h.relay.hold(write());
+    const given = submit();
+    await h.mutations.submit(given);
+    const { bury } = startMortal(h, { call: "settle", when: "before", number: 1 });
+    await held.arrived;
+    await bury();
+    await sleepMs(LATE_MS);
+    h.work({ client: h.client, sweepEveryMs: 100 });
+    const ends = await h.settled(given);
+    held.release();
+    expect(ends.map(({ state }) => state)).toEqual(["expired", "applied"].slice(0, given.length));
+    const after = increment();
+    await h.run([after]);
+    expect((await h.read())?.data).toEqual({ n: String(given.length) });
+  });
+
+  test("isolates a mutation that the server always fails on, until its deadline", async () => {
+    await h.make({ n: "0" });
+    const match = { ...write(), body: /poison/ };
+    h.relay.refuseAll(match, 500, "an admission webhook failed");
+    const given = Array.from({ length: 20 }, (_, at) =>
+      at === 7
+        ? h.mutation([{ kind: "set", path: "/data/poison", value: "1" }], { deadlineMs: LATE_MS })
+        : increment(),
+    );
+    await h.mutations.submit(given);
+    h.work({ sweepEveryMs: 100 });
+    const ends = await h.settled(given);
+    expect(ends.map(({ state }) => state)).toEqual(
+      given.map((_, at) => (at === 7 ? "expired" : "applied")),
+    );
+    expect((await h.read())?.data).toEqual({ n: "19" });
+  });
+
+  test("makes a creation again whose response was lost and whose object was then deleted", async () => {
+    h.relay.loseAnswer(create());
+    const given = [increment({ createIfMissing: true })];
+    await h.mutations.submit(given);
+    const { bury } = startMortal(h, { call: "settle", when: "before", number: 1 });
+    await expect.poll(async () => (await h.read())?.data, { timeout: 60_000 }).toEqual({ n: "1" });
+    await bury();
+    await h.remove();
+    h.work({ sweepEveryMs: 100 });
+    expect((await h.settled(given)).map(({ state }) => state)).toEqual(["applied"]);
+    expect((await h.read())?.data).toEqual({ n: "1" });
+  });
+
   test("a mutation whose object was recreated while it was applied ends as replaced", async () => {
     await h.make({ n: "0" });
     const given = [increment()];
@@ -190,6 +253,8 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
 
   test(`ejects what the server rejects, in every position of a batch (seed ${seed})`, async () => {
     const random = seededRandom(seed);
+    const large = { ...write(), body: /too-large/ };
+    h.relay.refuseAll(large, 500, "etcdserver: request is too large");
     h.work();
     for (let round = 0; round < (isLong ? 100 : 6); round += 1) {
       await h.make({ n: "0" });
@@ -197,10 +262,11 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
       const share = random() ** 3;
       const isPoison = Array.from({ length: size }, () => random() < share);
       isPoison[Math.floor(random() * size)] = true;
+      const poison = random() < 0.5 ? "/data/not allowed" : "/data/too-large";
       const given = isPoison.map((bad, at) =>
         h.mutation([
           { kind: "increment", path: "/data/n", by: 1 },
-          { kind: "set", path: bad ? "/data/not allowed" : "/data/last", value: String(at) },
+          { kind: "set", path: bad ? poison : "/data/last", value: String(at) },
         ]),
       );
       const ends = await h.run(given);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { ignoreNotFound, loadKubeCredentials, type KubeClient } from "@konverge/kube";
-import { ConfigMap } from "@konverge/kube/kinds";
+import { ConfigMap, Deployment } from "@konverge/kube/kinds";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import {
   openMutations,
@@ -8,12 +8,18 @@ import {
   type Mutations,
   type MutationWorkerSettings,
   type NewMutation,
+  type OpenKind,
 } from "@konverge/mutations";
 import type { QueueWorker } from "@konverge/queue";
 import type { ApiObject } from "@konverge/core";
 import type { TestServer } from "../kube/kube-servers.ts";
 import { startRequestRelay, type RequestRelay } from "../kube/request-relay.ts";
 import type { QueueHarness } from "../queue/queue-harness.ts";
+
+/** Opens all fields. */
+export const OPEN_KINDS: readonly OpenKind[] = [ConfigMap, Deployment].map(
+  ({ group, version, kind, resource, scope }) => ({ group, version, kind, resource, scope }),
+);
 
 interface ConfigMapObject extends ApiObject {
   data?: Record<string, string>;
@@ -97,7 +103,13 @@ export function useMutations(server: TestServer, queues: QueueHarness): Mutation
     remove: () =>
       open.client.delete(ConfigMap, { namespace: "default", name }).catch(ignoreNotFound),
     work: (settings = {}) =>
-      mutations.work({ client: relay.client, lanes, kinds: [], workerId: "test", ...settings }),
+      mutations.work({
+        client: relay.client,
+        lanes,
+        kinds: OPEN_KINDS,
+        workerId: "test",
+        ...settings,
+      }),
     mutation: (changes, options = {}) => ({
       id: crypto.randomUUID(),
       object: {

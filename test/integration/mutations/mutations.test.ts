@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import type { JsonObject } from "@konverge/core";
 import type { NewMutation } from "@konverge/mutations";
-import { Deployment } from "@konverge/kube/kinds";
+import { ConfigMap, Deployment } from "@konverge/kube/kinds";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { RedisMutationStore } from "../../../libs/mutations/src/store/redis-mutation-store.ts";
 import { until } from "../../support/until.ts";
 import { useMutations } from "./mutations-harness.ts";
 
@@ -267,6 +269,86 @@ describe.each(testServers())("mutations on the $name", (server) => {
     const [end] = await h.settled([late]);
     expect(end?.state).toBe("expired");
     relayed.release();
+  });
+
+  test("forgets all old mutations in one sweep, and none while a restored Redis is held", async () => {
+    await h.make();
+    const given = Array.from({ length: 1_000 }, () => increment());
+    await h.mutations.submit(given);
+    await Promise.all(given.map(({ id }) => h.mutations.cancel(id)));
+    const late = increment({ deadlineMs: 1, object: { ...increment().object, name: "late" } });
+    // Not requested, so that only a sweep can end it.
+    await new RedisMutationStore({
+      call: (run) => run(queues.redis),
+      prefix: queues.prefix,
+      cluster: "default",
+      retentionMs: 60_000,
+    }).submit([late]);
+    const ended = `${queues.prefix}:{default/mutations}/ended`;
+    await queues.redis.zunionstore(ended, 1, ended, "WEIGHTS", 0);
+    const checked = Promise.withResolvers<void>();
+    const held = h.work({
+      concurrency: 1,
+      mayStart: async () => {
+        checked.resolve();
+        return false;
+      },
+    });
+    await checked.promise;
+    await held.stop();
+    expect(await queues.redis.zcard(ended)).toBe(1_000);
+    h.work({ sweepEveryMs: 600_000 });
+    await until("all are forgotten", async () => (await queues.redis.zcard(ended)) <= 1);
+    expect((await h.settled([late])).map(({ state }) => state)).toEqual(["expired"]);
+  });
+
+  test("does not start from an object that was written in another version of its kind", async () => {
+    const { metadata } = await h.make({ n: "1" });
+    const carried = {
+      apiVersion: "v2",
+      kind: "ConfigMap",
+      metadata: metadata as unknown as JsonObject,
+      data: { n: "100" },
+    };
+    const enter = async () => ({ carried, waitedMs: 0, leave: () => undefined });
+    h.work({ lanes: { enter, close: () => undefined } });
+    expect(await outcomes([increment()])).toEqual(["applied"]);
+    expect((await h.read())?.data).toEqual({ n: "2" });
+  });
+
+  test("rejects a mutation that the configuration of the worker does not allow anymore", async () => {
+    await h.make();
+    const kind = { ...ConfigMap, paths: ["/metadata/labels"] };
+    h.work({ kinds: [kind] });
+    const ends = await h.run([
+      increment(),
+      h.mutation([{ kind: "set", path: "/metadata/labels/team", value: "shop" }]),
+    ]);
+    expect(ends.map(({ state }) => state)).toEqual(["rejected", "applied"]);
+    expect(ends[0]?.error?.message).toContain("mutations.kinds");
+  });
+
+  test("removes the values of a sensitive kind from Redis at the end", async () => {
+    await h.make();
+    const given = h.mutation([{ kind: "set", path: "/data/a", value: "hidden" }], {
+      sensitive: true,
+      createIfMissing: { data: { b: "hidden" } },
+    });
+    h.work();
+    const [end] = await h.run([given]);
+    expect(end?.changes).toEqual([{ kind: "set", path: "/data/a" }]);
+    const row = await queues.redis.hgetall(
+      `${queues.prefix}:{default/mutations}/mutation/${given.id}`,
+    );
+    expect(JSON.stringify(row)).not.toContain("hidden");
+    const other = {
+      ...given,
+      changes: [{ kind: "set", path: "/data/b", value: "hidden" }],
+    } as const;
+    expect(await h.mutations.submit([given, other])).toEqual([
+      { id: given.id, created: false },
+      { id: given.id, refused: "id_conflict" },
+    ]);
   });
 
   test("leaves nothing in Redis but ended mutations, and announces the open kinds", async () => {

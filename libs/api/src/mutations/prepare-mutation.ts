@@ -76,6 +76,7 @@ export function prepareMutation(
       preconditions: body.if as Preconditions | undefined,
       createIfMissing: create,
       deadlineMs,
+      sensitive: kind.sensitive,
     }),
   };
   const issues = findRestrictions(kind, mutation, [limits]);

@@ -221,6 +221,11 @@ function refusalOf(
       issues: [{ pointer: "/id", detail }],
     });
   }
+  if (submitted.refused === "memory_full") {
+    const detail =
+      "the mutations of the cluster that have not ended use 256 MiB; retry when some of them have ended";
+    return new KonvergeError("queue_full", detail, { retryAfterMs: 1_000 });
+  }
   const detail = `10,000 mutations of ${object.kind} ${object.name} wait; retry when some of them have been applied`;
   return new KonvergeError("queue_full", detail, { retryAfterMs: 1_000 });
 }

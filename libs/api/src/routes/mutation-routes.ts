@@ -15,6 +15,7 @@ import { defined, KonvergeError, namespaceSegment } from "@konverge/core";
 import { MUTATIONS, type MutationView } from "@konverge/mutations";
 import { covers, demand, demandSome, type Caller } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
+import type { RunScan } from "../http/scans.ts";
 import { findOpenKind, seesKind } from "../mutations/find-open-kind.ts";
 import { kindView, mutationView, parseMutationId } from "../mutations/mutation-view.ts";
 import { placeOfMutation } from "../mutations/prepare-mutation.ts";
@@ -72,7 +73,7 @@ export function mutationRoutes(access: QueueAccess, home: string): Route[] {
       answer: mutationListSchema,
       problems: ["not_found", "kind_not_open"],
       price: ({ query: { limit } }) => limit / ITEMS_PER_TOKEN,
-      handle: ({ query, caller }) => listMutations(access, caller, query),
+      handle: ({ query, caller, scan }) => listMutations(access, { caller, scan }, query),
     }),
     route({
       id: "listMutationKinds",
@@ -156,7 +157,7 @@ async function find(access: QueueAccess, caller: Caller, text: string) {
 
 async function listMutations(
   access: QueueAccess,
-  caller: Caller,
+  { caller, scan }: { readonly caller: Caller; readonly scan: RunScan },
   { cluster, kind, apiVersion, namespace, name, state, limit, cursor }: MutationListQuery,
 ): Promise<MutationList> {
   demandSome(caller, placeOfMutation({ cluster, namespace, name }));
@@ -166,7 +167,9 @@ async function listMutations(
     open === undefined || name === undefined
       ? undefined
       : { ...open, name, ...defined({ namespace }) };
-  const page = await mutations.list({ limit, ...defined({ object, state, cursor }) });
+  const page = await scan((options) =>
+    mutations.list({ limit, ...defined({ object, state, cursor }) }, options),
+  );
   const isWanted = ({ object: found }: MutationView) =>
     (open === undefined || (found.kind === open.kind && found.group === open.group)) &&
     (namespace === undefined || namespaceSegment(found.namespace) === namespace) &&

@@ -17,6 +17,8 @@ export interface MutationNames {
   readonly deadlines: string;
   /** Sorted set of objects with mutations that have not ended, by the time of the next check. */
   readonly objects: string;
+  /** Bytes of the mutations that have not ended; absent for 0. */
+  readonly bytes: string;
   /** Hash of the open kinds. */
   readonly kinds: string;
   /** Channel with the ids of ended mutations. */
@@ -37,6 +39,7 @@ export function mutationNames(prefix: string, cluster: string): MutationNames {
     ended: `${root}/ended`,
     deadlines: `${root}/deadlines`,
     objects: `${root}/objects`,
+    bytes: `${root}/bytes`,
     kinds: `${root}/kinds`,
     settled: `${root}/settled`,
   };

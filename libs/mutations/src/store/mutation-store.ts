@@ -19,6 +19,8 @@ export interface NewMutation {
   readonly class?: RequestClass;
   /** For display: the caller. */
   readonly by?: string;
+  /** True if Redis must not keep the values after the end. */
+  readonly sensitive?: boolean;
 }
 
 export interface MutationError {
@@ -36,10 +38,13 @@ export interface MutationView extends NewMutation {
   readonly error?: MutationError;
 }
 
-/** `id_conflict`: the id was used for another mutation. */
+/**
+ * `id_conflict`: the id was used for another mutation. `queue_full`: too many mutations of the object wait. `memory_full`: those
+ * of the cluster that have not ended have too many bytes.
+ */
 export type Submitted =
   | { readonly id: string; readonly created: boolean }
-  | { readonly id: string; readonly refused: "queue_full" | "id_conflict" };
+  | { readonly id: string; readonly refused: "queue_full" | "memory_full" | "id_conflict" };
 
 export interface MutationQuery {
   readonly object?: Pick<MutatedObject, "group" | "resource" | "namespace" | "name">;
@@ -68,5 +73,9 @@ export interface Verdict {
 
 /** Longest queue of waiting mutations of one object. */
 export const MAX_WAITING = 10_000;
+/** Most bytes of the mutations of a cluster that have not ended. */
+export const MAX_WAITING_BYTES = 268_435_456;
 /** Most mutations that are applied by one write. */
 export const MAX_BATCH = 64;
+/** Most bytes of the mutations of one write, besides the first one. */
+export const MAX_BATCH_BYTES = 524_288;

@@ -1,11 +1,5 @@
-import {
-  defined,
-  formatKey,
-  jsonEquals,
-  KonvergeError,
-  parseKey,
-  type ObjectKey,
-} from "@konverge/core";
+import { defined, formatKey, KonvergeError, parseKey, type ObjectKey } from "@konverge/core";
+import type { ScanOptions } from "@konverge/queue";
 import { runScript, type RedisClient } from "@konverge/redis";
 import type { OpenKind } from "../change/open-kind.ts";
 import { mutationNames, type MutationNames } from "./mutation-names.ts";
@@ -28,6 +22,7 @@ import { settleScript } from "./scripts/settle.ts";
 import { submitScript } from "./scripts/submit.ts";
 import { sweepScript } from "./scripts/sweep.ts";
 import { takeScript } from "./scripts/take.ts";
+import { isSameMutation, withoutValues } from "./without-values.ts";
 
 /** The queue of the worker that applies mutations. */
 export const MUTATIONS = "mutations";
@@ -98,6 +93,7 @@ export class RedisMutationStore {
     const each = items.map(({ mutation, text }) => ({
       id: mutation.id,
       text,
+      kept: mutation.sensitive === true ? textOf(withoutValues(mutation)) : "",
       group: groupOf(mutation),
       object: formatKey(this.keyOf(mutation.object)),
       deadlineMs: mutation.deadlineMs ?? 0,
@@ -105,12 +101,15 @@ export class RedisMutationStore {
     const answers = await this.#options.call((redis) =>
       runScript(redis, submitScript, { keys: { sequence }, args: { root }, each }),
     );
-    return items.map(({ mutation, text }, at): Submitted => {
+    return items.map(({ mutation }, at): Submitted => {
       const { id } = mutation;
       const answer = answers[at] ?? "";
       if (answer === "created") return { id, created: true };
       if (answer === "full") return { id, refused: "queue_full" };
-      return isSame(answer, text) ? { id, created: false } : { id, refused: "id_conflict" };
+      if (answer === "memory") return { id, refused: "memory_full" };
+      return isSameMutation(answer, mutation)
+        ? { id, created: false }
+        : { id, refused: "id_conflict" };
     });
   }
 
@@ -128,12 +127,10 @@ export class RedisMutationStore {
     });
   }
 
-  async list({
-    object,
-    state,
-    limit = DEFAULT_LISTED,
-    cursor,
-  }: MutationQuery): Promise<MutationPage> {
+  async list(
+    { object, state, limit = DEFAULT_LISTED, cursor }: MutationQuery,
+    { turn = (read) => read(), budgetMs = Infinity, onScanned }: ScanOptions = {},
+  ): Promise<MutationPage> {
     if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= MAX_LISTED)) {
       throw invalid("limit", `must be an integer from 1 to ${MAX_LISTED} (got ${limit})`);
     }
@@ -144,16 +141,19 @@ export class RedisMutationStore {
       object === undefined ? this.names.index : this.names.of(formatKey(this.keyOf(object)));
     const mutations: MutationView[] = [];
     let before = cursor === undefined ? "+inf" : `(${cursor}`;
+    const startedAtMs = performance.now();
     for (let calls = 0; calls < MAX_PAGE_CALLS && mutations.length < limit; calls += 1) {
+      if (calls > 0 && performance.now() - startedAtMs > budgetMs) break;
       const args = {
         root: this.names.root,
         before,
         state: state ?? "",
         limit: limit - mutations.length,
       };
-      const { rows, next } = await this.#options.call((redis) =>
-        runScript(redis, listScript, { keys: { index }, args }),
+      const { rows, next, scanned } = await turn(() =>
+        this.#options.call((redis) => runScript(redis, listScript, { keys: { index }, args })),
       );
+      onScanned?.(scanned);
       mutations.push(...rows.map(viewOf));
       if (next === "") return { mutations };
       before = next;
@@ -226,15 +226,18 @@ export class RedisMutationStore {
     return answer === "empty";
   }
 
-  /** Ends expired mutations, forgets old ones, and returns objects whose request may be lost. */
-  async sweep(): Promise<readonly ObjectKey[]> {
+  /**
+   * Ends expired mutations, forgets old ones, and returns objects whose request may be lost; up to 500 each. `isMore`: a further
+   * call finds more.
+   */
+  async sweep(): Promise<{ readonly due: readonly ObjectKey[]; readonly isMore: boolean }> {
     const { root, objects, ended, deadlines } = this.names;
     const { retentionMs } = this.#options;
     const args = { root, most: MAX_SWEPT, retentionMs, expiry: JSON.stringify(EXPIRY) };
-    const due = await this.#options.call((redis) =>
+    const { due, isMore } = await this.#options.call((redis) =>
       runScript(redis, sweepScript, { keys: { objects, ended, deadlines }, args }),
     );
-    return due.map(parseKey);
+    return { due: due.map(parseKey), isMore };
   }
 
   async announce(kinds: readonly OpenKind[]): Promise<void> {
@@ -279,15 +282,6 @@ function partsOf(items: readonly Item[]): Item[][] {
 /** Mutations of one group can be one write: drafts of one version of the kind, to one address. An apply is a write of its own. */
 function groupOf({ id, object, subresource, changes }: NewMutation): string {
   return changes[0]?.kind === "apply" ? `apply ${id}` : `${object.version} ${subresource ?? ""}`;
-}
-
-/** The caller may be another one that repeats the mutation. */
-function isSame(stored: string, given: string): boolean {
-  const [{ by: _one, ...one }, { by: _other, ...other }] = [
-    parseMutation(stored),
-    parseMutation(given),
-  ];
-  return jsonEquals(one, other);
 }
 
 function invalid(field: string, detail: string): KonvergeError {

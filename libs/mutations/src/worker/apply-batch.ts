@@ -5,12 +5,14 @@ import type { Verdict } from "../store/mutation-store.ts";
 import { isPlanOf, type Plan } from "../store/plan.ts";
 import type { Batch, BatchMutation, RedisMutationStore } from "../store/redis-mutation-store.ts";
 import { markIn, metadataOf, withMark } from "./mark.ts";
-import { failed, isWritten, planPart, refusalOf } from "./plan-part.ts";
+import { failed, hasExpired, isWritten, planPart, refusalOf } from "./plan-part.ts";
 import { sendApply, sendDraft, type Target } from "./send-plan.ts";
-import { failureOf, rejectionOf, type WriteFailure } from "./write-error.ts";
+import { failureOf, isServerFailure, rejectionOf, type WriteFailure } from "./write-error.ts";
 
 /** Conflicts of one part after which the attempt ends as a conflict. */
 const MAX_TRIES = 12;
+/** Failures of the server during a batch after which a part that fails again is halved. */
+const MAX_SERVER_FAILURES = 3;
 /** Longest delay after a conflict, with full jitter, in ms. */
 const MAX_WAIT_MS = 100;
 
@@ -28,6 +30,8 @@ export interface BatchOptions {
   /** Throws if the lease of the attempt has expired. */
   readonly checkExpiry: () => void;
   readonly random: () => number;
+  /** Why the configuration of this worker does not allow a mutation. */
+  readonly findRestriction: (mutation: BatchMutation) => Verdict | undefined;
   /** By the clock of Redis. */
   readonly nowMs: () => number;
   readonly onWrite: (write: Written) => void;
@@ -51,12 +55,13 @@ interface Known {
 type PartEnd = "settled" | "recovered" | "split";
 
 /**
- * Applies the mutations of a batch: all with one write, or if the server rejects it, each half with its own, until what it
- * rejects is alone.
+ * Applies the mutations of a batch: all with one write, or if the server rejects it or fails repeatedly, each half with its own,
+ * until the mutation that causes it is alone.
  *
  * A plan is journaled before it is sent, and its id is in the mark of the write. The journal contains all plans that may still be
  * written: those for the version of the object that was read last. A write requires that version. So one of these plans was made
- * exactly if its mark is on the object, and no other can be made later.
+ * exactly if its mark is on the object, and no other can be made later. A mutation of such a plan can end without its change, as
+ * after its deadline; a write that changes only the mark then makes the plan impossible.
  */
 export class BatchWriter {
   readonly #options: BatchOptions;
@@ -67,6 +72,7 @@ export class BatchWriter {
   #known: Known | undefined;
   /** True if a write that is made again may have been made before. */
   #wasRepeated = false;
+  #serverFailures = 0;
   #isEmpty = false;
   /** True if another writer than those of the lane has changed the object. */
   sawStranger = false;
@@ -89,7 +95,7 @@ export class BatchWriter {
 
   /** Returns true if the object has no more mutations. @throws LaneFencedError, the error of a call whose result is unknown, the reason of the signal */
   async run(): Promise<boolean> {
-    let parts: (readonly BatchMutation[])[] = [this.#left];
+    let parts = this.#firstParts();
     for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
       if (part.length === 0) continue;
       const end = await this.#write(part);
@@ -100,6 +106,14 @@ export class BatchWriter {
       }
     }
     return this.#isEmpty;
+  }
+
+  /** A mutation that an earlier attempt has isolated stays alone. */
+  #firstParts(): (readonly BatchMutation[])[] {
+    const first = this.#left.slice(0, 1);
+    const ids = first.map(({ id }) => id);
+    const isAlone = this.#open.some((plan) => isPlanOf(plan, ids));
+    return isAlone ? [first, this.#left.slice(1)] : [this.#left];
   }
 
   async #write(part: readonly BatchMutation[]): Promise<PartEnd> {
@@ -123,8 +137,15 @@ export class BatchWriter {
         }
         continue;
       }
-      if (failure === "failed" || tries >= MAX_TRIES) throw error;
+      const isDivisible = part.length > 1 && isServerFailure(error);
+      if (failure === "unmade" || (failure === "failed" && !isDivisible) || tries >= MAX_TRIES) {
+        throw error;
+      }
       this.#known = undefined;
+      if (failure === "failed") {
+        this.#serverFailures += 1;
+        if (this.#serverFailures >= MAX_SERVER_FAILURES) return "split";
+      }
       if (failure === "moved" && known.isFresh) this.sawStranger = true;
       const { random, signal } = this.#options;
       if (tries > 1) await sleepMs(random() * MAX_WAIT_MS, signal);
@@ -141,16 +162,20 @@ export class BatchWriter {
     | { readonly kind: "failed"; readonly failure: WriteFailure; readonly error: unknown }
   > {
     const ids = part.map(({ id }) => id);
-    const prior = this.#open.find((plan) => isPlanOf(plan, ids));
+    const nowMs = this.#options.nowMs();
+    const last = this.#open.findLast((plan) => isPlanOf(plan, ids));
+    const prior = last !== undefined && isLate(last, part, nowMs) ? undefined : last;
     const change = part[0]?.changes[0];
     const planned =
       change?.kind === "apply"
         ? this.#planApply(part, object)
-        : planPart(part, object, { nowMs: this.#options.nowMs(), prior });
-    const { verdicts, draft } = planned;
+        : planPart(part, object, { ...this.#options, nowMs, prior });
+    const { verdicts } = planned;
+    const isUnsure = planned.draft === undefined && this.#mayBeMade(verdicts);
+    const draft = isUnsure && !this.#isRepeatable ? object : planned.draft;
     if (draft === undefined) {
       if (!isFresh) return { kind: "stale" };
-      await this.#settle(verdicts, object);
+      await this.#settle(isUnsure ? this.#unsureOf(verdicts) : verdicts, object);
       return { kind: "settled" };
     }
     const base = object && baseOf(object);
@@ -162,8 +187,11 @@ export class BatchWriter {
     } catch (error) {
       const failure = failureOf(error, { isNew: object === undefined });
       if (failure === "broken" || failure === "failed") this.#unsure.add(plan.id);
-      else if (!this.#unsure.has(plan.id))
+      else if (!this.#unsure.has(plan.id)) {
         this.#open = this.#open.filter(({ id }) => id !== plan.id);
+        // The next attempt would not know that the plan was not made.
+        if (failure === "unmade") await this.#storePlans();
+      }
       return { kind: "failed", failure, error };
     }
     const isMarked = this.#isRepeatable || markIn(written, this.#options.mark) === plan.id;
@@ -181,7 +209,8 @@ export class BatchWriter {
     read: JsonObject | undefined,
   ): ReturnType<typeof planPart> {
     if (mutation === undefined) return { verdicts: [] };
-    const refusal = refusalOf(mutation, { read, draft: read, nowMs: this.#options.nowMs() });
+    const nowMs = this.#options.nowMs();
+    const refusal = refusalOf(mutation, { ...this.#options, read, draft: read, nowMs });
     const { object } = mutation.changes[0] as ApplyChange;
     return refusal === undefined
       ? { verdicts: [[mutation.id, { outcome: "applied" }]], draft: object }
@@ -251,6 +280,28 @@ export class BatchWriter {
     return true;
   }
 
+  /** True if a plan that may still be made, or was made without a mark, contains a change that the verdicts deny. */
+  #mayBeMade(verdicts: Plan["verdicts"]): boolean {
+    return verdicts.some(([id, { outcome }]) => !isWritten(outcome) && this.#isUnsure(id));
+  }
+
+  #isUnsure(mutation: string): boolean {
+    return this.#open.some(
+      (plan) =>
+        this.#unsure.has(plan.id) &&
+        plan.verdicts.some(([id, { outcome }]) => id === mutation && isWritten(outcome)),
+    );
+  }
+
+  #unsureOf(verdicts: Plan["verdicts"]): Plan["verdicts"] {
+    return verdicts.map(([id, verdict]) => {
+      const { outcome, error } = verdict;
+      if (error === undefined || isWritten(outcome) || !this.#isUnsure(id)) return [id, verdict];
+      const message = `${error.message}; whether an earlier write of the change was made is unknown`;
+      return [id, { outcome, error: { ...error, message } }];
+    });
+  }
+
   /** Values of subresources are set, and an apply is the same whenever it is made. */
   get #isRepeatable(): boolean {
     const isApply = this.#left[0]?.changes[0]?.kind === "apply";
@@ -258,9 +309,13 @@ export class BatchWriter {
   }
 
   async #journal(plan: Plan): Promise<void> {
-    const { store, object, holder } = this.#options;
     if (!this.#open.some(({ id }) => id === plan.id)) this.#open = [...this.#open, plan];
     // Also if the plan is in the journal: this is the check that no other worker has taken the object.
+    await this.#storePlans();
+  }
+
+  async #storePlans(): Promise<void> {
+    const { store, object, holder } = this.#options;
     await store.journal(object, holder, this.#open);
   }
 
@@ -280,6 +335,14 @@ export class BatchWriter {
     this.#left = this.#left.filter(({ id }) => !settled.has(id));
     this.#isEmpty = await store.settle(key, holder, { verdicts: settled, plans: this.#open });
   }
+}
+
+/** True if the plan would make a change after its deadline. */
+function isLate({ verdicts }: Plan, part: readonly BatchMutation[], nowMs: number): boolean {
+  return part.some((mutation, at) => {
+    const outcome = verdicts[at]?.[1].outcome;
+    return outcome !== undefined && isWritten(outcome) && hasExpired(mutation, nowMs);
+  });
 }
 
 function lostVerdict(object: JsonObject | undefined): Verdict {

@@ -12,7 +12,7 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import { isConflict, isKubeApiError, isUnauthorized, type KubeClient } from "@konverge/kube";
-import type { ObjectLanes } from "@konverge/lanes";
+import { carriedAs, type ObjectLanes } from "@konverge/lanes";
 import type {
   AttemptEnd,
   AttemptLease,
@@ -29,6 +29,7 @@ import {
 } from "../store/redis-mutation-store.ts";
 import { BatchWriter } from "./apply-batch.ts";
 import { AttemptNotes } from "./attempt-notes.ts";
+import { findClosed } from "./find-closed.ts";
 import { markName } from "./mark.ts";
 
 /** Interval in which lost requests are repeated and the open kinds are announced, in ms. */
@@ -59,6 +60,7 @@ export interface MutationWorkerOptions {
   readonly concurrency: number;
   readonly onError: (error: Error) => void;
   readonly sweepEveryMs?: number;
+  readonly mayStart?: (() => Promise<boolean>) | undefined;
   readonly random?: () => number;
 }
 
@@ -73,6 +75,7 @@ class MutationWorker implements QueueWorker {
   readonly #timer: ReturnType<typeof setInterval>;
   #round: Promise<void> = Promise.resolve();
   #isInRound = false;
+  #isEnding = false;
 
   constructor(options: MutationWorkerOptions) {
     this.#options = options;
@@ -110,6 +113,7 @@ class MutationWorker implements QueueWorker {
   }
 
   async #endRounds(): Promise<void> {
+    this.#isEnding = true;
     clearInterval(this.#timer);
     await Promise.race([this.#round, sleepMs(LAST_ROUND_MS)]);
   }
@@ -125,11 +129,16 @@ class MutationWorker implements QueueWorker {
   }
 
   async #sweep(): Promise<void> {
-    const { store, queue, kinds } = this.#options;
+    const { store, queue, kinds, mayStart } = this.#options;
     await store.announce(kinds);
-    const due = await store.sweep();
     const trigger = { kind: "signal", reason: "overdue mutation" } as const;
-    await queue.requestMany(due.map((key) => ({ key, trigger })));
+    for (let isMore = true; isMore && !this.#isEnding;) {
+      // The mutations of a restored Redis may have been applied, so none may end as expired.
+      if ((await mayStart?.()) === false) return;
+      const swept = await store.sweep();
+      await queue.requestMany(swept.due.map((key) => ({ key, trigger })));
+      ({ isMore } = swept);
+    }
   }
 
   async #handle(attempt: AttemptLease): Promise<AttemptEnd> {
@@ -159,7 +168,7 @@ class MutationWorker implements QueueWorker {
 
   /** Returns true if the object has no more mutations. */
   async #apply(batch: Batch, { attempt, notes, holder }: Applying): Promise<boolean> {
-    const { store, lanes, place, onError, random = Math.random } = this.#options;
+    const { store, lanes, place, kinds, onError, random = Math.random } = this.#options;
     const [first] = batch.mutations;
     if (first === undefined) return false;
     const target = this.#targetOf(first, attempt, notes);
@@ -175,10 +184,11 @@ class MutationWorker implements QueueWorker {
       holder,
       batch,
       mark: markName({ ...place, installation: batch.installation }),
-      passed: mayPass && first.subresource === undefined ? turn.carried : undefined,
+      passed: mayPass && first.subresource === undefined ? carriedAs(turn, target.type) : undefined,
       signal: attempt.signal,
       checkExpiry: attempt.checkExpiry,
       random,
+      findRestriction: (mutation) => findClosed(kinds, mutation),
       nowMs: () => batch.takenAtMs + performance.now() - takenMs,
       onWrite: (write) => {
         notes.noteWrite(target, write);

@@ -22,6 +22,8 @@ interface Planned {
 
 interface Planning {
   readonly nowMs: number;
+  /** Why the configuration of this worker does not allow a mutation. */
+  readonly findRestriction: (mutation: BatchMutation) => Verdict | undefined;
   /** An earlier plan for the same mutations on the same version. What it has decided stays. */
   readonly prior?: Plan | undefined;
 }
@@ -40,7 +42,7 @@ export function planPart(
   const verdicts = mutations.map((mutation, at): readonly [string, Verdict] => {
     const decided = planning.prior?.verdicts[at]?.[1];
     if (decided !== undefined && !isWritten(decided.outcome)) return [mutation.id, decided];
-    const context = { read, draft, nowMs: planning.nowMs };
+    const context = { ...planning, read, draft };
     const refusal = decided === undefined ? refusalOf(mutation, context) : undefined;
     if (refusal !== undefined) return [mutation.id, refusal];
     const base = draft ?? newObject(mutation);
@@ -67,16 +69,18 @@ export function refusalOf(
     read,
     draft,
     nowMs,
-  }: {
+    findRestriction,
+  }: Omit<Planning, "prior"> & {
     readonly read: JsonObject | undefined;
     readonly draft: JsonObject | undefined;
-    readonly nowMs: number;
   },
 ): Verdict | undefined {
-  const { deadlineMs, createdAtMs, uid, preconditions, createIfMissing, changes } = mutation;
-  if (deadlineMs !== undefined && nowMs >= createdAtMs + deadlineMs) {
+  const { uid, preconditions, createIfMissing, changes } = mutation;
+  if (hasExpired(mutation, nowMs)) {
     return failed("expired", "the deadline passed before the mutation was applied");
   }
+  const restriction = findRestriction(mutation);
+  if (restriction !== undefined) return restriction;
   if (uid !== undefined && read !== undefined && metadataOf(read)["uid"] !== uid) {
     return failed(
       "replaced",
@@ -91,6 +95,10 @@ export function refusalOf(
     return failed("not_found", "the object does not exist, and the mutation does not create it");
   }
   return undefined;
+}
+
+export function hasExpired({ deadlineMs, createdAtMs }: BatchMutation, nowMs: number): boolean {
+  return deadlineMs !== undefined && nowMs >= createdAtMs + deadlineMs;
 }
 
 export function failed(outcome: MutationOutcome, message: string, code: string = outcome): Verdict {

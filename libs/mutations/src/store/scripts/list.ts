@@ -29,6 +29,7 @@ export interface ListedRows {
   readonly rows: readonly MutationRow[];
   /** The next `before`; empty at the end. */
   readonly next: string;
+  readonly scanned: number;
 }
 
 /** Returns mutations, newest first. A page may have fewer than `limit`, or none, although others follow. */
@@ -39,7 +40,7 @@ export const listScript: Script<typeof signature, ListedRows> = defineScript(sig
 });
 
 function decode(reply: Reply): ListedRows {
-  const [next, ...texts] = replyTexts(reply);
+  const [next, scanned, ...texts] = replyTexts(reply);
   const rows = texts.flatMap((text, at): readonly MutationRow[] => {
     if (at % FIELDS !== 0) return [];
     const [state = "", createdAt = "", endedAt = "", result = ""] = texts.slice(
@@ -48,5 +49,5 @@ function decode(reply: Reply): ListedRows {
     );
     return [{ text, state, createdAt, endedAt, result }];
   });
-  return { rows, next: replyText(next) };
+  return { rows, next: replyText(next), scanned: Number(scanned) };
 }

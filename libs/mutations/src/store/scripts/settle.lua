@@ -1,4 +1,13 @@
-if redis.call('HGET', lane, 'holder') ~= holder then return 'fenced' end
+local known = redis.call('HGET', lane, 'holder')
+if known ~= holder then
+  -- The reply of the call that ended the last mutations was lost.
+  if known or #each == 0 or redis.call('EXISTS', waiting) == 1 then return 'fenced' end
+  for _, verdict in ipairs(each) do
+    local state = redis.call('HGET', root .. '/mutation/' .. verdict.id, 'state')
+    if state == 'waiting' or state == 'applying' then return 'fenced' end
+  end
+  return 'empty'
+end
 local answer = 'held'
 local settled = {}
 local ended = {}

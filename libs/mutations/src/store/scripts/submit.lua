@@ -7,10 +7,14 @@ for i, new in ipairs(each) do
     answers[i] = known
   elseif redis.call('ZCARD', waiting) >= MAX_WAITING then
     answers[i] = 'full'
+  elseif (tonumber(redis.call('GET', root .. '/bytes') or '0')) + #new.text > MAX_WAITING_BYTES then
+    answers[i] = 'memory'
   else
     local number = redis.call('INCR', sequence)
     redis.call('HSET', key, 'text', new.text, 'group', new.group, 'object', new.object, 'state', 'waiting',
       'number', number, 'createdAt', int(now))
+    if new.kept ~= '' then redis.call('HSET', key, 'kept', new.kept) end
+    redis.call('INCRBY', root .. '/bytes', #new.text)
     redis.call('ZADD', waiting, number, new.id)
     redis.call('ZADD', root .. '/index', number, new.id)
     redis.call('ZADD', root .. '/of/' .. new.object, number, new.id)

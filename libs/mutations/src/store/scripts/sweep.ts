@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import { defineScript, readLua, replyTexts, type Reply, type Script } from "@konverge/redis";
 import { GRACE_MS } from "./clock.ts";
 import { endMutationPart } from "./end-mutation.ts";
 
@@ -15,13 +15,24 @@ const signature = {
   },
 } as const;
 
+export interface Swept {
+  readonly due: readonly string[];
+  /** True if a list was longer than `most`. */
+  readonly isMore: boolean;
+}
+
 /**
  * Returns objects that should have been taken: the submitter died before it requested them, or the request was lost. Ends
  * waiting mutations after their deadlines, and removes those that are kept no longer.
  */
-export const sweepScript: Script<typeof signature, readonly string[]> = defineScript(signature, {
+export const sweepScript: Script<typeof signature, Swept> = defineScript(signature, {
   lua: readLua(new URL("sweep.lua", import.meta.url)),
   include: [endMutationPart],
   constants: { GRACE_MS },
-  answer: replyTexts,
+  answer: decode,
 });
+
+function decode(reply: Reply): Swept {
+  const [rest, ...due] = replyTexts(reply);
+  return { due, isMore: rest === "more" };
+}

@@ -4,10 +4,14 @@ if batch then
   ids = cjson.decode(batch)
 else
   local group
+  local bytes = 0
   for _, id in ipairs(redis.call('ZRANGE', waiting, 0, MAX_BATCH - 1)) do
-    local own = redis.call('HGET', root .. '/mutation/' .. id, 'group')
+    local key = root .. '/mutation/' .. id
+    local own = redis.call('HGET', key, 'group')
     group = group or own
-    if own ~= group then break end
+    -- The first one is taken whatever its size.
+    if #ids > 0 then bytes = bytes + redis.call('HSTRLEN', key, 'text') end
+    if own ~= group or bytes > MAX_BATCH_BYTES then break end
     ids[#ids + 1] = id
   end
 end

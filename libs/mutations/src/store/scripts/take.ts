@@ -7,7 +7,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { MAX_BATCH } from "../mutation-store.ts";
+import { MAX_BATCH, MAX_BATCH_BYTES } from "../mutation-store.ts";
 import { clockPart, TAKEN_CHECK_MS } from "./clock.ts";
 
 const signature = {
@@ -31,14 +31,14 @@ export interface StoredBatch {
 
 /**
  * Makes `holder` the only one that can write the journal of the object. Returns its batch: that of the last holder, or else up
- * to 64 waiting mutations of one group.
+ * to 64 waiting mutations of one group, and 512 KiB besides the first one.
  */
 export const takeScript: Script<typeof signature, StoredBatch | undefined> = defineScript(
   signature,
   {
     lua: readLua(new URL("take.lua", import.meta.url)),
     include: [clockPart],
-    constants: { MAX_BATCH, TAKEN_CHECK_MS },
+    constants: { MAX_BATCH, MAX_BATCH_BYTES, TAKEN_CHECK_MS },
     answer: decode,
   },
 );
