@@ -6,7 +6,7 @@ import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { RedisMutationStore } from "../../../libs/mutations/src/store/redis-mutation-store.ts";
 import { until } from "../../support/until.ts";
-import { useMutations } from "./mutations-harness.ts";
+import { OPEN_KINDS, useMutations } from "./mutations-harness.ts";
 
 const queues = useQueues();
 
@@ -326,6 +326,20 @@ describe.each(testServers())("mutations on the $name", (server) => {
     ]);
     expect(ends.map(({ state }) => state)).toEqual(["rejected", "applied"]);
     expect(ends[0]?.error?.message).toContain("mutations.kinds");
+  });
+
+  test("leaves a mutation of a kind that only another worker opens to that worker", async () => {
+    await h.make();
+    const [configMaps, deployments] = OPEN_KINDS;
+    const kinds = `${queues.prefix}:{default/mutations}/kinds`;
+    await queues.redis.hset(kinds, "configmaps.", `${Date.now()} ${JSON.stringify(configMaps)}`);
+    const older = h.work({ kinds: deployments === undefined ? [] : [deployments] });
+    const given = increment();
+    await h.mutations.submit([given]);
+    await until("the older worker defers", () => older.finished > 0);
+    await older.stop();
+    h.work();
+    expect((await h.settled([given])).map(({ state }) => state)).toEqual(["applied"]);
   });
 
   test("removes the values of a sensitive kind from Redis at the end", async () => {

@@ -38,6 +38,8 @@ const SWEEP_EVERY_MS = 5_000;
 const MAX_BATCHES = 16;
 /** Longest wait for the last round at the end, in ms. */
 const LAST_ROUND_MS = 1_000;
+/** Time until another worker may take an object that this one may not change, in ms. */
+const OTHER_WORKER_MS = 2_000;
 const CREDENTIALS_AGAIN_MS = 5_000;
 const FIELD_MANAGER = "konverge/mutations";
 
@@ -171,6 +173,7 @@ class MutationWorker implements QueueWorker {
     const { store, lanes, place, kinds, onError, random = Math.random } = this.#options;
     const [first] = batch.mutations;
     if (first === undefined) return false;
+    await this.#demandOpen(batch);
     const target = this.#targetOf(first, attempt, notes);
     const takenMs = performance.now();
     const mayPass = first.subresource !== "scale" && !target.client.isSensitive(target.type);
@@ -201,6 +204,18 @@ class MutationWorker implements QueueWorker {
       const left = mayPass ? writer.lastKnown : undefined;
       turn.leave(left, { stranger: writer.sawStranger });
     }
+  }
+
+  /** A worker with a newer configuration may have opened the kind. @throws KonvergeError `deferred` */
+  async #demandOpen({ mutations }: Batch): Promise<void> {
+    const { store, kinds } = this.#options;
+    const closed = mutations.filter((mutation) => findClosed(kinds, mutation) !== undefined);
+    if (closed.length === 0) return;
+    const announced = await store.openKinds();
+    if (closed.every((mutation) => findClosed(announced, mutation) !== undefined)) return;
+    throw new KonvergeError("deferred", "the kind is open in the configuration of another worker", {
+      retryAfterMs: OTHER_WORKER_MS,
+    });
   }
 
   #targetOf(
