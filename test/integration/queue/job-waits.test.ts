@@ -162,6 +162,18 @@ test.each(["unblock", "id"])(
   },
 );
 
+test("a wait that is shorter than the command that blocks interrupts it", async () => {
+  const before = await blockingClients();
+  using opened = openWaits();
+  const long = opened.waits.open("shorter");
+  const first = long.wait(LONG_MS);
+  await blockingClient(before);
+  // Without the interruption, it would end after the command, in 10 s.
+  expect(await opened.waits.open("shorter").wait(1)).toBeUndefined();
+  long.cancel();
+  expect(await first).toEqual({ member: "", score: Infinity });
+});
+
 test("the connections of a process do not grow with its queues", async () => {
   const connections = async (queues: number) => {
     const own = await startRedis();

@@ -206,6 +206,7 @@ describe("costs do not grow with the number of waiting keys:", () => {
         each: [
           {
             ...queue,
+            returned: `${bullRoot}wait`,
             delayed: `${bullRoot}delayed`,
             active: `${bullRoot}active`,
             queue: "q",

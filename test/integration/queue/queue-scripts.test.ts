@@ -626,6 +626,7 @@ const pump = (
         aging,
         fair,
         waiting: `${bull}prioritized`,
+        returned: `${bull}wait`,
         delayed: `${bull}delayed`,
         active: `${bull}active`,
         queue: "q",
@@ -671,7 +672,7 @@ test("one pump is elected at a time; another is elected at the end of its time, 
 
 test("the elected pump learns whether keys wait, age or are delayed", async () => {
   expect((await pump("first")).hasWaiting).toBe(false);
-  for (const set of [aging, `${bull}prioritized`, `${bull}delayed`]) {
+  for (const set of [aging, `${bull}prioritized`, `${bull}wait`, `${bull}delayed`]) {
     await harness.redis.zadd(set, 1, "a");
     expect((await pump("first")).hasWaiting).toBe(true);
     expect((await pump("second")).hasWaiting).toBe(false);
@@ -727,6 +728,12 @@ test("a marker of BullMQ that a dead worker took is restored while a job waits o
   await age();
   expect(await harness.redis.exists(marker)).toBe(0);
   await delayUntil(Date.now() - LONG_MS);
+  await age();
+  expect(await harness.redis.zrange(marker, "0", "-1")).toEqual(["0"]);
+
+  // The job of a lost worker.
+  await harness.redis.del(marker, `${bull}delayed`);
+  await harness.redis.lpush(`${bull}wait`, "1");
   await age();
   expect(await harness.redis.zrange(marker, "0", "-1")).toEqual(["0"]);
 });

@@ -10,10 +10,14 @@ interface Marker {
 
 /** The wait of one worker for jobs of its queue. */
 export interface JobWait {
-  /** Returns undefined after the timeout, after `cancel`, and when the connection breaks: the worker then looks for jobs itself. */
+  /** Returns undefined after the timeout, and when the connection breaks: the worker then looks for jobs itself. */
   wait(timeoutMs: number): Promise<Marker | undefined>;
+  /** Ends the wait; the worker does not look for jobs. */
   cancel(): void;
 }
+
+/** For BullMQ's worker: no job is due. */
+const CANCELLED: Marker = { member: "", score: Infinity };
 
 export interface JobWaitsOptions {
   /** Opens the connection that blocks. */
@@ -27,9 +31,11 @@ export interface JobWaitsOptions {
 const [SHORTEST_MS, LONGEST_MS, UNINTERRUPTED_MS] = [2, 10_000, 200];
 /** How much later than its timeout an answer may arrive, in ms. */
 const LATE_MS = 1_000;
-/** Pause after an interruption that arrived before the command that it interrupts, in ms. */
+/** First pause after an interruption that arrived before the command that it interrupts, in ms. Each is twice the last. */
 const AGAIN_MS = 1;
 const AFTER_ERROR_MS = 50;
+/** Interruptions without an effect after which the connection is opened again: it may lead to another server. */
+const MAX_INTERRUPTIONS = 12;
 
 interface Waiting {
   readonly marker: string;
@@ -41,12 +47,14 @@ interface Waiting {
 interface Blocked {
   readonly id: number;
   readonly markers: ReadonlySet<string>;
+  readonly untilMs: number;
   isInterrupted: boolean;
 }
 
 /**
  * Waits for the jobs of all workers of a process with one connection and one command, where BullMQ's workers have one each. The
- * command names the markers of all queues whose workers wait. A worker that begins to wait interrupts it.
+ * command names the markers of all queues whose workers wait. A worker that begins to wait for another queue, or less
+ * long, interrupts it.
  *
  * Only for one server: the keys of several shards are on several nodes of a Redis Cluster.
  */
@@ -85,7 +93,7 @@ export class JobWaits {
           this.#follow();
         }),
       cancel: () => {
-        for (const { settle } of own) settle(undefined);
+        for (const { settle } of own) settle(CANCELLED);
       },
     };
   }
@@ -105,7 +113,9 @@ export class JobWaits {
     }
     const blocked = this.#blocked;
     if (blocked === undefined || blocked.isInterrupted) return;
-    if ([...this.#waiting].every(({ marker }) => blocked.markers.has(marker))) return;
+    const isCovered = ({ marker, untilMs }: Waiting) =>
+      blocked.markers.has(marker) && untilMs + SHORTEST_MS >= blocked.untilMs;
+    if ([...this.#waiting].every(isCovered)) return;
     blocked.isInterrupted = true;
     void this.#interrupt(blocked);
   }
@@ -132,7 +142,8 @@ export class JobWaits {
       Math.min(...[...this.#waiting].map(({ untilMs }) => untilMs)) - performance.now();
     const mostMs = this.#canInterrupt ? LONGEST_MS : UNINTERRUPTED_MS;
     const waitMs = Math.max(SHORTEST_MS, Math.min(leftMs, mostMs));
-    const blocked = { id, markers: new Set(markers), isInterrupted: false };
+    const untilMs = performance.now() + waitMs;
+    const blocked = { id, markers: new Set(markers), untilMs, isInterrupted: false };
     this.#blocked = blocked;
     try {
       const found = await within(redis.bzpopmin(...markers, waitMs / 1_000), waitMs + LATE_MS);
@@ -148,7 +159,7 @@ export class JobWaits {
     try {
       return (this.#clientId ??= await within(redis.client("ID"), LATE_MS));
     } catch (error) {
-      if (!isForbidden(error)) throw error;
+      if (!isRejection(error)) throw error;
       this.#giveUpInterrupting(error);
       return 0;
     }
@@ -204,36 +215,40 @@ export class JobWaits {
   /** Another connection may be faster than the command that blocks, so the interruption is repeated until that has ended. */
   async #interrupt(blocked: Blocked): Promise<void> {
     const { redis } = this.#options;
-    while (this.#blocked === blocked && this.#canInterrupt) {
+    let pauseMs = AGAIN_MS;
+    for (let times = 1; this.#blocked === blocked && this.#canInterrupt; times += 1) {
       try {
-        const freed = await redis.call("CLIENT", "UNBLOCK", blocked.id);
-        await sleepMs(freed === 1 ? AFTER_ERROR_MS : AGAIN_MS);
+        if (redis.status === "ready") await redis.call("CLIENT", "UNBLOCK", blocked.id);
       } catch (error) {
-        if (isForbidden(error)) this.#giveUpInterrupting(error);
-        else await sleepMs(AFTER_ERROR_MS);
+        if (isRejection(error)) this.#giveUpInterrupting(error);
       }
+      await sleepMs(pauseMs);
+      pauseMs = Math.min(2 * pauseMs, AFTER_ERROR_MS);
+      if (times < MAX_INTERRUPTIONS || this.#blocked !== blocked) continue;
+      if (this.#redis?.status === "ready") this.#redis.disconnect(true);
+      return;
     }
   }
 }
 
-function isForbidden(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("NOPERM");
+/** True if Redis rejects a command whatever its state, for example because the user or the provider does not permit it. */
+function isRejection(error: unknown): boolean {
+  return (
+    error instanceof Error && error.name === "ReplyError" && /^(NOPERM|ERR) /.test(error.message)
+  );
 }
 
 class LateError extends Error {}
 
 /** @throws LateError */
 async function within<T>(answer: Promise<T>, ms: number): Promise<T> {
-  const late = new AbortController();
-  const deadline = sleepMs(ms, late.signal).then(
-    () => {
-      throw new LateError(`no answer of Redis within ${Math.round(ms)} ms`);
-    },
-    () => answer,
-  );
+  const late = Promise.withResolvers<never>();
+  const giveUp = () => late.reject(new LateError(`no answer of Redis within ${Math.round(ms)} ms`));
+  // After a stall of this process, timers run before the sockets are read: an answer that has arrived still counts.
+  const timer = setTimeout(() => setImmediate(giveUp), ms);
   try {
-    return await Promise.race([answer, deadline]);
+    return await Promise.race([answer, late.promise]);
   } finally {
-    late.abort();
+    clearTimeout(timer);
   }
 }

@@ -37,7 +37,8 @@ export class QueueProcess {
   readonly #target: RedisTarget;
   readonly #producer: SharedConnection;
   #shared: SharedConsumer | undefined;
-  readonly #users = new Set<object>();
+  /** Their receivers of errors. */
+  readonly #users = new Set<{ readonly onError: (error: Error) => void }>();
 
   constructor(target: RedisTarget) {
     this.#target = target;
@@ -55,11 +56,11 @@ export class QueueProcess {
 
   /** The connections of a worker. */
   connect(onError: (error: Error) => void): WorkerConnections {
-    const { consumer, waits } = this.#shared ?? this.#open(onError);
+    const { consumer, waits } = this.#shared ?? this.#open();
     const { redis } = consumer;
     redis.on("error", onError);
     if (waits === undefined) return { redis, waits, disconnect: () => consumer.disconnect() };
-    const user = {};
+    const user = { onError };
     this.#users.add(user);
     return {
       redis,
@@ -76,14 +77,14 @@ export class QueueProcess {
     };
   }
 
-  #open(
-    onError: (error: Error) => void,
-  ): SharedConsumer | { readonly consumer: Consumer; readonly waits: undefined } {
+  #open(): SharedConsumer | { readonly consumer: Consumer; readonly waits: undefined } {
     const consumer = openConsumer(this.#target);
     const { redis } = consumer;
     if (!(redis instanceof Redis)) return { consumer, waits: undefined };
     // Each worker and its part of BullMQ listen to it.
     redis.setMaxListeners(0);
+    // Once, whatever the number of queues.
+    const onError = (error: Error) => [...this.#users][0]?.onError(error);
     const open = () => {
       const blocking = openBlocking(this.#target) as Redis;
       blocking.on("error", onError);

@@ -35,7 +35,7 @@ const MOST_LOST = 1_000_000_000;
  */
 const [IDLE_WAIT_S, OWN_WAIT_S] = [30, 10];
 /** Of this many looks for jobs of lost workers, a worker that is not elected makes one: the elected one may be paused. */
-const LOOKS_SKIPPED = 6;
+const LOOKS_SKIPPED = 3;
 /** Failed jobs that BullMQ keeps for inspection. Only jobs that are not requests fail. */
 const FAILED_KEPT = 1_000;
 
@@ -87,6 +87,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     hasWaiting: () => pump.hasWaiting,
     onError,
   });
+  const jobWait = consumer.waits?.open(`${names.bullRoot}marker`);
   let looks = 0;
   const looksForLost = () => {
     looks += 1;
@@ -99,7 +100,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     store,
     keeper,
     work,
-    jobWait: consumer.waits?.open(`${names.bullRoot}marker`),
+    jobWait,
     looksForLost,
     onHeld: () => options.fence?.onHeld(),
     plan: planOptionsOf(work, redis, names),
@@ -113,6 +114,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
     consumer,
     runner,
     keeper,
+    stopWaiting: () => jobWait?.cancel(),
     pumps: [pump, aging],
     leaseMs,
     onError,

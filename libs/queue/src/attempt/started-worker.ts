@@ -16,6 +16,8 @@ export interface WorkerParts {
   readonly consumer: Pick<WorkerConnections, "redis" | "disconnect">;
   readonly runner: JobRunner;
   readonly keeper: LeaseKeeper;
+  /** Ends the wait for jobs. */
+  readonly stopWaiting: () => void;
   /** Background rounds, stopped once the runner is idle. */
   readonly pumps: readonly { stop(): Promise<void> }[];
   readonly leaseMs: number;
@@ -73,6 +75,7 @@ export class StartedWorker implements QueueWorker {
     }
     const rounds = [...pumps.map((pump) => pump.stop()), runner.settled(), redis.ping()];
     const answers = (await this.#within(CLOSE_MS, Promise.all(rounds))) && redis.status === "ready";
+    this.#parts.stopWaiting();
     // Forced if a handler does not return: its key runs elsewhere once the lease has expired. Also forced while Redis is
     // unavailable: BullMQ would wait for its connection, and its timers would keep the process alive.
     await this.#within(CLOSE_MS, worker.close(runner.active > 0 || !answers));

@@ -169,6 +169,7 @@ export class QueuePump {
       aging,
       fair,
       waiting: names.bullWaiting,
+      returned: `${names.bullRoot}wait`,
       delayed: `${names.bullRoot}delayed`,
       active: `${names.bullRoot}active`,
       queue: names.bullName,

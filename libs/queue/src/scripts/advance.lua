@@ -58,7 +58,12 @@ local answers, plain, names, odd = {}, {}, {}, { bull .. 'wait' }
 local wantsNext = false
 for i, slot in ipairs(each) do
   slot.key, slot.list = hashes .. slot.member, lists .. slot.member
-  local state, priority, isRepeated = endAttempt(slot)
+  local isStored, state, priority, isRepeated = pcall(endAttempt, slot)
+  if not isStored then
+    -- Those before it are complete.
+    settleEnds()
+    error(state)
+  end
   answers[i] = { state, priority, 'open' }
   if state == 'stored' and priority == 0 then
     plain[#plain + 1] = { at = i, isRepeated = isRepeated }

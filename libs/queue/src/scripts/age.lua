@@ -13,7 +13,7 @@ end
 if not redis.call('ZSCORE', bull .. 'marker', '0') then
   local delayed = redis.call('ZRANGE', bull .. 'delayed', 0, 0, 'WITHSCORES')
   local isDue = delayed[2] and tonumber(delayed[2]) / DELAYED_UNIT <= now
-  if isDue or redis.call('ZCARD', bull .. 'prioritized') > 0 then redis.call('ZADD', bull .. 'marker', 0, '0') end
+  if isDue or redis.call('EXISTS', bull .. 'prioritized', bull .. 'wait') > 0 then redis.call('ZADD', bull .. 'marker', 0, '0') end
 end
 
 local due = redis.call('ZRANGEBYSCORE', aging, '-inf', now - ageMs, 'LIMIT', 0, limit)

@@ -43,7 +43,7 @@ const signature = {
     limit: "number",
   },
   each: {
-    /** `timers` and `firing` are sorted by when they are due, in ms. */
+    /** `timers` and `firing` are sorted by when they are due, in ms. `returned`: the jobs of lost workers. */
     keys: [
       "timers",
       "firing",
@@ -51,6 +51,7 @@ const signature = {
       "aborts",
       "aging",
       "waiting",
+      "returned",
       "delayed",
       "active",
       "fair",
