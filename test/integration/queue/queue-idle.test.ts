@@ -44,6 +44,9 @@ async function idleCalls(processes: number, controllers: number): Promise<number
       .filter(({ args }) => args[1] === sha).length;
   // The first rounds of every worker end with this script.
   await until("the first rounds", () => calls(rebaseScript) >= processes * controllers);
+  // So do the first elections, each with a round of its own.
+  const first = ours().length;
+  await until("rounds of all queues", () => calls(pumpScript, first) >= 4 * processes);
   const from = ours().length;
   const start = ticks();
   await until("ten ticks and rounds", () => ticks() - start >= 10 && calls(pumpScript, from) >= 10);
