@@ -47,7 +47,7 @@ export class Traffic implements AsyncDisposable {
     }
   }
 
-  /** Creates objects that nobody changes, and waits until they are reconciled. */
+  /** Creates objects that stay unchanged, and waits until they are reconciled. */
   async createRestingObjects(count: number): Promise<void> {
     const { namespace } = this.#installation;
     for (let at = 0; at < count; at += 1) {

@@ -78,15 +78,11 @@ const COSTS: Readonly<Record<string, Cost>> = {
   script: () => 0,
 };
 
-/**
- * Counts what `work` costs a Redis that nothing else uses, except for the scripts `ignored` by their SHA, such as background
- * rounds. The count does not depend on time, so a scan that grows with the data shows on any machine.
- */
-export async function countCosts(
+/** Returns the commands that Redis executed during `work`, if nothing else uses it. */
+export async function commandsDuring(
   { redis, url }: { readonly redis: Redis; readonly url: string },
   work: () => Promise<unknown>,
-  ignored: readonly string[] = [],
-): Promise<RedisCosts> {
+): Promise<readonly SeenCommand[]> {
   using seen = await watchCommands(url);
   await work();
   const mark = crypto.randomUUID();
@@ -96,9 +92,22 @@ export async function countCosts(
     const index = seen.commands.findIndex(isMark);
     return index === -1 ? undefined : { index };
   });
+  return seen.commands.slice(0, end.index);
+}
+
+/**
+ * Counts what `work` costs a Redis that nothing else uses, except for the scripts `ignored` by their SHA, such as background
+ * rounds. The count does not depend on time, so a scan that grows with the data shows on any machine.
+ */
+export async function countCosts(
+  place: { readonly redis: Redis; readonly url: string },
+  work: () => Promise<unknown>,
+  ignored: readonly string[] = [],
+): Promise<RedisCosts> {
+  const seen = await commandsDuring(place, work);
   let isIgnored = false;
   const costs = { calls: 0, entries: 0 };
-  for (const { args, byScript } of seen.commands.slice(0, end.index)) {
+  for (const { args, byScript } of seen) {
     // The commands of a script follow its call.
     if (!byScript) isIgnored = ignored.includes(args[1] ?? "");
     if (isIgnored) continue;
@@ -107,7 +116,7 @@ export async function countCosts(
     if (!byScript && name !== "eval") costs.calls += 1;
     const cost = COSTS[name];
     if (cost === undefined) throw new Error(`the costs of ${name} are missing in redis-entries.ts`);
-    costs.entries += await cost(redis, args);
+    costs.entries += await cost(place.redis, args);
   }
   return costs;
 }

@@ -2,7 +2,7 @@ import { CHANGE_KINDS, MUTATION_STATES } from "@konverge/core";
 import { z } from "zod";
 import { duration } from "./duration.ts";
 import { changeSchema, comparedValue, fieldPath, jsonObject } from "./mutation-fields.ts";
-import { problemSchema } from "./problem.ts";
+import { rejectedItemSchema } from "./problem.ts";
 import { oneOf, text, wholeNumber } from "./query-fields.ts";
 import { objectName, requestedClassSchema } from "./reconcile-api.ts";
 
@@ -169,21 +169,7 @@ export const mutationSchema = z.object({
 /** Response of `POST /v1/mutations/batch`: one result per item, in order. */
 export const mutationResultsSchema = z.object({
   accepted: z.number(),
-  items: z.array(
-    z.union([
-      z.object(resultFields),
-      z.object({
-        error: problemSchema.pick({
-          code: true,
-          title: true,
-          status: true,
-          detail: true,
-          retryAfterMs: true,
-          errors: true,
-        }),
-      }),
-    ]),
-  ),
+  items: z.array(z.union([z.object(resultFields), rejectedItemSchema])),
 });
 
 const BAD_CURSOR = 'must be the "next" of an earlier response';

@@ -13,3 +13,15 @@ export const problemSchema = z.object({
 });
 
 export type Problem = z.infer<typeof problemSchema>;
+
+/** A rejected item of a batch, beside the results of the others. */
+export const rejectedItemSchema = z.object({
+  error: problemSchema.pick({
+    code: true,
+    title: true,
+    status: true,
+    detail: true,
+    retryAfterMs: true,
+    errors: true,
+  }),
+});

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { duration } from "./duration.ts";
-import { problemSchema } from "./problem.ts";
+import { rejectedItemSchema } from "./problem.ts";
 import { oneOf, text } from "./query-fields.ts";
 import { pauseSchema } from "./queue-api.ts";
 
@@ -75,21 +75,7 @@ export const acceptedReconcileSchema = z.object({
 /** Response of `POST /v1/reconciles/batch`: one result per item, in order. */
 export const reconcileResultsSchema = z.object({
   accepted: z.number(),
-  items: z.array(
-    z.union([
-      acceptedReconcileSchema,
-      z.object({
-        error: problemSchema.pick({
-          code: true,
-          title: true,
-          status: true,
-          detail: true,
-          retryAfterMs: true,
-          errors: true,
-        }),
-      }),
-    ]),
-  ),
+  items: z.array(z.union([acceptedReconcileSchema, rejectedItemSchema])),
 });
 
 export type CreateReconcile = z.output<typeof createReconcileSchema>;

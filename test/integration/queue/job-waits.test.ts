@@ -93,7 +93,7 @@ test("a marker ends the wait of a worker of its queue, in any order of waits, ma
     const isWaitedFor = (queue: number) =>
       [...waiting].some(([worker, { isOver }]) => worker % QUEUES === queue && !isOver);
     for (let queue = 0; queue < QUEUES; queue += 1) {
-      // Either a worker took the marker, or nobody waits for it.
+      // Either a worker took the marker, or no worker waits for it.
       await until(`the markers of queue ${queue}`, async () => {
         const left = await redis.zcard(markerOf(queue));
         return left === 0 || !isWaitedFor(queue);

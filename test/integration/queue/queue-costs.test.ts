@@ -8,8 +8,7 @@ import { queueNames } from "../../../libs/queue/src/keys/queue-names.ts";
 import { ageScript } from "../../../libs/queue/src/scripts/age.ts";
 import { pumpScript } from "../../../libs/queue/src/scripts/pump.ts";
 import { rebaseScript } from "../../../libs/queue/src/scripts/rebase.ts";
-import { watchCommands } from "../../contract/watch-commands.ts";
-import { countCosts, type RedisCosts } from "../../support/redis-entries.ts";
+import { commandsDuring, countCosts, type RedisCosts } from "../../support/redis-entries.ts";
 import { until } from "../../support/until.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "./queue-harness.ts";
 
@@ -63,14 +62,10 @@ const counted = (work: () => Promise<unknown>) =>
 async function usageOf(
   work: () => Promise<unknown>,
 ): Promise<{ readonly scripts: number; readonly commands: number }> {
-  using seen = await watchCommands(server.url);
-  await work();
-  const mark = crypto.randomUUID();
-  await redis.echo(mark);
-  await until("the end of the work", () => seen.commands.some(({ args }) => args[1] === mark));
+  const seen = await commandsDuring({ redis, url: server.url }, work);
   const count = { scripts: 0, commands: 0 };
   let isIgnored = false;
-  for (const { args, byScript } of seen.commands) {
+  for (const { args, byScript } of seen) {
     // The commands of a script follow its call. BullMQ looks for stalled jobs at intervals.
     if (!byScript)
       isIgnored = ROUNDS.includes(args[1] ?? "") || args[3]?.endsWith(":stalled") === true;
