@@ -79,6 +79,29 @@ test("docs/guarantees.md names test files that exist", () => {
   expect(named.filter((name) => !files.includes(name))).toEqual([]);
 });
 
+test("docs/operator-questions.md answers each question in a sentence, with a page and tests that exist", () => {
+  const files = globSync("{test,libs,apps}/**/*.test.ts", {
+    exclude: ["**/node_modules", "**/dist"],
+  }).map((path) => basename(path, ".test.ts"));
+  const disasters = globSync("test/game-day/disasters/*.ts").map((path) => basename(path, ".ts"));
+  const rows = read("docs/operator-questions.md")
+    .split(/^- /m)
+    .slice(1)
+    .map((row) => row.split("\n\n")[0]?.replaceAll(/\s+/g, " ").trim());
+  expect(rows.length).toBeGreaterThan(40);
+  for (const row of rows) {
+    expect(row).toMatch(
+      /^\*\*[^*]+\?\*\* [^[\]]+\. See \[[^\]]+\]\([^)]+\)\. (Tests: `.+`\.|Not tested\.)$/,
+    );
+    const [, tests = ""] = / Tests: (.*)$/.exec(row ?? "") ?? [];
+    const named = [...tests.matchAll(/`(game-day )?([^`]+)`/g)];
+    const unknown = named.filter(
+      ([, isDisaster, name = ""]) => !(isDisaster === undefined ? files : disasters).includes(name),
+    );
+    expect(unknown.map(([name]) => name)).toEqual([]);
+  }
+});
+
 const PAGES = globSync(["*.md", "docs/**/*.md", "{apps,libs,infra,test}/*/README.md"]);
 test.each(PAGES)("the links of %s resolve", (page) => {
   const text = read(page).replaceAll(/```.*?```/gs, "");
