@@ -58,7 +58,7 @@ class Model {
 
   journal(object: string, holder: string, plan: string): boolean {
     const lane = this.lanes.get(object);
-    if (lane?.holder !== holder) return false;
+    if (lane?.holder !== holder || lane.batch.length === 0) return false;
     lane.plans = [plan];
     return true;
   }

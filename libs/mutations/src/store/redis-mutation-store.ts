@@ -189,7 +189,7 @@ export class RedisMutationStore {
     };
   }
 
-  /** Stores the plans that may be written from now on. @throws LaneFencedError if another worker has taken the object */
+  /** Stores the plans that may be written from now on. @throws LaneFencedError if the holder has no batch of the object (any more) */
   async journal(object: string, holder: string, plans: readonly Plan[]): Promise<void> {
     const keys = { lane: this.names.lane(object) };
     const args = { holder, plans: JSON.stringify(plans) };
