@@ -128,8 +128,7 @@ class ObjectSource {
     const choices = this.#choices;
     const result: JsonObject = {};
     const isEmbedded = schema["x-kubernetes-embedded-resource"] === true;
-    if (isEmbedded) Object.assign(result, { apiVersion: "v1", kind: "A" });
-    if (isEmbedded && choices.happens(50)) result["metadata"] = { name: "a" };
+    if (isEmbedded) Object.assign(result, this.#typeMeta());
     if (typeof additionalProperties === "object") {
       for (let left = choices.below(3); left > 0; left -= 1) {
         result[choices.one(["a", "b", "c.d/e"])] = this.#valueOf(additionalProperties);
@@ -145,6 +144,19 @@ class ObjectSource {
     // kube-apiserver empties objects in maps with `additionalProperties: true`; zod keeps their fields.
     const unknown = additionalProperties === true ? 1 : { a: 1 };
     if (choices.happens(5)) result["unknownField"] = unknown;
+    return result;
+  }
+
+  #typeMeta(): JsonObject {
+    const choices = this.#choices;
+    const result: JsonObject = {};
+    const draw = (name: string, right: JsonValue) => {
+      if (choices.happens(WRONG)) return;
+      result[name] = choices.happens(WRONG) ? choices.one<JsonValue>([7, "", {}]) : right;
+    };
+    draw("apiVersion", "v1");
+    draw("kind", "A");
+    if (choices.happens(50)) result["metadata"] = { name: "a" };
     return result;
   }
 

@@ -3,6 +3,7 @@ import { applying } from "./applying.ts";
 import { builtInKinds } from "./built-in-kinds.ts";
 import { createDelete } from "./create-delete.ts";
 import { edges } from "./edges.ts";
+import { embeddedObjects } from "./embedded-objects.ts";
 import { fields } from "./fields.ts";
 import { foreign } from "./foreign.ts";
 import { kinds } from "./kinds.ts";
@@ -25,6 +26,7 @@ export const CASES: readonly Case[] = [
   ...versions,
   ...lessons,
   ...fields,
+  ...embeddedObjects,
   ...createDelete,
   ...reading,
   ...watching,

@@ -14,6 +14,7 @@ import { getPath } from "../objects/dotted-path.ts";
 import { generationOf, metadataOf, objectOf, setOrDelete } from "../objects/metadata.ts";
 import { sortMembers } from "../objects/sort-members.ts";
 import { builtinSchema } from "../schema/builtin-schemas.ts";
+import { decodeEmbedded, validateEmbedded } from "../schema/embedded-resources.ts";
 import { applyDefaults, pruneCustomResource } from "../schema/prune.ts";
 import type { Schema } from "../schema/schema.ts";
 import { validateRules } from "../schema/validate-rules.ts";
@@ -43,6 +44,7 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
   const validate = (next: JsonObject, live?: JsonObject): FieldError[] => [
     ...validateValue(declared, withoutTypeMeta(next), "", live && withoutTypeMeta(live)),
     ...validateScale(next, scale, hasStatus),
+    ...validateEmbedded(declared, next),
     ...validateChangedLists(declared, next, live),
   ];
   const prune = (schemaOf: Schema, object: JsonObject): string[] => {
@@ -79,7 +81,7 @@ export function makeCustomKind(crd: CrdSpec, version: CrdVersion): ResourceKind 
     deletesDependentsByDefault: true,
     selectableFields: (version.selectableFields ?? []).map(({ jsonPath }) => jsonPath.slice(1)),
     nameErrors: subdomainErrors,
-    decode: (object) => prune(declared, object),
+    decode: (object) => [...prune(declared, object), ...decodeEmbedded(declared, object)],
     resetFields: (subresource) => {
       if (subresource === "status") return STATUS_RESET;
       return hasStatus && subresource === "" ? MAIN_RESET : EMPTY_FIELDS;
