@@ -1,17 +1,13 @@
-import { execFile } from "node:child_process";
-import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { delimiter, join, resolve } from "node:path";
-import { promisify } from "node:util";
+import { join, resolve } from "node:path";
 import { expect, onTestFinished, test, type TestContext } from "vitest";
 import { findHelm } from "../../infra/helm/find-helm.js";
 import { isOnPath } from "../../infra/host/run.js";
 import { runCommand } from "./cli-runner.ts";
 import { BACKLOG_AGE_QUERY } from "../../apps/cli/src/manifests/alert-rules.ts";
+import { openReadersShell, type ReadersShell } from "../support/readers-shell.ts";
 import { openRbacCluster, type RbacCluster } from "./rbac-cluster.ts";
-
-const run = promisify(execFile);
 
 /** Returns the first `sh` block below a heading of docs/cluster.md. */
 function blockBelow(heading: string): string {
@@ -24,33 +20,14 @@ function blockBelow(heading: string): string {
 async function readersShell(
   { kubeconfigPath }: RbacCluster,
   programs: Readonly<Record<string, string>> = {},
-): Promise<(script: string) => Promise<string>> {
-  const folder = await mkdtemp(join(tmpdir(), "konverge-docs-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const bin = join(folder, "bin");
-  await mkdir(bin);
-  const main = `"${process.execPath}" --conditions=@konverge/source "${resolve("apps/cli/src/main.ts")}"`;
-  await writeFile(join(bin, "konverge"), `#!/bin/sh\nexec ${main} "$@"\n`);
-  await chmod(join(bin, "konverge"), 0o755);
+): Promise<ReadersShell["type"]> {
+  const { folder, bin, type } = await openReadersShell({ KUBECONFIG: kubeconfigPath });
   for (const [name, path] of Object.entries(programs)) await symlink(path, join(bin, name));
   await symlink(resolve("infra"), join(folder, "infra"));
   const config = JSON.stringify(resolve("apps/examples/src/konverge.config.ts"));
   await writeFile(join(folder, "konverge.config.ts"), `export { default } from ${config};\n`);
   await writeFile(join(folder, "redis-url.txt"), "redis://redis.example:6379");
-  const env = {
-    ...process.env,
-    HOME: folder,
-    KUBECONFIG: kubeconfigPath,
-    PATH: `${bin}${delimiter}${process.env["PATH"] ?? ""}`,
-  };
-  return async (script) => {
-    const { stdout } = await run("sh", ["-eu", "-c", script], {
-      cwd: folder,
-      env,
-      timeout: 400_000,
-    });
-    return stdout;
-  };
+  return type;
 }
 
 async function open(context: TestContext, program: string, isThere: boolean): Promise<RbacCluster> {

@@ -1,14 +1,9 @@
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { delimiter, join, resolve } from "node:path";
-import { promisify } from "node:util";
 import { isServed } from "@konverge/kube";
-import { startApi, type RunningApi } from "@konverge/api";
-import { objectHistorySchema, readSettings } from "@konverge/contracts";
-import { defineConfig, startWorker } from "@konverge/worker";
+import type { RunningApi } from "@konverge/api";
+import { objectHistorySchema } from "@konverge/contracts";
+import { defineConfig } from "@konverge/worker";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { alertWebhook } from "../../apps/examples/src/alert-webhook.ts";
 import { nodePool } from "../../apps/examples/src/node-pool.ts";
@@ -16,16 +11,14 @@ import { Machine, NodePool } from "../../apps/examples/src/resources.ts";
 import { isOnPath } from "../../infra/host/run.js";
 import { startEmbeddedServer, type EmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
-import { keepLog } from "../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../support/until.ts";
+import { openDocsStage, TOKEN, type DocsStage } from "./docs-stage.ts";
 
 const queues = useQueues();
-const run = promisify(execFile);
-const TOKEN = "the-token-of-the-configuration-0123456789";
 const PAGE = readFileSync("docs/enqueue.md", "utf8");
 let server: EmbeddedServer;
 let api: RunningApi;
-let type: (script: string, env?: Record<string, string>) => Promise<string>;
+let type: DocsStage["type"];
 
 /** Returns the code blocks below a heading of docs/enqueue.md, up to the next heading. */
 function blocksBelow(heading: string, language = "sh"): string[] {
@@ -38,7 +31,6 @@ function blocksBelow(heading: string, language = "sh"): string[] {
 }
 
 beforeEach(async () => {
-  const { url, prefix } = queues;
   server = await startEmbeddedServer();
   onTestFinished(() => server[Symbol.asyncDispose]());
   const { client } = server;
@@ -49,48 +41,7 @@ beforeEach(async () => {
   });
   const metadata = { namespace: "default", name: "blue" };
   await client.create(NodePool, { metadata, spec: { replicas: 1 } });
-  const worker = await startWorker({
-    config: defineConfig({ controllers: [nodePool], settings: { prefix, leaseDuration: "3s" } }),
-    redis: url,
-    kubeconfig: { text: readFileSync(server.kubeconfig, "utf8") },
-    log: keepLog([]),
-  });
-  onTestFinished(() => worker.kill());
-  api = await startApi({
-    settings: {
-      ...readSettings({ env: {} }),
-      redisUrl: url,
-      prefix,
-      token: TOKEN,
-      apiPort: 0,
-      logLevel: "silent",
-    },
-    version: "test",
-  });
-  onTestFinished(() => api.stop());
-
-  const folder = await mkdtemp(join(tmpdir(), "konverge-docs-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const main = `"${process.execPath}" --conditions=@konverge/source "${resolve("apps/cli/src/main.ts")}"`;
-  await writeFile(join(folder, "konverge"), `#!/bin/sh\nexec ${main} "$@"\n`);
-  await chmod(join(folder, "konverge"), 0o755);
-  type = async (script, env = {}) => {
-    const { stdout } = await run("sh", ["-eu", "-c", script], {
-      cwd: folder,
-      timeout: 400_000,
-      env: {
-        ...process.env,
-        HOME: folder,
-        PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}`,
-        KONVERGE_REDIS_URL: url,
-        KONVERGE_PREFIX: prefix,
-        KONVERGE_SERVER: api.url,
-        KUBECONFIG: server.kubeconfig,
-        ...env,
-      },
-    });
-    return stdout;
-  };
+  ({ api, type } = await openDocsStage(queues, server, defineConfig({ controllers: [nodePool] })));
 });
 
 async function attemptsOf(name: string) {

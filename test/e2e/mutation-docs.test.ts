@@ -1,25 +1,19 @@
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { stripTypeScriptTypes } from "node:module";
-import { tmpdir } from "node:os";
-import { delimiter, join, resolve } from "node:path";
-import { promisify } from "node:util";
-import { startApi, type RunningApi } from "@konverge/api";
+import { join, resolve } from "node:path";
+import type { RunningApi } from "@konverge/api";
 import { createClient } from "@konverge/client";
-import { mutationSchema, readSettings, type NewMutation } from "@konverge/contracts";
+import { mutationSchema, type NewMutation } from "@konverge/contracts";
 import { ConfigMap, Deployment } from "@konverge/kube/kinds";
-import { startWorker, type Config } from "@konverge/worker";
+import type { Config } from "@konverge/worker";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { keepLog } from "../../apps/cli/src/testing/kept-log.ts";
 import { blocksOf, importText } from "../integration/docs/load-block.ts";
 import { startEmbeddedServer, type EmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { useQueues } from "../integration/queue/queue-harness.ts";
 import { until } from "../support/until.ts";
+import { openDocsStage, TOKEN, type DocsStage } from "./docs-stage.ts";
 
 const queues = useQueues();
-const run = promisify(execFile);
-const TOKEN = "the-token-of-the-configuration-0123456789";
 const textOf = (language: string, number: number) => {
   const found = blocksOf("docs/mutations.md").find(
     (block) => block.language === language && block.number === number,
@@ -28,11 +22,10 @@ const textOf = (language: string, number: number) => {
 };
 let server: EmbeddedServer;
 let api: RunningApi;
-let type: (script: string, env?: Record<string, string>) => Promise<string>;
+let type: DocsStage["type"];
 
 /** The API, a worker with the page's configuration, and a folder with `konverge` in the path. */
 beforeEach(async () => {
-  const { url, prefix } = queues;
   server = await startEmbeddedServer();
   onTestFinished(() => server[Symbol.asyncDispose]());
   const labels = { app: "web" };
@@ -51,45 +44,10 @@ beforeEach(async () => {
     .replace('from "konverge"', 'from "@konverge/worker"')
     .replace('from "konverge/kinds"', 'from "@konverge/kube/kinds"');
   const { default: config } = (await importText(text)) as { readonly default: Config };
-  const worker = await startWorker({
-    config: { ...config, settings: { prefix, leaseDuration: "3s" } },
-    redis: url,
-    kubeconfig: { text: readFileSync(server.kubeconfig, "utf8") },
-    log: keepLog([]),
-  });
-  onTestFinished(() => worker.kill());
-  const settings = {
-    ...readSettings({ env: {} }),
-    redisUrl: url,
-    prefix,
-    token: TOKEN,
-    apiPort: 0,
-  };
-  api = await startApi({ settings: { ...settings, logLevel: "silent" }, version: "test" });
-  onTestFinished(() => api.stop());
-  const folder = await mkdtemp(join(tmpdir(), "konverge-docs-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const main = `"${process.execPath}" --conditions=@konverge/source "${resolve("apps/cli/src/main.ts")}"`;
-  await writeFile(join(folder, "konverge"), `#!/bin/sh\nexec ${main} "$@"\n`);
-  await chmod(join(folder, "konverge"), 0o755);
-  await writeFile(join(folder, "konverge.header"), `authorization: Bearer ${TOKEN}\n`);
-  type = async (script, env = {}) => {
-    const { stdout } = await run("sh", ["-eu", "-c", script], {
-      cwd: folder,
-      timeout: 200_000,
-      env: {
-        ...process.env,
-        HOME: folder,
-        PATH: `${folder}${delimiter}${process.env["PATH"] ?? ""}`,
-        KONVERGE_REDIS_URL: url,
-        KONVERGE_PREFIX: prefix,
-        KONVERGE_SERVER: api.url,
-        KONVERGE_TOKEN: TOKEN,
-        ...env,
-      },
-    });
-    return stdout;
-  };
+  const stage = await openDocsStage(queues, server, config);
+  ({ api } = stage);
+  await writeFile(join(stage.folder, "konverge.header"), `authorization: Bearer ${TOKEN}\n`);
+  type = (script, env) => stage.type(script, { KONVERGE_TOKEN: TOKEN, ...env });
 });
 
 const client = () => createClient({ server: api.url, token: TOKEN });

@@ -11,7 +11,7 @@ export const COUNTER = {
   name: "counter",
 } as const;
 
-export interface Counter extends ApiObject {
+interface Counter extends ApiObject {
   data?: Record<string, string>;
 }
 

@@ -5,20 +5,12 @@ import { ConfigMap } from "@konverge/kube/kinds";
 import { createObjectLanes } from "@konverge/lanes";
 import { openMutations } from "@konverge/mutations";
 import { Redis } from "ioredis";
+import type { ToothConfig } from "./counter-stage.ts";
 
 /** After the read, before the write is sent, or after it was made. */
 export type MutationDisturbance = "halt after read" | "halt before write" | "die after write";
 
-export interface MutationToothConfig {
-  readonly url: string;
-  readonly prefix: string;
-  readonly kubeconfig: string;
-  readonly workerId: string;
-  readonly leaseMs: number;
-  readonly disturbance: MutationDisturbance | undefined;
-}
-
-const config = JSON.parse(process.argv[2] ?? "{}") as MutationToothConfig;
+const config = JSON.parse(process.argv[2] ?? "{}") as ToothConfig<MutationDisturbance>;
 const { url, prefix, kubeconfig, workerId, leaseMs, disturbance } = config;
 const redis = new Redis(url);
 const events = `${prefix}:events`;

@@ -4,18 +4,10 @@ import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { openWorkflows } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { until } from "../../support/until.ts";
+import type { ToothConfig } from "./counter-stage.ts";
 import { makeCounting, type Disturbance } from "./counting.ts";
 
-export interface ToothConfig {
-  readonly url: string;
-  readonly prefix: string;
-  readonly kubeconfig: string;
-  readonly workerId: string;
-  readonly leaseMs: number;
-  readonly disturbance: Disturbance | undefined;
-}
-
-const config = JSON.parse(process.argv[2] ?? "{}") as ToothConfig;
+const config = JSON.parse(process.argv[2] ?? "{}") as ToothConfig<Disturbance>;
 const { url, prefix, kubeconfig, workerId, leaseMs, disturbance } = config;
 const redis = new Redis(url);
 const client = createKubeClient({
