@@ -12,6 +12,8 @@ import type { MutationDisturbance } from "./teeth/mutation-worker.ts";
 
 /** Removes each protection of mutations in a test build: only then may a counter be wrong. */
 
+const WORKER = new URL("teeth/mutation-worker.ts", import.meta.url);
+
 interface Stage extends CounterStage<MutationDisturbance> {
   /** Increments the counter. */
   readonly submit: (id: string) => Promise<void>;
@@ -58,7 +60,7 @@ const NAMES = Object.keys(MUTATION_PATCHES) as MutationPatchName[];
 
 testTeeth(NAMES, async (name, patch) => {
   await using cleanup = new AsyncDisposableStack();
-  const stage = await openCounterStage<MutationDisturbance>(cleanup, "mutation-worker.ts", patch);
+  const stage = await openCounterStage<MutationDisturbance>(cleanup, WORKER, patch);
   const { url, prefix } = stage;
   const mutations = openMutations({
     redis: { url },

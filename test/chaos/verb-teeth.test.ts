@@ -12,6 +12,7 @@ import { VERB_PATCHES, type VerbPatchName } from "./teeth/verb-patches.ts";
 
 /** Removes each protection of the verbs in a test build: only then may a counter be wrong. */
 
+const WORKER = new URL("teeth/verb-worker.ts", import.meta.url);
 /** Only starts runs; not a worker. */
 const counting = makeCounting(undefined, async () => undefined);
 
@@ -65,7 +66,7 @@ const NAMES = Object.keys(VERB_PATCHES) as VerbPatchName[];
 
 testTeeth(NAMES, async (name, patch) => {
   await using cleanup = new AsyncDisposableStack();
-  const stage = await openCounterStage<Disturbance>(cleanup, "verb-worker.ts", patch);
+  const stage = await openCounterStage<Disturbance>(cleanup, WORKER, patch);
   const { url, prefix } = stage;
   const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
   cleanup.defer(() => workflows.close());

@@ -36,16 +36,15 @@ export interface CounterStage<Disturbance extends string> {
 
 /**
  * Opens a stage, and closes it with `cleanup`.
- * @param worker the name of a program in this folder
+ * @param worker the program of a worker
  * @param patch the protection that is removed from the workers
  */
 export async function openCounterStage<Disturbance extends string>(
   cleanup: AsyncDisposableStack,
-  worker: string,
+  worker: URL,
   patch: string | undefined,
 ): Promise<CounterStage<Disturbance>> {
   const url = process.env["REDIS_URL"] ?? "";
-  const program = fileURLToPath(new URL(worker, import.meta.url));
   const server = await createApiServer({});
   cleanup.defer(() => server.close());
   const { kubeconfig } = server;
@@ -73,7 +72,7 @@ export async function openCounterStage<Disturbance extends string>(
       const place = { url, prefix, kubeconfig, workerId, leaseMs: LEASE_MS };
       const config: ToothConfig<Disturbance> = { ...place, disturbance };
       const patcher = patch === undefined ? [] : ["--import", PATCHER];
-      const child = new Child([...patcher, program, JSON.stringify(config)], {
+      const child = new Child([...patcher, fileURLToPath(worker), JSON.stringify(config)], {
         env: patch === undefined ? {} : { FLEET_PATCH: patch },
       });
       cleanup.use(child);
