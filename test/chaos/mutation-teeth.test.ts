@@ -61,9 +61,9 @@ const NAMES = Object.keys(MUTATION_PATCHES) as MutationPatchName[];
 testTeeth(NAMES, async (name, patch) => {
   await using cleanup = new AsyncDisposableStack();
   const stage = await openCounterStage<MutationDisturbance>(cleanup, WORKER, patch);
-  const { url, prefix } = stage;
+  const { redis, prefix } = stage;
   const mutations = openMutations({
-    redis: { url },
+    redis,
     prefix,
     cluster: "default",
     leaseMs: LEASE_MS,

@@ -4,6 +4,7 @@ import { onTestFinished } from "vitest";
 import { openWorkflows, type RunRef } from "@konverge/workflow";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { Child } from "../support/child.ts";
+import { PATIENT_MS } from "../support/patient.ts";
 import { until } from "../support/until.ts";
 import { checkRun } from "./workflow-invariants.ts";
 import { makeInterpreter, makeProgram, predict, traceNames } from "./workflow-programs.ts";
@@ -15,6 +16,8 @@ const LEASE_MS = 1_000;
 const HEAL_MS = 120_000;
 /** Longest time that a run stays paused, in ms: its timers come due, and its wake-ups are handled. */
 const REST_MS = 250;
+/** Longest time that a run of a test build stays paused until a body begins, in ms. Some have none left, or wait for a signal. */
+const BODY_MS = 20_000;
 
 export interface PausingOptions {
   readonly seed: number;
@@ -31,7 +34,11 @@ export async function playPauses({ seed, runs, pauses, kills, patch }: PausingOp
   const random = seededRandom(seed);
   const prefix = `test-pauses-${process.pid}-${Date.now()}`;
   const redis = new Redis(url);
-  const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+  const workflows = openWorkflows({
+    redis: { url, deadlineMs: PATIENT_MS },
+    prefix,
+    leaseMs: LEASE_MS,
+  });
   let worker: Child | undefined;
   onTestFinished(async () => {
     worker?.signal("SIGKILL");
@@ -86,7 +93,7 @@ export async function playPauses({ seed, runs, pauses, kills, patch }: PausingOp
       );
       if (paused.status !== "paused") return;
       const before = await begun(id);
-      await rest(random() * REST_MS);
+      await restInPause(ref, before);
       const fate = random();
       const action = fate < 0.1 ? "terminate" : fate < 0.2 ? "cancel" : "resume";
       // Terminated first, since that begins no body.
@@ -97,6 +104,14 @@ export async function playPauses({ seed, runs, pauses, kills, patch }: PausingOp
       if (action !== "terminate") await apply(action, ref);
       if (action !== "resume") return;
     }
+  };
+  const restInPause = async ({ id }: RunRef, before: number) => {
+    const restMs = random() * REST_MS;
+    // A test build begins a body in some pauses. How long that takes depends on the load of the machine.
+    if (patch === undefined || wrong.length > 0) return await rest(restMs);
+    const endMs = performance.now() + BODY_MS;
+    while (wrong.length === 0 && performance.now() < endMs && (await begun(id)) === before)
+      await rest(10);
   };
   const apply = async (action: "cancel" | "resume" | "terminate", ref: RunRef) => {
     try {

@@ -67,8 +67,8 @@ const NAMES = Object.keys(VERB_PATCHES) as VerbPatchName[];
 testTeeth(NAMES, async (name, patch) => {
   await using cleanup = new AsyncDisposableStack();
   const stage = await openCounterStage<Disturbance>(cleanup, WORKER, patch);
-  const { url, prefix } = stage;
-  const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+  const { redis, prefix } = stage;
+  const workflows = openWorkflows({ redis, prefix, leaseMs: LEASE_MS });
   cleanup.defer(() => workflows.close());
   const wanted = await SCENARIOS[name]({
     ...stage,

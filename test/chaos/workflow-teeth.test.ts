@@ -5,6 +5,7 @@ import { openWorkflows } from "@konverge/workflow";
 import { WORKFLOW_PATCHES } from "./teeth/workflow-patches.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, traceNames, type Program } from "./workflow-programs.ts";
+import { PATIENT_MS } from "../support/patient.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
 
@@ -40,7 +41,11 @@ afterEach(async () => {
 async function playZombie(patch?: keyof typeof WORKFLOW_PATCHES) {
   const prefix = `test-teeth-${process.pid}-${Date.now()}`;
   const redis = new Redis(url);
-  const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+  const workflows = openWorkflows({
+    redis: { url, deadlineMs: PATIENT_MS },
+    prefix,
+    leaseMs: LEASE_MS,
+  });
   closers.push(async () => {
     await workflows.close();
     for await (const keys of redis.scanStream({ match: `${prefix}:*`, count: 1_000 })) {

@@ -12,6 +12,7 @@ import { keyOfRun, queueOfWorkflow } from "../../libs/workflow/src/define/run-re
 import { retryJobsOfRuns } from "./rogue-queue.ts";
 import { checkRun, type RunFindings } from "./workflow-invariants.ts";
 import { makeInterpreter, makeProgram, predict, traceNames } from "./workflow-programs.ts";
+import { PATIENT_MS } from "../support/patient.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
 
@@ -37,7 +38,11 @@ test(
     const random = seededRandom(seed);
     const prefix = `test-wf-${process.pid}-${Date.now()}`;
     const redis = new Redis(url);
-    const workflows = openWorkflows({ redis: { url }, prefix, leaseMs: LEASE_MS });
+    const workflows = openWorkflows({
+      redis: { url, deadlineMs: PATIENT_MS },
+      prefix,
+      leaseMs: LEASE_MS,
+    });
     const queue = new Queue(queueOfWorkflow("program"), {
       connection: { url },
       prefix: `${prefix}:{default}`,

@@ -6,6 +6,7 @@ import { ConfigMap } from "@konverge/kube/kinds";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { Child } from "../../support/child.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 import { COUNTER } from "./counting.ts";
 
@@ -25,7 +26,7 @@ export interface ToothConfig<Disturbance extends string> {
 
 /** Workers that increment a counter, a ConfigMap on an API server, and report events. */
 export interface CounterStage<Disturbance extends string> {
-  readonly url: string;
+  readonly redis: { readonly url: string; readonly deadlineMs: number };
   readonly prefix: string;
   readonly startWorker: (disturbance?: Disturbance) => Promise<Child>;
   readonly report: (event: string) => Promise<unknown>;
@@ -65,7 +66,7 @@ export async function openCounterStage<Disturbance extends string>(
   });
   let serial = 0;
   return {
-    url,
+    redis: { url, deadlineMs: PATIENT_MS },
     prefix,
     async startWorker(disturbance) {
       const workerId = `w${(serial += 1)}`;

@@ -11,7 +11,7 @@ import {
   type WorkQueue,
   type WorkQueueOptions,
 } from "@konverge/queue";
-import { patiently } from "../../support/patient.ts";
+import { PATIENT_MS, patiently } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 
 export const CONTROLLER = "node-pool";
@@ -27,9 +27,6 @@ export function keyOf(name: string): ObjectKey {
     name,
   };
 }
-
-/** The default lets a caller wait for Redis 0.9 s, which a busy machine can exceed. A repeated request is one more delivery. */
-const PATIENT_MS = 60_000;
 
 export interface QueueHarness {
   /** The shared Redis, with the permissions of a worker. */
