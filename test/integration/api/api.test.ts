@@ -22,8 +22,8 @@ const announceBoth = (target: RedisTarget) =>
   ]);
 beforeEach(async () => {
   await announceBoth(harness.target);
-  access = open(harness.target);
-  guards = openGuardControl({ redis: harness.target, prefix: harness.prefix });
+  access = open(harness.apiTarget);
+  guards = openGuardControl({ redis: harness.apiTarget, prefix: harness.prefix });
 });
 afterEach(async () => {
   await access.close();

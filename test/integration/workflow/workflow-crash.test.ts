@@ -5,7 +5,7 @@ import { defineWorkflow } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
 import { runNames } from "../../../libs/workflow/src/store/run-names.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
-import { begunList, makeThreeSteps, resumedList } from "./workflow-samples.ts";
+import { begunList, makeThreeSteps, resumedList, seenList } from "./workflow-samples.ts";
 import { useChildren, type Child } from "../../support/child.ts";
 import { until } from "../../support/until.ts";
 
@@ -46,7 +46,7 @@ test.each([
     const steps = await workflows.steps({ workflow: workflow.name, id });
     expect(steps.map(({ name }) => name)).toEqual(["one", "two", "three"]);
     for (const { name, value } of steps) {
-      const seen = await redis.lrange(`${prefix}:seen:${name}`, 0, -1);
+      const seen = await redis.lrange(seenList(prefix, name), 0, -1);
       expect(new Set(seen)).toEqual(new Set([String(value)]));
     }
   },
@@ -72,7 +72,7 @@ test("P8: a worker that resumes after its lease has expired records nothing", as
   expect(await workflows.steps({ workflow: workflow.name, id })).toEqual(steps);
   // The stopped function did not receive its own result either.
   const two = steps.find(({ name }) => name === "two")?.value;
-  expect(await redis.lrange(`${prefix}:seen:two`, 0, -1)).toEqual([String(two)]);
+  expect(await redis.lrange(seenList(prefix, "two"), 0, -1)).toEqual([String(two)]);
   expect(await redis.lrange(begunList(prefix), 0, -1)).toEqual(["one", "two", "two", "three"]);
 });
 

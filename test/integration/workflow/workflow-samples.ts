@@ -2,11 +2,17 @@ import type { Redis } from "ioredis";
 import { TerminalError } from "@konverge/core";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 
+/** Data of the tests, where the Redis user of a worker may write. */
+const notes = (prefix: string) => `${prefix}:{notes}`;
+
 /** Started bodies, in order. */
-export const begunList = (prefix: string) => `${prefix}:begun`;
+export const begunList = (prefix: string) => `${notes(prefix)}/begun`;
 
 /** Bodies of a stopped process that has resumed. */
-export const resumedList = (prefix: string) => `${prefix}:resumed`;
+export const resumedList = (prefix: string) => `${notes(prefix)}/resumed`;
+
+/** Results of a step that the code has seen. */
+export const seenList = (prefix: string, step: string) => `${notes(prefix)}/seen/${step}`;
 
 /** Three steps that log their start. The process can kill itself in a body or after a step's record, or stop. */
 export function makeThreeSteps(
@@ -31,7 +37,7 @@ export function makeThreeSteps(
           return Math.random();
         });
         if (dieAfter === name) die();
-        await redis.rpush(`${prefix}:seen:${name}`, String(random));
+        await redis.rpush(seenList(prefix, name), String(random));
         sum += 1;
       }
       return sum;
@@ -78,7 +84,7 @@ export function makeTour(
 }
 
 /** The keys of the rounds whose step ran. */
-export const countedSet = (prefix: string) => `${prefix}:counted`;
+export const countedSet = (prefix: string) => `${notes(prefix)}/counted`;
 
 /** Counts its rounds up to `to`, with a step in each. */
 export function makeCounter(
