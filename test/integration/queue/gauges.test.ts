@@ -1,5 +1,6 @@
 import { createGaugeStore, type GaugeSample, type GaugeStore } from "@konverge/queue";
 import { expect, test } from "vitest";
+import { historyNames } from "../../../libs/queue/src/history/history-names.ts";
 import { useQueues } from "./queue-harness.ts";
 
 const harness = useQueues();
@@ -44,6 +45,17 @@ test("remembers since when the memory of Redis has been high", async () => {
   expect((await store.known()).memoryHighMs).toBe(memoryHighMs);
   await store.note(sampleOf({}));
   expect((await store.known()).memoryHighMs).toBeUndefined();
+});
+
+test("keeps the fields of a newer version that samples the cluster as well", async () => {
+  const store = openStore();
+  await store.note(sampleOf({}, { isMemoryHigh: true }));
+  const { lastSample } = historyNames(harness.prefix, "default");
+  const read = async () =>
+    JSON.parse((await harness.redis.get(lastSample)) ?? "{}") as Record<string, unknown>;
+  await harness.redis.set(lastSample, JSON.stringify({ ...(await read()), later: { a: 1 } }));
+  await store.note(sampleOf({}));
+  expect(await read()).toMatchObject({ later: { a: 1 }, versions: { "node-pool": "a" } });
 });
 
 test("a minute keeps the highest length and age of its samples", async () => {

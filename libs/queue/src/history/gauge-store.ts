@@ -147,11 +147,14 @@ async function noteSample(
     if (added > 0) fields.set(count, Number(before[count] ?? 0) + added);
   }
   most("waitingCalls", sample.waitingCalls);
+  const { memoryHighMs = Date.now(), ...others } = last ?? {};
   const kept: LastSample = {
+    // Fields of a newer version that samples the cluster as well.
+    ...others,
     versions,
     calls: sample.calls,
     served: servedQueues(sample.served, last?.served ?? {}),
-    ...(sample.isMemoryHigh ? { memoryHighMs: last?.memoryHighMs ?? Date.now() } : {}),
+    ...(sample.isMemoryHigh ? { memoryHighMs } : {}),
   };
   await Promise.all([
     redis.hset(key, ...[...fields].flat()),
