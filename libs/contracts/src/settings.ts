@@ -196,6 +196,17 @@ export const settingsSchema = z.strictObject({
         "Time that ended workflow runs are kept (default 7d). The same in all processes. A longer time needs more Redis memory.",
       ),
     ),
+  runLimitMiB: z.coerce
+    .number()
+    .int("must be a whole number")
+    .min(1, "must be a whole number >= 1")
+    .default(256)
+    .meta(
+      meta(
+        "KONVERGE_RUN_LIMIT_MIB",
+        "Redis memory for the ended runs of each workflow, MiB (default 256). The oldest are deleted first, but none within an hour after its end.",
+      ),
+    ),
   runRecordLimitKiB: z.coerce
     .number()
     .int("must be a whole number")

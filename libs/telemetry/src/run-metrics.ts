@@ -21,6 +21,8 @@ export interface RunMetrics {
   ): void;
   /** A run was handed back, because only the code of another worker fits it. */
   handedBack(workflow: string): void;
+  /** Ended runs were deleted before their retention was over. */
+  dropped(workflow: string, count: number): void;
 }
 
 const ENDS = ["done", "failed", "cancelled"];
@@ -51,6 +53,12 @@ export function createRunMetrics(registry: Registry): (cluster: string) => RunMe
       "step_failures_total",
       "Total number of steps, undo steps and waits recorded as failed.",
       "kind",
+    ),
+  );
+  const dropped = new Counter(
+    labelled(
+      "runs_dropped_total",
+      "Total number of ended runs deleted before their retention was over, because of their memory.",
     ),
   );
   const execution = new Histogram({
@@ -90,6 +98,7 @@ export function createRunMetrics(registry: Registry): (cluster: string) => RunMe
     observeRuns(workflow, { counts }) {
       for (const result of [...ENDS, ...PAUSES]) executions.inc({ cluster, workflow, result }, 0);
       for (const kind of [...BODIES, ...WAITS]) failures.inc({ cluster, workflow, kind }, 0);
+      dropped.inc({ cluster, workflow }, 0);
       execution.zero({ cluster, workflow });
       for (const kind of BODIES) steps.zero({ cluster, workflow, kind });
       for (const kind of WAITS) waits.zero({ cluster, workflow, kind });
@@ -101,6 +110,9 @@ export function createRunMetrics(registry: Registry): (cluster: string) => RunMe
     },
     handedBack(workflow) {
       executions.inc({ cluster, workflow, result: HANDED_BACK });
+    },
+    dropped(workflow, count) {
+      dropped.inc({ cluster, workflow }, count);
     },
     recorded(workflow, { kind, failed, durationMs }) {
       if (failed) failures.inc({ cluster, workflow, kind });

@@ -199,6 +199,7 @@ function openStores(
       ...place,
       shards,
       retentionMs: settings.runRetention,
+      limitBytes: settings.runLimitMiB * BYTES_PER_MIB,
       ...defined({ codec: config.codec, tracing }),
     },
     log,

@@ -3,6 +3,7 @@ import type { Log, Shutdown } from "@konverge/engine";
 import type { RestoreWatch } from "@konverge/queue";
 import {
   openWorkflows,
+  type RunObserver,
   type RunWorkerSettings,
   type Schedule,
   type Scheduler,
@@ -74,7 +75,10 @@ export function createWorkflowRunner({
     runs,
     work(settings) {
       if (settings.workflows.length === 0) return;
-      const started = runs().work(settings);
+      const started = runs().work({
+        ...settings,
+        ...defined({ observer: settings.observer && logsDropped(settings.observer, log) }),
+      });
       worker = started;
       let isPaused = false;
       unfollow = restore.follow("runs", (isOpen) => {
@@ -92,5 +96,18 @@ export function createWorkflowRunner({
     stop: (options) => end(worker?.stop(options)),
     kill: () => end(worker?.kill()),
     close: async () => await opened?.close(),
+  };
+}
+
+/** Logs what `dropped` reports. */
+function logsDropped(observer: RunObserver, log: Log): RunObserver {
+  return {
+    executionEnded: (workflow, execution) => observer.executionEnded(workflow, execution),
+    recorded: (workflow, step) => observer.recorded(workflow, step),
+    handedBack: (workflow) => observer.handedBack(workflow),
+    dropped(workflow, runs) {
+      observer.dropped(workflow, runs);
+      log.warn({ workflow, runs }, "ended runs deleted before their retention");
+    },
   };
 }

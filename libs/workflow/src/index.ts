@@ -27,6 +27,7 @@ export type {
   WorkflowOptions,
 } from "./define/define-workflow.ts";
 export type { RunConcurrency } from "./define/run-concurrency.ts";
+export type { RunRetention } from "./define/run-retention.ts";
 export type { Json, JsonSerializable } from "./define/json-value.ts";
 export type { RunCursor, RunPage } from "./store/list-runs.ts";
 export type { RunFilter } from "./store/run-queries.ts";

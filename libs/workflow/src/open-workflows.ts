@@ -43,7 +43,7 @@ import { sendSignal } from "./store/send-signal.ts";
 import { withCodec } from "./codec/coded-run-store.ts";
 import { createValueCodec, lenient } from "./codec/value-codec.ts";
 import { createRedisRunStore } from "./store/redis-run-store.ts";
-import type { RedisRunStoreOptions } from "./store/redis-runs.ts";
+import type { KeptRuns, RedisRunStoreOptions } from "./store/redis-runs.ts";
 import {
   inOrder,
   journalOf,
@@ -84,6 +84,7 @@ import type {
 
 const DEFAULT_PREFIX = "konverge";
 const DEFAULT_RETENTION_MS = 7 * 86_400_000;
+const DEFAULT_LIMIT_BYTES = 256 * 1_048_576;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_LISTED = 50;
 const MAX_LISTED = 500;
@@ -345,7 +346,7 @@ class RedisWorkflows implements Workflows {
     redis.on("error", this.#onError);
     // Waits for Redis without a limit: a body that has run must have its record.
     const call: RedisRunStoreOptions["call"] = (run) => run(redis);
-    const store = this.#openStore(call, { executes: true });
+    const store = this.#openStore(call, { executes: true, keptOf: this.#keptOf(workflows) });
     const { wake, abandon, notify, isObjectGone } = this.#queues;
     const started = workflows.map((workflow) =>
       startRunWorker({
@@ -418,9 +419,30 @@ class RedisWorkflows implements Workflows {
     return (await Promise.all(counted)).toSorted((one, other) => other.waits - one.waits);
   }
 
-  #openStore(call: RedisRunStoreOptions["call"], { executes }: { executes: boolean }): RunStore {
-    const store = createRedisRunStore({ call, ...this.#place, retentionMs: this.#retentionMs });
-    return withCodec(store, { codec: this.#options.codec, executes });
+  #openStore(
+    call: RedisRunStoreOptions["call"],
+    { executes, keptOf }: { executes: boolean; keptOf?: RedisRunStoreOptions["keptOf"] },
+  ): RunStore {
+    const retentionMs = this.#retentionMs;
+    const place = { ...this.#place, retentionMs, ...defined({ keptOf }) };
+    return withCodec(createRedisRunStore({ call, ...place }), {
+      codec: this.#options.codec,
+      executes,
+    });
+  }
+
+  #keptOf(workflows: RunWorkerSettings["workflows"]): (workflow: string) => KeptRuns | undefined {
+    const { limitBytes = DEFAULT_LIMIT_BYTES } = this.#options;
+    const kept = new Map(
+      workflows.map(({ name, retention }) => [
+        name,
+        {
+          limitBytes: retention?.bytes ?? limitBytes,
+          ...defined({ retentionMs: retention?.timeMs }),
+        },
+      ]),
+    );
+    return (workflow) => kept.get(workflow);
   }
 
   #starts(): ScheduleStarts {

@@ -43,6 +43,8 @@ export interface WorkflowsOptions {
   readonly leaseMs?: number;
   /** How long a run is kept after its end, in ms. Default 7 days. The same in all processes. */
   readonly retentionMs?: number;
+  /** Default of `retention.bytes` of the workflows that this process executes. Default 256 MiB. */
+  readonly limitBytes?: number;
   /**
    * Encodes the values of runs in Redis. A process that executes runs needs the codec of their values. In one that only starts and
    * reads runs, values that cannot be decoded stay encoded. Default: none.

@@ -89,6 +89,25 @@ test("docs/limits.md: a run takes a slot of its tenant", async () => {
   expect((await t.signal("verified")).status).toBe("done");
 });
 
+test("docs/workflow-limits.md: a workflow with its own retention", async () => {
+  const run = await functionOf<Workflow<string>>(
+    blockOf("docs/workflow-limits.md ts 1"),
+    [],
+    "report",
+  );
+  const report = await run({});
+  expect(report.retention).toEqual({ timeMs: 86_400_000, bytes: 33_554_432 });
+  const t = testWorkflow(report, "eu");
+  expect((await t.settle()).result).toBe("report of eu");
+});
+
+test("reports an invalid retention with its names", () => {
+  const retention = { time: "1s", bytes: 10 } as const;
+  const define = () => defineWorkflow("x", { version: 1, retention }, async () => null);
+  expect(define).toThrow(/retention\.time must be a duration of at least 1m \(got "1s"\)/);
+  expect(define).toThrow(/retention\.bytes must be an integer >= 1048576 \(got 10\)/);
+});
+
 test("reports all invalid limits with their names", () => {
   const broken = { "a b": { rate: 1 }, slow: { rate: 0 }, odd: { burst: 2 }, none: { slots: 2 } };
   const define = () =>

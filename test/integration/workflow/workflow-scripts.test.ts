@@ -746,6 +746,7 @@ const sweep = (most: number) =>
     args: {
       most,
       retentionMs: RETENTION_MS,
+      limitBytes: "",
       statuses: names.statuses,
       lastRoot: names.lastRoot,
       runRoot: names.runRoot,
@@ -768,8 +769,8 @@ test("the sweep returns overdue runs, not twice at once, and removes expired one
   ] as const) {
     await harness.redis.zadd(name, score, id);
   }
-  expect(await sweep(10)).toEqual([["due", "waiting"], [], 0]);
-  expect(await sweep(10)).toEqual([[], [], 0]);
+  expect(await sweep(10)).toEqual([["due", "waiting"], [], 0, 0]);
+  expect(await sweep(10)).toEqual([[], [], 0, 0]);
   expect(await harness.redis.zrange(names.index, "0", "-1")).toEqual(["kept"]);
   expect(await harness.redis.zrange(`${names.statuses}failed`, "0", "-1")).toEqual(["kept"]);
 });
@@ -778,13 +779,13 @@ test("only one sweep at a time returns runs that wait for objects, so more worke
   for (const [at, id] of ["a", "b", "c"].entries()) {
     await harness.redis.zadd(names.rechecks, at + 1, id);
   }
-  expect(await sweep(2)).toEqual([["a", "b"], [], 0]);
-  expect(await sweep(2)).toEqual([[], [], 0]);
+  expect(await sweep(2)).toEqual([["a", "b"], [], 0, 0]);
+  expect(await sweep(2)).toEqual([[], [], 0, 0]);
   expect(await harness.redis.pttl(names.recheckGap)).toBeGreaterThan(0);
   await harness.redis.del(names.recheckGap);
-  expect(await sweep(2)).toEqual([["c"], [], 0]);
+  expect(await sweep(2)).toEqual([["c"], [], 0, 0]);
   // A sweep without such runs does not delay the next one.
   await harness.redis.del(names.recheckGap);
-  expect(await sweep(2)).toEqual([[], [], 0]);
+  expect(await sweep(2)).toEqual([[], [], 0, 0]);
   expect(await harness.redis.exists(names.recheckGap)).toBe(0);
 });

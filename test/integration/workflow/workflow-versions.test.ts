@@ -46,6 +46,7 @@ function counter(): RunObserver & Record<"executions" | "blocked" | "returned", 
     handedBack() {
       this.returned += 1;
     },
+    dropped: () => undefined,
   };
 }
 

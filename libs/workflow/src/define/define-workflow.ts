@@ -15,6 +15,7 @@ import type { JsonSerializable } from "./json-value.ts";
 import type { Log } from "./log.ts";
 import type { OnExisting } from "./on-existing.ts";
 import { findWorkflowNameIssue, type RunRef } from "./run-ref.ts";
+import { findRetentionIssues, type DefinedRetention, type RunRetention } from "./run-retention.ts";
 import type { StepVerbs } from "./step-verbs.ts";
 import type { WaitCondition } from "./wait-condition.ts";
 import type { WaitForOptions } from "./wait-options.ts";
@@ -326,6 +327,8 @@ export interface WorkflowOptions<I> {
   readonly stallTimeout?: Duration;
   /** The limits at which a run is blocked. A higher limit continues it. Each execution reads all records. */
   readonly limits?: RunLimits;
+  /** How long ended runs are kept, and their memory. Default: by the settings. */
+  readonly retention?: RunRetention;
   /**
    * Maximum number of concurrent runs in all workers. Further runs wait in the order of their starts and occupy no worker.
    * Default: not limited.
@@ -353,6 +356,7 @@ export interface AnyWorkflow {
   readonly strict: boolean;
   readonly stallTimeoutMs?: number;
   readonly limits?: RunLimits;
+  readonly retention?: DefinedRetention;
   readonly concurrency?: RunConcurrency;
   readonly run: (w: WorkflowContext, input: never) => Promise<unknown>;
 }
@@ -381,9 +385,12 @@ export function defineWorkflow<I, R>(
     input,
     stallTimeout,
     limits,
+    retention: { time, bytes } = {},
     concurrency,
   } = options;
   const stallTimeoutMs = stallTimeout === undefined ? undefined : toMs(stallTimeout, "");
+  const timeMs = time === undefined ? undefined : toMs(time, "");
+  const retention = defined({ timeMs, bytes });
   return {
     name,
     version,
@@ -391,6 +398,7 @@ export function defineWorkflow<I, R>(
     kinds,
     strict,
     ...defined({ input, stallTimeoutMs, limits, concurrency }),
+    ...(options.retention === undefined ? {} : { retention }),
     run,
   };
 }
@@ -405,6 +413,7 @@ function findIssues(
     strict,
     stallTimeout,
     limits,
+    retention,
     concurrency,
   }: Omit<WorkflowOptions<unknown>, "concurrency"> & { readonly concurrency?: unknown },
   run: unknown,
@@ -436,7 +445,7 @@ function findIssues(
     "/strict",
     `strict must be true or false (got ${String(strict)})`,
   );
-  issues.push(...findLimitIssues(limits ?? {}));
+  issues.push(...findLimitIssues(limits ?? {}), ...findRetentionIssues(retention ?? {}));
   if (concurrency !== undefined) issues.push(...findConcurrencyIssues(concurrency));
   check(
     stallTimeout === undefined || isStallTimeout(stallTimeout),

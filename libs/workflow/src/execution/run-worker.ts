@@ -343,8 +343,9 @@ class RunWorker implements QueueWorker {
   }
 
   async #wakeOverdue(workflow: string): Promise<void> {
-    const { store, wake } = this.#options;
-    const { runs, ends } = await store.overdue(workflow);
+    const { store, wake, observer } = this.#options;
+    const { runs, ends, dropped } = await store.overdue(workflow);
+    if (dropped > 0) observer?.dropped(workflow, dropped);
     await Promise.all(runs.map((id) => wake({ workflow, id }, "overdue")));
     await Promise.all(ends.map((end) => this.#checkEnd(end)));
   }

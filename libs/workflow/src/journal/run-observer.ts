@@ -20,4 +20,6 @@ export interface RunObserver {
   recorded(workflow: string, step: RecordedStep): void;
   /** A run was handed back, because only the code of another live worker fits it. */
   handedBack(workflow: string): void;
+  /** Ended runs were deleted before their retention was over, because of their memory. */
+  dropped(workflow: string, count: number): void;
 }

@@ -187,7 +187,7 @@ async function end(
     isQueued,
   }: { readonly request: CancelRequest; readonly error: Failure; readonly isQueued: boolean },
 ): ReturnType<RunActions["endQueued"]> {
-  const { retentionMs } = runs;
+  const { retentionMs } = runs.keptOf(workflow);
   const names = runs.namesOf(workflow);
   const key = await runs.call((redis) => redis.hget(names.run(id), "key"));
   const answer = await runs.evaluate(terminateScript, {

@@ -333,6 +333,10 @@ const watch: JournalCall<"watch"> = async (runs, held, objects) => {
 async function releaseEnd(runs: RedisRuns, workflow: string, key: string): Promise<void> {
   const { last, lastChecks } = runs.namesOf(workflow);
   await runs.call((redis) =>
-    redis.multi().zrem(lastChecks, key).pexpire(last(key), runs.retentionMs).exec(),
+    redis
+      .multi()
+      .zrem(lastChecks, key)
+      .pexpire(last(key), runs.keptOf(workflow).retentionMs)
+      .exec(),
   );
 }

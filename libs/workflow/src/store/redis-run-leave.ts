@@ -36,7 +36,7 @@ export async function leaveRun(
     blockedError: how.kind === "blocked" ? textOf(how.error) : "",
     id,
     wakeSeq,
-    retentionMs: runs.retentionMs,
+    retentionMs: runs.keptOf(workflow).retentionMs,
     statuses: names.statuses,
     objects: how.kind === "waiting" ? (how.objects ?? []).join(" ") : "",
     awaited: how.kind === "waiting" ? awaitedText(how.waits) : "",

@@ -155,21 +155,30 @@ async function sweep(
 ): Promise<Awaited<ReturnType<RunQueries["overdue"]>>> {
   const { wakes, ended: endedRuns, index, rechecks, recheckGap, ...names } = runs.namesOf(workflow);
   const { lastChecks, statuses, lastRoot, runRoot } = names;
-  const { retentionMs } = runs;
+  const { retentionMs, limitBytes = "" } = runs.keptOf(workflow);
   const due: string[] = [];
   const checks: string[] = [];
-  let hasRests = true;
-  // A changed number of slots reaches all groups in one sweep.
-  while (hasRests) {
+  let dropped = 0;
+  let isMore = true;
+  // A changed number of slots reaches all groups in one sweep, and a burst of ended runs does not outrun the limit.
+  while (isMore) {
     const swept = await runs.evaluate(sweepScript, {
       keys: { wakes, endedRuns, index, rechecks, recheckGap, lastChecks },
-      args: { most: SWEPT_AT_ONCE, retentionMs, statuses, lastRoot, runRoot },
+      args: {
+        most: SWEPT_AT_ONCE,
+        retentionMs,
+        limitBytes: String(limitBytes),
+        statuses,
+        lastRoot,
+        runRoot,
+      },
     });
     due.push(...swept.runs);
     checks.push(...swept.checks);
-    ({ hasRests } = swept);
+    dropped += swept.dropped;
+    isMore = swept.hasRests || swept.dropped === SWEPT_AT_ONCE;
   }
-  return { runs: due, ends: endsOf(checks) };
+  return { runs: due, ends: endsOf(checks), dropped };
 }
 
 async function readJournal(runs: RedisRuns, { workflow, id }: RunRef): Promise<StoredJournal> {

@@ -14,19 +14,26 @@ export interface RedisRunStoreOptions {
   readonly cluster: string;
   /** How long a run is kept after its end, in ms. */
   readonly retentionMs: number;
+  /** How ended runs of a workflow are kept, if it differs. Default: no limit. */
+  readonly keptOf?: (workflow: string) => KeptRuns | undefined;
+}
+
+export interface KeptRuns {
+  /** Default: that of the store. */
+  readonly retentionMs?: number;
+  /** Limit of the estimated memory of the ended runs, in bytes. */
+  readonly limitBytes?: number;
 }
 
 /** Access to the runs of a cluster in Redis, shared by the ports of the store. */
 export class RedisRuns {
   readonly scope: string;
-  readonly retentionMs: number;
   readonly call: RedisRunStoreOptions["call"];
   readonly #options: RedisRunStoreOptions;
   readonly #names = new Map<string, RunNames>();
 
   constructor(options: RedisRunStoreOptions) {
     this.scope = `${options.prefix}/${options.cluster}`;
-    this.retentionMs = options.retentionMs;
     this.call = options.call;
     this.#options = options;
   }
@@ -36,6 +43,11 @@ export class RedisRuns {
     const names = this.#names.get(workflow) ?? runNames(prefix, cluster, workflow);
     this.#names.set(workflow, names);
     return names;
+  }
+
+  keptOf(workflow: string): KeptRuns & { readonly retentionMs: number } {
+    const { retentionMs, keptOf } = this.#options;
+    return { retentionMs, ...keptOf?.(workflow) };
   }
 
   async evaluate<Signature extends ScriptSignature, Answer>(

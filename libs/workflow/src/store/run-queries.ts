@@ -55,6 +55,8 @@ interface Overdue {
   readonly runs: readonly string[];
   /** Kept ends of runs, to release once their object is missing. */
   readonly ends: readonly KeptEnd[];
+  /** Ended runs that were deleted before their retention was over, because of their memory. */
+  readonly dropped: number;
 }
 
 /** The end of the last run of a key, kept as long as the object of the run exists. */

@@ -66,6 +66,7 @@ export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
     overdue: async (workflow) => ({
       runs: passAllSlots(runs, workflow).map(({ id }) => id),
       ends: [],
+      dropped: 0,
     }),
     silent: async (workflow) => findSilent(runs, workflow),
     async fences(workflow) {

@@ -6,6 +6,7 @@ local function endRun(at, run, id, status, field, text, retentionMs)
   redis.call('ZREM', at.wakes, id)
   redis.call('HDEL', at.cancelling, id)
   redis.call('ZADD', at.endedRuns, now, id)
+  addSize(at.statuses, run, at.data[2], id)
   forget(at.endedRuns, at.index, at.statuses, now - retentionMs, 2)
   for _, name in ipairs(at.data) do redis.call('PEXPIRE', name, retentionMs) end
   if h[5] and h[5] ~= '' then

@@ -22,6 +22,8 @@ redis.call('HINCRBY', run, 'wakeSeq', 1)
 redis.call('HSET', run, 'status', 'queued', 'seq', kept, 'retry', author, 'after', '', 'waits', '', 'awaited', '', 'died', '', 'slot', '')
 move(statuses, id, status, 'queued', h[4])
 redis.call('ZREM', endedRuns, id)
+local size = redis.call('HGET', run, 'size')
+if size then dropSize(statuses, size .. '/' .. id) end
 redis.call('HDEL', fences, id)
 redis.call('ZADD', wakes, now + GRACE_MS, id)
 return { 'resumed' }

@@ -10,6 +10,7 @@ import {
 import type { Reopened } from "../run-actions.ts";
 import { clockPart, GRACE_MS } from "./clock.ts";
 import { movePart } from "./move-run.ts";
+import { runSizesPart } from "./run-sizes.ts";
 
 const signature = {
   name: "workflow-resume",
@@ -50,7 +51,7 @@ const signature = {
  */
 export const resumeScript: Script<typeof signature, Reopened> = defineScript(signature, {
   lua: readLua(new URL("resume.lua", import.meta.url)),
-  include: [clockPart, movePart],
+  include: [clockPart, movePart, runSizesPart],
   constants: { GRACE_MS },
   answer: decode,
 });

@@ -1,4 +1,7 @@
+-- Other processes end runs as well, without the code of the workflow.
+redis.call('HSET', statuses .. 'kept', 'ms', retentionMs)
 forget(endedRuns, index, statuses, now - retentionMs, most)
+local dropped = limitBytes ~= '' and shrink(endedRuns, index, statuses, runRoot, tonumber(limitBytes), most) or 0
 local due = redis.call('ZRANGEBYSCORE', wakes, '-inf', now, 'LIMIT', 0, most)
 for _, id in ipairs(due) do redis.call('ZADD', wakes, now + GRACE_MS, id) end
 local waiting = redis.call('ZRANGEBYSCORE', rechecks, '-inf', now, 'LIMIT', 0, most)
@@ -34,4 +37,4 @@ for _, key in ipairs(redis.call('ZRANGEBYSCORE', lastChecks, '-inf', now, 'LIMIT
     redis.call('ZREM', lastChecks, key)
   end
 end
-return { due, checks, redis.call('EXISTS', statuses .. 'slotRests') }
+return { due, checks, redis.call('EXISTS', statuses .. 'slotRests'), dropped }

@@ -11,6 +11,7 @@ import { clockPart, GRACE_MS } from "./clock.ts";
 import { forgetPart } from "./forget-runs.ts";
 import { LAST_CHECK_MS } from "./last-run.ts";
 import { runSlotsPart } from "./run-slots.ts";
+import { shrinkPart } from "./shrink-runs.ts";
 import { RECHECK_GAP_MS, RECHECK_MS } from "./waits.ts";
 
 /** Most objects to check per sweep. */
@@ -26,6 +27,8 @@ export interface SweepAnswer {
   readonly checks: readonly string[];
   /** True if further groups have free slots to give. */
   readonly hasRests: boolean;
+  /** Ended runs that were deleted before their retention was over. */
+  readonly dropped: number;
 }
 
 const signature = {
@@ -35,6 +38,8 @@ const signature = {
     /** Most runs to return, and to remove from the index. */
     most: "number",
     retentionMs: "number",
+    /** Limit of the sizes of ended runs; empty for none. */
+    limitBytes: "text",
     /** Prefix of the index by status. */
     statuses: "text",
     /** Prefix of the names of the ends of last runs. */
@@ -45,7 +50,7 @@ const signature = {
 } as const;
 
 /**
- * Returns the ids of runs that should have continued, and removes those from the index that are kept no longer. Each id is
+ * Returns the ids of runs that should have continued, and removes those from the index that are kept no longer. Deletes the oldest ended runs beyond the limit of their sizes. Each id is
  * returned again after the grace, until the run is claimed.
  *
  * Runs that wait for objects are returned beside them, by their own time and with their own limit, so that many of them do
@@ -56,7 +61,7 @@ const signature = {
  */
 export const sweepScript: Script<typeof signature, SweepAnswer> = defineScript(signature, {
   lua: readLua(new URL("sweep.lua", import.meta.url)),
-  include: [clockPart, forgetPart, runSlotsPart],
+  include: [clockPart, forgetPart, runSlotsPart, shrinkPart],
   constants: {
     GRACE_MS,
     RECHECK_MS,
@@ -70,7 +75,12 @@ export const sweepScript: Script<typeof signature, SweepAnswer> = defineScript(s
 });
 
 function decode(reply: Reply): SweepAnswer {
-  const [runs, checks, rests] = replyList(reply);
+  const [runs, checks, rests, dropped] = replyList(reply);
   const hasRests = replyNumber(rests) === 1;
-  return { runs: replyTexts(runs), checks: replyTexts(checks), hasRests };
+  return {
+    runs: replyTexts(runs),
+    checks: replyTexts(checks),
+    hasRests,
+    dropped: replyNumber(dropped),
+  };
 }

@@ -5,6 +5,7 @@ if not status then return { 'missing' } end
 local followers = { h[3], h[4], following, h[6] or '' }
 -- The same request again, since a lost connection repeats the call.
 if ended(status) then return { h[9] == request and 'terminated' or 'ended', unpack(followers) } end
+local keptMs = tonumber(redis.call('HGET', statuses .. 'kept', 'ms') or retentionMs)
 local before = lineFrom(h[8], runRoot, 1)[1]
 if isQueued and not (status == 'queued' and before) then return { 'active' } end
 leaveWaits(waitRoot, waitKinds, rechecks, run, id, h[7], '', member)
@@ -25,7 +26,7 @@ end
 noteChildEnd(steps, member, run)
 followers[5] = endRun({ data = { run, steps, signals, signalNames, seen, refusals }, wakes = wakes, endedRuns = endedRuns,
   cancelling = cancelling, holder = holder, index = index, last = last, lastChecks = lastChecks, statuses = statuses },
-  run, id, 'cancelled', 'error', error, retentionMs)
+  run, id, 'cancelled', 'error', error, keptMs)
 -- Until a worker claims it: `fences` aborts its execution, `wakes` wakes its followers if the caller does not.
 redis.call('HSET', fences, id, epoch)
 redis.call('ZADD', wakes, now + GRACE_MS, id)

@@ -31,6 +31,7 @@ const signature = {
     error: "text",
     /** Only if the run is queued behind another one; it is then cancelled, not terminated. */
     isQueued: "flag",
+    /** Used until a worker has stored the retention of the workflow. */
     retentionMs: "number",
     /** Prefix of the names of runs. */
     runRoot: "text",
