@@ -6,7 +6,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const [out = "packages"] = process.argv.slice(2);
 for (const { name, version, file } of packPackages({
   root,
-  name: "konverge",
+  names: ["konverge"],
   out: resolve(out),
 })) {
   console.log(`${name}@${version} ${file}`);

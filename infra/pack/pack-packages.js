@@ -1,26 +1,32 @@
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
   cpSync,
   globSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 
 /**
  * @typedef {{ readonly name: string, readonly version: string, readonly files?: readonly string[],
- *   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>,
- *   readonly dependencies?: Readonly<Record<string, string>>, readonly [field: string]: unknown }} Manifest
+ *   readonly exports?: Readonly<Record<string, string | Readonly<Record<string, string>>>>,
+ *   readonly bin?: Readonly<Record<string, string>>, readonly dependencies?: Readonly<Record<string, string>>,
+ *   readonly [field: string]: unknown }} Manifest
  * @typedef {{ readonly folder: string, readonly manifest: Manifest }} Sibling
  * @typedef {{ readonly name: string, readonly version: string, readonly file: string }} Packed `file`: path of the tarball.
  */
 
 /** Only the workspace resolves it: Node does not strip types inside node_modules. */
 const SOURCE_CONDITION = "@konverge/source";
+
+/** Fields that every package takes from the manifest of the root. */
+const OF_THE_RELEASE = ["homepage", "repository", "bugs", "keywords"];
 
 /** Fields of a manifest that only the workspace uses. */
 const OF_THE_WORKSPACE = ["private", "scripts", "devDependencies", "nx"];
@@ -30,18 +36,18 @@ const LEFT_OUT = /[\\/]src[\\/].*\.test\.tsx?$|\.tsbuildinfo$|[\\/]node_modules(
 const TEMPLATES = /[\\/]templates[\\/]/;
 
 /**
- * Packs a package and all siblings that it needs, which must be built. Versions of siblings become exact: they are
- * released together.
- * @param {{ root: string, name: string, out: string }} options `root` of the repository; `out` is created if it is
- * missing
- * @returns {Packed[]} `name` first
+ * Packs packages and all siblings that they need, which must be built. Versions of siblings become exact: they are
+ * released together. The same sources give the same bytes, whatever the times and modes of the files.
+ * @param {{ root: string, names: readonly string[], out: string }} options `root` of the repository; `out` is created
+ * if it is missing
+ * @returns {Packed[]} the first of `names` first
  */
-export function packPackages({ root, name, out }) {
+export function packPackages({ root, names, out }) {
   mkdirSync(out, { recursive: true });
   const siblings = readWorkspace(root);
   const stage = mkdtempSync(join(tmpdir(), "konverge-pack-"));
   try {
-    const folders = closureOf(name, siblings).map((sibling, index) => {
+    const folders = closureOf(names, siblings).map((sibling, index) => {
       const folder = join(stage, String(index));
       stagePackage({ root, sibling, siblings, folder });
       return folder;
@@ -66,8 +72,8 @@ function readWorkspace(root) {
   );
 }
 
-/** @param {string} name @param {Map<string, Sibling>} siblings @returns {Sibling[]} */
-function closureOf(name, siblings) {
+/** @param {readonly string[]} names @param {Map<string, Sibling>} siblings @returns {Sibling[]} */
+function closureOf(names, siblings) {
   /** @type {Map<string, Sibling>} */
   const found = new Map();
   /** @param {string} each */
@@ -77,8 +83,10 @@ function closureOf(name, siblings) {
     found.set(each, sibling);
     Object.keys(sibling.manifest.dependencies ?? {}).forEach(visit);
   };
-  visit(name);
-  if (found.size === 0) throw new Error(`the workspace has no package ${name}`);
+  for (const name of names) {
+    if (!siblings.has(name)) throw new Error(`the workspace has no package ${name}`);
+    visit(name);
+  }
   return [...found.values()];
 }
 
@@ -92,10 +100,38 @@ function stagePackage({ root, sibling, siblings, folder }) {
     });
   }
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
-  const published = publishedManifest(manifest, siblings);
+  const published = publishedManifest({
+    manifest: { ...manifest, ...releaseFields(root, from) },
+    siblings,
+  });
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
   // The set-up runs these before anything is installed, so in the repository they import each other by path.
   if (basename(join(from, "..")) === "infra") replaceInScripts(folder, "../host/", "host");
+  setModes(folder, Object.values(manifest.bin ?? {}));
+}
+
+/** @param {string} root @param {string} folder of the package @returns {Record<string, unknown>} */
+function releaseFields(root, folder) {
+  const fields = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return Object.fromEntries(
+    OF_THE_RELEASE.filter((field) => field in fields).map((field) =>
+      field === "repository"
+        ? [field, { ...fields[field], directory: relative(root, folder) }]
+        : [field, fields[field]],
+    ),
+  );
+}
+
+/**
+ * Replaces the modes of the clone, which depend on its umask. npm writes them to the tarball, but no times and owners.
+ * @param {string} folder @param {readonly string[]} programs
+ */
+function setModes(folder, programs) {
+  const executable = new Set(programs.map((path) => join(folder, path)));
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    chmodSync(path, entry.isDirectory() || executable.has(path) ? 0o755 : 0o644);
+  }
 }
 
 /** @param {Sibling} sibling @returns {string[]} the files of the tarball; source maps refer to the source */
@@ -119,9 +155,9 @@ function replaceInScripts(folder, path, part) {
   }
 }
 
-/** @param {Manifest} manifest @param {Map<string, Sibling>} siblings @returns {Record<string, unknown>} */
-function publishedManifest(manifest, siblings) {
-  const { dependencies = {}, exports, files: _files, ...fields } = manifest;
+/** @param {{ manifest: Manifest, siblings: Map<string, Sibling> }} options @returns {Record<string, unknown>} */
+function publishedManifest({ manifest, siblings }) {
+  const { dependencies = {}, exports = {}, files: _files, ...fields } = manifest;
   const kept = Object.entries(fields).filter(([field]) => !OF_THE_WORKSPACE.includes(field));
   return {
     ...Object.fromEntries(kept),

@@ -94,6 +94,18 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
+const { version, homepage, bugs, keywords } = JSON.parse(
+  readFileSync(join(root, "package.json"), "utf8"),
+) as Record<string, unknown>;
+/** Fields of every published manifest. */
+const ofTheRelease = {
+  version,
+  homepage,
+  bugs,
+  keywords,
+  description: expect.any(String) as unknown,
+};
+
 test("packages have resolvable exports, exact versions of siblings and no workspace files", async () => {
   expect(packed.map(({ name }) => name)).toContain("@konverge/kube");
   for (const { name, file } of packed) {
@@ -118,6 +130,7 @@ test("packages have resolvable exports, exact versions of siblings and no worksp
     const manifest = JSON.parse(await run(folder, "tar", "xzOf", file, "package/package.json")) as {
       readonly dependencies: Record<string, string>;
     };
+    expect(manifest).toMatchObject(ofTheRelease);
     expect(Object.entries(manifest.dependencies).filter(([, range]) => range === "*")).toEqual([]);
     expect(JSON.stringify(manifest)).not.toMatch(/@konverge\/source|"private"|"scripts"/);
   }
