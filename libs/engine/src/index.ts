@@ -39,6 +39,25 @@ export type {
   ControllerOptions,
 } from "./define/controller-options.ts";
 export type { Source, WatchSource } from "./define/source.ts";
+export { poll } from "./define/poll.ts";
+export type { PollOptions } from "./define/poll.ts";
+export { stream } from "./define/stream.ts";
+export type { StreamOptions } from "./define/stream.ts";
+export { inbound } from "./define/inbound.ts";
+export type { InboundOptions } from "./define/inbound.ts";
+export { bearerToken, githubSignature, hmacSignature } from "./define/verification.ts";
+export type { HmacOptions, SenderVerification } from "./define/verification.ts";
+export type {
+  Delivery,
+  EventSource,
+  InboundSource,
+  PollContext,
+  PollResult,
+  PollSource,
+  RequestedObjects,
+  StreamEvent,
+  StreamSource,
+} from "./define/event-source.ts";
 export type { ReconcileContext, ReconcileResult, UseLimit } from "./define/reconcile-context.ts";
 export type { OtherVersion } from "./define/crd-manifest.ts";
 export type { PrinterColumn } from "./define/printer-column.ts";
