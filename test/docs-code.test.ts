@@ -21,6 +21,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/mutations.md ts": "test/e2e/mutation-docs.test.ts",
   "docs/mutations.md sh": "test/e2e/mutation-docs.test.ts",
   "docs/mutations.md json": "test/e2e/mutation-docs.test.ts",
+  "docs/plan.md ts": "test/integration/worker/plans.test.ts",
   "docs/several-clusters.md ts": "test/integration/worker/several-clusters.test.ts",
   "docs/from-kubebuilder.md sh": "test/e2e/packages.test.ts",
   "docs/from-kubebuilder.md ts 1": "test/e2e/packages.test.ts",
@@ -51,6 +52,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/from-temporal.md typescript": "code for Temporal's SDK, which is not a dependency",
   "docs/history.md sh":
     "queries of an API that is running; api-history tests have the same filters",
+  "docs/plan.md sh":
+    "plans an object of a demo that is running; tests of plans make the same calls",
   "docs/production.md sh": "chart tests run the command with the examples",
   "docs/restore.md sh 2": "ends work of an installation that does not exist",
   "docs/restore.md sh 4": "deletes the keys of an installation that does not exist",
@@ -58,8 +61,6 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/security.md sh": "generates a token with openssl",
   "docs/several-clusters.md sh":
     "tests start the worker in their process, and create the Secrets through the API",
-  "docs/sources.md sh 1": "generates a secret with openssl, and starts an API",
-  "docs/sources.md yaml": "settings of Alertmanager and Argo CD; tests send recorded payloads",
   "docs/tracing.md sh": "sends traces to a collector that does not exist",
   "docs/workflow-patterns.md sh":
     "fleet-rollout tests run it in memory, demo-rollout tests with processes",

@@ -25,14 +25,13 @@ import { mountRoutes } from "./http/mount-routes.ts";
 import { objectActionRoutes } from "./routes/object-action-routes.ts";
 import { mutationRoutes } from "./routes/mutation-routes.ts";
 import { objectRoutes } from "./routes/object-routes.ts";
+import { planRoutes } from "./routes/plan-routes.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
 import { answerProblem } from "./http/problem.ts";
 import type { QueueAccess } from "./queues/queue-access.ts";
 import { pauseRoutes } from "./routes/pause-routes.ts";
 import { queueRoutes } from "./routes/queue-routes.ts";
 import { reconcileRoutes } from "./routes/reconcile-routes.ts";
-import { createInboundSecrets, type InboundSecrets } from "./inbound/inbound-secrets.ts";
-import { sourceRoutes } from "./routes/source-routes.ts";
 import { readRoute, type Route } from "./http/route.ts";
 import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
@@ -55,8 +54,6 @@ export interface ApiOptions {
   readonly isLoopback?: boolean;
   /** Set by a process that calls `fetch` itself and does not serve it: all calls are made by this user, as an admin. */
   readonly inProcess?: { readonly user: string };
-  /** The secrets of inbound sources. Default: none; their deliveries are rejected. */
-  readonly inboundSecrets?: InboundSecrets;
   /** Rate limit per caller and process. Default 1,000 per second with a burst of 2,000. */
   readonly rate?: BucketLimits;
   /** The default cluster, also of the overview and the raw job view. */
@@ -159,10 +156,8 @@ export function createApi(options: ApiOptions): Api {
   };
 }
 
-const NO_SECRETS: InboundSecrets = createInboundSecrets({});
-
 function routesOf(
-  { access, guards, cluster, onError, heartbeatMs, inboundSecrets = NO_SECRETS }: ApiOptions,
+  { access, guards, cluster, onError, heartbeatMs }: ApiOptions,
   authenticator: Authenticator,
   signal: AbortSignal,
 ): Route[] {
@@ -170,8 +165,8 @@ function routesOf(
     ...sessionRoutes(authenticator),
     ...reconcileRoutes(access),
     ...mutationRoutes(access, cluster),
-    ...sourceRoutes(access, inboundSecrets, cluster),
     ...objectRoutes(access),
+    ...planRoutes(access),
     ...objectActionRoutes(access),
     ...fleetRoutes(access, cluster),
     ...clusterRoutes(access, guards),

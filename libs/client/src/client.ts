@@ -35,9 +35,11 @@ import type {
   ObjectAttempts,
   ObjectHistory,
   ObjectLog,
+  ObjectPlan,
   OperatorActionList,
   Overview,
   PauseList,
+  PlanList,
   PauseAction,
   QueueList,
   ReconcileResults,
@@ -181,6 +183,10 @@ export interface Client {
     live(object: ControllerObject, options?: ReadOptions): Promise<LiveObject>;
     /** Returns the contention over the object. */
     contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;
+    /** Returns what the next attempt of the object would do, planned by a worker. Waits for the end. */
+    plan(object: ControllerObject, options?: WriteOptions & WaitOptions): Promise<ObjectPlan>;
+    /** Returns the kept plans of the object, newest first. */
+    plans(object: ControllerObject, options?: ReadOptions): Promise<PlanList>;
     reconcile(
       object: ControllerObject,
       body?: { readonly reason?: string },

@@ -1,6 +1,7 @@
 import type {
   AcceptedReconcile,
   MutationDetail,
+  ObjectPlan,
   ReconcileState,
   RunDetail,
   RunUpdate,
@@ -97,6 +98,11 @@ function mutations(api: ApiCalls): Client["mutations"] {
   };
 }
 
+const PLAN_WAITING = {
+  hasEnded: ({ state }: ObjectPlan) => state === "ended" || state === "unavailable",
+  phaseOf: ({ state }: ObjectPlan) => state,
+};
+
 function objects(api: ApiCalls): Client["objects"] {
   return {
     list: api.pages("/v1/keys"),
@@ -107,6 +113,13 @@ function objects(api: ApiCalls): Client["objects"] {
     logs: (object, query, read) => api.get(`${pathOf(object)}/logs`, query, read),
     live: (object, read) => api.get(`${pathOf(object)}/live`, undefined, read),
     contention: (object, read) => api.get(`${pathOf(object)}/contention`, undefined, read),
+    plan: async (object, options = {}) => {
+      const path = `${pathOf(object)}/plans`;
+      const first = await api.post<ObjectPlan>(path, undefined, options);
+      if (PLAN_WAITING.hasEnded(first)) return first;
+      return await api.wait(`${path}/${first.id}`, `plan ${first.id}`, PLAN_WAITING, options);
+    },
+    plans: (object, read) => api.get(`${pathOf(object)}/plans`, undefined, read),
     reconcile: (object, body = {}, write) => api.post(`${pathOf(object)}/reconcile`, body, write),
     pause: (object, action, write) => api.post(`${pathOf(object)}/pause`, action, write),
     resume: (object, action, write) => api.post(`${pathOf(object)}/resume`, action, write),

@@ -30,6 +30,8 @@ export type {
   ObjectLog,
   Rollups,
 } from "./history-api.ts";
+export { objectPlanSchema, planListSchema } from "./plan-api.ts";
+export type { ObjectPlan, PlanList } from "./plan-api.ts";
 export { liveObjectSchema } from "./live-object-api.ts";
 export type { LiveObject } from "./live-object-api.ts";
 export {
@@ -50,8 +52,6 @@ export type {
   NewMutation,
   SubmitMutation,
 } from "./mutation-api.ts";
-export { inboundQuerySchema, inboundResultSchema, sourceListSchema } from "./source-api.ts";
-export type { InboundResult, SourceList, SourceView } from "./source-api.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
 export type {
   Overview,

@@ -16,7 +16,6 @@ export const OVERVIEW_PROBLEMS = [
   "run_failed",
   "backlog",
   "failing",
-  "source_failing",
   "lost",
   "loop",
   "contention",

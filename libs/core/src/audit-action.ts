@@ -1,6 +1,7 @@
 /** The changes that the audit log records. */
 export const AUDIT_ACTIONS = [
   "reconcile",
+  "plan",
   "mutate",
   "mutation.cancel",
   "cancel",

@@ -28,7 +28,6 @@ export type ErrorCode =
   | "heartbeat_timeout"
   | "idempotency_in_flight"
   | "idempotency_mismatch"
-  | "inbound_closed"
   | "input_mismatch"
   | "internal"
   | "invalid_body"
@@ -50,6 +49,7 @@ export type ErrorCode =
   | "mutation_not_waiting"
   | "nested_mutate"
   | "not_found"
+  | "not_plannable"
   | "object_deleted"
   | "object_exists"
   | "object_failed"
@@ -103,7 +103,6 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   heartbeat_timeout: entry("The step sent no heartbeat in time", 504, 5),
   idempotency_in_flight: entry("A request with this key is in progress", 409, 4),
   idempotency_mismatch: entry("The key was used with another request", 422, 2, true),
-  inbound_closed: entry("The HTTP API has no secret for the inbound source", 503, 2),
   input_mismatch: entry("A run with this ID has another input", 409, 4, true),
   internal: entry("Internal error of Konverge", 500, 1),
   invalid_body: entry("The body is not valid JSON", 400, 2, true),
@@ -125,6 +124,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   mutation_not_waiting: entry("The mutation no longer waits", 409, 4, true),
   nested_mutate: entry("The function of a mutate called mutate", 500, 1, true),
   not_found: entry("Not found", 404, 3, true),
+  not_plannable: entry("The call cannot be part of a plan", 422, 1, true),
   object_deleted: entry("The awaited object was deleted", 409, 4, true),
   object_exists: entry("The object already exists", 409, 4, true),
   object_failed: entry("The awaited object reports a failure", 409, 1, true),

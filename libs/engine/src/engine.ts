@@ -1,8 +1,9 @@
 import { defined, KonvergeError } from "@konverge/core";
 import type { KubeClient, LeaderElection, NamespacedName } from "@konverge/kube";
 import { ProcessQuarantine, type QueueWorker } from "@konverge/queue";
+import type { PlanRecord } from "@konverge/records";
 import { describeObject, type DescribedObject } from "./access/describe-object.ts";
-import { createObjectCache } from "./access/object-cache.ts";
+import { createObjectCache, type ObjectCache } from "./access/object-cache.ts";
 import { watchLoop, type LoopWatch } from "./attempt/loop-watch.ts";
 import { createShutdown } from "./create-shutdown.ts";
 import type { Controller } from "./define/define-controller.ts";
@@ -17,7 +18,8 @@ import { createRequestSource } from "./watch/request-source.ts";
 import { createRepeatedSignal, startLeader, type Leader } from "./watch/start-leader.ts";
 import { assertScopes } from "./watch/scope-of.ts";
 import { startReflectors, type Reflectors } from "./watch/start-reflectors.ts";
-import { concurrencyOf, workOnController } from "./work-on-controller.ts";
+import { concurrencyOf, runtimeOf, workOnController } from "./work-on-controller.ts";
+import { runPlan, type PlanRequest } from "./plan/run-plan.ts";
 
 export interface Engine {
   /** True from the first list of every watch until it stops. */
@@ -39,6 +41,11 @@ export interface Engine {
     target: NamespacedName,
     options?: { readonly signal?: AbortSignal },
   ): Promise<DescribedObject>;
+  /**
+   * Returns what the next attempt of an object would do; see {@link runPlan}.
+   * @throws KonvergeError `unknown_controller`
+   */
+  plan(request: PlanRequest): Promise<PlanRecord>;
   /** Takes no new work, waits up to `graceMs` for running attempts, aborts the rest, and ends leadership; see `Shutdown`. */
   stop(options?: { readonly graceMs?: number }): Promise<void>;
   /** As `stop`, or during one, but aborts running attempts at once; their keys run again in another worker. */
@@ -54,7 +61,6 @@ export interface Engine {
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { controllers, client, log, role = "all" } = options;
   assertScopes(controllers, options.namespaces);
-  assertStore(options);
   await Promise.all(controllers.map((controller) => checkServed(controller, client, log)));
   const parts = controllers.map((controller) => openPart(controller, options));
   const unobserve = parts.flatMap((part) => observePart(part, options));
@@ -97,18 +103,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     history,
     workers,
     loop,
+    cache,
     unsubscribe,
     unobserve,
   };
   return new RunningEngine(started, options);
-}
-
-/** @throws KonvergeError `invalid_config` */
-function assertStore({ controllers, sources }: EngineOptions): void {
-  const needy = controllers.find(({ eventSources }) => eventSources.length > 0);
-  if (needy === undefined || sources !== undefined) return;
-  const detail = `controller "${needy.name}" has sources; set the engine option sources`;
-  throw new KonvergeError("invalid_config", detail);
 }
 
 function openPart(
@@ -204,19 +203,24 @@ interface Started {
     readonly worker: QueueWorker;
   }[];
   readonly loop: LoopWatch;
+  readonly cache: ObjectCache;
   readonly unsubscribe: () => void;
   readonly unobserve: readonly (() => void)[];
 }
 
 class RunningEngine implements Engine {
   readonly #started: Started;
+  readonly #options: EngineOptions;
   readonly #client: KubeClient;
   readonly #log: Log;
+  readonly #plans = new AbortController();
   readonly #release: NonNullable<EngineOptions["release"]>;
   #stopping: Promise<void> | undefined;
 
-  constructor(started: Started, { client, log, release = createShutdown(log) }: EngineOptions) {
+  constructor(started: Started, options: EngineOptions) {
+    const { client, log, release = createShutdown(log) } = options;
     this.#started = started;
+    this.#options = options;
     this.#client = client;
     this.#log = log;
     this.#release = release;
@@ -255,16 +259,32 @@ class RunningEngine implements Engine {
     target: NamespacedName,
     { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<DescribedObject> {
-    const { parts, reflectors: stores } = this.#started;
-    const controller = parts.map((part) => part.controller).find((each) => each.name === name);
-    if (controller === undefined) {
-      throw new KonvergeError("unknown_controller", `controller "${name}" does not run here`);
-    }
+    const { reflectors: stores } = this.#started;
+    const controller = this.#controllerOf(name);
     // A user waits for it.
     const client = this.#client.scoped({ priority: "interactive", ...defined({ signal }) });
     const isInScope = (namespace: string) =>
       stores.isInScope(controller.sources[0], namespace, { client, atLeast: undefined });
     return await describeObject({ controller, client, stores, isInScope }, target);
+  }
+
+  async plan(request: PlanRequest): Promise<PlanRecord> {
+    const controller = this.#controllerOf(request.key.controller);
+    const { reflectors, cache, loop } = this.#started;
+    const { workerId } = this.#options;
+    const runtime = runtimeOf(controller, { reflectors, cache }, this.#options);
+    const signal = AbortSignal.any([request.signal, this.#plans.signal]);
+    return await runPlan(
+      { ...request, signal },
+      { runtime, loop, log: this.#log, worker: workerId },
+    );
+  }
+
+  #controllerOf(name: string): Controller {
+    const { parts } = this.#started;
+    const controller = parts.map((part) => part.controller).find((each) => each.name === name);
+    if (controller !== undefined) return controller;
+    throw new KonvergeError("unknown_controller", `controller "${name}" does not run here`);
   }
 
   stop({ graceMs = 30_000 }: { readonly graceMs?: number } = {}): Promise<void> {
@@ -283,6 +303,7 @@ class RunningEngine implements Engine {
     const { state, parts, reflectors, elections, history, workers, loop } = this.#started;
     const release = this.#release;
     release.begin(graceMs);
+    this.#plans.abort(new KonvergeError("cancelled", "the worker stops"));
     this.#started.unsubscribe();
     state.ready = false;
     await Promise.all(workers.map(({ worker }) => worker.stop({ graceMs })));

@@ -39,26 +39,12 @@ export type {
   ControllerOptions,
 } from "./define/controller-options.ts";
 export type { Source, WatchSource } from "./define/source.ts";
-export { poll } from "./define/poll.ts";
-export type { PollOptions } from "./define/poll.ts";
-export { stream } from "./define/stream.ts";
-export type { StreamOptions } from "./define/stream.ts";
-export { inbound } from "./define/inbound.ts";
-export type { InboundOptions } from "./define/inbound.ts";
-export { bearerToken, githubSignature, hmacSignature } from "./define/verification.ts";
-export type { HmacOptions, SenderVerification } from "./define/verification.ts";
 export type {
-  Delivery,
-  EventSource,
-  InboundSource,
-  PollContext,
-  PollResult,
-  PollSource,
-  RequestedObjects,
-  StreamEvent,
-  StreamSource,
-} from "./define/event-source.ts";
-export type { ReconcileContext, ReconcileResult, UseLimit } from "./define/reconcile-context.ts";
+  CallExternal,
+  ReconcileContext,
+  ReconcileResult,
+  UseLimit,
+} from "./define/reconcile-context.ts";
 export type { OtherVersion } from "./define/crd-manifest.ts";
 export type { PrinterColumn } from "./define/printer-column.ts";
 export { conditions, defineResource } from "./define/define-resource.ts";
@@ -77,6 +63,7 @@ export type { NamespaceSelection } from "./define/namespace-selection.ts";
 export { findScopeIssues } from "./watch/scope-of.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine } from "./engine.ts";
+export type { PlanRequest } from "./plan/run-plan.ts";
 export type { DescribedObject } from "./access/describe-object.ts";
 export type { ReachableClusters, ReachedCluster } from "./access/attempt.ts";
 export { selectsCluster } from "./define/selects-cluster.ts";

@@ -78,7 +78,8 @@ export function concurrencyOf(
   return Math.min(controller.concurrency, concurrency);
 }
 
-function runtimeOf(
+/** What the attempts and plans of a controller share. */
+export function runtimeOf(
   controller: Controller,
   { reflectors, cache }: Pick<WorkParts, "reflectors" | "cache">,
   options: EngineOptions,

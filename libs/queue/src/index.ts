@@ -4,33 +4,20 @@ export { createClusterRegistry, listServedClusters } from "./fleet/cluster-regis
 export type { ClusterRegistry, IdentityClaim } from "./fleet/cluster-registry.ts";
 export { askForObject, serveObjectReads } from "./fleet/object-reads.ts";
 export type { ObjectRead } from "./fleet/object-reads.ts";
+export { readPlan, readPlansOf, requestPlan } from "./fleet/plan-store.ts";
+export type { PlanState, WantedPlan } from "./fleet/plan-store.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
   AnnouncedCache,
   AnnouncedCalls,
   AnnouncedController,
   AnnouncedDefinition,
-  AnnouncedInbound,
   AnnouncedLoad,
-  AnnouncedSource,
   AnnouncedWorker,
   AnnouncedWorkflow,
   ReportedCluster,
-  Verification,
   WorkerClusters,
 } from "./fleet/announced.ts";
-export { openSourceStore } from "./sources/source-store.ts";
-export type {
-  NewDelivery,
-  SourceAdvance,
-  SourceStore,
-  SourceStoreOptions,
-} from "./sources/source-store.ts";
-export type { SourcePlace } from "./sources/source-names.ts";
-export type { SourceReport } from "./sources/source-report.ts";
-export type { SourceClaim } from "./sources/scripts/claim-source.ts";
-export type { AcceptedDelivery } from "./sources/scripts/accept-delivery.ts";
-export type { StoredDelivery, TakenDeliveries } from "./sources/scripts/take-deliveries.ts";
 export type {
   ControllerRegistry,
   ControllerRegistryOptions,

@@ -3,15 +3,13 @@ import {
   createControllerRegistry,
   createHistoryWriter,
   openRestoreWatch,
-  type AnnouncedController,
-  type AnnouncedSource,
   type AnnouncedWorkflow,
   type ControllerRegistry,
   type HistoryWriter,
   type RestoreWatch,
 } from "@konverge/queue";
 import { codecName, defined } from "@konverge/core";
-import type { EventSource, Log } from "@konverge/engine";
+import type { Log } from "@konverge/engine";
 import type { OpenLimits } from "@konverge/guard";
 import type { KubeClient } from "@konverge/kube";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
@@ -223,8 +221,8 @@ function announcedWorkflows({ config }: WorkerSetup): readonly AnnouncedWorkflow
   return config.workflows.map(({ name, version }) => ({ name, version, ...defined({ codec }) }));
 }
 
-function announcedControllers({ config, place }: WorkerSetup): readonly AnnouncedController[] {
-  return config.controllers.map(({ name, for: type, eventSources }) => ({
+function announcedControllers({ config, place }: WorkerSetup) {
+  return config.controllers.map(({ name, for: type }) => ({
     name,
     cluster: place.cluster,
     group: type.group,
@@ -232,11 +230,5 @@ function announcedControllers({ config, place }: WorkerSetup): readonly Announce
     kind: type.kind,
     resource: type.resource,
     scope: type.scope,
-    ...(eventSources.length === 0 ? {} : { sources: eventSources.map(announcedSource) }),
   }));
-}
-
-function announcedSource(source: EventSource): AnnouncedSource {
-  const { kind, name } = source;
-  return kind === "inbound" ? { kind, name, inbound: source.inbound } : { kind, name };
 }

@@ -1,6 +1,6 @@
-import { defined, isKonvergeError } from "@konverge/core";
+import { defined, isKonvergeError, KonvergeError, parseKey } from "@konverge/core";
 import type { DescribedObject, Engine } from "@konverge/engine";
-import { serveObjectReads, type ObjectRead } from "@konverge/queue";
+import { serveObjectReads, type ObjectRead, type WantedPlan } from "@konverge/queue";
 import type { WorkerSetup } from "./worker-setup.ts";
 
 /** Longest read of an object, in ms. The caller waits a little longer. */
@@ -11,18 +11,37 @@ type Answer =
   | DescribedObject
   | { readonly kind: "unavailable"; readonly code: string; readonly message: string };
 
-/** Serves reads of objects for the HTTP API, through the guard, unless the setting `objectReads` is off. */
+/** Serves reads and plans of objects for the HTTP API, through the guard, unless the settings turn them off. */
 export function startObjectReads(setup: WorkerSetup, engine: Engine): void {
   const { config, place } = setup;
   const { settings, log } = setup.options;
-  if (settings.objectReads === "off") return;
+  const reads = settings.objectReads === "on";
+  const plans = settings.plans === "on";
+  if (!reads && !plans) return;
+  // Ends the handlers of plans before the engine stops.
+  const stopping = new AbortController();
   const stop = serveObjectReads({
     ...place,
     controllers: config.controllers.map(({ name }) => name),
-    read: async (wanted) => JSON.stringify(await answerOf(engine, wanted)),
-    onError: (error) => log.debug({ err: error }, "object reads without Redis"),
+    ...(reads
+      ? { read: async (wanted: ObjectRead) => JSON.stringify(await answerOf(engine, wanted)) }
+      : {}),
+    ...(plans ? { plan: (wanted: WantedPlan) => planOf(engine, wanted, stopping.signal) } : {}),
+    onError: (error) => log.debug({ err: error }, "object reads and plans without Redis"),
   });
-  setup.atEnd("reads of objects", stop);
+  setup.atEnd("reads and plans of objects", async () => {
+    stopping.abort(new KonvergeError("cancelled", "the worker stops"));
+    await stop();
+  });
+}
+
+async function planOf(
+  engine: Engine,
+  { id, key, by }: WantedPlan,
+  signal: AbortSignal,
+): Promise<string> {
+  const plan = await engine.plan({ id, key: parseKey(key), by, class: "interactive", signal });
+  return JSON.stringify(plan);
 }
 
 async function answerOf(

@@ -26,6 +26,7 @@ import {
 import { showPages, withPages } from "../ask/show-pages.ts";
 import { readVersion } from "../process/version.ts";
 import { addObjectLogsCommand } from "./object-logs.ts";
+import { addObjectPlanCommand } from "./object-plan.ts";
 import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 interface BlameFlags extends ObjectFlags {
@@ -39,6 +40,7 @@ const HELP = `
   konverge object history node-pool blue -n demo
   konverge object history node-pool blue -n demo --attempt 17
   konverge object logs node-pool blue -n demo --follow
+  konverge object plan node-pool blue -n demo
   konverge object diff node-pool blue -n demo
   konverge object blame node-pool blue -n demo`;
 
@@ -51,6 +53,7 @@ export function addObjectCommand(program: Command): void {
   addGet(object);
   addHistory(object);
   addObjectLogsCommand(object);
+  addObjectPlanCommand(object);
   addDiff(object);
   addBlame(object);
 }

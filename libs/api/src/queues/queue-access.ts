@@ -15,19 +15,21 @@ import {
   listServedClusters,
   createWorkQueue,
   openRawQueue,
-  openSourceStore,
   readServerState,
   type AnnouncedController,
-  type AnnouncedInbound,
   type AnnouncedWorker,
   type AnnouncedWorkflow,
   type GaugeStore,
   type HistoryReader,
   type ObjectRead,
+  type PlanState,
+  type WantedPlan,
+  readPlan,
+  readPlansOf,
+  requestPlan,
   type RawQueue,
   type RestoreControl,
   type ServerState,
-  type SourceStore,
   type WorkerClusters,
   type WorkQueue,
   type WorkQueueOptions,
@@ -43,13 +45,9 @@ import {
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
 import { createAuditLog, type AuditLog, type AuditNote } from "../kept/audit-log.ts";
 import { createSessionStore, type SessionStore } from "../access/session-store.ts";
-import { atMostEvery } from "../access/at-most-every.ts";
 import { createTokenStore, type TokenStore } from "../access/token-store.ts";
 import { Announcements } from "./announcements.ts";
 import { keyed, type Keyed } from "./keyed.ts";
-
-/** How long the announced sources of a cluster are remembered, in ms. */
-const SOURCES_MS = 1_000;
 
 interface FoundQueue {
   readonly queue: WorkQueue;
@@ -101,17 +99,12 @@ export interface QueueAccess {
     readonly mutations: Mutations;
     readonly kinds: readonly OpenKind[];
   }>;
-  /** The sources of the controllers of a cluster. @throws as `history` */
-  sources(cluster: string): Promise<{
-    readonly store: SourceStore;
-    readonly controllers: readonly AnnouncedController[];
-    /** Finds an inbound source. */
-    readonly find: (name: string) => AnnouncedInbound | undefined;
-  }>;
   /** The attempt history of a cluster. @throws KonvergeError `not_found` for a cluster that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
   /** Asks the workers for an object; the answer is JSON. Undefined if none answers. @throws KonvergeError `redis_unavailable` */
   readObject(cluster: string, wanted: ObjectRead, signal: AbortSignal): Promise<string | undefined>;
+  /** The plans of objects; a worker runs them. */
+  readonly plans: PlanAccess;
   /** The measured values of a cluster per minute. */
   gauges(cluster: string): GaugeStore;
   /** One queue per shard. */
@@ -119,6 +112,14 @@ export interface QueueAccess {
     controller: Pick<AnnouncedController, "cluster" | "name">,
   ): Promise<readonly RawQueue[]>;
   close(): Promise<void>;
+}
+
+/** @throws KonvergeError `redis_unavailable` */
+interface PlanAccess {
+  request(cluster: string, wanted: WantedPlan): Promise<void>;
+  read(cluster: string, id: string): Promise<PlanState | undefined>;
+  /** The records of an object's plans, newest first. */
+  list(cluster: string, key: string): Promise<string[]>;
 }
 
 export interface QueueAccessOptions {
@@ -159,8 +160,6 @@ class RedisQueueAccess implements QueueAccess {
   readonly #queues: Keyed<[cluster: string, controller: string, shards: number], WorkQueue>;
   readonly #workflows: Keyed<[cluster: string, shards: number], Workflows>;
   readonly #mutations: Keyed<[cluster: string, shards: number], Mutations>;
-  readonly #sources: Keyed<[cluster: string], SourceStore>;
-  readonly #sourced: Keyed<[cluster: string], () => Promise<AnnouncedController[]>>;
   readonly #histories: Keyed<[cluster: string], HistoryReader>;
   readonly #rawQueues: Keyed<
     [cluster: string, controller: string, shards: number],
@@ -202,15 +201,6 @@ class RedisQueueAccess implements QueueAccess {
     this.#mutations = keyed(
       (cluster, shards) => openMutations({ ...common, ...bounds, cluster, shards }),
       (mutations) => mutations.close(),
-    );
-    this.#sources = keyed(
-      (cluster) => openSourceStore({ ...common, cluster }),
-      (store) => store.close(),
-    );
-    this.#sourced = keyed((cluster) =>
-      atMostEvery(SOURCES_MS, async () =>
-        (await this.controllers(cluster)).filter(({ sources }) => sources !== undefined),
-      ),
     );
     this.#histories = keyed(
       (cluster) => createHistoryReader({ ...common, cluster }),
@@ -310,23 +300,6 @@ class RedisQueueAccess implements QueueAccess {
     return { mutations, kinds: await mutations.openKinds() };
   }
 
-  async sources(cluster: string) {
-    await this.#announcements.demand(cluster, "not_found");
-    const controllers = await this.#sourced.of(cluster)();
-    const stores = this.#sources;
-    return {
-      // Opens a connection.
-      get store() {
-        return stores.of(cluster);
-      },
-      controllers,
-      find: (name: string) =>
-        controllers
-          .flatMap(({ sources = [] }) => sources)
-          .find((source) => source.kind === "inbound" && source.name === name)?.inbound,
-    };
-  }
-
   async history(cluster: string): Promise<HistoryReader> {
     await this.#announcements.demand(cluster, "not_found");
     return this.#histories.of(cluster);
@@ -338,6 +311,16 @@ class RedisQueueAccess implements QueueAccess {
     signal: AbortSignal,
   ): Promise<string | undefined> {
     return askForObject(this.#redis, { prefix: this.#prefix, cluster, wanted }, { signal });
+  }
+
+  get plans(): PlanAccess {
+    const redis = this.#redis;
+    const prefix = this.#prefix;
+    return {
+      request: (cluster, wanted) => requestPlan(redis, { prefix, cluster }, wanted),
+      read: (cluster, id) => readPlan(redis, { prefix, cluster }, id),
+      list: (cluster, key) => readPlansOf(redis, { prefix, cluster }, key),
+    };
   }
 
   gauges(cluster: string): GaugeStore {
@@ -358,7 +341,6 @@ class RedisQueueAccess implements QueueAccess {
     await this.#announcements.close();
     await this.#workflows.close();
     await this.#mutations.close();
-    await this.#sources.close();
     await this.#histories.close();
     await this.#rawQueues.close();
     await closeRedis(this.#redis);

@@ -4,7 +4,7 @@ import { CoreV1Api } from "@kubernetes/client-node";
 import { expect, test } from "vitest";
 import { createAttemptApi } from "./attempt-api.ts";
 import type { Attempt } from "./attempt.ts";
-import { isDryRun } from "./is-dry-run.ts";
+import { isDryRun } from "@konverge/kube";
 
 const object = {
   apiVersion: "v1",

@@ -10,7 +10,7 @@ import { createClientNodeApi, type ForwardAnswer, type ForwardRequest } from "@k
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { Attempt } from "./attempt.ts";
-import { isDryRun } from "./is-dry-run.ts";
+import { isDryRun } from "@konverge/kube";
 import { nameOf } from "./resolve-target.ts";
 
 /** The generated APIs of client-node for a handler: their calls and writes are those of the attempt. */

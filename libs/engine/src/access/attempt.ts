@@ -25,6 +25,7 @@ import type { Log } from "../define/log.ts";
 import type { Middleware } from "../define/middleware.ts";
 import type { RunStarter } from "../define/start-run.ts";
 import { assertNotOwner } from "./assert-not-owner.ts";
+import { NO_LANES, type AttemptPlan } from "./attempt-plan.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
 import type { MembershipQuery } from "./membership-query.ts";
@@ -70,13 +71,15 @@ export interface AttemptOptions {
   readonly span: AttemptSpan | undefined;
   /** For the calls to another cluster: the attempt that makes them. */
   readonly of?: Attempt;
+  /** Of an attempt that only plans. */
+  readonly plan?: AttemptPlan;
 }
 
 /** Shared by all attempts: an error with its stack per attempt would cost more than the rest of its end. */
 const ENDED = new KonvergeError("attempt_ended", "the attempt has ended");
 
-/** The cache of another cluster, which is always empty: objects are read from the API server. */
-const NO_CACHE: ObjectCache = {
+/** The cache of another cluster or of a plan, which is always empty: objects are read from the API server. */
+export const NO_CACHE: ObjectCache = {
   list: async () => undefined,
   find: async () => undefined,
   noteWrite: () => undefined,
@@ -100,13 +103,17 @@ export class Attempt {
   readonly signal: AbortSignal;
   /** The object as read at the start; undefined if it does not exist or could not be read. */
   object: ApiObject | undefined = undefined;
+  /** Undefined unless the attempt only plans. */
+  readonly plan: AttemptPlan | undefined;
   readonly #of: Attempt | undefined;
   readonly #span: AttemptSpan | undefined;
   #client: KubeClient;
   #isOpen = true;
   readonly #abort = new AbortController();
 
-  constructor(lease: AttemptLease, runtime: ControllerRuntime, { log, span, of }: AttemptOptions) {
+  constructor(lease: AttemptLease, runtime: ControllerRuntime, options: AttemptOptions) {
+    const { log, span, of } = options;
+    this.plan = of?.plan ?? options.plan;
     this.lease = lease;
     this.runtime = runtime;
     this.log = log;
@@ -137,7 +144,7 @@ export class Attempt {
     const runtime = {
       ...this.runtime,
       client,
-      lanes,
+      lanes: this.plan === undefined ? lanes : NO_LANES,
       cache: NO_CACHE,
       groups: createWriteGroups(),
     };
@@ -250,6 +257,7 @@ export class Attempt {
         cache.noteConflict(conflict.ref);
       },
       fieldManager: `konverge/${controller.name}`,
+      ...defined({ plan: this.plan?.in(this.lease.key.cluster) }),
     });
   }
 }

@@ -16,6 +16,12 @@ export function bindLimit(attempt: Attempt): UseLimit {
   return (limit, call) =>
     attempt.call(async () => {
       const use = typeof limit === "string" ? { name: limit } : limit;
+      if (attempt.plan !== undefined) {
+        throw new KonvergeError(
+          "not_plannable",
+          `the call within limit "${use.name}" was not made, because it may have effects outside of Kubernetes; wrap it in ctx.external`,
+        );
+      }
       if (limits === undefined) {
         const detail = `limit "${use.name}" is not configured; add it to limits of defineConfig`;
         throw new KonvergeError("invalid_config", detail);

@@ -66,7 +66,7 @@ export function attemptHost(attempt: Attempt): CallHost {
     noteConflict: (conflict) => attempt.trace.noteConflict(conflict),
     scrub: (text) => attempt.trace.secrets.scrub(text),
     fieldManager: `konverge/${attempt.runtime.controller.name}`,
-    events: attempt.runtime.events,
+    events: attempt.plan?.recorder ?? attempt.runtime.events,
     reportEventError(error) {
       // Only these need a user: a missing permission, or an event that the API server rejects.
       const level = isForbidden(error) || isInvalid(error) ? "warn" : "debug";

@@ -9,7 +9,7 @@ import { evictPod, parsePath, readLogs, type RawRequest, type RawResponse } from
 import type { AttemptKube } from "../define/attempt-kube.ts";
 import type { WriteTrace } from "./attempt-trace.ts";
 import type { CallHost } from "./call-host.ts";
-import { isDryRun } from "./is-dry-run.ts";
+import { isDryRun } from "@konverge/kube";
 import { nameOf, resolveTarget } from "./resolve-target.ts";
 import { clientFor } from "./write-calls.ts";
 

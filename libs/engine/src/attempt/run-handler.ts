@@ -1,6 +1,7 @@
 import {
   KonvergeError,
   deepFreeze,
+  defined,
   resourceId,
   toMs,
   type ApiObject,
@@ -9,6 +10,7 @@ import {
 import type { Attempt } from "../access/attempt.ts";
 import { noteSecrets } from "../access/attempt-reads.ts";
 import { createAttemptKube } from "../access/create-attempt-kube.ts";
+import { bindExternal } from "../access/bind-external.ts";
 import { bindLimit } from "../access/bind-limit.ts";
 import type { OpenCalls } from "../access/open-calls.ts";
 import type { AttemptKube } from "../define/attempt-kube.ts";
@@ -70,6 +72,8 @@ function contextOf(
     kube,
     startRun: bindStartRun(attempt, object),
     limit: bindLimit(attempt),
+    plan: attempt.plan !== undefined,
+    external: bindExternal(attempt),
     log: createHandlerLog(attempt.log, attempt.trace),
     signal: attempt.signal,
     attempt: number,
@@ -87,6 +91,15 @@ function bindStartRun(attempt: Attempt, object: ApiObject): StartRun {
     options: StartRunOptions = {},
   ) =>
     attempt.call(async () => {
+      if (attempt.plan !== undefined) {
+        attempt.plan.noteRun({ workflow: workflow.name, ...defined({ id: options.id }) });
+        const planned: RunState = {
+          id: `${workflow.name}/${key.cluster}/planned`,
+          created: true,
+          status: "queued",
+        };
+        return planned as RunState<R>;
+      }
       if (runs === undefined) {
         throw new KonvergeError(
           "invalid_config",

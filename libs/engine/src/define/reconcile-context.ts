@@ -19,6 +19,15 @@ export type UseLimit = <T>(
   call: (signal: AbortSignal) => T | Promise<T>,
 ) => Promise<T>;
 
+/**
+ * Calls something outside of Kubernetes, and returns its result. While the attempt is a plan, the call is skipped and listed in the
+ * plan under `name`; the result is then `planned`, by default undefined.
+ */
+export interface CallExternal {
+  <T>(name: string, call: () => T | Promise<T>): Promise<T | undefined>;
+  <T>(name: string, call: () => T | Promise<T>, options: { readonly planned: T }): Promise<T>;
+}
+
 /** The input of a handler. Has the current state, not the event. */
 export interface ReconcileContext<T extends ApiObject = ApiObject> {
   /** Controller, cluster, kind and name of the object. */
@@ -38,6 +47,13 @@ export interface ReconcileContext<T extends ApiObject = ApiObject> {
   readonly startRun: StartRun;
   /** Calls an external service within a limit that all workers share: `await limit("stripe", () => charge(...))`. */
   readonly limit: UseLimit;
+  /**
+   * True while the attempt is a plan (docs/plan.md): writes through `kube` are not stored. Skip every other effect, or wrap it in
+   * `external`.
+   */
+  readonly plan: boolean;
+  /** Calls something outside of Kubernetes, unless the attempt is a plan: `await external("charge", () => charge(...))`. */
+  readonly external: CallExternal;
   /**
    * Writes to the log of the worker, with the fields of the key; the last lines are kept with the attempt. Values of read Secrets
    * are removed.

@@ -1,8 +1,6 @@
 import { isJsonObject, KonvergeError, type JsonValue } from "@konverge/core";
 import type { RawRequest } from "../contract/kube-client.ts";
-
-/** Subresources whose requests go to a program in a Pod, a Service or a node. */
-export const CONNECTIONS: ReadonlySet<string> = new Set(["attach", "exec", "portforward", "proxy"]);
+import { isConnection } from "../names/connections.ts";
 
 interface WrittenRequest {
   readonly method: RawRequest["method"];
@@ -19,7 +17,7 @@ export function asDryRun({ method, path, subresource = "", body }: WrittenReques
   readonly path: string;
   readonly body: string | undefined;
 } {
-  if (CONNECTIONS.has(subresource) && (method !== "GET" || subresource !== "proxy")) {
+  if (isConnection({ method, subresource })) {
     const detail = `${method} ${subresource} has no dry run, because the request goes to a program; call it without dryRun`;
     throw new KonvergeError("invalid_request", detail);
   }

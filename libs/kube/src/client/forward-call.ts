@@ -4,10 +4,11 @@ import { noteApiError } from "../errors/api-exception.ts";
 import { isOptimisticConflict } from "../errors/error-predicates.ts";
 import { isKubeApiError, type ErrorRef, type KubeApiError } from "../errors/kube-api-error.ts";
 import type { LostWrites } from "../mutate/lost-writes.ts";
+import { hasConnection } from "../names/connections.ts";
 import { parsePath } from "../names/resource-path.ts";
 import { parseBody } from "../wire/parse-body.ts";
 import type { HttpAnswer } from "../contract/http-answer.ts";
-import { asDryRun, CONNECTIONS } from "./dry-run.ts";
+import { asDryRun } from "./dry-run.ts";
 import { rawVerb } from "./raw-call.ts";
 import type { ScopedCalls } from "./scoped-calls.ts";
 
@@ -48,8 +49,7 @@ export async function forwardCall(
   const content = body === undefined ? undefined : parseBody(body);
   const written = ref === undefined ? undefined : objectIn(method, content);
   const readVersion = versionOf(written);
-  const isObjectWrite =
-    WRITES.has(method) && ref !== undefined && !CONNECTIONS.has(subresource ?? "");
+  const isObjectWrite = WRITES.has(method) && ref !== undefined && !hasConnection(subresource);
   const state: { answer?: HttpAnswer; error?: KubeApiError } = {};
   const target = ref === undefined ? undefined : { ...ref, ...defined({ subresource }) };
   const sent = await calls

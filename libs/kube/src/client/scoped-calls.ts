@@ -8,11 +8,12 @@ import {
 } from "@konverge/core";
 import type { ApiCall } from "../contract/api-call.ts";
 import type { CallScope } from "../contract/call-record.ts";
+import type { ApiAnswer } from "../contract/http-answer.ts";
 import { isKubeApiError, type ErrorRef } from "../errors/kube-api-error.ts";
 import { isNotFound } from "../errors/error-predicates.ts";
 import type { IsSensitive } from "../names/sensitive-kinds.ts";
 import type { PageSizes } from "../wire/page-sizes.ts";
-import type { ApiAnswer, Transport } from "../wire/transport.ts";
+import type { Transport } from "../wire/transport.ts";
 import type { Discovery } from "./discovery.ts";
 
 /** The parts that all scopes of one client share. */
@@ -45,8 +46,12 @@ export class ScopedCalls {
   }
 
   async send(parts: CallParts, signal: AbortSignal | undefined): Promise<ApiAnswer> {
+    const { transport } = this.shared;
+    const { plan } = this.scope;
+    const call = this.#complete(parts, signal);
     try {
-      return await this.shared.transport.send(this.#complete(parts, signal));
+      if (plan === undefined) return await transport.send(call);
+      return await plan.send(call, (planned) => transport.send({ ...call, ...planned }));
     } catch (error) {
       this.#forgetUnknown(parts.ref, error);
       throw error;

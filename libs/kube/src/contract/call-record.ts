@@ -1,4 +1,5 @@
 import type { CallPriority, CallVerb, ResourceRef } from "@konverge/core";
+import type { CallPlan } from "./call-plan.ts";
 import type { Urgency } from "./urgency.ts";
 
 /** How one attempt, or one part of a program, makes its calls. */
@@ -27,6 +28,8 @@ export interface CallScope {
   readonly fieldManager?: string;
   /** Sends all writes with `dryRun=All`. */
   readonly dryRun?: boolean;
+  /** Plans all writes instead of sending them. An inner scope cannot end it. */
+  readonly plan?: CallPlan;
 }
 
 /** A call that has a connection and a token. */

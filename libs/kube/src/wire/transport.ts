@@ -5,7 +5,6 @@ import {
   resourceId,
   type Gate,
   type GateCall,
-  type JsonValue,
   type Permit,
 } from "@konverge/core";
 import type { ApiCall } from "../contract/api-call.ts";
@@ -14,22 +13,15 @@ import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
 import { isInapplicable, isOptimisticConflict } from "../errors/error-predicates.ts";
 import { admitUrgently } from "./admit-urgently.ts";
+import { assertPlannable } from "./assert-plannable.ts";
 import { startCallReport } from "./call-report.ts";
 import { contentOf, failureOf, responseOf, type Content } from "./call-result.ts";
 import { createConnectionPool, type ConnectionPool } from "./connection-pool.ts";
 import { createConnectionSlots, type ConnectionSlots } from "./connection-slots.ts";
-import type { HttpAnswer } from "../contract/http-answer.ts";
+import type { ApiAnswer, HttpAnswer } from "../contract/http-answer.ts";
 import { exchange, type HttpRequest } from "./http-exchange.ts";
 import { openStream } from "./http-stream.ts";
 import { createListCosts, type ListCosts } from "./list-costs.ts";
-
-export interface ApiAnswer {
-  readonly status: number;
-  readonly headers: HttpAnswer["headers"];
-  readonly text: string;
-  /** The parsed body; undefined unless its content type is JSON. */
-  readonly value: JsonValue | undefined;
-}
 
 export interface TransportOptions {
   readonly credentials: KubeCredentials;
@@ -81,6 +73,7 @@ export class Transport {
   /** Like `send`, for a watch, on separate connections. A stream without data for `silentMs` is aborted. */
   async stream(call: ApiCall, silentMs: number): Promise<AsyncIterable<Uint8Array>> {
     this.#assertOpen();
+    assertPlannable(call);
     const requestedAtMs = performance.now();
     const { headers, tls } = await this.#authorize();
     const permit = await this.#admit(call);
@@ -115,6 +108,7 @@ export class Transport {
 
   async #sendOnce(call: ApiCall): Promise<ApiAnswer> {
     this.#assertOpen();
+    assertPlannable(call);
     const requestedAtMs = performance.now();
     const { headers, tls } = await this.#authorize();
     const slots = call.scope.priority === "critical" ? this.#criticalSlots : this.#ordinarySlots;

@@ -9,6 +9,7 @@ import {
   type RedisClient,
   type RedisTarget,
 } from "@konverge/redis";
+import { beginPlan, planRequestsKey, storePlan, type WantedPlan } from "./plan-store.ts";
 
 /** The object that a user of the API wants to see. */
 export interface ObjectRead {
@@ -30,8 +31,12 @@ const KEPT_MS = 15_000;
 const MOST_WAITING = 50;
 /** Most reads that a worker serves at a time. */
 const MOST_RUNNING = 8;
+/** Most plans that a worker runs at a time: each is an attempt beside those of the queue. */
+const MOST_PLANS = 2;
 /** Longest blocking read, in s. Ends it if the connection is lost without a notice. */
 const BLOCK_S = 10;
+/** The same while no plan is accepted, so that a waiting one is seen soon. */
+const BUSY_BLOCK_S = 1;
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 160;
 const AGAIN_MS = 1_000;
@@ -43,13 +48,15 @@ export interface ObjectReadsOptions {
   /** The controllers whose objects this worker can read. */
   readonly controllers: readonly string[];
   /** Reads an object and returns the answer as JSON, without secrets. */
-  readonly read: (wanted: ObjectRead) => Promise<string>;
+  readonly read?: ((wanted: ObjectRead) => Promise<string>) | undefined;
+  /** Plans the next attempt of an object, and returns its record as JSON, without secrets. */
+  readonly plan?: ((wanted: WantedPlan) => Promise<string>) | undefined;
   readonly onError: (error: Error) => void;
 }
 
 /**
- * Serves reads of objects for the HTTP API, which has no credentials of a cluster. Each read is served by one worker. Returns the
- * function that ends it.
+ * Serves reads and plans of objects for the HTTP API, which has neither credentials of a cluster nor the code of controllers. Each
+ * is served by one worker. Returns the function that ends it.
  */
 export function serveObjectReads({
   redis: target,
@@ -57,39 +64,61 @@ export function serveObjectReads({
   cluster,
   controllers,
   read,
+  plan,
   onError,
 }: ObjectReadsOptions): () => Promise<void> {
   const consumer = openConsumer(target);
   const answers = openProducer(target);
   for (const each of [consumer.redis, answers]) each.on("error", onError);
-  const keys = controllers.map((name) => requestsKey(prefix, cluster, name));
-  const running = new Set<Promise<void>>();
+  const place = { prefix, cluster };
+  const readKeys =
+    read === undefined ? [] : controllers.map((name) => requestsKey(prefix, cluster, name));
+  const planKeys =
+    plan === undefined ? [] : controllers.map((name) => planRequestsKey(place, name));
+  const reads = new Set<Promise<void>>();
+  const plans = new Set<Promise<void>>();
   let isStopped = false;
   /** ioredis never settles a command that waits for a connection when it is disconnected while it reconnects. */
   const stopping = Promise.withResolvers<null>();
 
-  const serve = async (text: string) => {
-    try {
-      const { id, ...wanted } = JSON.parse(text) as StoredRead;
-      const answer = await read(wanted);
-      await withRedis(answers, () =>
-        answers.set(answerKey(prefix, cluster, id), answer, "PX", KEPT_MS),
-      );
-    } catch (error) {
-      onError(error as Error);
-    }
+  const serveRead = async (text: string) => {
+    const { id, ...wanted } = JSON.parse(text) as StoredRead;
+    const answer = await read?.(wanted);
+    if (answer === undefined) return;
+    await withRedis(answers, () =>
+      answers.set(answerKey(prefix, cluster, id), answer, "PX", KEPT_MS),
+    );
+  };
+  const servePlan = async (text: string) => {
+    const wanted = JSON.parse(text) as WantedPlan;
+    const isWanted = await beginPlan(answers, place, wanted.id);
+    const record = isWanted ? await plan?.(wanted) : undefined;
+    if (record !== undefined) await storePlan(answers, place, wanted, record);
+  };
+  const begin = (running: Set<Promise<void>>, serving: Promise<void>) => {
+    const served = serving
+      .catch((error: unknown) => onError(error as Error))
+      .finally(() => running.delete(served));
+    running.add(served);
   };
   const loop = async () => {
     while (!isStopped) {
       try {
-        if (running.size >= MOST_RUNNING) await Promise.race(running);
+        if (reads.size >= MOST_RUNNING) await Promise.race(reads);
+        const isBusy = plans.size >= MOST_PLANS;
+        const keys = isBusy ? readKeys : [...readKeys, ...planKeys];
+        if (keys.length === 0) {
+          await Promise.race([...plans, stopping.promise]);
+          continue;
+        }
         const popped = await Promise.race([
-          consumer.redis.blpop(...keys, BLOCK_S),
+          consumer.redis.blpop(...keys, isBusy ? BUSY_BLOCK_S : BLOCK_S),
           stopping.promise,
         ]);
         if (popped === null) continue;
-        const served = serve(popped[1]).finally(() => running.delete(served));
-        running.add(served);
+        const [key, text] = popped;
+        if (planKeys.includes(key)) begin(plans, servePlan(text));
+        else begin(reads, serveRead(text));
       } catch (error) {
         // oxlint-disable-next-line typescript/no-unnecessary-condition -- changed by the returned function
         if (isStopped) return;
@@ -98,13 +127,13 @@ export function serveObjectReads({
       }
     }
   };
-  const looping = keys.length === 0 ? Promise.resolve() : loop();
+  const looping = readKeys.length + planKeys.length === 0 ? Promise.resolve() : loop();
   return async () => {
     isStopped = true;
     stopping.resolve(null);
     consumer.disconnect();
     await looping;
-    await Promise.all(running);
+    await Promise.all([...reads, ...plans]);
     await closeRedis(answers);
   };
 }

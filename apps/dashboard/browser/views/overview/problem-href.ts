@@ -19,7 +19,6 @@ export function problemHref({
     case "clock_skew":
     case "version_skew":
     case "unserved":
-    case "source_failing":
       return viewHref("/workers");
     case "api_server_outage":
     case "api_server_isolated":
@@ -59,7 +58,6 @@ export function problemPlace({
     case "clock_skew":
     case "version_skew":
     case "unserved":
-    case "source_failing":
       return "Workers";
     case "api_server_outage":
     case "api_server_isolated":

@@ -1,0 +1,23 @@
+import { planRecordSchema } from "@konverge/records";
+import { z } from "zod";
+
+/** `unavailable`: no worker of the controller runs plans. */
+const PLAN_STATES = ["waiting", "running", "ended", "unavailable"] as const;
+
+/** Response of `POST /v1/objects/{cluster}/{controller}/{namespace}/{name}/plans`. */
+export const objectPlanSchema = z.object({
+  id: z.string(),
+  /** The key of the object. */
+  key: z.string(),
+  state: z.enum(PLAN_STATES),
+  /** Why no worker can run it. */
+  message: z.string().optional(),
+  /** The record of a plan that has ended. */
+  plan: planRecordSchema.optional(),
+});
+
+/** Response of `GET /v1/objects/{cluster}/{controller}/{namespace}/{name}/plans`: newest first, at most 20. */
+export const planListSchema = z.object({ items: z.array(planRecordSchema) });
+
+export type ObjectPlan = z.infer<typeof objectPlanSchema>;
+export type PlanList = z.infer<typeof planListSchema>;

@@ -1,0 +1,17 @@
+import type { CallExternal } from "../define/reconcile-context.ts";
+import type { Attempt } from "./attempt.ts";
+
+/** Returns the `external` of a handler's context. */
+export function bindExternal(attempt: Attempt): CallExternal {
+  return async <T>(
+    name: string,
+    call: () => T | Promise<T>,
+    options?: { readonly planned: T },
+  ): Promise<T> =>
+    await attempt.call(async () => {
+      if (attempt.plan === undefined) return await call();
+      attempt.plan.noteExternal(attempt.trace.secrets.scrub(name));
+      // Without `planned`, the type of the result includes undefined.
+      return options?.planned as T;
+    });
+}

@@ -1,0 +1,192 @@
+import {
+  defined,
+  endedWell,
+  findCause,
+  isKonvergeError,
+  typeOfError,
+  type JsonValue,
+} from "@konverge/core";
+import { isKubeApiError, type KubeClient } from "@konverge/kube";
+import type { PlanRecord } from "@konverge/records";
+import type { AttemptPlan } from "../access/attempt-plan.ts";
+import type { AttemptRun } from "../attempt/run-attempt.ts";
+import { changesOf, type PlanChange, type RecordedChange } from "./plan-changes.ts";
+import { planHash } from "./plan-hash.ts";
+
+export interface PlanContext {
+  readonly id: string;
+  readonly key: string;
+  /** Of the key. */
+  readonly cluster: string;
+  readonly controller: string;
+  readonly worker: string;
+  readonly by: string | undefined;
+  readonly startedAtMs: number;
+  readonly client: Pick<KubeClient, "isSensitive">;
+}
+
+/** Changes that a record lists; the rest is counted. */
+const MOST_CHANGES = 200;
+/** Largest record in characters of JSON. */
+const MOST_CHARACTERS = 200_000;
+const MOST_LISTED_GAPS = 50;
+
+/** Makes the record of a planned attempt. */
+export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanContext): PlanRecord {
+  const { outcome, object, trace } = run;
+  const finishedAtMs = Date.now();
+  const changes = [...plan.clusters].flatMap(([cluster, kubePlan]) =>
+    changesOf(kubePlan, {
+      cluster: cluster === context.cluster ? undefined : cluster,
+      client: context.client,
+      secrets: trace.secrets,
+    }),
+  );
+  const { id, key, controller, worker, by, startedAtMs } = context;
+  const error = errorOf(run);
+  const gaps = gapsOf(plan, changes);
+  return fit({
+    kind: "plan",
+    id,
+    key,
+    controller,
+    worker,
+    ...defined({ by }),
+    ...defined({
+      uid: object?.metadata.uid,
+      generation: object?.metadata.generation,
+      versionBefore: object?.metadata.resourceVersion,
+    }),
+    startedAt: new Date(startedAtMs).toISOString(),
+    finishedAt: new Date(finishedAtMs).toISOString(),
+    durationMs: Math.max(0, finishedAtMs - startedAtMs),
+    outcome: outcome.kind,
+    ...("afterMs" in outcome ? { afterMs: Math.round(outcome.afterMs) } : {}),
+    ...("cause" in outcome ? { cause: outcome.cause.slice(0, 200) } : {}),
+    ...defined({ error }),
+    complete: endedWell(outcome.kind) || outcome.kind === "gone",
+    hash: hashOf(plan, changes),
+    summary: summaryOf(changes),
+    changes: changes.slice(0, MOST_CHANGES).map(({ shown }) => shown),
+    ...(changes.length > MOST_CHANGES ? { moreChanges: changes.length - MOST_CHANGES } : {}),
+    events: plan.events.map(({ about, event: { type, reason, message } }) => ({
+      type,
+      reason,
+      message: message.slice(0, 1_024),
+      kind: about.kind,
+      name: about.name,
+      ...defined({ namespace: about.namespace }),
+    })),
+    externals: plan.externals.map((name) => name.slice(0, 200)),
+    runs: [...plan.runs],
+    gaps: gaps.slice(0, MOST_LISTED_GAPS).map(({ about, reason }) => ({
+      about: trace.secrets.scrub(about).slice(0, 300),
+      reason: trace.secrets.scrub(reason).slice(0, 300),
+    })),
+    ...moreNotes(plan, gaps.length),
+    reads: sum([...plan.clusters.values()].map(({ objects }) => objects.reads.length)),
+    calls: {
+      count: trace.calls.count,
+      durationMs: Math.round(trace.calls.durationMs),
+      rateLimitMs: Math.round(trace.calls.rateLimitMs),
+    },
+    ...logOf(run),
+  });
+}
+
+/** Exactly this plan: the same changes, made from the same versions. */
+function hashOf(plan: AttemptPlan, changes: readonly RecordedChange[]): string {
+  const reads = [...plan.clusters].flatMap(([cluster, { objects }]) =>
+    objects.reads.map((read) => ({ cluster, ...read, version: read.version ?? null })),
+  );
+  const value = {
+    changes: sorted(changes.map(({ hashed }) => hashed)),
+    reads: sorted(reads),
+    runs: sorted(plan.runs),
+    externals: [...plan.externals].toSorted(),
+  };
+  return planHash(value as unknown as JsonValue);
+}
+
+/** Calls that run at the same time end in any order. */
+function sorted(values: readonly object[]): unknown[] {
+  return values
+    .map((value) => [JSON.stringify(value), value] as const)
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([, value]) => value);
+}
+
+function summaryOf(changes: readonly RecordedChange[]): PlanRecord["summary"] {
+  const summary = { created: 0, changed: 0, deleted: 0, replaced: 0, unchanged: 0 };
+  for (const { shown } of changes) summary[shown.action] += 1;
+  return summary;
+}
+
+function gapsOf(
+  plan: AttemptPlan,
+  changes: readonly RecordedChange[],
+): { readonly about: string; readonly reason: string }[] {
+  const warnings = changes.flatMap(({ shown: { resource, namespace, name }, warning }) => {
+    if (warning === undefined) return [];
+    const path = namespace === undefined ? name : `${namespace}/${name}`;
+    return [{ about: `${resource} ${path}`, reason: warning }];
+  });
+  const runs = plan.runs.map(({ workflow }) => ({
+    about: `run of workflow ${workflow}`,
+    reason:
+      "whether the run exists, and its result, are unknown; the plan continues as if it had just been queued",
+  }));
+  return [
+    ...[...plan.clusters.values()].flatMap(({ objects }) => objects.gaps),
+    ...warnings,
+    ...runs,
+  ];
+}
+
+function moreNotes(plan: AttemptPlan, gaps: number): { readonly moreNotes?: number } {
+  const omitted = [...plan.clusters.values()].map(({ objects }) => objects.omitted);
+  const more =
+    plan.omittedNotes +
+    sum(omitted.map((each) => each.gaps + each.reads)) +
+    Math.max(0, gaps - MOST_LISTED_GAPS);
+  return more === 0 ? {} : { moreNotes: more };
+}
+
+/** The message is safe: the attempt has redacted it. */
+function errorOf({ outcome }: AttemptRun): PlanRecord["error"] {
+  if (!("error" in outcome) || outcome.error === undefined) return undefined;
+  const { error } = outcome;
+  const ours = findCause(error, isKonvergeError);
+  const reason = isKubeApiError(ours) && ours.reason !== "" ? { reason: ours.reason } : {};
+  return {
+    code: ours?.code ?? typeOfError(error),
+    ...reason,
+    message: error.message.slice(0, 1_000),
+  };
+}
+
+function logOf({ trace, outcome }: AttemptRun): Pick<PlanRecord, "log"> {
+  const log = trace.log.end(!endedWell(outcome.kind))?.log;
+  return log === undefined ? {} : { log: [...log] };
+}
+
+/** Removes the log, then patches from the end, until the record fits. */
+function fit(record: PlanRecord): PlanRecord {
+  if (JSON.stringify(record).length <= MOST_CHARACTERS) return record;
+  const { log: _dropped, ...rest } = record;
+  let changes: PlanChange[] = [...rest.changes];
+  for (let index = changes.length - 1; index >= 0; index -= 1) {
+    const fitting = { ...rest, changes };
+    if (JSON.stringify(fitting).length <= MOST_CHARACTERS) return fitting;
+    changes = changes.map((change, at) => (at === index ? withoutPatch(change) : change));
+  }
+  return { ...rest, changes };
+}
+
+function withoutPatch({ patch: _dropped, ...change }: PlanChange): PlanChange {
+  return change;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

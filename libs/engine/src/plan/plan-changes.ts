@@ -1,0 +1,136 @@
+import {
+  defined,
+  diffMergePatch,
+  isJsonObject,
+  resourceId,
+  type ApiObject,
+  type JsonObject,
+  type ResourceType,
+} from "@konverge/core";
+import {
+  findTakenFields,
+  redactValues,
+  type AttemptSecrets,
+  type KubeClient,
+  type KubePlan,
+  type PlannedObject,
+} from "@konverge/kube";
+import { redactPatch, type PlanRecord } from "@konverge/records";
+import { scrubValue } from "../attempt/handler-log.ts";
+
+export type PlanChange = PlanRecord["changes"][number];
+
+/** A change for the record, and what the hash of the plan covers. */
+export interface RecordedChange {
+  readonly shown: PlanChange;
+  readonly hashed: JsonObject;
+  /** A reason why the API server may reject it nevertheless. */
+  readonly warning: string | undefined;
+}
+
+export interface ChangeContext {
+  readonly cluster: string | undefined;
+  readonly client: Pick<KubeClient, "isSensitive">;
+  readonly secrets: AttemptSecrets;
+}
+
+/** The default limit of etcd for a request, which a dry run does not reach. */
+const MOST_BYTES = 1_500_000;
+
+export function changesOf(plan: KubePlan, context: ChangeContext): RecordedChange[] {
+  return plan.objects.written.map((object) => changeOf(object, context));
+}
+
+function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange {
+  const { before, view, writes, omitted, place } = object;
+  const { cluster, client, secrets } = context;
+  const kind = String((view ?? before)?.["kind"] ?? "");
+  const type: ResourceType = { ...place, kind, scope: "Namespaced" };
+  const sensitive = client.isSensitive(type);
+  const patch = diffMergePatch(contentOf(before), contentOf(view));
+  const action = actionOf(object, patch);
+  const isTerminating = view !== undefined && metadataOf(view)["deletionTimestamp"] !== undefined;
+  const fieldsTakenOver = takenOver(object, { patch, sensitive });
+  const identity = {
+    ...defined({ cluster, namespace: place.namespace }),
+    resource: resourceId(place),
+    kind,
+    name: place.name,
+    action,
+    ...(isTerminating ? { terminating: true } : {}),
+  };
+  const showsPatch = patch !== undefined && action !== "deleted";
+  const shownPatch = sensitive
+    ? redactValues(patch ?? {})
+    : redactPatch(resourceId(place), patch ?? {});
+  return {
+    shown: {
+      ...identity,
+      writes: [...writes],
+      ...(omitted === 0 ? {} : { moreWrites: omitted }),
+      ...(showsPatch
+        ? { patch: (secrets.isEmpty ? shownPatch : scrubValue(shownPatch, secrets)) as JsonObject }
+        : {}),
+      ...(fieldsTakenOver.length === 0 ? {} : { fieldsTakenOver }),
+    },
+    hashed: {
+      ...identity,
+      writes: writes.map((write) => ({ ...write })),
+      patch: patch === undefined ? null : sensitive ? redactValues(patch) : patch,
+    },
+    warning:
+      view !== undefined && JSON.stringify(view).length > MOST_BYTES
+        ? "the object is larger than 1.5 MB, which etcd rejects by default although the dry run succeeds"
+        : undefined,
+  };
+}
+
+function actionOf(
+  { before, view, standIn }: PlannedObject,
+  patch: JsonObject | undefined,
+): PlanChange["action"] {
+  if (view === undefined) return before === undefined ? "unchanged" : "deleted";
+  if (before === undefined) return "created";
+  if (standIn !== undefined) return "replaced";
+  const wasTerminating = metadataOf(before)["deletionTimestamp"] !== undefined;
+  if (!wasTerminating && metadataOf(view)["deletionTimestamp"] !== undefined) return "deleted";
+  return patch === undefined ? "unchanged" : "changed";
+}
+
+function takenOver(
+  { before, view, writes }: PlannedObject,
+  { patch, sensitive }: { readonly patch: JsonObject | undefined; readonly sensitive: boolean },
+): { readonly manager: string; readonly path: string }[] {
+  if (before === undefined || view === undefined || patch === undefined) return [];
+  const own = new Set(writes.map(({ fieldManager }) => fieldManager));
+  const [manager = ""] = own;
+  return findTakenFields(before as unknown as ApiObject, view as unknown as ApiObject, {
+    manager,
+    sensitive,
+    patch,
+  }).filter((field) => !own.has(field.manager));
+}
+
+/** Set by the server, or different for each plan. */
+const SERVER_FIELDS = new Set([
+  "resourceVersion",
+  "managedFields",
+  "creationTimestamp",
+  "generation",
+  "selfLink",
+  "uid",
+  "deletionTimestamp",
+  "deletionGracePeriodSeconds",
+]);
+
+function contentOf(object: JsonObject | undefined): JsonObject {
+  if (object === undefined) return {};
+  const metadata = Object.entries(metadataOf(object)).filter(([name]) => !SERVER_FIELDS.has(name));
+  const { apiVersion: _version, kind: _kind, ...content } = object;
+  return { ...content, metadata: Object.fromEntries(metadata) };
+}
+
+function metadataOf(object: JsonObject): JsonObject {
+  const metadata = object["metadata"];
+  return isJsonObject(metadata) ? metadata : {};
+}

@@ -1,0 +1,87 @@
+import { defined, formatKey, type ObjectKey } from "@konverge/core";
+import { createWriteGroups } from "../access/write-group.ts";
+import { AttemptPlan, NO_LANES } from "../access/attempt-plan.ts";
+import { Attempt, NO_CACHE, type ControllerRuntime } from "../access/attempt.ts";
+import type { LoopWatch } from "../attempt/loop-watch.ts";
+import { runAttempt } from "../attempt/run-attempt.ts";
+import type { Log } from "../define/log.ts";
+import type { AttemptLease } from "@konverge/queue";
+import type { PlanRecord } from "@konverge/records";
+import { buildPlan } from "./build-plan.ts";
+
+export interface PlanRequest {
+  /** Identifies the plan. */
+  readonly id: string;
+  readonly key: ObjectKey;
+  /** Who requests it. */
+  readonly by?: string | undefined;
+  /** Of its calls: `interactive` while a user waits, `background` for a fleet. */
+  readonly class: Extract<AttemptLease["class"], "interactive" | "background">;
+  readonly signal: AbortSignal;
+}
+
+export interface PlanParts {
+  readonly runtime: ControllerRuntime;
+  readonly loop: LoopWatch;
+  readonly log: Log;
+  readonly worker: string;
+}
+
+/**
+ * Runs the handler of an object once, with all writes as dry runs, and returns what it would do. Nothing of the live key is
+ * touched: no lease, lane, cache, retry, record or hint. Never throws, and ends in bounded time even if the handler does not.
+ */
+export async function runPlan(
+  { id, key, by, class: requestClass, signal }: PlanRequest,
+  { runtime, loop, log, worker }: PlanParts,
+): Promise<PlanRecord> {
+  const startedAtMs = Date.now();
+  const plan = new AttemptPlan();
+  const text = formatKey(key);
+  const { namespace, name, controller } = key;
+  const fields = { controller, key: text, ...defined({ namespace }), name, plan: id };
+  const attempt = new Attempt(
+    leaseOf({ key, text, requestClass, startedAtMs, signal }),
+    // The state that attempts of the controller share stays out of reach.
+    { ...runtime, cache: NO_CACHE, lanes: NO_LANES, groups: createWriteGroups() },
+    { log: log.child(fields), span: undefined, plan },
+  );
+  const run = await runAttempt(attempt, loop);
+  return buildPlan(plan, run, {
+    id,
+    key: text,
+    cluster: key.cluster,
+    controller,
+    worker,
+    by,
+    startedAtMs,
+    client: runtime.client,
+  });
+}
+
+interface PlanLease {
+  readonly key: ObjectKey;
+  readonly text: string;
+  readonly requestClass: AttemptLease["class"];
+  readonly startedAtMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Of no queue: a plan has no epoch, and no other attempt waits for its end. */
+function leaseOf({ key, text, requestClass, startedAtMs, signal }: PlanLease): AttemptLease {
+  return {
+    key,
+    id: text,
+    epoch: 0,
+    attempt: 1,
+    failures: 0,
+    conflicts: 0,
+    triggers: [],
+    requestedAtMs: startedAtMs,
+    startedAtMs,
+    class: requestClass,
+    signal,
+    checkExpiry: () => signal.throwIfAborted(),
+    keepLog: async () => undefined,
+  };
+}

@@ -1,0 +1,118 @@
+import { KonvergeError } from "@konverge/core";
+import type { CallPlan, PlannedCall } from "../contract/call-plan.ts";
+import type { ApiAnswer } from "../contract/http-answer.ts";
+import { findApiError } from "../errors/api-exception.ts";
+import { isBadRequest } from "../errors/error-predicates.ts";
+import { isConnection } from "../names/connections.ts";
+import { createPlanned } from "./create-planned.ts";
+import { deleteCollectionPlanned, deletePlanned } from "./delete-planned.ts";
+import { listPlanned } from "./list-planned.ts";
+import { dry, isNamed, isTrial, labelOf, pathOnly, placeOf, type Place } from "./planned-call.ts";
+import { PlannedObjects } from "./planned-objects.ts";
+import { getPlanned } from "./read-planned.ts";
+import { scalePlanned } from "./scale-planned.ts";
+import { writePlanned } from "./write-planned.ts";
+import type { Writing } from "./writing.ts";
+
+/** A plan of the calls to one cluster, with what it has read and would write. */
+export interface KubePlan extends CallPlan {
+  readonly objects: PlannedObjects;
+}
+
+/** Creates a plan: its writes are sent as dry runs, and its reads return the planned objects. */
+export function createKubePlan(): KubePlan {
+  const objects = new PlannedObjects();
+  // A write is planned on the result of the one before; reads between two writes run at the same time.
+  let lastWrite: Promise<unknown> = Promise.resolve();
+  let reads: Promise<unknown>[] = [];
+  return {
+    objects,
+    send(call, live) {
+      const place = placeOf(call);
+      if (call.method === "GET" && place === undefined) return live(call);
+      const checked = (sent: PlannedCall) =>
+        live(sent).catch((error: unknown) => {
+          noteRefusal(objects, sent, error);
+          throw error;
+        });
+      const run = () => plan({ objects, call, live: checked }, place);
+      if (call.method === "GET") {
+        const read = lastWrite.then(run);
+        reads.push(read.catch(() => undefined));
+        return read;
+      }
+      const write = Promise.all([lastWrite, ...reads]).then(run);
+      lastWrite = write.catch(() => undefined);
+      reads = [];
+      return write;
+    },
+  };
+}
+
+async function plan(writing: Writing, place: Place | undefined): Promise<ApiAnswer> {
+  const { call, live, objects } = writing;
+  if (place === undefined || isConnection({ ...call, subresource: place.subresource })) {
+    const about =
+      place === undefined ? `${call.method} ${pathOnly(call.path)}` : connectionOf(place);
+    objects.noteGap(about, "the request has no dry run, so what it would do is unknown");
+    throw new KonvergeError(
+      "not_plannable",
+      `${about} has no dry run; skip it while ctx.plan is true, or wrap it in ctx.external`,
+    );
+  }
+  if (!isNamed(place)) return await ofCollection(writing, place);
+  switch (place.subresource) {
+    case undefined:
+    case "status":
+      if (call.method === "GET") return await getPlanned(writing, place);
+      return call.method === "DELETE"
+        ? await deletePlanned(writing, place)
+        : await writePlanned(writing, place);
+    case "scale":
+      return await scalePlanned(writing, place);
+    case "eviction":
+      return await deletePlanned(writing, place);
+    default:
+      return call.method === "GET" || isTrial(call)
+        ? await live(call)
+        : await other(writing, place);
+  }
+}
+
+/** A webhook with side effects rejects dry runs; the live write may succeed. */
+function noteRefusal(objects: PlannedObjects, call: PlannedCall, error: unknown): void {
+  if (!isBadRequest(error) || !findApiError(error)?.message.includes(NO_DRY_RUN)) return;
+  const place = placeOf(call);
+  objects.noteGap(
+    place === undefined ? pathOnly(call.path) : labelOf(place),
+    "an admission webhook does not support dry runs (sideEffects), so whether it admits the write is unknown",
+  );
+}
+
+/** The text of the API server. */
+const NO_DRY_RUN = "does not support dry run";
+
+async function ofCollection(writing: Writing, place: Place): Promise<ApiAnswer> {
+  const { call, live } = writing;
+  switch (call.method) {
+    case "GET":
+      return await listPlanned(writing, place);
+    case "POST":
+      return await createPlanned(writing, place);
+    case "DELETE":
+      return await deleteCollectionPlanned(writing, place);
+    default:
+      return await live(dry(call));
+  }
+}
+
+/** A subresource whose effect on its object only the server computes. */
+async function other({ objects, call, live }: Writing, place: Place): Promise<ApiAnswer> {
+  const about = `${labelOf(place)}/${place.subresource ?? ""}`;
+  objects.noteGap(about, "the effect of this subresource on later reads is unknown");
+  return await live(dry(call));
+}
+
+function connectionOf(place: Place): string {
+  return `${place.subresource ?? ""} of ${labelOf(place)}`;
+}

@@ -1,0 +1,142 @@
+import { getOwn, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+import type { ApiAnswer } from "../contract/http-answer.ts";
+import { matchesLabels, parseLabelSelector } from "../names/label-selector.ts";
+import { createHash } from "node:crypto";
+import { metadataOf, textOf } from "./object-fields.ts";
+import { succeed } from "./planned-answer.ts";
+import { apiVersionOf, queryOf, type Place } from "./planned-call.ts";
+import type { PlannedObject } from "./planned-objects.ts";
+import type { Writing } from "./writing.ts";
+
+/** Answers a list with the planned objects in it. */
+export async function listPlanned(writing: Writing, place: Place): Promise<ApiAnswer> {
+  const { objects, call, live } = writing;
+  const answer = await live(call);
+  const list = answer.value;
+  if (!isJsonObject(list) || !Array.isArray(list["items"])) return answer;
+  const items = list["items"].filter(isJsonObject);
+  noteItems(writing, place, list, items);
+  const written = objects.ofKind(place);
+  if (written.length === 0) return answer;
+  const selection = selectionOf(writing, place);
+  const merged = mergeItems(items, written, {
+    ...selection,
+    isLast: textOf(list, "continue") === undefined,
+  });
+  const isPart = call.accept?.includes("as=PartialObjectMetadataList") === true;
+  return succeed(call, { ...list, items: isPart ? merged.map(asPart) : merged });
+}
+
+function asPart(item: JsonObject): JsonObject {
+  const { apiVersion: _a, kind: _k } = item;
+  return {
+    apiVersion: "meta.k8s.io/v1",
+    kind: "PartialObjectMetadata",
+    metadata: metadataOf(item),
+  };
+}
+
+function noteItems(
+  { objects, call }: Writing,
+  place: Place,
+  list: JsonObject,
+  items: readonly JsonObject[],
+): void {
+  const query = queryOf(call.path);
+  const selectors = ["labelSelector", "fieldSelector", "continue"].map((name) => query.get(name));
+  const versions = items
+    .map((item) => `${keyOf(item)}@${textOf(item, "resourceVersion") ?? ""}`)
+    .toSorted()
+    .join("\n");
+  const digest = createHash("sha256").update(versions).digest("hex").slice(0, 32);
+  objects.noteRead(place, digest, selectors.map((each) => each ?? "").join("&"));
+  if (list["kind"] === "PartialObjectMetadataList") return;
+  const kind = String(list["kind"] ?? "").replace(/List$/, "");
+  for (const item of items) {
+    const { namespace, name } = metadataOf(item);
+    if (typeof name !== "string") continue;
+    const at = typeof namespace === "string" ? { ...place, namespace, name } : { ...place, name };
+    objects.noteSeen(at, { apiVersion: apiVersionOf(place), kind, ...item });
+  }
+}
+
+interface Selection {
+  /** Undefined if only the server can decide. */
+  readonly matches: (object: JsonObject) => boolean | undefined;
+}
+
+function selectionOf({ objects, call }: Writing, place: Place): Selection {
+  const query = queryOf(call.path);
+  const labelText = query.get("labelSelector") ?? "";
+  const fieldText = query.get("fieldSelector") ?? "";
+  const labels = parseLabelSelector(labelText);
+  const fields = parseFields(fieldText);
+  if (labels === undefined || fields === undefined) {
+    const selector = labels === undefined ? labelText : fieldText;
+    objects.noteGap(
+      `list of ${place.resource}`,
+      `only the server evaluates the selector "${selector}"`,
+    );
+  }
+  return {
+    matches(object) {
+      if (labels === undefined || fields === undefined) return undefined;
+      const { labels: given } = metadataOf(object) as {
+        readonly labels?: Readonly<Record<string, string>>;
+      };
+      return matchesLabels(labels, given) && fields.every((field) => field(object));
+    },
+  };
+}
+
+/** Replaces, removes and adds the planned objects; new ones come with the last page. */
+function mergeItems(
+  items: readonly JsonObject[],
+  written: readonly PlannedObject[],
+  { matches, isLast }: Selection & { readonly isLast: boolean },
+): JsonObject[] {
+  const planned = new Map(written.map((each) => [keyOfPlace(each), each] as const));
+  const kept = items.flatMap((item) => {
+    const known = planned.get(keyOf(item));
+    if (known === undefined) return [item];
+    const { view } = known;
+    return view === undefined || matches(view) === false ? [] : [view];
+  });
+  if (!isLast) return kept;
+  const added = written.flatMap(({ before, view }) => {
+    if (view === undefined || matches(view) !== true) return [];
+    return before !== undefined && matches(before) === true ? [] : [view];
+  });
+  return added.length === 0
+    ? kept
+    : [...kept, ...added].toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+}
+
+function keyOf(object: JsonObject): string {
+  const { namespace, name } = metadataOf(object);
+  return `${typeof namespace === "string" ? namespace : ""}/${String(name)}`;
+}
+
+function keyOfPlace({ place: { namespace = "", name } }: PlannedObject): string {
+  return `${namespace}/${name}`;
+}
+
+const FIELD = /^([A-Za-z0-9.\-_/[\]]+?)(==?|!=)(.*)$/;
+
+/** The requirements of a field selector; undefined for another form. */
+function parseFields(text: string): ((object: JsonObject) => boolean)[] | undefined {
+  const requirements: ((object: JsonObject) => boolean)[] = [];
+  for (const part of text.split(",").filter((each) => each !== "")) {
+    const [, path, operator, value] = FIELD.exec(part) ?? [];
+    if (path === undefined || value === undefined) return undefined;
+    requirements.push((object) => (valueText(object, path) === value) === (operator !== "!="));
+  }
+  return requirements;
+}
+
+/** A missing field counts as empty. */
+function valueText(object: JsonObject, path: string): string {
+  let value: JsonValue | undefined = object;
+  for (const name of path.split(".")) value = isJsonObject(value) ? getOwn(value, name) : undefined;
+  return value === undefined || value === null ? "" : String(value);
+}

@@ -1,0 +1,33 @@
+import { defined, type JsonObject } from "@konverge/core";
+import type { PlannedCall, SendPlanned } from "../contract/call-plan.ts";
+import { bodyOf, queryOf, type Place } from "./planned-call.ts";
+import type { PlannedObjects, PlannedWrite } from "./planned-objects.ts";
+
+/** A call on its way through a plan. */
+export interface Writing {
+  readonly objects: PlannedObjects;
+  readonly call: PlannedCall;
+  readonly live: SendPlanned;
+}
+
+/** The manager of an apply; undefined for other writes. */
+export function applierOf({ verb, path }: PlannedCall): string | undefined {
+  return verb === "apply" ? (queryOf(path).get("fieldManager") ?? "") : undefined;
+}
+
+export function writeOf(
+  call: PlannedCall,
+  { subresource }: Pick<Place, "subresource">,
+): Omit<PlannedWrite, "changed"> & { readonly intent?: JsonObject } {
+  const { verb, path } = call;
+  const fieldManager = queryOf(path).get("fieldManager") ?? undefined;
+  const intent = verb === "apply" ? bodyOf(call) : undefined;
+  return { verb: VERBS[verb] ?? "patch", ...defined({ subresource, fieldManager, intent }) };
+}
+
+const VERBS: Partial<Record<PlannedCall["verb"], PlannedWrite["verb"]>> = {
+  create: "create",
+  update: "update",
+  apply: "apply",
+  delete: "delete",
+};
