@@ -4,7 +4,7 @@ import { isNotFound } from "../errors/error-predicates.ts";
 import { metadataOf, textOf, withMetadata } from "./object-fields.ts";
 import { alreadyExists, fail, modified, replaced, succeed } from "./planned-answer.ts";
 import { bodyOf, dry, isTrial, labelOf, queryOf, type Place } from "./planned-call.ts";
-import type { PlannedObject } from "./planned-objects.ts";
+import type { PlannedObject } from "./planned-object.ts";
 import { objectPathOf } from "./read-planned.ts";
 import { applierOf, writeOf, type Writing } from "./writing.ts";
 

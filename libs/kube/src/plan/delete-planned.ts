@@ -19,7 +19,7 @@ import {
   type ObjectPlace,
   type Place,
 } from "./planned-call.ts";
-import { isNew, type PlannedObject } from "./planned-objects.ts";
+import { isNew, type PlannedObject } from "./planned-object.ts";
 import { listPlanned } from "./list-planned.ts";
 import { readBefore } from "./read-planned.ts";
 import type { Writing } from "./writing.ts";

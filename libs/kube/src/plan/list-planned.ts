@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { metadataOf, textOf } from "./object-fields.ts";
 import { succeed } from "./planned-answer.ts";
 import { apiVersionOf, queryOf, type Place } from "./planned-call.ts";
-import type { PlannedObject } from "./planned-objects.ts";
+import type { PlannedObject } from "./planned-object.ts";
 import type { Writing } from "./writing.ts";
 
 /** Answers a list with the planned objects in it. */

@@ -4,7 +4,7 @@ import { nextObject } from "./next-object.ts";
 import { metadataOf, withMetadata } from "./object-fields.ts";
 import { fail, inapplicable, modified, notFound, replaced, succeed } from "./planned-answer.ts";
 import { dry, isTrial, labelOf, pathOnly, type ObjectPlace } from "./planned-call.ts";
-import { isNew, type PlannedObject } from "./planned-objects.ts";
+import { isNew, type PlannedObject } from "./planned-object.ts";
 import { readBefore } from "./read-planned.ts";
 import { writeOf, type Writing } from "./writing.ts";
 

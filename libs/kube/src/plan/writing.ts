@@ -1,7 +1,8 @@
 import { defined, type JsonObject } from "@konverge/core";
 import type { PlannedCall, SendPlanned } from "../contract/call-plan.ts";
 import { bodyOf, queryOf, type Place } from "./planned-call.ts";
-import type { PlannedObjects, PlannedWrite } from "./planned-objects.ts";
+import type { PlannedObjects } from "./planned-objects.ts";
+import type { PlannedWrite } from "./planned-object.ts";
 
 /** A call on its way through a plan. */
 export interface Writing {
