@@ -514,6 +514,17 @@ describe.each([
     expect(await parentOf("late")).toBeUndefined();
   });
 
+  test("a start of a run that waits for a slot returns its place in the line", async () => {
+    const slot = { slots: 1, group: "" };
+    for (const id of ["a", "b", "c"]) {
+      await store.start(newRun(id));
+      await store.enter(await claim(store, id), slot);
+    }
+    const again = await store.start(newRun("c"));
+    expect(again).toMatchObject({ kind: "exists", run: { slotWait: { ahead: 1 } } });
+    expect(again).toEqual({ kind: "exists", run: await store.get(ref("c")) });
+  });
+
   test("the end of a child is a wake-up of its parent", async () => {
     await store.start(newRun("p"));
     await store.start(newRun("c", { parent: { ...ref("p"), step: "kid" } }));
@@ -1446,10 +1457,14 @@ const start = fc
     notify: maybe(fc.constant("pools/default/nodepools.x/_/web")),
     origin: maybe(origin),
   })
-  .map(({ id: run, ...more }) => ({
-    op: "start" as const,
-    run: JSON.parse(JSON.stringify(newRun(run, more as Partial<NewRun>))) as NewRun,
-  }));
+  // No run is its own parent: the IDs of children continue those of their parents.
+  .map(({ id: run, parent, ...rest }) => {
+    const more = { ...rest, ...(parent?.id !== run && { parent }) };
+    return {
+      op: "start" as const,
+      run: JSON.parse(JSON.stringify(newRun(run, more as Partial<NewRun>))) as NewRun,
+    };
+  });
 const old = fc.oneof(
   { weight: 4, arbitrary: fc.constant(false) },
   { weight: 1, arbitrary: fc.constant(true) },

@@ -37,7 +37,7 @@ import {
   type MemoryRuns,
   type StoredRun,
 } from "./memory-runs.ts";
-import { freeSlot } from "./memory-slots.ts";
+import { freeSlot, viewOf } from "./memory-slots.ts";
 
 export function createMemoryRunActions(runs: MemoryRuns): RunActions {
   return {
@@ -283,7 +283,7 @@ function start(
       if (round !== undefined) known.parentRound = round;
     }
   }
-  if (known !== undefined) return { kind: "exists", run: known.view };
+  if (known !== undefined) return { kind: "exists", run: viewOf(runs, known) };
   const last = key && origin ? runs.findEnd(workflow, key, id, origin) : undefined;
   if (last !== undefined) return { kind: "attached", id: last.id, end: last.end };
   const latest = key === undefined ? undefined : runs.latestOf(workflow, key);

@@ -6,13 +6,13 @@ import type { RunCounts, RunQueries, Silence } from "../store/run-queries.ts";
 import { RUN_STATUSES, withoutPayload } from "../store/run-record.ts";
 import { AGAIN_MS } from "../store/scripts/silent.ts";
 import { hasEnded, type MemoryRuns } from "./memory-runs.ts";
-import { passAllSlots, slotWaitOf } from "./memory-slots.ts";
+import { passAllSlots, viewOf } from "./memory-slots.ts";
 
 export function createMemoryRunQueries(runs: MemoryRuns): RunQueries {
   return {
     async get(ref) {
       const run = runs.find(ref);
-      return run && { ...run.view, ...defined({ slotWait: slotWaitOf(runs, run) }) };
+      return run && viewOf(runs, run);
     },
     async peek(ref) {
       const run = runs.find(ref);

@@ -1,7 +1,8 @@
+import { defined } from "@konverge/core";
 import type { RunRef } from "../define/run-ref.ts";
 import { compareIds } from "../store/list-runs.ts";
 import type { Held, RunSlot } from "../store/run-journal-store.ts";
-import type { SlotWait } from "../store/run-record.ts";
+import type { RunView, SlotWait } from "../store/run-record.ts";
 import { MOST_ANCESTORS } from "../store/scripts/run-slots.ts";
 import { hasEnded, isPaused, type MemoryRuns, type StoredRun } from "./memory-runs.ts";
 
@@ -97,7 +98,12 @@ export function passAllSlots(runs: MemoryRuns, workflow: string): readonly RunRe
   return [...new Set(waiting)].flatMap((slot) => passSlots(runs, workflow, slot.slice(1)));
 }
 
-export function slotWaitOf(runs: MemoryRuns, { slot = "", view }: StoredRun): SlotWait | undefined {
+/** Returns a run with its place in the line for a slot. */
+export function viewOf(runs: MemoryRuns, run: StoredRun): RunView {
+  return { ...run.view, ...defined({ slotWait: slotWaitOf(runs, run) }) };
+}
+
+function slotWaitOf(runs: MemoryRuns, { slot = "", view }: StoredRun): SlotWait | undefined {
   if (!slot.startsWith("?")) return undefined;
   const group = slot.slice(1);
   const waiting = waitingRuns(runs, view.workflow, group);
