@@ -1,4 +1,4 @@
-import type { ResourceType } from "@konverge/core";
+import { compareResourceVersions, type ResourceType } from "@konverge/core";
 import { defineController, startEngine, type Engine, type Log } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
 import { createObjectLanes } from "@konverge/lanes";
@@ -49,8 +49,8 @@ const resize = (name: string, size: number) =>
 interface Process {
   readonly engine: Engine;
   readonly isLeader: () => boolean;
-  /** The keys that this process has requested since the last call. */
-  readonly requested: () => string[];
+  /** The names of the objects that this process has requested since the last call, or will have until there are `count` of them. */
+  readonly requested: (count?: number) => Promise<string[]>;
 }
 
 /** Starts a worker. */
@@ -99,6 +99,7 @@ async function start(
     installation: name,
     leaseNamespace: namespace,
     builds: { [name]: build },
+    progressEveryMs: 300,
     election: { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryPeriodMs: 300 },
   });
   onTestFinished(async () => {
@@ -108,7 +109,8 @@ async function start(
   return {
     engine,
     isLeader: () => leads,
-    requested: () => {
+    async requested(count = 0) {
+      await until(`${count} objects are requested`, () => new Set(requested).size >= count);
       const since = requested;
       requested = [];
       return [...new Set(since)].toSorted();
@@ -116,8 +118,12 @@ async function start(
   };
 }
 
-/** Waits until a leader has stored its progress twice: the second time after its earlier requests. */
-async function reported(name: string, shards = 1): Promise<void> {
+interface Stored {
+  readonly reached?: readonly string[];
+}
+
+/** Waits until a leader has stored its progress twice, the second time after its earlier requests and from a version on. */
+async function reported(name: string, shards = 1, version = "1"): Promise<void> {
   const { prefix, target: redis } = harness;
   const queue = createWorkQueue({ redis, prefix, cluster: CLUSTER, controller: name, shards });
   try {
@@ -128,6 +134,11 @@ async function reported(name: string, shards = 1): Promise<void> {
         return text !== known && text;
       });
     await next(await next(before));
+    await until(`progress of version ${version}`, async () => {
+      const { reached = [] } = JSON.parse((await queue.readProgress()) ?? "{}") as Stored;
+      const isThere = (each: string) => (compareResourceVersions(each, version) ?? -1) >= 0;
+      return reached.length > 0 && reached.every(isThere);
+    });
   } finally {
     await queue.close();
   }
@@ -146,11 +157,11 @@ async function follow(
   const name = `widgets-${crypto.randomUUID().slice(0, 8)}`;
   const last = await start(name, defined({ shards: options.shards }));
   await until("it leads", last.isLeader);
-  await until("all are requested", () => last.requested().length > 0);
+  await last.requested(size);
   const next = await start(name, options);
   // The watches of the leader reach the version of the follower's first list with a later event, or with a bookmark.
-  await resize("w-0", 2);
-  await reported(name, options.shards);
+  const { metadata } = await resize("w-0", 2);
+  await reported(name, options.shards, metadata.resourceVersion);
   return { name, last, next };
 }
 
@@ -165,32 +176,31 @@ test.each([
   "a new leader of $size objects in $shards shards requests those that changed, and no others",
   async ({ size, shards }) => {
     const { name, last, next } = await follow(size, { shards });
-    expect(next.requested()).toEqual([]);
+    expect(await next.requested()).toEqual([]);
     await last.engine.stop({ graceMs: 500 });
     await resize("w-3", 2);
     await resize("w-7", 2);
     await client.delete(Widgets, { namespace, name: "w-5" });
     await client.create(Widgets, { metadata: { namespace, name: "new" }, spec: { size: 1 } });
     await until("the other leads", next.isLeader);
+    const first = await next.requested(4);
     await reported(name, shards);
-    expect(next.requested()).toEqual(["new", "w-3", "w-5", "w-7"]);
+    expect([...first, ...(await next.requested())]).toEqual(["new", "w-3", "w-5", "w-7"]);
   },
 );
 
 test("a new leader of another build enqueues every object", async () => {
-  const { name, last, next } = await follow(10, { build: "build-2" });
+  const { last, next } = await follow(10, { build: "build-2" });
   await last.engine.stop({ graceMs: 500 });
-  await reported(name);
-  expect(next.requested()).toHaveLength(10);
+  expect(await next.requested(10)).toHaveLength(10);
 });
 
 test("a new leader enqueues every object if Redis may have lost requests meanwhile", async () => {
-  const { name, last, next } = await follow(10);
+  const { last, next } = await follow(10);
   await last.engine.stop({ graceMs: 500 });
   const [marker = ""] = await harness.redis.keys(`${harness.prefix}:*/incarnation/*`);
   expect(await harness.redis.del(marker)).toBe(1);
-  await reported(name);
-  expect(next.requested()).toHaveLength(10);
+  expect(await next.requested(10)).toHaveLength(10);
 });
 
 test("a process that starts after the last leader has stopped enqueues every object", async () => {
@@ -198,6 +208,5 @@ test("a process that starts after the last leader has stopped enqueues every obj
   await last.engine.stop({ graceMs: 500 });
   await next.engine.stop({ graceMs: 500 });
   const later = await start(name);
-  await reported(name);
-  expect(later.requested()).toHaveLength(10);
+  expect(await later.requested(10)).toHaveLength(10);
 });

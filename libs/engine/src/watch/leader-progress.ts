@@ -21,7 +21,7 @@ export interface LeaderProgressOptions {
   /** The versions that the watches of this process have reached; undefined before the first lists. */
   readonly reached: () => Reached | undefined;
   readonly onError: (error: Error) => void;
-  /** Time between two writes, in ms. Default 5 s. A longer one makes the next leader repeat more requests. */
+  /** Time between two writes, in ms. Default 5 s. */
   readonly everyMs?: number;
 }
 

@@ -1,5 +1,6 @@
 import {
   compareResourceVersions,
+  defined,
   ensureError,
   isKonvergeError,
   resourceId,
@@ -64,6 +65,8 @@ export interface ElectionSettings {
    * one has not requested. Default: none; a new leader enqueues every object.
    */
   readonly builds?: Readonly<Record<string, string>>;
+  /** Time between two writes of a leader's progress, in ms. Default 5 s. A longer one makes the next leader repeat more requests. */
+  readonly progressEveryMs?: number;
   readonly election?: Pick<
     LeaderElectionOptions,
     "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs"
@@ -118,7 +121,7 @@ export function startLeader(part: Leader, options: StartLeaderOptions): LeaderEl
 /** Without a build, a new leader enqueues every object. */
 function progressOf(
   { controller, queue, missed }: Leader,
-  { builds, reflectors }: StartLeaderOptions,
+  { builds, progressEveryMs, reflectors }: StartLeaderOptions,
   log: Log,
 ): LeaderProgress | undefined {
   const build = builds?.[controller.name];
@@ -135,6 +138,7 @@ function progressOf(
       return isKnown && versions.every((version) => version !== undefined) ? versions : undefined;
     },
     onError: (error) => log.debug({ err: error }, "progress of the leader not stored"),
+    ...defined({ everyMs: progressEveryMs }),
   });
 }
 
