@@ -127,6 +127,8 @@ export class PlannedObjects {
     if (previous === undefined) object.ownership = new FieldOwnership(undefined);
     const before = previous ?? {};
     const id = managerOf(write);
+    // From here on, an apply does not replace all earlier writes.
+    if (intent === undefined) object.applier = undefined;
     if (intent === undefined) object.ownership.update(id, before, next);
     else object.ownership.apply(id, intent, { before, after: next });
     const changed = previous === undefined || !isSame(previous, next);
