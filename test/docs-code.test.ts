@@ -55,6 +55,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/plan.md sh":
     "plans an object of a demo that is running; tests of plans make the same calls",
   "docs/production.md sh": "chart tests run the command with the examples",
+  "docs/releasing.md sh 1": "packages tests run it with a folder of their own",
+  "docs/releasing.md sh 2": "changes the version of every package; a test compares them",
   "docs/restore.md sh 2": "ends work of an installation that does not exist",
   "docs/restore.md sh 4": "deletes the keys of an installation that does not exist",
   "docs/scope-and-permissions.md sh": "manifests tests run it with the project of konverge init",

@@ -40,7 +40,7 @@ const TEMPLATES = /[\\/]templates[\\/]/;
  * released together. The same sources give the same bytes, whatever the times and modes of the files.
  * @param {{ root: string, names: readonly string[], out: string }} options `root` of the repository; `out` is created
  * if it is missing
- * @returns {Packed[]} the first of `names` first
+ * @returns {Packed[]} each after those that it needs
  */
 export function packPackages({ root, names, out }) {
   mkdirSync(out, { recursive: true });
@@ -80,8 +80,8 @@ function closureOf(names, siblings) {
   const visit = (each) => {
     const sibling = siblings.get(each);
     if (sibling === undefined || found.has(each)) return;
-    found.set(each, sibling);
     Object.keys(sibling.manifest.dependencies ?? {}).forEach(visit);
+    found.set(each, sibling);
   };
   for (const name of names) {
     if (!siblings.has(name)) throw new Error(`the workspace has no package ${name}`);

@@ -11,5 +11,6 @@ export const COMMANDS = {
   "game-day": { run: ["test/game-day/main.ts"], redis: true, pages: true },
   bench: { run: ["test/bench/main.ts"], redis: true, pages: false },
   conformance: { run: ["test/conformance/main.ts"], redis: false, pages: false },
+  release: { run: ["infra/release/main.js"], redis: false, pages: true },
   envtest: { run: ["infra/envtest/main.js"], redis: false, pages: false },
 };

@@ -163,6 +163,28 @@ test("renders objects of other operators in their documented form", async (conte
   expect(find("Deployment")).not.toHaveProperty("spec.replicas");
 });
 
+test("with a digest, Pods run this image and report it as their build", async (context) => {
+  isSkipped(context);
+  const least = `${CHART}/ci/least-values.yaml`;
+  const { image } = load(readFileSync(least, "utf8")) as { readonly image: string };
+  const imageDigest = `sha256:${"ab".repeat(32)}`;
+  const objects = await template(least, await valuesFile({ imageDigest }));
+  const pinned = `${image}@${imageDigest}`;
+  const container = expect.objectContaining({
+    image: pinned,
+    env: expect.arrayContaining([{ name: "KONVERGE_BUILD_ID", value: pinned }]) as unknown,
+  }) as unknown;
+  expect(objects.find(({ kind }) => kind === "Deployment")).toMatchObject({
+    spec: { template: { spec: { containers: [container] } } },
+  });
+  await expect(template(least, await valuesFile({ imageDigest: "latest" }))).rejects.toThrow(
+    /imageDigest/,
+  );
+  await expect(template(least, await valuesFile({ image: pinned, imageDigest }))).rejects.toThrow(
+    /imageDigest: image already has a digest/,
+  );
+});
+
 test("with network policies, only listed peers reach the metrics and the API", async (context) => {
   isSkipped(context);
   const scenario = `${CHART}/ci/split-values.yaml`;

@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
-import { delimiter, join, resolve } from "node:path";
+import { basename, delimiter, join, resolve } from "node:path";
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
 import { createKubeClient, ignoreNotFound, loadKubeCredentials } from "@konverge/kube";
 import { createApiServer } from "@konverge/apiserver";
@@ -134,6 +134,22 @@ test("packages have resolvable exports, exact versions of siblings and no worksp
     expect(Object.entries(manifest.dependencies).filter(([, range]) => range === "*")).toEqual([]);
     expect(JSON.stringify(manifest)).not.toMatch(/@konverge\/source|"private"|"scripts"/);
   }
+});
+
+test("a dry run of the release creates the same tarballs with an SBOM, checksums and commands", async () => {
+  const out = join(folder, "release");
+  const listed = await run(root, "npm", "run", "release", "--", "--dry-run", "--out", out);
+  for (const { name, file } of packed) {
+    expect(listed).toMatch(new RegExp(`npm publish \\S*/${basename(file)} --provenance`));
+    const [again, first] = [await readFile(join(out, basename(file))), await readFile(file)];
+    expect(again.equals(first), name).toBe(true);
+  }
+  // A published package never lacks one that it needs.
+  const published = [...listed.matchAll(/npm publish \S*\/(\S+) /g)].map(([, file]) => file);
+  expect(published.at(-1)).toBe(`konverge-${String(version)}.tgz`);
+  const checked = await run(out, "sha256sum", "--check", "SHA256SUMS");
+  expect(checked.trim().split("\n")).toHaveLength(packed.length + 1);
+  expect(checked).toContain(`konverge-${String(version)}.cdx.json: OK`);
 });
 
 test("installs in an empty folder, creates a project, checks and tests it, and reconciles an object", async () => {

@@ -8,6 +8,16 @@ app.kubernetes.io/component: {{ . }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
+{{/* The image, by its digest if there is one: the tag then only informs readers. */}}
+{{- define "konverge.image" -}}
+{{- with .Values.imageDigest }}
+{{- if contains "@" $.Values.image }}
+{{- fail (printf "imageDigest: image already has a digest (%s); remove one of the two" $.Values.image) }}
+{{- end }}
+{{- end }}
+{{- list .Values.image .Values.imageDigest | compact | join "@" }}
+{{- end }}
+
 {{/* Arguments: root, name. */}}
 {{- define "konverge.serviceAccount" -}}
 apiVersion: v1
@@ -97,7 +107,7 @@ spec:
     {{- end }}
   containers:
     - name: {{ .component }}
-      image: {{ .root.Values.image | quote }}
+      image: {{ include "konverge.image" .root | quote }}
       {{- if ne .root.Values.imagePullPolicy "IfNotPresent" }}
       imagePullPolicy: {{ .root.Values.imagePullPolicy }}
       {{- end }}
@@ -194,7 +204,7 @@ spec:
 {{- $values := .root.Values -}}
 {{- $env := list
   (dict "name" "KONVERGE_ROLE" "value" .role)
-  (dict "name" "KONVERGE_BUILD_ID" "value" $values.image)
+  (dict "name" "KONVERGE_BUILD_ID" "value" (include "konverge.image" .root))
   (dict "name" "KONVERGE_LEASE_NAMESPACE" "value" .root.Release.Namespace)
   (dict "name" "KONVERGE_METRICS_HOST" "value" "0.0.0.0")
   (dict "name" "KONVERGE_METRICS_PORT" "value" "9090") -}}
