@@ -61,6 +61,7 @@ export interface Engine {
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { controllers, client, log, role = "all" } = options;
   assertScopes(controllers, options.namespaces);
+  assertStore(options);
   await Promise.all(controllers.map((controller) => checkServed(controller, client, log)));
   const parts = controllers.map((controller) => openPart(controller, options));
   const unobserve = parts.flatMap((part) => observePart(part, options));
@@ -108,6 +109,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     unobserve,
   };
   return new RunningEngine(started, options);
+}
+
+/** @throws KonvergeError `invalid_config` */
+function assertStore({ controllers, sources }: EngineOptions): void {
+  const needy = controllers.find(({ eventSources }) => eventSources.length > 0);
+  if (needy === undefined || sources !== undefined) return;
+  const detail = `controller "${needy.name}" has sources; set the engine option sources`;
+  throw new KonvergeError("invalid_config", detail);
 }
 
 function openPart(

@@ -45,6 +45,25 @@ export type {
   ReconcileResult,
   UseLimit,
 } from "./define/reconcile-context.ts";
+export { poll } from "./define/poll.ts";
+export type { PollOptions } from "./define/poll.ts";
+export { stream } from "./define/stream.ts";
+export type { StreamOptions } from "./define/stream.ts";
+export { inbound } from "./define/inbound.ts";
+export type { InboundOptions } from "./define/inbound.ts";
+export { bearerToken, githubSignature, hmacSignature } from "./define/verification.ts";
+export type { HmacOptions, SenderVerification } from "./define/verification.ts";
+export type {
+  Delivery,
+  EventSource,
+  InboundSource,
+  PollContext,
+  PollResult,
+  PollSource,
+  RequestedObjects,
+  StreamEvent,
+  StreamSource,
+} from "./define/event-source.ts";
 export type { OtherVersion } from "./define/crd-manifest.ts";
 export type { PrinterColumn } from "./define/printer-column.ts";
 export { conditions, defineResource } from "./define/define-resource.ts";

@@ -12,12 +12,27 @@ export type {
   AnnouncedCalls,
   AnnouncedController,
   AnnouncedDefinition,
+  AnnouncedInbound,
   AnnouncedLoad,
+  AnnouncedSource,
   AnnouncedWorker,
   AnnouncedWorkflow,
   ReportedCluster,
+  Verification,
   WorkerClusters,
 } from "./fleet/announced.ts";
+export { openSourceStore } from "./sources/source-store.ts";
+export type {
+  NewDelivery,
+  SourceAdvance,
+  SourceStore,
+  SourceStoreOptions,
+} from "./sources/source-store.ts";
+export type { SourcePlace } from "./sources/source-names.ts";
+export type { SourceReport } from "./sources/source-report.ts";
+export type { SourceClaim } from "./sources/scripts/claim-source.ts";
+export type { AcceptedDelivery } from "./sources/scripts/accept-delivery.ts";
+export type { StoredDelivery, TakenDeliveries } from "./sources/scripts/take-deliveries.ts";
 export type {
   ControllerRegistry,
   ControllerRegistryOptions,

@@ -10,11 +10,18 @@ import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts"
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
 import { createRunMetrics, type RunMetrics } from "./run-metrics.ts";
+import { createSourceMetrics, type SourceMetrics } from "./source-metrics.ts";
 import { createRestClientMetrics, type ApiCallMetrics } from "./rest-client-metrics.ts";
 
 /** The metrics of one cluster. All clusters of a process share their series, which have the label `cluster`. */
 export interface Metrics
-  extends ReconcileMetrics, RequestMetrics, HistoryMetrics, RunMetrics, WorkerMetrics {
+  extends
+    ReconcileMetrics,
+    RequestMetrics,
+    SourceMetrics,
+    HistoryMetrics,
+    RunMetrics,
+    WorkerMetrics {
   /** Returns the metrics of another cluster of the process. */
   ofCluster(name: string): Metrics;
   /** Removes the series of a cluster that the process no longer serves. */
@@ -64,6 +71,7 @@ export function createMetrics({
   }).set({ version }, 1);
   const ofReconciles = createReconcileMetrics(registry);
   const ofRequests = createRequestMetrics(registry);
+  const ofSources = createSourceMetrics(registry);
   const ofHistory = createHistoryMetrics(registry);
   const ofRuns = createRunMetrics(registry);
   const ofWorkers = createWorkerMetrics(registry, version);
@@ -85,6 +93,7 @@ export function createMetrics({
     ...shared,
     ...ofReconciles(cluster),
     ...ofRequests(cluster),
+    ...ofSources(cluster),
     ...ofHistory(cluster),
     ...ofRuns(cluster),
     ...ofWorkers(cluster),

@@ -3,13 +3,15 @@ import {
   createControllerRegistry,
   createHistoryWriter,
   openRestoreWatch,
+  type AnnouncedController,
+  type AnnouncedSource,
   type AnnouncedWorkflow,
   type ControllerRegistry,
   type HistoryWriter,
   type RestoreWatch,
 } from "@konverge/queue";
 import { codecName, defined } from "@konverge/core";
-import type { Log } from "@konverge/engine";
+import type { EventSource, Log } from "@konverge/engine";
 import type { OpenLimits } from "@konverge/guard";
 import type { KubeClient } from "@konverge/kube";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
@@ -221,8 +223,8 @@ function announcedWorkflows({ config }: WorkerSetup): readonly AnnouncedWorkflow
   return config.workflows.map(({ name, version }) => ({ name, version, ...defined({ codec }) }));
 }
 
-function announcedControllers({ config, place }: WorkerSetup) {
-  return config.controllers.map(({ name, for: type }) => ({
+function announcedControllers({ config, place }: WorkerSetup): readonly AnnouncedController[] {
+  return config.controllers.map(({ name, for: type, eventSources }) => ({
     name,
     cluster: place.cluster,
     group: type.group,
@@ -230,5 +232,11 @@ function announcedControllers({ config, place }: WorkerSetup) {
     kind: type.kind,
     resource: type.resource,
     scope: type.scope,
+    ...(eventSources.length === 0 ? {} : { sources: eventSources.map(announcedSource) }),
   }));
+}
+
+function announcedSource(source: EventSource): AnnouncedSource {
+  const { kind, name } = source;
+  return kind === "inbound" ? { kind, name, inbound: source.inbound } : { kind, name };
 }

@@ -1,7 +1,13 @@
 import { hostname } from "node:os";
 import { codecName, defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
-import { createWorkQueue, QueueProcess, type AnnouncedWorker } from "@konverge/queue";
+import {
+  createWorkQueue,
+  openSourceStore,
+  QueueProcess,
+  type AnnouncedWorker,
+  type SourceStore,
+} from "@konverge/queue";
 import { observeRequests, type Metrics } from "@konverge/telemetry";
 import { clusterLimits } from "./config/cluster-options.ts";
 import type { Config } from "./config/define-config.ts";
@@ -115,6 +121,7 @@ function engineOptions(
     ...defined({
       builds: buildsOf(config, settings.buildId),
       tracing,
+      sources: openSources(setup),
       concurrency: settings.concurrency,
       limits,
       namespaces: setup.namespaces,
@@ -133,6 +140,18 @@ function engineOptions(
     election: electionTimes(settings.leaseDuration),
     release: shutdown,
   };
+}
+
+/** Undefined if no controller has sources besides its watches. */
+function openSources(setup: WorkerSetup): SourceStore | undefined {
+  const { config, place, options } = setup;
+  if (config.controllers.every(({ eventSources }) => eventSources.length === 0)) return undefined;
+  const store = openSourceStore({
+    ...place,
+    onError: (error) => options.log.warn({ err: error }, "source connection error"),
+  });
+  setup.atEnd("connections of the sources", () => store.close());
+  return store;
 }
 
 /** Repeats the last measurement until it is old. Empty caches are measured again, because that costs nothing. */

@@ -4,6 +4,7 @@ import { findFairnessIssues, type Fairness } from "@konverge/queue";
 import { findBackoffIssues } from "./backoff.ts";
 import { findNamespacesIssue } from "./namespace-selection.ts";
 import { ACCESS_VERBS } from "./permission.ts";
+import type { EventSource } from "./event-source.ts";
 import type { ControllerOptions } from "./controller-options.ts";
 import type { Source, WatchSource } from "./source.ts";
 
@@ -120,6 +121,18 @@ const permission: Check = (value) => {
     : 'subresource must be a name such as "status"';
 };
 
+const eventSource: Check = (value) =>
+  ["poll", "stream", "inbound"].includes(String((value as Partial<EventSource> | null)?.kind))
+    ? undefined
+    : "must be a result of poll(), stream() or inbound()";
+
+/** The cursor of a source is stored under its name. */
+function findTwice(sources: readonly EventSource[]): string | undefined {
+  const names = sources.map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  return twice === undefined ? undefined : `duplicate name "${twice}"; use unique names`;
+}
+
 const clusters: Check = (value) => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return 'must be an object such as { names: ["east"] } or { labels: "tier=prod" }';
@@ -146,6 +159,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   for: source,
   owns: optional(listOf(source)),
   watches: optional(listOf(fieldsOf(WATCH_CHECKS))),
+  sources: optional((value) => listOf(eventSource)(value) ?? findTwice(value as EventSource[])),
   permissions: optional(listOf(permission)),
   clusters: optional(clusters),
   concurrency: optional(wholeFrom1()),

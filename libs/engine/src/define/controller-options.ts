@@ -1,5 +1,6 @@
 import type { ApiObject, Duration, ResourceType } from "@konverge/core";
 import type { Backoff } from "./backoff.ts";
+import type { EventSource } from "./event-source.ts";
 import type { Handler, Middleware } from "./middleware.ts";
 import type { Permission } from "./permission.ts";
 import type { Source, WatchSource } from "./source.ts";
@@ -34,6 +35,11 @@ export interface ControllerOptions<
   };
   /** Further kinds whose changes reconcile objects of this kind; `kube` reads watched kinds without API calls. */
   readonly watches?: { readonly [Index in keyof Watched]: WatchSource<Watched[Index]> };
+  /**
+   * Further sources of requests: results of {@link poll}, {@link stream} and {@link inbound}. The leader of the controller runs
+   * them; their state is in Redis.
+   */
+  readonly sources?: readonly EventSource[];
   /**
    * Access of the handlers beyond the kinds above, for the role that `konverge manifests` prints. The API server rejects calls
    * without a permission. For a kind in `for` or `owns`, the verbs replace the default writes (`patch`; `create`, `patch` and

@@ -9,6 +9,7 @@ import type { Fairness, QueueBackoffs } from "@konverge/queue";
 import { completeBackoffs } from "./backoff.ts";
 import { findControllerIssues } from "./controller-issues.ts";
 import type { ClusterSelection, ConflictRetry, ControllerOptions } from "./controller-options.ts";
+import type { EventSource } from "./event-source.ts";
 import { finalizerOf } from "./finalizer.ts";
 import type { Handler, Middleware } from "./middleware.ts";
 import type { Permission } from "./permission.ts";
@@ -24,6 +25,8 @@ export interface Controller {
   readonly for: ResourceType;
   /** Everything that the controller watches, the reconciled kind first. */
   readonly sources: readonly [ControllerSource, ...ControllerSource[]];
+  /** Sources of requests besides the watches. */
+  readonly eventSources: readonly EventSource[];
   readonly permissions: readonly Permission[];
   readonly clusters: ClusterSelection;
   readonly concurrency: number;
@@ -62,6 +65,7 @@ export function defineController<
     name,
     for: wholeOf(sources[0].type),
     sources,
+    eventSources: erased.sources ?? [],
     permissions: erased.permissions ?? [],
     clusters: erased.clusters ?? {},
     concurrency,

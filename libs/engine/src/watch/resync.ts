@@ -1,6 +1,7 @@
 import { ensureError, sleepMs, type Trigger } from "@konverge/core";
 import type { Controller } from "../define/define-controller.ts";
 import type { WatchedObjects } from "../access/object-store.ts";
+import { insist, untilLost } from "../sources/redis-loss.ts";
 import type { LeaderProgress } from "./leader-progress.ts";
 import type { RequestSource } from "./request-source.ts";
 
@@ -51,7 +52,7 @@ export async function runResync(options: ResyncOptions): Promise<void> {
     const over = new AbortController();
     const round = AbortSignal.any([signal, over.signal]);
     const next = Promise.race([
-      untilChanged(known, options, round).then(() => LOST),
+      untilLost(known, options, round).then(() => LOST),
       options.again(round),
     ]);
     const noticed = next.finally(() => over.abort());
@@ -117,31 +118,4 @@ async function requestAll(
 function chunkSize(objects: number, intervalMs: number): number {
   if (intervalMs === 0) return CHUNK;
   return Math.min(CHUNK, Math.max(1, Math.floor((objects * CHUNK_EVERY_MS) / intervalMs)));
-}
-
-async function untilChanged(
-  known: string,
-  { incarnation, checkMs = 5_000 }: ResyncOptions,
-  signal: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    await sleepMs(checkMs, signal);
-    // If Redis is unavailable, its loss is found when it is back.
-    if ((await incarnation().catch(() => known)) !== known) return;
-  }
-}
-
-async function insist<T>(
-  call: () => Promise<T>,
-  { signal, onError, retryMs }: Pick<ResyncOptions, "signal" | "onError"> & { retryMs: number },
-): Promise<T> {
-  for (;;) {
-    signal.throwIfAborted();
-    try {
-      return await call();
-    } catch (error) {
-      onError(ensureError(error));
-      await sleepMs(retryMs, signal);
-    }
-  }
 }

@@ -14,9 +14,11 @@ import {
   type LeaderElectionOptions,
 } from "@konverge/kube";
 import { Namespace } from "@konverge/kube/kinds";
-import type { WorkQueue } from "@konverge/queue";
+import type { SourceStore, WorkQueue } from "@konverge/queue";
+import type { SourceMetrics } from "@konverge/telemetry";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
+import { runSources } from "../sources/run-sources.ts";
 import { leaseName } from "./lease-name.ts";
 import { createLeaderProgress, type LeaderProgress } from "./leader-progress.ts";
 import type { Reached } from "./missed-changes.ts";
@@ -80,6 +82,8 @@ export interface StartLeaderOptions extends ElectionSettings {
   readonly workerId: string;
   readonly log: Log;
   readonly onForbidden?: (error: Error) => void;
+  readonly sources?: SourceStore;
+  readonly metrics: SourceMetrics;
 }
 
 /** Takes part in the election; as leader, enqueues all known objects, and then what the watches see. */
@@ -108,6 +112,7 @@ export function startLeader(part: Leader, options: StartLeaderOptions): LeaderEl
         void follow();
       });
       resyncWhile(leading, part, { reflectors: options.reflectors, log, progress });
+      followSources(leading, part, options, log);
     },
     onError: (error) => {
       // The guard reports once that no call is possible.
@@ -116,6 +121,20 @@ export function startLeader(part: Leader, options: StartLeaderOptions): LeaderEl
       if (isForbidden(error)) onForbidden?.(error);
     },
   });
+}
+
+function followSources(
+  signal: AbortSignal,
+  { controller, queue }: Leader,
+  { sources: store, metrics, workerId }: StartLeaderOptions,
+  log: Log,
+): void {
+  if (store === undefined || controller.eventSources.length === 0) return;
+  runSources({ controller, queue, store, metrics, log, workerId, signal }).catch(
+    (error: unknown) => {
+      if (!signal.aborted) log.error({ err: ensureError(error) }, "sources stopped");
+    },
+  );
 }
 
 /** Without a build, a new leader enqueues every object. */

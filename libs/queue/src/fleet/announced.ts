@@ -10,7 +10,46 @@ export interface AnnouncedController {
   /** Plural. */
   readonly resource: string;
   readonly scope: "Namespaced" | "Cluster";
+  /** Its sources besides its watches; absent without any. */
+  readonly sources?: readonly AnnouncedSource[];
 }
+
+/** A source of a controller besides its watches. */
+export interface AnnouncedSource {
+  readonly kind: "poll" | "stream" | "inbound";
+  readonly name: string;
+  /** Set for `inbound`: how the HTTP API receives its deliveries. */
+  readonly inbound?: AnnouncedInbound;
+}
+
+/** How the HTTP API receives the deliveries of an inbound source. It has the secrets. */
+export interface AnnouncedInbound {
+  readonly verify: Verification;
+  /** Header with the id of a delivery. */
+  readonly deliveryHeader?: string;
+  /** Further headers that `map` receives, in lower case. */
+  readonly headers: readonly string[];
+  /** How long repetitions are recognized, in ms. */
+  readonly windowMs: number;
+  readonly maxBodyKiB: number;
+}
+
+/** How a sender of deliveries is verified. */
+export type Verification =
+  | {
+      readonly kind: "hmac";
+      /** Header of the signature, in lower case. */
+      readonly header: string;
+      /** Precedes the signature in the header. */
+      readonly prefix: string;
+      readonly algorithm: "sha256" | "sha512";
+      readonly encoding: "hex" | "base64";
+      /** If set, the signed text is the value of this header, a dot and the body. The value is a time in s or ms, or RFC 3339. */
+      readonly timestampHeader?: string;
+      /** Largest difference between that time and the clock of Redis, in ms. */
+      readonly toleranceMs: number;
+    }
+  | { readonly kind: "bearer" };
 
 /** The properties of a workflow that other processes need to start runs of it. */
 export interface AnnouncedWorkflow {

@@ -1,0 +1,50 @@
+import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import { sourceClockPart } from "./source-clock.ts";
+
+/** Most deliveries of an inbound source that wait, and most bytes of them. */
+export const MAX_WAITING = 10_000;
+const MAX_WAITING_BYTES = 67_108_864;
+
+const signature = {
+  name: "accept-delivery",
+  keys: ["sequence"],
+  args: {
+    root: "text",
+    channel: "text",
+    name: "text",
+    /** The delivery (JSON). */
+    text: "text",
+    /** How long repetitions are recognized. */
+    windowMs: "number",
+    /** When the sender signed it, in epoch ms; 0 if it did not say so. */
+    sentAtMs: "number",
+    /** Largest difference between `sentAtMs` and the clock of Redis. */
+    toleranceMs: "number",
+  },
+  each: {
+    keys: [
+      /** Exists while the same delivery is recognized. */
+      "seen",
+    ],
+  },
+} as const;
+
+export interface AcceptedDelivery {
+  readonly kind: "accepted" | "duplicate" | "full" | "skewed";
+  /** The number of the delivery; for `skewed`, the age in ms; else empty. */
+  readonly detail: string;
+}
+
+/** Stores a verified delivery, unless it is a repetition or too old. */
+export const acceptDeliveryScript: Script<typeof signature, AcceptedDelivery> = defineScript(
+  signature,
+  {
+    lua: readLua(new URL("accept-delivery.lua", import.meta.url)),
+    include: [sourceClockPart],
+    constants: { MAX_WAITING, MAX_WAITING_BYTES },
+    answer(reply) {
+      const [kind = "", detail = ""] = replyTexts(reply);
+      return { kind: kind as AcceptedDelivery["kind"], detail };
+    },
+  },
+);
