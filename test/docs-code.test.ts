@@ -30,6 +30,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/production.md yaml": "test/integration/worker/production.test.ts",
   "docs/restore.md sh 1": "test/e2e/restore-cli.test.ts",
   "docs/restore.md sh 3": "test/e2e/restore-cli.test.ts",
+  "docs/sources.md sh 2": "test/integration/docs/sources-code.test.ts",
   "docs/testing.md ts 1": "test/e2e/packages.test.ts",
   "docs/workflow-operations.md sh": "test/e2e/workflow-docs.test.ts",
   "docs/workflow-state.md sh": "test/e2e/workflow-docs.test.ts",
@@ -63,6 +64,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/security.md sh": "generates a token with openssl",
   "docs/several-clusters.md sh":
     "tests start the worker in their process, and create the Secrets through the API",
+  "docs/sources.md sh 1": "generates a secret with openssl, and starts an API",
+  "docs/sources.md yaml": "settings of Alertmanager and Argo CD; tests send recorded payloads",
   "docs/tracing.md sh": "sends traces to a collector that does not exist",
   "docs/workflow-patterns.md sh":
     "fleet-rollout tests run it in memory, demo-rollout tests with processes",

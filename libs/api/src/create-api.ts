@@ -32,6 +32,8 @@ import type { QueueAccess } from "./queues/queue-access.ts";
 import { pauseRoutes } from "./routes/pause-routes.ts";
 import { queueRoutes } from "./routes/queue-routes.ts";
 import { reconcileRoutes } from "./routes/reconcile-routes.ts";
+import { createInboundSecrets, type InboundSecrets } from "./inbound/inbound-secrets.ts";
+import { sourceRoutes } from "./routes/source-routes.ts";
 import { readRoute, type Route } from "./http/route.ts";
 import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
@@ -54,6 +56,8 @@ export interface ApiOptions {
   readonly isLoopback?: boolean;
   /** Set by a process that calls `fetch` itself and does not serve it: all calls are made by this user, as an admin. */
   readonly inProcess?: { readonly user: string };
+  /** The secrets of inbound sources. Default: none; their deliveries are rejected. */
+  readonly inboundSecrets?: InboundSecrets;
   /** Rate limit per caller and process. Default 1,000 per second with a burst of 2,000. */
   readonly rate?: BucketLimits;
   /** The default cluster, also of the overview and the raw job view. */
@@ -156,8 +160,10 @@ export function createApi(options: ApiOptions): Api {
   };
 }
 
+const NO_SECRETS: InboundSecrets = createInboundSecrets({});
+
 function routesOf(
-  { access, guards, cluster, onError, heartbeatMs }: ApiOptions,
+  { access, guards, cluster, onError, heartbeatMs, inboundSecrets = NO_SECRETS }: ApiOptions,
   authenticator: Authenticator,
   signal: AbortSignal,
 ): Route[] {
@@ -165,6 +171,7 @@ function routesOf(
     ...sessionRoutes(authenticator),
     ...reconcileRoutes(access),
     ...mutationRoutes(access, cluster),
+    ...sourceRoutes(access, inboundSecrets, cluster),
     ...objectRoutes(access),
     ...planRoutes(access),
     ...objectActionRoutes(access),

@@ -5,6 +5,7 @@ import { openGuardControl } from "@konverge/guard";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api } from "./create-api.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
+import { createInboundSecrets } from "./inbound/inbound-secrets.ts";
 import { isLoopback } from "./access/is-loopback.ts";
 import { startSampling } from "./views/sample-gauges.ts";
 import { openQueueAccess, type QueueAccess } from "./queues/queue-access.ts";
@@ -68,6 +69,10 @@ export async function startApi(options: {
     metrics,
     token,
     isLoopback: isLoopback(apiHost),
+    inboundSecrets: createInboundSecrets({
+      given: settings.inboundSecrets,
+      folder: settings.inboundSecretsDir,
+    }),
     rate: { ratePerSecond: settings.apiRateLimit, burst: 2 * settings.apiRateLimit },
     cluster: clusterOf(settings),
     onRefused: (refusal) => refusals.note(refusal),

@@ -52,6 +52,8 @@ export type {
   NewMutation,
   SubmitMutation,
 } from "./mutation-api.ts";
+export { inboundQuerySchema, inboundResultSchema, sourceListSchema } from "./source-api.ts";
+export type { InboundResult, SourceList, SourceView } from "./source-api.ts";
 export { OVERVIEW_PROBLEMS, overviewQuerySchema, overviewSchema } from "./overview-api.ts";
 export type {
   Overview,

@@ -28,6 +28,26 @@ function checkRedisUrl({ value, issues }: z.core.ParsePayload<string>): void {
   }
 }
 
+/** Reports an invalid line without its text, which may be a secret. */
+function parseInboundSecrets(
+  text: string,
+  { addIssue }: Pick<z.RefinementCtx, "addIssue">,
+): Record<string, string[]> {
+  const secrets: Record<string, string[]> = {};
+  for (const [at, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === "") continue;
+    const [, name, secret] =
+      /^\s*([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)=(\S{16,})\s*$/.exec(line) ?? [];
+    if (name === undefined || secret === undefined) {
+      const message = `line ${at + 1} must be name=secret with a secret of at least 16 characters`;
+      addIssue({ code: "custom", message, input: "" });
+    } else {
+      (secrets[name] ??= []).push(secret);
+    }
+  }
+  return secrets;
+}
+
 /** Callers must be able to read the end of a run. */
 const MIN_RETENTION_MS = 60_000;
 /** Shorter intervals of background work load Redis without a benefit. */
@@ -334,6 +354,27 @@ export const settingsSchema = z.strictObject({
       meta(
         "KONVERGE_API_RATE_LIMIT",
         "Requests per second and caller (default 1000). The limit applies to one API process, with a burst of twice the rate.",
+      ),
+    ),
+  inboundSecrets: z
+    .string()
+    .transform(parseInboundSecrets)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_INBOUND_SECRETS",
+        "Secrets of inbound sources for the HTTP API (default: none). Lines `name=secret`. Each secret has at least 16 characters; several of one name are accepted.",
+        true,
+      ),
+    ),
+  inboundSecretsDir: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_INBOUND_SECRETS_DIR",
+        "Folder with the secrets of inbound sources (default: none). One file per source, with one secret per line. Changes are read without a restart.",
       ),
     ),
   token: z

@@ -28,6 +28,7 @@ export type ErrorCode =
   | "heartbeat_timeout"
   | "idempotency_in_flight"
   | "idempotency_mismatch"
+  | "inbound_closed"
   | "input_mismatch"
   | "internal"
   | "invalid_body"
@@ -103,6 +104,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   heartbeat_timeout: entry("The step sent no heartbeat in time", 504, 5),
   idempotency_in_flight: entry("A request with this key is in progress", 409, 4),
   idempotency_mismatch: entry("The key was used with another request", 422, 2, true),
+  inbound_closed: entry("The HTTP API has no secret for the inbound source", 503, 2),
   input_mismatch: entry("A run with this ID has another input", 409, 4, true),
   internal: entry("Internal error of Konverge", 500, 1),
   invalid_body: entry("The body is not valid JSON", 400, 2, true),

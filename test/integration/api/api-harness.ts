@@ -12,6 +12,8 @@ export interface Sent {
   readonly method?: string;
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as it is, instead of `body`. */
+  readonly bytes?: string | Uint8Array<ArrayBuffer>;
   readonly signal?: AbortSignal;
 }
 export type Call = (path: string, sent?: Sent) => Promise<Response>;
@@ -86,7 +88,7 @@ export function useApi({
         ...given,
       });
       onTestFinished(() => api.close());
-      return async (path, { token, headers = {}, body, signal, ...sent } = {}) => {
+      return async (path, { token, headers = {}, body, bytes, signal, ...sent } = {}) => {
         const { method = body === undefined ? "GET" : "POST" } = sent;
         return await api.fetch(
           new Request(`http://localhost:7070${path}`, {
@@ -98,6 +100,7 @@ export function useApi({
               ...headers,
             },
             ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+            ...(bytes === undefined ? {} : { body: bytes }),
             ...(signal === undefined ? {} : { signal }),
           }),
         );

@@ -1,6 +1,6 @@
 import { afterEach } from "vitest";
 import type { ObjectKey } from "@konverge/core";
-import { defineController, type EventSource } from "@konverge/engine";
+import { defineController, type Controller, type EventSource } from "@konverge/engine";
 import { ConfigMap } from "@konverge/kube/kinds";
 import { openSourceStore, type SourceStore, type WorkQueue } from "@konverge/queue";
 import { createMetrics, type Metrics } from "@konverge/telemetry";
@@ -23,6 +23,10 @@ export interface SourcesHarness {
   keyOf(name: string): ObjectKey;
   /** Requests of each object, by name. */
   requests(): Promise<Record<string, number>>;
+  /** Requests of each object of a controller that leads, by namespace and name. */
+  requestsOf(): Promise<Record<string, number>>;
+  /** Runs the sources of a controller as its leader does. */
+  leadAs(controller: Controller, options?: { readonly checkMs?: number }): Leading;
   /** Runs sources as a leader does. */
   lead(sources: readonly EventSource[], options?: { readonly checkMs?: number }): Leading;
 }
@@ -35,9 +39,9 @@ export function useSources(queues: QueueHarness): SourcesHarness {
     for (const close of closes.splice(0).toReversed()) await close();
     opened = undefined;
   });
-  const open = () => {
+  const open = (controller = CONTROLLER) => {
     if (opened !== undefined) return opened;
-    const queue = queues.open({ controller: CONTROLLER });
+    const queue = queues.open({ controller });
     const store = openSourceStore({
       redis: queues.target,
       prefix: queues.prefix,
@@ -64,27 +68,29 @@ export function useSources(queues: QueueHarness): SourcesHarness {
       name,
     }),
     async requests() {
+      const requests = Object.entries(await this.requestsOf());
+      return Object.fromEntries(
+        requests.map(([key, number]) => [key.replace(/^.*\//, ""), number]),
+      );
+    },
+    async requestsOf() {
       const found: Record<string, number> = {};
       for await (const page of open().queue.listKeys()) {
         for (const key of page) {
           const [number = 0] = await open().queue.waitingRequests([key]);
-          found[key.name] = number;
+          found[`${key.namespace}/${key.name}`] = number;
         }
       }
       return found;
     },
-    lead(sources, options = {}) {
-      const controller = defineController({
-        name: CONTROLLER,
-        for: ConfigMap,
-        sources,
-        reconcile: async () => undefined,
-      });
+    leadAs(controller, options = {}) {
+      const { queue } = open(controller.name);
       const lines: LogLine[] = [];
       const metrics = createMetrics({ version: "test" });
       const leading = new AbortController();
       const ended = runSources({
-        ...open(),
+        queue,
+        store: open().store,
         controller,
         metrics,
         log: keepLog(lines),
@@ -98,6 +104,15 @@ export function useSources(queues: QueueHarness): SourcesHarness {
       };
       closes.push(stop);
       return { lines, metrics, stop };
+    },
+    lead(sources, options) {
+      const controller = defineController({
+        name: CONTROLLER,
+        for: ConfigMap,
+        sources,
+        reconcile: async () => undefined,
+      });
+      return this.leadAs(controller, options);
     },
   };
 }

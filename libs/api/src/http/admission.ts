@@ -15,7 +15,7 @@ export class Admission {
   }
 
   /** Takes one token. @throws KonvergeError `rate_limited` */
-  admit({ id }: Caller): void {
+  admit({ id }: Pick<Caller, "id">): void {
     const now = performance.now();
     const { tatMs, waitMs } = takeToken(this.#limits, this.#buckets.get(id) ?? 0, now);
     if (waitMs > 0) {

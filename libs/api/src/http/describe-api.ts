@@ -85,7 +85,7 @@ function nameSchemas(): Named {
 }
 
 function describeRoute(route: Route, named: Named, problems: Json): Json {
-  const { id, summary, role, body, answer, status = 200, produces } = route;
+  const { id, summary, role, body, takesBytes, answer, status = 200, produces } = route;
   const content =
     status === 204 ? {} : { [produces ?? "application/json"]: { schema: refer(answer, named) } };
   const description = role === "none" ? "Requires no token." : `Role: ${role}.`;
@@ -97,6 +97,7 @@ function describeRoute(route: Route, named: Named, problems: Json): Json {
     description,
     ...(role === "none" ? { security: [] } : {}),
     parameters: [...pathParameters(route), ...queryParameters(route), ...headerParameters(route)],
+    ...(takesBytes === true ? { requestBody: { required: true, content: EVENTS } } : {}),
     ...(body === undefined
       ? {}
       : {
@@ -115,6 +116,25 @@ function describeRoute(route: Route, named: Named, problems: Json): Json {
     },
   };
 }
+
+/** The bodies of deliveries: any event. */
+const EVENTS: Json = {
+  "application/json": { schema: {} },
+  "application/cloudevents+json": {
+    schema: {
+      type: "object",
+      properties: {
+        specversion: { const: "1.0" },
+        id: { type: "string" },
+        source: { type: "string" },
+        type: { type: "string" },
+        data: {},
+      },
+      required: ["specversion", "id", "source", "type"],
+    },
+  },
+  "text/plain": { schema: { type: "string" } },
+};
 
 function pathParameters({ path }: Route): Json[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({

@@ -40,7 +40,7 @@ export function mountRoutes(
   const { answers, onError, admission } = options;
   for (const spec of routes) {
     const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
-    if (spec.body !== undefined) {
+    if (spec.body !== undefined || spec.takesBytes === true) {
       app[spec.method](path, limitBody(spec.maxBodyKiB ?? DEFAULT_BODY_KIB));
     }
     app[spec.method](path, async (context) => {
@@ -83,6 +83,7 @@ async function answer(
     headers,
     openWait: (waitMs) =>
       waits.open(caller, waitMs, AbortSignal.any([context.req.raw.signal, closing])),
+    admit: (id) => admission.admit({ id }),
     scan: (run) => scans.run(caller, run),
     audit: (note, author = caller.name) =>
       notes.push({ ...note, by: author, via: note.via ?? caller.via }),

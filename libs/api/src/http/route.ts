@@ -27,6 +27,8 @@ export interface RouteInput<Path extends string, Query, Body> {
    * @throws KonvergeError `rate_limited`
    */
   readonly openWait: (waitMs: number) => Wait;
+  /** Limits the rate of a caller that the handler has authenticated itself. @throws KonvergeError `rate_limited` */
+  readonly admit: (callerId: string) => void;
   /** Runs a scan in turns with others and charges the caller for its rows. @throws KonvergeError `rate_limited` */
   readonly scan: RunScan;
   /** Records a change in the audit log. Requests are grouped by second; other changes are written immediately. */
@@ -47,6 +49,8 @@ interface RouteBody<
   readonly query?: Query;
   readonly body?: Body;
   readonly maxBodyKiB?: number;
+  /** True if the handler reads the bytes of the body itself, for a signature. */
+  readonly takesBytes?: boolean;
   /** True if integers of the body beyond 2^53 are kept, as raw numbers. */
   readonly keepsDigits?: boolean;
   /** Returns the work of a request in simple requests, with which the caller is charged. Default 1. */

@@ -15,8 +15,10 @@ import {
   listServedClusters,
   createWorkQueue,
   openRawQueue,
+  openSourceStore,
   readServerState,
   type AnnouncedController,
+  type AnnouncedInbound,
   type AnnouncedWorker,
   type AnnouncedWorkflow,
   type GaugeStore,
@@ -30,6 +32,7 @@ import {
   type RawQueue,
   type RestoreControl,
   type ServerState,
+  type SourceStore,
   type WorkerClusters,
   type WorkQueue,
   type WorkQueueOptions,
@@ -45,9 +48,13 @@ import {
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
 import { createAuditLog, type AuditLog, type AuditNote } from "../kept/audit-log.ts";
 import { createSessionStore, type SessionStore } from "../access/session-store.ts";
+import { atMostEvery } from "../access/at-most-every.ts";
 import { createTokenStore, type TokenStore } from "../access/token-store.ts";
 import { Announcements } from "./announcements.ts";
 import { keyed, type Keyed } from "./keyed.ts";
+
+/** How long the announced sources of a cluster are remembered, in ms. */
+const SOURCES_MS = 1_000;
 
 interface FoundQueue {
   readonly queue: WorkQueue;
@@ -98,6 +105,13 @@ export interface QueueAccess {
   mutations(cluster: string): Promise<{
     readonly mutations: Mutations;
     readonly kinds: readonly OpenKind[];
+  }>;
+  /** The sources of the controllers of a cluster. @throws as `history` */
+  sources(cluster: string): Promise<{
+    readonly store: SourceStore;
+    readonly controllers: readonly AnnouncedController[];
+    /** Finds an inbound source. */
+    readonly find: (name: string) => AnnouncedInbound | undefined;
   }>;
   /** The attempt history of a cluster. @throws KonvergeError `not_found` for a cluster that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
@@ -160,6 +174,8 @@ class RedisQueueAccess implements QueueAccess {
   readonly #queues: Keyed<[cluster: string, controller: string, shards: number], WorkQueue>;
   readonly #workflows: Keyed<[cluster: string, shards: number], Workflows>;
   readonly #mutations: Keyed<[cluster: string, shards: number], Mutations>;
+  readonly #sources: Keyed<[cluster: string], SourceStore>;
+  readonly #sourced: Keyed<[cluster: string], () => Promise<AnnouncedController[]>>;
   readonly #histories: Keyed<[cluster: string], HistoryReader>;
   readonly #rawQueues: Keyed<
     [cluster: string, controller: string, shards: number],
@@ -201,6 +217,15 @@ class RedisQueueAccess implements QueueAccess {
     this.#mutations = keyed(
       (cluster, shards) => openMutations({ ...common, ...bounds, cluster, shards }),
       (mutations) => mutations.close(),
+    );
+    this.#sources = keyed(
+      (cluster) => openSourceStore({ ...common, cluster }),
+      (store) => store.close(),
+    );
+    this.#sourced = keyed((cluster) =>
+      atMostEvery(SOURCES_MS, async () =>
+        (await this.controllers(cluster)).filter(({ sources }) => sources !== undefined),
+      ),
     );
     this.#histories = keyed(
       (cluster) => createHistoryReader({ ...common, cluster }),
@@ -300,6 +325,19 @@ class RedisQueueAccess implements QueueAccess {
     return { mutations, kinds: await mutations.openKinds() };
   }
 
+  async sources(cluster: string) {
+    await this.#announcements.demand(cluster, "not_found");
+    const controllers = await this.#sourced.of(cluster)();
+    return {
+      store: this.#sources.of(cluster),
+      controllers,
+      find: (name: string) =>
+        controllers
+          .flatMap(({ sources = [] }) => sources)
+          .find((source) => source.kind === "inbound" && source.name === name)?.inbound,
+    };
+  }
+
   async history(cluster: string): Promise<HistoryReader> {
     await this.#announcements.demand(cluster, "not_found");
     return this.#histories.of(cluster);
@@ -341,6 +379,7 @@ class RedisQueueAccess implements QueueAccess {
     await this.#announcements.close();
     await this.#workflows.close();
     await this.#mutations.close();
+    await this.#sources.close();
     await this.#histories.close();
     await this.#rawQueues.close();
     await closeRedis(this.#redis);

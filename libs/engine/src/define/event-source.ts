@@ -36,9 +36,9 @@ export interface StreamEvent {
 
 /** A delivery of an inbound source. */
 export interface Delivery {
-  /** The id of the sender, else a digest of the body. */
+  /** The id that the sender gave, else a number. */
   readonly id: string;
-  /** The body: parsed JSON, or text. For a CloudEvent, its data. */
+  /** The body: parsed JSON, or text. For a CloudEvent, its `data`, or the text of `data_base64`. */
   readonly data: unknown;
   /** Attributes of a CloudEvent, by name; empty for other deliveries. */
   readonly event: Readonly<Record<string, string>>;

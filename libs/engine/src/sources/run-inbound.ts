@@ -21,7 +21,11 @@ const RETRY: BackoffPolicy = {
 type Context = SourceContext<InboundSource>;
 
 /** A delivery as the HTTP API stores it. */
-interface Written extends Omit<Delivery, "receivedAt"> {
+interface Written extends Pick<Delivery, "event" | "headers"> {
+  readonly form: "json" | "text" | "cloudevent";
+  readonly body: string;
+  /** Missing if the sender gave none. */
+  readonly id?: string;
   readonly traceparent?: string;
 }
 
@@ -100,6 +104,27 @@ function report(
   if (waiting === 0 && failed.size === 0 && reporter.failures > 0) reporter.succeeded();
 }
 
+function readDelivery(
+  { form, body, id, event, headers }: Written,
+  { number, receivedAtMs }: StoredDelivery,
+): Delivery {
+  return {
+    id: id ?? number,
+    data: dataOf(form, body),
+    event,
+    headers,
+    receivedAt: new Date(receivedAtMs),
+  };
+}
+
+function dataOf(form: Written["form"], body: string): unknown {
+  if (form === "text") return body;
+  const parsed: unknown = JSON.parse(body);
+  if (form === "json") return parsed;
+  const { data, data_base64: base64 } = parsed as Record<string, unknown>;
+  return data ?? base64;
+}
+
 async function handle(
   context: Context,
   delivery: StoredDelivery,
@@ -109,11 +134,11 @@ async function handle(
   const { number, tries } = delivery;
   let requested = 0;
   try {
-    const { traceparent, ...written } = JSON.parse(delivery.text) as Written;
-    const input = { ...written, receivedAt: new Date(delivery.receivedAtMs) };
-    const call = async () => await source.map(input);
+    const written = JSON.parse(delivery.text) as Written;
+    const call = async () => await source.map(readDelivery(written, delivery));
     const objects = await within(call(), { signal, timeoutMs: source.timeoutMs, what: "map" });
     const names = namesOf(context.controller, objects);
+    const { traceparent } = written;
     const reason = written.event["type"];
     for (const name of names) {
       void submit(context, name, { traceparent, ...(reason === undefined ? {} : { reason }) });

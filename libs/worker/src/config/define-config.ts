@@ -141,7 +141,19 @@ function findControllerIssues(controllers: unknown, others: readonly unknown[]):
   const reserved = named.some(({ name }) => name === MUTATIONS)
     ? [{ pointer, detail: `controllers: the name "${MUTATIONS}" is reserved; use another name` }]
     : [];
-  return [...findTwice("controllers", named), ...reserved];
+  return [...findTwice("controllers", named), ...reserved, ...findInboundTwice(named)];
+}
+
+/** The name of an inbound source is part of its URL. */
+function findInboundTwice(controllers: readonly Controller[]): ErrorIssue[] {
+  const names = controllers.flatMap(({ eventSources = [] }) =>
+    eventSources.filter(({ kind }) => kind === "inbound").map(({ name }) => name),
+  );
+  const twice = new Set(names.filter((name, at) => names.indexOf(name) !== at));
+  return [...twice].map((name) => ({
+    pointer: "/controllers",
+    detail: `controllers: several have an inbound source "${name}"; use unique names`,
+  }));
 }
 
 function findWorkflowIssues(workflows: unknown): ErrorIssue[] {

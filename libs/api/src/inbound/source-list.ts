@@ -1,0 +1,40 @@
+import type { SourceView } from "@konverge/contracts";
+import { defined } from "@konverge/core";
+import type { AnnouncedController, SourceReport } from "@konverge/queue";
+
+/** Failures after which a source is failing; fewer are retries that succeed. */
+export const MIN_SOURCE_FAILURES = 3;
+
+/** Returns the sources of controllers with their last reports. */
+export function sourceViews(
+  controllers: readonly AnnouncedController[],
+  reports: readonly SourceReport[],
+): SourceView[] {
+  const known = new Map(reports.map((report) => [`${report.controller}/${report.source}`, report]));
+  return controllers.flatMap(({ cluster, name: controller, sources = [] }) =>
+    sources.map(({ kind, name }): SourceView => {
+      const place = { cluster, controller, name, kind };
+      const report = known.get(`${controller}/${name}`);
+      if (report?.kind !== kind) return { ...place, state: "unknown", failures: 0, waiting: 0 };
+      const { failures, waiting, lagMs, error, worker } = report;
+      return {
+        ...place,
+        state: failures >= MIN_SOURCE_FAILURES ? "failing" : "ok",
+        failures,
+        waiting,
+        lagMs,
+        worker,
+        reportedAt: new Date(report.atMs).toISOString(),
+        ...defined({
+          error,
+          failingSince: isoOf(report.failingSinceMs),
+          succeededAt: isoOf(report.succeededAtMs),
+        }),
+      };
+    }),
+  );
+}
+
+function isoOf(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
+}
