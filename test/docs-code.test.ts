@@ -30,7 +30,6 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/production.md yaml": "test/integration/worker/production.test.ts",
   "docs/restore.md sh 1": "test/e2e/restore-cli.test.ts",
   "docs/restore.md sh 3": "test/e2e/restore-cli.test.ts",
-  "docs/sources.md sh 2": "test/integration/docs/sources-code.test.ts",
   "docs/testing.md ts 1": "test/e2e/packages.test.ts",
   "docs/workflow-operations.md sh": "test/e2e/workflow-docs.test.ts",
   "docs/workflow-state.md sh": "test/e2e/workflow-docs.test.ts",

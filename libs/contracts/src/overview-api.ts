@@ -16,6 +16,7 @@ export const OVERVIEW_PROBLEMS = [
   "run_failed",
   "backlog",
   "failing",
+  "source_failing",
   "lost",
   "loop",
   "contention",

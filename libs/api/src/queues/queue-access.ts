@@ -328,8 +328,12 @@ class RedisQueueAccess implements QueueAccess {
   async sources(cluster: string) {
     await this.#announcements.demand(cluster, "not_found");
     const controllers = await this.#sourced.of(cluster)();
+    const stores = this.#sources;
     return {
-      store: this.#sources.of(cluster),
+      // Opens a connection.
+      get store() {
+        return stores.of(cluster);
+      },
       controllers,
       find: (name: string) =>
         controllers

@@ -41,15 +41,15 @@ export function sourceRoutes(access: QueueAccess, secrets: InboundSecrets, home:
         "unsupported_media_type",
       ],
       async handle({ params: { name }, query: { cluster = home }, context, admit }) {
-        const { store, find } = await access.sources(cluster);
-        const inbound = NAME.test(name) ? find(name) : undefined;
+        const found = await access.sources(cluster);
+        const inbound = NAME.test(name) ? found.find(name) : undefined;
         if (inbound === undefined) {
           const detail = `no controller of cluster "${cluster}" has an inbound source of this name`;
           throw new KonvergeError("not_found", `${detail}; start a worker with the controller`);
         }
         const id = `inbound ${cluster}/${name}`;
         return await acceptDelivery(
-          { name, inbound, store, secrets, admit: () => admit(id) },
+          { name, inbound, store: found.store, secrets, admit: () => admit(id) },
           context,
         );
       },
@@ -63,11 +63,12 @@ export function sourceRoutes(access: QueueAccess, secrets: InboundSecrets, home:
       problems: ["not_found"],
       async handle({ query: { cluster = home }, caller }) {
         demandSome(caller, { cluster });
-        const { store, controllers } = await access.sources(cluster);
-        const seen = controllers.filter(({ name: controller }) =>
+        const found = await access.sources(cluster);
+        const seen = found.controllers.filter(({ name: controller }) =>
           covers(caller.scope, { cluster, controller }),
         );
-        return { items: sourceViews(seen, await store.reports()) };
+        const reports = seen.length === 0 ? [] : await found.store.reports();
+        return { items: sourceViews(seen, reports) };
       },
     }),
   ];

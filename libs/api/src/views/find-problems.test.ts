@@ -102,6 +102,7 @@ const HEALTHY: Findings = {
   episodes: [],
   loops: new Map(),
   pauses: [],
+  sources: [],
   troubles: new Map(),
 };
 const pause = (scope: Findings["pauses"][number]["scope"]) => ({
@@ -196,6 +197,21 @@ const SITUATIONS: Readonly<Record<OverviewProblem["code"], readonly Partial<Find
       ]),
     },
   ],
+  source_failing: (["poll", "stream", "inbound"] as const).map((kind) => ({
+    sources: [
+      {
+        cluster: "default",
+        controller: "pool",
+        name: "github",
+        kind,
+        state: "failing" as const,
+        failures: 3,
+        failingSince: AT,
+        error: "no route",
+        waiting: 2,
+      },
+    ],
+  })),
   lost: [
     {
       troubles: new Map([

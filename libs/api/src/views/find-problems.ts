@@ -7,6 +7,7 @@ import {
   type OverviewWorkflow,
   type PauseList,
   type PauseView,
+  type SourceView,
 } from "@konverge/contracts";
 import { parseKey } from "@konverge/core";
 import type { AnnouncedWorker, RestoreState, ServedQueue } from "@konverge/queue";
@@ -20,6 +21,7 @@ import {
 import { findContentionProblems, type ContentionFindings } from "./find-contention-problems.ts";
 import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
+import { findSourceProblems } from "./find-source-problems.ts";
 import { foldSymptoms } from "./fold-symptoms.ts";
 import { count, sinceMs, tallied } from "./problem-text.ts";
 
@@ -35,6 +37,7 @@ export interface Findings extends ContentionFindings {
   /** By queue. */
   readonly served: ReadonlyMap<string, ServedQueue>;
   readonly pauses: PauseList["items"];
+  readonly sources: readonly SourceView[];
   /** By controller. */
   readonly troubles: ReadonlyMap<string, ControllerTrouble>;
 }
@@ -57,6 +60,7 @@ export function findProblems(found: Findings): Pick<Overview, "summary" | "probl
         served: found.served.get(row.name),
       }),
     ),
+    ...findSourceProblems(found.sources),
     ...findRunProblems(found),
     ...findContentionProblems(found),
     ...ofPauses(found.pauses),

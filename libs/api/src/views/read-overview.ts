@@ -15,6 +15,7 @@ import type { ControllerTrouble } from "./find-controller-problems.ts";
 import { activityMinutes, outcomesOf } from "./read-activity.ts";
 import { findProblems, type Findings } from "./find-problems.ts";
 import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
+import { sourceViews } from "../inbound/source-list.ts";
 import { pauseView } from "../queues/key-item.ts";
 import { placeOf } from "../queues/place-of.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
@@ -77,6 +78,7 @@ const NOTHING: Findings = {
   episodes: [],
   loops: new Map(),
   pauses: [],
+  sources: [],
   troubles: new Map(),
 };
 
@@ -98,6 +100,7 @@ async function readFindings({
     { items: rows },
     stored,
     isSeen,
+    ofSources,
   ] = await Promise.all([
     access.controllers(cluster),
     access.workers(cluster),
@@ -109,6 +112,7 @@ async function readFindings({
     history.search({ limit: SAMPLED }),
     history.loops(),
     objectFilter(access, caller, cluster),
+    access.sources(cluster),
   ]);
   const loops = loopsOf(stored, caller);
   const { episodes } = await readVisibleEpisodes(history, {
@@ -123,6 +127,11 @@ async function readFindings({
       readController(access, controller, { history, workers, rows, caller }),
     ),
   );
+  const sourced = announced.filter(
+    ({ name, sources }) =>
+      sources !== undefined && covers(caller.scope, { cluster, controller: name }),
+  );
+  const reports = sourced.length === 0 ? [] : await ofSources.store.reports();
   const { workflows, runs } = await readWorkflows(access, { cluster, caller, workers });
   const pauses = read.flatMap(({ row, pauses: found }) =>
     found.map((pause) => ({ controller: row.name, ...pause })),
@@ -141,6 +150,7 @@ async function readFindings({
     episodes,
     loops,
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,
+    sources: sourceViews(sourced, reports),
     troubles: new Map(read.map(({ row, trouble }) => [row.name, trouble])),
     activity: activityMinutes({
       minutes: MINUTES,

@@ -44,6 +44,7 @@ export interface Delivery {
   readonly event: Readonly<Record<string, string>>;
   /** The headers that the source names, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The time at which the HTTP API stored the delivery. */
   readonly receivedAt: Date;
 }
 

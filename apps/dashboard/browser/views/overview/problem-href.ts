@@ -19,6 +19,7 @@ export function problemHref({
     case "clock_skew":
     case "version_skew":
     case "unserved":
+    case "source_failing":
       return viewHref("/workers");
     case "api_server_outage":
     case "api_server_isolated":
@@ -58,6 +59,7 @@ export function problemPlace({
     case "clock_skew":
     case "version_skew":
     case "unserved":
+    case "source_failing":
       return "Workers";
     case "api_server_outage":
     case "api_server_isolated":
