@@ -106,6 +106,9 @@ const RULES: Readonly<Record<string, Rule>> = {
   listMutations: part("viewer", ofMutations),
   listMutationKinds: part("viewer", (target) => ofMutations(target, false)),
   getMutation: whole("viewer", ofMutation),
+  // The sender proves that it has the secret of the source.
+  deliver: nothing("none"),
+  listSources: part("viewer", ofCluster),
   cancelMutation: whole("operator", ofMutation),
   getObject: whole("viewer", ofObject),
   getContention: whole("viewer", ofObject),
@@ -405,6 +408,7 @@ async function fill(): Promise<void> {
       cluster,
       resource: KINDS[name] ?? "",
       scope: name === "ctlwide" ? ("Cluster" as const) : ("Namespaced" as const),
+      sources: [{ kind: "poll" as const, name: `of-${name}` }],
     }));
     const workflows = ["wfblue", "wfred", "wfwide"];
     await registry.announce(

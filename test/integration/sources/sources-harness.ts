@@ -10,11 +10,17 @@ import type { QueueHarness } from "../queue/queue-harness.ts";
 
 const CONTROLLER = "sourced";
 
-export interface Leading {
+interface Leading {
   readonly lines: LogLine[];
   readonly metrics: Metrics;
   /** Ends the leadership. */
   readonly stop: () => Promise<void>;
+}
+
+interface LeadOptions {
+  readonly checkMs?: number;
+  /** Used instead of the queue of the harness. */
+  readonly queue?: WorkQueue;
 }
 
 export interface SourcesHarness {
@@ -26,9 +32,9 @@ export interface SourcesHarness {
   /** Requests of each object of a controller that leads, by namespace and name. */
   requestsOf(): Promise<Record<string, number>>;
   /** Runs the sources of a controller as its leader does. */
-  leadAs(controller: Controller, options?: { readonly checkMs?: number }): Leading;
+  leadAs(controller: Controller, options?: LeadOptions): Leading;
   /** Runs sources as a leader does. */
-  lead(sources: readonly EventSource[], options?: { readonly checkMs?: number }): Leading;
+  lead(sources: readonly EventSource[], options?: LeadOptions): Leading;
 }
 
 /** Sources of a controller of ConfigMaps of the namespace `n`, without its watches. */

@@ -3,7 +3,7 @@ import { defined } from "@konverge/core";
 import type { AnnouncedController, SourceReport } from "@konverge/queue";
 
 /** Failures after which a source is failing; fewer are retries that succeed. */
-export const MIN_SOURCE_FAILURES = 3;
+const MIN_FAILURES = 3;
 
 /** Returns the sources of controllers with their last reports. */
 export function sourceViews(
@@ -19,7 +19,7 @@ export function sourceViews(
       const { failures, waiting, lagMs, error, worker } = report;
       return {
         ...place,
-        state: failures >= MIN_SOURCE_FAILURES ? "failing" : "ok",
+        state: failures >= MIN_FAILURES ? "failing" : "ok",
         failures,
         waiting,
         lagMs,

@@ -25,7 +25,9 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
         demandSome(caller, { cluster });
         const items = await access.controllers(cluster);
         return {
-          items: items.filter(({ name }) => touches(caller.scope, { cluster, controller: name })),
+          items: items
+            .filter(({ name }) => touches(caller.scope, { cluster, controller: name }))
+            .map(({ sources: _listed, ...controller }) => controller),
         };
       },
     }),

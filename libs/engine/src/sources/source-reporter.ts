@@ -76,12 +76,12 @@ export class SourceReporter {
     const { name, message } = errorOfThrown(thrown);
     const { log, metrics } = this.#options;
     metrics.sourceRan(this.#place, "error");
-    const isFirst = this.#failures === 0;
+    const level = this.#failures === 0 ? "warn" : "debug";
     this.#failures = failures;
     this.#failingSinceMs ??= Date.now();
     this.#error = message.slice(0, MAX_ERROR);
     const fields = { source: this.#place.source, failures, err: { type: name, message } };
-    log[isFirst ? "warn" : "debug"](fields, "source failed, retrying");
+    log[level](fields, "source failed, retrying");
     this.#store(true);
   }
 

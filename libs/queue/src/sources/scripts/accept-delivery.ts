@@ -2,7 +2,7 @@ import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis"
 import { sourceClockPart } from "./source-clock.ts";
 
 /** Most deliveries of an inbound source that wait, and most bytes of them. */
-export const MAX_WAITING = 10_000;
+const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 67_108_864;
 
 const signature = {
