@@ -12,7 +12,7 @@ import {
 import { ConfigMap } from "@konverge/kube/kinds";
 
 export const SOURCED = "sourced";
-export const WORLD_NAMESPACE = "world";
+const WORLD_NAMESPACE = "world";
 const PAGE = 20;
 
 /** The systems that a controller reads: a list, a change feed and a stream of events. */

@@ -91,6 +91,7 @@ test("docs/sources.md: a poll requests the buckets that changed", async () => {
   await until("it is requested", async () => (await requested())["default/logs"] === 1);
   etag = "2";
   await until("the change is requested", async () => (await requested())["default/logs"] === 2);
+  expect(Object.keys(await requested())).toEqual(["default/logs"]);
 });
 
 test("docs/sources.md: a stream resumes after its last change", async () => {

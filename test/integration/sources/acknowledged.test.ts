@@ -101,4 +101,9 @@ test("a Redis that lost its data is read again: a poll requests all its objects"
     const requests = await harness.requests();
     return requests["a"] !== undefined && requests["b"] !== undefined;
   });
+  const versions = await until("their versions are stored", async () => {
+    const stored = await harness.store.versions(place("list"));
+    return stored.size === 2 && stored;
+  });
+  expect([...versions.keys()].toSorted()).toEqual(["n/a", "n/b"]);
 });

@@ -1,4 +1,5 @@
 import { createHmac, randomInt } from "node:crypto";
+import { sleepMs } from "@konverge/core";
 import {
   bearerToken,
   githubSignature,
@@ -388,4 +389,31 @@ test(`no body is accepted with the signature of another one (seed ${seed})`, asy
     }),
     { seed, numRuns: 30 },
   );
+});
+
+test("a leader with deliveries at any stage stops", async () => {
+  for (let at = 0; at < 20; at += 1) {
+    const { stop } = sources.lead([
+      inbound(
+        "github",
+        github(() => named("a")),
+      ),
+    ]);
+    for (let serial = 0; serial < 3; serial += 1) {
+      const text = JSON.stringify({ form: "text", body: "", event: {}, headers: {} });
+      await sources.store.accept("github", { text, marks: [], windowMs: 1_000 });
+    }
+    await sleepMs(at);
+    await stop();
+  }
+  const { lines } = sources.lead([
+    inbound(
+      "github",
+      github(() => named("a")),
+    ),
+  ]);
+  await until("all are mapped", async () => {
+    return (await sources.store.take("github", 1)).waiting === 0;
+  });
+  expect(lines.filter(({ level }) => level === "warn")).toEqual([]);
 });

@@ -131,6 +131,7 @@ describe("poll", () => {
       { id: "x", version: "2" },
     ];
     await until("it is requested again", async () => (await harness.requests())["a"] === 2);
+    expect(Object.keys(await harness.requests())).toEqual(["a"]);
   });
 });
 
@@ -174,8 +175,9 @@ describe("stream", () => {
   test("a stream that ends at once is opened again with a backoff, and reported", async () => {
     let opened = 0;
     harness.lead([
-      stream("empty", async function* none() {
+      stream("empty", () => {
         opened += 1;
+        return ReadableStream.from<StreamEvent>([]);
       }),
     ]);
     await until("it is reported", async () => {

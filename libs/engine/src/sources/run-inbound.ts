@@ -1,4 +1,4 @@
-import { ensureError, nextDelay, sleepMs, type BackoffPolicy } from "@konverge/core";
+import { nextDelay, sleepMs, type BackoffPolicy } from "@konverge/core";
 import type { StoredDelivery, TakenDeliveries } from "@konverge/queue";
 import type { Delivery, InboundSource } from "../define/event-source.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
@@ -43,6 +43,8 @@ export async function runInbound(context: Context): Promise<void> {
   const unlisten = store.onArrived(source.name, () => wakes.fire());
   try {
     for (;;) {
+      // The race below can be won by a delivery that ended.
+      signal.throwIfAborted();
       const woken = wakes.next();
       const taken = await store.take(source.name, 2 * AT_ONCE);
       report(context, taken, failed);
@@ -60,7 +62,7 @@ export async function runInbound(context: Context): Promise<void> {
       const over = new AbortController();
       const timer = sleepMs(waitMs(taken, running), AbortSignal.any([signal, over.signal]));
       try {
-        await Promise.race([woken, timer, broken.promise]);
+        await Promise.race([broken.promise, woken, timer]);
       } finally {
         over.abort();
         timer.catch(() => undefined);

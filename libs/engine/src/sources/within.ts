@@ -36,7 +36,7 @@ export function within<T>(
     Promise.resolve(call).then(
       (value) => {
         end();
-        resolve(value);
+        return resolve(value);
       },
       (error: unknown) => {
         end();

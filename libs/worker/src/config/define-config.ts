@@ -145,7 +145,9 @@ function findControllerIssues(controllers: unknown, others: readonly unknown[]):
 }
 
 /** The name of an inbound source is part of its URL. */
-function findInboundTwice(controllers: readonly Controller[]): ErrorIssue[] {
+function findInboundTwice(
+  controllers: readonly Partial<Pick<Controller, "eventSources">>[],
+): ErrorIssue[] {
   const names = controllers.flatMap(({ eventSources = [] }) =>
     eventSources.filter(({ kind }) => kind === "inbound").map(({ name }) => name),
   );
