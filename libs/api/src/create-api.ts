@@ -163,7 +163,15 @@ export function createApi(options: ApiOptions): Api {
 const NO_SECRETS: InboundSecrets = createInboundSecrets({});
 
 function routesOf(
-  { access, guards, cluster, onError, heartbeatMs, inboundSecrets = NO_SECRETS }: ApiOptions,
+  {
+    access,
+    guards,
+    cluster,
+    metrics,
+    onError,
+    heartbeatMs,
+    inboundSecrets = NO_SECRETS,
+  }: ApiOptions,
   authenticator: Authenticator,
   signal: AbortSignal,
 ): Route[] {
@@ -171,7 +179,7 @@ function routesOf(
     ...sessionRoutes(authenticator),
     ...reconcileRoutes(access),
     ...mutationRoutes(access, cluster),
-    ...sourceRoutes(access, inboundSecrets, cluster),
+    ...sourceRoutes({ access, secrets: inboundSecrets, metrics, home: cluster }),
     ...objectRoutes(access),
     ...planRoutes(access),
     ...objectActionRoutes(access),

@@ -6,6 +6,7 @@ import { createGuardMetrics, type ObserveGuard } from "./guard-metrics.ts";
 import { createLimitMetrics, type ObserveLimits } from "./limit-metrics.ts";
 import { forgetCluster } from "./forget-cluster.ts";
 import { createHttpApiMetrics, type RejectionCode } from "./http-api-metrics.ts";
+import { createDeliveryMetrics, type ReceivedDelivery } from "./delivery-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
@@ -31,6 +32,8 @@ export interface Metrics
   apiCall(call: ApiCallMetrics): void;
   /** Counts one rejected request to the HTTP API. */
   rejectedRequest(code: RejectionCode): void;
+  /** Counts one delivery to an inbound source. */
+  receivedDelivery(delivery: ReceivedDelivery): void;
   readonly observeGuard: ObserveGuard;
   readonly observeLimits: ObserveLimits;
   readonly observeClusters: ObserveClusters;
@@ -80,6 +83,7 @@ export function createMetrics({
   const ofServers = createServerMetrics(registry);
   const shared = {
     rejectedRequest: createHttpApiMetrics(registry),
+    receivedDelivery: createDeliveryMetrics(registry),
     observeGuard: createGuardMetrics(registry),
     observeClusters: createClusterMetrics(registry),
     forgetCluster(name: string) {

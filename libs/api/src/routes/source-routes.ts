@@ -4,7 +4,8 @@ import {
   inboundResultSchema,
   sourceListSchema,
 } from "@konverge/contracts";
-import { KonvergeError } from "@konverge/core";
+import { isKonvergeError, KonvergeError } from "@konverge/core";
+import type { Metrics, ReceivedDelivery } from "@konverge/telemetry";
 import { covers, demandSome } from "../access/caller.ts";
 import { readRoute, route, type Route } from "../http/route.ts";
 import { acceptDelivery } from "../inbound/accept-delivery.ts";
@@ -17,7 +18,18 @@ const MAX_BODY_KIB = 8_192;
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Deliveries to the inbound sources of controllers, and the state of all sources. */
-export function sourceRoutes(access: QueueAccess, secrets: InboundSecrets, home: string): Route[] {
+export function sourceRoutes({
+  access,
+  secrets,
+  metrics,
+  home,
+}: {
+  readonly access: QueueAccess;
+  readonly secrets: InboundSecrets;
+  readonly metrics: Pick<Metrics, "receivedDelivery">;
+  /** The default cluster. */
+  readonly home: string;
+}): Route[] {
   return [
     route({
       id: "deliver",
@@ -47,11 +59,20 @@ export function sourceRoutes(access: QueueAccess, secrets: InboundSecrets, home:
           const detail = `no controller of cluster "${cluster}" has an inbound source of this name`;
           throw new KonvergeError("not_found", `${detail}; start a worker with the controller`);
         }
+        const count = (result: ReceivedDelivery["result"]) =>
+          metrics.receivedDelivery({ cluster, source: name, result });
         const id = `inbound ${cluster}/${name}`;
-        return await acceptDelivery(
-          { name, inbound, store: found.store, secrets, admit: () => admit(id) },
-          context,
-        );
+        try {
+          const result = await acceptDelivery(
+            { name, inbound, store: found.store, secrets, admit: () => admit(id) },
+            context,
+          );
+          count(result.status);
+          return result;
+        } catch (error) {
+          count(isKonvergeError(error) ? error.code : "internal");
+          throw error;
+        }
       },
     }),
     readRoute({
