@@ -74,6 +74,24 @@ describe("poll", () => {
     expect(cursors[0]).toBe("3");
   });
 
+  test("a cursor that does not move is not polled without a pause", async () => {
+    let calls = 0;
+    harness.lead([
+      poll({
+        every: "1h",
+        list: () => {
+          calls += 1;
+          return { items: ["a"], cursor: "1", more: true };
+        },
+        key: named,
+      }),
+    ]);
+    await until("the cursor is stored", () => calls === 2);
+    await until("it is requested", async () => ((await harness.requests())["a"] ?? 0) >= 1);
+    await sleepMs(50);
+    expect(calls).toBe(2);
+  });
+
   test("a list that throws or hangs is retried, and reported until it succeeds", async () => {
     let calls = 0;
     const { lines, stop } = harness.lead([

@@ -11,7 +11,7 @@ export type PollResult<Item> =
       readonly items: readonly Item[];
       /** Passed to the next call, once the objects of the items are requested. At most 4 KiB. */
       readonly cursor: string;
-      /** True to call `list` again immediately. Default false. */
+      /** True to call `list` again immediately, if the cursor has changed. Default false. */
       readonly more?: boolean;
     };
 

@@ -27,6 +27,8 @@ export async function runPoll(context: Context, claim: SourceClaim): Promise<voi
     const startedAtMs = performance.now();
     try {
       const result = checkResult(await list(context, cursor));
+      // A cursor that does not move would call `list` without a pause.
+      const isMore = result.more && result.cursor !== cursor;
       if (result.cursor === undefined) {
         await requestChanged(context, claim, known, result.items);
       } else {
@@ -35,7 +37,7 @@ export async function runPoll(context: Context, claim: SourceClaim): Promise<voi
       }
       reporter.succeeded();
       reporter.behind(0, startedAtMs);
-      if (!result.more) await sleepMs(source.everyMs, signal);
+      if (!isMore) await sleepMs(source.everyMs, signal);
     } catch (error) {
       if (signal.aborted || isOfStore(error)) throw error;
       reporter.failed(error);

@@ -42,8 +42,9 @@ export async function runStream(context: Context, claim: SourceClaim): Promise<v
     if (!events.isAny) throw new Error("the stream ended without an event");
   } finally {
     over.abort();
-    // A generator that ignores its signal ends with its current wait.
-    iterator?.return?.().catch(() => undefined);
+    const end = async () => await iterator?.return?.();
+    // A generator that ignores its signal ends with its current wait; its events are read again.
+    end().catch(() => undefined);
   }
 }
 

@@ -17,7 +17,6 @@ export function within<T>(
   { signal, timeoutMs, what }: CallLimit,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
     const end = () => {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
@@ -33,6 +32,8 @@ export function within<T>(
     };
     const timer = timeoutMs === Infinity ? undefined : setTimeout(onTimeout, timeoutMs);
     signal.addEventListener("abort", onAbort, { once: true });
+    // The call is still awaited, because its error would be unhandled.
+    if (signal.aborted) onAbort();
     Promise.resolve(call).then(
       (value) => {
         end();
