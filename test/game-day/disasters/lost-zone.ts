@@ -10,7 +10,7 @@ export async function loseZone(scene: Scene): Promise<void> {
   const primary = await startRedis();
   scene.defer(() => primary.stop());
   const startReplica = async (port?: number) => {
-    const extraArgs = ["--replicaof", `127.0.0.1 ${primary.port}`];
+    const extraArgs = ["--replicaof", "127.0.0.1", String(primary.port)];
     const replica = await startRedis({ extraArgs, ...(port === undefined ? {} : { port }) });
     scene.defer(() => replica.stop());
     return replica;

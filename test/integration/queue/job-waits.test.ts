@@ -137,8 +137,11 @@ test("a broken connection ends the waits, and the next ones work", async () => {
 test.each(["unblock", "id"])(
   "a user without client|%s looks for new markers at intervals",
   async (name) => {
-    const rules = ["on", "resetpass", ">secret", "~*", "+@all", `-client|${name}`];
-    await redis.call("ACL", "SETUSER", "limited", ...rules);
+    const rules = ["on", "resetpass", ">secret", "~*", "+@all"];
+    // Redis 6.2 cannot remove a single subcommand.
+    const others = ["setname", "unblock", "id"].filter((other) => other !== name);
+    const ofClient = ["-client", ...others.map((other) => `+client|${other}`)];
+    await redis.call("ACL", "SETUSER", "limited", ...rules, ...ofClient);
     const url = new URL(server.url);
     const before = await blockingClients();
     using opened = openWaits(`redis://limited:secret@${url.host}`);

@@ -70,7 +70,9 @@ export async function startRedisCluster(
       primaries.map(async (client, index) => {
         const slotOf = (third: number) => Math.floor((SLOTS * third) / 3);
         await client.cluster("SET-CONFIG-EPOCH", index + 1);
-        await client.cluster("ADDSLOTSRANGE", slotOf(index), slotOf(index + 1) - 1);
+        const first = slotOf(index);
+        const own = Array.from({ length: slotOf(index + 1) - first }, (_, at) => first + at);
+        await client.cluster("ADDSLOTS", ...own);
       }),
     );
     const [first] = clients;

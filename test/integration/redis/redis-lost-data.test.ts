@@ -128,7 +128,7 @@ test.each([1, 3])("FLUSHALL: every object is reconciled again (%d shards)", asyn
 test("after a failover to an outdated replica, an acknowledged but lost change is reconciled", async () => {
   const replica = await startRedis({
     dir: join(dir, "b"),
-    extraArgs: ["--replicaof", `127.0.0.1 ${redis.port}`],
+    extraArgs: ["--replicaof", "127.0.0.1", String(redis.port)],
   });
   ends.push(() => replica.stop());
   const held = hold();

@@ -55,7 +55,9 @@ export async function startSentinelSet(cleanup: AsyncDisposableStack): Promise<S
   cleanup.defer(() => rmSync(dir, { recursive: true, force: true }));
   const primary = await startRedis();
   cleanup.defer(() => primary.stop());
-  const replica = await startRedis({ extraArgs: ["--replicaof", `127.0.0.1 ${primary.port}`] });
+  const replica = await startRedis({
+    extraArgs: ["--replicaof", "127.0.0.1", String(primary.port)],
+  });
   cleanup.defer(() => replica.stop());
   const sentinel = await startSentinel(dir, primary.port);
   cleanup.defer(() => sentinel.stop());
