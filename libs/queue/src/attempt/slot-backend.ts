@@ -79,10 +79,10 @@ export function createSlotBackend({
       ...asked
     }: { readonly token: string; readonly owner: string; readonly askedAtMs: number },
   ) => {
-    const { jobId } = next;
+    const { jobId, stored } = next;
     const job = jobOf(next);
     if (next.begun !== undefined) {
-      const { key: id } = JSON.parse(job.data) as JobPayload;
+      const id = "id" in stored ? stored.id : (JSON.parse(job.data) as JobPayload).key;
       begun.set(token, { jobId, early: { id, ...asked, begun: next.begun } });
     }
     return [job, jobId, 0, 0];

@@ -43,18 +43,18 @@ end
 
 -- Removes what BullMQ's finish removes. Returns false if that must decide what happens.
 local removed, unstalled = {}, {}
-local function finish(slot, owner, lock)
+local function finish(slot, names, owner, lock)
   if lock ~= slot.token or redis.call('LREM', active, -1, slot.jobId) == 0 then return false end
   local job = bull .. slot.jobId
   removed[#removed + 1] = job
   removed[#removed + 1] = job .. ':logs'
-  removed[#removed + 1] = lockOf(slot.jobId)
-  if owner == slot.jobId then removed[#removed + 1] = bull .. 'de:' .. slot.member end
+  removed[#removed + 1] = names.lock
+  if owner == slot.jobId then removed[#removed + 1] = names.owner end
   unstalled[#unstalled + 1] = slot.jobId
   return true
 end
 
-local answers, plain, names, odd = {}, {}, {}, { bull .. 'wait' }
+local answers, plain, names = {}, {}, {}
 local wantsNext = false
 for i, slot in ipairs(each) do
   slot.key, slot.list = hashes .. slot.member, lists .. slot.member
@@ -66,46 +66,56 @@ for i, slot in ipairs(each) do
   end
   answers[i] = { state, priority, 'open' }
   if state == 'stored' and priority == 0 then
-    plain[#plain + 1] = { at = i, isRepeated = isRepeated }
-    names[#names + 1] = lockOf(slot.jobId)
-    names[#names + 1] = bull .. 'de:' .. slot.member
-    odd[#odd + 1] = bull .. 'dn:' .. slot.member
+    local entry = { at = i, isRepeated = isRepeated, lock = lockOf(slot.jobId), owner = bull .. 'de:' .. slot.member }
+    plain[#plain + 1] = entry
+    names[#names + 1] = entry.lock
+    names[#names + 1] = entry.owner
     wantsNext = wantsNext or slot.nextOwner ~= ''
   end
 end
-settleEnds()
-if #plain == 0 then return answers end
 
--- BullMQ's own scripts take a full Redis, which starts no attempts, a paused or limited queue, jobs without priority, and jobs whose delay is over. By the clock of
--- the worker, as in BullMQ: a worker whose clock is ahead would otherwise be woken again and again.
-local isOdd, nextAt = redis.call('EXISTS', unpack(odd)) > 0, nil
-local isPlainQueue = not isFull and not (isOdd and redis.call('EXISTS', odd[1]) == 1)
-if wantsNext and isPlainQueue then
+-- BullMQ's own scripts take a full Redis, which starts no attempts, a paused or limited queue, jobs without priority, and jobs
+-- whose delay is over. By the clock of the worker, as in BullMQ: a worker whose clock is ahead would otherwise be woken again
+-- and again.
+local nextAt
+local function isPlainQueue()
+  if isFull or hasWaitList then return false end
+  if not wantsNext then return true end
   local meta = redis.call('HMGET', bull .. 'meta', 'paused', 'concurrency', 'max')
   local delayed = redis.call('ZRANGE', bull .. 'delayed', 0, 0, 'WITHSCORES')
   nextAt = delayed[2] and math.floor(tonumber(delayed[2]) / DELAYED_UNIT)
-  isPlainQueue = not (meta[1] or meta[2] or meta[3] or (nextAt and nextAt <= tonumber(clock)))
+  return not (meta[1] or meta[2] or meta[3] or (nextAt and nextAt <= tonumber(clock)))
 end
 
-local held, fetching = redis.call('MGET', unpack(names)), {}
-for n, entry in ipairs(plain) do
-  local slot, answer, lock = each[entry.at], answers[entry.at], held[2 * n - 1]
-  local fetches = slot.nextOwner ~= ''
-  local isDone = entry.isRepeated and not lock and redis.call('EXISTS', bull .. slot.jobId) == 0
-  local fetched = isDone and fetches and findFetched(slot.token)
-  local isUsual = (isPlainQueue or not fetches) and not (isOdd and redis.call('EXISTS', odd[n + 1]) == 1)
-  if fetched then
-    answer[3] = 'finished'
-    handOut(answer, slot, fetched)
-  elseif isUsual and (isDone or finish(slot, held[2 * n], lock)) then
-    answer[3] = 'finished'
-    if fetches then fetching[#fetching + 1] = entry.at end
+local fetching, refetched = {}, {}
+local function finishAll()
+  local isPlain, held = isPlainQueue(), redis.call('MGET', unpack(names))
+  for n, entry in ipairs(plain) do
+    local slot, answer, lock = each[entry.at], answers[entry.at], held[2 * n - 1]
+    local fetches = slot.nextOwner ~= ''
+    local isDone = entry.isRepeated and not lock and not exists(bull .. slot.jobId)
+    local fetched = isDone and fetches and findFetched(slot.token)
+    local isUsual = (isPlain or not fetches) and not (anyRare and exists(bull .. 'dn:' .. slot.member))
+    if fetched then
+      answer[3] = 'finished'
+      refetched[entry.at] = fetched
+    elseif isUsual and (isDone or finish(slot, entry, held[2 * n], lock)) then
+      answer[3] = 'finished'
+      if fetches then fetching[#fetching + 1] = entry.at end
+    end
   end
+  if anyStalled and #unstalled > 0 then redis.call('SREM', bull .. 'stalled', unpack(unstalled)) end
 end
-if #unstalled > 0 then
-  redis.call('DEL', unpack(removed))
-  redis.call('SREM', bull .. 'stalled', unpack(unstalled))
+
+if #plain == 0 then
+  settleEnds()
+  return answers
 end
+-- Keys at rest and finished jobs are deleted with one command. A broken key of BullMQ must not leave ends incomplete.
+local isRead, broken = pcall(finishAll)
+settleEnds(removed)
+if not isRead then error(broken) end
+for at, jobId in pairs(refetched) do handOut(answers[at], each[at], jobId) end
 
 if #fetching > 0 then
   local popped, jobs = redis.call('ZPOPMIN', waiting, #fetching), {}

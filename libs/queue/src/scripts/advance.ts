@@ -13,8 +13,8 @@ import { JOB_CONSTANTS } from "./add-job.ts";
 import { beginAttemptPart } from "./begin-attempt.ts";
 import { decodeBegun, type Begun } from "./begun.ts";
 import { endAttemptPart } from "./end-attempt.ts";
-import { fullPart } from "./full.ts";
 import { decodeEnded, type Ended } from "./end.ts";
+import { rareKeysPart } from "./rare-keys.ts";
 import { waitingJobPart } from "./waiting-job.ts";
 
 /** A job that was fetched for a slot. */
@@ -97,7 +97,7 @@ const signature = {
  */
 export const advanceScript: Script<typeof signature, Advanced[]> = defineScript(signature, {
   lua: readLua(new URL("advance.lua", import.meta.url)),
-  include: [fullPart, endAttemptPart, beginAttemptPart, waitingJobPart],
+  include: [rareKeysPart, endAttemptPart, beginAttemptPart, waitingJobPart],
   // Lua cannot unpack more.
   constants: { MOST_ACTIVE: 5_000, JOB_OPTIONS: JOB_CONSTANTS.JOB_OPTIONS },
   answer: (reply) => replyList(reply).map(decode),

@@ -2,7 +2,6 @@ local leaseUntil = string.format('%d', now + leaseMs)
 local aged, highest = {}, 0
 -- Root of the cluster's or shard's names, and the key.
 local KEY_HASH = '^(.-}/)key/(.*)$'
-local anyPause = redis.call('EXISTS', pauses) == 1
 local isRestored = oldestMs > 0 and tonumber(redis.call('HGET', progress, work) or '0') < oldestMs
 
 local function int(text) return tonumber(text) or 0 end
@@ -133,7 +132,8 @@ local function begin(key, owner)
   end
   tag = int(tag)
   if tag > highest then highest = tag end
-  if not class or class > '2' then aged[#aged + 1] = memberOf(key) end
+  -- Keys of a backlog age whatever their class. Idle queues are not swept, so the key must not remain.
+  aged[#aged + 1] = memberOf(key)
   if failures ~= '0' and isOtherGeneration(readRun(redis.call('HGET', key, 'run')).revision, h[14] or '') then
     failures = '0'
     redis.call('HSET', key, 'failures', failures)

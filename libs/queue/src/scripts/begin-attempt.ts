@@ -10,7 +10,7 @@ export const SUSPECT_FROM = 2;
 /**
  * `begin(key, owner)` takes the lease of one attempt and `settle()` ends the call. Needs the keys `fair`, `aging`, `pauses`,
  * `parked`, `aborts`, `dead` and `progress`, and the arguments `leaseMs`, `worker`, `kept` (attempts per key), `retentionMs`,
- * `maxLost`, `work` (the kind of queue) and `oldestMs`.
+ * `maxLost`, `work` (the kind of queue) and `oldestMs`, and the local `anyPause`.
  *
  * `begin` returns:
  * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }; behind covered, if the

@@ -1,4 +1,5 @@
 import { defineScript, readLua, replyList, type Script } from "@konverge/redis";
+import { anyPausePart } from "./any-pause.ts";
 import { decodeBegun, type Begun } from "./begun.ts";
 import { beginAttemptPart } from "./begin-attempt.ts";
 
@@ -25,6 +26,6 @@ const signature = {
 /** Takes the key lease for attempts that are about to start. Combines several, because each call has a fixed cost. */
 export const beginScript: Script<typeof signature, Begun[]> = defineScript(signature, {
   lua: readLua(new URL("begin.lua", import.meta.url)),
-  include: [beginAttemptPart],
+  include: [anyPausePart, beginAttemptPart],
   answer: (reply) => replyList(reply).map(decodeBegun),
 });

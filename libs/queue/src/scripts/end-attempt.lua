@@ -2,12 +2,6 @@ local REST = '^(%d+),(%d*),(%d*),(%d),(%a*),(%d+),(%d*),(%d),?([^,]*)$'
 -- Lists are trimmed and their expiry renewed occasionally; doing so each time would cost as much as the entry. The expiry of a
 -- list is at most an eighth too early: it is renewed each 8th attempt, and after a pause.
 local SLACK, REFRESH_EVERY, REFRESH_AFTER_MS = 8, 8, retentionMs / 64
--- A full Redis rejects commands that need memory, unless the script has already written. This command needs none and has no
--- effect, so that attempts can end, which frees memory (redis.io, "Eval scripts with memory limits").
-redis.call('PERSIST', timers)
-
-local anyAbort = redis.call('EXISTS', aborts) == 1
-
 local function memberOf(key) return string.match(key, '^.-}/key/(.*)$') end
 local function askOf(key, pending)
   if not pending or pending == '0' then return nil end
@@ -42,12 +36,15 @@ local function keepAtRest(key, fields, kept)
   resting[#resting + 1], fieldsOf[key] = key, fields
 end
 
--- Must follow the calls of endAttempt.
-local function settleEnds()
-  if #resting == 0 then return end
-  redis.call('DEL', unpack(resting))
-  for _, key in ipairs(resting) do redis.call('HSET', key, unpack(fieldsOf[key])) end
-  resting, fieldsOf = {}, {}
+-- Must follow the calls of endAttempt. Also deletes the keys in "others".
+local function settleEnds(others)
+  local rests = resting
+  resting = {}
+  for _, key in ipairs(others or {}) do rests[#rests + 1] = key end
+  if #rests == 0 then return end
+  redis.call('DEL', unpack(rests))
+  for key, fields in pairs(fieldsOf) do redis.call('HSET', key, unpack(fields)) end
+  fieldsOf = {}
 end
 
 local function endAttempt(attempt)

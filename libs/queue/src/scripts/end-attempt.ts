@@ -6,7 +6,7 @@ import { nowPart } from "./now.ts";
 
 /**
  * `endAttempt(attempt)` stores how an attempt ended and releases its lease. Needs the keys `timers`, `fair`, `aging`, `index`,
- * `dead` and `aborts`, and the arguments `kept` (attempts per key) and `retentionMs`. `attempt` has the fields of `each` in `end`, and
+ * `dead` and `aborts`, the arguments `kept` (attempts per key) and `retentionMs`, and the local `anyAbort`. `attempt` has the fields of `each` in `end`, and
  * `key` and `list`. Returns "stored" or "fenced", the
  * priority of the job that waits from now on or 0, and whether the same end was already stored.
  *

@@ -7,6 +7,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { anyAbortPart } from "./any-abort.ts";
 import { endAttemptPart } from "./end-attempt.ts";
 
 export interface Ended {
@@ -47,7 +48,7 @@ const signature = {
 /** Stores how attempts ended. */
 export const endScript: Script<typeof signature, Ended[]> = defineScript(signature, {
   lua: readLua(new URL("end.lua", import.meta.url)),
-  include: [endAttemptPart],
+  include: [anyAbortPart, endAttemptPart],
   answer: (reply) => replyList(reply).map(decodeEnded),
 });
 

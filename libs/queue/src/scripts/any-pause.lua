@@ -1,0 +1,1 @@
+local anyPause = redis.call('EXISTS', pauses) == 1
