@@ -56,6 +56,32 @@ test("parses every formatted key", () => {
   );
 });
 
+const keyTexts = fc
+  .array(
+    fc.oneof(fc.constantFrom("_", "", ".", "a.", ".a", "a.b", "a-b", "%5F", "%41", "é"), segment),
+    {
+      minLength: 4,
+      maxLength: 6,
+    },
+  )
+  .map((segments) => segments.join("/"));
+
+test("accepts only the text that the key is formatted to", () => {
+  fc.assert(
+    fc.property(keyTexts, (text) => {
+      let key: ObjectKey;
+      try {
+        key = parseKey(text);
+      } catch (error) {
+        expect(error).toMatchObject({ code: "invalid_key" });
+        return;
+      }
+      expect(formatKey(key)).toBe(text);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
 test("different keys have different texts", () => {
   const same = (left: ObjectKey, right: ObjectKey) =>
     JSON.stringify(Object.entries(left).toSorted()) ===

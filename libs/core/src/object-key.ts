@@ -15,6 +15,10 @@ export interface ObjectKey {
   readonly name: string;
 }
 
+/** Segments without characters to encode. `_` alone has a meaning only as a namespace, so other segments encode it. */
+const PLAIN_KEY =
+  /^(?!_\/)[\w!'()*~.-]+\/(?!_\/)[\w!'()*~.-]+\/(?!_\/)[\w!'()*~-]+(?:\.[\w!'()*~.-]+)?\/[\w!'()*~.-]+\/(?!_$)[\w!'()*~.-]+$/;
+
 const FORM = "controller/cluster/resource.group/namespace/name";
 
 /** Returns `controller/cluster/resource.group/namespace/name`, percent-encoded, with `_` for no namespace. */
@@ -46,18 +50,21 @@ export function parseKey(text: string): ObjectKey {
   if (segments.length !== 5 || !controller || !cluster || !type || !namespace || !name) {
     throw new KonvergeError("invalid_key", `key "${text}" is not of the form ${FORM}`);
   }
-  const decoded = decodeSegment(type, text);
+  // Most keys: each attempt parses one.
+  const isPlain = PLAIN_KEY.test(text);
+  const decode = (segment: string) => (isPlain ? segment : decodeSegment(segment, text));
+  const decoded = decode(type);
   const dot = decoded.indexOf(".");
   const key: ObjectKey = {
-    controller: decodeSegment(controller, text),
-    cluster: decodeSegment(cluster, text),
+    controller: decode(controller),
+    cluster: decode(cluster),
     resource: dot === -1 ? decoded : decoded.slice(0, dot),
     group: dot === -1 ? "" : decoded.slice(dot + 1),
-    ...(namespace === NO_NAMESPACE ? {} : { namespace: decodeSegment(namespace, text) }),
-    name: decodeSegment(name, text),
+    ...(namespace === NO_NAMESPACE ? {} : { namespace: decode(namespace) }),
+    name: decode(name),
   };
   // A key has exactly one text, because the text names a hash in Redis.
-  if (formatKey(key) !== text) {
+  if (!isPlain && formatKey(key) !== text) {
     throw new KonvergeError("invalid_key", `key "${text}" is not in the canonical form ${FORM}`);
   }
   return key;
