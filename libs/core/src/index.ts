@@ -49,6 +49,7 @@ export type {
 export { applyJsonPatch, JsonPatchError } from "./json-patch.ts";
 export { KEY_PHASES } from "./key-phase.ts";
 export type { KeyPhase } from "./key-phase.ts";
+export { linkAbort } from "./link-abort.ts";
 export { createLocalGate, sleepMs } from "./local-gate.ts";
 export { readLogCall } from "./log-call.ts";
 export { LOG_LEVELS, logFieldsText, parseLogFields } from "./log-line.ts";

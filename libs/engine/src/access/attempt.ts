@@ -3,6 +3,7 @@ import {
   defined,
   isKonvergeError,
   KonvergeError,
+  linkAbort,
   resourceId,
   type ApiObject,
   type Limits,
@@ -124,7 +125,8 @@ export class Attempt {
         ? createAttemptTrace(span, lease.keepLog)
         : of.trace.remote(lease.key.cluster);
     this.openCalls = of?.openCalls ?? createOpenCalls();
-    this.signal = of?.signal ?? AbortSignal.any([lease.signal, this.#abort.signal]);
+    this.signal = of?.signal ?? this.#abort.signal;
+    linkAbort(this.#abort, lease.signal);
     this.#client = this.#bindClient();
   }
 

@@ -1,5 +1,6 @@
 import {
   KonvergeError,
+  linkAbort,
   namespaceSegment,
   resourceId,
   type ApiObject,
@@ -106,13 +107,15 @@ async function waitInGroup({ options, target, change }: WriteJob): Promise<Waite
       taken.abort();
     },
   });
+  const unlink = linkAbort(taken, signal);
   const askedAtMs = performance.now();
   let turn: LaneHold | undefined;
   try {
-    turn = await enterLane(options, target, AbortSignal.any([signal, taken.signal]));
+    turn = await enterLane(options, target, taken.signal);
   } catch (error) {
     if (outcome === undefined) throw error;
   } finally {
+    unlink();
     stopWaiting();
   }
   if (turn !== undefined && outcome === undefined) return { kind: "held", turn };

@@ -1,4 +1,4 @@
-import type { Gate, GateCall, Permit } from "@konverge/core";
+import { linkAbort, type Gate, type GateCall, type Permit } from "@konverge/core";
 import type { Urgency } from "../contract/urgency.ts";
 
 /** Waits for a permit. When the priority of the work rises, the call waits on with the higher one. */
@@ -13,14 +13,14 @@ export async function admitUrgently(
     const stop = urgency.onRaise(() => {
       if (urgency.of(call.priority) !== priority) raised.abort(raised);
     });
+    const unlink = signal === undefined ? undefined : linkAbort(raised, signal);
     try {
-      const either =
-        signal === undefined ? raised.signal : AbortSignal.any([signal, raised.signal]);
-      return await gate.admit({ ...call, priority }, { signal: either });
+      return await gate.admit({ ...call, priority }, { signal: raised.signal });
     } catch (error) {
       if (error !== raised) throw error;
     } finally {
       stop();
+      unlink?.();
     }
   }
 }
