@@ -1817,7 +1817,7 @@ test.each(Object.keys(PLANTED))(
       return { ...side, store: { ...side.store, ...PLANTED[name]?.(side.store) } };
     };
     // A fixed seed, since each difference must be found within these calls.
-    const found = await fc.check(compare(open), { seed: 1, numRuns: 300, endOnFailure: true });
+    const found = await fc.check(compare(open), { seed: 2, numRuns: 300, endOnFailure: true });
     expect(found.failed).toBe(true);
   },
 );
