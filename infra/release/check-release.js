@@ -23,7 +23,8 @@ export function checkRelease({ root, version }) {
     if (!chart.split("\n").includes(`${field}: ${version}`))
       problems.push(`${field} of infra/helm/konverge/Chart.yaml must be ${version}; set it`);
   const [heading = "none"] = /^## .*$/m.exec(read("CHANGELOG.md")) ?? [];
-  if (!new RegExp(`^## ${RegExp.escape(version)} \\(\\d{4}-\\d\\d-\\d\\d\\)$`).test(heading))
+  const [, released, date = ""] = /^## (\S+) \((.*)\)$/.exec(heading) ?? [];
+  if (released !== version || !/^\d{4}-\d\d-\d\d$/.test(date))
     problems.push(
       `the first section of CHANGELOG.md must be "## ${version} (YYYY-MM-DD)" (got "${heading}"); set the date`,
     );
