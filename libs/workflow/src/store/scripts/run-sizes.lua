@@ -10,13 +10,16 @@ local function sizeOf(run, steps)
   if measured > 0 then bytes = bytes + math.ceil(sum / measured * #names) end
   return int(bytes)
 end
+local function dropSize(statuses, member)
+  if redis.call('ZREM', statuses .. 'sizes', member) == 0 then return end
+  redis.call('HINCRBY', statuses .. 'kept', 'bytes', '-' .. string.match(member, '^%d+'))
+end
 local function addSize(statuses, run, steps, id)
+  -- A worker without sizes may have resumed the run.
+  local earlier = redis.call('HGET', run, 'size')
+  if earlier then dropSize(statuses, earlier .. '/' .. id) end
   local size = sizeOf(run, steps)
   redis.call('HSET', run, 'size', size)
   redis.call('ZADD', statuses .. 'sizes', now, size .. '/' .. id)
   redis.call('HINCRBY', statuses .. 'kept', 'bytes', size)
-end
-local function dropSize(statuses, member)
-  if redis.call('ZREM', statuses .. 'sizes', member) == 0 then return end
-  redis.call('HINCRBY', statuses .. 'kept', 'bytes', '-' .. string.match(member, '^%d+'))
 end

@@ -18,7 +18,7 @@ local function shrink(endedRuns, index, statuses, runRoot, limit, most)
           redis.call('UNLINK', root .. what .. '/' .. workflow .. '/' .. id)
         end
         dropRun(endedRuns, index, statuses, id)
-        dropped = dropped + 1
+        if h[1] then dropped = dropped + 1 end
       end
       dropSize(statuses, member)
       excess = excess - tonumber(bytes)
