@@ -10,6 +10,11 @@ const NO_HOLDER = [
     from: "if redis.call('HGET', lane, 'holder') ~= holder then return 'fenced' end",
     to: "",
   },
+  {
+    file: JOURNAL,
+    from: "if redis.call('HEXISTS', lane, 'batch') == 0 then return 'fenced' end",
+    to: "",
+  },
   // A worker that notices in time that it lost the object sends nothing either.
   { file: BATCH, from: "    signal.throwIfAborted();\n    checkExpiry();\n", to: "" },
   {

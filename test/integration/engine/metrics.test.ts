@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { readSettings } from "@konverge/contracts";
 import type { ResourceType } from "@konverge/core";
 import { defineConfig, startWorkerProcess, type WorkerProcess } from "@konverge/worker";
-import { defineController } from "@konverge/engine";
+import { defineController, poll } from "@konverge/engine";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
@@ -36,6 +36,14 @@ beforeAll(async () => {
   const widgets = defineController({
     name: "widgets",
     for: Widgets,
+    sources: [
+      poll({
+        name: "list",
+        every: 1_000,
+        list: () => ["one"],
+        key: (name) => ({ namespace: "default", name }),
+      }),
+    ],
     reconcile: async ({ object, kube }) => {
       runs += 1;
       await kube.mutateStatus(object, (draft) => {
@@ -106,13 +114,18 @@ test("serves exactly the metrics and labels of docs/metrics.md", async () => {
     spec: {},
   });
   const wanted = documented();
+  // The API counts them.
+  wanted.set("konverge_inbound_deliveries_total", "no series");
   expect(wanted.size).toBeGreaterThan(20);
   let found = new Map<string, string>();
   await until("the worker leads and has reconciled", async () => {
     found = await served();
-    return ["konverge_workqueue_depth", "konverge_requests_total"].every(
-      (name) => found.get(name) !== "no series",
-    );
+    const last = [
+      "konverge_workqueue_depth",
+      "konverge_requests_total",
+      "konverge_source_lag_seconds",
+    ];
+    return last.every((name) => found.get(name) !== "no series");
   });
   const own = [...found].filter(([name]) => !/^(?:process|nodejs)_/.test(name));
   expect(Object.fromEntries(own)).toEqual(Object.fromEntries(wanted));
