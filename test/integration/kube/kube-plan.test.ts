@@ -1,12 +1,15 @@
-import { isKonvergeError } from "@konverge/core";
-import { createKubePlan, type CallPlan, type KubeClient } from "@konverge/kube";
+import { isKonvergeError, type ResourceType } from "@konverge/core";
+import { createKubePlan, type CallPlan, type KubeClient, type KubePlan } from "@konverge/kube";
 import { ConfigMap, Namespace } from "@konverge/kube/kinds";
 import { CoreV1Api } from "@kubernetes/client-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { testServers } from "./kube-servers.ts";
+import { changesOf } from "../../../libs/engine/src/plan/plan-changes.ts";
+import { createAttemptSecrets } from "../../../libs/kube/src/objects/attempt-secrets.ts";
+import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
 
 const namespace = `kube-plan-${process.pid}`;
 const name = "settings";
+const GROUP = "kube-plan.test.konverge.dev";
 
 /** Each way to write, through a client of any scope. */
 const WRITES: Readonly<Record<string, (kube: KubeClient) => Promise<unknown>>> = {
@@ -20,7 +23,8 @@ const WRITES: Readonly<Record<string, (kube: KubeClient) => Promise<unknown>>> =
       { type: "merge", body: { data: { a: "2" } } },
       { unguarded: true },
     ),
-  apply: (kube) => kube.apply(ConfigMap, { metadata: { namespace, name }, data: { a: "2" } }),
+  apply: (kube) =>
+    kube.apply(ConfigMap, { metadata: { namespace, name }, data: { a: "2" } }, { force: true }),
   delete: (kube) => kube.delete(ConfigMap, { namespace, name }),
   deleteCollection: (kube) => kube.deleteCollection(ConfigMap, { namespace }),
   mutate: (kube) =>
@@ -49,18 +53,27 @@ const WRITES: Readonly<Record<string, (kube: KubeClient) => Promise<unknown>>> =
   "an inner scope": (kube) => kube.scoped({ dryRun: false }).delete(ConfigMap, { namespace, name }),
 };
 
+/** Writes that have no dry run. */
+const REFUSED: Readonly<Record<string, string>> = {
+  "raw to a program": "has no dry run",
+  "raw with another value": "a plan sends only reads and dry runs",
+};
+
 describe.each(testServers())("plans on the $name", (target) => {
   let client: KubeClient;
   let close: () => Promise<void>;
+  let Widgets: ResourceType<Widget>;
   beforeAll(async () => {
     const server = await target.open();
     client = server.client;
     close = () => server.close();
+    Widgets = await installWidgets(client, GROUP);
     await client.create(Namespace, { metadata: { name: namespace } });
     await client.create(ConfigMap, { metadata: { namespace, name }, data: { a: "1" } });
   });
   afterAll(async () => {
     await client.deleteCollection(ConfigMap, { namespace });
+    await removeWidgets(client, GROUP);
     await close();
   });
   const objects = async () => (await client.list(ConfigMap, { namespace })).items;
@@ -78,10 +91,110 @@ describe.each(testServers())("plans on the $name", (target) => {
     },
   );
 
-  test.each(Object.entries(WRITES))("a plan stores nothing of %s", async (_, write) => {
+  test.each(Object.entries(WRITES))("a plan stores nothing of %s", async (what, write) => {
     const before = await objects();
-    await write(client.scoped({ plan: createKubePlan() })).catch(() => undefined);
+    const plan = createKubePlan();
+    const written = write(client.scoped({ plan }));
+    const refusal = REFUSED[what];
+    if (refusal === undefined) await written;
+    else await expect(written).rejects.toThrow(refusal);
+    expect(plan.objects.isRefused).toBe(refusal !== undefined);
+    expect(plan.objects.written).toHaveLength(refusal === undefined ? 1 : 0);
     expect(await objects()).toEqual(before);
+  });
+
+  const shownOf = (plan: KubePlan) =>
+    changesOf(plan, {
+      cluster: "other",
+      isSensitive: (type) => plan.objects.isSensitive(type),
+      secrets: createAttemptSecrets(),
+    }).map(({ shown }) => shown);
+
+  test("a type that only a call marks as sensitive has no values in the plan", async () => {
+    const plan = createKubePlan();
+    const kube = client.scoped({ plan });
+    const Vault = { ...(await installWidgets(client, `vault.${GROUP}`)), sensitive: true };
+    await kube.apply(Vault, { metadata: { namespace, name: "vault" }, spec: { pin: "canary-7" } });
+    const path = `/apis/${Vault.group}/${Vault.version}/namespaces/${namespace}/${Vault.resource}/vault`;
+    const body = { spec: { other: "canary-8" } };
+    await kube.raw({ method: "PATCH", path, body, contentType: "application/merge-patch+json" });
+    const shown = JSON.stringify(shownOf(plan));
+    expect(shown).toContain("pin");
+    expect(shown).not.toContain("canary");
+    await removeWidgets(client, Vault.group);
+  });
+
+  test.each(["patch", "replace", "status", "delete"] as const)(
+    "after a foreign change, a later planned %s is planned on the new version",
+    async (verb) => {
+      const metadata = { namespace, name: `foreign-${verb}` };
+      await client.create(Widgets, { metadata, spec: { a: 1 }, status: {} });
+      const plan = createKubePlan();
+      const kube = client.scoped({ plan });
+      const merge = (size: number) => ({ type: "merge", body: { spec: { size } } }) as const;
+      await kube.patch(Widgets, metadata, merge(1), { unguarded: true });
+      const foreign = { type: "merge", body: { spec: { foreign: 1 } } } as const;
+      await client.patch(Widgets, metadata, foreign, { unguarded: true });
+      const planned = await kube.get(Widgets, metadata);
+      if (verb === "patch") await kube.patch(Widgets, metadata, merge(2), { unguarded: true });
+      if (verb === "replace") await kube.replace(Widgets, { ...planned, spec: { a: 1, size: 2 } });
+      if (verb === "status") {
+        const status = { type: "merge", body: { status: { ready: true } } } as const;
+        const to = { unguarded: true, subresource: "status" } as const;
+        await kube.patch(Widgets, metadata, status, to);
+      }
+      if (verb === "delete") {
+        const { uid = "", resourceVersion = "" } = planned.metadata;
+        await kube.delete(Widgets, metadata, { uid, resourceVersion });
+      }
+      expect(plan.objects.gaps).toContainEqual({
+        about: `${Widgets.resource}.${Widgets.group} ${namespace}/foreign-${verb}`,
+        reason: "changed while it was planned",
+      });
+      const [shown] = shownOf(plan);
+      if (verb === "delete") expect(shown).toMatchObject({ action: "deleted" });
+      else if (verb !== "status") expect(shown?.patch).toEqual({ spec: { size: 2 } });
+      // Once more: the plan goes on from the new version.
+      if (verb === "patch") await kube.patch(Widgets, metadata, merge(3), { unguarded: true });
+    },
+  );
+
+  test("a plan keeps a bounded size of objects to compare with", async () => {
+    const plan = createKubePlan();
+    const { objects: planned } = plan;
+    const place = { group: "", version: "v1", kind: "", resource: "configmaps" };
+    const large = { data: {} };
+    planned.noteSeen({ ...place, name: "first" }, large, 40_000_000);
+    planned.noteSeen({ ...place, name: "second" }, large, 40_000_000);
+    expect(planned.seen({ ...place, name: "first" })).toBeUndefined();
+    expect(planned.seen({ ...place, name: "second" })).toBe(large);
+  });
+
+  test("a call that a plan refuses is reported although its caller catches the error", async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const refused: Readonly<Record<string, (kube: KubeClient) => Promise<unknown>>> = {
+      "a create without JSON": (kube) => kube.raw({ method: "POST", path, body: "a: 1" }),
+      "a second write without JSON": async (kube) => {
+        await kube.apply(ConfigMap, { metadata: { namespace, name } });
+        const contentType = "application/apply-patch+yaml";
+        return await kube.raw({
+          method: "PATCH",
+          path: `${path}/${name}?fieldManager=a`,
+          body: "a: 1",
+          contentType,
+        });
+      },
+      "a proxy": (kube) =>
+        kube.raw({ method: "GET", path: `/api/v1/namespaces/${namespace}/pods/a/proxy/x` }),
+    };
+    for (const [what, call] of Object.entries(refused)) {
+      const plan = createKubePlan();
+      await expect(call(client.scoped({ plan })), what).rejects.toMatchObject({
+        code: "not_plannable",
+      });
+      expect(plan.objects.isRefused, what).toBe(true);
+      expect(plan.objects.gaps, what).toHaveLength(1);
+    }
   });
 
   test("objects of a planned namespace are planned without the server, which the plan names", async () => {

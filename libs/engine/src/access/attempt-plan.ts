@@ -1,4 +1,10 @@
-import { createKubePlan, type EventInput, type EventRecorder, type KubePlan } from "@konverge/kube";
+import {
+  createKubePlan,
+  type EventInput,
+  type EventRecorder,
+  type KubePlan,
+  type PlanGap,
+} from "@konverge/kube";
 import type { ResourceRef } from "@konverge/core";
 import type { ObjectLanes } from "@konverge/lanes";
 
@@ -23,6 +29,8 @@ export class AttemptPlan {
   readonly events: PlannedEvent[] = [];
   readonly externals: string[] = [];
   readonly runs: PlannedRun[] = [];
+  /** Calls outside of the API server that were not made. */
+  readonly refusals: PlanGap[] = [];
   #omittedNotes = 0;
 
   /** The plan of the calls to a cluster. */
@@ -50,6 +58,16 @@ export class AttemptPlan {
 
   noteExternal(name: string): void {
     this.#note(this.externals, name);
+  }
+
+  noteRefusal(refusal: PlanGap): void {
+    this.#note(this.refusals, refusal);
+  }
+
+  /** True if a call was refused that the live attempt would make. */
+  get isRefused(): boolean {
+    const refused = [...this.#clusters.values()].some(({ objects }) => objects.isRefused);
+    return refused || this.refusals.length > 0;
   }
 
   noteRun(run: PlannedRun): void {

@@ -17,10 +17,10 @@ export function bindLimit(attempt: Attempt): UseLimit {
     attempt.call(async () => {
       const use = typeof limit === "string" ? { name: limit } : limit;
       if (attempt.plan !== undefined) {
-        throw new KonvergeError(
-          "not_plannable",
-          `the call within limit "${use.name}" was not made, because it may have effects outside of Kubernetes; wrap it in ctx.external`,
-        );
+        const about = `the call within limit "${use.name}"`;
+        const reason = "it may have effects outside of Kubernetes; wrap it in ctx.external";
+        attempt.plan.noteRefusal({ about, reason: `was not made, because ${reason}` });
+        throw new KonvergeError("not_plannable", `${about} was not made, because ${reason}`);
       }
       if (limits === undefined) {
         const detail = `limit "${use.name}" is not configured; add it to limits of defineConfig`;

@@ -38,7 +38,10 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
   const changes = [...plan.clusters].flatMap(([cluster, kubePlan]) =>
     changesOf(kubePlan, {
       cluster: cluster === context.cluster ? undefined : cluster,
-      client: context.client,
+      isSensitive: (type) =>
+        context.client.isSensitive(type) ||
+        // Only the calls have the mark of a type that the handler defines.
+        [...plan.clusters.values()].some(({ objects }) => objects.isSensitive(type)),
       secrets: trace.secrets,
     }),
   );
@@ -64,7 +67,7 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
     ...("afterMs" in outcome ? { afterMs: Math.round(outcome.afterMs) } : {}),
     ...("cause" in outcome ? { cause: outcome.cause.slice(0, 200) } : {}),
     ...defined({ error }),
-    complete: endedWell(outcome.kind) || outcome.kind === "gone",
+    complete: (endedWell(outcome.kind) || outcome.kind === "gone") && !plan.isRefused,
     hash: hashOf(plan, changes),
     summary: summaryOf(changes),
     changes: changes.slice(0, MOST_CHANGES).map(({ shown }) => shown),
@@ -137,6 +140,7 @@ function gapsOf(
       "whether the run exists, and its result, are unknown; the plan continues as if it had just been queued",
   }));
   return [
+    ...plan.refusals,
     ...[...plan.clusters.values()].flatMap(({ objects }) => objects.gaps),
     ...warnings,
     ...runs,

@@ -30,7 +30,7 @@ export interface RecordedChange {
 
 export interface ChangeContext {
   readonly cluster: string | undefined;
-  readonly client: Pick<KubeClient, "isSensitive">;
+  readonly isSensitive: KubeClient["isSensitive"];
   readonly secrets: AttemptSecrets;
 }
 
@@ -43,10 +43,10 @@ export function changesOf(plan: KubePlan, context: ChangeContext): RecordedChang
 
 function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange {
   const { before, view, writes, omitted, place } = object;
-  const { cluster, client, secrets } = context;
+  const { cluster, secrets } = context;
   const kind = String((view ?? before)?.["kind"] ?? "");
   const type: ResourceType = { ...place, kind, scope: "Namespaced" };
-  const sensitive = client.isSensitive(type);
+  const sensitive = context.isSensitive(type);
   const patch = diffMergePatch(contentOf(before), contentOf(view));
   const action = actionOf(object, patch);
   const isTerminating = view !== undefined && metadataOf(view)["deletionTimestamp"] !== undefined;

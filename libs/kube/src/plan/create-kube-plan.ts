@@ -1,9 +1,9 @@
-import { KonvergeError } from "@konverge/core";
+import { findCause, isKonvergeError, KonvergeError } from "@konverge/core";
 import type { CallPlan, PlannedCall } from "../contract/call-plan.ts";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { findApiError } from "../errors/api-exception.ts";
 import { isBadRequest } from "../errors/error-predicates.ts";
-import { isConnection } from "../names/connections.ts";
+import { hasConnection } from "../names/connections.ts";
 import { createPlanned } from "./create-planned.ts";
 import { deleteCollectionPlanned, deletePlanned } from "./delete-planned.ts";
 import { listPlanned } from "./list-planned.ts";
@@ -30,34 +30,46 @@ export function createKubePlan(): KubePlan {
     send(call, live) {
       const place = placeOf(call);
       if (call.method === "GET" && place === undefined) return live(call);
+      if (place !== undefined && call.sensitive) objects.noteSensitive(place);
       const checked = (sent: PlannedCall) =>
         live(sent).catch((error: unknown) => {
-          noteRefusal(objects, sent, error);
+          noteNoDryRun(objects, sent, error);
           throw error;
         });
-      const run = () => plan({ objects, call, live: checked }, place);
+      const run = () =>
+        plan({ objects, call, live: checked }, place).catch((error: unknown) => {
+          // The handler may catch it, and then ends as if the call had been made.
+          const refusal = findCause(error, isNotPlannable);
+          if (refusal !== undefined) objects.noteRefusal(aboutOf(call, place), refusal.message);
+          throw error;
+        });
       if (call.method === "GET") {
         const read = lastWrite.then(run);
-        reads.push(read.catch(() => undefined));
+        // Keeps no answers.
+        reads.push(read.then(ignore, ignore));
         return read;
       }
       const write = Promise.all([lastWrite, ...reads]).then(run);
-      lastWrite = write.catch(() => undefined);
+      lastWrite = write.then(ignore, ignore);
       reads = [];
       return write;
     },
   };
 }
 
+const ignore = (): void => undefined;
+
+function isNotPlannable(error: unknown): error is KonvergeError {
+  return isKonvergeError(error) && error.code === "not_plannable";
+}
+
 async function plan(writing: Writing, place: Place | undefined): Promise<ApiAnswer> {
-  const { call, live, objects } = writing;
-  if (place === undefined || isConnection({ ...call, subresource: place.subresource })) {
-    const about =
-      place === undefined ? `${call.method} ${pathOnly(call.path)}` : connectionOf(place);
-    objects.noteGap(about, "the request has no dry run, so what it would do is unknown");
+  const { call, live } = writing;
+  // A program may change anything, also when it answers a GET of a proxy.
+  if (place === undefined || hasConnection(place.subresource)) {
     throw new KonvergeError(
       "not_plannable",
-      `${about} has no dry run; skip it while ctx.plan is true, or wrap it in ctx.external`,
+      `${aboutOf(call, place)} has no dry run; skip it while ctx.plan is true, or wrap it in ctx.external`,
     );
   }
   if (!isNamed(place)) return await ofCollection(writing, place);
@@ -80,10 +92,10 @@ async function plan(writing: Writing, place: Place | undefined): Promise<ApiAnsw
 }
 
 /** A webhook with side effects rejects dry runs; the live write may succeed. */
-function noteRefusal(objects: PlannedObjects, call: PlannedCall, error: unknown): void {
+function noteNoDryRun(objects: PlannedObjects, call: PlannedCall, error: unknown): void {
   if (!isBadRequest(error) || !findApiError(error)?.message.includes(NO_DRY_RUN)) return;
   const place = placeOf(call);
-  objects.noteGap(
+  objects.noteRefusal(
     place === undefined ? pathOnly(call.path) : labelOf(place),
     "an admission webhook does not support dry runs (sideEffects), so whether it admits the write is unknown",
   );
@@ -113,6 +125,9 @@ async function other({ objects, call, live }: Writing, place: Place): Promise<Ap
   return await live(dry(call));
 }
 
-function connectionOf(place: Place): string {
-  return `${place.subresource ?? ""} of ${labelOf(place)}`;
+function aboutOf(call: PlannedCall, place: Place | undefined): string {
+  if (place === undefined) return `${call.method} ${pathOnly(call.path)}`;
+  return hasConnection(place.subresource)
+    ? `${place.subresource ?? ""} of ${labelOf(place)}`
+    : labelOf(place);
 }

@@ -22,6 +22,7 @@ import {
 import { isNew, type PlannedObject } from "./planned-object.ts";
 import { listPlanned } from "./list-planned.ts";
 import { readBefore } from "./read-planned.ts";
+import { rebased } from "./send-planned.ts";
 import type { Writing } from "./writing.ts";
 
 /** Plans the deletion of one object, or the eviction of a Pod. */
@@ -37,7 +38,12 @@ export async function deletePlanned(writing: Writing, place: ObjectPlace): Promi
   const before = known === undefined ? (await readBefore(writing, place)).object : known.before;
   let answer: ApiAnswer | undefined;
   if (known === undefined || !isNew(known)) {
-    answer = await live(dry(known === undefined ? call : withoutPlannedVersion(writing, known)));
+    answer =
+      known === undefined
+        ? await live(dry(call))
+        : await rebased(writing, place, known, () =>
+            live(dry(withoutPlannedVersion(writing, known))),
+          );
   } else {
     objects.noteGap(
       labelOf(place),

@@ -15,7 +15,7 @@ export async function listPlanned(writing: Writing, place: Place): Promise<ApiAn
   const list = answer.value;
   if (!isJsonObject(list) || !Array.isArray(list["items"])) return answer;
   const items = list["items"].filter(isJsonObject);
-  noteItems(writing, place, list, items);
+  noteItems(writing, place, { list, items, size: answer.text.length });
   const written = objects.ofKind(place);
   if (written.length === 0) return answer;
   const selection = selectionOf(writing, place);
@@ -36,11 +36,17 @@ function asPart(item: JsonObject): JsonObject {
   };
 }
 
+interface NotedList {
+  readonly list: JsonObject;
+  readonly items: readonly JsonObject[];
+  /** In characters of JSON. */
+  readonly size: number;
+}
+
 function noteItems(
   { objects, call }: Writing,
   place: Place,
-  list: JsonObject,
-  items: readonly JsonObject[],
+  { list, items, size }: NotedList,
 ): void {
   const query = queryOf(call.path);
   const selectors = ["labelSelector", "fieldSelector", "continue"].map((name) => query.get(name));
@@ -56,7 +62,8 @@ function noteItems(
     const { namespace, name } = metadataOf(item);
     if (typeof name !== "string") continue;
     const at = typeof namespace === "string" ? { ...place, namespace, name } : { ...place, name };
-    objects.noteSeen(at, { apiVersion: apiVersionOf(place), kind, ...item });
+    const object = { apiVersion: apiVersionOf(place), kind, ...item };
+    objects.noteSeen(at, object, size / items.length);
   }
 }
 

@@ -18,7 +18,7 @@ export interface PlannedWrite {
 export interface PlannedObject {
   readonly place: ObjectPlace;
   /** As on the server; undefined if it does not exist there. */
-  readonly before: JsonObject | undefined;
+  before: JsonObject | undefined;
   /** As after the planned writes; undefined if they delete it. */
   view: JsonObject | undefined;
   /** The name under which the server checks an object that replaces a planned deletion. */

@@ -1,7 +1,7 @@
 import { defined, KonvergeError, type JsonObject } from "@konverge/core";
 import { FieldOwnership } from "./field-ownership.ts";
 import { finalizersOf, isTerminatingView, withMetadata } from "./object-fields.ts";
-import type { ObjectPlace, Place } from "./planned-call.ts";
+import { labelOf, type ObjectPlace, type Place } from "./planned-call.ts";
 import {
   graceOf,
   inGeneration,
@@ -15,6 +15,8 @@ import {
 
 /** A plan of more objects would take the memory of the worker. */
 const MOST_OBJECTS = 10_000;
+/** Most characters of JSON of the objects that are kept to compare with; the oldest are read again. */
+const MOST_SEEN = 64_000_000;
 const MOST_WRITES = 20;
 const MOST_GAPS = 50;
 const MOST_READS = 2_000;
@@ -24,9 +26,12 @@ const FIRST_VERSION = 9_000_000_000_000_000_000_000n;
 /** The objects that a plan has read and written in one cluster. */
 export class PlannedObjects {
   readonly #written = new Map<string, PlannedObject>();
-  readonly #seen = new Map<string, JsonObject>();
+  readonly #seen = new Map<string, { readonly object: JsonObject; readonly size: number }>();
+  readonly #sensitive = new Set<string>();
   readonly #reads = new Map<string, PlanRead>();
   readonly #gaps = new Map<string, PlanGap>();
+  #seenSize = 0;
+  #isRefused = false;
   #versions = 0n;
   #placeholders = 0;
   #omittedReads = 0;
@@ -63,11 +68,43 @@ export class PlannedObjects {
 
   /** The object as read last from the server. */
   seen(place: Place): JsonObject | undefined {
-    return this.#seen.get(idOf(place));
+    return this.#seen.get(idOf(place))?.object;
   }
 
-  noteSeen(place: Place, object: JsonObject): void {
-    if (this.#seen.size < MOST_OBJECTS) this.#seen.set(idOf(place), object);
+  /** Keeps an object of about this size in characters of JSON. */
+  noteSeen(place: Place, object: JsonObject, size: number): void {
+    const id = idOf(place);
+    this.#forget(id);
+    this.#seen.set(id, { object, size });
+    this.#seenSize += size;
+    for (const oldest of this.#seen.keys()) {
+      if (this.#seenSize <= MOST_SEEN) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(id: string): void {
+    this.#seenSize -= this.#seen.get(id)?.size ?? 0;
+    this.#seen.delete(id);
+  }
+
+  /** Marks a kind, for example because the type of a call is sensitive. */
+  noteSensitive({ group, resource }: Pick<Place, "group" | "resource">): void {
+    this.#sensitive.add(`${resource}.${group}`);
+  }
+
+  isSensitive({ group, resource }: Pick<Place, "group" | "resource">): boolean {
+    return this.#sensitive.has(`${resource}.${group}`);
+  }
+
+  /** True if a call was refused that the live attempt would make. */
+  get isRefused(): boolean {
+    return this.#isRefused;
+  }
+
+  noteRefusal(about: string, reason: string): void {
+    this.#isRefused = true;
+    this.noteGap(about, reason);
   }
 
   /** The first version counts: what the handler has decided by. */
@@ -76,7 +113,7 @@ export class PlannedObjects {
     const id = `${idOf(place)}?${query ?? ""}`;
     const known = this.#reads.get(id);
     if (known !== undefined) {
-      if (known.version !== version) this.noteGap(labelFor(place), "changed while it was planned");
+      if (known.version !== version) this.noteChanged(place);
       return;
     }
     if (this.#reads.size >= MOST_READS) {
@@ -84,6 +121,11 @@ export class PlannedObjects {
       return;
     }
     this.#reads.set(id, { group, resource, version, ...defined({ namespace, name, query }) });
+  }
+
+  noteChanged(place: Place): void {
+    const about = place.name === undefined ? `list of ${place.resource}` : labelOf(place);
+    this.noteGap(about, "changed while it was planned");
   }
 
   noteGap(about: string, reason: string): void {
@@ -172,6 +214,3 @@ export class PlannedObjects {
 function idOf({ group, resource, namespace = "", name = "" }: Place): string {
   return `${resource}.${group}/${namespace}/${name}`;
 }
-
-const labelFor = ({ resource, namespace, name }: Place): string =>
-  [resource, namespace, name].filter((part) => part !== undefined).join(" ");

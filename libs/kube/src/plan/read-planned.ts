@@ -23,7 +23,7 @@ export async function getPlanned(writing: Writing, place: ObjectPlace): Promise<
   }
   try {
     const answer = await live(call);
-    noteRead(writing, place, answer.value);
+    noteRead(writing, place, answer);
     return answer;
   } catch (error) {
     if (isNotFound(error)) objects.noteRead(place, undefined);
@@ -42,11 +42,11 @@ function inVersion({ objects }: Writing, place: Place, view: JsonObject): JsonOb
   return { ...view, apiVersion };
 }
 
-function noteRead({ objects }: Writing, place: Place, value: unknown): void {
+function noteRead({ objects }: Writing, place: Place, { value, text }: ApiAnswer): void {
   if (!isJsonObject(value)) return;
   objects.noteRead(place, textOf(value, "resourceVersion"));
   // A part of an object cannot be compared with its next version.
-  if (value["kind"] !== "PartialObjectMetadata") objects.noteSeen(place, value);
+  if (value["kind"] !== "PartialObjectMetadata") objects.noteSeen(place, value, text.length);
 }
 
 interface Before {
@@ -66,11 +66,18 @@ export async function readBefore(
   const path = objectPathOf(call.path, place);
   const { sensitive, ref } = call;
   try {
-    const { value } = await live({ verb: "get", method: "GET", path, sensitive, ref, ...NOTHING });
+    const { value, text } = await live({
+      verb: "get",
+      method: "GET",
+      path,
+      sensitive,
+      ref,
+      ...NOTHING,
+    });
     const object = isJsonObject(value) ? value : undefined;
     if (object !== undefined) {
       objects.noteRead(place, textOf(object, "resourceVersion"));
-      objects.noteSeen(place, object);
+      objects.noteSeen(place, object, text.length);
     }
     return { object, isReadable: true };
   } catch (error) {

@@ -1,8 +1,16 @@
-import { defined, diffMergePatch, isJsonObject, type JsonObject } from "@konverge/core";
+import {
+  applyMergePatch,
+  defined,
+  diffMergePatch,
+  isJsonObject,
+  type JsonObject,
+} from "@konverge/core";
+import { isOptimisticConflict } from "../errors/error-predicates.ts";
 import { asNew, basedOn } from "./next-object.ts";
-import { metadataOf, withMetadata, withoutMetadata } from "./object-fields.ts";
+import { metadataOf, textOf, withMetadata, withoutMetadata } from "./object-fields.ts";
 import { dry, labelOf, pathOnly, queryOf, type ObjectPlace } from "./planned-call.ts";
 import { isNew, type PlannedObject } from "./planned-object.ts";
+import { readBefore } from "./read-planned.ts";
 import type { Writing } from "./writing.ts";
 
 /** A planned object that is written again. */
@@ -30,14 +38,15 @@ export async function withStatus(
   const wanted = next["status"];
   const status = isJsonObject(old) && isJsonObject(wanted) ? diffMergePatch(old, wanted) : wanted;
   if (status === undefined) return { ...view, ...defined({ status: wanted }) };
-  const answer =
+  const answer = await rebased(writing, place, known, async (current) =>
     call.method === "PUT"
       ? await sendBody(
           writing,
           "application/json",
-          basedOn(before, { ...before, status: wanted ?? null }),
+          basedOn(current, { ...current, status: wanted ?? null }),
         )
-      : await sendBody(writing, "application/merge-patch+json", basedOn(before, { status }));
+      : await sendBody(writing, "application/merge-patch+json", basedOn(current, { status })),
+  );
   return { ...view, ...defined({ status: answer["status"] }) };
 }
 
@@ -53,10 +62,34 @@ export async function sendDifference(
   const from = known.statusWritten ? { ...before, ...defined({ status: view["status"] }) } : before;
   const patch = diffMergePatch(forDifference(from), forDifference(next));
   if (patch === undefined) return before;
-  if (call.method === "PUT" && place.subresource === undefined) {
-    return await sendBody(writing, "application/json", basedOn(before, asNew(next)));
+  return await rebased(writing, place, known, async (current) => {
+    if (call.method !== "PUT" || place.subresource !== undefined) {
+      return await sendBody(writing, "application/merge-patch+json", basedOn(current, patch));
+    }
+    const whole = current === before ? next : (applyMergePatch(current, patch) as JsonObject);
+    return await sendBody(writing, "application/json", basedOn(current, asNew(whole)));
+  });
+}
+
+/** Sends a planned change; once more if the object on the server has changed since the plan has read it. */
+export async function rebased<T>(
+  writing: Writing,
+  place: ObjectPlace,
+  known: PlannedObject,
+  send: (before: JsonObject) => Promise<T>,
+): Promise<T> {
+  const { before = {} } = known;
+  try {
+    return await send(before);
+  } catch (error) {
+    if (!isOptimisticConflict(error)) throw error;
+    writing.objects.noteChanged(known.place);
+    const { object } = await readBefore(writing, place, { again: true });
+    // The change of another object with the name was planned for the old one.
+    if (object === undefined || textOf(object, "uid") !== textOf(before, "uid")) throw error;
+    known.before = object;
+    return await send(object);
   }
-  return await sendBody(writing, "application/merge-patch+json", basedOn(before, patch));
 }
 
 async function sendBody(

@@ -1,6 +1,6 @@
 import { isJsonObject, KonvergeError, parseJson, type JsonValue } from "@konverge/core";
 import type { ApiCall } from "../contract/api-call.ts";
-import { isConnection } from "../names/connections.ts";
+import { hasConnection } from "../names/connections.ts";
 import { parsePath } from "../names/resource-path.ts";
 
 /**
@@ -11,7 +11,7 @@ import { parsePath } from "../names/resource-path.ts";
 export function assertPlannable({ scope, method, path, body }: ApiCall): void {
   if (scope.plan === undefined) return;
   const place = parsePath(path);
-  const isProgram = isConnection({ method, subresource: place?.subresource });
+  const isProgram = hasConnection(place?.subresource);
   if (!isProgram && (method === "GET" || isWhollyDry({ method, path, body }))) return;
   const [target = ""] = path.split("?", 1);
   throw new KonvergeError(
