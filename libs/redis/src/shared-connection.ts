@@ -33,8 +33,8 @@ export class SharedConnection<Client extends RedisClient = RedisClient> {
 
   #open(): Client {
     const redis = this.#options.open();
-    // Each user listens to it.
-    redis.setMaxListeners(0);
+    // Each user listens to it. BullMQ adds to the limit, and would make 0 a low one.
+    redis.setMaxListeners(Infinity);
     return redis;
   }
 

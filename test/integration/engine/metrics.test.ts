@@ -30,7 +30,11 @@ const rollout = defineWorkflow("rollout", { version: 1 }, async (w, fails: boole
   );
 });
 
+const warnings: string[] = [];
+const onWarning = (warning: Error) => warnings.push(String(warning));
+
 beforeAll(async () => {
+  process.on("warning", onWarning);
   server = await startEmbeddedServer();
   Widgets = await installWidgets(server.client, "metrics.test.konverge.dev");
   const widgets = defineController({
@@ -223,4 +227,9 @@ test("counts attempts and calls; no label has the name of an object", async () =
     /rest_client_requests_total\{code="200",method="PATCH",host="[^"]+:\d+"\} \d/,
   );
   expect(text).not.toMatch(/="(?:default\/)?one"/);
+});
+
+test("a worker causes no warnings of Node", () => {
+  process.off("warning", onWarning);
+  expect(warnings).toEqual([]);
 });

@@ -81,8 +81,8 @@ export class QueueProcess {
     const consumer = openConsumer(this.#target);
     const { redis } = consumer;
     if (!(redis instanceof Redis)) return { consumer, waits: undefined };
-    // Each worker and its part of BullMQ listen to it.
-    redis.setMaxListeners(0);
+    // Each worker and its part of BullMQ listen to it. It adds to the limit, and would make 0 a low one.
+    redis.setMaxListeners(Infinity);
     // Once, whatever the number of queues.
     const onError = (error: Error) => [...this.#users][0]?.onError(error);
     const open = () => {
