@@ -79,7 +79,7 @@ test("docs/guarantees.md names test files that exist", () => {
   expect(named.filter((name) => !files.includes(name))).toEqual([]);
 });
 
-test("docs/operator-questions.md answers each question in a sentence, with a page and tests that exist", () => {
+test("docs/operator-questions.md answers each question, with a page and tests that exist", () => {
   const files = globSync("{test,libs,apps}/**/*.test.ts", {
     exclude: ["**/node_modules", "**/dist"],
   }).map((path) => basename(path, ".test.ts"));

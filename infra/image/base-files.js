@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 /** The shared libraries of Node, and the certificates for programs that read the system's. */
 const PACKAGES = ["libc6", "libatomic1", "libgcc-s1", "libstdc++6", "ca-certificates"];
 
-/** Parts of the packages that no process reads. The licences in usr/share/doc stay. */
+/** Parts of the packages that no process reads. The licenses in usr/share/doc stay. */
 const UNUSED = [
   "usr/lib/*/gconv",
   "usr/sbin",
@@ -24,7 +24,7 @@ const UNUSED = [
   "usr/share/doc/*/!(copyright)",
 ];
 
-/** Without a login shell, because there is none. */
+/** No user has a login shell, because the image has no shell. */
 const FILES = {
   "etc/passwd": "root:x:0:0:root:/:/nologin\nnode:x:1000:1000:node:/:/nologin\n",
   "etc/group": "root:x:0:\nnode:x:1000:\n",

@@ -18,9 +18,9 @@ import { writeLayout } from "./write-layout.js";
 /** @typedef {import("./base-files.js").DebianPackage} DebianPackage */
 
 /**
- * Builds the image of the command line without a container engine, for the architecture of this machine: Debian's
- * libraries, the Node of the npm package `node`, and the packed packages with what they need, in the versions of
- * package-lock.json.
+ * Builds the image of the command line without a container engine, for the architecture of this machine. The image
+ * contains Debian's libraries, the Node of the npm package `node`, and the packed packages with their dependencies, in
+ * the versions of package-lock.json.
  * @param {{ root: string, out: string, version: string, created: Date,
  *   packed: readonly { readonly name: string, readonly file: string }[] }} options `out` is replaced
  * @returns {{ digest: string, size: number, sbom: string }}
@@ -76,7 +76,7 @@ const readManifest = (folder) => JSON.parse(readFileSync(join(folder, "package.j
 
 /**
  * @param {{ root: string, folder: string, packed: readonly { readonly name: string, readonly file: string }[] }} options
- * `folder` is to contain node_modules
+ * `folder` receives node_modules
  * @returns {readonly import("../release/locked-packages.js").Placed[]} without packages of other systems
  */
 function copyPackages({ root, packed, folder }) {
@@ -90,7 +90,7 @@ function copyPackages({ root, packed, folder }) {
       unpack(packed.find(({ name }) => path === `node_modules/${name}`)?.file, path, target);
     else copyPackage(join(root, from), target);
   }
-  // Modules of a configuration file in this folder are ES modules without this, too; it stops the search for a manifest.
+  // Stops the search for a manifest. Modules of a configuration file in this folder are ES modules even without it.
   writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }\n');
   return placed;
 }
@@ -103,7 +103,7 @@ function unpack(file, path, target) {
   if (status !== 0) throw new Error(`tar failed for ${file}: ${stderr}`);
 }
 
-/** Copies a package without those inside it, which have places of their own. @param {string} from @param {string} to */
+/** Copies a package without the packages inside it, which are copied separately. @param {string} from @param {string} to */
 function copyPackage(from, to) {
   cpSync(from, to, {
     recursive: true,

@@ -37,7 +37,7 @@ const TEMPLATES = /[\\/]templates[\\/]/;
 
 /**
  * Packs packages and all siblings that they need, which must be built. Versions of siblings become exact: they are
- * released together. The same sources give the same bytes, whatever the times and modes of the files.
+ * released together. The same sources result in the same bytes; times and modes of the files do not matter.
  * @param {{ root: string, names: readonly string[], out: string }} options `root` of the repository; `out` is created
  * if it is missing
  * @returns {Packed[]} each after those that it needs

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Returns the reasons against a release of the current commit, each with a fix.
+ * Returns the problems that prevent a release of the current commit, each with a fix.
  * @param {{ root: string, version: string }} options
  * @returns {string[]} empty if it can be released
  */
@@ -38,7 +38,7 @@ export function checkRelease({ root, version }) {
   return problems;
 }
 
-/** @param {string} root @returns {Date} the time of the commit, which everybody who builds it has */
+/** @param {string} root @returns {Date} the time of the commit, which is the same for each build */
 export function commitTime(root) {
   return new Date(Number(git(root, "log", "-1", "--format=%ct")) * 1000);
 }

@@ -12,8 +12,9 @@ import { join } from "node:path";
  */
 
 /**
- * Returns what a user of the published packages installs, in the versions of package-lock.json: the packages and all
- * that they need, without development dependencies. npm's own filter leaves out what the workspace itself needs too.
+ * Returns the packages that a user of the published packages installs, in the versions of package-lock.json: the
+ * published packages and their dependencies, without development dependencies. npm's own filter omits packages that the
+ * workspace itself needs as well.
  * @param {{ root: string, names: readonly string[] }} options
  * @returns {readonly Placed[]} sorted by path
  */

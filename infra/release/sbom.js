@@ -13,7 +13,7 @@ import { join } from "node:path";
  * Returns the SBOM of an installation as CycloneDX JSON, made by `npm sbom`. The same input gives the same text: the
  * serial number follows from the content, and the time is that of the release.
  * @param {{ name: string, version: string, placed: readonly Placed[], created: Date, others?: readonly Component[] }}
- * options `others` are components that are no npm packages
+ * options `others` are components that are not npm packages
  * @returns {string}
  */
 export function makeSbom({ name, version, placed, created, others = [] }) {
@@ -35,7 +35,7 @@ export function makeSbom({ name, version, placed, created, others = [] }) {
 /** @param {Component} a @param {Component} b @returns {number} */
 const byRef = (a, b) => (String(a["bom-ref"]) < String(b["bom-ref"]) ? -1 : 1);
 
-/** @param {string} hash @returns {string} a UUID of version 8, which is free for own formats */
+/** @param {string} hash @returns {string} a UUID of version 8, which permits custom formats */
 function uuidOf(hash) {
   const parts = [hash.slice(0, 8), hash.slice(8, 12), `8${hash.slice(13, 16)}`];
   return [...parts, `a${hash.slice(17, 20)}`, hash.slice(20, 32)].join("-");

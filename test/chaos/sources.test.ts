@@ -76,7 +76,7 @@ async function openHook() {
   };
 }
 
-/** Processes that run the sources, one at a time, and suspended ones that believe they lead. */
+/** Processes that run the sources, one at a time, and suspended processes that still act as leader. */
 function openLeaders(world: World) {
   let serial = 0;
   const all = new Set<Child>();

@@ -183,7 +183,7 @@ export interface Client {
     live(object: ControllerObject, options?: ReadOptions): Promise<LiveObject>;
     /** Returns the contention over the object. */
     contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;
-    /** Returns what the next attempt of the object would do, planned by a worker. Waits for the end. */
+    /** Plans the next attempt of the object in a worker, and waits for the end of the plan. */
     plan(object: ControllerObject, options?: WriteOptions & WaitOptions): Promise<ObjectPlan>;
     /** Returns the kept plans of the object, newest first. */
     plans(object: ControllerObject, options?: ReadOptions): Promise<PlanList>;

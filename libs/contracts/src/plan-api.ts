@@ -10,7 +10,7 @@ export const objectPlanSchema = z.object({
   /** The key of the object. */
   key: z.string(),
   state: z.enum(PLAN_STATES),
-  /** Why no worker can run it. */
+  /** The reason why no worker can run it. */
   message: z.string().optional(),
   /** The record of a plan that has ended. */
   plan: planRecordSchema.optional(),

@@ -202,7 +202,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_PLANS",
-        "Plans of objects by this worker for the HTTP API: on or off (default on). A plan runs handlers of this worker; docs/plan.md describes their duties.",
+        "Plans of objects by this worker for the HTTP API: on or off (default on). A plan runs handlers of this worker; docs/plan.md describes the requirements on them.",
       ),
     ),
   historyLimitMiB: z.coerce
@@ -233,7 +233,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_RUN_LIMIT_MIB",
-        "Redis memory for the ended runs of each workflow, MiB (default 256). The oldest are deleted first, but none within an hour after its end.",
+        "Redis memory for the ended runs of each workflow, MiB (default 256). The oldest are deleted first, but no run within an hour after its end.",
       ),
     ),
   runRecordLimitKiB: z.coerce
@@ -363,7 +363,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_INBOUND_SECRETS",
-        "Secrets of inbound sources for the HTTP API (default: none). Lines `name=secret`. Each secret has at least 16 characters; several of one name are accepted.",
+        "Secrets of inbound sources for the HTTP API (default: none). Lines `name=secret`. Each secret has at least 16 characters. A name can have several secrets.",
         true,
       ),
     ),
@@ -374,7 +374,7 @@ export const settingsSchema = z.strictObject({
     .meta(
       meta(
         "KONVERGE_INBOUND_SECRETS_DIR",
-        "Folder with the secrets of inbound sources (default: none). One file per source, with one secret per line. Changes are read without a restart.",
+        "Folder with the secrets of inbound sources (default: none). One file per source, with one secret per line. Changes apply without a restart.",
       ),
     ),
   token: z

@@ -11,7 +11,7 @@ export const inboundQuerySchema = z.strictObject({
 
 /** Response of `POST /v1/inbound/{name}`. */
 export const inboundResultSchema = z.object({
-  /** The id of the sender, else a number. */
+  /** The ID from the sender; a number if the sender sent none. */
   id: z.string(),
   /** `duplicate`: the delivery was accepted before, and is not processed again. */
   status: z.enum(["accepted", "duplicate"]),
@@ -26,7 +26,7 @@ const source = z.object({
   state: z.enum(["ok", "failing", "unknown"]),
   /** Consecutive failures. */
   failures: z.number(),
-  /** The first of them. */
+  /** The time of the first of them. */
   failingSince: z.string().optional(),
   /** The last error. */
   error: z.string().optional(),

@@ -42,7 +42,7 @@ export interface Engine {
     options?: { readonly signal?: AbortSignal },
   ): Promise<DescribedObject>;
   /**
-   * Returns what the next attempt of an object would do; see {@link runPlan}.
+   * Plans the next attempt of an object; see {@link runPlan}.
    * @throws KonvergeError `unknown_controller`
    */
   plan(request: PlanRequest): Promise<PlanRecord>;

@@ -78,7 +78,7 @@ export function concurrencyOf(
   return Math.min(controller.concurrency, concurrency);
 }
 
-/** What the attempts and plans of a controller share. */
+/** The state that attempts and plans of a controller share. */
 export function runtimeOf(
   controller: Controller,
   { reflectors, cache }: Pick<WorkParts, "reflectors" | "cache">,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ATTEMPT_OUTCOMES, attemptLogSchema } from "./attempt-record.ts";
 
-/** What a plan would do to an object. `replaced`: deleted and created again. */
+/** The change of an object in a plan. `replaced`: deleted and created again. */
 export const PLAN_ACTIONS = ["created", "changed", "deleted", "replaced", "unchanged"] as const;
 
 const write = z.object({
@@ -14,7 +14,7 @@ const write = z.object({
 });
 
 const change = z.object({
-  /** Of an object in another cluster: its name. */
+  /** The name of the cluster, for an object in another cluster. */
   cluster: z.string().optional(),
   /** `plural.group`. */
   resource: z.string(),
@@ -46,7 +46,7 @@ export const planRecordSchema = z.object({
   /** The version of the object that the plan is about. */
   versionBefore: z.string().optional(),
   worker: z.string(),
-  /** Who requested it. */
+  /** The name of the caller. */
   by: z.string().optional(),
   startedAt: z.string(),
   finishedAt: z.string(),
@@ -62,7 +62,7 @@ export const planRecordSchema = z.object({
   /** False if the handler did not reach its end, so that more may follow. */
   complete: z.boolean(),
   /**
-   * Identifies exactly this plan: the SHA-256 of its changes and of the versions that it has read. Of sensitive kinds, it has only
+   * Identifies exactly this plan: the SHA-256 of its changes and of the versions that it has read. For sensitive kinds, it covers only
    * the field names.
    */
   hash: z.string(),
@@ -90,7 +90,7 @@ export const planRecordSchema = z.object({
   externals: z.array(z.string()),
   /** Workflow runs that it would start or find. */
   runs: z.array(z.object({ workflow: z.string(), id: z.string().optional() })),
-  /** What the plan depends on and cannot determine. */
+  /** Facts that the plan depends on and cannot determine. */
   gaps: z.array(z.object({ about: z.string(), reason: z.string() })),
   /** Number of events, calls, runs, reads and gaps that are not listed. */
   moreNotes: count.optional(),

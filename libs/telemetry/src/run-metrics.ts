@@ -21,7 +21,7 @@ export interface RunMetrics {
   ): void;
   /** A run was handed back, because only the code of another worker fits it. */
   handedBack(workflow: string): void;
-  /** Ended runs were deleted before their retention was over. */
+  /** Ended runs were deleted before the end of their retention. */
   dropped(workflow: string, count: number): void;
 }
 
@@ -58,7 +58,7 @@ export function createRunMetrics(registry: Registry): (cluster: string) => RunMe
   const dropped = new Counter(
     labelled(
       "runs_dropped_total",
-      "Total number of ended runs deleted before their retention was over, because of their memory.",
+      "Total number of ended runs deleted before the end of their retention, because of their memory limit.",
     ),
   );
   const execution = new Histogram({

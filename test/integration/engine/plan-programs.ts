@@ -172,7 +172,7 @@ async function perform({ kube, object }: Context, step: Step): Promise<unknown> 
     case "deployment":
       return await kube.apply(deployment(name, value), { force: true });
     case "scale": {
-      // Its status is that of the Deployment's controller, which nobody runs here.
+      // The controller of Deployments sets its status, and does not run in this test.
       const { metadata, spec } = await kube.scale({ type: Deployment, name }, Number(value));
       return { metadata, spec };
     }

@@ -14,7 +14,7 @@ type Reconcile = (context: ReconcileContext<Widget>) => Promise<void>;
 /** A namespace with a widget, and attempts to reconcile it, without queue and watches. */
 export interface World {
   readonly namespace: string;
-  /** Runs an attempt; with a plan, it only plans. */
+  /** Runs an attempt; with `plan`, as a plan. */
   run(reconcile: Reconcile, plan?: AttemptPlan): Promise<AttemptRun>;
   /** The objects of the kinds that programs write. */
   objects(): Promise<ApiObject[]>;

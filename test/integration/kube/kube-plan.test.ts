@@ -197,7 +197,7 @@ describe.each(testServers())("plans on the $name", (target) => {
     }
   });
 
-  test("objects of a planned namespace are planned without the server, which the plan names", async () => {
+  test("objects of a planned namespace are planned without the server, which the plan lists as a gap", async () => {
     const plan = createKubePlan();
     const kube = client.scoped({ plan });
     const other = `${namespace}-new`;

@@ -90,7 +90,7 @@ test("a verified delivery requests its object, and a repetition is answered with
   await until("it is requested", async () => (await sources.requests())["web"] === 1);
   const again = await post("github", body, signed(body, "d-1"));
   expect(await again.json()).toEqual({ id: "d-1", status: "duplicate" });
-  // Whoever has seen it cannot send it again under another id.
+  // A recorded delivery cannot be sent again under another ID.
   const replayed = await post("github", body, signed(body, "d-2"));
   expect(await replayed.json()).toEqual({ id: "d-2", status: "duplicate" });
   const other = push("api");

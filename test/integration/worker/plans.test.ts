@@ -239,7 +239,7 @@ test("a plan of many objects is bounded, and counts the rest", async () => {
   expect((await names()).filter((name) => name.startsWith("many-"))).toEqual([]);
 });
 
-test("P12: a plan has no values of Secrets, also where the handler copies them", async () => {
+test("P12: a plan has no values of Secrets, even if the handler copies them", async () => {
   const canary = "canary-93ab-plan";
   await workers.client.create(Secret, {
     metadata: { namespace, name: "source" },

@@ -150,7 +150,7 @@ test("the estimate is close to the memory of a run in Redis", async () => {
   }
 });
 
-test("the sum follows runs that are resumed, or that a worker without sizes has removed", async () => {
+test("the sum excludes runs that are resumed, or that a worker of an earlier version has removed", async () => {
   const store = openStore({ limitBytes: 1_000_000 });
   await end(store, "a", 100);
   const held = await begin(store, "b");
@@ -170,7 +170,7 @@ test("the sum follows runs that are resumed, or that a worker without sizes has 
   expect(await keptBytes()).toBe(0);
 });
 
-test("the sum counts a run once that a worker without sizes resumed", async () => {
+test("the sum counts a run once after a worker of an earlier version resumed it", async () => {
   const store = openStore({ limitBytes: 1_000_000 });
   const fail = { kind: "failed", error: { code: "x", message: "y" } } as const;
   const reference = { workflow: WORKFLOW, id: "a" };

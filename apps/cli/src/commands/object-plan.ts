@@ -19,7 +19,7 @@ export function addObjectPlanCommand(object: Command): void {
   withObject(
     object
       .command("plan")
-      .description("Show what the next attempt of an object would do, without doing it"),
+      .description("Show the changes that the next attempt of an object would make"),
   )
     .addOption(timeoutOption())
     .addHelpText("after", HELP)

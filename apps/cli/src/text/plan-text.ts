@@ -24,7 +24,7 @@ export function planText(plan: PlanRecord): string {
     ["changes", summaryText(plan)],
     ["hash", plan.hash],
     ["planned", `${plan.startedAt} (${age(plan.startedAt)}), took ${span(plan.durationMs)}`],
-    ["API calls", `${plan.calls.count}, none of which was stored`],
+    ["API calls", `${plan.calls.count}, no change stored`],
   ];
   if (error !== undefined) rows.push(["error", `${error.code}: ${error.message}`]);
   const lines = [fields(rows)];

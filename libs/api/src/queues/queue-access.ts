@@ -53,7 +53,7 @@ import { createTokenStore, type TokenStore } from "../access/token-store.ts";
 import { Announcements } from "./announcements.ts";
 import { keyed, type Keyed } from "./keyed.ts";
 
-/** How long the announced sources of a cluster are remembered, in ms. */
+/** Time for which the announced sources of a cluster are cached, in ms. */
 const SOURCES_MS = 1_000;
 
 interface FoundQueue {

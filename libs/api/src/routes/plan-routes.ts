@@ -6,12 +6,12 @@ import { preferredWaitMs } from "../queues/wait-for-end.ts";
 import { planObject, readObjectPlan, readObjectPlans } from "../views/object-plan.ts";
 import { findKey } from "../views/object-view.ts";
 
-/** An attempt of the handler, in simple requests. */
+/** The cost of a plan for the rate limit, in simple requests: an attempt of the handler. */
 const PLAN_PRICE = 20;
 const PATH = "/v1/objects/{cluster}/{controller}/{namespace}/{name}/plans";
 const PREFER = { prefer: "wait=20 waits up to 20 s (maximum 60) for the end" };
 
-/** What the next attempt of an object would do. */
+/** Plans of objects: the changes that their next attempts would make. */
 export function planRoutes(access: QueueAccess): Route[] {
   return [
     route({

@@ -3,7 +3,7 @@ import { count, cut } from "./problem-text.ts";
 
 const NAMES = { poll: "poll", stream: "stream", inbound: "inbound source" } as const;
 
-/** Finds the sources that fail again and again. Their events are kept. */
+/** Finds the sources with repeated failures. Their events are kept. */
 export function findSourceProblems(sources: readonly SourceView[]): OverviewProblem[] {
   return sources.flatMap((source): OverviewProblem[] => {
     const { controller, name, kind, state, failures, failingSince, error, waiting } = source;
@@ -19,7 +19,7 @@ export function findSourceProblems(sources: readonly SourceView[]): OverviewProb
         cause: cut(error ?? "unknown"),
         consequence:
           kind === "inbound"
-            ? `${count(waiting, "delivery").replace("deliverys", "deliveries")} waiting, none lost; others are processed.`
+            ? `${count(waiting, "delivery").replace("deliverys", "deliveries")} waiting, none lost; other deliveries are processed.`
             : "New events are not requested; none is lost.",
         action:
           kind === "inbound"

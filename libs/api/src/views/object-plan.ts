@@ -79,7 +79,7 @@ function viewOf(
 ): ObjectPlan {
   if (found?.state !== "ended") {
     return found === undefined
-      ? { id, key, state: "unavailable", message: "no worker has begun the plan in time" }
+      ? { id, key, state: "unavailable", message: "no worker began the plan in time" }
       : { id, key, state: found.state };
   }
   const plan = parsePlan(found.record);

@@ -23,7 +23,7 @@ export interface PlannedRun {
 
 const MOST_NOTES = 100;
 
-/** What an attempt would do that only plans. */
+/** The effects that a planned attempt would have. */
 export class AttemptPlan {
   readonly #clusters = new Map<string, KubePlan>();
   readonly events: PlannedEvent[] = [];

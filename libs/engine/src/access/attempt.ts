@@ -72,7 +72,7 @@ export interface AttemptOptions {
   readonly span: AttemptSpan | undefined;
   /** For the calls to another cluster: the attempt that makes them. */
   readonly of?: Attempt;
-  /** Of an attempt that only plans. */
+  /** Set if the attempt is a plan. */
   readonly plan?: AttemptPlan;
 }
 
@@ -104,7 +104,7 @@ export class Attempt {
   readonly signal: AbortSignal;
   /** The object as read at the start; undefined if it does not exist or could not be read. */
   object: ApiObject | undefined = undefined;
-  /** Undefined unless the attempt only plans. */
+  /** Undefined unless the attempt is a plan. */
   readonly plan: AttemptPlan | undefined;
   readonly #of: Attempt | undefined;
   readonly #span: AttemptSpan | undefined;

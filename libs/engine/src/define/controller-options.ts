@@ -37,7 +37,7 @@ export interface ControllerOptions<
   readonly watches?: { readonly [Index in keyof Watched]: WatchSource<Watched[Index]> };
   /**
    * Further sources of requests: results of {@link poll}, {@link stream} and {@link inbound}. The leader of the controller runs
-   * them; their state is in Redis.
+   * them. Redis stores their state.
    */
   readonly sources?: readonly EventSource[];
   /**

@@ -12,9 +12,9 @@ export interface InboundOptions {
    * again with a backoff from 1 s to 5 min.
    */
   readonly map: InboundSource["map"];
-  /** Header with the id of a delivery. Default: that of `verify`, if it has one. */
+  /** Header with the id of a delivery. Default: the header of `verify`, if it has one. */
   readonly deliveryHeader?: string;
-  /** Headers that `map` receives. Default: those of `verify`. */
+  /** Headers that `map` receives. Default: the headers of `verify`. */
   readonly headers?: readonly string[];
   /**
    * How long a repeated delivery is recognized by its id or its signature. Default 1 h. Each delivery needs about 200 bytes of
@@ -82,5 +82,7 @@ function headersIssue(headers: unknown): string | undefined {
   const wrong = headers.map(headerIssue).find((issue) => issue !== undefined);
   if (wrong !== undefined) return wrong;
   const secret = (headers as string[]).find((name) => CREDENTIALS.includes(name.toLowerCase()));
-  return secret === undefined ? undefined : `"${secret}" holds a credential and cannot be stored`;
+  return secret === undefined
+    ? undefined
+    : `"${secret}" contains a credential and cannot be stored`;
 }

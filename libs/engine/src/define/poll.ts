@@ -9,8 +9,8 @@ export interface PollOptions<Item> {
   /** Time between the end of a call of `list` and the next one, at least 100 ms. */
   readonly every: Duration;
   /**
-   * Returns all items, or `{ items, cursor }` with the changes since `cursor`. Of all items, only changed, new and missing ones
-   * are requested; of changes, every one.
+   * Returns all items, or `{ items, cursor }` with the changes since `cursor`. From a list of all items, only the objects of
+   * changed, new and missing items are requested; from changes, the objects of every item.
    */
   readonly list: (context: PollContext) => Promise<PollResult<Item>> | PollResult<Item>;
   /** Returns the objects to reconcile for an item. */
@@ -25,7 +25,7 @@ export interface PollOptions<Item> {
 }
 
 /**
- * Defines a source that the leader of the controller polls. Its cursor and the versions of its items are in Redis, so a new leader
+ * Defines a source that the leader of the controller polls. Redis stores its cursor and the versions of its items, so a new leader
  * continues where the last one stopped.
  * @throws KonvergeError `invalid_config`
  */

@@ -4,7 +4,10 @@ import { durationIssue, functionIssue, issuesOf, nameIssue } from "./source-issu
 
 /** The options of {@link stream}. */
 export interface StreamOptions {
-  /** Longest time without an event, after which the stream is opened again. Default: none. Below 1 s, slow streams never deliver. */
+  /**
+   * Longest time without an event, after which the stream is opened again. Default: none. Below 1 s, a slow stream may deliver no
+   * event.
+   */
   readonly idleTimeout?: Duration;
 }
 
@@ -12,7 +15,7 @@ export interface StreamOptions {
  * Defines a source that the leader of the controller reads as an async iterable. A stream that ends or throws is opened again with a
  * backoff from 1 s to 1 min.
  * @param name identifies the source in its controller: lower-case letters, digits and dashes
- * @param open returns the events after `cursor`; undefined for the first time. Must end when `signal` is aborted.
+ * @param open returns the events after `cursor`, which is undefined for the first call. Must end when `signal` is aborted.
  * @throws KonvergeError `invalid_config`
  */
 export function stream(

@@ -14,7 +14,7 @@ export interface SenderVerification {
 export interface HmacOptions {
   /** Header of the signature, such as `X-Signature`. */
   readonly header: string;
-  /** Precedes the signature in the header, such as `sha256=`. Default: nothing. */
+  /** Prefix of the signature in the header, such as `sha256=`. Default: none. */
   readonly prefix?: string;
   /** Default `sha256`. */
   readonly algorithm?: "sha256" | "sha512";

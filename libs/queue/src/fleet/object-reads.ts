@@ -31,11 +31,11 @@ const KEPT_MS = 15_000;
 const MOST_WAITING = 50;
 /** Most reads that a worker serves at a time. */
 const MOST_RUNNING = 8;
-/** Most plans that a worker runs at a time: each is an attempt beside those of the queue. */
+/** Maximum number of concurrent plans of a worker. Each plan is an attempt in addition to those of the queue. */
 const MOST_PLANS = 2;
 /** Longest blocking read, in s. Ends it if the connection is lost without a notice. */
 const BLOCK_S = 10;
-/** The same while no plan is accepted, so that a waiting one is seen soon. */
+/** The same while no plan is accepted, so that a waiting plan starts soon. */
 const BUSY_BLOCK_S = 1;
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 160;

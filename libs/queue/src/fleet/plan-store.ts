@@ -6,17 +6,17 @@ export interface WantedPlan {
   /** Of the object, in its canonical text form. */
   readonly key: string;
   readonly controller: string;
-  /** Who requests it. */
+  /** The name of the caller. */
   readonly by: string;
 }
 
-/** Where the plans of a cluster are. */
+/** The place of a cluster's plans in Redis. */
 export interface PlanPlace {
   readonly prefix: string;
   readonly cluster: string;
 }
 
-/** How long a plan is kept, in ms. */
+/** Retention of a plan, in ms. */
 const KEPT_MS = 7 * 86_400_000;
 /** Plans that are kept of one object; the oldest are deleted first. */
 const KEPT_OF_OBJECT = 20;

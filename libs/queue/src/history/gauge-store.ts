@@ -149,7 +149,7 @@ async function noteSample(
   most("waitingCalls", sample.waitingCalls);
   const { memoryHighMs = Date.now(), ...others } = last ?? {};
   const kept: LastSample = {
-    // Fields of a newer version that samples the cluster as well.
+    // Keeps fields of a newer version, which samples the cluster as well.
     ...others,
     versions,
     calls: sample.calls,

@@ -132,7 +132,7 @@ local function begin(key, owner)
   end
   tag = int(tag)
   if tag > highest then highest = tag end
-  -- Keys of a backlog age whatever their class. Idle queues are not swept, so the key must not remain.
+  -- Keys of a backlog age regardless of their class. Idle queues are not swept, so the key must not remain.
   aged[#aged + 1] = memberOf(key)
   if failures ~= '0' and isOtherGeneration(readRun(redis.call('HGET', key, 'run')).revision, h[14] or '') then
     failures = '0'

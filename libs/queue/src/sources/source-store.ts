@@ -29,15 +29,15 @@ export interface SourceAdvance {
 export interface NewDelivery {
   /** The delivery (JSON). */
   readonly text: string;
-  /** What identifies it; a delivery with one of them is a repetition. */
+  /** Identifiers of the delivery. A later delivery with one of them is a repetition. */
   readonly marks: readonly string[];
   /** How long repetitions are recognized, in ms. */
   readonly windowMs: number;
-  /** When the sender signed it, in epoch ms, and the largest difference from the clock of Redis. */
+  /** The signed time, in epoch ms, and its largest difference from the clock of Redis, in ms. */
   readonly sent?: { readonly atMs: number; readonly toleranceMs: number };
 }
 
-/** What the sources of a cluster keep in Redis. Each call throws KonvergeError `redis_unavailable`. */
+/** The state of a cluster's sources in Redis. Each call throws KonvergeError `redis_unavailable`. */
 export interface SourceStore {
   /** Makes the caller the only one that can advance the source. */
   claim(place: SourcePlace): Promise<SourceClaim>;
@@ -99,7 +99,7 @@ class RedisSourceStore implements SourceStore {
     { cursor, versions = [] }: SourceAdvance,
   ): Promise<boolean> {
     const keys = { state: this.#names.state(place), versions: this.#names.versions(place) };
-    // The cursor last: what is before it is stored by then.
+    // The cursor is stored last, when everything before it is stored.
     for (let start = 0; start < versions.length; start += MAX_ITEMS) {
       const each = versions
         .slice(start, start + MAX_ITEMS)

@@ -327,7 +327,7 @@ export interface WorkflowOptions<I> {
   readonly stallTimeout?: Duration;
   /** The limits at which a run is blocked. A higher limit continues it. Each execution reads all records. */
   readonly limits?: RunLimits;
-  /** How long ended runs are kept, and their memory. Default: by the settings. */
+  /** How long ended runs are kept, and their memory limit. Default: the settings `runRetention` and `runLimitMiB`. */
   readonly retention?: RunRetention;
   /**
    * Maximum number of concurrent runs in all workers. Further runs wait in the order of their starts and occupy no worker.

@@ -9,8 +9,8 @@ export interface RunRetention {
   readonly time?: Duration;
   /**
    * Memory of all ended runs of the workflow in Redis, estimated, at least 1 MiB. Beyond it, the oldest are deleted, but none
-   * within an hour after its end, and no child of a live run. Default: `runLimitMiB` of the settings. A low value deletes runs
-   * before anybody reads them; a high one can fill Redis.
+   * within an hour after its end, and no child of a live run. Default: `runLimitMiB` of the settings. With a low value, runs are
+   * deleted before users read them; a high value can fill Redis.
    */
   readonly bytes?: number;
 }

@@ -20,6 +20,6 @@ export interface RunObserver {
   recorded(workflow: string, step: RecordedStep): void;
   /** A run was handed back, because only the code of another live worker fits it. */
   handedBack(workflow: string): void;
-  /** Ended runs were deleted before their retention was over, because of their memory. */
+  /** Ended runs were deleted before the end of their retention, because of their memory limit. */
   dropped(workflow: string, count: number): void;
 }

@@ -55,7 +55,7 @@ interface Overdue {
   readonly runs: readonly string[];
   /** Kept ends of runs, to release once their object is missing. */
   readonly ends: readonly KeptEnd[];
-  /** Ended runs that were deleted before their retention was over, because of their memory. */
+  /** Ended runs that were deleted before the end of their retention, because of their memory limit. */
   readonly dropped: number;
 }
 

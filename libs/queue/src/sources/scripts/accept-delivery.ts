@@ -1,7 +1,7 @@
 import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 import { sourceClockPart } from "./source-clock.ts";
 
-/** Most deliveries of an inbound source that wait, and most bytes of them. */
+/** Maximum number and size in bytes of the waiting deliveries of an inbound source. */
 const MAX_WAITING = 10_000;
 const MAX_WAITING_BYTES = 67_108_864;
 
@@ -16,7 +16,7 @@ const signature = {
     text: "text",
     /** How long repetitions are recognized. */
     windowMs: "number",
-    /** When the sender signed it, in epoch ms; 0 if it did not say so. */
+    /** The signed time of the delivery, in epoch ms; 0 if it has none. */
     sentAtMs: "number",
     /** Largest difference between `sentAtMs` and the clock of Redis. */
     toleranceMs: "number",
@@ -31,7 +31,7 @@ const signature = {
 
 export interface AcceptedDelivery {
   readonly kind: "accepted" | "duplicate" | "full" | "skewed";
-  /** The number of the delivery; for `skewed`, the age in ms; else empty. */
+  /** The number of the delivery; for `skewed`, the age in ms; otherwise empty. */
   readonly detail: string;
 }
 

@@ -15,7 +15,7 @@ const signature = {
   },
 } as const;
 
-/** Stores what was requested. `fenced`, without a change, if another process has claimed the source. */
+/** Stores the versions and the cursor of requested events. `fenced`, without a change, if another process has claimed the source. */
 export const advanceSourceScript: Script<typeof signature, "advanced" | "fenced"> = defineScript(
   signature,
   {

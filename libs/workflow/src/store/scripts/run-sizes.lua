@@ -15,7 +15,7 @@ local function dropSize(statuses, member)
   redis.call('HINCRBY', statuses .. 'kept', 'bytes', '-' .. string.match(member, '^%d+'))
 end
 local function addSize(statuses, run, steps, id)
-  -- A worker without sizes may have resumed the run.
+  -- A worker of an earlier version, which stores no sizes, may have resumed the run.
   local earlier = redis.call('HGET', run, 'size')
   if earlier then dropSize(statuses, earlier .. '/' .. id) end
   local size = sizeOf(run, steps)

@@ -10,8 +10,8 @@ const MOST_MEASURED = 1_000;
 
 /**
  * The estimated sizes of ended runs. A sorted set has members `<bytes>/<id>` by the time of the end, and the hash `kept` their
- * sum. Both are changed together, so that the sum stays right beside workers without sizes: an entry that such a worker does
- * not remove leaves after the retention.
+ * sum. Both are changed together, so that the sum stays correct. Workers of earlier versions store no sizes: an entry that
+ * such a worker does not remove expires after the retention.
  *
  * `addSize(statuses, run, steps, id)` adds a run that has just ended. `dropSize(statuses, member)` removes an entry.
  */

@@ -12,7 +12,7 @@ local function shrink(endedRuns, index, statuses, runRoot, limit, most)
       -- Its parent may still read the result.
       redis.call('ZADD', sizes, now, member)
     else
-      -- A worker without sizes may have resumed it.
+      -- A worker of an earlier version, which stores no sizes, may have resumed it.
       if not h[1] or ended(h[1]) then
         for _, what in ipairs({ 'run', 'steps', 'signals', 'signalNames', 'refusals', 'answers', 'answeredIds', 'logs', 'seen' }) do
           redis.call('UNLINK', root .. what .. '/' .. workflow .. '/' .. id)

@@ -27,7 +27,7 @@ export interface SweepAnswer {
   readonly checks: readonly string[];
   /** True if further groups have free slots to give. */
   readonly hasRests: boolean;
-  /** Ended runs that were deleted before their retention was over. */
+  /** Ended runs that were deleted before the end of their retention. */
   readonly dropped: number;
 }
 
