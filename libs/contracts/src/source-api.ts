@@ -11,7 +11,7 @@ export const inboundQuerySchema = z.strictObject({
 
 /** Response of `POST /v1/inbound/{name}`. */
 export const inboundResultSchema = z.object({
-  /** The ID from the sender; a number if the sender sent none. */
+  /** The ID from the sender; a generated one if the sender sent none. */
   id: z.string(),
   /** `duplicate`: the delivery was accepted before, and is not processed again. */
   status: z.enum(["accepted", "duplicate"]),

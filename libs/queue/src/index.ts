@@ -27,12 +27,13 @@ export type {
   SourceAdvance,
   SourceStore,
   SourceStoreOptions,
+  StoredDelivery,
 } from "./sources/source-store.ts";
 export type { SourcePlace } from "./sources/source-names.ts";
 export type { SourceReport } from "./sources/source-report.ts";
 export type { SourceClaim } from "./sources/scripts/claim-source.ts";
 export type { AcceptedDelivery } from "./sources/scripts/accept-delivery.ts";
-export type { StoredDelivery, TakenDeliveries } from "./sources/scripts/take-deliveries.ts";
+export type { TakenDeliveries } from "./sources/scripts/take-deliveries.ts";
 export type {
   ControllerRegistry,
   ControllerRegistryOptions,

@@ -1,5 +1,8 @@
 import { createHmac, randomInt } from "node:crypto";
-import { sleepMs } from "@konverge/core";
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { KonvergeError, sleepMs } from "@konverge/core";
 import {
   bearerToken,
   githubSignature,
@@ -8,9 +11,10 @@ import {
   type Delivery,
   type InboundOptions,
 } from "@konverge/engine";
-import { createControllerRegistry } from "@konverge/queue";
+import { createControllerRegistry, type SourceStore } from "@konverge/queue";
 import * as fc from "fast-check";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
+import { acceptDelivery } from "../../../libs/api/src/inbound/accept-delivery.ts";
 import { createInboundSecrets } from "../../../libs/api/src/inbound/inbound-secrets.ts";
 import { until } from "../../support/until.ts";
 import { problemIn, useApi } from "../api/api-harness.ts";
@@ -90,13 +94,22 @@ test("a verified delivery requests its object, and a repetition is answered with
   await until("it is requested", async () => (await sources.requests())["web"] === 1);
   const again = await post("github", body, signed(body, "d-1"));
   expect(await again.json()).toEqual({ id: "d-1", status: "duplicate" });
-  // A recorded delivery cannot be sent again under another ID.
-  const replayed = await post("github", body, signed(body, "d-2"));
-  expect(await replayed.json()).toEqual({ id: "d-2", status: "duplicate" });
+  // A second event can have an identical body.
+  const next = await post("github", body, signed(body, "d-2"));
+  expect(await next.json()).toEqual({ id: "d-2", status: "accepted" });
+  await until("it is requested again", async () => (await sources.requests())["web"] === 2);
+  const { "x-github-delivery": _, ...unnamed } = signed(body);
+  const statuses = [];
+  for (let times = 0; times < 2; times += 1) {
+    const answer = (await (await post("github", body, unnamed)).json()) as { status: string };
+    statuses.push(answer.status);
+  }
+  expect(statuses).toEqual(["accepted", "duplicate"]);
+  await until("it is requested once more", async () => (await sources.requests())["web"] === 3);
   const other = push("api");
   await post("github", other, signed(other, "d-3"));
   await until("the next is requested", async () => (await sources.requests())["api"] === 1);
-  expect(await sources.requests()).toEqual({ web: 1, api: 1 });
+  expect(await sources.requests()).toEqual({ web: 3, api: 1 });
   expect(seen[0]).toMatchObject({
     id: "d-1",
     data: { repository: { name: "web" } },
@@ -299,6 +312,52 @@ test.each(REFUSED)(
   },
 );
 
+test("an endless body is read up to the limit of its source", async () => {
+  await open({ github: { ...github(() => null), maxBodyKiB: 1 } }, { leads: false });
+  let pulled = 0;
+  const endless = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        pulled += 1;
+        if (pulled > 100) controller.error(new Error("read too far"));
+        else controller.enqueue(new Uint8Array(1_024));
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const context = {
+    req: {
+      header: (name?: string) => (name === "x-hub-signature-256" ? sign("") : undefined),
+      raw: { body: endless },
+    },
+  } as unknown as Parameters<typeof acceptDelivery>[1];
+  const source = inbound("github", { ...github(() => null), maxBodyKiB: 1 });
+  const target = {
+    name: "github",
+    inbound: source.inbound,
+    store: sources.store,
+    secrets: createInboundSecrets({ given: secrets }),
+    admit: () => undefined,
+  };
+  await expect(acceptDelivery(target, context)).rejects.toThrow("larger than 1 KiB");
+  expect(pulled).toBe(2);
+});
+
+test("the id of a CloudEvent identifies it together with its source", async () => {
+  await open({ bearer: { verify: bearerToken(), map: () => null } }, { leads: false });
+  secrets["bearer"] = [SECRET.replaceAll(" ", "")];
+  const authorization = `Bearer ${SECRET.replaceAll(" ", "")}`;
+  for (const [source, id] of [
+    ["a b", "c"],
+    ["a", "b c"],
+  ]) {
+    const event = JSON.stringify({ specversion: "1.0", type: "t", source, id });
+    const type = { authorization, "content-type": "application/cloudevents+json" };
+    const answer = await post("bearer", event, type);
+    expect(await answer.json()).toEqual({ id, status: "accepted" });
+  }
+});
+
 test("a signed time is compared with the clock of Redis", async () => {
   await open({
     timed: {
@@ -417,3 +476,110 @@ test("a leader with deliveries at any stage stops", async () => {
   });
   expect(lines.filter(({ level }) => level === "warn")).toEqual([]);
 });
+
+const stored = (form = "text", body = "x") => ({
+  text: JSON.stringify({ form, body, event: {}, headers: {} }),
+  marks: [],
+  windowMs: 1_000,
+});
+
+test("the end of a delivery that Redis has lost does not remove one that was stored since", async () => {
+  const { store } = sources;
+  const { detail: lost } = await store.accept("github", stored());
+  const { redis, prefix } = harness.queues;
+  const keys = await redis.keys(`${prefix}:*inbound*`);
+  await redis.unlink(...keys);
+  await store.accept("github", stored());
+  await store.settle("github", lost);
+  expect((await store.take("github", 1)).waiting).toBe(1);
+});
+
+test("the loop of an inbound source reads no bodies", async () => {
+  await sources.store.accept("github", stored("text", "a body"));
+  const taken = await sources.store.take("github", 16);
+  expect(taken.waiting).toBe(1);
+  expect(JSON.stringify(taken)).not.toContain("a body");
+});
+
+test("a delivery in a form of a newer version stays stored", async () => {
+  const map = vi.fn<InboundOptions["map"]>(() => named("a"));
+  await sources.store.accept("github", stored("newer", "{}"));
+  const { lines } = sources.lead([inbound("github", github(map))]);
+  const failed = await until("it is reported", () => lines.find(({ level }) => level === "warn"));
+  expect(JSON.stringify(failed)).toContain("newer");
+  expect((await sources.store.take("github", 1)).waiting).toBe(1);
+  expect(map).not.toHaveBeenCalled();
+});
+
+test("an error of Redis ends the running calls of map, and all deliveries are mapped again", async () => {
+  const { store } = sources;
+  let isBroken = true;
+  let hanging = 0;
+  const broken = proxied(store, {
+    async settle(...args) {
+      if (!isBroken) return await store.settle(...args);
+      isBroken = false;
+      throw new KonvergeError("redis_unavailable", "no Redis");
+    },
+  });
+  const map = ({ data }: Delivery) => {
+    if (data !== "hangs") return named("a");
+    hanging += 1;
+    return hanging === 1 ? new Promise<null>(() => undefined) : null;
+  };
+  await store.accept("github", stored("text", "hangs"));
+  const source = inbound("github", { ...github(map), timeout: "1h" });
+  sources.lead([source], { store: broken });
+  await until("it hangs", () => hanging === 1);
+  await store.accept("github", stored("text", "works"));
+  await until("all are mapped", async () => (await store.take("github", 1)).waiting === 0);
+  expect(hanging).toBe(2);
+});
+
+test("wakes leave nothing behind in memory", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const none = { nextMs: undefined, oldestMs: 0, waiting: 0, due: [] };
+  let wake = () => undefined as void;
+  let wakes = 0;
+  const { store } = sources;
+  const waking = proxied(store, {
+    onArrived(_, listener) {
+      wake = listener;
+      return () => undefined;
+    },
+    take() {
+      wakes += 1;
+      return Promise.resolve(none);
+    },
+  });
+  sources.lead(
+    [
+      inbound(
+        "github",
+        github(() => null),
+      ),
+    ],
+    { store: waking },
+  );
+  const wakeTimes = async (times: number) => {
+    for (const end = wakes + times; wakes < end; await setImmediate()) wake();
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = await wakeTimes(1_000);
+  const after = await wakeTimes(40_000);
+  expect((after - before) / 40_000).toBeLessThan(50);
+});
+
+/** Replaces methods of a store. */
+function proxied(store: SourceStore, methods: Partial<SourceStore>): SourceStore {
+  return new Proxy(store, {
+    get(target, name) {
+      const replaced: unknown = Reflect.get(methods, name);
+      if (replaced !== undefined) return replaced;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}

@@ -21,6 +21,8 @@ interface LeadOptions {
   readonly checkMs?: number;
   /** Used instead of the queue of the harness. */
   readonly queue?: WorkQueue;
+  /** Used instead of the store of the harness. */
+  readonly store?: SourceStore;
 }
 
 export interface SourcesHarness {

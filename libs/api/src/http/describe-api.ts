@@ -88,7 +88,8 @@ function describeRoute(route: Route, named: Named, problems: Json): Json {
   const { id, summary, role, body, takesBytes, answer, status = 200, produces } = route;
   const content =
     status === 204 ? {} : { [produces ?? "application/json"]: { schema: refer(answer, named) } };
-  const description = role === "none" ? "Requires no token." : `Role: ${role}.`;
+  const open = takesBytes === true ? SIGNED : "Requires no token.";
+  const description = role === "none" ? open : `Role: ${role}.`;
   const done =
     status === 202 ? { "200": { description: "The request has finished", content } } : {};
   return {
@@ -116,6 +117,9 @@ function describeRoute(route: Route, named: Named, problems: Json): Json {
     },
   };
 }
+
+const SIGNED =
+  "Requires no API token. The sender proves its identity as the source demands: with a signature in a header, or with the secret of the source in `Authorization: Bearer`.";
 
 /** The bodies of deliveries: any event. */
 const EVENTS: Json = {

@@ -40,7 +40,7 @@ export function mountRoutes(
   const { answers, onError, admission } = options;
   for (const spec of routes) {
     const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
-    if (spec.body !== undefined || spec.takesBytes === true) {
+    if (spec.body !== undefined) {
       app[spec.method](path, limitBody(spec.maxBodyKiB ?? DEFAULT_BODY_KIB));
     }
     app[spec.method](path, async (context) => {

@@ -69,15 +69,20 @@ export async function acceptDelivery(
   }
 }
 
-/** Chunked bodies are limited by the route. @throws KonvergeError `body_too_large` */
+/** Reads no more than the limit, with or without a `content-length`. @throws KonvergeError `body_too_large` */
 async function readBody({ req }: Context, maxKiB: number): Promise<Uint8Array> {
   const refuse = () => {
     throw new KonvergeError("body_too_large", `the body is larger than ${maxKiB} KiB`);
   };
   if (Number(req.header("content-length") ?? 0) > maxKiB * 1_024) refuse();
-  const bytes = new Uint8Array(await req.arrayBuffer());
-  if (bytes.length > maxKiB * 1_024) refuse();
-  return bytes;
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of req.raw.body ?? []) {
+    length += chunk.length;
+    if (length > maxKiB * 1_024) refuse();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 /** The id that the sender gives. A CloudEvent's id is unique in its source. */
@@ -93,16 +98,15 @@ function idOf(
 }
 
 /**
- * The id, and the signature: whoever has seen a delivery can send it again under another id, but cannot sign it anew.
+ * What identifies a delivery: its id, else its signature. Two events with different ids can have identical bodies, and thus the
+ * same signature.
  */
 function marksOf(
   event: Readonly<Record<string, string>>,
   id: string | undefined,
   { signature }: SignedParts,
 ): readonly string[] {
-  const texts = [
-    ...(id === undefined ? [] : [`id ${event["source"] ?? ""} ${id}`]),
-    ...(signature === undefined ? [] : [`signature ${signature}`]),
-  ];
-  return texts.map((text) => digest(text).toString("base64url").slice(0, 24));
+  if (id === undefined && signature === undefined) return [];
+  const parts = id === undefined ? ["signature", signature] : ["id", event["source"] ?? "", id];
+  return [digest(JSON.stringify(parts)).toString("base64url").slice(0, 24)];
 }

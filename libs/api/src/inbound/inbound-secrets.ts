@@ -6,6 +6,8 @@ import { KonvergeError } from "@konverge/core";
 const MIN_LENGTH = 16;
 /** How long a file is not read again, in ms. */
 const READ_EVERY_MS = 1_000;
+/** How long the secrets of a file that cannot be read are used, in ms: while a Secret is replaced, it may be missing. */
+const MISSING_MS = 10_000;
 const SETTINGS = "KONVERGE_INBOUND_SECRETS or KONVERGE_INBOUND_SECRETS_DIR";
 
 /** The secrets of inbound sources. */
@@ -27,14 +29,17 @@ export function createInboundSecrets({
 }: InboundSecretsOptions): InboundSecrets {
   const files = new Map<
     string,
-    { readonly secrets: readonly string[]; readonly untilMs: number }
+    { readonly secrets: readonly string[]; readonly checkedMs: number; readonly readMs: number }
   >();
   const ofFile = (name: string): readonly string[] => {
     if (folder === undefined) return [];
     const known = files.get(name);
-    if (known !== undefined && performance.now() < known.untilMs) return known.secrets;
-    const secrets = readSecrets(join(folder, name)) ?? known?.secrets ?? [];
-    files.set(name, { secrets, untilMs: performance.now() + READ_EVERY_MS });
+    const now = performance.now();
+    if (known !== undefined && now - known.checkedMs < READ_EVERY_MS) return known.secrets;
+    const read = readSecrets(join(folder, name));
+    const readMs = read === undefined ? (known?.readMs ?? -Infinity) : now;
+    const secrets = read ?? (now - readMs < MISSING_MS ? known?.secrets : undefined) ?? [];
+    files.set(name, { secrets, checkedMs: now, readMs });
     return secrets;
   };
   return {
@@ -49,7 +54,7 @@ export function createInboundSecrets({
   };
 }
 
-/** Undefined if the file cannot be read. While a Secret is replaced, it may be missing for a moment. */
+/** Undefined if the file cannot be read. */
 function readSecrets(path: string): readonly string[] | undefined {
   try {
     if (!statSync(path).isFile()) return undefined;

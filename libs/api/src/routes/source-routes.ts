@@ -13,8 +13,6 @@ import type { InboundSecrets } from "../inbound/inbound-secrets.ts";
 import { sourceViews } from "../inbound/source-list.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
-/** As much as a source can accept. */
-const MAX_BODY_KIB = 8_192;
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Deliveries to the inbound sources of controllers, and the state of all sources. */
@@ -39,7 +37,6 @@ export function sourceRoutes({
       role: "none",
       query: inboundQuerySchema,
       takesBytes: true,
-      maxBodyKiB: MAX_BODY_KIB,
       answer: inboundResultSchema,
       status: 202,
       problems: [

@@ -36,7 +36,7 @@ export interface StreamEvent {
 
 /** A delivery of an inbound source. */
 export interface Delivery {
-  /** The ID from the sender; a number if the sender sent none. */
+  /** The ID from the sender; a generated one if the sender sent none. */
   readonly id: string;
   /** The body: parsed JSON, or text. For a CloudEvent, its `data`, or the text of `data_base64`. */
   readonly data: unknown;

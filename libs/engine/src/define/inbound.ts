@@ -17,8 +17,8 @@ export interface InboundOptions {
   /** Headers that `map` receives. Default: the headers of `verify`. */
   readonly headers?: readonly string[];
   /**
-   * How long a repeated delivery is recognized by its id or its signature. Default 1 h. Each delivery needs about 200 bytes of
-   * Redis memory for this time.
+   * How long a repeated delivery is recognized by its id or, without one, its signature. Default 1 h. Each delivery needs
+   * about 230 bytes of Redis memory for this time.
    */
   readonly window?: Duration;
   /** Largest body, in KiB. Default 1024, at most 8192. */

@@ -1,4 +1,4 @@
-import { nextDelay, sleepMs, type BackoffPolicy } from "@konverge/core";
+import { ensureError, linkAbort, nextDelay, type BackoffPolicy } from "@konverge/core";
 import type { StoredDelivery, TakenDeliveries } from "@konverge/queue";
 import type { Delivery, InboundSource } from "../define/event-source.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
@@ -22,7 +22,8 @@ type Context = SourceContext<InboundSource>;
 
 /** A delivery as the HTTP API stores it. */
 interface Written extends Pick<Delivery, "event" | "headers"> {
-  readonly form: "json" | "text" | "cloudevent";
+  /** Unknown if a newer version has stored it. */
+  readonly form: string;
   readonly body: string;
   /** Missing if the sender gave none. */
   readonly id?: string;
@@ -33,58 +34,71 @@ interface Written extends Pick<Delivery, "event" | "headers"> {
  * Maps the deliveries of an inbound source until the signal is aborted. A delivery is removed once its requests are accepted. One
  * that fails is tried again later and does not delay others. @throws KonvergeError `redis_unavailable`
  */
-export async function runInbound(context: Context): Promise<void> {
-  const { source, store, signal } = context;
+export async function runInbound(given: Context): Promise<void> {
+  const { source, store } = given;
   const running = new Map<string, Promise<void>>();
   const failed = new Map<string, number>();
-  const broken = Promise.withResolvers<never>();
-  broken.promise.catch(() => undefined);
   const wakes = new Wakes();
+  const over = new AbortController();
+  const unlink = linkAbort(over, given.signal);
+  const { signal } = over;
+  signal.addEventListener("abort", () => wakes.fire());
   const unlisten = store.onArrived(source.name, () => wakes.fire());
+  const context = { ...given, signal };
   try {
     for (;;) {
-      // The race below can be won by a delivery that ended.
+      // The error of a delivery that could not be settled, or the end of the leadership.
       signal.throwIfAborted();
-      const woken = wakes.next();
+      wakes.reset();
       const taken = await store.take(source.name, 2 * AT_ONCE);
       report(context, taken, failed);
-      for (const delivery of taken.deliveries) {
+      for (const number of taken.due) {
         if (running.size >= AT_ONCE) break;
-        if (running.has(delivery.number)) continue;
-        const work = handle(context, delivery, failed)
-          .catch((error: unknown) => broken.reject(error))
+        if (running.has(number)) continue;
+        const work = handle(context, number, failed)
+          .catch((error: unknown) => over.abort(ensureError(error)))
           .finally(() => {
-            running.delete(delivery.number);
+            running.delete(number);
             wakes.fire();
           });
-        running.set(delivery.number, work);
+        running.set(number, work);
       }
-      const over = new AbortController();
-      const timer = sleepMs(waitMs(taken, running), AbortSignal.any([signal, over.signal]));
-      try {
-        await Promise.race([broken.promise, woken, timer]);
-      } finally {
-        over.abort();
-        timer.catch(() => undefined);
-      }
+      await wakes.wait(waitMs(taken, running));
     }
   } finally {
+    unlink();
     unlisten();
+    over.abort();
     await Promise.allSettled(running.values());
   }
 }
 
-/** Fires for the waiters since the last time. */
+/** Wakes one waiter. */
 class Wakes {
-  #waiting = Promise.withResolvers<void>();
+  #isFired = false;
+  #wake: (() => void) | undefined;
 
-  next(): Promise<void> {
-    return this.#waiting.promise;
+  /** What fires from now on ends the next wait. */
+  reset(): void {
+    this.#isFired = false;
   }
 
   fire(): void {
-    this.#waiting.resolve();
-    this.#waiting = Promise.withResolvers<void>();
+    this.#isFired = true;
+    this.#wake?.();
+  }
+
+  /** Resolves when it has fired since the reset, or after `ms`. */
+  async wait(ms: number): Promise<void> {
+    if (this.#isFired) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.#wake = undefined;
   }
 }
 
@@ -119,21 +133,35 @@ function readDelivery(
   };
 }
 
-function dataOf(form: Written["form"], body: string): unknown {
-  if (form === "text") return body;
-  const parsed: unknown = JSON.parse(body);
-  if (form === "json") return parsed;
-  const { data, data_base64: base64 } = parsed as Record<string, unknown>;
-  return data ?? base64;
+/** @throws TypeError for an unknown form */
+function dataOf(form: string, body: string): unknown {
+  switch (form) {
+    case "text":
+      return body;
+    case "json":
+      return JSON.parse(body);
+    case "cloudevent": {
+      const { data, data_base64: base64 } = JSON.parse(body) as Record<string, unknown>;
+      return data ?? base64;
+    }
+    default:
+      throw new TypeError(
+        `the delivery has the unknown form "${form}"; update the workers to the version of the HTTP API`,
+      );
+  }
 }
 
 async function handle(
   context: Context,
-  delivery: StoredDelivery,
+  number: string,
   failed: Map<string, number>,
 ): Promise<void> {
   const { source, store, reporter, signal } = context;
-  const { number, tries } = delivery;
+  const delivery = await store.read(source.name, number);
+  if (delivery === undefined) {
+    await store.settle(source.name, number);
+    return;
+  }
   let requested = 0;
   try {
     const written = JSON.parse(delivery.text) as Written;
@@ -148,9 +176,9 @@ async function handle(
     requested = names.length;
   } catch (error) {
     signal.throwIfAborted();
-    failed.set(number, tries + 1);
+    failed.set(number, delivery.tries + 1);
     reporter.failed(error, Math.max(...failed.values()));
-    const step = nextDelay(RETRY, tries);
+    const step = nextDelay(RETRY, delivery.tries);
     const againMs = Math.ceil(step.kind === "wait" ? step.afterMs : RETRY.capMs);
     const { message } = errorOfThrown(error);
     await store.settle(source.name, number, { againMs, error: message.slice(0, MAX_ERROR) });

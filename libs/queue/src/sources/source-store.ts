@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { ensureError } from "@konverge/core";
 import {
   closeRedis,
@@ -37,6 +38,16 @@ export interface NewDelivery {
   readonly sent?: { readonly atMs: number; readonly toleranceMs: number };
 }
 
+/** A delivery that waits for `map`. */
+export interface StoredDelivery {
+  readonly number: string;
+  /** JSON. */
+  readonly text: string;
+  readonly receivedAtMs: number;
+  /** Failed tries. */
+  readonly tries: number;
+}
+
 /** The state of a cluster's sources in Redis. Each call throws KonvergeError `redis_unavailable`. */
 export interface SourceStore {
   /** Makes the caller the only one that can advance the source. */
@@ -49,8 +60,10 @@ export interface SourceStore {
   reports(): Promise<readonly SourceReport[]>;
   /** Stores a verified delivery of an inbound source. */
   accept(name: string, delivery: NewDelivery): Promise<AcceptedDelivery>;
-  /** Returns due deliveries of an inbound source. They stay stored until they are settled. */
+  /** Returns the numbers of due deliveries of an inbound source. They stay stored until they are settled. */
   take(name: string, most: number): Promise<TakenDeliveries>;
+  /** Undefined if it was removed. */
+  read(name: string, number: string): Promise<StoredDelivery | undefined>;
   /** Removes a delivery, or delays its next try. */
   settle(
     name: string,
@@ -153,13 +166,14 @@ class RedisSourceStore implements SourceStore {
     const args = {
       root,
       name,
+      number: randomBytes(12).toString("base64url"),
       text,
       windowMs,
       channel: this.#names.arrived,
       sentAtMs: sent.atMs,
       toleranceMs: sent.toleranceMs,
     };
-    const keys = { sequence: `${root}/sequence` };
+    const keys = { due: `${root}/due`, received: `${root}/received`, bytes: `${root}/bytes` };
     const each = marks.map((mark) => ({ seen: `${root}/seen/${mark}` }));
     return await this.#call((redis) =>
       runScript(redis, acceptDeliveryScript, { keys, args, each }),
@@ -169,8 +183,17 @@ class RedisSourceStore implements SourceStore {
   async take(name: string, most: number): Promise<TakenDeliveries> {
     const root = this.#names.inbound(name);
     const keys = { due: `${root}/due`, received: `${root}/received` };
-    const args = { root, most };
+    const args = { most };
     return await this.#call((redis) => runScript(redis, takeDeliveriesScript, { keys, args }));
+  }
+
+  async read(name: string, number: string): Promise<StoredDelivery | undefined> {
+    const key = `${this.#names.inbound(name)}/delivery/${number}`;
+    const [text, receivedAt, tries] = await this.#call((redis) =>
+      redis.hmget(key, "text", "receivedAt", "tries"),
+    );
+    if (typeof text !== "string") return undefined;
+    return { number, text, receivedAtMs: Number(receivedAt), tries: Number(tries) };
   }
 
   async settle(

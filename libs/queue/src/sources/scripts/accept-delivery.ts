@@ -7,9 +7,11 @@ const MAX_WAITING_BYTES = 67_108_864;
 
 const signature = {
   name: "accept-delivery",
-  keys: ["sequence"],
+  keys: ["due", "received", "bytes"],
   args: {
     root: "text",
+    /** Random: after Redis lost writes, a sequence would give the number of a lost delivery to another one. */
+    number: "text",
     channel: "text",
     name: "text",
     /** The delivery (JSON). */
@@ -31,7 +33,7 @@ const signature = {
 
 export interface AcceptedDelivery {
   readonly kind: "accepted" | "duplicate" | "full" | "skewed";
-  /** The number of the delivery; for `skewed`, the age in ms; otherwise empty. */
+  /** The number of the delivery, or of the repeated one; for `skewed`, the age in ms; otherwise empty. */
   readonly detail: string;
 }
 

@@ -1,5 +1,9 @@
 local key = root .. '/delivery/' .. number
-if redis.call('EXISTS', key) == 0 then return 0 end
+if redis.call('EXISTS', key) == 0 then
+  redis.call('ZREM', due, number)
+  redis.call('ZREM', received, number)
+  return 0
+end
 if againMs > 0 then
   redis.call('HSET', key, 'error', detail)
   redis.call('HINCRBY', key, 'tries', 1)

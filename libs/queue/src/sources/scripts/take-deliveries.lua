@@ -3,8 +3,6 @@ local oldest = redis.call('ZRANGE', received, 0, 0, 'WITHSCORES')
 local found = { first[2] and int(tonumber(first[2]) - now) or '', oldest[2] and int(now - tonumber(oldest[2])) or '0',
   int(redis.call('ZCARD', due)) }
 for _, number in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', int(now), 'LIMIT', 0, most)) do
-  local row = redis.call('HMGET', root .. '/delivery/' .. number, 'text', 'receivedAt', 'tries')
   found[#found + 1] = number
-  for field = 1, 3 do found[#found + 1] = row[field] or '' end
 end
 return found
