@@ -1,4 +1,4 @@
-import { isKonvergeError, type ResourceType } from "@konverge/core";
+import { isKonvergeError, type JsonObject, type ResourceType } from "@konverge/core";
 import { createKubePlan, type CallPlan, type KubeClient, type KubePlan } from "@konverge/kube";
 import { ConfigMap, Namespace } from "@konverge/kube/kinds";
 import { CoreV1Api } from "@kubernetes/client-node";
@@ -58,6 +58,10 @@ const REFUSED: Readonly<Record<string, string>> = {
   "raw to a program": "has no dry run",
   "raw with another value": "a plan sends only reads and dry runs",
 };
+
+function uidOf(view: JsonObject | undefined): unknown {
+  return (view?.["metadata"] as JsonObject | undefined)?.["uid"];
+}
 
 describe.each(testServers())("plans on the $name", (target) => {
   let client: KubeClient;
@@ -158,6 +162,112 @@ describe.each(testServers())("plans on the $name", (target) => {
       if (verb === "patch") await kube.patch(Widgets, metadata, merge(3), { unguarded: true });
     },
   );
+
+  test("two plans of an unchanged cluster have read and planned the same", async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps?limit=1`;
+    const service = `/api/v1/namespaces/${namespace}/services`;
+    await client.create(ConfigMap, { metadata: { namespace, name: "second" } });
+    const plans = [createKubePlan(), createKubePlan()];
+    for (const [index, plan] of plans.entries()) {
+      const kube = client.scoped({ plan });
+      for (let next: string | undefined = ""; next !== undefined;) {
+        const { body } = await kube.raw({ method: "GET", path: `${path}&continue=${next}` });
+        const { metadata } = body as { readonly metadata: { readonly continue?: string } };
+        next = metadata.continue === "" ? undefined : metadata.continue;
+      }
+      const ports = [{ port: 80 }];
+      const spec = { type: "NodePort", ports };
+      const made = ["a", "b"].map((each) => ({ metadata: { name: each }, spec }));
+      for (const body of index === 0 ? made : made.toReversed()) {
+        await kube.raw({ method: "POST", path: service, body });
+      }
+      await client.create(Widgets, { metadata: { namespace, name: `between-${index}` } });
+    }
+    const [one, other] = plans.map((plan) => ({
+      reads: plan.objects.reads.kept,
+      changes: new Map(
+        changesOf(plan, {
+          cluster: undefined,
+          isSensitive: () => false,
+          secrets: createAttemptSecrets(),
+        }).map(({ hashed }) => [String(hashed["name"]), hashed]),
+      ),
+      uids: new Map(plan.objects.written.map(({ place, view }) => [place.name, uidOf(view)])),
+    }));
+    expect(one?.reads.length).toBeGreaterThan(1);
+    expect(other).toEqual(one);
+  });
+
+  test("reads beyond the kept ones are digested, and a changed one is noticed", () => {
+    const { objects: planned } = createKubePlan();
+    const place = { group: "", version: "v1", kind: "", resource: "configmaps" };
+    for (let index = 0; index < 2_100; index += 1) {
+      planned.noteRead({ ...place, name: `n-${index}` }, "1");
+    }
+    expect(planned.reads.kept).toHaveLength(2_000);
+    expect(planned.reads.digests).toHaveLength(100);
+    planned.noteRead({ ...place, name: "n-2050" }, "1");
+    expect(planned.gaps).toEqual([]);
+    planned.noteRead({ ...place, name: "n-2050" }, "2");
+    expect(planned.gaps).toHaveLength(1);
+  });
+
+  test("a PUT that creates its object is shown as created", async () => {
+    const plan = createKubePlan();
+    const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/new`;
+    const body = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name: "new", namespace },
+      spec: { holderIdentity: "a" },
+    };
+    await client.scoped({ plan }).raw({ method: "PUT", path, body });
+    expect(shownOf(plan)).toMatchObject([{ action: "created", name: "new" }]);
+  });
+
+  test("objects are replaced whatever their names are", async () => {
+    const plan = createKubePlan();
+    const kube = client.scoped({ plan });
+    const long = "l".repeat(63);
+    for (const each of [namespace, long]) {
+      const metadata = { namespace, name: each };
+      await client.create(Widgets, { metadata });
+      await kube.delete(Widgets, metadata);
+      await kube.apply(Widgets, { metadata, spec: { size: 1 } });
+      await kube.apply(Widgets, { metadata, spec: { size: 2 } });
+    }
+    const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const path = `${crds}/${Widgets.resource}.${Widgets.group}`;
+    const { body: found } = await client.raw({ method: "GET", path });
+    const { metadata, ...content } = found as { readonly metadata: { readonly name: string } };
+    await kube.raw({ method: "DELETE", path });
+    const body = { ...content, metadata: { name: metadata.name } };
+    await kube.raw({ method: "POST", path: crds, body });
+    expect(shownOf(plan)).toMatchObject([
+      { action: "replaced", name: namespace, patch: { spec: { size: 2 } } },
+      { action: "replaced", name: long, patch: { spec: { size: 2 } } },
+      { name: metadata.name },
+    ]);
+    expect(plan.objects.gaps.map(({ reason }) => reason)).toContain(
+      "the server has not checked it, because it rejects another name",
+    );
+  });
+
+  test("a plan names lists that it cannot complete", async () => {
+    const plan = createKubePlan();
+    const kube = client.scoped({ plan });
+    const path = `/api/v1/namespaces/${namespace}/secrets`;
+    await kube.raw({ method: "POST", path, body: { metadata: { name: "listed" } } });
+    const { body } = await kube.raw({
+      method: "GET",
+      path: `${path}?fieldSelector=type%3DOpaque`,
+    });
+    expect((body as { readonly items: unknown[] }).items).toHaveLength(1);
+    const about = "list of secrets";
+    const reason =
+      'the field selector "type=Opaque" was evaluated on the planned objects without the server';
+    expect(plan.objects.gaps).toEqual([{ about, reason }]);
+  });
 
   test("a plan keeps a bounded size of objects to compare with", async () => {
     const plan = createKubePlan();

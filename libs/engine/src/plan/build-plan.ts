@@ -6,7 +6,7 @@ import {
   typeOfError,
   type JsonValue,
 } from "@konverge/core";
-import { isKubeApiError, type KubeClient } from "@konverge/kube";
+import { isKubeApiError, type KubeClient, type KubePlan } from "@konverge/kube";
 import type { PlanRecord } from "@konverge/records";
 import type { AttemptPlan } from "../access/attempt-plan.ts";
 import type { AttemptRun } from "../attempt/run-attempt.ts";
@@ -87,7 +87,7 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
       reason: trace.secrets.scrub(reason).slice(0, 300),
     })),
     ...moreNotes(plan, gaps.length),
-    reads: sum([...plan.clusters.values()].map(({ objects }) => objects.reads.length)),
+    reads: sum([...plan.clusters.values()].map(({ objects }) => countOf(objects.reads))),
     calls: {
       count: trace.calls.count,
       durationMs: Math.round(trace.calls.durationMs),
@@ -100,15 +100,23 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
 /** Exactly this plan: the same changes, made from the same versions. */
 function hashOf(plan: AttemptPlan, changes: readonly RecordedChange[]): string {
   const reads = [...plan.clusters].flatMap(([cluster, { objects }]) =>
-    objects.reads.map((read) => ({ cluster, ...read, version: read.version ?? null })),
+    objects.reads.kept.map((read) => ({ cluster, ...read, version: read.version ?? null })),
+  );
+  const digests = [...plan.clusters].flatMap(([cluster, { objects }]) =>
+    objects.reads.digests.map((digest) => `${cluster} ${digest}`),
   );
   const value = {
     changes: sorted(changes.map(({ hashed }) => hashed)),
     reads: sorted(reads),
+    digests: digests.toSorted(),
     runs: sorted(plan.runs),
     externals: [...plan.externals].toSorted(),
   };
   return planHash(value as unknown as JsonValue);
+}
+
+function countOf({ kept, digests, omitted }: KubePlan["objects"]["reads"]): number {
+  return kept.length + digests.length + omitted;
 }
 
 /** Calls that run at the same time end in any order. */

@@ -5,6 +5,7 @@ import {
   resourceId,
   type ApiObject,
   type JsonObject,
+  type JsonValue,
   type ResourceType,
 } from "@konverge/core";
 import {
@@ -76,13 +77,27 @@ function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange
     hashed: {
       ...identity,
       writes: writes.map((write) => ({ ...write })),
-      patch: patch === undefined ? null : sensitive ? redactValues(patch) : patch,
+      patch: patch === undefined ? null : sensitive ? redactValues(patch) : stable(patch, object),
     },
     warning:
       view !== undefined && JSON.stringify(view).length > MOST_BYTES
         ? "the object is larger than 1.5 MB, which etcd rejects by default although the dry run succeeds"
         : undefined,
   };
+}
+
+/** Each dry run draws other values, so they are no part of what is planned. */
+function stable(patch: JsonObject, { drawn }: PlannedObject): JsonObject {
+  if (drawn.size === 0) return patch;
+  const replace = (value: JsonValue): JsonValue => {
+    if (drawn.has(value)) return "drawn by the server";
+    if (Array.isArray(value)) return value.map(replace);
+    if (!isJsonObject(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, member]) => [name, replace(member)] as const),
+    );
+  };
+  return replace(patch) as JsonObject;
 }
 
 function actionOf(

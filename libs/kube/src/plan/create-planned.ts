@@ -1,6 +1,7 @@
 import { isJsonObject, KonvergeError, type JsonObject, type JsonValue } from "@konverge/core";
 import type { ApiAnswer } from "../contract/http-answer.ts";
-import { isNotFound } from "../errors/error-predicates.ts";
+import { findApiError } from "../errors/api-exception.ts";
+import { isInvalid, isNotFound } from "../errors/error-predicates.ts";
 import { metadataOf, textOf, withMetadata } from "./object-fields.ts";
 import { alreadyExists, fail, modified, replaced, succeed } from "./planned-answer.ts";
 import { bodyOf, dry, isTrial, labelOf, queryOf, type Place } from "./planned-call.ts";
@@ -41,20 +42,16 @@ export async function createPlanned(writing: Writing, place: Place): Promise<Api
       "it is deleted and created again, so the server has checked the new one under another name",
     );
   }
-  const { object, isChecked } = await send(writing, place, { body, name, standIn });
+  const { object, unchecked } = await send(writing, place, { body, name, standIn });
   if (!isObject(object)) return succeed(call, object, 201);
-  const given = name ?? objects.nextName(textOf(body, "generateName") ?? "");
-  const created = withPlaceholders(object, { name: given, uid: objects.nextUid() });
+  const given = name ?? objects.nextName(place, textOf(body, "generateName") ?? "");
   const named = { ...place, name: given };
+  const created = withPlaceholders(object, { name: given, uid: objects.nextUid(named) });
   const added = known ?? objects.add(named, undefined);
   added.standIn = standIn;
   added.statusWritten = false;
   added.applier = applierOf(call);
-  if (!isChecked) {
-    const reason =
-      "the server has not checked it, because its namespace or kind exists only in the plan";
-    objects.noteGap(labelOf(named), reason);
-  }
+  if (unchecked !== undefined) objects.noteGap(labelOf(named), unchecked);
   const settled = objects.settle(added, created, writeOf(call, named));
   return succeed(call, settled, 201);
 }
@@ -69,7 +66,7 @@ async function send(
   { objects, call, live }: Writing,
   place: Place,
   { body, name, standIn }: Sending,
-): Promise<{ readonly object: JsonObject; readonly isChecked: boolean }> {
+): Promise<{ readonly object: JsonObject; readonly unchecked?: string }> {
   const sent =
     standIn === undefined
       ? call
@@ -80,14 +77,33 @@ async function send(
         };
   try {
     const { value } = await live(dry(sent));
-    return { object: isJsonObject(value) ? value : body, isChecked: true };
+    return { object: isJsonObject(value) ? value : body };
   } catch (error) {
-    if (!isNotFound(error) || !dependsOnPlan(objects.written, place)) throw error;
+    const unchecked = reasonOf(error, { objects, place, standIn });
+    if (unchecked === undefined) throw error;
     const creationTimestamp = `${new Date().toISOString().slice(0, 19)}Z`;
     const namespace = place.namespace === undefined ? {} : { namespace: place.namespace };
     const own = { creationTimestamp, ...namespace, ...(name === undefined ? {} : { name }) };
-    return { object: withMetadata(body, { ...own, uid: "unchecked" }), isChecked: false };
+    return { object: withMetadata(body, { ...own, uid: "unchecked" }), unchecked };
   }
+}
+
+interface Unchecked {
+  readonly objects: Writing["objects"];
+  readonly place: Place;
+  readonly standIn: string | undefined;
+}
+
+/** The reason why the server cannot check a new object; undefined for an error of the live write. */
+function reasonOf(error: unknown, { objects, place, standIn }: Unchecked): string | undefined {
+  if (isNotFound(error) && dependsOnPlan(objects.written, place)) {
+    return "the server has not checked it, because its namespace or kind exists only in the plan";
+  }
+  // Of a CustomResourceDefinition, for example, the name follows from the content.
+  const causes = isInvalid(error) ? (findApiError(error)?.causes ?? []) : [];
+  return standIn !== undefined && causes.some(({ field }) => field === "metadata.name")
+    ? "the server has not checked it, because it rejects another name"
+    : undefined;
 }
 
 /** True if the namespace or the definition of the kind is created by the plan. */
@@ -116,18 +132,18 @@ export async function sendCreate(
     const { value } = await live(dry({ ...sent, contentType: "application/json", body }));
     return isJsonObject(value) ? value : object;
   } catch (error) {
-    if (!isNotFound(error) || !dependsOnPlan(objects.written, place)) throw error;
+    if (reasonOf(error, { objects, place, standIn }) === undefined) throw error;
     return object;
   }
 }
 
-/** Long names keep their start. */
+/** At most 63 characters: long names keep their start. */
 function standInFor(name: string): string {
-  return `${name.slice(0, 50).replace(/[^a-z0-9]+$/, "")}-konverge-plan`;
+  return `${name.slice(0, 49).replace(/[^a-z0-9]+$/, "")}-konverge-plan`;
 }
 
 /** The path of an apply under another name. */
-function renamed(path: string, place: Place, name: string): string {
+export function renamed(path: string, place: Place, name: string): string {
   if (place.name === undefined) return path;
   const [, query = ""] = path.split("?", 2);
   return `${objectPathOf(path, { ...place, name })}?${query}`;
@@ -139,7 +155,7 @@ function isObject(object: JsonObject): boolean {
 }
 
 /** The object with a name and a uid that do not change from plan to plan, also where the server has copied them. */
-function withPlaceholders(
+export function withPlaceholders(
   object: JsonObject,
   { name, uid }: { readonly name: string; readonly uid: string },
 ): JsonObject {

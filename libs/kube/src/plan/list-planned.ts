@@ -6,6 +6,7 @@ import { metadataOf, textOf } from "./object-fields.ts";
 import { succeed } from "./planned-answer.ts";
 import { apiVersionOf, queryOf, type Place } from "./planned-call.ts";
 import type { PlannedObject } from "./planned-object.ts";
+import { inVersion } from "./read-planned.ts";
 import type { Writing } from "./writing.ts";
 
 /** Answers a list with the planned objects in it. */
@@ -13,13 +14,22 @@ export async function listPlanned(writing: Writing, place: Place): Promise<ApiAn
   const { objects, call, live } = writing;
   const answer = await live(call);
   const list = answer.value;
-  if (!isJsonObject(list) || !Array.isArray(list["items"])) return answer;
+  if (!isJsonObject(list) || !Array.isArray(list["items"])) {
+    if (objects.ofKind(place).length > 0) {
+      objects.noteGap(`list of ${place.resource}`, "a table does not show the planned objects");
+    }
+    return answer;
+  }
   const items = list["items"].filter(isJsonObject);
   noteItems(writing, place, { list, items, size: answer.text.length });
   const written = objects.ofKind(place);
   if (written.length === 0) return answer;
   const selection = selectionOf(writing, place);
-  const merged = mergeItems(items, written, {
+  const views = written.map((known) => {
+    const at = { ...known.place, version: place.version };
+    return { ...known, view: known.view && inVersion(writing, at, known.view) };
+  });
+  const merged = mergeItems(items, views, {
     ...selection,
     isLast: textOf(list, "continue") === undefined,
   });
@@ -49,13 +59,19 @@ function noteItems(
   { list, items, size }: NotedList,
 ): void {
   const query = queryOf(call.path);
-  const selectors = ["labelSelector", "fieldSelector", "continue"].map((name) => query.get(name));
+  const page = objects.reads.pageOf(query.get("continue"));
+  const following = textOf(list, "continue");
+  if (following !== undefined) objects.reads.notePage(following, page + 1);
+  const selectors = ["labelSelector", "fieldSelector", "limit"].map(
+    (name) => query.get(name) ?? "",
+  );
+  const selection = [...selectors, String(page)].join("&");
   const versions = items
     .map((item) => `${keyOf(item)}@${textOf(item, "resourceVersion") ?? ""}`)
     .toSorted()
     .join("\n");
   const digest = createHash("sha256").update(versions).digest("hex").slice(0, 32);
-  objects.noteRead(place, digest, selectors.map((each) => each ?? "").join("&"));
+  objects.noteRead(place, digest, selection);
   if (list["kind"] === "PartialObjectMetadataList") return;
   const kind = String(list["kind"] ?? "").replace(/List$/, "");
   for (const item of items) {
@@ -83,6 +99,12 @@ function selectionOf({ objects, call }: Writing, place: Place): Selection {
     objects.noteGap(
       `list of ${place.resource}`,
       `only the server evaluates the selector "${selector}"`,
+    );
+  }
+  if (fieldText.split(",").some((part) => part !== "" && !IDENTITY.test(part))) {
+    objects.noteGap(
+      `list of ${place.resource}`,
+      `the field selector "${fieldText}" was evaluated on the planned objects without the server`,
     );
   }
   return {
@@ -128,6 +150,8 @@ function keyOfPlace({ place: { namespace = "", name } }: PlannedObject): string 
   return `${namespace}/${name}`;
 }
 
+/** Fields that each kind has. */
+const IDENTITY = /^metadata\.(?:name|namespace)(?:=|!=)/;
 const FIELD = /^([A-Za-z0-9.\-_/[\]]+?)(==?|!=)(.*)$/;
 
 /** The requirements of a field selector; undefined for another form. */

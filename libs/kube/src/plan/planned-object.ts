@@ -14,6 +14,14 @@ export interface PlannedWrite {
   readonly changed: boolean;
 }
 
+/** A write whose result is stored. */
+export interface SettledWrite extends Omit<PlannedWrite, "changed"> {
+  /** Of an apply. */
+  readonly intent?: JsonObject;
+  /** The body. */
+  readonly given?: string;
+}
+
 /** An object that the plan has written. */
 export interface PlannedObject {
   readonly place: ObjectPlace;
@@ -28,6 +36,8 @@ export interface PlannedObject {
   /** The only writer of the object so far, if all writes are its applies. */
   applier: string | undefined;
   ownership: FieldOwnership;
+  /** Values that the server has drawn, and draws again for each dry run. */
+  readonly drawn: Set<JsonValue>;
   readonly writes: PlannedWrite[];
   /** Number of writes that are not in `writes`. */
   omitted: number;

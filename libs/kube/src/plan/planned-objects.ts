@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { defined, KonvergeError, type JsonObject } from "@konverge/core";
+import { drawnValues } from "./drawn-values.ts";
 import { FieldOwnership } from "./field-ownership.ts";
 import { finalizersOf, isTerminatingView, withMetadata } from "./object-fields.ts";
 import { labelOf, type ObjectPlace, type Place } from "./planned-call.ts";
@@ -10,8 +12,9 @@ import {
   type PlanGap,
   type PlannedObject,
   type PlannedWrite,
-  type PlanRead,
+  type SettledWrite,
 } from "./planned-object.ts";
+import { PlannedReads } from "./planned-reads.ts";
 
 /** A plan of more objects would take the memory of the worker. */
 const MOST_OBJECTS = 10_000;
@@ -19,7 +22,6 @@ const MOST_OBJECTS = 10_000;
 const MOST_SEEN = 64_000_000;
 const MOST_WRITES = 20;
 const MOST_GAPS = 50;
-const MOST_READS = 2_000;
 /** Longer than every version of etcd, so planned versions are newer. */
 const FIRST_VERSION = 9_000_000_000_000_000_000_000n;
 
@@ -28,21 +30,16 @@ export class PlannedObjects {
   readonly #written = new Map<string, PlannedObject>();
   readonly #seen = new Map<string, { readonly object: JsonObject; readonly size: number }>();
   readonly #sensitive = new Set<string>();
-  readonly #reads = new Map<string, PlanRead>();
+  readonly #placeholders = new Map<string, number>();
+  readonly reads: PlannedReads = new PlannedReads();
   readonly #gaps = new Map<string, PlanGap>();
   #seenSize = 0;
   #isRefused = false;
   #versions = 0n;
-  #placeholders = 0;
-  #omittedReads = 0;
   #omittedGaps = 0;
 
   get written(): readonly PlannedObject[] {
     return [...this.#written.values()];
-  }
-
-  get reads(): readonly PlanRead[] {
-    return [...this.#reads.values()];
   }
 
   get gaps(): readonly PlanGap[] {
@@ -50,7 +47,7 @@ export class PlannedObjects {
   }
 
   get omitted(): { readonly reads: number; readonly gaps: number } {
-    return { reads: this.#omittedReads, gaps: this.#omittedGaps };
+    return { reads: this.reads.omitted + this.reads.digests.length, gaps: this.#omittedGaps };
   }
 
   find(place: Place): PlannedObject | undefined {
@@ -107,20 +104,10 @@ export class PlannedObjects {
     this.noteGap(about, reason);
   }
 
-  /** The first version counts: what the handler has decided by. */
   noteRead(place: Place, version: string | undefined, query?: string): void {
     const { group, resource, namespace, name } = place;
-    const id = `${idOf(place)}?${query ?? ""}`;
-    const known = this.#reads.get(id);
-    if (known !== undefined) {
-      if (known.version !== version) this.noteChanged(place);
-      return;
-    }
-    if (this.#reads.size >= MOST_READS) {
-      this.#omittedReads += 1;
-      return;
-    }
-    this.#reads.set(id, { group, resource, version, ...defined({ namespace, name, query }) });
+    const read = { group, resource, version, ...defined({ namespace, name, query }) };
+    if (!this.reads.note(`${idOf(place)}?${query ?? ""}`, read)) this.noteChanged(place);
   }
 
   noteChanged(place: Place): void {
@@ -152,6 +139,7 @@ export class PlannedObjects {
       statusWritten: false,
       applier: undefined,
       ownership: new FieldOwnership(before),
+      drawn: new Set(),
       writes: [],
       omitted: 0,
     };
@@ -163,7 +151,7 @@ export class PlannedObjects {
   settle(
     object: PlannedObject,
     next: JsonObject,
-    { intent, ...write }: Omit<PlannedWrite, "changed"> & { readonly intent?: JsonObject },
+    { intent, given = "", ...write }: SettledWrite,
   ): JsonObject {
     const previous = object.view;
     if (previous === undefined) object.ownership = new FieldOwnership(undefined);
@@ -173,6 +161,8 @@ export class PlannedObjects {
     if (intent === undefined) object.applier = undefined;
     if (intent === undefined) object.ownership.update(id, before, next);
     else object.ownership.apply(id, intent, { before, after: next });
+    const drawn = drawnValues(object.place, { previous, next, given });
+    for (const value of drawn) object.drawn.add(value);
     const changed = previous === undefined || !isSame(previous, next);
     const settled = changed ? this.#renew(previous, next) : previous;
     const isGone = isTerminatingView(settled) && finalizersOf(settled).length === 0;
@@ -187,16 +177,27 @@ export class PlannedObjects {
   }
 
   /** A uid for an object that does not exist yet; the same for each plan of the same writes. */
-  nextUid(): string {
-    this.#placeholders += 1;
-    return `00000000-0000-4000-8000-${String(this.#placeholders).padStart(12, "0")}`;
+  nextUid(place: Place): string {
+    const id = idOf(place);
+    const digest = createHash("sha256")
+      .update(`${id} ${this.#numberOf(id)}`)
+      .digest("hex");
+    return `00000000-0000-4000-8000-${digest.slice(0, 12)}`;
   }
 
   /** A name for `generateName`. */
-  nextName(prefix: string): string {
-    this.#placeholders += 1;
+  nextName({ name: _name, ...place }: Place, prefix: string): string {
     // As the server does: the name fits into 63 characters.
-    return `${prefix.slice(0, 58)}p${String(this.#placeholders).padStart(4, "0")}`;
+    const start = prefix.slice(0, 58);
+    const number = this.#numberOf(`${idOf(place)}${start}...`);
+    return `${start}p${String(number).padStart(4, "0")}`;
+  }
+
+  /** Counts per place: calls that run at the same time arrive in any order. */
+  #numberOf(id: string): number {
+    const number = (this.#placeholders.get(id) ?? 0) + 1;
+    this.#placeholders.set(id, number);
+    return number;
   }
 
   #renew(previous: JsonObject | undefined, next: JsonObject): JsonObject {

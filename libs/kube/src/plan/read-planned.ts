@@ -32,7 +32,7 @@ export async function getPlanned(writing: Writing, place: ObjectPlace): Promise<
 }
 
 /** An object of another version of its kind, which only the server converts. */
-function inVersion({ objects }: Writing, place: Place, view: JsonObject): JsonObject {
+export function inVersion({ objects }: Writing, place: Place, view: JsonObject): JsonObject {
   const apiVersion = apiVersionOf(place);
   if (view["apiVersion"] === undefined || view["apiVersion"] === apiVersion) return view;
   objects.noteGap(

@@ -1,6 +1,6 @@
 import { isJsonObject, KonvergeError } from "@konverge/core";
 import type { ApiAnswer } from "../contract/http-answer.ts";
-import { createPlanned } from "./create-planned.ts";
+import { createPlanned, withPlaceholders } from "./create-planned.ts";
 import { nextObject } from "./next-object.ts";
 import { finalizersOf, isTerminatingView, textOf } from "./object-fields.ts";
 import {
@@ -48,16 +48,19 @@ async function writeFirst(writing: Writing, place: ObjectPlace): Promise<ApiAnsw
   const { value } = answer;
   if (!isJsonObject(value)) return answer;
   // It has changed since it was read: a dry run keeps the version of the stored object.
-  if (
-    before !== undefined &&
-    textOf(value, "resourceVersion") !== textOf(before, "resourceVersion")
-  ) {
+  if (textOf(value, "resourceVersion") !== (before && textOf(before, "resourceVersion"))) {
     before = (await readBefore(writing, place, { again: true })).object ?? before;
   }
-  const object = objects.add(place, before ?? value);
+  // A PUT creates some kinds, for example a Lease.
+  const isCreated = isMissing && before === undefined;
+  const object = objects.add(place, isCreated ? undefined : (before ?? value));
   object.statusWritten = place.subresource === "status";
   object.applier = applierOf(call);
-  return succeed(call, objects.settle(object, value, writeOf(call, place)));
+  const next = isCreated
+    ? withPlaceholders(value, { name: place.name, uid: objects.nextUid(place) })
+    : value;
+  const settled = objects.settle(object, next, writeOf(call, place));
+  return succeed(call, settled, answer.status);
 }
 
 async function writeAgain(

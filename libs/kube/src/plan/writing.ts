@@ -1,8 +1,8 @@
-import { defined, type JsonObject } from "@konverge/core";
+import { defined } from "@konverge/core";
 import type { PlannedCall, SendPlanned } from "../contract/call-plan.ts";
 import { bodyOf, queryOf, type Place } from "./planned-call.ts";
 import type { PlannedObjects } from "./planned-objects.ts";
-import type { PlannedWrite } from "./planned-object.ts";
+import type { PlannedWrite, SettledWrite } from "./planned-object.ts";
 
 /** A call on its way through a plan. */
 export interface Writing {
@@ -19,11 +19,12 @@ export function applierOf({ verb, path }: PlannedCall): string | undefined {
 export function writeOf(
   call: PlannedCall,
   { subresource }: Pick<Place, "subresource">,
-): Omit<PlannedWrite, "changed"> & { readonly intent?: JsonObject } {
+): SettledWrite {
   const { verb, path } = call;
   const fieldManager = queryOf(path).get("fieldManager") ?? undefined;
   const intent = verb === "apply" ? bodyOf(call) : undefined;
-  return { verb: VERBS[verb] ?? "patch", ...defined({ subresource, fieldManager, intent }) };
+  const given = call.body;
+  return { verb: VERBS[verb] ?? "patch", ...defined({ subresource, fieldManager, intent, given }) };
 }
 
 const VERBS: Partial<Record<PlannedCall["verb"], PlannedWrite["verb"]>> = {

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from "@konverge/core";
-import { sendCreate } from "./create-planned.ts";
+import { renamed, sendCreate } from "./create-planned.ts";
 import { hasLists } from "./field-ownership.ts";
 import { mergeIntent } from "./merge-intent.ts";
 import { asNew, type Wanted } from "./next-object.ts";
@@ -70,10 +70,7 @@ async function mergedBy(
   }
   const named =
     known.standIn === undefined ? intent : withMetadata(intent, { name: known.standIn });
-  const path =
-    known.standIn === undefined
-      ? call.path
-      : call.path.replace(`/${place.name}`, `/${known.standIn}`);
+  const path = known.standIn === undefined ? call.path : renamed(call.path, place, known.standIn);
   const { value } = await live(
     dry({
       ...call,
