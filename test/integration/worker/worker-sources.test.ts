@@ -55,7 +55,10 @@ test("deliveries and polled items reconcile objects, and a failing source is a p
     body,
     headers: { "content-type": "application/json", "x-hub-signature-256": `sha256=${hmac}` },
   });
-  expect(await deliver.json()).toEqual({ id: "1", status: "accepted" });
+  expect(await deliver.json()).toEqual({
+    id: expect.stringMatching(/^[\w-]{16}$/) as string,
+    status: "accepted",
+  });
   await until("it is reconciled", () => reconciled.includes("delivered inbound github"));
 
   const problems = async () => {
