@@ -85,7 +85,7 @@ async function readBody({ req }: Context, maxKiB: number): Promise<Uint8Array> {
   return Buffer.concat(chunks);
 }
 
-/** The id that the sender gives. A CloudEvent's id is unique in its source. */
+/** The ID from the sender. The ID of a CloudEvent is unique in its source. */
 function idOf(
   event: Readonly<Record<string, string>>,
   header: string | undefined,
@@ -98,8 +98,8 @@ function idOf(
 }
 
 /**
- * What identifies a delivery: its id, else its signature. Two events with different ids can have identical bodies, and thus the
- * same signature.
+ * Returns the identifiers of a delivery: its ID or, without one, its signature. Two events with different IDs can have identical
+ * bodies, and thus the same signature.
  */
 function marksOf(
   event: Readonly<Record<string, string>>,

@@ -4,7 +4,7 @@ import { KonvergeError } from "@konverge/core";
 
 /** Shorter secrets can be guessed. */
 const MIN_LENGTH = 16;
-/** How long a file is not read again, in ms. */
+/** Time for which a file is cached, in ms. */
 const READ_EVERY_MS = 1_000;
 /** How long the secrets of a file that cannot be read are used, in ms: while a Secret is replaced, it may be missing. */
 const MISSING_MS = 10_000;

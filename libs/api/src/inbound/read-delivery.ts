@@ -105,7 +105,7 @@ function checkAttributes(
     ),
     ...given.flatMap(([name, value]) => {
       if (!ATTRIBUTE.test(name)) {
-        const detail = "is not a name of an attribute; use lower-case letters and digits";
+        const detail = "is not a valid attribute name; use lower-case letters and digits";
         return [{ pointer: `/${name.slice(0, 100)}`, detail }];
       }
       if (value.length <= MAX_ATTRIBUTE) return [];

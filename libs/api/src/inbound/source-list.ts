@@ -2,7 +2,7 @@ import type { SourceView } from "@konverge/contracts";
 import { defined } from "@konverge/core";
 import type { AnnouncedController, SourceReport } from "@konverge/queue";
 
-/** Failures after which a source is failing; fewer are retries that succeed. */
+/** Consecutive failures after which a source counts as failing. */
 const MIN_FAILURES = 3;
 
 /** Returns the sources of controllers with their last reports. */

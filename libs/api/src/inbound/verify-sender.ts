@@ -6,11 +6,11 @@ import { digest } from "../access/digest.ts";
 type HeaderOf = (name: string) => string | undefined;
 type Hmac = Verification & { readonly kind: "hmac" };
 
-/** What a verified sender has signed besides the body. */
+/** The signature and the signed time of a verified delivery. */
 export interface SignedParts {
-  /** The signature; the same one is the same delivery. */
+  /** The signature, which identifies a delivery without an ID. */
   readonly signature?: string;
-  /** When it was signed, and the largest difference from the clock of Redis. */
+  /** The signed time, and its largest difference from the clock of Redis. */
   readonly sent?: { readonly atMs: number; readonly toleranceMs: number };
 }
 
@@ -18,7 +18,7 @@ export interface SignedParts {
 export type VerifyBody = (body: Uint8Array) => SignedParts;
 
 /**
- * Verifies what the headers alone show. The returned function verifies the body.
+ * Verifies the headers. The returned function verifies the body.
  * @throws KonvergeError `unauthorized`, without any part of the credential; `invalid_request` for an unreadable timestamp
  */
 export function verifySender(
@@ -77,7 +77,7 @@ function verifySignature(
   };
 }
 
-/** Undefined for text of another encoding. Buffer ignores what does not belong to one. */
+/** Undefined for text of another encoding. Buffer ignores characters that do not belong to the encoding. */
 function decode(text: string, encoding: "hex" | "base64"): Buffer | undefined {
   const isOf = encoding === "hex" ? /^([0-9a-f]{2})+$/i : /^[A-Za-z0-9+/]+={0,2}$/;
   return isOf.test(text) ? Buffer.from(text, encoding) : undefined;

@@ -97,7 +97,7 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
   });
 }
 
-/** Exactly this plan: the same changes, made from the same versions. */
+/** Identifies exactly this plan: its changes, and the versions that it has read. */
 function hashOf(plan: AttemptPlan, changes: readonly RecordedChange[]): string {
   const reads = [...plan.clusters].flatMap(([cluster, { objects }]) =>
     objects.reads.kept.map((read) => ({ cluster, ...read, version: read.version ?? null })),

@@ -21,7 +21,7 @@ import { scrubValue } from "../attempt/handler-log.ts";
 
 export type PlanChange = PlanRecord["changes"][number];
 
-/** A change for the record, and what the hash of the plan covers. */
+/** A change for the record, and its values in the hash of the plan. */
 export interface RecordedChange {
   readonly shown: PlanChange;
   readonly hashed: JsonObject;
@@ -86,7 +86,7 @@ function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange
   };
 }
 
-/** Each dry run draws other values, so they are no part of what is planned. */
+/** Replaces values that the server draws, because they differ in each dry run. */
 function stable(patch: JsonObject, { drawn }: PlannedObject): JsonObject {
   if (drawn.size === 0) return patch;
   const replace = (value: JsonValue): JsonValue => {

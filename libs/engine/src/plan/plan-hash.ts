@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { isJsonObject, type JsonValue } from "@konverge/core";
 
-/** Returns the SHA-256 of a JSON value, whatever the order of its members. */
+/** Returns the SHA-256 of a JSON value. The order of its members does not matter. */
 export function planHash(value: JsonValue): string {
   return createHash("sha256").update(canonical(value)).digest("hex");
 }

@@ -13,9 +13,9 @@ export interface PlanRequest {
   /** Identifies the plan. */
   readonly id: string;
   readonly key: ObjectKey;
-  /** Who requests it. */
+  /** The name of the caller. */
   readonly by?: string | undefined;
-  /** Of its calls: `interactive` while a user waits, `background` for a fleet. */
+  /** The class of its calls: `interactive` while a user waits, `background` for a fleet. */
   readonly class: Extract<AttemptLease["class"], "interactive" | "background">;
   readonly signal: AbortSignal;
 }
@@ -28,8 +28,8 @@ export interface PlanParts {
 }
 
 /**
- * Runs the handler of an object once, with all writes as dry runs, and returns what it would do. Nothing of the live key is
- * touched: no lease, lane, cache, retry, record or hint. Never throws, and ends in bounded time even if the handler does not.
+ * Runs the handler of an object once, with all writes as dry runs, and returns the record of the plan. The live key is
+ * not affected: no lease, lane, cache, retry, record or hint. Never throws, and ends in bounded time even if the handler does not.
  */
 export async function runPlan(
   { id, key, by, class: requestClass, signal }: PlanRequest,
@@ -42,7 +42,7 @@ export async function runPlan(
   const fields = { controller, key: text, ...defined({ namespace }), name, plan: id };
   const attempt = new Attempt(
     leaseOf({ key, text, requestClass, startedAtMs, signal }),
-    // The state that attempts of the controller share stays out of reach.
+    // A plan has no access to the state that attempts of the controller share.
     { ...runtime, cache: NO_CACHE, lanes: NO_LANES, groups: createWriteGroups() },
     { log: log.child(fields), span: undefined, plan },
   );
@@ -67,7 +67,7 @@ interface PlanLease {
   readonly signal: AbortSignal;
 }
 
-/** Of no queue: a plan has no epoch, and no other attempt waits for its end. */
+/** A lease without a queue: a plan has no epoch, and no other attempt waits for its end. */
 function leaseOf({ key, text, requestClass, startedAtMs, signal }: PlanLease): AttemptLease {
   return {
     key,

@@ -11,7 +11,7 @@ export async function untilLost(
 ): Promise<void> {
   for (;;) {
     await sleepMs(checkMs, signal);
-    // If Redis is unavailable, its loss is found when it is back.
+    // A loss of data while Redis is unavailable is detected when it is available again.
     if ((await incarnation().catch(() => known)) !== known) return;
   }
 }

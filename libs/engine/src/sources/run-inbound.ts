@@ -25,14 +25,14 @@ interface Written extends Pick<Delivery, "event" | "headers"> {
   /** Unknown if a newer version has stored it. */
   readonly form: string;
   readonly body: string;
-  /** Missing if the sender gave none. */
+  /** Absent if the sender sent none. */
   readonly id?: string;
   readonly traceparent?: string;
 }
 
 /**
- * Maps the deliveries of an inbound source until the signal is aborted. A delivery is removed once its requests are accepted. One
- * that fails is tried again later and does not delay others. @throws KonvergeError `redis_unavailable`
+ * Maps the deliveries of an inbound source until the signal is aborted. A delivery is removed once its requests are accepted. A
+ * failed delivery is tried again later and does not delay others. @throws KonvergeError `redis_unavailable`
  */
 export async function runInbound(given: Context): Promise<void> {
   const { source, store } = given;
@@ -102,7 +102,7 @@ class Wakes {
   }
 }
 
-/** With all slots taken or all due ones running, the end of one wakes the loop. */
+/** If all slots are taken or all due deliveries run, the end of a delivery wakes the loop. */
 function waitMs(
   { nextMs = POLL_MS }: TakenDeliveries,
   running: ReadonlyMap<string, unknown>,

@@ -46,7 +46,7 @@ export async function runPoll(context: Context, claim: SourceClaim): Promise<voi
   }
 }
 
-/** Redis was unavailable, or another process has taken over: what is stored must be read again. */
+/** Redis was unavailable, or another process has taken over: the stored state must be read again. */
 function isOfStore(error: unknown): boolean {
   return (
     error instanceof SourceFencedError ||

@@ -29,8 +29,8 @@ const FENCED_MS = 15_000;
 const RETRY_MS = 1_000;
 
 /**
- * Runs the event sources of a controller while this process leads it. If Redis may have lost data, they continue from what is
- * stored then. Rejects when the signal is aborted.
+ * Runs the event sources of a controller while this process leads it. If Redis may have lost data, they continue from the
+ * stored state. Rejects when the signal is aborted.
  */
 export async function runSources(options: RunSourcesOptions): Promise<void> {
   const { controller, queue, log, signal, checkMs } = options;

@@ -19,7 +19,7 @@ type Context = SourceContext<StreamSource>;
 /**
  * Reads a stream from the acknowledged cursor to its end. The cursor advances over events whose requests, and those of all
  * earlier events, Redis has accepted.
- * @throws SourceFencedError; KonvergeError `redis_unavailable`; what the stream throws; Error if it ends without an event
+ * @throws SourceFencedError; KonvergeError `redis_unavailable`; the error of the stream; Error if it ends without an event
  */
 export async function runStream(context: Context, claim: SourceClaim): Promise<void> {
   const { source } = context;
@@ -122,7 +122,7 @@ class AcknowledgedEvents {
           }
           this.#stored = cursor;
         }
-        // Of the events that arrived meanwhile, the time is not kept.
+        // The times of events that arrived meanwhile are not kept.
         const waiting = this.#received - upTo;
         this.#acknowledged = upTo;
         reporter.succeeded();

@@ -12,7 +12,7 @@ import type { Controller } from "../define/define-controller.ts";
 import type { EventSource, RequestedObjects } from "../define/event-source.ts";
 import type { SourceReporter } from "./source-reporter.ts";
 
-/** What a running source uses. */
+/** The dependencies of a running source. */
 export interface SourceContext<Source extends EventSource = EventSource> {
   readonly source: Source;
   readonly controller: Controller;
@@ -40,7 +40,7 @@ export async function backOff(failures: number, signal: AbortSignal): Promise<vo
   await sleepMs(step.kind === "wait" ? step.afterMs : RETRY.capMs, signal);
 }
 
-/** Returns the objects that user code has named. @throws TypeError for a name that no object of the kind can have */
+/** Returns the objects that user code has named. @throws TypeError for an invalid name */
 export function namesOf(
   { for: reconciled }: Pick<Controller, "for">,
   objects: RequestedObjects,

@@ -71,7 +71,7 @@ export class SourceReporter {
     this.#store(isRecovered);
   }
 
-  /** @param failures consecutive ones; default: one more */
+  /** @param failures consecutive failures; default: one more */
   failed(thrown: unknown, failures: number = this.#failures + 1): void {
     const { name, message } = errorOfThrown(thrown);
     const { log, metrics } = this.#options;

@@ -14,7 +14,7 @@ import { scalePlanned } from "./scale-planned.ts";
 import { writePlanned } from "./write-planned.ts";
 import type { Writing } from "./writing.ts";
 
-/** A plan of the calls to one cluster, with what it has read and would write. */
+/** A plan of the calls to one cluster, with the objects that it has read and would write. */
 export interface KubePlan extends CallPlan {
   readonly objects: PlannedObjects;
 }
@@ -65,7 +65,7 @@ function isNotPlannable(error: unknown): error is KonvergeError {
 
 async function plan(writing: Writing, place: Place | undefined): Promise<ApiAnswer> {
   const { call, live } = writing;
-  // A program may change anything, also when it answers a GET of a proxy.
+  // A program may change anything, even when it answers a GET of a proxy.
   if (place === undefined || hasConnection(place.subresource)) {
     throw new KonvergeError(
       "not_plannable",

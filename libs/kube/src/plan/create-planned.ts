@@ -149,12 +149,12 @@ export function renamed(path: string, place: Place, name: string): string {
   return `${objectPathOf(path, { ...place, name })}?${query}`;
 }
 
-/** Reviews, for example, are answers and not stored. */
+/** The server does not store reviews, for example. */
 function isObject(object: JsonObject): boolean {
   return textOf(object, "uid") !== undefined;
 }
 
-/** The object with a name and a uid that do not change from plan to plan, also where the server has copied them. */
+/** The object with a name and a uid that do not change from plan to plan, even where the server has copied them. */
 export function withPlaceholders(
   object: JsonObject,
   { name, uid }: { readonly name: string; readonly uid: string },

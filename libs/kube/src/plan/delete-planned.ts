@@ -86,12 +86,12 @@ export async function deleteCollectionPlanned(writing: Writing, place: Place): P
 }
 
 interface Ending {
-  /** Of the dry run: the object if it would stay for a grace period, or until its finalizers are removed. */
+  /** The result of the dry run: the object if it would stay for a grace period, or until its finalizers are removed. */
   readonly answer: unknown;
   readonly options: JsonObject;
 }
 
-/** Ends an object: it disappears, or stays until its finalizers are removed. Returns what stays. */
+/** Ends an object: removes it, or keeps it until its finalizers are removed. Returns the kept object. */
 function end(
   { objects, call }: Writing,
   object: PlannedObject,
@@ -132,7 +132,7 @@ function withPolicy(finalizers: readonly string[], policy: unknown): string[] {
   return policy === "Foreground" ? [...others, "foregroundDeletion"] : others;
 }
 
-/** DeleteOptions, also those inside of an Eviction. */
+/** DeleteOptions, including those of an Eviction. */
 function optionsOf({ call }: Writing): JsonObject {
   const body = bodyOf(call) ?? {};
   const inner = body["deleteOptions"];

@@ -40,7 +40,7 @@ export class FieldOwnership {
     }
   }
 
-  /** Notes a write that is no apply: it owns what it changed, alone. */
+  /** Records a write other than an apply: its manager alone owns the changed fields. */
   update(id: string, before: JsonObject, after: JsonObject): void {
     for (const path of fieldsOf(after)) {
       if (jsonEquals(valueAt(before, path), valueAt(after, path))) continue;
@@ -49,7 +49,7 @@ export class FieldOwnership {
     this.#forgetMissing(after);
   }
 
-  /** Notes an apply: it shares the fields that it did not change, and no longer owns those that it omits. */
+  /** Records an apply: its manager shares the fields that it did not change, and no longer owns those that it omits. */
   apply(
     id: string,
     intent: JsonObject,
@@ -82,7 +82,7 @@ export class FieldOwnership {
     });
   }
 
-  /** Returns the object without the fields that only this manager has applied, and now omits. */
+  /** Returns the object without the fields that only this manager has applied and now omits. */
   withoutOmitted(id: string, intent: JsonObject, object: JsonObject): JsonObject {
     const wanted = new Set(fieldsOf(intent).map(idOf));
     const omitted = [...this.#owners]
@@ -145,7 +145,7 @@ function valueAt(object: JsonObject, path: Path): JsonValue | undefined {
   return value;
 }
 
-/** Also without the members that become empty. */
+/** Members that become empty are removed as well. */
 function withoutPath(object: JsonObject, [name = "", ...rest]: Path): JsonObject {
   const value = getOwn(object, name);
   if (value === undefined) return object;

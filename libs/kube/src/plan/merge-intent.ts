@@ -37,7 +37,7 @@ interface Imposed {
   readonly result: JsonValue | undefined;
 }
 
-/** Sets what the write names: a value that equals the server's may differ from the planned one. */
+/** Sets the fields that the write names: a value that equals the server's may differ from the planned value. */
 function impose(
   { target, intent, view, before, result }: Imposed,
   path: string,

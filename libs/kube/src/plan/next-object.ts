@@ -10,7 +10,7 @@ import {
 import type { PlannedCall } from "../contract/call-plan.ts";
 import { metadataOf, textOf, withMetadata } from "./object-fields.ts";
 
-/** The object that a write wants, computed here. */
+/** The result of a write, computed without the server. */
 export type Wanted =
   | { readonly kind: "object"; readonly object: JsonObject }
   /** Only the server can compute it: an apply, or a strategic merge patch. */

@@ -54,7 +54,7 @@ export function isTrial(call: PlannedCall): boolean {
   return isDryRun({ method, path, body: bodyOf(call) });
 }
 
-/** The write as a dry run. The query shows it in the audit log, also where the server reads the body. */
+/** The write as a dry run. The query shows it in the audit log, even where the server reads the body. */
 export function dry<Call extends PlannedCall>(call: Call): Call {
   if (call.method === "GET") return call;
   const { path, method, body } = call;

@@ -43,7 +43,7 @@ export interface PlannedObject {
   omitted: number;
 }
 
-/** Something that the plan depends on and cannot determine. */
+/** A fact that the plan depends on and cannot determine. */
 export interface PlanGap {
   /** The object or call. */
   readonly about: string;
@@ -59,7 +59,7 @@ export interface PlanRead {
   readonly name?: string;
   /** The selectors of a list. */
   readonly query?: string;
-  /** Undefined for an object that does not exist. Of a list, the names and versions of its objects. */
+  /** Undefined for an object that does not exist. For a list, the names and versions of its objects. */
   readonly version: string | undefined;
 }
 

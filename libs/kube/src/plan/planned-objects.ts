@@ -16,7 +16,7 @@ import {
 } from "./planned-object.ts";
 import { PlannedReads } from "./planned-reads.ts";
 
-/** A plan of more objects would take the memory of the worker. */
+/** A plan of more objects would need too much memory of the worker. */
 const MOST_OBJECTS = 10_000;
 /** Most characters of JSON of the objects that are kept to compare with; the oldest are read again. */
 const MOST_SEEN = 64_000_000;

@@ -25,7 +25,7 @@ export class PlannedReads {
     return this.#omitted;
   }
 
-  /** The first version counts: what the handler has decided by. Returns false for another one. */
+  /** Keeps the first version, because the handler has based its decisions on it. Returns false for another version. */
   note(id: string, read: PlanRead): boolean {
     const known = this.#kept.get(id);
     if (known !== undefined) return known.version === read.version;
