@@ -164,14 +164,17 @@ describe.each(testServers())("plans on the $name", (target) => {
   );
 
   test("two plans of an unchanged cluster have read and planned the same", async () => {
-    const path = `/api/v1/namespaces/${namespace}/configmaps?limit=1`;
+    const path = `/api/v1/namespaces/${namespace}/configmaps?limit=`;
     const service = `/api/v1/namespaces/${namespace}/services`;
     await client.create(ConfigMap, { metadata: { namespace, name: "second" } });
     const plans = [createKubePlan(), createKubePlan()];
     for (const [index, plan] of plans.entries()) {
       const kube = client.scoped({ plan });
       for (let next: string | undefined = ""; next !== undefined;) {
-        const { body } = await kube.raw({ method: "GET", path: `${path}&continue=${next}` });
+        const { body } = await kube.raw({
+          method: "GET",
+          path: `${path}${index + 1}&continue=${next}`,
+        });
         const { metadata } = body as { readonly metadata: { readonly continue?: string } };
         next = metadata.continue === "" ? undefined : metadata.continue;
       }
@@ -194,7 +197,7 @@ describe.each(testServers())("plans on the $name", (target) => {
       ),
       uids: new Map(plan.objects.written.map(({ place, view }) => [place.name, uidOf(view)])),
     }));
-    expect(one?.reads.length).toBeGreaterThan(1);
+    expect(one?.reads.length).toBe(1);
     expect(other).toEqual(one);
   });
 

@@ -1,4 +1,4 @@
-import { getOwn, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+import { defined, getOwn, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { matchesLabels, parseLabelSelector } from "../names/label-selector.ts";
 import { createHash } from "node:crypto";
@@ -59,19 +59,19 @@ function noteItems(
   { list, items, size }: NotedList,
 ): void {
   const query = queryOf(call.path);
-  const page = objects.reads.pageOf(query.get("continue"));
-  const following = textOf(list, "continue");
-  if (following !== undefined) objects.reads.notePage(following, page + 1);
-  const selectors = ["labelSelector", "fieldSelector", "limit"].map(
-    (name) => query.get(name) ?? "",
+  const sum = items.reduce(
+    (total, item) => total + sumOf(item),
+    objects.reads.sumBefore(query.get("continue")),
   );
-  const selection = [...selectors, String(page)].join("&");
-  const versions = items
-    .map((item) => `${keyOf(item)}@${textOf(item, "resourceVersion") ?? ""}`)
-    .toSorted()
-    .join("\n");
-  const digest = createHash("sha256").update(versions).digest("hex").slice(0, 32);
-  objects.noteRead(place, digest, selection);
+  const version = sum.toString(16);
+  const selection = `${query.get("labelSelector") ?? ""}&${query.get("fieldSelector") ?? ""}`;
+  const following = textOf(list, "continue");
+  if (following === undefined) objects.noteRead(place, version, selection);
+  else {
+    const { group, resource, namespace } = place;
+    const part = { group, resource, query: `${selection}&part`, version };
+    objects.reads.noteStart(following, sum, { ...part, ...defined({ namespace }) });
+  }
   if (list["kind"] === "PartialObjectMetadataList") return;
   const kind = String(list["kind"] ?? "").replace(/List$/, "");
   for (const item of items) {
@@ -81,6 +81,12 @@ function noteItems(
     const object = { apiVersion: apiVersionOf(place), kind, ...item };
     objects.noteSeen(at, object, size / items.length);
   }
+}
+
+/** Of its name and version. The sum of a list is the same for each size of its pages. */
+function sumOf(item: JsonObject): bigint {
+  const text = `${keyOf(item)}@${textOf(item, "resourceVersion") ?? ""}`;
+  return BigInt(`0x${createHash("sha256").update(text).digest("hex")}`);
 }
 
 interface Selection {

@@ -9,11 +9,12 @@ const MOST_DIGESTS = 100_000;
 export class PlannedReads {
   readonly #kept = new Map<string, PlanRead>();
   readonly #digests = new Map<string, string>();
-  readonly #pages = new Map<string, number>();
+  readonly #starts = new Map<string, Start>();
   #omitted = 0;
 
   get kept(): readonly PlanRead[] {
-    return [...this.#kept.values()];
+    const starts = [...this.#starts.values()].filter(({ isContinued }) => !isContinued);
+    return [...this.#kept.values(), ...starts.map(({ read }) => read)];
   }
 
   /** The digests of the reads that are not kept. */
@@ -42,14 +43,25 @@ export class PlannedReads {
     return true;
   }
 
-  /** The number of a page of a list: its token is different for each plan. */
-  pageOf(token: string | null): number {
-    return token === null ? 0 : (this.#pages.get(token) ?? 0);
+  /** Returns the sum of the pages before this one. Their size may differ from plan to plan, so they count as one read. */
+  sumBefore(token: string | null): bigint {
+    const start = token === null ? undefined : this.#starts.get(token);
+    if (start === undefined) return 0n;
+    start.isContinued = true;
+    return start.sum;
   }
 
-  notePage(token: string, page: number): void {
-    if (this.#pages.size < MOST_DIGESTS) this.#pages.set(token, page);
+  /** Notes a page that the token of its answer continues. */
+  noteStart(token: string, sum: bigint, read: PlanRead): void {
+    if (this.#starts.size >= MOST_READS) this.#omitted += 1;
+    else this.#starts.set(token, { sum, read, isContinued: false });
   }
+}
+
+interface Start {
+  readonly sum: bigint;
+  readonly read: PlanRead;
+  isContinued: boolean;
 }
 
 function digestOf(text: string): string {
