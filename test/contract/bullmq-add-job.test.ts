@@ -92,12 +92,15 @@ async function view({ queue }: Side): Promise<unknown> {
   const nameOf = async (id: string) => (await redis.hget(root + id, "deid")) ?? `gone ${id}`;
   const ids = async (list: readonly string[]) => await Promise.all(list.map(nameOf));
   const scores = async (set: string) => {
-    const found: unknown[] = [];
+    const found: [string, number][] = [];
     const flat = await redis.zrange(root + set, "0", "-1", "WITHSCORES");
     for (let i = 0; i < flat.length; i += 2) {
       found.push([await nameOf(flat[i] ?? ""), Number(flat[i + 1])]);
     }
-    return found;
+    // Redis orders equal scores by id, and the ids of both sides differ.
+    return found.toSorted(
+      ([one, first], [other, second]) => first - second || one.localeCompare(other),
+    );
   };
   const jobs: unknown[] = [];
   for (const key of KEYS) {
@@ -108,10 +111,7 @@ async function view({ queue }: Side): Promise<unknown> {
   }
   return {
     jobs,
-    places: (await scores("prioritized")).map((pair) => {
-      const [key, score] = pair as [string, number];
-      return [key, Math.floor(score / 2 ** 32)];
-    }),
+    places: (await scores("prioritized")).map(([key, score]) => [key, Math.floor(score / 2 ** 32)]),
     delayed: await scores("delayed"),
     active: await ids(await redis.lrange(`${root}active`, 0, -1)),
     wait: await ids(await redis.lrange(`${root}wait`, 0, -1)),
