@@ -101,6 +101,7 @@ export type { JsonObject, JsonValue, RawNumber } from "./lossless-json.ts";
 export { applyMergePatch, diffMergePatch } from "./merge-patch.ts";
 export { namespaceField, namespaceSegment, NO_NAMESPACE } from "./no-namespace.ts";
 export { formatKey, parseKey } from "./object-key.ts";
+export { metadataOf, SERVER_METADATA } from "./object-metadata.ts";
 export type { ObjectKey } from "./object-key.ts";
 export {
   dns1035LabelErrors,

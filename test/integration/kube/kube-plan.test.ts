@@ -158,7 +158,7 @@ describe.each(testServers())("plans on the $name", (target) => {
       const [shown] = shownOf(plan);
       if (verb === "delete") expect(shown).toMatchObject({ action: "deleted" });
       else if (verb !== "status") expect(shown?.patch).toEqual({ spec: { size: 2 } });
-      // Once more: the plan goes on from the new version.
+      // A second write does not conflict: the plan continues from the new version.
       if (verb === "patch") await kube.patch(Widgets, metadata, merge(3), { unguarded: true });
     },
   );

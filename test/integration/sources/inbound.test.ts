@@ -175,7 +175,7 @@ const REFUSED: readonly {
 }[] = [
   {
     what: "an unknown source",
-    name: "nobody",
+    name: "unknown",
     status: 404,
     code: "not_found",
     detail: /no controller/,

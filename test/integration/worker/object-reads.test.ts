@@ -1,40 +1,23 @@
-import { createApi, openQueueAccess } from "@konverge/api";
 import type { LiveObject } from "@konverge/contracts";
 import { child, defineController } from "@konverge/engine";
-import { openGuardControl } from "@konverge/guard";
 import { recordEvent, type NewObject } from "@konverge/kube";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
-import { createMetrics } from "@konverge/telemetry";
 import { defineConfig } from "@konverge/worker";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
+import { openApi } from "./open-api.ts";
 import { useWorkers } from "./worker-harness.ts";
 
 const workers = useWorkers("reads.test.konverge.dev");
 const namespace = "default";
 
 /** Returns a function that reads an object over the HTTP API. */
-function openApi() {
-  const { prefix, apiTarget: redis } = workers.queues;
-  const access = openQueueAccess({ redis, prefix, onError: () => undefined });
-  const guards = openGuardControl({ redis, prefix });
-  const api = createApi({
-    access,
-    guards,
-    metrics: createMetrics({ version: "test" }),
-    token: undefined,
-    inProcess: { user: "test" },
-    cluster: "default",
-    onError: (error) => expect.unreachable(String(error)),
-  });
-  onTestFinished(async () => {
-    api.close();
-    await Promise.all([access.close(), guards.close()]);
-  });
+function openReader() {
+  const { fetch, guards } = openApi(workers.queues);
   const read = async (controller: string, name: string): Promise<LiveObject> => {
     const path = `/v1/objects/default/${controller}/${namespace}/${name}/live`;
-    const response = await api.fetch(new Request(`http://localhost:7070${path}`));
+    const response = await fetch(new Request(`http://localhost:7070${path}`));
     expect(response.status).toBe(200);
     return (await response.json()) as LiveObject;
   };
@@ -57,7 +40,7 @@ const make = (name: string, more: Partial<NewObject<Widget>> = {}) =>
 
 test("a worker reads an object with the owners of its fields, its events and its children", async () => {
   await workers.start([widgets()]);
-  const { read } = openApi();
+  const { read } = openReader();
   const { metadata } = await make("blue", { spec: { size: 3 } });
   const { group, version, kind, resource } = workers.Widgets;
   await recordEvent(workers.client, {
@@ -95,7 +78,7 @@ test("objects outside of the namespaces and selectors of the controller are miss
     }),
     defineController({ name: "other", for: { type: Widgets, namespaces: ["other"] }, reconcile }),
   ]);
-  const { read } = openApi();
+  const { read } = openReader();
   await make("in", { metadata: { namespace, name: "in", labels: { team: "blue" } } });
   await make("out");
   expect(await read("blue", "in")).toMatchObject({ kind: "found" });
@@ -106,7 +89,7 @@ test("objects outside of the namespaces and selectors of the controller are miss
 test("P12: a Secret is shown without its values, events included", async () => {
   const reads = { name: "secrets", for: Secret, reconcile: async () => undefined };
   await workers.start([defineController(reads)]);
-  const { read } = openApi();
+  const { read } = openReader();
   const canary = "canary-7d1f";
   const { metadata } = await workers.client.create(Secret, {
     metadata: { namespace, name: "db", labels: { token: canary }, annotations: { note: canary } },
@@ -134,7 +117,7 @@ test("P12: a Secret is shown without its values, events included", async () => {
 test("reads pass the guard: none is sent while the API server is isolated", async () => {
   await workers.start([widgets()]);
   await make("blue");
-  const { read, guards } = openApi();
+  const { read, guards } = openReader();
   await guards.isolate("default", { by: "test", reason: "maintenance" });
   let answer: LiveObject | undefined;
   await until("the guard is isolated", async () => {
@@ -147,7 +130,7 @@ test("reads pass the guard: none is sent while the API server is isolated", asyn
 });
 
 test("names the reason why no object can be read", async () => {
-  const { read } = openApi();
+  const { read } = openReader();
   const config = defineConfig({
     controllers: [widgets()],
     settings: { prefix: workers.queues.prefix, objectReads: "off" },

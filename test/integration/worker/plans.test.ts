@@ -1,16 +1,14 @@
-import { createApi, openQueueAccess } from "@konverge/api";
 import { createClient, type Client } from "@konverge/client";
 import type { PlanRecord } from "@konverge/records";
 import { child, defineController, type Controller, type ReconcileContext } from "@konverge/engine";
-import { openGuardControl } from "@konverge/guard";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
-import { createMetrics } from "@konverge/telemetry";
 import { defineConfig } from "@konverge/worker";
 import { CoreV1Api } from "@kubernetes/client-node";
 import { expect, onTestFinished, test } from "vitest";
 import type { Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 import { blockOf, functionOf } from "../docs/load-block.ts";
+import { openApi } from "./open-api.ts";
 import { useWorkers } from "./worker-harness.ts";
 
 const workers = useWorkers("plans.test.konverge.dev");
@@ -18,26 +16,8 @@ const namespace = "default";
 
 /** A client of an API over the same Redis, without access to the cluster. */
 function openClient(): Client {
-  const { prefix, apiTarget: redis } = workers.queues;
-  const access = openQueueAccess({ redis, prefix, onError: () => undefined });
-  const guards = openGuardControl({ redis, prefix });
-  const api = createApi({
-    access,
-    guards,
-    metrics: createMetrics({ version: "test" }),
-    token: undefined,
-    inProcess: { user: "test" },
-    cluster: "default",
-    onError: (error) => expect.unreachable(String(error)),
-  });
-  onTestFinished(async () => {
-    api.close();
-    await Promise.all([access.close(), guards.close()]);
-  });
-  return createClient({
-    server: "http://localhost:7070",
-    fetch: async (request) => await api.fetch(request),
-  });
+  const { fetch } = openApi(workers.queues);
+  return createClient({ server: "http://localhost:7070", fetch });
 }
 
 type Handle = (context: ReconcileContext<Widget>) => Promise<unknown>;

@@ -37,11 +37,7 @@ export async function planObject(
   audit({ action: "plan", cluster, controller, namespace: namespaceSegment(namespace), name });
   await access.plans.request(cluster, { id, key: text, controller, by: caller.name });
   if (waitMs > 0) headers["preference-applied"] = `wait=${waitMs / 1_000}`;
-  const found = await wait.until({
-    id: `plan ${cluster}/${id}`,
-    read: () => access.plans.read(cluster, id),
-    isEnd: (state) => state === undefined || state.state === "ended",
-  });
+  const found = await endOf(access, { cluster, id }, wait);
   return viewOf(found, { id, key: text });
 }
 
@@ -52,11 +48,7 @@ export async function readObjectPlan(
   id: string,
   wait: Wait,
 ): Promise<ObjectPlan> {
-  const found = await wait.until({
-    id: `plan ${key.cluster}/${id}`,
-    read: () => access.plans.read(key.cluster, id),
-    isEnd: (state) => state === undefined || state.state === "ended",
-  });
+  const found = await endOf(access, { cluster: key.cluster, id }, wait);
   const view = viewOf(found, { id, key: formatKey(key) });
   // Also for a plan of another object, which may be outside of the scope of the caller.
   if (found === undefined || (view.plan !== undefined && view.plan.key !== view.key)) {
@@ -71,6 +63,19 @@ export async function readObjectPlans(
 ): Promise<{ items: PlanRecord[] }> {
   const records = await access.plans.list(key.cluster, formatKey(key));
   return { items: records.flatMap((record) => parsePlan(record) ?? []) };
+}
+
+/** Waits for the end of a plan, or for as long as `wait` permits. */
+function endOf(
+  { plans }: QueueAccess,
+  { cluster, id }: { readonly cluster: string; readonly id: string },
+  wait: Wait,
+): Promise<PlanState | undefined> {
+  return wait.until({
+    id: `plan ${cluster}/${id}`,
+    read: () => plans.read(cluster, id),
+    isEnd: (state) => state === undefined || state.state === "ended",
+  });
 }
 
 function viewOf(

@@ -2,7 +2,9 @@ import {
   defined,
   diffMergePatch,
   isJsonObject,
+  metadataOf,
   resourceId,
+  SERVER_METADATA,
   type ApiObject,
   type JsonObject,
   type JsonValue,
@@ -126,26 +128,11 @@ function takenOver(
   }).filter((field) => !own.has(field.manager));
 }
 
-/** Set by the server, or different for each plan. */
-const SERVER_FIELDS = new Set([
-  "resourceVersion",
-  "managedFields",
-  "creationTimestamp",
-  "generation",
-  "selfLink",
-  "uid",
-  "deletionTimestamp",
-  "deletionGracePeriodSeconds",
-]);
-
 function contentOf(object: JsonObject | undefined): JsonObject {
   if (object === undefined) return {};
-  const metadata = Object.entries(metadataOf(object)).filter(([name]) => !SERVER_FIELDS.has(name));
+  const metadata = Object.entries(metadataOf(object)).filter(
+    ([name]) => !SERVER_METADATA.includes(name),
+  );
   const { apiVersion: _version, kind: _kind, ...content } = object;
   return { ...content, metadata: Object.fromEntries(metadata) };
-}
-
-function metadataOf(object: JsonObject): JsonObject {
-  const metadata = object["metadata"];
-  return isJsonObject(metadata) ? metadata : {};
 }

@@ -1,4 +1,11 @@
-import { defined, isJsonObject, jsonEquals, resourceId, type JsonObject } from "@konverge/core";
+import {
+  defined,
+  isJsonObject,
+  jsonEquals,
+  metadataOf,
+  resourceId,
+  type JsonObject,
+} from "@konverge/core";
 import type { CompetingWriter, ConflictRecord } from "../contract/call-record.ts";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 import { findCompetingWriters } from "./competing-writers.ts";
@@ -82,11 +89,6 @@ function keyOf({ group, resource, namespace = "", name = "" }: Target): string {
 function versionOf(object: JsonObject): string | undefined {
   const version = metadataOf(object)["resourceVersion"];
   return typeof version === "string" && version !== "" ? version : undefined;
-}
-
-function metadataOf(object: JsonObject): JsonObject {
-  const metadata = object["metadata"];
-  return isJsonObject(metadata) ? metadata : {};
 }
 
 /** Whether the writer has an entry in the managed fields that the object did not have before. */

@@ -1,8 +1,14 @@
-import { isJsonObject, KonvergeError, type JsonObject, type JsonValue } from "@konverge/core";
+import {
+  isJsonObject,
+  KonvergeError,
+  metadataOf,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { findApiError } from "../errors/api-exception.ts";
 import { isInvalid, isNotFound } from "../errors/error-predicates.ts";
-import { metadataOf, textOf, withMetadata } from "./object-fields.ts";
+import { textOf, withMetadata } from "./object-fields.ts";
 import { alreadyExists, fail, modified, replaced, succeed } from "./planned-answer.ts";
 import { bodyOf, dry, isTrial, labelOf, queryOf, type Place } from "./planned-call.ts";
 import type { PlannedObject } from "./planned-object.ts";

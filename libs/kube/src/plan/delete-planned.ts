@@ -1,13 +1,7 @@
-import { defined, isJsonObject, type JsonObject } from "@konverge/core";
+import { defined, isJsonObject, metadataOf, type JsonObject } from "@konverge/core";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { failedPrecondition } from "./next-object.ts";
-import {
-  finalizersOf,
-  isTerminatingView,
-  metadataOf,
-  textOf,
-  withMetadata,
-} from "./object-fields.ts";
+import { finalizersOf, isTerminatingView, textOf, withMetadata } from "./object-fields.ts";
 import { fail, modified, notFound, replaced, succeed } from "./planned-answer.ts";
 import {
   bodyOf,

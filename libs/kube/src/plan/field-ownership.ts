@@ -1,5 +1,11 @@
-import { getOwn, isJsonObject, jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
-import { metadataOf } from "./object-fields.ts";
+import {
+  getOwn,
+  isJsonObject,
+  jsonEquals,
+  metadataOf,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
 
 type Path = readonly string[];
 

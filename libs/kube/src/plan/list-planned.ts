@@ -1,8 +1,15 @@
-import { defined, getOwn, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+import {
+  defined,
+  getOwn,
+  isJsonObject,
+  metadataOf,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { matchesLabels, parseLabelSelector } from "../names/label-selector.ts";
 import { createHash } from "node:crypto";
-import { metadataOf, textOf } from "./object-fields.ts";
+import { textOf } from "./object-fields.ts";
 import { succeed } from "./planned-answer.ts";
 import { apiVersionOf, queryOf, type Place } from "./planned-call.ts";
 import type { PlannedObject } from "./planned-object.ts";

@@ -1,4 +1,6 @@
 import {
+  applyMergePatch,
+  diffMergePatch,
   getOwn,
   isJsonObject,
   jsonEquals,
@@ -6,7 +8,6 @@ import {
   type JsonObject,
   type JsonValue,
 } from "@konverge/core";
-import { applyMergePatch, diffMergePatch } from "@konverge/core";
 
 /** The result of a write that the server has computed on the object without the earlier planned writes. */
 export interface Merge {

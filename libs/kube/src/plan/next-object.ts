@@ -3,12 +3,14 @@ import {
   applyMergePatch,
   isJsonObject,
   JsonPatchError,
+  metadataOf,
   parseJson,
+  SERVER_METADATA,
   type JsonObject,
   type JsonValue,
 } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
-import { metadataOf, textOf, withMetadata } from "./object-fields.ts";
+import { textOf, withMetadata } from "./object-fields.ts";
 
 /** The result of a write, computed without the server. */
 export type Wanted =
@@ -71,24 +73,14 @@ function patched(view: JsonObject, operations: JsonValue): Wanted {
   }
 }
 
-/** Fields that only the server sets. */
-const OWN = [
-  "uid",
-  "resourceVersion",
-  "generation",
-  "creationTimestamp",
-  "deletionTimestamp",
-  "deletionGracePeriodSeconds",
-  "selfLink",
-  "managedFields",
-];
-
 /** The object with the server's own fields of the planned one. */
 function asOf(view: JsonObject, object: JsonObject): JsonObject {
   const metadata = metadataOf(view);
-  const own = OWN.map((name) => [name, metadata[name]] as const);
+  const own = SERVER_METADATA.map((name) => [name, metadata[name]] as const);
   const kept = Object.fromEntries(own.filter(([, value]) => value !== undefined)) as JsonObject;
-  const others = Object.entries(metadataOf(object)).filter(([name]) => !OWN.includes(name));
+  const others = Object.entries(metadataOf(object)).filter(
+    ([name]) => !SERVER_METADATA.includes(name),
+  );
   const { apiVersion, kind } = view;
   return {
     ...object,
@@ -106,7 +98,9 @@ function withoutPreconditions(body: JsonObject): JsonObject {
 
 /** The object as a create may send it: without the fields of the server. */
 export function asNew(object: JsonObject): JsonObject {
-  const others = Object.entries(metadataOf(object)).filter(([name]) => !OWN.includes(name));
+  const others = Object.entries(metadataOf(object)).filter(
+    ([name]) => !SERVER_METADATA.includes(name),
+  );
   return { ...object, metadata: Object.fromEntries(others) };
 }
 

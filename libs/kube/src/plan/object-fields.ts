@@ -1,9 +1,4 @@
-import { isJsonObject, type JsonObject } from "@konverge/core";
-
-export function metadataOf(object: JsonObject): JsonObject {
-  const metadata = object["metadata"];
-  return isJsonObject(metadata) ? metadata : {};
-}
+import { metadataOf, type JsonObject } from "@konverge/core";
 
 export function textOf(object: JsonObject, field: string): string | undefined {
   const value = metadataOf(object)[field];

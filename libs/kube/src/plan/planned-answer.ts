@@ -1,9 +1,8 @@
-import { defined, type JsonObject } from "@konverge/core";
+import { defined, metadataOf, type JsonObject } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { parseApiError } from "../errors/parse-api-error.ts";
 import type { FieldConflict } from "./field-ownership.ts";
-import { metadataOf } from "./object-fields.ts";
 import type { Place } from "./planned-call.ts";
 
 const HEADERS = { "content-type": "application/json" } as const;

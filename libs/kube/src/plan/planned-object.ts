@@ -1,6 +1,6 @@
-import { jsonEquals, type JsonObject, type JsonValue } from "@konverge/core";
+import { jsonEquals, metadataOf, type JsonObject, type JsonValue } from "@konverge/core";
 import type { FieldOwnership } from "./field-ownership.ts";
-import { metadataOf, textOf, withMetadata, withoutMetadata } from "./object-fields.ts";
+import { textOf, withMetadata, withoutMetadata } from "./object-fields.ts";
 import type { ObjectPlace } from "./planned-call.ts";
 
 /** One write of a plan. */

@@ -1,7 +1,7 @@
-import { isJsonObject, type JsonObject } from "@konverge/core";
+import { isJsonObject, metadataOf, type JsonObject } from "@konverge/core";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { nextObject } from "./next-object.ts";
-import { metadataOf, withMetadata } from "./object-fields.ts";
+import { withMetadata } from "./object-fields.ts";
 import { fail, inapplicable, modified, notFound, replaced, succeed } from "./planned-answer.ts";
 import { dry, isTrial, labelOf, pathOnly, type ObjectPlace } from "./planned-call.ts";
 import { isNew, type PlannedObject } from "./planned-object.ts";

@@ -3,11 +3,12 @@ import {
   defined,
   diffMergePatch,
   isJsonObject,
+  metadataOf,
   type JsonObject,
 } from "@konverge/core";
 import { isOptimisticConflict } from "../errors/error-predicates.ts";
 import { asNew, basedOn } from "./next-object.ts";
-import { metadataOf, textOf, withMetadata, withoutMetadata } from "./object-fields.ts";
+import { textOf, withMetadata, withoutMetadata } from "./object-fields.ts";
 import { dry, labelOf, pathOnly, queryOf, type ObjectPlace } from "./planned-call.ts";
 import { isNew, type PlannedObject } from "./planned-object.ts";
 import { readBefore } from "./read-planned.ts";

@@ -1,4 +1,4 @@
-import type { ErrorIssue, JsonObject } from "@konverge/core";
+import { SERVER_METADATA, type ErrorIssue, type JsonObject } from "@konverge/core";
 import type { Change, Changes, Preconditions } from "./change.ts";
 import type { OpenKind } from "./open-kind.ts";
 import { formatPointer, isWithin, parsePointer } from "./pointer.ts";
@@ -14,19 +14,7 @@ const MARK_PREFIXES = [MARK_PREFIX, "konverge.dev/step-"];
 const FIXED: readonly (readonly string[])[] = [
   ["apiVersion"],
   ["kind"],
-  ...[
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-  ].map((field) => ["metadata", field]),
+  ...["name", "generateName", "namespace", ...SERVER_METADATA].map((field) => ["metadata", field]),
 ];
 
 /** The parts of a mutation that can be restricted. */

@@ -1,10 +1,10 @@
-import { defined, sleepMs, type JsonObject } from "@konverge/core";
+import { defined, metadataOf, sleepMs, type JsonObject } from "@konverge/core";
 import { ignoreNotFound } from "@konverge/kube";
 import type { ApplyChange } from "../change/change.ts";
 import type { Verdict } from "../store/mutation-store.ts";
 import { isPlanOf, type Plan } from "../store/plan.ts";
 import type { Batch, BatchMutation, RedisMutationStore } from "../store/redis-mutation-store.ts";
-import { markIn, metadataOf, withMark } from "./mark.ts";
+import { markIn, withMark } from "./mark.ts";
 import { failed, hasExpired, isWritten, planPart, refusalOf } from "./plan-part.ts";
 import { sendApply, sendDraft, type Target } from "./send-plan.ts";
 import { failureOf, isServerFailure, rejectionOf, type WriteFailure } from "./write-error.ts";

@@ -1,9 +1,15 @@
-import { defined, resourceId, type JsonObject, type Outcome, type Trigger } from "@konverge/core";
+import {
+  defined,
+  metadataOf,
+  resourceId,
+  type JsonObject,
+  type Outcome,
+  type Trigger,
+} from "@konverge/core";
 import type { CallRecord } from "@konverge/kube";
 import type { AttemptLease } from "@konverge/queue";
 import type { AttemptRecord } from "@konverge/records";
 import type { Written } from "./apply-batch.ts";
-import { metadataOf } from "./mark.ts";
 import { MUTATIONS } from "../store/redis-mutation-store.ts";
 import type { Target } from "./send-plan.ts";
 

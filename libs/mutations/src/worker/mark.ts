@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isJsonObject, setOwn, type JsonObject } from "@konverge/core";
+import { isJsonObject, metadataOf, setOwn, type JsonObject } from "@konverge/core";
 import { MARK_PREFIX } from "../change/find-restrictions.ts";
 
 const HASH_CHARS = 16;
@@ -29,9 +29,4 @@ export function withMark(object: JsonObject, name: string, text: string): JsonOb
   const annotations = { ...(isJsonObject(given) ? given : {}) };
   setOwn(annotations, name, text);
   return { ...object, metadata: { ...metadata, annotations } };
-}
-
-export function metadataOf(object: JsonObject): JsonObject {
-  const metadata = object["metadata"];
-  return isJsonObject(metadata) ? metadata : {};
 }

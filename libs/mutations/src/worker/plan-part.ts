@@ -2,6 +2,7 @@ import {
   formatApiVersion,
   isJsonObject,
   jsonEquals,
+  metadataOf,
   type JsonObject,
   type MutationOutcome,
 } from "@konverge/core";
@@ -11,7 +12,6 @@ import { findFailedPrecondition } from "../change/preconditions.ts";
 import type { NewMutation, Verdict } from "../store/mutation-store.ts";
 import type { Plan } from "../store/plan.ts";
 import type { BatchMutation } from "../store/redis-mutation-store.ts";
-import { metadataOf } from "./mark.ts";
 
 interface Planned {
   /** In the order of the mutations. */

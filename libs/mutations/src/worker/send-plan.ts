@@ -1,6 +1,7 @@
 import {
   diffMergePatch,
   isJsonObject,
+  metadataOf,
   type ApiObject,
   type JsonObject,
   type ResourceType,
@@ -8,7 +9,6 @@ import {
 import type { KubeClient, NamespacedName, NewObject } from "@konverge/kube";
 import type { ApplyChange } from "../change/change.ts";
 import type { NewMutation } from "../store/mutation-store.ts";
-import { metadataOf } from "./mark.ts";
 
 /** No object has this version, so an apply with it either creates the object or is rejected. */
 const NO_VERSION = "1";
