@@ -4,8 +4,8 @@ export { createClusterRegistry, listServedClusters } from "./fleet/cluster-regis
 export type { ClusterRegistry, IdentityClaim } from "./fleet/cluster-registry.ts";
 export { askForObject, serveObjectReads } from "./fleet/object-reads.ts";
 export type { ObjectRead } from "./fleet/object-reads.ts";
-export { readPlan, readPlansOf, requestPlan } from "./fleet/plan-store.ts";
-export type { PlanState, WantedPlan } from "./fleet/plan-store.ts";
+export { readPlan, readPlansOf, requestPlan } from "./plans/plan-store.ts";
+export type { PlanState, WantedPlan } from "./plans/plan-store.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
   AnnouncedCache,

@@ -8,6 +8,8 @@ import type { RouteInput } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { preferredWaitMs } from "../queues/wait-for-end.ts";
 
+const LOST = "the worker stopped before the plan ended; plan again";
+
 type Asked = Pick<
   RouteInput<string, unknown, unknown>,
   "caller" | "context" | "headers" | "openWait" | "audit"
@@ -74,7 +76,7 @@ function endOf(
   return wait.until({
     id: `plan ${cluster}/${id}`,
     read: () => plans.read(cluster, id),
-    isEnd: (state) => state === undefined || state.state === "ended",
+    isEnd: (found) => found?.state !== "waiting" && found?.state !== "running",
   });
 }
 
@@ -82,12 +84,24 @@ function viewOf(
   found: PlanState | undefined,
   { id, key }: { readonly id: string; readonly key: string },
 ): ObjectPlan {
-  if (found?.state !== "ended") {
-    return found === undefined
-      ? { id, key, state: "unavailable", message: "no worker began the plan in time" }
-      : { id, key, state: found.state };
+  switch (found?.state) {
+    case undefined:
+      return { id, key, state: "unavailable", message: "no worker began the plan in time" };
+    case "lost":
+      return { id, key, state: "unavailable", message: LOST };
+    case "waiting":
+    case "running":
+      return { id, key, state: found.state };
+    case "ended":
+      return endedView(found.record, { id, key });
   }
-  const plan = parsePlan(found.record);
+}
+
+function endedView(
+  record: string,
+  { id, key }: { readonly id: string; readonly key: string },
+): ObjectPlan {
+  const plan = parsePlan(record);
   if (plan !== undefined) return { id, key, state: "ended", plan };
   const message = "the plan cannot be read, because the worker has another version";
   return { id, key, state: "unavailable", message };

@@ -10,7 +10,8 @@ import { isKubeApiError, type KubeClient, type KubePlan } from "@konverge/kube";
 import type { PlanRecord } from "@konverge/records";
 import type { AttemptPlan } from "../access/attempt-plan.ts";
 import type { AttemptRun } from "../attempt/run-attempt.ts";
-import { changesOf, type PlanChange, type RecordedChange } from "./plan-changes.ts";
+import { fitPlan } from "./fit-plan.ts";
+import { changesOf, type RecordedChange } from "./plan-changes.ts";
 import { planHash } from "./plan-hash.ts";
 
 export interface PlanContext {
@@ -27,8 +28,6 @@ export interface PlanContext {
 
 /** Changes that a record lists; the rest is counted. */
 const MOST_CHANGES = 200;
-/** Largest record in characters of JSON. */
-const MOST_CHARACTERS = 200_000;
 const MOST_LISTED_GAPS = 50;
 
 /** Makes the record of a planned attempt. */
@@ -48,7 +47,7 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
   const { id, key, controller, worker, by, startedAtMs } = context;
   const error = errorOf(run);
   const gaps = gapsOf(plan, changes);
-  return fit({
+  return fitPlan({
     kind: "plan",
     id,
     key,
@@ -180,23 +179,6 @@ function errorOf({ outcome }: AttemptRun): PlanRecord["error"] {
 function logOf({ trace, outcome }: AttemptRun): Pick<PlanRecord, "log"> {
   const log = trace.log.end(!endedWell(outcome.kind))?.log;
   return log === undefined ? {} : { log: [...log] };
-}
-
-/** Removes the log, then patches from the end, until the record fits. */
-function fit(record: PlanRecord): PlanRecord {
-  if (JSON.stringify(record).length <= MOST_CHARACTERS) return record;
-  const { log: _dropped, ...rest } = record;
-  let changes: PlanChange[] = [...rest.changes];
-  for (let index = changes.length - 1; index >= 0; index -= 1) {
-    const fitting = { ...rest, changes };
-    if (JSON.stringify(fitting).length <= MOST_CHARACTERS) return fitting;
-    changes = changes.map((change, at) => (at === index ? withoutPatch(change) : change));
-  }
-  return { ...rest, changes };
-}
-
-function withoutPatch({ patch: _dropped, ...change }: PlanChange): PlanChange {
-  return change;
 }
 
 function sum(values: readonly number[]): number {

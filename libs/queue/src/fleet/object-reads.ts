@@ -9,7 +9,13 @@ import {
   type RedisClient,
   type RedisTarget,
 } from "@konverge/redis";
-import { beginPlan, planRequestsKey, storePlan, type WantedPlan } from "./plan-store.ts";
+import {
+  beginPlan,
+  holdPlan,
+  planRequestsKey,
+  storePlan,
+  type WantedPlan,
+} from "../plans/plan-store.ts";
 
 /** The object that a user of the API wants to see. */
 export interface ObjectRead {
@@ -91,9 +97,14 @@ export function serveObjectReads({
   };
   const servePlan = async (text: string) => {
     const wanted = JSON.parse(text) as WantedPlan;
-    const isWanted = await beginPlan(answers, place, wanted.id);
-    const record = isWanted ? await plan?.(wanted) : undefined;
-    if (record !== undefined) await storePlan(answers, place, wanted, record);
+    if (!(await beginPlan(answers, place, wanted.id))) return;
+    const release = holdPlan(answers, place, { id: wanted.id, onError });
+    try {
+      const record = await plan?.(wanted);
+      if (record !== undefined) await storePlan(answers, place, wanted, record);
+    } finally {
+      release();
+    }
   };
   const begin = (running: Set<Promise<void>>, serving: Promise<void>) => {
     const served = serving

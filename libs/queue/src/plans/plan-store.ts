@@ -1,4 +1,5 @@
-import { clusterRoot, withRedis, type RedisClient } from "@konverge/redis";
+import { clusterRoot, runScript, withRedis, type RedisClient } from "@konverge/redis";
+import { storePlanScript } from "./scripts/store-plan.ts";
 
 /** A plan that a user of the API requests. */
 export interface WantedPlan {
@@ -18,20 +19,20 @@ export interface PlanPlace {
 
 /** Retention of a plan, in ms. */
 const KEPT_MS = 7 * 86_400_000;
-/** Plans that are kept of one object; the oldest are deleted first. */
-const KEPT_OF_OBJECT = 20;
 /** Requests of a controller that wait for a worker; older ones are dropped. */
 const MOST_WAITING = 50;
 /** Longest time that a request waits for a worker, in ms. */
 const WAITING_MS = 120_000;
-/** The mark of a running plan outlives its handler, whose timeout ends it. */
-const RUNNING_MS = 15 * 60_000;
+/** The mark of a running plan, which outlives its lease. */
+const RUNNING_MS = 7 * 86_400_000;
+/** A worker that has not renewed the lease of its plan for this time has died, in ms. */
+const LEASE_MS = 30_000;
 const WAITING = "waiting";
 const RUNNING = "running";
 
-/** The state of a plan. `waiting`: no worker has begun it. */
+/** The state of a plan. `waiting`: no worker has begun it. `lost`: its worker has died. */
 export type PlanState =
-  | { readonly state: "waiting" | "running" }
+  | { readonly state: "waiting" | "running" | "lost" }
   | { readonly state: "ended"; readonly record: string };
 
 /** Requests a plan from the workers of a controller. @throws KonvergeError `redis_unavailable` */
@@ -58,35 +59,41 @@ export async function beginPlan(
   place: PlanPlace,
   id: string,
 ): Promise<boolean> {
-  const key = planKey(place, id);
-  return (await withRedis(redis, () => redis.set(key, RUNNING, "PX", RUNNING_MS, "XX"))) !== null;
+  const [, begun] = await withRedis(redis, () =>
+    Promise.all([
+      redis.set(leaseKey(place, id), "", "PX", LEASE_MS),
+      redis.set(planKey(place, id), RUNNING, "PX", RUNNING_MS, "XX"),
+    ]),
+  );
+  return begun !== null;
 }
 
-/** Stores the record of a plan, and deletes the oldest ones of its object. */
+/** Renews the lease of a running plan until the returned function is called. */
+export function holdPlan(
+  redis: RedisClient,
+  place: PlanPlace,
+  { id, onError }: { readonly id: string; readonly onError: (error: Error) => void },
+): () => void {
+  const renew = () => redis.set(leaseKey(place, id), "", "PX", LEASE_MS);
+  const timer = setInterval(() => void withRedis(redis, renew).catch(onError), LEASE_MS / 3);
+  return () => clearInterval(timer);
+}
+
+/** Stores the record of a plan, and deletes the oldest ones beyond the limits of its object and its cluster. */
 export async function storePlan(
   redis: RedisClient,
   place: PlanPlace,
   { id, key }: Pick<WantedPlan, "id" | "key">,
   record: string,
 ): Promise<void> {
-  const index = plansOfKey(place, key);
-  await withRedis(redis, () =>
-    redis
-      .multi()
-      .set(planKey(place, id), record, "PX", KEPT_MS)
-      .lpush(index, id)
-      .pexpire(index, KEPT_MS)
-      .exec(),
-  );
-  const old = await withRedis(redis, () => redis.lrange(index, KEPT_OF_OBJECT, -1));
-  if (old.length === 0) return;
-  await withRedis(redis, () =>
-    redis
-      .multi()
-      .ltrim(index, 0, KEPT_OF_OBJECT - 1)
-      .del(...old.map((each) => planKey(place, each)))
-      .exec(),
-  );
+  const root = clusterRoot(place.prefix, place.cluster);
+  const keys = {
+    plans: plansOfKey(place, key),
+    ages: `${root}/plan-ages`,
+    sizes: `${root}/plan-sizes`,
+  };
+  const args = { root, id, record, keptMs: KEPT_MS };
+  await withRedis(redis, () => runScript(redis, storePlanScript, { keys, args }));
 }
 
 /** Returns the state of a plan; undefined if it is unknown or has expired. */
@@ -95,11 +102,13 @@ export async function readPlan(
   place: PlanPlace,
   id: string,
 ): Promise<PlanState | undefined> {
-  const found = await withRedis(redis, () => redis.get(planKey(place, id)));
-  if (found === null) return undefined;
-  return found === WAITING || found === RUNNING
-    ? { state: found }
-    : { state: "ended", record: found };
+  const [found, lease] = await withRedis(redis, () =>
+    redis.mget(planKey(place, id), leaseKey(place, id)),
+  );
+  if (found === null || found === undefined) return undefined;
+  if (found === WAITING) return { state: found };
+  if (found !== RUNNING) return { state: "ended", record: found };
+  return { state: lease === null ? "lost" : found };
 }
 
 /** Returns the records of an object's plans, newest first. */
@@ -108,9 +117,7 @@ export async function readPlansOf(
   place: PlanPlace,
   key: string,
 ): Promise<string[]> {
-  const ids = await withRedis(redis, () =>
-    redis.lrange(plansOfKey(place, key), 0, KEPT_OF_OBJECT - 1),
-  );
+  const ids = await withRedis(redis, () => redis.lrange(plansOfKey(place, key), 0, -1));
   if (ids.length === 0) return [];
   const found = await withRedis(redis, () => redis.mget(ids.map((id) => planKey(place, id))));
   return found.filter((record) => record !== null);
@@ -122,6 +129,10 @@ export function planRequestsKey({ prefix, cluster }: PlanPlace, controller: stri
 
 function planKey({ prefix, cluster }: PlanPlace, id: string): string {
   return `${clusterRoot(prefix, cluster)}/plans/${id}`;
+}
+
+function leaseKey({ prefix, cluster }: PlanPlace, id: string): string {
+  return `${clusterRoot(prefix, cluster)}/plan-leases/${id}`;
 }
 
 function plansOfKey({ prefix, cluster }: PlanPlace, key: string): string {

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import {
+  beginPlan,
+  holdPlan,
+  readPlan,
+  readPlansOf,
+  requestPlan,
+  storePlan,
+  type PlanPlace,
+} from "../../../libs/queue/src/plans/plan-store.ts";
+import { useQueues } from "./queue-harness.ts";
+
+const queues = useQueues();
+const key = "widgets/default/widgets.test.konverge.dev/default/blue";
+const place = (): PlanPlace => ({ prefix: queues.prefix, cluster: "default" });
+const ids = async (of: string) =>
+  (await readPlansOf(queues.redis, place(), of)).map((text) => text.split(" ")[0]);
+
+describe("the store of plans", () => {
+  test("keeps the last 20 plans of an object", async () => {
+    for (let id = 0; id < 25; id += 1)
+      await storePlan(queues.redis, place(), { id: `${id}`, key }, `${id} record`);
+    expect(await ids(key)).toEqual(Array.from({ length: 20 }, (_, index) => `${24 - index}`));
+    expect(await readPlan(queues.redis, place(), "4")).toBeUndefined();
+    expect(await readPlan(queues.redis, place(), "5")).toEqual({
+      state: "ended",
+      record: "5 record",
+    });
+  });
+
+  test("M2: deletes the oldest plans of a cluster beyond its memory limit", async () => {
+    const size = 8_000_000;
+    for (let id = 0; id < 12; id += 1) {
+      await storePlan(
+        queues.redis,
+        place(),
+        { id: `${id}`, key: `${key}-${id}` },
+        `${id} ${"x".repeat(size)}`,
+      );
+    }
+    const kept = await Promise.all(
+      Array.from({ length: 12 }, (_, id) => readPlan(queues.redis, place(), `${id}`)),
+    );
+    expect(kept.map((plan) => plan !== undefined)).toEqual(
+      Array.from({ length: 12 }, (_, id) => id >= 4),
+    );
+    const sizes = await queues.redis.hgetall(`${queues.prefix}:{default}/plan-sizes`);
+    const { "": sum, ...each } = sizes;
+    expect(Object.values(each).reduce((total, one) => total + Number(one), 0)).toBe(Number(sum));
+    expect(Number(sum)).toBeLessThanOrEqual(64 * 1_048_576);
+    // A plan that is stored twice counts once.
+    await storePlan(queues.redis, place(), { id: "11", key: `${key}-11` }, "short");
+    expect(await queues.redis.hget(`${queues.prefix}:{default}/plan-sizes`, "")).toBe(
+      `${Number(sum) - Number(each["11"]) + 5}`,
+    );
+  });
+
+  test("M3: a plan whose worker has died is lost, and stored if the worker was only suspended", async () => {
+    const { redis } = queues;
+    await requestPlan(redis, place(), { id: "1", key, controller: "widgets", by: "ada" });
+    expect(await readPlan(redis, place(), "1")).toEqual({ state: "waiting" });
+    expect(await beginPlan(redis, place(), "1")).toBe(true);
+    const release = holdPlan(redis, place(), {
+      id: "1",
+      onError: (error) => expect.unreachable(String(error)),
+    });
+    expect(await readPlan(redis, place(), "1")).toEqual({ state: "running" });
+    const lease = `${queues.prefix}:{default}/plan-leases/1`;
+    expect(await redis.pttl(lease)).toBeLessThanOrEqual(30_000);
+    release();
+    await redis.del(lease);
+    expect(await readPlan(redis, place(), "1")).toEqual({ state: "lost" });
+    await storePlan(redis, place(), { id: "1", key }, "record");
+    expect(await readPlan(redis, place(), "1")).toEqual({ state: "ended", record: "record" });
+  });
+});
