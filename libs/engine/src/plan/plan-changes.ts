@@ -21,7 +21,7 @@ import {
 import { redactPatch, type PlanRecord } from "@konverge/records";
 import { scrubValue } from "../attempt/handler-log.ts";
 
-export type PlanChange = PlanRecord["changes"][number];
+type PlanChange = PlanRecord["changes"][number];
 
 /** A change for the record, and its values in the hash of the plan. */
 export interface RecordedChange {
