@@ -27,6 +27,8 @@ export interface FleetWorker {
 }
 
 export interface Fleet extends AsyncDisposable {
+  readonly redisUrl: string;
+  readonly prefix: string;
   readonly client: KubeClient;
   readonly Parents: ResourceType<Parent>;
   readonly workers: ReadonlySet<FleetWorker>;
@@ -96,6 +98,8 @@ export async function openFleet(fleetName: string): Promise<Fleet> {
   };
 
   return {
+    redisUrl,
+    prefix,
     client,
     Parents,
     workers,

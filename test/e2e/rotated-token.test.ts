@@ -10,6 +10,7 @@ import { Secret } from "@konverge/kube/kinds";
 import { NodePool } from "../../apps/examples/src/resources.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster } from "./rbac-cluster.ts";
+import { parseScrape } from "../support/promql.ts";
 import { until } from "../support/until.ts";
 
 const run = promisify(execFile);
@@ -48,8 +49,8 @@ test("a revoked token is replaced from its file, and the worker continues", asyn
   const worker = runContainer(deployment, { redisUrl: redis.url, kubeconfig, folder });
   onTestFinished(async () => void (await worker.stop()));
   const { metricsUrl } = await worker.said("worker ready");
-  const isRefused = async () =>
-    /requests_total\{[^}]*code="401"/.test(await (await fetch(String(metricsUrl))).text());
+  const metrics = async () => await (await fetch(String(metricsUrl))).text();
+  const isRefused = async () => /requests_total\{[^}]*code="401"/.test(await metrics());
 
   const target = { namespace: "default", name: "blue" };
   await admin.create(NodePool, { metadata: target, spec: { replicas: 1 } });
@@ -71,5 +72,9 @@ test("a revoked token is replaced from its file, and the worker continues", asyn
   });
   await scale();
   await until("the later change is reconciled", async () => (await machines()) === replicas);
+  const failures = [...parseScrape(await metrics())].filter(([series]) =>
+    series.startsWith("konverge_reconcile_errors_total"),
+  );
+  expect(failures.map(([, count]) => count)).toEqual([0]);
   expect(await worker.stop()).toBe(0);
 });

@@ -38,6 +38,7 @@ class Process {
     changeAgeMs: 0,
     held: [] as readonly string[],
     clockAheadMs: 0,
+    sourceFailures: 0,
   };
 
   constructor(installation: string, role: "all" | "watch" | "work", clusters = CLUSTERS) {
@@ -59,6 +60,10 @@ class Process {
         return { waiting: 0, delayed: 0, paused: 0, deadLettered, headAgeMs, changeAgeMs };
       },
     });
+    metrics.observeSource({ controller: "pool", source: "feed" }, () => ({
+      lagMs: 0,
+      failures: state.sourceFailures,
+    }));
     metrics.observeServer(async () => {
       if (!state.redis) throw new Error("away");
       const { used, replicas, clockAheadMs } = state;
@@ -225,6 +230,21 @@ test("alerts on a restored Redis that is held, and on a worker with a wrong cloc
   );
   for (const { state } of [leader, follower]) state.held = [];
   follower.state.clockAheadMs = 1_000;
+  expect(await prometheus.run(30, all)).toEqual([]);
+});
+
+test("alerts on a source that fails repeatedly, until it recovers", async (context) => {
+  const prometheus = new Scraper(engine(context));
+  const [leader, follower] = fleet("shop");
+  const all = [leader, follower, ...fleet("bank")];
+  leader.state.sourceFailures = 2;
+  expect(await prometheus.run(330, all)).toEqual([]);
+  leader.state.sourceFailures = 3;
+  expect(await prometheus.run(240, all)).toEqual([]);
+  expect(await prometheus.run(120, all)).toEqual(
+    CLUSTERS.map((name) => `KonvergeSourceFailing shop/${name}`),
+  );
+  leader.state.sourceFailures = 0;
   expect(await prometheus.run(30, all)).toEqual([]);
 });
 

@@ -74,9 +74,15 @@ test("deliveries and polled items reconcile objects, and a failing source is a p
     subject: "items",
     cause: "no route to the shop",
   });
+  const failures = async () =>
+    Number(
+      /^konverge_source_failures\{.*source="items".*\} (\d+)$/m.exec(await worker.metrics())?.[1],
+    );
+  expect(await failures()).toBeGreaterThanOrEqual(3);
   isBroken = false;
   await until("the item is reconciled", () => reconciled.includes("polled poll items"));
   await until("the problem has ended", async () => (await problems()).length === 0);
+  expect(await failures()).toBe(0);
   const { items } = sourceListSchema.parse(await (await fetch(`${api.url}/v1/sources`)).json());
   expect(items).toMatchObject([
     { name: "github", kind: "inbound", state: "ok", waiting: 0, worker: worker.workerId },

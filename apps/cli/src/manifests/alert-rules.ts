@@ -188,6 +188,12 @@ const RULES: Readonly<Record<string, Definition>> = {
       "A map function of {{ $labels.controller }} fails, so changes of watched objects are skipped",
     expr: increases("watch_function_errors_total", 'function="map"', "controller"),
   },
+  KonvergeSourceFailing: {
+    severity: "warning",
+    summary: "Source {{ $labels.source }} of {{ $labels.controller }} fails repeatedly",
+    expr: `${max(of("source_failures"), "controller", "source")} >= 3`,
+    for: "5m",
+  },
   KonvergeWatchInterruptions: {
     severity: "warning",
     summary:

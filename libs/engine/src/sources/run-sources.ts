@@ -40,7 +40,7 @@ export async function runSources(options: RunSourcesOptions): Promise<void> {
   const unobserve = [...reporters].map(([source, reporter]) =>
     options.metrics.observeSource(
       { controller: controller.name, source: source.name },
-      () => reporter.lagMs,
+      () => reporter,
     ),
   );
   signal.addEventListener("abort", () => unobserve.forEach((end) => end()), { once: true });
