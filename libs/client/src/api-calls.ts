@@ -1,4 +1,4 @@
-import type { PayloadCodec } from "@konverge/core";
+import { defined, type PayloadCodec } from "@konverge/core";
 import type { ReadOptions, WaitOptions, WriteOptions } from "./client.ts";
 import { lastOf, longPoll, type LongPoll } from "./long-poll.ts";
 import { pagesOf, type Pages } from "./pages.ts";
@@ -86,7 +86,7 @@ export class ApiCalls {
   ) => Pages<Item, Answer> {
     return <Item, Answer extends ListPage<Item>>(query: object = {}, read?: ReadOptions) =>
       pagesOf<Item, Answer>((cursor) =>
-        this.get<Answer>(path, { ...query, ...(cursor === undefined ? {} : { cursor }) }, read),
+        this.get<Answer>(path, { ...query, ...defined({ cursor }) }, read),
       );
   }
 
@@ -155,7 +155,7 @@ export class ApiCalls {
       path,
       body,
       signal,
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...defined({ idempotencyKey }),
     });
   }
 }

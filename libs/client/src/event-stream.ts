@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { StreamEvent } from "@konverge/contracts";
 import { ProblemError, unexpected } from "./problem-error.ts";
 import { delayOf, type Call, type RetryOptions, type Sender } from "./send-request.ts";
@@ -118,8 +119,7 @@ function parseMessage(lines: readonly string[]): Message {
   const [data, id, retry] = [fields.get("data"), fields.get("id"), fields.get("retry")];
   return {
     type: fields.get("event") ?? "message",
-    ...(data === undefined ? {} : { data }),
-    ...(id === undefined ? {} : { id }),
+    ...defined({ data, id }),
     ...(retry !== undefined && /^\d+$/.test(retry) ? { retryMs: Number(retry) } : {}),
   };
 }

@@ -1,4 +1,4 @@
-import { isJsonObject, KonvergeError, parseJson, type JsonValue } from "@konverge/core";
+import { defined, isJsonObject, KonvergeError, parseJson, type JsonValue } from "@konverge/core";
 import type { NewMutation } from "@konverge/contracts";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { readJson } from "./read-json.ts";
@@ -110,7 +110,7 @@ export async function changesOf(flags: ChangeFlags): Promise<{
   const { if: fields, ifGeneration: generation, ifMissing } = flags;
   const conditions: Conditions = {
     ...(fields === undefined ? {} : { fields: [...fields] }),
-    ...(generation === undefined ? {} : { generation }),
+    ...defined({ generation }),
     ...(ifMissing === true ? { exists: false } : {}),
   };
   return {

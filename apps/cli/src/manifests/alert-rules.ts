@@ -1,3 +1,5 @@
+import { defined } from "@konverge/core";
+
 interface AlertRule {
   readonly alert: string;
   readonly expr: string;
@@ -230,7 +232,7 @@ function rulesOf(definitions: Readonly<Record<string, Definition>>): AlertRule[]
   return Object.entries(definitions).map(([alert, { severity, summary, expr, for: lasts }]) => ({
     alert,
     expr,
-    ...(lasts === undefined ? {} : { for: lasts }),
+    ...defined({ for: lasts }),
     labels: { severity },
     annotations: { summary, runbook_url: `${PLACEHOLDERS.runbooks}/${alert}.md` },
   }));

@@ -22,7 +22,7 @@ export function makeChartValues(options: ManifestsOptions): object {
     workers: { replicas: options.replicas },
     ...(watchers === undefined ? {} : { watchers: { replicas: watchers } }),
     ...(apiSecret === undefined ? {} : { api: { enabled: true, existingSecret: apiSecret } }),
-    ...(namespaces === undefined ? {} : { namespaces }),
+    ...defined({ namespaces }),
     rbac: { clusterRules: cluster, leaseRules: leases, ...defined({ secretsNamespace }) },
     crds: crdsOf(config),
   };

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import UPlot from "uplot";
 import type { ChartData, Series } from "./chart-data.ts";
 
@@ -154,7 +155,7 @@ function seriesOptions(
     label,
     stroke,
     width: kind === "bar" ? 0 : 1.5,
-    ...(scale === undefined ? {} : { scale }),
+    ...defined({ scale }),
     ...(kind === "bar" ? { paths: UPlot.paths.bars?.({ size: [0.9, 24] }) } : {}),
     ...(kind === "line" ? {} : { fill: kind === "bar" ? stroke : `${stroke}44` }),
     ...(isDashed ? { dash: [4, 3] } : {}),

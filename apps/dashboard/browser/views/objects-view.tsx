@@ -279,7 +279,7 @@ function Pauses({
             ? {}
             : {
                 name: parts.name,
-                ...(parts.namespace === undefined ? {} : { namespace: parts.namespace }),
+                ...defined({ namespace: parts.namespace }),
               }),
         };
         return (

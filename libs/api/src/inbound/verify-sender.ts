@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import type { Verification } from "@konverge/queue";
 import { digest } from "../access/digest.ts";
 
@@ -73,7 +73,7 @@ function verifySignature(
     if (!matches.includes(true)) {
       throw refused(`the signature in ${name} does not match the body and the secret`);
     }
-    return { signature: signature.toString("base64url"), ...(sent === undefined ? {} : { sent }) };
+    return { signature: signature.toString("base64url"), ...defined({ sent }) };
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { OverviewProblem, SourceView } from "@konverge/contracts";
 import { count, cut } from "./problem-text.ts";
 
@@ -15,7 +16,7 @@ export function findSourceProblems(sources: readonly SourceView[]): OverviewProb
         subject: name,
         count: failures,
         message: `${controller}: the ${NAMES[kind]} ${name} failed ${failures} times in a row`,
-        ...(failingSince === undefined ? {} : { since: failingSince }),
+        ...defined({ since: failingSince }),
         cause: cut(error ?? "unknown"),
         consequence:
           kind === "inbound"

@@ -1,4 +1,5 @@
 import {
+  defined,
   formatApiVersion,
   KonvergeError,
   parseJson,
@@ -263,7 +264,7 @@ function stateOf(
 ): ChildState {
   const { resourceVersion = "" } = object.metadata;
   const { status, message } = readinessOf(object, {
-    ...(none === undefined ? {} : { none }),
+    ...defined({ none }),
     ...(change === "unchanged" ? {} : { writtenVersion: resourceVersion }),
   });
   // Messages quote conditions (P12).

@@ -1,4 +1,4 @@
-import { ensureError, linkAbort, nextDelay, type BackoffPolicy } from "@konverge/core";
+import { defined, ensureError, linkAbort, nextDelay, type BackoffPolicy } from "@konverge/core";
 import type { StoredDelivery, TakenDeliveries } from "@konverge/queue";
 import type { Delivery, InboundSource } from "../define/event-source.ts";
 import { errorOfThrown } from "../define/thrown-error.ts";
@@ -171,7 +171,7 @@ async function handle(
     const { traceparent } = written;
     const reason = written.event["type"];
     for (const name of names) {
-      void submit(context, name, { traceparent, ...(reason === undefined ? {} : { reason }) });
+      void submit(context, name, { traceparent, ...defined({ reason }) });
     }
     requested = names.length;
   } catch (error) {

@@ -1,14 +1,8 @@
-import {
-  defined,
-  findNameIssue,
-  nextDelay,
-  sleepMs,
-  type BackoffPolicy,
-  type ObjectKey,
-} from "@konverge/core";
+import { defined, findNameIssue, nextDelay, sleepMs, type BackoffPolicy } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import type { SourceStore, WorkQueue } from "@konverge/queue";
 import type { Controller } from "../define/define-controller.ts";
+import { reconciledKey } from "../define/reconciled-key.ts";
 import type { EventSource, RequestedObjects } from "../define/event-source.ts";
 import type { SourceReporter } from "./source-reporter.ts";
 
@@ -64,18 +58,10 @@ export interface SourceRequest {
 /** Submits a request. Resolves when Redis has accepted or first refused it. */
 export function submit(
   { controller, queue, source }: Pick<SourceContext, "controller" | "queue" | "source">,
-  { namespace, name }: NamespacedName,
+  name: NamespacedName,
   { reason, traceparent }: SourceRequest = {},
 ): Promise<void> {
-  const { group, resource } = controller.for;
-  const key: ObjectKey = {
-    controller: controller.name,
-    cluster: queue.cluster,
-    resource,
-    group,
-    ...defined({ namespace }),
-    name,
-  };
+  const key = reconciledKey(controller, queue.cluster, name);
   const by = `${source.kind} ${source.name}`;
   return queue.submit(key, { kind: "signal", by, ...defined({ reason, traceparent }) });
 }

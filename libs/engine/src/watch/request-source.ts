@@ -1,4 +1,4 @@
-import { defined, type ApiObject, type ObjectKey, type Trigger } from "@konverge/core";
+import { defined, type ApiObject, type Trigger } from "@konverge/core";
 import type { NamespacedName } from "@konverge/kube";
 import type { RequestOptions, WorkQueue } from "@konverge/queue";
 import { createChangeFunctions, type ChangeFunctionsOptions } from "./change-functions.ts";
@@ -6,6 +6,7 @@ import { isRequestedByPerson, type ObjectChange } from "../define/predicate.ts";
 import type { ControllerSource } from "../define/source.ts";
 import type { Controller } from "../define/define-controller.ts";
 import { isTerminating } from "../define/finalizer.ts";
+import { reconciledKey } from "../define/reconciled-key.ts";
 
 /** A change from a reflector. `initial`: from a list, not from a watch. */
 export interface SeenChange extends ObjectChange {
@@ -48,18 +49,10 @@ export function createRequestSource(
   options: ChangeFunctionsOptions,
 ): RequestSource {
   const { isWanted, namesOf } = createChangeFunctions(controller, options);
-  const { group, resource } = controller.for;
+  const { resource } = controller.for;
 
-  const keyOf = ({ namespace, name }: NamespacedName): ObjectKey => ({
-    controller: controller.name,
-    cluster: queue.cluster,
-    resource,
-    group,
-    ...defined({ namespace }),
-    name,
-  });
   const request = (name: NamespacedName, trigger: Trigger, how: RequestOptions) =>
-    queue.submit(keyOf(name), trigger, how);
+    queue.submit(reconciledKey(controller, queue.cluster, name), trigger, how);
   const requestAll = (
     names: readonly NamespacedName[],
     change: SeenChange,

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -199,7 +200,7 @@ test.each([
   ["without a context", new KubeConfig(), undefined, "has no current context"],
   ["with another context", new KubeConfig(), "other", 'context "other" is not the current context'],
 ])("rejects a KubeConfig %s", (_what, kubeConfig, context, message) => {
-  const options = { kubeConfig, ...(context === undefined ? {} : { context }) };
+  const options = { kubeConfig, ...defined({ context }) };
   expect(() => loadKubeCredentials(options)).toThrow(message);
 });
 

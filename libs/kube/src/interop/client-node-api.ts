@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import type { ClientNodeApi, ForwardAnswer, ForwardRequest } from "../contract/forward.ts";
 import { createRequestContext, type RequestContext } from "./request-context.ts";
 import { createResponseContext, type ResponseContext } from "./response-context.ts";
@@ -70,7 +70,6 @@ function toRequest(context: RequestContext): ForwardRequest {
     method: method as ForwardRequest["method"],
     path: pathname + search,
     headers: context.getHeaders(),
-    ...(body === undefined ? {} : { body }),
-    ...(signal === undefined ? {} : { signal }),
+    ...defined({ body, signal }),
   };
 }

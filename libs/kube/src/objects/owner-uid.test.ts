@@ -1,11 +1,11 @@
-import type { ApiObject } from "@konverge/core";
+import { defined, type ApiObject } from "@konverge/core";
 import { expect, test } from "vitest";
 import { ownerUidOf } from "./owner-references.ts";
 
 const owner = (uid?: string): ApiObject => ({
   apiVersion: "v1",
   kind: "ConfigMap",
-  metadata: { name: "a", ...(uid === undefined ? {} : { uid }) },
+  metadata: { name: "a", ...defined({ uid }) },
 });
 
 test("ownedBy needs an object with a uid, since every object would match without it", () => {

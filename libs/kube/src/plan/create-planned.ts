@@ -1,4 +1,5 @@
 import {
+  defined,
   isJsonObject,
   KonvergeError,
   metadataOf,
@@ -89,7 +90,7 @@ async function send(
     if (unchecked === undefined) throw error;
     const creationTimestamp = `${new Date().toISOString().slice(0, 19)}Z`;
     const namespace = place.namespace === undefined ? {} : { namespace: place.namespace };
-    const own = { creationTimestamp, ...namespace, ...(name === undefined ? {} : { name }) };
+    const own = { creationTimestamp, ...namespace, ...defined({ name }) };
     return { object: withMetadata(body, { ...own, uid: "unchecked" }), unchecked };
   }
 }

@@ -1,6 +1,7 @@
 import {
   applyJsonPatch,
   applyMergePatch,
+  defined,
   isJsonObject,
   JsonPatchError,
   metadataOf,
@@ -84,8 +85,7 @@ function asOf(view: JsonObject, object: JsonObject): JsonObject {
   const { apiVersion, kind } = view;
   return {
     ...object,
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
+    ...defined({ apiVersion, kind }),
     metadata: { ...Object.fromEntries(others), ...kept },
   };
 }
@@ -109,8 +109,7 @@ export function basedOn(before: JsonObject, body: JsonObject): JsonObject {
   const uid = textOf(before, "uid");
   const resourceVersion = textOf(before, "resourceVersion");
   return withMetadata(body, {
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...defined({ uid, resourceVersion }),
   });
 }
 

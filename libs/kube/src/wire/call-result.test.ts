@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { expect, test } from "vitest";
 import { parseApiError } from "../errors/parse-api-error.ts";
 import { responseOf } from "./call-result.ts";
@@ -21,6 +22,6 @@ test.each([
     kind: "response",
     status: 429,
     retryAfterMs: 30_000,
-    ...(concern === undefined ? {} : { concern }),
+    ...defined({ concern }),
   });
 });

@@ -1,4 +1,5 @@
 import {
+  defined,
   ensureError,
   findCause,
   isKonvergeError,
@@ -254,7 +255,7 @@ class MutationWorker implements QueueWorker {
     if (isConflict(error)) return { kind: "conflict", error };
     if (!isKubeApiError(error)) this.#options.onError(error);
     const retryAfterMs = known?.retryAfterMs;
-    return { kind: "retry", error, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    return { kind: "retry", error, ...defined({ retryAfterMs }) };
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  defined,
   formatApiVersion,
   isJsonObject,
   jsonEquals,
@@ -125,7 +126,7 @@ function newObject({ object, createIfMissing }: NewMutation): JsonObject {
     metadata: {
       ...metadataOf(content),
       name,
-      ...(namespace === undefined ? {} : { namespace }),
+      ...defined({ namespace }),
     },
   };
 }

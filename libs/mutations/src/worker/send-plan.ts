@@ -1,4 +1,5 @@
 import {
+  defined,
   diffMergePatch,
   isJsonObject,
   metadataOf,
@@ -45,15 +46,14 @@ export async function sendApply(
   const guard = read === undefined ? { resourceVersion: NO_VERSION } : guardOf(read);
   const intent = { ...object, metadata: { ...metadataOf(object), ...guard } };
   const scoped = client.scoped({ fieldManager });
-  const options = { force, ...(subresource === undefined ? {} : { subresource }) };
+  const options = { force, ...defined({ subresource }) };
   return json(await scoped.apply(type, intent, options));
 }
 
 function guardOf(read: JsonObject): JsonObject {
   const { uid, resourceVersion } = metadataOf(read);
   return {
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...defined({ uid, resourceVersion }),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { OutcomeKind } from "@konverge/core";
+import { defined, type OutcomeKind } from "@konverge/core";
 
 /** An attempt in the search index: its searchable fields, and those of a list. */
 export interface AttemptRow {
@@ -79,6 +79,6 @@ export function decodeRow(text: string): AttemptRow {
     writes,
     calls,
     worker,
-    ...(errorMessage === undefined ? {} : { errorMessage }),
+    ...defined({ errorMessage }),
   };
 }

@@ -231,7 +231,7 @@ function minuteOf(atMs: number, fields: Readonly<Record<string, string>>): Gauge
         waiting: num(`waiting/${name}`),
         oldestMs: num(`oldest/${name}`),
         isPaused: num(`paused/${name}`) === 1,
-        ...(version === undefined ? {} : { version }),
+        ...defined({ version }),
       },
     ] as const;
   });

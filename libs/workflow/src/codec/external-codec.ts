@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type CodecContext, type PayloadCodec } from "@konverge/core";
+import { defined, type CodecContext, type PayloadCodec } from "@konverge/core";
 
 /** A store of objects by name, for example a bucket. */
 export interface ExternalStore {
@@ -42,7 +42,7 @@ export function externalCodec({
       : codec.fingerprint?.bind(codec);
   return {
     name,
-    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...defined({ fingerprint }),
     async encode(bytes, context) {
       const encoded = codec === undefined ? bytes : await codec.encode(bytes, context);
       if (encoded.length <= aboveBytes) return Buffer.concat([Buffer.of(INSIDE), encoded]);

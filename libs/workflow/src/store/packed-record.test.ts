@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { expect, test } from "vitest";
 import { packRecord, unpackRecord } from "./packed-record.ts";
 import type { StepRecord } from "./run-record.ts";
@@ -23,7 +24,7 @@ test.each<[string, unknown]>([
   const record: StepRecord = {
     kind: "step",
     attempts: 1,
-    ...(value === undefined ? {} : { value }),
+    ...defined({ value }),
   };
   const text = packRecord(record);
   const stored = JSON.parse(text) as StepRecord;

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import { defineWorkflow } from "../define/define-workflow.ts";
 import { defineSchedule, type ScheduleOptions } from "../schedules/define-schedule.ts";
@@ -64,7 +65,7 @@ describe("a schedule of a test", () => {
   ])("after an outage with catchUp $catchUp, starts $caughtUp", async ({ catchUp, caughtUp }) => {
     const { t, hourly } = open({
       overlap: "allow-all",
-      ...(catchUp === undefined ? {} : { catchUp }),
+      ...defined({ catchUp }),
     });
     await t.outage("4h");
     expect(hours(await hourly.runs())).toEqual(caughtUp);

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { ActOnRuns, ActOnRunsResponse } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { call, CallError, type Trouble } from "../../api/call.ts";
@@ -116,7 +117,7 @@ async function actOnAll({
   readonly expect: number | undefined;
 }): Promise<ActOnRunsResponse> {
   const request = { action, filter, ...author };
-  let total = await send({ ...request, ...(expect === undefined ? {} : { expect }) });
+  let total = await send({ ...request, ...defined({ expect }) });
   for (let { next } = total; next !== undefined;) {
     const page = await send({ ...request, cursor: next });
     const changed = total.changed + page.changed;
