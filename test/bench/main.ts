@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { parseArgs } from "node:util";
 import type { BenchOptions, Figure } from "./measure.ts";
 import { benchApi } from "./api.ts";
@@ -68,7 +69,7 @@ for (const name of wanted) {
     log,
     objects,
     long: values.long,
-    ...(values.arm === undefined ? {} : { arm: values.arm }),
+    ...defined({ arm: values.arm }),
   })) ?? []) {
     figures.push(figure);
     if (values.output === "json") console.log(JSON.stringify(figure));

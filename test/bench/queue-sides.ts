@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { ObjectKey, Trigger } from "@konverge/core";
+import { defined, type ObjectKey, type Trigger } from "@konverge/core";
 import { createWorkQueue } from "@konverge/queue";
 import { Queue, Worker } from "bullmq";
 
@@ -49,7 +49,7 @@ export function openOurs(
         concurrency,
         async handle() {
           onStart();
-          return { outcome: { kind: "done" }, ...(record === undefined ? {} : { record }) };
+          return { outcome: { kind: "done" }, ...defined({ record }) };
         },
         onClosed: onEnd,
         onError,

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -116,7 +117,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       ipc: true,
       env: {
         FLEET_CLOCK_OFFSET_MS: String(clockOffsetMs),
-        ...(patch === undefined ? {} : { FLEET_PATCH: patch }),
+        ...defined({ FLEET_PATCH: patch }),
       },
     });
     const worker: FleetWorker = {

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startFleet, type Fleet } from "./fleet.ts";
 import { findViolations } from "./fleet-invariants.ts";
@@ -30,7 +31,7 @@ async function startCalmFleet(
     namespace,
     plainMs: PLAIN_MS,
     failing: 0,
-    ...(patch === undefined ? {} : { patch }),
+    ...defined({ patch }),
   });
   await Promise.all(Array.from({ length: WORKERS }, () => fleet.startWorker()));
   const load = createLoad(fleet, () => 0);

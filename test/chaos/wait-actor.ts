@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { createReflector, isNotFound, isReplaced, type KubeClient } from "@konverge/kube";
 import { statusOf, WIDGETS, type WaitedWidget } from "./verb-waits.ts";
 
@@ -20,7 +21,7 @@ export function startWaitActor(admin: KubeClient, labelSelector: string): WaitAc
     const { uid = "", namespace, name } = object.metadata;
     if (actedAtMs.has(uid)) return;
     actedAtMs.set(uid, Date.now());
-    const at = { name, ...(namespace === undefined ? {} : { namespace }) };
+    const at = { name, ...defined({ namespace }) };
     const status = statusOf(object);
     const patch = { type: "merge", body: { metadata: { uid }, status } } as never;
     await (

@@ -1,5 +1,5 @@
 /** A worker process whose runs wait for a ready object. */
-import type { ResourceType } from "@konverge/core";
+import { defined, type ResourceType } from "@konverge/core";
 import { defineConfig, startWorker } from "@konverge/worker";
 import type { KubeconfigOptions } from "@konverge/kube";
 import { defineWorkflow, ready, type ObjectRef, type Workflow } from "@konverge/workflow";
@@ -30,7 +30,7 @@ if (import.meta.main) {
     }),
     redis: redisUrl,
     ...(kubeconfigText === undefined ? {} : { kubeconfig: { text: kubeconfigText } }),
-    ...(kubeconfigPath === undefined ? {} : { kubeconfig: kubeconfigPath }),
+    ...defined({ kubeconfig: kubeconfigPath }),
   });
   process.once("SIGTERM", () => void worker.stop());
   process.send?.({ workerId: worker.workerId });

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Expectation, SendStep } from "./case.ts";
 import { APPLY, JSON_PATCH, MERGE, STRATEGIC } from "./objects.ts";
 
@@ -21,7 +22,7 @@ const bodySender = (verb: string, type?: string) => {
     expected: Expected,
     body: NonNullable<SendStep["body"]>,
     rest: Rest = {},
-  ): SendStep => send(path, expected, { ...(type === undefined ? {} : { type }), body, ...rest });
+  ): SendStep => send(path, expected, { ...defined({ type }), body, ...rest });
 };
 
 export const get = sender("GET");

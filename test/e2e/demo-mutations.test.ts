@@ -11,7 +11,7 @@ interface MutationsDocument {
 
 test(
   "no change of a pipeline, a billing system and an operator is lost when a worker is killed",
-  { timeout: 180_000 },
+  { timeout: 600_000 },
   async () => {
     const demo = startDemo<MutationsDocument>("--story", "mutations");
     await demo.line(/was killed with -9/);

@@ -1,59 +1,9 @@
 import { expect, test } from "vitest";
-import { startDemo } from "./start-demo.ts";
+import { startDemo, type RolloutDocument } from "./start-demo.ts";
 
-interface RolloutDocument {
-  readonly scenario: string;
-  readonly run: {
-    readonly id: string;
-    readonly status: string;
-    readonly cancel?: { readonly by?: string };
-    readonly steps: readonly { readonly name: string; readonly by?: string }[];
-  };
-  readonly killed: string;
-  readonly timeline: readonly {
-    readonly step: string;
-    readonly workers: readonly string[];
-    readonly tookMs: number;
-  }[];
-  readonly checks: readonly {
-    readonly ok: boolean;
-    readonly what: string;
-    readonly found: string;
-  }[];
-}
-
-const DEMO_MS = 120_000;
+const DEMO_MS = 600_000;
 const startRollout = (...args: string[]) =>
   startDemo<RolloutDocument>("--scenario", "rollout", ...args);
-
-test(
-  "a rollout over two clusters changes each cluster once, although its worker is killed during a write",
-  { timeout: DEMO_MS },
-  async () => {
-    const demo = startRollout();
-    const { run, killed, timeline, checks } = await demo.document();
-    expect(checks.filter(({ ok }) => !ok)).toEqual([]);
-    expect(checks.length).toBeGreaterThanOrEqual(9);
-    expect(await demo.exited).toBe(0);
-    expect(run).toMatchObject({ id: "fleet-rollout/east/web-2", status: "done" });
-    const upgrade = timeline.find(({ step }) => step === "upgrade east");
-    expect(upgrade?.workers[0]).toBe(killed);
-    expect(upgrade?.workers).toHaveLength(2);
-    expect(run.steps.map(({ name }) => name)).toEqual([
-      "look at east",
-      "upgrade east",
-      "east is ready",
-      "soak east",
-      "check east",
-      "approve west",
-      "look at west",
-      "upgrade west",
-      "west is ready",
-      "soak west",
-      "check west",
-    ]);
-  },
-);
 
 test(
   "a cancelled rollout restores the old version, and the demo exits with 1",

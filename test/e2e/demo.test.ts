@@ -27,7 +27,7 @@ interface DemoDocument {
   readonly acts: readonly Act[];
 }
 
-const DEMO_MS = 240_000;
+const DEMO_MS = 600_000;
 /** Whether a control plane is available; CI has one. */
 const real = process.env["KUBEBUILDER_ASSETS"] !== undefined || process.env["CI"] === "true";
 
@@ -61,46 +61,27 @@ test(
 );
 
 test(
-  "the konverge act has fewer conflicts and calls per write on kube-apiserver",
+  "P5, P6: on kube-apiserver, the konverge act has fewer conflicts and calls per write, and defers calls while the server is frozen",
   { timeout: DEMO_MS },
   async ({ skip }) => {
     if (!real)
       skip(
         "no real API server: neither KUBEBUILDER_ASSETS nor CI=true; `npm run envtest -- --build` builds one",
       );
-    const demo = startDemo<DemoDocument>("--cluster", "envtest", "--acts", "lazy,konverge");
+    const demo = startDemo<DemoDocument>(
+      "--cluster",
+      "envtest",
+      "--acts",
+      "lazy,konverge",
+      "--outage",
+    );
     const document = await demo.document();
     expect(await demo.exited).toBe(0);
     expect(document.cluster.kind).toBe("envtest");
     expectGoodStory(document);
-  },
-);
-
-test(
-  "P3: the lost-update check finds the updates that a blind writer overwrites",
-  { timeout: DEMO_MS },
-  async () => {
-    const demo = startDemo<DemoDocument>("--acts", "lazy", "--blind-writer");
-    const { acts } = await demo.document();
-    const lost = acts.reduce((sum, { lostUpdates }) => sum + lostUpdates, 0);
-    expect(lost).toBeGreaterThan(0);
-    expect(await demo.exited).toBe(1);
-  },
-);
-
-test(
-  "P5, P6: calls are deferred while the API server is frozen",
-  { timeout: DEMO_MS },
-  async () => {
-    const demo = startDemo<DemoDocument>("--acts", "konverge", "--outage");
-    const { acts } = await demo.document();
-    expect(await demo.exited).toBe(0);
-    expect(acts[0]).toMatchObject({
-      converged: true,
-      lostUpdates: 0,
-      outage: { seconds: 20, lost: 0 },
-    });
-    const { callsSent = Infinity, deferred = 0, probes = 0 } = acts[0]?.outage ?? {};
+    const { outage } = document.acts.at(-1) ?? {};
+    expect(outage).toMatchObject({ seconds: 20, lost: 0 });
+    const { callsSent = Infinity, deferred = 0, probes = 0 } = outage ?? {};
     expect(probes).toBeGreaterThanOrEqual(1);
     expect(deferred, "calls are deferred").toBeGreaterThan(0);
     // Before the fault there are more than a hundred per second.

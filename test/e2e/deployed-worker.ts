@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { ApiObject } from "@konverge/core";
+import { defined, type ApiObject } from "@konverge/core";
 
 interface Container {
   readonly name: string;
@@ -76,7 +76,7 @@ export function runContainer({ spec }: Deployment, host: Host): DeployedProcess 
         HOME,
         NODE_COMPILE_CACHE,
         KONVERGE_LEASE_DURATION: "4s",
-        ...(host.kubeconfig === undefined ? {} : { KUBECONFIG: host.kubeconfig }),
+        ...defined({ KUBECONFIG: host.kubeconfig }),
         ...env,
       },
       stdio: ["ignore", "pipe", "pipe"],

@@ -11,6 +11,28 @@ const FOREIGN = {
   KONVERGE_TOKEN: "the token of another installation",
 };
 
+/** The output of the rollout scenario. */
+export interface RolloutDocument {
+  readonly scenario: string;
+  readonly run: {
+    readonly id: string;
+    readonly status: string;
+    readonly cancel?: { readonly by?: string };
+    readonly steps: readonly { readonly name: string; readonly by?: string }[];
+  };
+  readonly killed: string;
+  readonly timeline: readonly {
+    readonly step: string;
+    readonly workers: readonly string[];
+    readonly tookMs: number;
+  }[];
+  readonly checks: readonly {
+    readonly ok: boolean;
+    readonly what: string;
+    readonly found: string;
+  }[];
+}
+
 interface RunningDemo<Document> {
   readonly exited: Promise<number | null>;
   /** Resolves to the next line on stderr that matches. */

@@ -10,7 +10,7 @@ import {
   widgets,
 } from "../objects.ts";
 import { applyPatch, mergePatch, post, strategicPatch } from "../steps.ts";
-import type { JsonObject } from "@konverge/core";
+import { defined, type JsonObject } from "@konverge/core";
 
 const apply = (
   manager: string,
@@ -20,7 +20,7 @@ const apply = (
 ) =>
   applyPatch(
     `${configMaps}/{o}?fieldManager=${manager}${options.force ? "&force=true" : ""}`,
-    { code, ...(options.absent === undefined ? {} : { absent: options.absent }) },
+    { code, ...defined({ absent: options.absent }) },
     configMap({ data }),
   );
 const applyWidget = (manager: string, spec: JsonObject, code: number) =>

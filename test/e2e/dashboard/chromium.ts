@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { readFileSync } from "node:fs";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { afterAll, onTestFinished, type TestContext } from "vitest";
@@ -11,8 +12,10 @@ export interface WatchedPage {
   readonly page: Page;
   /** Script errors, policy violations, dialogs. */
   readonly troubles: readonly string[];
-  /** Addresses requested since the last navigation. */
+  /** Distinct addresses requested since the last navigation: pages refresh themselves, on a busy machine more than once per test. */
   readonly requests: readonly string[];
+  /** Opens an address after the previous page has ended, whose refresh would else count as a request of the new one. */
+  visit(address: string): Promise<void>;
 }
 
 /** Starts one browser for the tests of a file, with a clean profile for each page. */
@@ -29,7 +32,7 @@ export function useChromium(): (
     if (executablePath === undefined) context.skip(NO_CHROMIUM);
     // Chromium has no sandbox as root; the pages are trusted.
     browser ??= chromium.launch({
-      ...(executablePath === undefined ? {} : { executablePath }),
+      ...defined({ executablePath }),
       args: ["--no-sandbox", "--disable-dev-shm-usage"],
     });
     const profile = await (
@@ -50,9 +53,13 @@ export function useChromium(): (
     });
     page.on("request", (request) => {
       if (request.isNavigationRequest()) requests.length = 0;
-      requests.push(request.url());
+      if (!requests.includes(request.url())) requests.push(request.url());
     });
-    return { page, troubles, requests };
+    const visit = async (address: string) => {
+      await page.goto("about:blank");
+      await page.goto(address);
+    };
+    return { page, troubles, requests, visit };
   };
 }
 

@@ -4,6 +4,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { RolloutDocument } from "../start-demo.ts";
 
 /** A request as the API server logged it (audit.k8s.io/v1). */
 export interface LoggedRequest {
@@ -22,20 +23,31 @@ export interface LoggedRequest {
 /** The demo after its scenario, still running. */
 export interface DemoStage {
   readonly apiUrl: string;
+  readonly acts: readonly { readonly lostUpdates: number }[];
   readLog(): readonly LoggedRequest[];
-  stop(): Promise<void>;
+  /** Interrupts it and resolves to its exit code. */
+  stop(): Promise<number | null>;
 }
 
-/** Runs `npm run demo` to its end and keeps it running, in its own temporary folder. */
+/** Runs the lazy act beside a writer that overwrites unread changes, and keeps the demo running. */
 export async function startDemoStage(): Promise<DemoStage> {
-  const demo = await startDemo(["--acts", "lazy"], /most contended object: (\S+)/);
-  const { page } = demo;
-  return { ...demo, apiUrl: page.origin };
+  const options = ["--acts", "lazy", "--blind-writer"];
+  const demo = await startDemo(options, /most contended object: (\S+)/);
+  const { acts } = JSON.parse(demo.document()) as Pick<DemoStage, "acts">;
+  return { ...demo, acts, apiUrl: demo.page.origin };
 }
 
-/** Runs the rollout scenario of the demo. `page` is the page of its run. */
-export async function startRolloutStage(): Promise<Pick<RunningDemo, "page" | "stop">> {
-  return await startDemo(["--scenario", "rollout"], /still running: open (\S+);/);
+/** The rollout scenario of the demo, still running. */
+export interface RolloutStage extends RolloutDocument {
+  /** The page of its run. */
+  readonly page: URL;
+  /** Interrupts it and resolves to its exit code. */
+  stop(): Promise<number | null>;
+}
+
+export async function startRolloutStage(): Promise<RolloutStage> {
+  const demo = await startDemo(["--scenario", "rollout"], /still running: open (\S+);/);
+  return { ...demo, ...(JSON.parse(demo.document()) as RolloutDocument) };
 }
 
 /** The reduced incident before its outage, still running. */
@@ -52,18 +64,19 @@ export async function startIncidentStage(images?: string): Promise<IncidentStage
   const pictures = images === undefined ? [] : ["--doc-images", images];
   const demo = await startDemo([...scenario, ...pictures], /still running: open (\S+);/);
   const stage = JSON.parse(demo.document()) as Omit<IncidentStage, "stop">;
-  return { ...stage, stop: () => demo.stop() };
+  return { ...stage, stop: async () => void (await demo.stop()) };
 }
 
-/** Longer than any scenario, shorter than the timeout of a test, so that a failure includes the demo's output. */
-const SCENARIO_MS = 200_000;
+/** Longer than any scenario on a busy machine, shorter than the timeout of a test, so that a failure includes the demo's output. */
+const SCENARIO_MS = 600_000;
 
 interface RunningDemo {
   readonly page: URL;
   /** Its standard output so far. */
   document(): string;
   readLog(): readonly LoggedRequest[];
-  stop(): Promise<void>;
+  /** Interrupts it and resolves to its exit code. */
+  stop(): Promise<number | null>;
 }
 
 async function startDemo(scenario: readonly string[], endsWith: RegExp): Promise<RunningDemo> {
@@ -78,8 +91,8 @@ async function startDemo(scenario: readonly string[], endsWith: RegExp): Promise
     stdout += String(chunk);
   });
   const lines: string[] = [];
-  const exited = new Promise<void>((resolve) => {
-    child.once("exit", () => resolve());
+  const exited = new Promise<number | null>((resolve) => {
+    child.once("exit", (code) => resolve(code));
   });
   const page = await new Promise<string>((resolve, reject) => {
     const overdue = setTimeout(() => {
@@ -111,7 +124,7 @@ async function startDemo(scenario: readonly string[], endsWith: RegExp): Promise
     },
     async stop() {
       child.kill("SIGINT");
-      await exited;
+      return await exited;
     },
   };
 }

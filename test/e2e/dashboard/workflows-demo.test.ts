@@ -1,18 +1,34 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { findChromium } from "../../../apps/demo/src/incident/find-chromium.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
-import { startRolloutStage } from "./demo-stage.ts";
+import { startRolloutStage, type RolloutStage } from "./demo-stage.ts";
 
 const open = useChromium();
-let demo: Awaited<ReturnType<typeof startRolloutStage>>;
+let demo: RolloutStage;
 
 beforeAll(async () => {
-  // The tests are skipped without a browser.
-  if (findChromium() === undefined) return;
   demo = await startRolloutStage();
 });
 afterAll(async () => {
   await demo?.stop();
+});
+
+test("a rollout over two clusters changes each cluster once, although its worker is killed during a write", () => {
+  const { run, killed, timeline, checks } = demo;
+  expect(checks.filter(({ ok }) => !ok)).toEqual([]);
+  expect(checks.length).toBeGreaterThanOrEqual(9);
+  expect(run).toMatchObject({ id: "fleet-rollout/east/web-2", status: "done" });
+  const upgrade = timeline.find(({ step }) => step === "upgrade east");
+  expect(upgrade?.workers[0]).toBe(killed);
+  expect(upgrade?.workers).toHaveLength(2);
+  const ofCluster = (cluster: string) => [
+    `look at ${cluster}`,
+    `upgrade ${cluster}`,
+    `${cluster} is ready`,
+    `soak ${cluster}`,
+    `check ${cluster}`,
+  ];
+  const steps = [...ofCluster("east"), "approve west", ...ofCluster("west")];
+  expect(run.steps.map(({ name }) => name)).toEqual(steps);
 });
 
 test("shows the killed worker of the demo's rollout, with links to its cluster", async (context) => {
@@ -49,4 +65,8 @@ test.for([
   await page.goto(demo.page.href);
   await page.locator(".line-row").first().waitFor();
   expect(await findBarriers(page)).toEqual([]);
+});
+
+test("the demo exits with 0 after a rollout that passed its checks", async () => {
+  expect(await demo.stop()).toBe(0);
 });

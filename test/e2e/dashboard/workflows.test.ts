@@ -216,7 +216,7 @@ test.for([
 ] as const)(
   "%s: pages of runs fit the window, send few requests, and have no serious axe violations",
   async ([, options], context) => {
-    const { page, troubles, requests } = await open(context, options);
+    const { page, troubles, requests, visit } = await open(context, options);
     const { url, runs } = await stageRuns(harness);
     await started(runs, "waits");
     await started(runs, "a-rather-long-name-of-a-run-without-any-place-to-break-it-in-two");
@@ -229,7 +229,7 @@ test.for([
       "/workflows",
       ...["waits", "fails", "blocked"].map((id) => `/runs/rollout/default/${id}`),
     ]) {
-      await page.goto(`${url}${view}`);
+      await visit(`${url}${view}`);
       await page.locator("main h1").waitFor();
       await page.locator(".skeleton").waitFor({ state: "detached" });
       // The page with its script and style; the run, its next change and its log.

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { startRedis } from "@konverge/infra-redis";
 import { Redis } from "ioredis";
 import { until } from "../../support/until.ts";
@@ -11,7 +12,7 @@ export async function loseZone(scene: Scene): Promise<void> {
   scene.defer(() => primary.stop());
   const startReplica = async (port?: number) => {
     const extraArgs = ["--replicaof", "127.0.0.1", String(primary.port)];
-    const replica = await startRedis({ extraArgs, ...(port === undefined ? {} : { port }) });
+    const replica = await startRedis({ extraArgs, ...defined({ port }) });
     scene.defer(() => replica.stop());
     return replica;
   };

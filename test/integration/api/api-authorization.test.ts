@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { readFileSync } from "node:fs";
 import { problemSchema, type Role, type Scope } from "@konverge/contracts";
 import { createGuard } from "@konverge/guard";
@@ -534,7 +535,7 @@ test(
               ...caller.sent,
               method: operation.method,
               signal: abort.signal,
-              ...(body === undefined ? {} : { body }),
+              ...defined({ body }),
             });
             const cell = [who, operation.operationId, where, isNarrow ? "narrow" : "wide"];
             const isStream = response.headers.get("content-type") === "text/event-stream";

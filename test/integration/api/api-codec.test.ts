@@ -1,6 +1,6 @@
 import { openQueueAccess } from "@konverge/api";
 import { readSettings, runHistorySchema } from "@konverge/contracts";
-import { describeEncoded, type PayloadCodec } from "@konverge/core";
+import { defined, describeEncoded, type PayloadCodec } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { createMetrics } from "@konverge/telemetry";
 import {
@@ -213,7 +213,7 @@ test("a client with the codec gets 409 for a known id or Idempotency-Key and ano
   const client = clientOf(call, []);
   const begin = (card: string, how: { readonly id?: string; readonly key?: string }) =>
     client.runs.start(
-      { workflow: pay.name, input: { card }, ...(how.id === undefined ? {} : { id: how.id }) },
+      { workflow: pay.name, input: { card }, ...defined({ id: how.id }) },
       how.key === undefined ? {} : { idempotencyKey: how.key },
     );
   const { id } = await begin("1111", { id: "known" });

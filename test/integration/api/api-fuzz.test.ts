@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { createApi, startApi } from "@konverge/api";
@@ -149,7 +150,7 @@ test.each(operations)("$method $path answers random requests as documented", asy
     const request = new Request(`http://localhost:7070${path}`, {
       method: operation.method,
       headers: { ...defaults, ...headers },
-      ...(body === undefined ? {} : { body }),
+      ...defined({ body }),
     });
     return await api.fetch(request);
   };

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { createApi, openQueueAccess, type ApiOptions, type QueueAccess } from "@konverge/api";
 import { problemSchema, type NewToken, type Problem } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
@@ -100,8 +101,7 @@ export function useApi({
               ...headers,
             },
             ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-            ...(bytes === undefined ? {} : { body: bytes }),
-            ...(signal === undefined ? {} : { signal }),
+            ...defined({ body: bytes, signal }),
           }),
         );
       };

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { keyListSchema, problemSchema } from "@konverge/contracts";
 import { createHistoryWriter } from "@konverge/queue";
 import { expect, onTestFinished, test } from "vitest";
@@ -35,7 +36,7 @@ async function accepted(call: Call, path: string, body?: object): Promise<number
     role: body === undefined ? "viewer" : "operator",
   });
   for (let count = 0; ; count++) {
-    const response = await call(path, { token, ...(body === undefined ? {} : { body }) });
+    const response = await call(path, { token, ...defined({ body }) });
     if (response.status === 200) {
       await response.text();
       continue;

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
-import { createLocalGate, ensureError, KonvergeError } from "@konverge/core";
+import { createLocalGate, defined, ensureError, KonvergeError } from "@konverge/core";
 import { createGuard } from "@konverge/guard";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { createWorkQueue } from "@konverge/queue";
@@ -61,7 +61,7 @@ const echo = defineWorkflow("echo", { version: 1 }, async (w, text: string) => {
   await w.step("echo", async () => text);
 });
 const admin = async (work: (redis: Redis) => Promise<unknown>, password?: string) => {
-  const redis = new Redis({ port: server.port, ...(password === undefined ? {} : { password }) });
+  const redis = new Redis({ port: server.port, ...defined({ password }) });
   await work(redis);
   await redis.quit();
 };

@@ -1,4 +1,4 @@
-import { ensureError, isKonvergeError } from "@konverge/core";
+import { defined, ensureError, isKonvergeError } from "@konverge/core";
 import type { EngineOptions, RunState, StartRun } from "@konverge/engine";
 import { createRunStarter } from "@konverge/worker";
 import {
@@ -24,7 +24,7 @@ describe.each(testServers())("runs started by controllers on $name", (target) =>
       redis,
       prefix,
       leaseMs: 2_000,
-      ...(retentionMs === undefined ? {} : { retentionMs }),
+      ...defined({ retentionMs }),
     });
     runs.work({ workflows, workerId: "test" });
     engines.onStopped(() => runs.close());

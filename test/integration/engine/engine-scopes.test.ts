@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import type { ApiObject } from "@konverge/core";
+import { defined, type ApiObject } from "@konverge/core";
 import { defineController, type AttemptKube } from "@konverge/engine";
 import { onlyMetadata, onlyPart } from "@konverge/kube";
 import { ConfigMap, Namespace } from "@konverge/kube/kinds";
@@ -138,7 +138,7 @@ describe.each(testServers())("scopes of sources on $name", (target) => {
     const { namespace: inside = namespace, labelSelector, ownedBy, index } = options;
     const { items } = await harness.client.list(ConfigMap, {
       namespace: inside,
-      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...defined({ labelSelector }),
     });
     const chosen = items.filter(
       ({ metadata, data }) =>
@@ -218,7 +218,7 @@ function queryOf(random: Random, { spaces, owners, sources }: Choices): Query {
     kind,
     options: {
       ...(random() < 0.7 ? { namespace: pick(random, spaces) } : {}),
-      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...defined({ labelSelector }),
       ...(random() < 0.4 ? { ownedBy: pick(random, owners) } : {}),
       ...(isIndexed && random() < 0.5 ? { index: { byA: String(Math.floor(random() * 3)) } } : {}),
     },

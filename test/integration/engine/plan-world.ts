@@ -1,4 +1,10 @@
-import { formatKey, type ApiObject, type ObjectKey, type ResourceType } from "@konverge/core";
+import {
+  defined,
+  formatKey,
+  type ApiObject,
+  type ObjectKey,
+  type ResourceType,
+} from "@konverge/core";
 import { defineController, type ReconcileContext } from "@konverge/engine";
 import { createEventRecorder, type KubeClient, type NewObject } from "@konverge/kube";
 import { ConfigMap, Deployment, Namespace } from "@konverge/kube/kinds";
@@ -98,7 +104,7 @@ export async function startWorld(
         limits: undefined,
         clusters: undefined,
       };
-      const options = { log: silent, span: undefined, ...(plan === undefined ? {} : { plan }) };
+      const options = { log: silent, span: undefined, ...defined({ plan }) };
       return await runAttempt(new Attempt(lease, runtime, options), loop);
     },
     objects: list,

@@ -1,5 +1,5 @@
 import { trace } from "@opentelemetry/api";
-import type { ObjectKey, ResourceType } from "@konverge/core";
+import { defined, type ObjectKey, type ResourceType } from "@konverge/core";
 import {
   defineController,
   startEngine,
@@ -128,7 +128,7 @@ const make = async (name: string) => {
 const ask = (queue: WorkQueue, key: ObjectKey, traceparent: string | undefined) =>
   queue.request(
     key,
-    { kind: "http", by: "http", ...(traceparent === undefined ? {} : { traceparent }) },
+    { kind: "http", by: "http", ...defined({ traceparent }) },
     { class: "interactive" },
   );
 /** The ended attempts of an object, in order. */

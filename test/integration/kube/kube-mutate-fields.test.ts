@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import {
   createLocalGate,
+  defined,
   isKonvergeError,
   parseJson,
   type JsonObject,
@@ -263,7 +264,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
             await opened.client.delete(widgets, target);
             await opened.client.create(widgets, { metadata: target, spec: { n: 0 } });
           },
-          { ...FIELDS, ...(subresource === undefined ? {} : { subresource }) },
+          { ...FIELDS, ...defined({ subresource }) },
         );
         await expect(during).rejects.toSatisfy(isReplaced);
         const found = await opened.client.get(widgets, target);

@@ -1,5 +1,6 @@
 import {
   createLocalGate,
+  defined,
   type ApiObject,
   type JsonObject,
   type ResourceType,
@@ -34,8 +35,7 @@ const connect = (
 ): KubeClient =>
   createKubeClient({
     credentials: loadKubeCredentials({
-      ...(kubeconfigText === undefined ? {} : { kubeconfigText }),
-      ...(kubeconfigPath === undefined ? {} : { kubeconfigPath }),
+      ...defined({ kubeconfigText, kubeconfigPath }),
     }),
     gate: createLocalGate({ ratePerSecond: 2_000, burst: 2_000 }),
     userAgent: "konverge-test/1",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { JsonObject } from "@konverge/core";
+import { defined, type JsonObject } from "@konverge/core";
 import type { NewMutation } from "@konverge/mutations";
 import { ConfigMap, Deployment } from "@konverge/kube/kinds";
 import { testServers } from "../kube/kube-servers.ts";
@@ -223,7 +223,7 @@ describe.each(testServers())("mutations on the $name", (server) => {
     do {
       const page = await h.mutations.list({
         limit: 10,
-        ...(cursor === undefined ? {} : { cursor }),
+        ...defined({ cursor }),
       });
       pages.push(...page.mutations.map(({ id }) => id));
       cursor = page.cursor;

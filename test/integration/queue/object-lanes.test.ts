@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { randomInt } from "node:crypto";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { afterEach, expect, test } from "vitest";
@@ -24,7 +25,7 @@ function openProcess(processId: string, holdMs?: number): ObjectLanes {
     prefix: harness.prefix,
     processId,
     onError: (error) => errors.push(error),
-    ...(holdMs === undefined ? {} : { holdMs }),
+    ...defined({ holdMs }),
   });
   open.add(lanes);
   return lanes;

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { decodeAttempt } from "../../../libs/queue/src/attempt/attempt-entry.ts";
 import { ageScript } from "../../../libs/queue/src/scripts/age.ts";
@@ -113,7 +114,7 @@ const begin = async (owner: string, leaseMs = LONG_MS, maxLost = 9, oldestMs = 0
     rank: Number(rank),
     floor,
     triggers: triggers.join(","),
-    ...(trace === undefined ? {} : { trace }),
+    ...defined({ trace }),
   };
   const lost = lostInARow === undefined ? {} : { lostInARow };
   return [kind, { epoch, attempt, failures, conflicts, covered, ...lost, ...asked }];

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +34,7 @@ async function startSentinel(
     stdio: "ignore",
     env: {
       ...process.env,
-      ...(server.libraryPath === undefined ? {} : { LD_LIBRARY_PATH: server.libraryPath }),
+      ...defined({ LD_LIBRARY_PATH: server.libraryPath }),
     },
   });
   const guardian = dieWithUs({ pids: child.pid === undefined ? [] : [child.pid] });

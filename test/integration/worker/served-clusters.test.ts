@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { viewClusters } from "../../../libs/api/src/views/cluster-view.ts";
 import { createApi, openQueueAccess } from "@konverge/api";
 import { openGuardControl } from "@konverge/guard";
@@ -45,7 +46,7 @@ async function start(clusters: Config["clusters"], cluster?: string) {
       settings: { leaseDuration: "3s", prefix: queues.prefix },
     }),
     redis: queues.url,
-    ...(cluster === undefined ? {} : { cluster }),
+    ...defined({ cluster }),
     log: keepLog([]),
   });
   onTestFinished(() => worker.kill());

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { openMutations } from "@konverge/mutations";
 import { defineConfig } from "@konverge/worker";
 import { afterEach, expect, test } from "vitest";
@@ -20,7 +21,7 @@ const start = async (role?: "watch" | "work", shards = 1) => {
     settings: { prefix },
     clusters: { default: { shards } },
   });
-  return await workers.start([], { config, ...(role === undefined ? {} : { role }) });
+  return await workers.start([], { config, ...defined({ role }) });
 };
 
 function open(shards = 1) {

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +28,7 @@ const start = (workflows: readonly AnyWorkflow[], role?: "watch" | "work", shard
     settings: { prefix },
     clusters: { default: { shards } },
   });
-  return workers.start([], { config, ...(role === undefined ? {} : { role }) });
+  return workers.start([], { config, ...defined({ role }) });
 };
 const openRuns = (shards = 1) => {
   const { prefix, target } = workers.queues;

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { expect, test } from "vitest";
 import { defineWorkflow, type RunFilter, type RunStatus } from "@konverge/workflow";
 import { actOnRuns, countBulk, type CountResult } from "../../../libs/workflow/src/bulk-actions.ts";
@@ -156,7 +157,7 @@ test("continues from the returned place, and finds runs that change their status
     const request = { action: "pause", budgetMs: 0, ...author } as const;
     const answer = await actOnRuns({ ...ports, store: { ...store, places } }, ["many", "none"], {
       ...request,
-      ...(from === undefined ? {} : { from }),
+      ...defined({ from }),
     });
     matched += answer.matched;
     from = answer.next;

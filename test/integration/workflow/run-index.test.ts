@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RUN_STATUSES } from "@konverge/core";
+import { defined, RUN_STATUSES } from "@konverge/core";
 import { listRuns, type RunCursor } from "../../../libs/workflow/src/store/list-runs.ts";
 import type { RunFilter } from "../../../libs/workflow/src/store/run-queries.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
@@ -77,7 +77,7 @@ test("pages of any size return each matching run once, newest first, while other
       version: 1,
       input: null,
       ...(key === undefined ? {} : { key: `${key}#${n % 3}` }),
-      ...(by === undefined ? {} : { by }),
+      ...defined({ by }),
     });
     if ((await store.get(ref)) === undefined) continue;
     await setCreated(ref.workflow, ref.id, 1_000 + Math.floor(random() * 12));

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { expect, test } from "vitest";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
@@ -90,7 +91,7 @@ test("filters by label, time, version and error, alone and together", async () =
   const second = await store.list("w", {
     limit: 1,
     filter: { ...eu, untilMs: 1_003 },
-    ...(next === undefined ? {} : { from: next }),
+    ...defined({ from: next }),
   });
   expect([...first.runs, ...second.runs].map(({ id }) => id)).toEqual(["b", "a"]);
 });

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { ensureError } from "@konverge/core";
+import { defined, ensureError } from "@konverge/core";
 import type { CodeVersion } from "../../../libs/workflow/src/store/code-version.ts";
 import { planResume } from "../../../libs/workflow/src/store/plan-resume.ts";
 import { createRedisRunStore } from "../../../libs/workflow/src/store/redis-run-store.ts";
@@ -1204,7 +1204,7 @@ describe.each([
     const object = "pools/default/nodepools.x/_/web";
     const forWeb = (generation?: number, uid = "u"): Partial<NewRun> => ({
       key: "k",
-      origin: { uid, object, ...(generation === undefined ? {} : { generation }) },
+      origin: { uid, object, ...defined({ generation }) },
     });
     test.each<{ how: Leave; end: unknown }>([
       { how: done, end: { status: "done", result: 7 } },
@@ -1612,7 +1612,7 @@ class Caller {
           lease: op.lease,
           owner: `o${op.lease}`,
           anew: op.anew,
-          ...(op.code === undefined ? {} : { code: op.code }),
+          ...defined({ code: op.code }),
         });
         if (claimed.kind === "held")
           this.#held.set(op.id, [...(this.#held.get(op.id) ?? []), claimed]);
@@ -1677,7 +1677,7 @@ class Caller {
         const [taken] = op.takes ? await store.readSignals(held, "n") : [];
         return await store.commit(held, op.step, record, {
           ...(op.cancels && held.run.cancel !== undefined ? { cancels: held.cancels } : {}),
-          ...(op.output === undefined ? {} : { output: op.output }),
+          ...defined({ output: op.output }),
           ...(taken === undefined ? {} : { taken, update: `u${taken.id}` }),
         });
       }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { ApiObject, ResourceType } from "@konverge/core";
+import { defined, type ApiObject, type ResourceType } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import { Secret } from "@konverge/kube/kinds";
 import { testWorkflow } from "@konverge/workflow/testing";
@@ -64,13 +64,13 @@ beforeEach(() => {
 const refOf = ({ apiVersion, kind, metadata }: ApiObject, cluster?: string): ObjectRef => {
   const { uid = "", resourceVersion = "", generation } = metadata;
   return {
-    ...(cluster === undefined ? {} : { cluster }),
+    ...defined({ cluster }),
     apiVersion,
     kind,
     namespace: NAMESPACE,
     name: metadata.name,
     uid,
-    ...(generation === undefined ? {} : { generation }),
+    ...defined({ generation }),
     resourceVersion,
   };
 };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { ResourceType } from "@konverge/core";
+import { defined, type ResourceType } from "@konverge/core";
 import { ignoreNotFound, type KubeClient } from "@konverge/kube";
 import { Job, Lease } from "@konverge/kube/kinds";
 import {
@@ -74,7 +74,7 @@ describe.each(testServers())("waits for objects of the $name", (server) => {
       widgets,
       place(),
       { type: "merge", body },
-      { unguarded: true, ...(subresource === undefined ? {} : { subresource }) },
+      { unguarded: true, ...defined({ subresource }) },
     );
   const report = async (
     observedGeneration: number,

@@ -1,5 +1,6 @@
 import {
   BREAKER,
+  defined,
   MAX_LEASE,
   TOKEN_RANK,
   type AdmitResponse,
@@ -129,7 +130,7 @@ export function admit(
       state.ratePerSecond < limits.ratePerSecond ||
       [...state.failing.values()].some((atUs) => atUs > nowUs - BREAKER.quorumUs),
   };
-  return { state, answer, ...(opened === undefined ? {} : { opened }) };
+  return { state, answer, ...defined({ opened }) };
 }
 
 /** Returns the time of an empty bucket, also when the last promised token is due. */
