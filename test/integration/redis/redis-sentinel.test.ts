@@ -1,12 +1,15 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Redis } from "ioredis";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createGuard } from "@konverge/guard";
 import { createWorkQueue } from "@konverge/queue";
-import { openConsumer } from "@konverge/redis";
+import { checkRedis, openConsumer } from "@konverge/redis";
 import { startTcpProxy } from "../../chaos/tcp-proxy.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, patient, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
-import { startSentinelSet as startSet } from "./redis-sentinel-fixture.ts";
+import { createSentinelSecurity, startSentinelSet as startSet } from "./redis-sentinel-fixture.ts";
 
 const http = { kind: "http" } as const;
 
@@ -92,4 +95,59 @@ test("finds the primary if a failover message arrives during a query", async () 
     redis.set("after", "yes").catch(() => undefined),
   );
   expect(answer).toBe("OK");
+}, 200_000);
+
+test("follows a failover of servers and Sentinels with TLS, client certificates and passwords", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const dir = mkdtempSync(join(tmpdir(), "konverge-sentinel-tls-"));
+  cleanup.defer(() => rmSync(dir, { recursive: true }));
+  const security = createSentinelSecurity(dir);
+  const { primary, sentinel, asked } = await startSet(cleanup, security);
+  const parameters = new URLSearchParams({ ...security.files });
+  for (const name of ["password", "sentinelPassword"] as const) {
+    const path = join(dir, name);
+    writeFileSync(path, `${security[name]}\n`);
+    parameters.set(`${name}File`, path);
+  }
+  const urlWith = (more: URLSearchParams, scheme = "rediss+sentinel") =>
+    `${scheme}://127.0.0.1:${sentinel.port}/mymaster?${more.toString().replaceAll("%2F", "/")}`;
+  const url = urlWith(parameters);
+  await checkRedis({ url });
+  const queue = createWorkQueue({ redis: { url }, controller: CONTROLLER, cluster: CLUSTER });
+  cleanup.defer(() => queue.close());
+  const { closed } = workOn(queue, () => ({ kind: "done" }));
+  const untilRun = async (name: string) => {
+    await until(`${name} is requested`, () =>
+      queue.request(keyOf(name), http).catch(() => undefined),
+    );
+    await until(`${name} has run`, () => closed.some(({ id }) => id.endsWith(`/${name}`)));
+  };
+  await untilRun("before");
+  await primary.kill();
+  await until("the failover", async () => {
+    const [, port] = (await asked.call(
+      "SENTINEL",
+      "GET-MASTER-ADDR-BY-NAME",
+      "mymaster",
+    )) as string[];
+    return Math.abs(Number(port) - primary.port) !== 20_000;
+  });
+  await untilRun("after");
+
+  // Each of the credentials is required, and so is TLS. ioredis prints errors without a listener.
+  const printed = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => printed.mockRestore());
+  const without = (names: readonly string[]) =>
+    new URLSearchParams([...parameters].filter(([name]) => !names.includes(name)));
+  for (const wrong of [
+    urlWith(without(["cert", "key"])),
+    urlWith(without(["passwordFile"])),
+    urlWith(without(["sentinelPasswordFile"])),
+    urlWith(without(["ca", "cert", "key"]), "redis+sentinel"),
+  ]) {
+    await expect(checkRedis({ url: wrong }), wrong).rejects.toMatchObject({
+      code: "redis_unavailable",
+    });
+  }
+  expect(printed.mock.calls).toEqual([]);
 }, 200_000);
