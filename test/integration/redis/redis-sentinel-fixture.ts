@@ -4,9 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { guard as dieWithUs, startRedis, type RunningRedis } from "@konverge/apiserver";
-import { defined } from "@konverge/core";
 import { findRedisServer } from "@konverge/infra-redis";
-import { Redis, type RedisOptions } from "ioredis";
+import { Redis } from "ioredis";
 import { createCertificateAuthority } from "../kube/certificate-authority.ts";
 import { until } from "../../support/until.ts";
 
@@ -103,13 +102,14 @@ async function secure(server: RunningRedis, { password }: SentinelSecurity): Pro
   return port;
 }
 
-/** Returns the options of a connection to a Sentinel. */
-function secureOptions({ files, sentinelPassword }: SentinelSecurity): RedisOptions {
-  const [ca, cert, key] = [files.ca, files.cert, files.key].map((path) =>
-    readFileSync(path, "utf8"),
-  );
-  // The certificate has no other name.
-  return { host: "127.0.0.1", password: sentinelPassword, tls: defined({ ca, cert, key }) };
+/** Returns the options of a connection to a Sentinel. The certificate has no other name than the address. */
+function secureOptions({ files, sentinelPassword: password }: SentinelSecurity) {
+  const read = (name: keyof typeof files) => readFileSync(files[name], "utf8");
+  return {
+    host: "127.0.0.1",
+    password,
+    tls: { ca: read("ca"), cert: read("cert"), key: read("key") },
+  };
 }
 
 export interface SentinelSet {
@@ -138,7 +138,7 @@ export async function startSentinelSet(
   const portOf = async (server: RunningRedis) =>
     security === undefined ? server.port : await secure(server, security);
   const [primaryPort, replicaPort] = [await portOf(primary), await portOf(replica)];
-  const admin = new Redis({ port: replica.port, ...passwordOf(security?.password) });
+  const admin = new Redis({ port: replica.port, ...defined({ password: security?.password }) });
   await admin.replicaof("127.0.0.1", primaryPort);
   admin.disconnect();
   const sentinel = await startSentinel(dir, primaryPort, security);
@@ -154,8 +154,4 @@ export async function startSentinelSet(
     return JSON.stringify(known).includes(String(replicaPort));
   });
   return { primary, replica, sentinel, asked };
-}
-
-function passwordOf(password: string | undefined): RedisOptions {
-  return password === undefined ? {} : { password };
 }
