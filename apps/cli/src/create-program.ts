@@ -13,6 +13,7 @@ import { addDoctorCommand } from "./commands/doctor.ts";
 import { addContentionCommand } from "./commands/contention.ts";
 import { addCapacityCommand } from "./commands/capacity.ts";
 import { addClusterCommand } from "./commands/cluster.ts";
+import { addExplainCommand } from "./commands/explain.ts";
 import { addGuardCommand } from "./commands/guard.ts";
 import { addLimitCommand } from "./commands/limit.ts";
 import { addInitCommand } from "./commands/init.ts";
@@ -87,6 +88,7 @@ export function createProgram(): Command {
   addReconcileCommand(program);
   addMutateCommand(program);
   addMutationCommand(program);
+  addExplainCommand(program);
   addObjectCommand(program);
   addAttemptCommand(program);
   addContentionCommand(program);

@@ -12,6 +12,7 @@ import { isUnrestricted, type Caller } from "./access/caller.ts";
 import { dashboardPages, type PageFrame } from "./pages/dashboard-pages.ts";
 import { describeApi } from "./http/describe-api.ts";
 import { ERROR_PAGE, errorPage } from "./http/error-page.ts";
+import { explanationRoutes } from "./routes/explanation-routes.ts";
 import { eventRoutes } from "./routes/event-routes.ts";
 import { deadLetterRoutes } from "./routes/dead-letter-routes.ts";
 import { clusterRoutes } from "./routes/cluster-routes.ts";
@@ -181,6 +182,7 @@ function routesOf(
     ...mutationRoutes(access, cluster),
     ...sourceRoutes({ access, secrets: inboundSecrets, metrics, home: cluster }),
     ...objectRoutes(access),
+    ...explanationRoutes({ access, guards }),
     ...planRoutes(access),
     ...objectActionRoutes(access),
     ...fleetRoutes(access, cluster),

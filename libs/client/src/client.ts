@@ -17,6 +17,7 @@ import type {
   ControllerList,
   CreateReconcile,
   EventQuery,
+  Explanation,
   ContentionReport,
   GuardAction,
   GuardList,
@@ -183,6 +184,8 @@ export interface Client {
     live(object: ControllerObject, options?: ReadOptions): Promise<LiveObject>;
     /** Returns the contention over the object. */
     contention(object: ControllerObject, options?: ReadOptions): Promise<Contention>;
+    /** Explains why the object is not reconciled or not ready. */
+    explain(object: ControllerObject, options?: ReadOptions): Promise<Explanation>;
     /** Plans the next attempt of the object in a worker, and waits for the end of the plan. */
     plan(object: ControllerObject, options?: WriteOptions & WaitOptions): Promise<ObjectPlan>;
     /** Returns the kept plans of the object, newest first. */

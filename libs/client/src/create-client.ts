@@ -113,6 +113,7 @@ function objects(api: ApiCalls): Client["objects"] {
     logs: (object, query, read) => api.get(`${pathOf(object)}/logs`, query, read),
     live: (object, read) => api.get(`${pathOf(object)}/live`, undefined, read),
     contention: (object, read) => api.get(`${pathOf(object)}/contention`, undefined, read),
+    explain: (object, read) => api.get(`${pathOf(object)}/explanation`, undefined, read),
     plan: async (object, options = {}) => {
       const path = `${pathOf(object)}/plans`;
       const first = await api.post<ObjectPlan>(path, undefined, options);

@@ -32,6 +32,8 @@ export type {
 } from "./history-api.ts";
 export { objectPlanSchema, planListSchema } from "./plan-api.ts";
 export type { ObjectPlan, PlanList } from "./plan-api.ts";
+export { EXPLANATION_CAUSES, explanationSchema } from "./explanation-api.ts";
+export type { Explanation, ExplanationCause } from "./explanation-api.ts";
 export { liveObjectSchema } from "./live-object-api.ts";
 export type { LiveObject } from "./live-object-api.ts";
 export {

@@ -93,6 +93,7 @@ export type { RecordedProgress, RestoreFence, RestoreWatch } from "./restore/res
 export { createTokensFence } from "./restore/tokens-fence.ts";
 export { createRestoreControl } from "./restore/restore-control.ts";
 export type { RestoreControl } from "./restore/restore-control.ts";
+export { heldQueues } from "./restore/restore-state.ts";
 export type { RestoreState } from "./restore/restore-state.ts";
 export { readServerState } from "./fleet/read-server-state.ts";
 export type { ServerState } from "./scripts/server-state.ts";

@@ -1,8 +1,8 @@
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { createApi, openQueueAccess } from "@konverge/api";
-import { overviewSchema } from "@konverge/contracts";
+import { explanationSchema, overviewSchema } from "@konverge/contracts";
 import { openGuardControl } from "@konverge/guard";
-import { createControllerRegistry, createHistoryReader } from "@konverge/queue";
+import { createControllerRegistry, createHistoryReader, createWorkQueue } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -29,6 +29,30 @@ afterAll(async () => {
 
 const counted = (work: () => Promise<unknown>) => countCosts({ redis, url: server.url }, work);
 
+/** Opens an API, which is closed after the test. Returns its GET. */
+function openedApi(prefix: string): (path: string) => Promise<unknown> {
+  const onError = (error: unknown) => expect.unreachable(String(error));
+  const access = openQueueAccess({ redis: server, prefix, onError });
+  const guards = openGuardControl({ redis: { url: server.url }, prefix });
+  const api = createApi({
+    access,
+    guards,
+    metrics: createMetrics({ version: "test" }),
+    token: undefined,
+    cluster: "default",
+    onError,
+  });
+  onTestFinished(async () => {
+    api.close();
+    await Promise.all([access.close(), guards.close()]);
+  });
+  return async (path) => {
+    const url = `http://localhost:7070${path}`;
+    const response = await api.fetch(new Request(url, { headers: { host: "localhost:7070" } }));
+    return await response.json();
+  };
+}
+
 test("the wasted writes of an hour are one command", async () => {
   const onError = () => undefined;
   const reader = createHistoryReader({ redis: { url: server.url }, cluster: "default", onError });
@@ -50,25 +74,9 @@ test("an overview needs few commands besides those of its controllers", async ()
       Array.from({ length: controllers }, (_, at) => ({ ...NODE_POOL, name: `pools-${at}` })),
     );
     await registry.close();
-    const onError = (error: unknown) => expect.unreachable(String(error));
-    const access = openQueueAccess({ redis: server, prefix, onError });
-    const guards = openGuardControl({ redis: { url: server.url }, prefix });
-    const api = createApi({
-      access,
-      guards,
-      metrics: createMetrics({ version: "test" }),
-      token: undefined,
-      cluster: "default",
-      onError,
-    });
-    onTestFinished(async () => {
-      api.close();
-      await Promise.all([access.close(), guards.close()]);
-    });
+    const get = openedApi(prefix);
     const read = async () => {
-      const url = "http://localhost:7070/v1/overview";
-      const response = await api.fetch(new Request(url, { headers: { host: "localhost:7070" } }));
-      expect(overviewSchema.parse(await response.json()).controllers).toHaveLength(controllers);
+      expect(overviewSchema.parse(await get("/v1/overview")).controllers).toHaveLength(controllers);
     };
     await read();
     const { calls } = await counted(read);
@@ -76,4 +84,27 @@ test("an overview needs few commands besides those of its controllers", async ()
       FIXED + PER_CONTROLLER * controllers,
     );
   }
+});
+
+test("an explanation needs at most 40 commands", async () => {
+  const prefix = "costs-explain";
+  const target = { redis: { url: server.url }, cluster: "default", prefix };
+  const registry = createControllerRegistry(target);
+  await registry.announce([NODE_POOL]);
+  await registry.close();
+  const onError = (error: unknown) => expect.unreachable(String(error));
+  const queue = createWorkQueue({ ...target, controller: NODE_POOL.name, onError });
+  const { group, resource, name: controller } = NODE_POOL;
+  const key = { controller, cluster: "default", group, resource, namespace: "demo", name: "blue" };
+  await queue.request(key, { kind: "cli" });
+  const read = openedApi(prefix);
+  const ask = async () => {
+    const found = explanationSchema.parse(
+      await read(`/v1/objects/default/${controller}/demo/blue/explanation`),
+    );
+    expect(found.causes[0]?.code).toBe("no_workers");
+  };
+  await ask();
+  expect((await counted(ask)).calls).toBeLessThanOrEqual(40);
+  await queue.close();
 });
