@@ -14,7 +14,7 @@ import { checkProgram } from "./plan-check.ts";
 import { randomProgram, randomWorld } from "./plan-programs.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const PROGRAMS = 10;
+const PROGRAMS = process.env["KONVERGE_TEST_LONG"] === "1" ? 10 : 4;
 const READS = new Set(["get", "list", "watch"]);
 
 interface AuditedCall {
