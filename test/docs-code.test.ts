@@ -19,6 +19,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/explain.md sh": "test/e2e/explain-docs.test.ts",
   "docs/first-controller.md ts": "test/e2e/packages.test.ts",
   "docs/first-controller.md sh": "test/e2e/packages.test.ts",
+  "docs/identity.md yaml": "test/integration/api/api-kubernetes.test.ts",
   "docs/mutations.md ts": "test/e2e/mutation-docs.test.ts",
   "docs/mutations.md sh": "test/e2e/mutation-docs.test.ts",
   "docs/mutations.md json": "test/e2e/mutation-docs.test.ts",
@@ -53,6 +54,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/from-temporal.md typescript": "code for Temporal's SDK, which is not a dependency",
   "docs/history.md sh":
     "queries of an API that is running; api-history tests have the same filters",
+  "docs/identity.md ts": "a setting; chart tests print the manifests of a configuration with it",
+  "docs/identity.md sh": "calls an API server and an HTTP API that do not exist",
   "docs/plan.md sh":
     "plans an object of a demo that is running; tests of plans make the same calls",
   "docs/production.md sh": "chart tests run the command with the examples",

@@ -100,18 +100,35 @@ import { kubeconfigSecrets } from "${resolve("libs/worker/src/index.ts")}";`;
   await writeFile(path, `${imports}\nexport default { ...config, clusters: ${clusters} };\n`);
   return path;
 }
+/** The examples with an API that accepts Kubernetes tokens. */
+async function configWithAudiences(): Promise<string> {
+  const path = join(folder, "audiences.config.ts");
+  const imports = `import config from "${resolve("apps/examples/src/konverge.config.ts")}";`;
+  const settings = '{ ...config.settings, kubeAudiences: ["konverge", "https://id.example"] }';
+  await writeFile(path, `${imports}\nexport default { ...config, settings: ${settings} };\n`);
+  return path;
+}
 const scenarios = globSync(`${CHART}/ci/*-values.yaml`);
 
 test.for([
   { what: "alone", args: ["--replicas", "3"] },
   { what: "with Roles only", args: ["--namespaces", "shop,staging"] },
-  { what: "with kubeconfigs in Secrets", args: ["--config-in-image", "x.ts"], isSecrets: true },
+  {
+    what: "with Kubernetes tokens for the API",
+    args: ["--api-secret", "api"],
+    config: configWithAudiences,
+  },
+  {
+    what: "with kubeconfigs in Secrets",
+    args: ["--config-in-image", "x.ts"],
+    config: configWithSecrets,
+  },
   { what: "with watchers and the API", args: ["--watch-replicas", "2", "--api-secret", "api"] },
 ])(
   "with printed values, $what, the chart renders the objects of konverge manifests",
-  async ({ args: given, isSecrets = false }, context) => {
+  async ({ args: given, config }, context) => {
     isSkipped(context);
-    const args = isSecrets ? [...given, "--config", await configWithSecrets()] : given;
+    const args = config === undefined ? given : [...given, "--config", await config()];
     const fromChart = (await template(await printedValues(...args))).map(comparable);
     const printed = (loadAll(await konverge(...args)) as ApiObject[])
       // Helm creates the namespace itself, with --create-namespace.

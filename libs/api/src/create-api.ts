@@ -9,6 +9,7 @@ import { answerUnserved } from "./http/answer-unserved.ts";
 import { auditRoutes } from "./routes/audit-routes.ts";
 import { createAuthenticator, type ApiEnv, type Authenticator } from "./access/authenticate.ts";
 import { isUnrestricted, type Caller } from "./access/caller.ts";
+import type { KubernetesReviews } from "./access/kubernetes-reviews.ts";
 import { dashboardPages, type PageFrame } from "./pages/dashboard-pages.ts";
 import { describeApi } from "./http/describe-api.ts";
 import { ERROR_PAGE, errorPage } from "./http/error-page.ts";
@@ -42,6 +43,7 @@ import { scheduleRoutes } from "./routes/schedule-routes.ts";
 import type { Refusal } from "./http/refusal-log.ts";
 import { Scans } from "./http/scans.ts";
 import { Waits } from "./http/waits.ts";
+import { createUserRights } from "./rights/authorize-user.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 
 export interface ApiOptions {
@@ -57,6 +59,8 @@ export interface ApiOptions {
   readonly isLoopback?: boolean;
   /** Set by a process that calls `fetch` itself and does not serve it: all calls are made by this user, as an admin. */
   readonly inProcess?: { readonly user: string };
+  /** Accepts Kubernetes tokens. Default: none; every request then needs a token of Konverge. */
+  readonly reviews?: KubernetesReviews | undefined;
   /** The secrets of inbound sources. Default: none; their deliveries are rejected. */
   readonly inboundSecrets?: InboundSecrets;
   /** Rate limit per caller and process. Default 1,000 per second with a burst of 2,000. */
@@ -96,8 +100,11 @@ export function createApi(options: ApiOptions): Api {
     sessions: access.sessions(token ?? ""),
     adminToken: token,
     isOpen: isLoopback,
+    reviews: options.reviews,
     onError,
   });
+  const rights =
+    options.reviews && createUserRights({ access, reviews: options.reviews, home: cluster });
   const closing = new AbortController();
   const routes = routesOf(options, authenticator, closing.signal);
   const { audit, answers } = access;
@@ -106,6 +113,7 @@ export function createApi(options: ApiOptions): Api {
     audit,
     answers,
     admission,
+    authorizeUser: rights?.authorize,
     scans: new Scans(admission),
     waits: new Waits(),
     isStillValid: (caller: Caller) => authenticator.isStillValid(caller),
@@ -141,9 +149,13 @@ export function createApi(options: ApiOptions): Api {
   );
   // The following routes show the whole installation.
   for (const path of ["/metrics", "/jobs", "/jobs/*"]) {
-    app.use(path, demandUnrestricted, async (context, next) => {
+    app.use(path, async (context, next) => {
       const caller = context.get("caller");
       admission.admit(caller);
+      if (caller.user !== undefined && rights !== undefined) {
+        context.set("caller", await rights.widest(caller));
+      }
+      demandUnrestricted(context.get("caller"));
       admission.charge(caller, PRICE_OF_PAGE);
       await next();
     });
@@ -278,12 +290,10 @@ function asUser(name: string): MiddlewareHandler<ApiEnv> {
   };
 }
 
-const demandUnrestricted: MiddlewareHandler<ApiEnv> = async (context, next) => {
-  if (!isUnrestricted(context.get("caller"))) {
-    throw new KonvergeError("forbidden", "the raw job view requires a token without a scope");
-  }
-  await next();
-};
+function demandUnrestricted(caller: Caller): void {
+  if (isUnrestricted(caller)) return;
+  throw new KonvergeError("forbidden", "the raw job view requires a token without a scope");
+}
 
 function frameFor({ name, role, scope, via }: Caller, home: string): PageFrame {
   const { clusters = [home] } = scope;

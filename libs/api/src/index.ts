@@ -5,4 +5,5 @@ export { openQueueAccess } from "./queues/queue-access.ts";
 export type { QueueAccess, QueueAccessOptions } from "./queues/queue-access.ts";
 export { startApi } from "./start-api.ts";
 export type { RunningApi } from "./start-api.ts";
+export { createKubernetesReviews } from "./access/kubernetes-reviews.ts";
 export type { TokenStore } from "./access/token-store.ts";

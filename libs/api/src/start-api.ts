@@ -2,11 +2,13 @@ import { serve } from "@hono/node-server";
 import { clusterOf, type Settings } from "@konverge/contracts";
 import { defined, KonvergeError, sleepMs, type PayloadCodec } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
+import { loadKubeCredentials } from "@konverge/kube";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api } from "./create-api.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
 import { createInboundSecrets } from "./inbound/inbound-secrets.ts";
 import { isLoopback } from "./access/is-loopback.ts";
+import { createKubernetesReviews, type KubernetesReviews } from "./access/kubernetes-reviews.ts";
 import { startSampling } from "./views/sample-gauges.ts";
 import { openQueueAccess, type QueueAccess } from "./queues/queue-access.ts";
 
@@ -62,6 +64,7 @@ export async function startApi(options: {
     redis: { url: settings.redisUrl },
     prefix: settings.prefix,
   });
+  const reviews = openReviews(settings, log);
   const refusals = new RefusalLog((refusal) => log.warn({ ...refusal }, "requests rejected"));
   const api = createApi({
     access,
@@ -69,6 +72,7 @@ export async function startApi(options: {
     metrics,
     token,
     isLoopback: isLoopback(apiHost),
+    reviews,
     inboundSecrets: createInboundSecrets({
       given: settings.inboundSecrets,
       folder: settings.inboundSecretsDir,
@@ -113,11 +117,24 @@ export async function startApi(options: {
         });
       });
       await stopSampling();
-      await Promise.all([access.close(), guards.close()]);
+      await Promise.all([access.close(), guards.close(), reviews?.close()]);
       refusals.flush();
       await tracing?.flush();
     },
   };
+}
+
+/** @throws KonvergeError `invalid_config` if Kubernetes tokens are accepted, but there are no credentials of the API server */
+function openReviews(
+  { kubeAudiences: audiences, kubeconfig, context }: Settings,
+  log: ReturnType<typeof createLogger>,
+): KubernetesReviews | undefined {
+  if (audiences === undefined) return undefined;
+  return createKubernetesReviews({
+    credentials: loadKubeCredentials(defined({ kubeconfigPath: kubeconfig, context })),
+    audiences,
+    onError: (error) => log.warn({ err: error }, "kubernetes review failed"),
+  });
 }
 
 /** All requests are rejected until a token exists. A token can be created later, and Redis can be unavailable now. */

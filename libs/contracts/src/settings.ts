@@ -55,6 +55,8 @@ const MIN_ROUND_MS = 1_000;
 
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
+const AUDIENCE = /^[\x21-\x2b\x2d-\x7e]{1,500}$/;
+
 const port = z.coerce.number().int("must be a whole number").min(0).max(65_535);
 
 /**
@@ -354,6 +356,22 @@ export const settingsSchema = z.strictObject({
       meta(
         "KONVERGE_API_RATE_LIMIT",
         "Requests per second and caller (default 1000). The limit applies to one API process, with a burst of twice the rate.",
+      ),
+    ),
+  kubeAudiences: z
+    .union([
+      z.string().transform((text) => text.split(",").map((one) => one.trim())),
+      z.array(z.string()),
+    ])
+    .refine(
+      (names) => names.length > 0 && names.every((name) => AUDIENCE.test(name)),
+      "must be audiences of tokens, separated by commas",
+    )
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_KUBE_AUDIENCES",
+        "Audiences of Kubernetes tokens that the HTTP API accepts, separated by commas (default: none; the API accepts only its own tokens). docs/identity.md describes the rights of their users.",
       ),
     ),
   inboundSecrets: z

@@ -6,8 +6,11 @@ import { requestedClassSchema } from "./reconcile-api.ts";
 export const ROLES = ["viewer", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** `local` is a loopback request without a token; `process` is the command line without a server. */
-export const AUTHENTICATIONS = ["token", "session", "local", "process"] as const;
+/**
+ * `kubernetes` is a token of the cluster; `local` is a loopback request without a token; `process` is the command line without
+ * a server.
+ */
+export const AUTHENTICATIONS = ["token", "session", "kubernetes", "local", "process"] as const;
 
 const BAD_NAME = "must be 1 to 100 letters, digits, dots, dashes or underscores";
 const names = z

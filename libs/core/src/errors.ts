@@ -26,6 +26,7 @@ export type ErrorCode =
   | "forbidden"
   | "format_mismatch"
   | "heartbeat_timeout"
+  | "identity_unavailable"
   | "idempotency_in_flight"
   | "idempotency_mismatch"
   | "inbound_closed"
@@ -104,6 +105,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   heartbeat_timeout: entry("The step sent no heartbeat in time", 504, 5),
   idempotency_in_flight: entry("A request with this key is in progress", 409, 4),
   idempotency_mismatch: entry("The key was used with another request", 422, 2, true),
+  identity_unavailable: entry("The identity or rights of the caller cannot be checked", 503, 6),
   inbound_closed: entry("The HTTP API has no secret for the inbound source", 503, 2),
   input_mismatch: entry("A run with this ID has another input", 409, 4, true),
   internal: entry("Internal error of Konverge", 500, 1),

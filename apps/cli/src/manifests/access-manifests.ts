@@ -43,7 +43,7 @@ export function accessManifests(
 }
 
 /** Returns a role and its binding, of the same name. */
-function bind(
+export function bind(
   kind: "Role" | "ClusterRole",
   metadata: Manifest["metadata"],
   {

@@ -10,6 +10,7 @@ export function makeChartValues(options: ManifestsOptions): object {
   const { config, settings, installation, watchers, apiSecret } = options;
   const { cluster, leases, namespaces } = installedAccess(options);
   const secretsNamespace = secretsNamespaceOf(options);
+  const audiences = defined({ kubeAudiences: settings.kubeAudiences });
   return {
     image: installation.image,
     config: options.configInImage,
@@ -21,7 +22,9 @@ export function makeChartValues(options: ManifestsOptions): object {
     redis: { existingSecret: options.redisSecret },
     workers: { replicas: options.replicas },
     ...(watchers === undefined ? {} : { watchers: { replicas: watchers } }),
-    ...(apiSecret === undefined ? {} : { api: { enabled: true, existingSecret: apiSecret } }),
+    ...(apiSecret === undefined
+      ? {}
+      : { api: { enabled: true, existingSecret: apiSecret, ...audiences } }),
     ...defined({ namespaces }),
     rbac: { clusterRules: cluster, leaseRules: leases, ...defined({ secretsNamespace }) },
     crds: crdsOf(config),

@@ -6,9 +6,10 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import type { Caller } from "./caller.ts";
 import { digest } from "./digest.ts";
 import { isLoopbackHost } from "./is-loopback.ts";
+import type { KubernetesReviews, KubernetesUser } from "./kubernetes-reviews.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { SESSION_MS, type SessionStore } from "./session-store.ts";
-import { isExpired, type TokenStore } from "./token-store.ts";
+import { isExpired, TOKEN_PREFIX, type TokenStore } from "./token-store.ts";
 
 /** The context of authenticated routes. */
 export interface ApiEnv {
@@ -30,6 +31,8 @@ const SAFE: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 /** Headers that proxies add. A proxied request may come from another machine. */
 const FORWARDED =
   /^(via|forwarded|x-forwarded(-.+)?|x-real-ip|x-original-.+|x-envoy-.+|cf-.+|(.+-)?client-ip)$/;
+/** The longest author of an action. */
+const LONGEST_NAME = 200;
 const SEND_TOKEN = "send the header `Authorization: Bearer <token>`";
 
 export interface Authenticator {
@@ -52,18 +55,28 @@ export interface AuthenticatorOptions {
   readonly adminToken: string | undefined;
   /** Set for a loopback server: without a token, every local caller is an admin. */
   readonly isOpen: boolean;
+  /** Set if Kubernetes tokens are accepted. Every request then needs a token. */
+  readonly reviews?: KubernetesReviews | undefined;
   readonly onError: (error: unknown) => void;
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { tokens, sessions, adminToken, onError } = options;
-  const isOpen = options.isOpen && adminToken === undefined;
+  const { tokens, sessions, adminToken, reviews, onError } = options;
+  const isOpen = options.isOpen && adminToken === undefined && reviews === undefined;
   const expected = adminToken === undefined ? undefined : digest(adminToken);
   const remembered = new RememberedTokens((id) => void tokens.touch(id).catch(onError));
   const verify = async (token: string, via: "token" | "session"): Promise<Caller | undefined> => {
     // Digests have equal length, so the comparison reveals nothing about the token.
     if (expected !== undefined && timingSafeEqual(digest(token), expected)) return adminBy(via);
     return callerAs(await remembered.recall(token, () => tokens.find(token)), via);
+  };
+  const userOf = async (token: string): Promise<Caller | undefined> => {
+    // Tokens of Konverge are sent to nobody.
+    if (reviews === undefined || token.startsWith(TOKEN_PREFIX)) return undefined;
+    const user = await reviews.authenticate(token);
+    if (user === undefined) return undefined;
+    const isStillValid = async () => (await reviews.authenticate(token)) !== undefined;
+    return userCaller(user, isStillValid);
   };
   const resume = async (session: string): Promise<Caller | undefined> => {
     if (session.startsWith("admin.")) {
@@ -81,8 +94,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     const header = req.header("authorization");
     if (header !== undefined) {
       const [, token] = /^bearer +(\S+) *$/i.exec(header) ?? [];
-      const caller = token === undefined ? undefined : await verify(token, "token");
-      if (caller !== undefined) return caller;
+      if (token !== undefined) {
+        const caller = (await verify(token, "token")) ?? (await userOf(token));
+        if (caller !== undefined) return caller;
+      }
       throw new KonvergeError("unauthorized", `unknown, revoked or expired token; ${SEND_TOKEN}`);
     }
     const session = sessionOf(context);
@@ -131,7 +146,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const { name, ...attributes } = cookieFor(context);
       deleteCookie(context, name, attributes);
     },
-    async isStillValid({ id, via }) {
+    async isStillValid({ id, via, isStillValid }) {
+      if (isStillValid !== undefined) return await isStillValid();
       if (via === "local" || via === "process" || id === "admin") return true;
       const view = (await readValid()).get(id);
       return view !== undefined && !isExpired(view);
@@ -175,6 +191,21 @@ function callerAs(view: TokenView | undefined, via: Caller["via"]): Caller | und
   if (view === undefined) return undefined;
   const { id, name, role, scope, classes } = view;
   return { id, name, role, scope, classes, via };
+}
+
+/** Without rights, until the API server has been asked for those of a request. */
+function userCaller(user: KubernetesUser, isStillValid: () => Promise<boolean>): Caller {
+  const { username, uid } = user;
+  return {
+    id: `kubernetes.${digest(JSON.stringify([username, uid])).toString("base64url")}`,
+    // No token has such a name.
+    name: `kubernetes:${username}`.slice(0, LONGEST_NAME),
+    role: "viewer",
+    scope: { clusters: [], controllers: [], namespaces: [] },
+    via: "kubernetes",
+    user,
+    isStillValid,
+  };
 }
 
 function adminBy(via: "token" | "session"): Caller {

@@ -4,8 +4,10 @@ import {
   type Scope,
   REQUEST_CLASSES,
   type RequestedClass,
+  type Whoami,
 } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
+import type { KubernetesUser } from "./kubernetes-reviews.ts";
 
 /** The sender of a request and its permissions. */
 export interface Caller {
@@ -17,7 +19,11 @@ export interface Caller {
   /** The classes of requests that the caller may make. Default: all. */
   readonly classes?: readonly RequestedClass[] | undefined;
   /** `local`: over loopback without a token. `process`: from the process itself. */
-  readonly via: "token" | "session" | "local" | "process";
+  readonly via: Whoami["via"];
+  /** Set for a user of a Kubernetes cluster. Its role and scope are those of one request, after the API server was asked. */
+  readonly user?: KubernetesUser;
+  /** Checks a user again, during a long request. Others are checked by their ID. */
+  readonly isStillValid?: (() => Promise<boolean>) | undefined;
 }
 
 /** A place in the fleet. An omitted field means all; `_` is the namespace of cluster-scoped objects. */

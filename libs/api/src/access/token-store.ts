@@ -10,6 +10,7 @@ import { withRedis, type RedisClient } from "@konverge/redis";
 import { z } from "zod";
 import { digest } from "./digest.ts";
 
+export const TOKEN_PREFIX = "kvg_";
 const FORM = /^kvg_([0-9a-f]{12})_([\w-]{43})$/;
 const MINUTE_MS = 60_000;
 const MOST_TOKENS = 1_000;

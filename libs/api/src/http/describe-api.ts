@@ -212,7 +212,7 @@ function problemCodes(route: Route): Set<ErrorCode> {
   return codes;
 }
 
-const ANYBODY = ["unauthorized", "forbidden", "rate_limited"] as const;
+const ANYBODY = ["unauthorized", "forbidden", "rate_limited", "identity_unavailable"] as const;
 const WITH_BODY = [
   "invalid_body",
   "body_too_large",

@@ -1,3 +1,4 @@
+import type { Role } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Context, Hono } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
@@ -13,7 +14,23 @@ import type { Route } from "./route.ts";
 import type { Scans } from "./scans.ts";
 import type { Waits } from "./waits.ts";
 
+/** The validated input of a request. */
+interface RequestInput {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: unknown;
+  readonly body: unknown;
+}
+
+/** Returns a Kubernetes user with the role and scope for one request. @throws KonvergeError `forbidden`, `identity_unavailable` */
+export type AuthorizeUser = (
+  operation: { readonly id: string; readonly role: Role },
+  caller: Caller,
+  input: RequestInput,
+) => Promise<Caller>;
+
 export interface MountOptions {
+  /** Set if Kubernetes tokens are accepted. */
+  readonly authorizeUser?: AuthorizeUser | undefined;
   readonly audit: AuditLog;
   readonly answers: AnswerStore;
   readonly admission: Admission;
@@ -46,11 +63,15 @@ export function mountRoutes(
     app[spec.method](path, async (context) => {
       const caller = context.get("caller");
       if (spec.role === "none") return await answer(spec, context, options);
-      demandRole(caller, spec.role);
+      if (caller.user === undefined) demandRole(caller, spec.role);
       admission.admit(caller);
+      if (caller.user !== undefined) {
+        const user = await authorized(spec, spec.role, context, options.authorizeUser);
+        context.set("caller", user);
+      }
       const respond = () =>
         answer(spec, context, options).catch((error: unknown) => {
-          throw withinScope(error, caller);
+          throw withinScope(error, context.get("caller"));
         });
       if (spec.method === "get") return await respond();
       return await replayed(context, respond, { answers, callerId: caller.id, onError });
@@ -66,18 +87,11 @@ async function answer(
   const caller = context.get("caller");
   const startMs = performance.now();
   const notes: AuditNote[] = [];
-  const body = spec.body === undefined ? undefined : await readJson(context.req, spec);
-  const by = spec.isOperatorAction === true ? authorFor(caller, body) : undefined;
   const headers: Record<string, string> = {};
-  const given = by === undefined ? body : { ...(body as object), by };
-  const input = {
-    query: spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query),
-    body: spec.body === undefined ? undefined : checkInput(given, spec.body),
-  };
+  const input = await readInput(spec, context);
   if (spec.price !== undefined) admission.charge(caller, spec.price(input) - 1);
   const handling = spec.handle({
     ...input,
-    params: context.req.param(),
     caller,
     context,
     headers,
@@ -105,6 +119,30 @@ async function answer(
   return jsonResponse(result, status, headers);
 }
 
+async function readInput(spec: Route, context: Context<ApiEnv>): Promise<RequestInput> {
+  const { req } = context;
+  const body = spec.body === undefined ? undefined : await readJson(req, spec);
+  const by = spec.isOperatorAction === true ? authorFor(context.get("caller"), body) : undefined;
+  const given = by === undefined ? body : { ...(body as object), by };
+  return {
+    params: req.param(),
+    query: spec.query === undefined ? undefined : checkInput(req.query(), spec.query),
+    body: spec.body === undefined ? undefined : checkInput(given, spec.body),
+  };
+}
+
+/** Asks for the rights before a stored response could be repeated. */
+async function authorized(
+  spec: Route,
+  role: Role,
+  context: Context<ApiEnv>,
+  authorize: AuthorizeUser | undefined,
+): Promise<Caller> {
+  if (authorize === undefined) throw new TypeError("a Kubernetes user without a check of rights");
+  const input = await readInput(spec, context);
+  return await authorize({ id: spec.id, role }, context.get("caller"), input);
+}
+
 /** The text of `unknown_controller` lists the known names, which may be outside of the scope of the caller. */
 function withinScope(error: unknown, caller: Caller): unknown {
   if (isUnrestricted(caller) || !isKonvergeError(error)) return error;
@@ -129,7 +167,7 @@ function linkNext({ req }: Context, result: unknown, headers: Record<string, str
  */
 function authorFor({ via, name }: Caller, body: unknown): string | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
-  if (via === "token" || via === "session") return name;
+  if (via === "token" || via === "session" || via === "kubernetes") return name;
   return via === "process" && !("by" in body) ? name : undefined;
 }
 

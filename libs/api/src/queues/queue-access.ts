@@ -63,6 +63,8 @@ interface FoundQueue {
 
 /** The queues of all announced controllers, opened on first use, and the stores of the API. */
 export interface QueueAccess {
+  /** The prefix of the installation. */
+  readonly installation: string;
   readonly tokens: TokenStore;
   /** The sessions of browsers; `salt` is the configured token. */
   sessions(salt: string): SessionStore;
@@ -163,6 +165,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
 }
 
 class RedisQueueAccess implements QueueAccess {
+  readonly installation: string;
   readonly tokens: TokenStore;
   readonly audit: AuditLog;
   readonly restore: RestoreControl;
@@ -192,6 +195,7 @@ class RedisQueueAccess implements QueueAccess {
     const common = { redis, prefix, onError };
     const bounds = { maxQueueLength, ...defined({ observe }) };
     this.#prefix = prefix;
+    this.installation = prefix;
     this.#redis = openProducer(redis);
     this.#redis.on("error", onError);
     this.audit = createAuditLog(this.#redis, prefix, {
