@@ -115,7 +115,7 @@ test.for([
   { what: "with Roles only", args: ["--namespaces", "shop,staging"] },
   {
     what: "with Kubernetes tokens for the API",
-    args: ["--api-secret", "api"],
+    args: ["--api-secret", "api", "--config-in-image", "x.ts"],
     config: configWithAudiences,
   },
   {
