@@ -66,6 +66,7 @@ export const RIGHTS: Readonly<Record<string, NeededRight>> = {
   getObject: object("get"),
   getContention: object("get"),
   getLiveObject: object("get"),
+  explainObject: object("get"),
   listObjectAttempts: object("get"),
   getAttempt: object("get"),
   getObjectLogs: object("get"),
