@@ -25,6 +25,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/mutations.md json": "test/e2e/mutation-docs.test.ts",
   "docs/plan.md ts": "test/integration/worker/plans.test.ts",
   "docs/several-clusters.md ts": "test/integration/worker/several-clusters.test.ts",
+  "docs/simulate.md ts": "test/sim/simulate-docs.test.ts",
   "docs/from-kubebuilder.md sh": "test/e2e/packages.test.ts",
   "docs/from-kubebuilder.md ts 1": "test/e2e/packages.test.ts",
   "docs/from-kubebuilder.md ts 2": "test/e2e/packages.test.ts",

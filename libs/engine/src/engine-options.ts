@@ -5,6 +5,7 @@ import type { HistoryWriter, SourceStore, WorkQueue } from "@konverge/queue";
 import type { Metrics, Tracing } from "@konverge/telemetry";
 import type { Shutdown } from "./create-shutdown.ts";
 import type { ReachableClusters } from "./access/attempt.ts";
+import type { LoopWatch } from "./attempt/loop-watch.ts";
 import type { ConflictRetry } from "./define/controller-options.ts";
 import type { Controller } from "./define/define-controller.ts";
 import type { NamespaceSelection } from "./define/namespace-selection.ts";
@@ -56,6 +57,8 @@ interface EngineReports {
   readonly metrics: Metrics;
   /** Traces attempts; from `loadTracing`. Default: no tracing, at no cost per call. */
   readonly tracing?: Tracing;
+  /** Detects a blocked event loop; stopped by the engine. Default: one with a timer of its own. */
+  readonly loop?: LoopWatch;
   /** Receives each 403 response to a watch or an election after startup. */
   readonly onForbidden?: (error: Error) => void;
 }

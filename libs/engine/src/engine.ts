@@ -71,7 +71,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     for (const end of unobserve) end();
     throw error;
   });
-  const loop = watchLoop(log);
+  const loop = options.loop ?? watchLoop(log);
   const candidates = role === "work" ? [] : parts;
   for (const { controller } of candidates) {
     const objects = reflectors.groupOf(controller.sources[0]).list();

@@ -87,6 +87,8 @@ export type { DescribedObject } from "./access/describe-object.ts";
 export type { ReachableClusters, ReachedCluster } from "./access/attempt.ts";
 export { selectsCluster } from "./define/selects-cluster.ts";
 export type { EngineOptions } from "./engine-options.ts";
+export type { LoopWatch } from "./attempt/loop-watch.ts";
+export { NO_LANES } from "./access/attempt-plan.ts";
 export type { Log } from "./define/log.ts";
 export type { Handler, Middleware } from "./define/middleware.ts";
 export { reportProgress } from "./define/report-progress.ts";

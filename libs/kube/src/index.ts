@@ -15,6 +15,7 @@ export { setCondition } from "./objects/conditions.ts";
 export type { Condition, WithConditions } from "./objects/conditions.ts";
 export { createKubeClient } from "./client/create-kube-client.ts";
 export type { KubeClientOptions } from "./client/create-kube-client.ts";
+export type { CallDispatcher } from "./wire/connection-pool.ts";
 export { fromClientNode, toWireValue } from "./interop/wire-value.ts";
 export type { ClientNodeApi, ForwardAnswer, ForwardRequest } from "./contract/forward.ts";
 export { createClientNodeApi } from "./interop/client-node-api.ts";

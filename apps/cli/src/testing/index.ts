@@ -12,3 +12,15 @@ export type {
 export { startTestCluster } from "./start-test-cluster.ts";
 export type { TestCluster, TestClusterOptions } from "./start-test-cluster.ts";
 export type { TestServer } from "./test-server.ts";
+export { simulate } from "./simulate/simulate.ts";
+export type { SimulateOptions, SimulationFailure, SimulationReport } from "./simulate/simulate.ts";
+export type { FailedAnswer, FaultKind, SimulatedFault } from "./simulate/fault.ts";
+export type {
+  Invariant,
+  Scenario,
+  SimulatedConfig,
+  SimulatedObjects,
+  SimulatedReaction,
+  SimulatedUser,
+} from "./simulate/scenario.ts";
+export type { Violation } from "./simulate/simulated-run.ts";

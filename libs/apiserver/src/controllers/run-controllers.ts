@@ -20,12 +20,15 @@ const COUNTED: ReadonlySet<string> = new Set([
  * Runs the controllers that tests of workflows notice, shortly after each write: garbage collection, the end of deletions of
  * Pods, volumes and namespaces, and the status of PodDisruptionBudgets. Returns a function that stops them.
  */
-export function runControllers(state: ServerState): () => void {
+export function runControllers(
+  state: ServerState,
+  plan: (work: () => void) => void = setImmediate,
+): () => void {
   const collector = new GarbageCollector(state);
   let due: (() => void)[] = [];
   let isRunning = true;
   const schedule = (work: () => void) => {
-    if (due.length === 0) setImmediate(drain);
+    if (due.length === 0) plan(drain);
     due.push(work);
   };
   const drain = () => {

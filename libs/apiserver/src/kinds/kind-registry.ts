@@ -59,14 +59,20 @@ const BUILTIN: readonly ResourceKind[] = [
 
 /** The served kinds: the built-in ones and those of established CustomResourceDefinitions. */
 export class KindRegistry {
-  readonly #kinds: Map<string, ResourceKind> = new Map();
+  #kinds: Map<string, ResourceKind> = new Map();
   /** Versions of a definition, by its key. */
-  readonly #custom: Map<string, readonly ResourceKind[]> = new Map();
+  #custom: Map<string, readonly ResourceKind[]> = new Map();
   readonly #terminating: Set<string> = new Set();
 
-  constructor(definitions: ObjectTable) {
+  /** @param known has the kinds of the same definitions */
+  constructor(definitions: ObjectTable, known?: KindRegistry) {
     for (const kind of BUILTIN) this.#kinds.set(idOf(kind), kind);
-    for (const { key, object } of definitions.list()) this.#update(key, object);
+    if (known === undefined) {
+      for (const { key, object } of definitions.list()) this.#update(key, object);
+    } else {
+      this.#kinds = new Map(known.#kinds);
+      this.#custom = new Map(known.#custom);
+    }
     definitions.subscribe(({ type, current }) => {
       if (type === "DELETED") this.#remove(current.key);
       else this.#update(current.key, current.object);

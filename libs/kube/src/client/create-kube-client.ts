@@ -14,6 +14,7 @@ import { throughSubresource } from "../mutate/served-status.ts";
 import { groupVersionPath, type NamespacedName } from "../names/resource-path.ts";
 import { makeIsSensitive } from "../names/sensitive-kinds.ts";
 import { createPageSizes } from "../wire/page-sizes.ts";
+import type { CallDispatcher } from "../wire/connection-pool.ts";
 import { Transport } from "../wire/transport.ts";
 import { createClientNodeApi } from "../interop/client-node-api.ts";
 import { createLostWrites } from "../mutate/lost-writes.ts";
@@ -50,15 +51,25 @@ export interface KubeClientOptions {
    */
   readonly sensitiveResources?: readonly string[];
   readonly random?: () => number;
+  /** Serves the calls inside this process, for simulations. Default: connections to the server of the credentials. */
+  readonly dispatcher?: CallDispatcher;
 }
 
 /** @throws KonvergeError `invalid_config` if an option is out of range */
 export function createKubeClient(options: KubeClientOptions): KubeClient {
   const { credentials, gate, userAgent, maxConnections = 64, requestTimeoutMs = 35_000 } = options;
+  const { dispatcher } = options;
   checkOptions({ userAgent, maxConnections, requestTimeoutMs });
   const shared: SharedClient = {
     server: credentials.server,
-    transport: new Transport({ credentials, gate, userAgent, maxConnections, requestTimeoutMs }),
+    transport: new Transport({
+      credentials,
+      gate,
+      userAgent,
+      maxConnections,
+      requestTimeoutMs,
+      dispatcher,
+    }),
     discovery: createDiscovery(),
     pageSizes: createPageSizes(),
     isSensitive: makeIsSensitive(options.sensitiveResources),

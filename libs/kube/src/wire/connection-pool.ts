@@ -8,14 +8,19 @@ export interface ConnectionPoolOptions {
   readonly credentials: Pick<KubeCredentials, "server" | "proxyUrl">;
   /** Maximum number of connections; undefined for no limit. */
   readonly connections?: number;
+  /** Takes the place of the connections. Not closed by the pool. */
+  readonly dispatcher?: CallDispatcher | undefined;
 }
+
+/** The calls of undici's dispatcher that the client makes: one for requests, one for watches. */
+export type CallDispatcher = Pick<Dispatcher, "dispatch" | "request">;
 
 /** Kept-alive connections to one API server, replaced when the client certificate changes. */
 export interface ConnectionPool {
   readonly origin: string;
   /** Path prefix of the API, if the server is behind another one. */
   readonly basePath: string;
-  for(tls: TlsMaterial): Dispatcher;
+  for(tls: TlsMaterial): CallDispatcher;
   close(): Promise<void>;
 }
 
@@ -26,6 +31,7 @@ const CONNECT_MS = 10_000;
 export function createConnectionPool({
   credentials,
   connections,
+  dispatcher: given,
 }: ConnectionPoolOptions): ConnectionPool {
   const { origin, pathname } = new URL(credentials.server);
   let current: { readonly tls: TlsMaterial; readonly dispatcher: Dispatcher } | undefined;
@@ -41,6 +47,7 @@ export function createConnectionPool({
     origin,
     basePath: pathname === "/" ? "" : pathname.replace(/\/+$/, ""),
     for(tls) {
+      if (given !== undefined) return given;
       if (current?.tls === tls) return current.dispatcher;
       if (current !== undefined) retire(current.dispatcher);
       current = {

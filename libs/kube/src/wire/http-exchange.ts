@@ -2,6 +2,7 @@ import { ensureError, KonvergeError } from "@konverge/core";
 import type { Dispatcher } from "undici";
 import type { HttpAnswer } from "../contract/http-answer.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
+import type { CallDispatcher } from "./connection-pool.ts";
 
 export interface HttpRequest {
   readonly origin: string;
@@ -23,7 +24,7 @@ const BROKEN = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "HPE_INVALID_EO
  * @throws the signal's reason when aborted
  */
 export function exchange(
-  dispatcher: Dispatcher,
+  dispatcher: CallDispatcher,
   request: HttpRequest,
   onEnd: () => void,
 ): Promise<HttpAnswer> {

@@ -1,6 +1,7 @@
 import { KonvergeError } from "@konverge/core";
-import { errors, type Dispatcher } from "undici";
+import { errors } from "undici";
 import type { HttpAnswer } from "../contract/http-answer.ts";
+import type { CallDispatcher } from "./connection-pool.ts";
 import { networkError, type HttpRequest } from "./http-exchange.ts";
 
 export type OpenedStream =
@@ -27,7 +28,7 @@ export interface StreamOptions {
  * @throws the signal's reason when aborted
  */
 export async function openStream(
-  dispatcher: Dispatcher,
+  dispatcher: CallDispatcher,
   request: HttpRequest,
   { silentMs, closed }: StreamOptions,
 ): Promise<OpenedStream> {

@@ -16,7 +16,11 @@ import { admitUrgently } from "./admit-urgently.ts";
 import { assertPlannable } from "./assert-plannable.ts";
 import { startCallReport } from "./call-report.ts";
 import { contentOf, failureOf, responseOf, type Content } from "./call-result.ts";
-import { createConnectionPool, type ConnectionPool } from "./connection-pool.ts";
+import {
+  createConnectionPool,
+  type CallDispatcher,
+  type ConnectionPool,
+} from "./connection-pool.ts";
 import { createConnectionSlots, type ConnectionSlots } from "./connection-slots.ts";
 import type { ApiAnswer, HttpAnswer } from "../contract/http-answer.ts";
 import { exchange, type HttpRequest } from "./http-exchange.ts";
@@ -29,6 +33,7 @@ export interface TransportOptions {
   readonly userAgent: string;
   readonly maxConnections: number;
   readonly requestTimeoutMs: number;
+  readonly dispatcher?: CallDispatcher | undefined;
 }
 
 /** Extra connections, so that Lease renewals do not queue behind slow calls. */
@@ -45,13 +50,14 @@ export class Transport {
   readonly #closed: AbortController = new AbortController();
 
   constructor(options: TransportOptions) {
-    const { credentials, maxConnections } = options;
+    const { credentials, maxConnections, dispatcher } = options;
     this.#options = options;
     this.#calls = createConnectionPool({
       credentials,
       connections: maxConnections + CRITICAL_SLOTS,
+      dispatcher,
     });
-    this.#watches = createConnectionPool({ credentials });
+    this.#watches = createConnectionPool({ credentials, dispatcher });
     this.#ordinarySlots = createConnectionSlots(maxConnections);
   }
 

@@ -1,0 +1,265 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import nodeCrypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import net from "node:net";
+import nodeTimers from "node:timers";
+import timersPromises from "node:timers/promises";
+import { places, START_MS, type Place, type Planned } from "./virtual-clock.ts";
+
+/** A timer of a simulation. */
+class VirtualTimer {
+  readonly #place: Place;
+  readonly #ms: number;
+  readonly #run: () => void;
+  readonly #isRepeated: boolean;
+  #planned: Planned | undefined;
+
+  constructor(place: Place, ms: number, run: () => void, isRepeated = false) {
+    this.#place = place;
+    // A repeated timer of 0 ms would stop the clock.
+    this.#ms = Math.max(isRepeated ? 1 : 0, ms);
+    // The callback keeps the asynchronous context of its caller.
+    const inContext = AsyncLocalStorage.snapshot();
+    this.#run = () => inContext(run);
+    this.#isRepeated = isRepeated;
+    this.refresh();
+  }
+
+  refresh(): this {
+    this.close();
+    const { clock, actor } = this.#place;
+    this.#planned = clock.plan(
+      actor,
+      this.#ms,
+      () => {
+        if (this.#isRepeated) this.refresh();
+        this.#run();
+      },
+      false,
+    );
+    return this;
+  }
+
+  close(): this {
+    if (this.#planned !== undefined) this.#place.clock.cancel(this.#planned);
+    return this;
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+
+  hasRef(): boolean {
+    return true;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+type Callback = (...args: unknown[]) => void;
+type Patch = readonly [target: object, name: string, make: (original: Function) => unknown];
+
+const msOf = (ms: unknown): number => (Number(ms) > 0 ? Number(ms) : 0);
+
+/** Replaces a function inside simulations; outside of them the original runs. */
+function inside(
+  target: object,
+  name: string,
+  run: (place: Place, args: unknown[], original: Function) => unknown,
+): Patch {
+  return [
+    target,
+    name,
+    (original) =>
+      function replaced(this: unknown, ...args: unknown[]) {
+        const place = places.getStore();
+        return place === undefined
+          ? Reflect.apply(original, this, args)
+          : Reflect.apply(run, this, [place, args, original]);
+      },
+  ];
+}
+
+const timeout = (isRepeated: boolean) => (place: Place, args: unknown[]) => {
+  const [run, ms, ...rest] = args as [Callback, unknown, ...unknown[]];
+  return new VirtualTimer(place, msOf(ms), () => run(...rest), isRepeated);
+};
+
+const immediate = (place: Place, args: unknown[]) => {
+  const [run, ...rest] = args as [Callback, ...unknown[]];
+  const inContext = AsyncLocalStorage.snapshot();
+  const { clock, actor } = place;
+  return new Immediate(
+    clock.plan(actor, 0, () => inContext(run, ...rest), true),
+    place,
+  );
+};
+
+/** An immediate of a simulation. */
+class Immediate {
+  readonly #planned: Planned;
+  readonly #place: Place;
+
+  constructor(planned: Planned, place: Place) {
+    this.#planned = planned;
+    this.#place = place;
+  }
+
+  close(): void {
+    this.#place.clock.cancel(this.#planned);
+  }
+
+  ref(): this {
+    return this;
+  }
+
+  unref(): this {
+    return this;
+  }
+}
+
+/** Timers may be cleared outside of the simulation that made them. */
+const clear = (target: object, name: string): Patch => [
+  target,
+  name,
+  (original) => (timer: unknown) => {
+    if (timer instanceof VirtualTimer || timer instanceof Immediate) timer.close();
+    else Reflect.apply(original, undefined, [timer]);
+  },
+];
+
+const sleep = async (_place: Place, args: unknown[]) => {
+  const [ms, value, options] = args as [unknown, unknown, { signal?: AbortSignal } | undefined];
+  await new Promise<void>((resolve, reject) => {
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    const timer = setTimeout(resolve, msOf(ms));
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+  return value;
+};
+
+const bytes = (place: Place, size: number): Buffer =>
+  Buffer.from(Array.from({ length: size }, () => Math.floor(place.clock.random() * 256)));
+
+/** A call that leaves the process. */
+const network = (target: object, name: string, describe: (args: unknown[]) => string): Patch =>
+  inside(target, name, (place, args) => {
+    const what = describe(args);
+    place.clock.onNetwork(what);
+    throw new Error(`a simulation makes no network calls: ${what}`);
+  });
+
+function patches(): readonly Patch[] {
+  const timers = [globalThis, nodeTimers].flatMap((target) => [
+    inside(target, "setTimeout", timeout(false)),
+    inside(target, "setInterval", timeout(true)),
+    inside(target, "setImmediate", immediate),
+    clear(target, "clearTimeout"),
+    clear(target, "clearInterval"),
+    clear(target, "clearImmediate"),
+  ]);
+  return [
+    ...timers,
+    inside(timersPromises, "setTimeout", sleep),
+    inside(timersPromises, "setImmediate", (place, [value]) => sleep(place, [0, value])),
+    inside(performance, "now", ({ clock }) => clock.nowMs - START_MS),
+    inside(Math, "random", ({ clock }) => clock.random()),
+    inside(globalThis.crypto, "randomUUID", ({ clock }) => clock.uuid()),
+    inside(nodeCrypto, "randomUUID", ({ clock }) => clock.uuid()),
+    inside(nodeCrypto, "randomBytes", (place, [size]) => bytes(place, Number(size))),
+    inside(nodeCrypto, "randomInt", ({ clock }, args) => {
+      const [min, max] =
+        args.length === 1 ? [0, Number(args[0])] : [Number(args[0]), Number(args[1])];
+      return min + Math.floor(clock.random() * (max - min));
+    }),
+    inside(AbortSignal, "timeout", (place, [ms]) => {
+      const controller = new AbortController();
+      const reason = new DOMException("The operation was aborted due to timeout", "TimeoutError");
+      void new VirtualTimer(place, msOf(ms), () => controller.abort(reason));
+      return controller.signal;
+    }),
+    network(
+      globalThis,
+      "fetch",
+      ([url]) => `fetch of ${String(url instanceof Request ? url.url : url)}`,
+    ),
+    network(net.Socket.prototype, "connect", ([to]) => `connection to ${JSON.stringify(to)}`),
+  ];
+}
+
+/** `new Date()` and `Date.now()` in virtual time. */
+function virtualDate(original: DateConstructor): DateConstructor {
+  const now = () => places.getStore()?.clock.nowMs;
+  const realNow = original.now;
+  const virtualNow = () => now() ?? realNow.call(original);
+  return new Proxy(original, {
+    construct(target, args: unknown[], newTarget) {
+      const nowMs = args.length === 0 ? now() : undefined;
+      return Reflect.construct(target, nowMs === undefined ? args : [nowMs], newTarget) as object;
+    },
+    apply(target, self, args) {
+      const nowMs = now();
+      return nowMs === undefined ? Reflect.apply(target, self, args) : new target(nowMs).toString();
+    },
+    get: (target, name, receiver) =>
+      name === "now" ? virtualNow : (Reflect.get(target, name, receiver) as unknown),
+  });
+}
+
+let uses = 0;
+let restore: (() => void) | undefined;
+
+/**
+ * Makes time and chance of the code of simulations virtual: timers, `Date`, `performance.now`, `Math.random`, random bytes and
+ * UUIDs. Code outside of simulations is not affected. Returns the function that ends it.
+ */
+export function useVirtualGlobals(): () => void {
+  uses += 1;
+  restore ??= install();
+  let isOver = false;
+  return () => {
+    if (isOver) return;
+    isOver = true;
+    uses -= 1;
+    if (uses > 0) return;
+    restore?.();
+    restore = undefined;
+  };
+}
+
+function install(): () => void {
+  const undo: (() => void)[] = [];
+  const replace = (target: object, name: string, value: unknown) => {
+    const own = Object.getOwnPropertyDescriptor(target, name);
+    Object.defineProperty(target, name, {
+      value,
+      configurable: true,
+      writable: true,
+      enumerable: own?.enumerable ?? true,
+    });
+    undo.push(() => {
+      if (own === undefined) Reflect.deleteProperty(target, name);
+      else Object.defineProperty(target, name, own);
+    });
+  };
+  for (const [target, name, make] of patches()) {
+    replace(target, name, make(Reflect.get(target, name) as Function));
+  }
+  replace(globalThis, "Date", virtualDate(Date));
+  syncBuiltinESMExports();
+  return () => {
+    for (const each of undo.toReversed()) each();
+    syncBuiltinESMExports();
+  };
+}

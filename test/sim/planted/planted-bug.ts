@@ -1,0 +1,19 @@
+import type { Controller } from "@konverge/engine";
+import type { Scenario, SimulatedConfig } from "../../../apps/cli/src/testing/index.ts";
+
+/** A controller with a known mistake, beside its correct version. */
+export interface PlantedBug {
+  readonly name: string;
+  /** A configuration for one run. */
+  readonly wrong: () => Planted;
+  readonly right: () => Planted;
+  readonly scenario: (planted: () => Planted | undefined) => Scenario;
+}
+
+/** A configuration with the systems outside of the cluster that it calls. */
+export interface Planted extends SimulatedConfig {
+  /** Effects outside of the cluster, in order. */
+  readonly outside?: string[];
+}
+
+export const planted = (...controllers: Controller[]): Planted => ({ controllers });
