@@ -25,17 +25,18 @@ export interface BegunAhead {
 }
 
 /**
- * Combines the end of an attempt, BullMQ's finish of its job, its fetch of the next job and the begin of that job's attempt.
+ * Combines the end of an attempt, BullMQ's finish or delay of its job, its fetch of the next job and the begin of that job's attempt.
  * Slots that end in one turn of the event loop share a call.
  */
 export interface SlotBackend {
   /** For BullMQ's worker. */
   readonly factory: BackendFactory<RedisQueueBackend>;
   /**
-   * Stores the end of an attempt whose processor is about to return, together with the finish of its job. If BullMQ does not
-   * finish the job in this turn, because its worker is closed, the end is stored alone.
+   * Stores the end of an attempt whose processor is about to return, together with the finish or delay of its job. If BullMQ
+   * does not finish the job in this turn, because its worker is closed, the end is stored alone.
+   * @param move for a job that is to be delayed: called if only the end was stored. It throws what the processor would throw.
    */
-  end(job: Job<JobPayload>, call: EndCall): Handed<Ended>;
+  end(job: Job<JobPayload>, call: EndCall, move?: Move): Handed<Ended>;
   /** Returns the attempt that was begun for this job, if any. */
   take(job: Job<JobPayload>, token: string | undefined): BegunAhead | undefined;
   /** Returns the attempts that were begun and never taken, to be released. */
@@ -51,6 +52,8 @@ export interface SlotBackendOptions {
   readonly looksForLost?: () => boolean;
 }
 
+type Move = () => Promise<void>;
+
 interface Ending {
   readonly call: EndCall;
   readonly stored: PromiseWithResolvers<Ended>;
@@ -65,6 +68,8 @@ export function createSlotBackend({
   looksForLost = () => true,
 }: SlotBackendOptions): SlotBackend {
   const endings = new Map<unknown, Ending>();
+  /** Of jobs that are to be delayed, until they are: BullMQ repeats its finish after a connection was lost. */
+  const moves = new WeakMap<object, Move>();
   const begun = new Map<string, { readonly jobId: string; readonly early: BegunAhead }>();
 
   const takeEnding = (job: unknown) => {
@@ -87,8 +92,12 @@ export function createSlotBackend({
     }
     return [job, jobId, 0, 0];
   };
-  const finishWith = (finish: Finish, closing: () => boolean): Finish =>
-    async function finishCombined(job, value, remove, token, fetchNext) {
+  const finishWith = (bullFinish: Finish, closing: () => boolean): Finish => {
+    const finish: Finish = async (job, ...rest) => {
+      await moves.get(job)?.();
+      return await bullFinish(job, ...rest);
+    };
+    return async function finishCombined(job, value, remove, token, fetchNext) {
       const ending = takeEnding(job);
       if (ending === undefined) return await finish(job, value, remove, token, fetchNext);
       const { call, stored } = ending;
@@ -110,6 +119,7 @@ export function createSlotBackend({
         finishedOn: Date.now(),
       };
     };
+  };
 
   return {
     factory: (name, options, how) => {
@@ -120,7 +130,8 @@ export function createSlotBackend({
       backend.moveToCompleted = finishWith(finish, () => backend.closing !== undefined);
       return backend;
     },
-    end(job, call) {
+    end(job, call, move) {
+      if (move !== undefined) moves.set(job, move);
       if (!isOurs(job)) return store.end(call);
       const ending = { call, stored: Promise.withResolvers<Ended>() };
       endings.set(job, ending);
