@@ -16,6 +16,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/enqueue.md ts": "test/integration/api/client-docs.test.ts",
   "docs/enqueue.md sh": "test/e2e/enqueue-docs.test.ts",
   "docs/enqueue.md crontab": "test/e2e/enqueue-docs.test.ts",
+  "docs/explain.md json": "test/e2e/explain-docs.test.ts",
   "docs/explain.md sh": "test/e2e/explain-docs.test.ts",
   "docs/first-controller.md ts": "test/e2e/packages.test.ts",
   "docs/first-controller.md sh": "test/e2e/packages.test.ts",

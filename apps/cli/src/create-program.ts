@@ -19,6 +19,7 @@ import { addLimitCommand } from "./commands/limit.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
 import { addOpenCommand } from "./commands/open.ts";
+import { addMcpCommand } from "./commands/mcp.ts";
 import { addMutateCommand } from "./commands/mutate.ts";
 import { addMutationCommand } from "./commands/mutation.ts";
 import { addObjectCommand } from "./commands/object.ts";
@@ -99,6 +100,7 @@ export function createProgram(): Command {
   addClusterCommand(program);
   addGuardCommand(program);
   addLimitCommand(program);
+  addMcpCommand(program);
   program.commandsGroup("Administration:");
   addTokenCommand(program);
   addRestoreCommand(program);
