@@ -73,8 +73,9 @@ async function main(): Promise<number> {
   const checks = inCi && isWhole ? runChecks(STATIC_CHECKS) : [];
   const redis = await obtainRedis({ log });
   process.env["REDIS_URL"] = redis.url;
-  if (process.env["KONVERGE_TEST_ACL"] === "1")
-    Object.assign(process.env, await createTestUsers(redis.url));
+  const users =
+    process.env["KONVERGE_TEST_ACL"] === "1" ? await createTestUsers(redis.url) : undefined;
+  Object.assign(process.env, users?.env);
   const target: Target = { redis: `${redis.kind} ${redis.version}` };
   try {
     const selection = {
@@ -93,10 +94,12 @@ async function main(): Promise<number> {
       filtered: values.testNamePattern !== undefined,
     });
     for (const note of result.notes) console.log(note);
+    const denied = (await users?.denied()) ?? [];
+    for (const text of denied) log(`denied by the ACL of the Redis users: ${text}`);
     report(target);
     if (result.passed + result.failed === 0) log("no test was selected");
     console.log(closingLine(result));
-    return result.failed === 0 && result.passed > 0 ? 0 : 1;
+    return result.failed === 0 && result.passed > 0 && denied.length === 0 ? 0 : 1;
   } finally {
     if (target.server?.kind === "running") await target.server.stop();
     await redis.stop();

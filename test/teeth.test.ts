@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { MUTATION_PATCHES } from "./chaos/teeth/mutation-patches.ts";
 import { PATCHES, type Change } from "./chaos/teeth/patches.ts";
 import { REPLAY_PATCHES } from "./chaos/teeth/replay-patches.ts";
+import { RESTORE_PATCHES } from "./chaos/teeth/restore-patches.ts";
 import { VERB_PATCHES } from "./chaos/teeth/verb-patches.ts";
 import { WORKFLOW_PATCHES } from "./chaos/teeth/workflow-patches.ts";
 
@@ -11,6 +12,7 @@ const changes = Object.entries({
   ...MUTATION_PATCHES,
   ...PATCHES,
   ...REPLAY_PATCHES,
+  ...RESTORE_PATCHES,
   ...VERB_PATCHES,
   ...WORKFLOW_PATCHES,
 }).flatMap(([name, all]: [string, readonly Change[]]) =>

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { MUTATION_PATCHES } from "./mutation-patches.ts";
 import { PATCHES, type Change } from "./patches.ts";
 import { REPLAY_PATCHES } from "./replay-patches.ts";
+import { RESTORE_PATCHES } from "./restore-patches.ts";
 import { VERB_PATCHES } from "./verb-patches.ts";
 import { WORKFLOW_PATCHES } from "./workflow-patches.ts";
 
@@ -12,6 +13,7 @@ const patches: Readonly<Record<string, readonly Change[]>> = {
   ...MUTATION_PATCHES,
   ...PATCHES,
   ...REPLAY_PATCHES,
+  ...RESTORE_PATCHES,
   ...VERB_PATCHES,
   ...WORKFLOW_PATCHES,
 };

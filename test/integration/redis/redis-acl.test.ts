@@ -8,6 +8,7 @@ import { defineWorkflow } from "@konverge/workflow";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { aclText, redisUsers } from "../../../apps/cli/src/manifests/redis-acl.ts";
+import { deniedCommands } from "../../runner/create-test-users.ts";
 import { runCommand } from "../../e2e/cli-runner.ts";
 import { until } from "../../support/until.ts";
 import { startEmbeddedServer } from "../kube/embedded-server.ts";
@@ -164,13 +165,3 @@ test("a worker cannot read tokens, a viewer cannot write, and the error names th
   expect(ended.code).not.toBe(0);
   expect(ended.stderr).toContain("konverge manifests -o acl");
 });
-
-/** Returns what Redis denied, also if the caller ignored the error. */
-async function deniedCommands(admin: Redis): Promise<string[]> {
-  const entries = (await admin.acl("LOG")) as (readonly (string | number)[])[];
-  return entries.map((entry) => {
-    const fields = new Map<unknown, unknown>();
-    for (let at = 0; at < entry.length; at += 2) fields.set(entry[at], entry[at + 1]);
-    return ["username", "reason", "object"].map((name) => String(fields.get(name))).join(" ");
-  });
-}

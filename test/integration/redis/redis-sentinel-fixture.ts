@@ -1,9 +1,9 @@
-import { defined } from "@konverge/core";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { guard as dieWithUs, startRedis, type RunningRedis } from "@konverge/apiserver";
+import { defined } from "@konverge/core";
 import { findRedisServer } from "@konverge/infra-redis";
 import { Redis } from "ioredis";
 import { createCertificateAuthority } from "../kube/certificate-authority.ts";

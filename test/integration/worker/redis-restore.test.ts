@@ -2,6 +2,8 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
+import { openQueueAccess, startApi } from "@konverge/api";
+import { readSettings } from "@konverge/contracts";
 import { defineController } from "@konverge/engine";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { createRestoreControl, type RestoreControl } from "@konverge/queue";
@@ -50,8 +52,11 @@ afterEach(async () => {
 const effects: string[] = [];
 const count = (effect: string) => effects.filter((one) => one === effect).length;
 let sending = hold();
+/** Bodies that run with a permit of the limit `mail`, now and at most. */
+let [mailing, mostMailing] = [0, 0];
 beforeEach(() => {
   effects.length = 0;
+  mailing = mostMailing = 0;
   sending = hold();
 });
 
@@ -62,6 +67,20 @@ const ship = defineWorkflow("ship", { version: 1 }, async (w, name: string) => {
     await sending.wait();
   });
   return name;
+});
+
+const mail = defineWorkflow("mail", { version: 1 }, async (w, name: string) => {
+  await w.step(
+    "mail",
+    async () => {
+      effects.push(`mail ${name}`);
+      mailing += 1;
+      mostMailing = Math.max(mostMailing, mailing);
+      await sending.wait();
+      mailing -= 1;
+    },
+    { limit: "mail" },
+  );
 });
 
 async function startWorker(restoreTolerance = `${TOLERANCE_MS}ms`) {
@@ -76,7 +95,8 @@ async function startWorker(restoreTolerance = `${TOLERANCE_MS}ms`) {
     redis: redis.url,
     config: defineConfig({
       controllers: [widgets],
-      workflows: [ship],
+      workflows: [ship, mail],
+      limits: { mail: { concurrency: 1 } },
       settings: { prefix, restoreTolerance, leaseDuration: "3s", runSweep: "1s" },
     }),
   });
@@ -196,4 +216,62 @@ test("an empty Redis is not held, and neither is a loss within the tolerance", a
   expect(worker.lines.map(({ message }) => message)).not.toContain(
     "Redis was restored, work is held",
   );
+});
+
+test("tokens of a restored Redis are rejected until they are accepted, and permits are never exceeded", async () => {
+  await startWorker();
+  const access = openQueueAccess({
+    redis: { url: redis.url },
+    prefix,
+    onError: () => undefined,
+  });
+  cleanup.defer(() => access.close());
+  const { token } = await access.tokens.create({ name: "ci", role: "viewer", scope: {} }, "ann");
+  const env = {
+    KONVERGE_REDIS_URL: redis.url,
+    KONVERGE_PREFIX: prefix,
+    KONVERGE_RESTORE_TOLERANCE: `${TOLERANCE_MS}ms`,
+    KONVERGE_API_PORT: "0",
+    // Without any token, loopback needs none.
+    KONVERGE_TOKEN: "the-token-of-the-installation-0123456789",
+    KONVERGE_LOG_LEVEL: "silent",
+  };
+  const api = await startApi({ settings: readSettings({ env }), version: "1" });
+  cleanup.defer(() => api.stop());
+  const statusOf = async () =>
+    (
+      await fetch(`${api.url}/v1/runs?workflow=mail`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+    ).status;
+  expect(await statusOf()).toBe(200);
+
+  const ids = ["one", "two"];
+  for (const name of ids) await runs.start(mail, name, { id: name });
+  await until("one of both has the permit", () => mailing === 1);
+  const snapshot = await takeSnapshot();
+  sending.release();
+  for (const id of ids) await ended(runs, mail, id);
+  await access.tokens.revoke("ci");
+  // The API remembers a valid token for a few seconds.
+  await until("the token is rejected", async () => (await statusOf()) === 401);
+  const before = [...effects];
+  await snapshot.restore();
+  await untilHeld();
+  await untilNoticed();
+  expect(await statusOf()).toBe(401);
+  expect(effects).toEqual(before);
+
+  sending = hold();
+  await control.accept(CLUSTER, ["keys", "runs", "pauses", "guard"], "ann");
+  await until("the permit of the snapshot is free again", () => mailing === 1);
+  await untilNoticed();
+  expect(effects.length).toBe(before.length + 1);
+  sending.release();
+  for (const id of ids) await ended(runs, mail, id);
+  expect(mostMailing).toBe(1);
+  expect(await statusOf()).toBe(401);
+  await control.acceptTokens("ann");
+  // The snapshot does not know that it was revoked.
+  await until("the token is valid", async () => (await statusOf()) === 200);
 });
