@@ -185,7 +185,7 @@ export async function untilSteady(
       load.now() > 8_000 &&
       (load.okRate(load.now() - 1_000, load.now()) >= 0.8 * perSecond ||
         load.goesRoundSince(sinceMs)),
-    240_000,
+    600_000,
   );
   return load.now();
 }

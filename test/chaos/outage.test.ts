@@ -38,7 +38,7 @@ const FAULTS: readonly { readonly fault: Fault; readonly name: string }[] = [
 const chosen = FAULTS[seed % FAULTS.length];
 
 describe(`P5, P6: an outage of a real API server loses no work and causes no burst of calls (KONVERGE_TEST_SEED=${seed})`, () => {
-  test.for(FAULTS)("$name", { timeout: 900_000 }, async ({ fault }, { skip }) => {
+  test.for(FAULTS)("$name", { timeout: 3_000_000 }, async ({ fault }, { skip }) => {
     if (!isLong && fault !== chosen?.fault) {
       skip(`this seed has the fault "${chosen?.name}"; npm run test:long has all`);
       return;

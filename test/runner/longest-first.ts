@@ -2,21 +2,23 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Files that take 40 s or more, longest first. */
 const LONG = [
-  "test/e2e/demo.test.ts",
   "test/e2e/packages.test.ts",
-  "test/e2e/dashboard/workflows.test.ts",
+  "test/e2e/dashboard/incident.test.ts",
+  "test/e2e/demo.test.ts",
   "test/e2e/dashboard/dashboard-demo.test.ts",
-  "test/e2e/demo-rollout.test.ts",
+  "test/e2e/dashboard/workflows.test.ts",
+  "test/e2e/manifests.test.ts",
   "test/chaos/outage.test.ts",
-  "test/conformance/published-crds.test.ts",
   "test/chaos/fleet.test.ts",
   "test/chaos/verb-teeth.test.ts",
-  "test/e2e/manifests.test.ts",
+  "test/e2e/demo-rollout.test.ts",
   "test/e2e/chart.test.ts",
+  "test/e2e/dev.test.ts",
+  "test/integration/workflow/workflow-death-points.test.ts",
   "test/integration/workflow/workflow-crash.test.ts",
   "test/integration/engine/engine-stray.test.ts",
-  "test/integration/workflow/workflow-death-points.test.ts",
   "test/integration/guard/guard-fleet.test.ts",
+  "test/conformance/published-crds.test.ts",
   "test/chaos/teeth.test.ts",
 ];
 

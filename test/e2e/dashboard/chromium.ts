@@ -78,7 +78,9 @@ interface Violation {
 export async function findBarriers(page: Page): Promise<string[]> {
   // The page's policy does not apply to scripts of the debugger.
   await page.evaluate(axe);
-  const { violations } = (await page.evaluate("axe.run()")) as { violations: Violation[] };
+  const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as {
+    violations: Violation[];
+  };
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) =>
