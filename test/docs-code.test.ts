@@ -24,6 +24,8 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/mutations.md ts": "test/e2e/mutation-docs.test.ts",
   "docs/mutations.md sh": "test/e2e/mutation-docs.test.ts",
   "docs/mutations.md json": "test/e2e/mutation-docs.test.ts",
+  "docs/notifications.md ts": "test/e2e/notification-docs.test.ts",
+  "docs/notifications.md sh": "test/e2e/notification-docs.test.ts",
   "docs/plan.md ts": "test/integration/worker/plans.test.ts",
   "docs/several-clusters.md ts": "test/integration/worker/several-clusters.test.ts",
   "docs/simulate.md ts": "test/sim/simulate-docs.test.ts",

@@ -20,12 +20,14 @@ export async function openDocsStage(
   { url, prefix }: Pick<QueueHarness, "url" | "prefix">,
   { kubeconfig }: EmbeddedServer,
   config: Config,
+  env: NodeJS.ProcessEnv = {},
 ): Promise<DocsStage> {
   const worker = await startWorker({
     config: { ...config, settings: { prefix, leaseDuration: "3s" } },
     redis: url,
     kubeconfig: { text: readFileSync(kubeconfig, "utf8") },
     log: keepLog([]),
+    env,
   });
   onTestFinished(() => worker.kill());
   const settings = {

@@ -16,6 +16,7 @@ import { addClusterCommand } from "./commands/cluster.ts";
 import { addExplainCommand } from "./commands/explain.ts";
 import { addGuardCommand } from "./commands/guard.ts";
 import { addLimitCommand } from "./commands/limit.ts";
+import { addNotificationCommand } from "./commands/notification.ts";
 import { addInitCommand } from "./commands/init.ts";
 import { addManifestsCommand } from "./commands/manifests.ts";
 import { addOpenCommand } from "./commands/open.ts";
@@ -101,6 +102,7 @@ export function createProgram(): Command {
   addGuardCommand(program);
   addLimitCommand(program);
   addMcpCommand(program);
+  addNotificationCommand(program);
   program.commandsGroup("Administration:");
   addTokenCommand(program);
   addRestoreCommand(program);

@@ -101,12 +101,17 @@ export {
   type KubeconfigSecretsOptions,
   type MutationKind,
   type MutationOptions,
+  type NotifyRule,
   type OpenKube,
   type OpenKubeOptions,
   type ProvidedCluster,
   type ProvidedClusters,
   type ProvidedKubeconfig,
   type ProvidedOptions,
+  type SecretText,
+  webhook,
+  type Webhook,
+  type WebhookOptions,
 } from "@konverge/worker";
 export {
   addFinalizer,

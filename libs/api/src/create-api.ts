@@ -24,6 +24,7 @@ import { historyRoutes } from "./routes/history-routes.ts";
 import { jobBoard } from "./pages/job-board.ts";
 import { isJsonResponse } from "./http/json-response.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
+import { notificationRoutes } from "./routes/notification-routes.ts";
 import { objectActionRoutes } from "./routes/object-action-routes.ts";
 import { mutationRoutes } from "./routes/mutation-routes.ts";
 import { objectRoutes } from "./routes/object-routes.ts";
@@ -208,6 +209,7 @@ function routesOf(
     ...historyRoutes(access, cluster),
     ...guardRoutes({ access, guards }),
     ...limitRoutes(guards),
+    ...notificationRoutes(access, cluster),
     ...overviewRoutes({ access, guards, home: cluster }),
     ...auditRoutes(access.audit),
     ...eventRoutes({

@@ -23,6 +23,8 @@ import type {
   GuardList,
   GuardView,
   LimitList,
+  NotificationList,
+  NotificationQuery,
   KeyItem,
   KeyList,
   KeyListQuery,
@@ -323,6 +325,10 @@ export interface Client {
       action: OperatorAction & { readonly ratePerSecond: number | null },
       options?: WriteOptions,
     ): Promise<GuardView>;
+  };
+  readonly notifications: {
+    /** Lists notifications about faults with their deliveries, newest first. */
+    list(query?: NotificationQuery, options?: ReadOptions): Promise<NotificationList>;
   };
   readonly limits: {
     /** Lists the named limits of external services with their use. */

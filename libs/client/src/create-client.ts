@@ -42,6 +42,7 @@ export function createClient(options: ClientOptions): Client {
     clusters: { list: (read) => api.get("/v1/clusters", undefined, read) },
     workers: { list: (query, read) => api.get("/v1/workers", query, read) },
     guards: guards(api),
+    notifications: { list: (query, read) => api.get("/v1/notifications", query, read) },
     limits: { list: (read) => api.get("/v1/limits", undefined, read) },
     deadLetters: {
       list: api.pages("/v1/dead-letters"),

@@ -180,6 +180,8 @@ export {
 } from "./guard-api.ts";
 export type { GuardAction, GuardList, GuardView } from "./guard-api.ts";
 export { limitListSchema } from "./limit-api.ts";
+export { notificationListSchema, notificationQuerySchema } from "./notification-api.ts";
+export type { NotificationList, NotificationQuery, NotificationView } from "./notification-api.ts";
 export type { LimitList, LimitView } from "./limit-api.ts";
 export { problemSchema } from "./problem.ts";
 export type { Problem } from "./problem.ts";

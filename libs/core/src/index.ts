@@ -110,6 +110,17 @@ export {
   qualifiedNameErrors,
   subdomainErrors,
 } from "./name-rules.ts";
+export {
+  NOTIFICATION_EVENTS,
+  NOTIFICATION_FORMATS,
+  NOTIFICATION_STATES,
+} from "./notification-event.ts";
+export type {
+  Fault,
+  NotificationEvent,
+  NotificationFormat,
+  NotificationState,
+} from "./notification-event.ts";
 export { findNameIssue } from "./object-name.ts";
 export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";

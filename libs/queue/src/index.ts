@@ -29,6 +29,19 @@ export type {
   SourceStoreOptions,
   StoredDelivery,
 } from "./sources/source-store.ts";
+export { openNotificationStore } from "./notifications/notification-store.ts";
+export type {
+  NotificationStore,
+  NotificationStoreOptions,
+  ToldChanges,
+} from "./notifications/notification-store.ts";
+export type {
+  FaultGroup,
+  NotificationRecord,
+  NotificationTry,
+} from "./notifications/notification-record.ts";
+export { faultId, publishFault, withdrawFault } from "./notifications/publish-fault.ts";
+export type { FaultPlace } from "./notifications/publish-fault.ts";
 export type { SourcePlace } from "./sources/source-names.ts";
 export type { SourceReport } from "./sources/source-report.ts";
 export type { SourceClaim } from "./sources/scripts/claim-source.ts";

@@ -6,6 +6,7 @@ export { createLogger } from "./logger.ts";
 export type { LoggerOptions } from "./logger.ts";
 export { createMetrics } from "./metrics.ts";
 export type { Metrics, MetricsOptions } from "./metrics.ts";
+export type { NotificationMetrics } from "./notification-metrics.ts";
 export { observeRequests } from "./observe-requests.ts";
 export type { AttemptMetrics, ReconcileMetrics } from "./reconcile-metrics.ts";
 export type { ObservedQueue, RequestMetrics } from "./request-metrics.ts";

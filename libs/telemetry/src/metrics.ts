@@ -8,6 +8,7 @@ import { forgetCluster } from "./forget-cluster.ts";
 import { createHttpApiMetrics, type RejectionCode } from "./http-api-metrics.ts";
 import { createDeliveryMetrics, type ReceivedDelivery } from "./delivery-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
+import { createNotificationMetrics, type NotificationMetrics } from "./notification-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
 import { createRunMetrics, type RunMetrics } from "./run-metrics.ts";
@@ -21,6 +22,7 @@ export interface Metrics
     RequestMetrics,
     SourceMetrics,
     HistoryMetrics,
+    NotificationMetrics,
     RunMetrics,
     WorkerMetrics {
   /** Returns the metrics of another cluster of the process. */
@@ -76,6 +78,7 @@ export function createMetrics({
   const ofRequests = createRequestMetrics(registry);
   const ofSources = createSourceMetrics(registry);
   const ofHistory = createHistoryMetrics(registry);
+  const ofNotifications = createNotificationMetrics(registry);
   const ofRuns = createRunMetrics(registry);
   const ofWorkers = createWorkerMetrics(registry, version);
   const ofCalls = createRestClientMetrics(registry);
@@ -99,6 +102,7 @@ export function createMetrics({
     ...ofRequests(cluster),
     ...ofSources(cluster),
     ...ofHistory(cluster),
+    ...ofNotifications(cluster),
     ...ofRuns(cluster),
     ...ofWorkers(cluster),
     apiCall: ofCalls(cluster),

@@ -8,6 +8,7 @@ import { startObjectReads } from "./serve-reads.ts";
 import { startWorkerEngine } from "./worker-engine.ts";
 import { WorkerSetup, type Engagement, type OpenWorkerOptions } from "./worker-setup.ts";
 import { startWorkerMutations } from "./worker-mutations.ts";
+import { startNotifier } from "./notify/start-notifier.ts";
 import { startWorkerWorkflows } from "./worker-workflows.ts";
 
 /** A worker that leaves the process alone: no signals, no ports, no exit. */
@@ -89,6 +90,7 @@ async function startOn(home: ClusterConnection, setup: WorkerSetup): Promise<Clu
   startWorkerWorkflows(setup, connections);
   const mutations = startWorkerMutations(setup, connections);
   startObjectReads(setup, engine);
+  startNotifier(setup, connections);
   const { workerId, place, options } = setup;
   options.log.debug(
     { workerId, role: options.settings.role, cluster: place.cluster, server: home.client.server },

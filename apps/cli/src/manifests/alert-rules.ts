@@ -184,6 +184,11 @@ const RULES: Readonly<Record<string, Definition>> = {
     summary: "Runs of {{ $labels.workflow }} fail",
     expr: increases("workflow_executions_total", 'result="failed"', "workflow"),
   },
+  KonvergeNotifyFailing: {
+    severity: "warning",
+    summary: "Notifications to {{ $labels.receiver }} are not delivered",
+    expr: `${max(of("notification_failing_seconds"), "receiver")} > 300 or ${increases("notifications_total", 'result="failed"', "receiver")}`,
+  },
   KonvergeMapErrors: {
     severity: "warning",
     summary:

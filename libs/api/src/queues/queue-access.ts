@@ -15,6 +15,7 @@ import {
   listServedClusters,
   createWorkQueue,
   openRawQueue,
+  openNotificationStore,
   openSourceStore,
   readServerState,
   type AnnouncedController,
@@ -23,6 +24,7 @@ import {
   type AnnouncedWorkflow,
   type GaugeStore,
   type HistoryReader,
+  type NotificationStore,
   type ObjectRead,
   type PlanState,
   type WantedPlan,
@@ -115,6 +117,8 @@ export interface QueueAccess {
     /** Finds an inbound source. */
     readonly find: (name: string) => AnnouncedInbound | undefined;
   }>;
+  /** The notifications of a cluster. @throws as `history` */
+  notifications(cluster: string): Promise<Pick<NotificationStore, "list">>;
   /** The attempt history of a cluster. @throws KonvergeError `not_found` for a cluster that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
   /** Asks the workers for an object; the answer is JSON. Undefined if none answers. @throws KonvergeError `redis_unavailable` */
@@ -178,6 +182,7 @@ class RedisQueueAccess implements QueueAccess {
   readonly #workflows: Keyed<[cluster: string, shards: number], Workflows>;
   readonly #mutations: Keyed<[cluster: string, shards: number], Mutations>;
   readonly #sources: Keyed<[cluster: string], SourceStore>;
+  readonly #notifications: Keyed<[cluster: string], NotificationStore>;
   readonly #sourced: Keyed<[cluster: string], () => Promise<AnnouncedController[]>>;
   readonly #histories: Keyed<[cluster: string], HistoryReader>;
   readonly #rawQueues: Keyed<
@@ -224,6 +229,10 @@ class RedisQueueAccess implements QueueAccess {
     );
     this.#sources = keyed(
       (cluster) => openSourceStore({ ...common, cluster }),
+      (store) => store.close(),
+    );
+    this.#notifications = keyed(
+      (cluster) => openNotificationStore({ ...common, cluster }),
       (store) => store.close(),
     );
     this.#sourced = keyed((cluster) =>
@@ -346,6 +355,11 @@ class RedisQueueAccess implements QueueAccess {
     };
   }
 
+  async notifications(cluster: string): Promise<NotificationStore> {
+    await this.#announcements.demand(cluster, "not_found");
+    return this.#notifications.of(cluster);
+  }
+
   async history(cluster: string): Promise<HistoryReader> {
     await this.#announcements.demand(cluster, "not_found");
     return this.#histories.of(cluster);
@@ -388,6 +402,7 @@ class RedisQueueAccess implements QueueAccess {
     await this.#workflows.close();
     await this.#mutations.close();
     await this.#sources.close();
+    await this.#notifications.close();
     await this.#histories.close();
     await this.#rawQueues.close();
     await closeRedis(this.#redis);

@@ -65,7 +65,7 @@ test("reports all problems together, by key", () => {
     cluster: {},
   };
   expect(detailsOf(config)).toEqual([
-    "cluster: is unknown; valid options: controllers, workflows, schedules, codec, clusters, limits, mutations, settings, use",
+    "cluster: is unknown; valid options: controllers, workflows, schedules, codec, clusters, limits, mutations, notify, settings, use",
     'controllers: duplicate name "a"; use unique names',
     "clusters.a.rate: must be 0.001 to 100000 calls per second (got -1)",
     expect.stringMatching(/^settings\.logLevel: /),

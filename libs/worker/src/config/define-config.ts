@@ -13,6 +13,7 @@ import type { AnyWorkflow, Schedule } from "@konverge/workflow";
 import { isClusterProvider, type ClusterProvider } from "../clusters/cluster-provider.ts";
 import { findClusterIssues, type ClusterOptions } from "./cluster-options.ts";
 import { findMutationIssues, type MutationOptions } from "./mutation-options.ts";
+import { findNotifyIssues, type NotifyRule } from "../notify/notify-options.ts";
 import type { Controller, Middleware } from "@konverge/engine";
 
 export interface Config {
@@ -24,6 +25,7 @@ export interface Config {
   readonly codec?: PayloadCodec;
   readonly limits: NamedLimits;
   readonly mutations?: MutationOptions;
+  readonly notify?: readonly NotifyRule[];
   /** Settings of the process; environment variables override them. */
   readonly settings: SettingsInput;
   /** Runs around every handler of every controller, the first one outermost. */
@@ -52,6 +54,8 @@ export interface ConfigInput {
   readonly limits?: NamedLimits;
   /** The changes that other systems may request over the HTTP API. The workers apply them. Default: none. */
   readonly mutations?: MutationOptions;
+  /** The receivers of notifications about faults. Default: none. */
+  readonly notify?: readonly NotifyRule[];
   /** Settings; environment variables take precedence. */
   readonly settings?: SettingsInput;
   /** Middleware of all controllers, outside their own. */
@@ -67,6 +71,7 @@ const KNOWN: Readonly<Record<keyof ConfigInput, true>> = {
   clusters: true,
   limits: true,
   mutations: true,
+  notify: true,
   settings: true,
   use: true,
 };
@@ -88,6 +93,7 @@ export function defineConfig(config: ConfigInput): Config {
     ...findClustersIssues(clusters),
     ...(config.limits === undefined ? [] : findLimitIssues(config.limits)),
     ...(config.mutations === undefined ? [] : findMutationIssues(config.mutations)),
+    ...(config.notify === undefined ? [] : findNotifyIssues(config.notify)),
     ...(config.settings === undefined ? [] : findSettingsIssues(config.settings)),
     ...findUseIssues(config.use),
   ];
@@ -99,7 +105,7 @@ export function defineConfig(config: ConfigInput): Config {
     ...defined({ codec: config.codec }),
     clusters: clusters ?? { default: {} },
     limits: config.limits ?? {},
-    ...defined({ mutations: config.mutations }),
+    ...defined({ mutations: config.mutations, notify: config.notify }),
     settings: config.settings ?? {},
     use: config.use ?? [],
   };

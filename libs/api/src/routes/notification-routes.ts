@@ -1,0 +1,71 @@
+import {
+  notificationListSchema,
+  notificationQuerySchema,
+  type NotificationView,
+} from "@konverge/contracts";
+import { defined, KonvergeError } from "@konverge/core";
+import type { NotificationRecord } from "@konverge/queue";
+import { isUnrestricted } from "../access/caller.ts";
+import { readRoute, type Route } from "../http/route.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+
+/** In simple requests: up to 1,000 messages are read. */
+const PRICE = 10;
+const MOST = 1_000;
+
+/** The notifications of a cluster. */
+export function notificationRoutes(access: QueueAccess, home: string): Route[] {
+  return [
+    readRoute({
+      id: "listNotifications",
+      path: "/v1/notifications",
+      summary: "List notifications about faults with their deliveries, newest first",
+      query: notificationQuerySchema,
+      answer: notificationListSchema,
+      problems: ["not_found"],
+      price: () => PRICE,
+      async handle({ query: { cluster = home, state, limit }, caller }) {
+        // A message is about objects and runs of all controllers and namespaces.
+        if (!isUnrestricted(caller)) {
+          throw new KonvergeError("forbidden", "notifications require a token without a scope");
+        }
+        const store = await access.notifications(cluster);
+        const found = await store.list(state === undefined ? limit : MOST);
+        const items = found.filter((each) => state === undefined || each.state === state);
+        return { items: items.slice(0, limit).map((each) => notificationView(each, cluster)) };
+      },
+    }),
+  ];
+}
+
+function notificationView(
+  {
+    createdAtMs,
+    deadlineMs,
+    nextAtMs,
+    endedAtMs,
+    groups,
+    examples,
+    lastTries,
+    ...rest
+  }: NotificationRecord,
+  cluster: string,
+): NotificationView {
+  return {
+    ...rest,
+    cluster,
+    createdAt: iso(createdAtMs),
+    deadline: iso(deadlineMs),
+    groups: groups.map(({ sinceMs, ...group }) => ({ ...group, since: iso(sinceMs) })),
+    examples: examples.map(({ sinceMs, ...fault }) => ({ ...fault, since: iso(sinceMs) })),
+    lastTries: lastTries.map(({ atMs, ...each }) => ({ at: iso(atMs), ...each })),
+    ...defined({
+      nextAt: nextAtMs === undefined ? undefined : iso(nextAtMs),
+      endedAt: endedAtMs === undefined ? undefined : iso(endedAtMs),
+    }),
+  };
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
