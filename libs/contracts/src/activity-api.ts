@@ -1,3 +1,4 @@
+import { CONVERGENCE_CAUSES } from "@konverge/core";
 import { z } from "zod";
 import { text, wholeNumber } from "./query-fields.ts";
 
@@ -72,6 +73,23 @@ export const activitySchema = z.object({
       flips: z.number(),
     }),
   ),
+  /** The times from requests to the ends of successful attempts; only for one controller. Missing if none was measured. */
+  convergence: z
+    .object({
+      totalMs: z.number(),
+      /** Most time first. */
+      causes: z.array(
+        z.object({
+          cause: z.enum(CONVERGENCE_CAUSES),
+          ms: z.number(),
+          /** Part of `totalMs`, from 0 to 1. */
+          share: z.number(),
+        }),
+      ),
+      /** Names the cause with the largest share. */
+      summary: z.string(),
+    })
+    .optional(),
   /** The number of items that each list omits; a list has at most 8. */
   more: z.object({ errors: z.number(), objects: z.number(), managers: z.number() }),
 });

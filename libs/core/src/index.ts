@@ -122,6 +122,8 @@ export type {
   NotificationState,
 } from "./notification-event.ts";
 export { findNameIssue } from "./object-name.ts";
+export { CONVERGENCE_CAUSES, divideConvergence } from "./convergence.ts";
+export type { ConvergenceCause } from "./convergence.ts";
 export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export {

@@ -14,6 +14,7 @@ test("removes all series of a cluster, and none of the others", async () => {
       queueMs: 5,
       rateLimitMs: 0,
       laneMs: 0,
+      convergence: { queue: 1, retry: 1, contention: 1, token: 1, lane: 1, handler: 1 },
       conflicts: 1,
       writes: 1,
       apiCalls: 1,

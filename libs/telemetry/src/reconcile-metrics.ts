@@ -1,4 +1,4 @@
-import type { OutcomeKind } from "@konverge/core";
+import { CONVERGENCE_CAUSES, type ConvergenceCause, type OutcomeKind } from "@konverge/core";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { RunningAttempts, type ControllerLabels } from "./running-attempts.ts";
 
@@ -10,6 +10,8 @@ export interface AttemptMetrics {
   readonly queueMs: number;
   readonly rateLimitMs: number;
   readonly laneMs: number;
+  /** Of a successful attempt: the time from its oldest request to its end, by cause, in ms. */
+  readonly convergence: Readonly<Record<ConvergenceCause, number>> | undefined;
   readonly conflicts: number;
   readonly writes: number;
   readonly apiCalls: number;
@@ -148,6 +150,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
     labelNames: ["cluster", "controller", "result"],
     registers,
   });
+  const convergence = createConvergence(registry);
   const retries = new Counter({
     name: "konverge_workqueue_retries_total",
     help: "Total number of retried jobs.",
@@ -178,6 +181,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
         for (const result of RESULTS) reconciles.inc({ ...at(controller), result }, 0);
         for (const counter of Object.values(counters)) counter.inc(at(controller), 0);
         retries.inc(byQueue(controller), 0);
+        convergence.zero(at(controller));
         duration.zero(at(controller));
         queueing.zero(byQueue(controller));
         working.zero(byQueue(controller));
@@ -195,11 +199,46 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
         const result = resultOf(outcome);
         reconciles.inc({ ...at(controller), result });
         countAttempt(counters, at(controller), attempt, result);
+        if (attempt.convergence !== undefined && !attempt.fenced) {
+          convergence.observe(at(controller), attempt.convergence);
+        }
         if (attempt.retried) retries.inc(byQueue(controller));
         duration.observe(at(controller), attempt.durationMs / 1_000);
         queueing.observe(byQueue(controller), attempt.queueMs / 1_000);
       },
     };
+  };
+}
+
+/** The time from a change to the agreement of the cluster, and its parts by cause. */
+function createConvergence(registry: Registry) {
+  const registers = [registry];
+  const seconds = new Histogram({
+    name: "konverge_convergence_seconds",
+    help: "Time from the oldest request to the end of a successful attempt.",
+    labelNames: ["cluster", "controller"],
+    buckets: QUEUE_SECONDS,
+    registers,
+  });
+  const byCause = new Counter({
+    name: "konverge_convergence_cause_seconds_total",
+    help: "Total of these times by cause, in seconds.",
+    labelNames: ["cluster", "controller", "cause"],
+    registers,
+  });
+  return {
+    zero(at: ControllerLabels): void {
+      seconds.zero(at);
+      for (const cause of CONVERGENCE_CAUSES) byCause.inc({ ...at, cause }, 0);
+    },
+    observe(at: ControllerLabels, parts: Readonly<Record<ConvergenceCause, number>>): void {
+      let sumMs = 0;
+      for (const cause of CONVERGENCE_CAUSES) {
+        sumMs += parts[cause];
+        if (parts[cause] > 0) byCause.inc({ ...at, cause }, parts[cause] / 1_000);
+      }
+      seconds.observe(at, sumMs / 1_000);
+    },
   };
 }
 

@@ -10,6 +10,7 @@ import {
 } from "@konverge/queue";
 import { covers, type Caller } from "../access/caller.ts";
 import { placeOf } from "../queues/place-of.ts";
+import { convergenceOf } from "./convergence-view.ts";
 import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
 import { objectOf } from "./object-place.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
@@ -175,6 +176,7 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
     errors: lists.errors.slice(0, MOST_LISTED),
     objects: lists.objects.slice(0, MOST_LISTED),
     managers: lists.managers.slice(0, MOST_LISTED),
+    ...defined({ convergence: convergenceOf(rollups, managers) }),
     more: {
       errors: rest(lists.errors),
       objects: rest(lists.objects),

@@ -1,9 +1,17 @@
-import { defined, endedWell, parseKey, type OutcomeKind } from "@konverge/core";
+import {
+  defined,
+  divideConvergence,
+  endedWell,
+  handlerSucceeded,
+  parseKey,
+  type OutcomeKind,
+} from "@konverge/core";
 import type { AttemptClosed, AttemptEnd, AttemptLease, LostAttempt } from "@konverge/queue";
 import type { AttemptRecord, Hint } from "@konverge/records";
-import type { AttemptSpan, Metrics } from "@konverge/telemetry";
+import type { AttemptMetrics, AttemptSpan, Metrics } from "@konverge/telemetry";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
+import type { NotedEnd } from "./noted-end.ts";
 import { buildRecord } from "./build-record.ts";
 import { findHints } from "./find-hints.ts";
 import type { AttemptRun } from "./run-attempt.ts";
@@ -13,7 +21,7 @@ interface RecordHistory {
   /** Findings about a key beyond one attempt, such as a reconcile loop. */
   hintsOf(key: string): readonly Hint[];
   /** Receives each record whose attempt was not fenced. */
-  note(attempt: AttemptLease, record: AttemptRecord, bytes: number): void;
+  note(attempt: AttemptLease, record: AttemptRecord, end: NotedEnd): void;
 }
 
 export interface AttemptReporterOptions {
@@ -83,15 +91,19 @@ export class AttemptReporter {
     const kept = this.#records.get(attempt);
     if (kept === undefined) return;
     const { record, bytes } = kept;
-    if (!closed.fenced) this.#options.history?.note(attempt, record, bytes);
-    this.#count(record, kind, closed);
+    const { failures, conflicts } = attempt;
+    const convergence = handlerSucceeded(kind)
+      ? divideConvergence({ ...record, failures, conflicts })
+      : undefined;
+    if (!closed.fenced) this.#options.history?.note(attempt, record, { bytes, convergence });
+    this.#count(record, kind, { ...closed, convergence });
     this.#logEnd(attempt, { ...record, outcome: kind }, closed);
   }
 
   #count(
     record: AttemptRecord,
     outcome: OutcomeKind,
-    { fenced, retryAfterMs }: AttemptClosed,
+    { fenced, retryAfterMs, convergence }: AttemptClosed & Pick<AttemptMetrics, "convergence">,
   ): void {
     const { durationMs, waits, writes, calls, error } = record;
     this.#options.metrics.attemptFinished({
@@ -101,6 +113,7 @@ export class AttemptReporter {
       queueMs: waits.queueMs,
       rateLimitMs: waits.rateLimitMs,
       laneMs: waits.laneMs,
+      convergence,
       conflicts: conflictCount(record),
       writes: writes.length,
       apiCalls: calls.count,

@@ -13,6 +13,7 @@ import type { KubeClient } from "@konverge/kube";
 import type { AttemptLease, HistoryAnswer, LostAttempt, WorkQueue } from "@konverge/queue";
 import type { Metrics } from "@konverge/telemetry";
 import { hintOf } from "../attempt/find-hints.ts";
+import type { NotedEnd } from "../attempt/noted-end.ts";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import { describeLoop, hintOfLoop, isLoopHint } from "./describe-loop.ts";
@@ -88,10 +89,11 @@ export class ControllerHistory {
   }
 
   /** Notes an attempt whose end was stored. */
-  note(attempt: AttemptLease, record: AttemptRecord, recordBytes: number): void {
+  note(attempt: AttemptLease, record: AttemptRecord, { bytes, convergence }: NotedEnd): void {
     const { batch, suspicion, writers } = this.#collected;
     const isAccepted = this.#options.controller.loopProtection === "accept";
-    batch.add(record, recordBytes, {
+    batch.add(record, bytes, {
+      convergence,
       isLoop: this.throttle.stateOf(attempt.id)?.kind === "selfTriggered",
       isTakeoverAccepted: isAccepted,
     });

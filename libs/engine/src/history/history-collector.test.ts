@@ -140,3 +140,18 @@ test("counts the durations of attempts that ran", () => {
   expect(durations.map(([, count]) => count)).toEqual([1]);
   expect(counts).toMatchObject({ "outcome.done": 1, "outcome.deferred": 1 });
 });
+
+test("adds up the times of successful attempts by cause", () => {
+  const collector = new HistoryCollector();
+  const convergence = { queue: 5, retry: 0, contention: 0, token: 0, lane: 0, handler: 7 };
+  for (let count = 0; count < 2; count++) {
+    collector.add(attempt([]), 100, { ...NO_LOOP, convergence });
+  }
+  collector.add(attempt([]), 100, NO_LOOP);
+  const [{ counts } = { counts: {} }] = collector.take().rollups;
+  const times = Object.entries(counts).filter(([name]) => name.startsWith("convergence."));
+  expect(Object.fromEntries(times)).toEqual({
+    "convergence.queue": 10,
+    "convergence.handler": 14,
+  });
+});

@@ -9,6 +9,7 @@ import {
   type StoredAttempt,
   type WasteNote,
 } from "@konverge/queue";
+import type { NotedEnd } from "../attempt/noted-end.ts";
 
 /** Maximum per second. Beyond it the search index has gaps; the queue has none. */
 const MOST_ROWS = 5_000;
@@ -47,11 +48,15 @@ export class HistoryCollector {
   #wasted = new Map<string, WasteNote>();
   #rollups = new Map<string, Rollup>();
 
-  add(record: AttemptRecord, recordBytes: number, waste: WasteOptions): void {
+  add(
+    record: AttemptRecord,
+    recordBytes: number,
+    { convergence, ...waste }: WasteOptions & Partial<Pick<NotedEnd, "convergence">>,
+  ): void {
     for (const write of record.writes) this.#addWrite(write);
     for (const conflict of record.conflicts) this.#addConflict(conflict, conflict);
     const conflicts = conflictsOf(record);
-    this.#addRollup(record, conflicts.length);
+    this.#addRollup(record, conflicts.length, convergence);
     this.#addWaste(record, waste);
     if (this.#rows.length < MOST_ROWS) {
       this.#rows.push({ row: rowOf(record, conflicts), recordBytes });
@@ -145,7 +150,7 @@ export class HistoryCollector {
     return entry;
   }
 
-  #addRollup(record: AttemptRecord, conflicts: number): void {
+  #addRollup(record: AttemptRecord, conflicts: number, convergence: NotedEnd["convergence"]): void {
     const { controller } = record;
     const minute = Math.floor(Date.parse(record.finishedAt) / MINUTE_MS);
     const id = `${minute}/${controller}`;
@@ -159,6 +164,7 @@ export class HistoryCollector {
     add("writes", record.writes.length);
     add("calls", record.calls.count);
     add("ms", record.durationMs);
+    for (const [cause, ms] of Object.entries(convergence ?? {})) add(`convergence.${cause}`, ms);
     if (record.outcome !== "deferred") add(durationCounter(record.durationMs), 1);
   }
 }
