@@ -37,6 +37,7 @@ import { queueRoutes } from "./routes/queue-routes.ts";
 import { reconcileRoutes } from "./routes/reconcile-routes.ts";
 import { createInboundSecrets, type InboundSecrets } from "./inbound/inbound-secrets.ts";
 import { sourceRoutes } from "./routes/source-routes.ts";
+import { createRefusedChanges } from "./http/refused-change.ts";
 import { readRoute, type Route } from "./http/route.ts";
 import { runActionRoutes } from "./routes/run-action-routes.ts";
 import { runRoutes } from "./routes/run-routes.ts";
@@ -123,7 +124,7 @@ export function createApi(options: ApiOptions): Api {
   };
   const app = new Hono<ApiEnv>();
   let isDraining = false;
-  serveBasics(app, options, () => isDraining);
+  serveBasics(app, options, { routes, isDraining: () => isDraining });
   // The pages contain no data, and the login form must be reachable without a token.
   app.route(
     "/",
@@ -226,13 +227,20 @@ function routesOf(
 }
 
 /** Serves errors, probes, the page of error codes and security headers. */
-function serveBasics(app: Hono<ApiEnv>, options: ApiOptions, isDraining: () => boolean): void {
-  const { onError } = options;
+function serveBasics(
+  app: Hono<ApiEnv>,
+  options: ApiOptions,
+  { routes, isDraining }: { readonly routes: readonly Route[]; readonly isDraining: () => boolean },
+): void {
+  const { onError, access } = options;
+  const refusedChange = createRefusedChanges(routes);
   app.use("*", async (context, next) => {
     await next();
     if (isDraining()) context.header("connection", "close");
   });
-  app.onError((error, context) => {
+  app.onError(async (error, context) => {
+    const refused = await refusedChange(context, error);
+    if (refused !== undefined) access.audit.gather(refused);
     const response = answerProblem(context, error);
     // A client that disconnects while it sends its body does not cause an error of the API.
     if (response.status === 500 && !context.req.raw.signal.aborted) onError(error);

@@ -28,4 +28,5 @@ export const AUDIT_ACTIONS = [
   "token.revoke",
   "restore.accept",
   "session.create",
+  "refused",
 ] as const;

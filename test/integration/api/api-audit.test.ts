@@ -1,6 +1,7 @@
 import { auditPageSchema, type AuditEntry } from "@konverge/contracts";
 import { expect, test } from "vitest";
 import { useApi } from "./api-harness.ts";
+import { operations, requestOf, TARGETS } from "./api-targets.ts";
 
 const api = useApi();
 const REASON = { by: "ada", reason: "a bad release" };
@@ -56,5 +57,61 @@ test("a pause that fails on its second controller is recorded", async () => {
   const failed = await call("/v1/pauses", { body: { namespace: "green", ...REASON } });
   expect(failed.status).toBeGreaterThanOrEqual(500);
   await api.access.audit.close();
-  expect(await entries()).toMatchObject([{ action: "pause", namespace: "green" }]);
+  expect(await entries()).toMatchObject([
+    { action: "refused", by: "local", namespace: "green", filter: "pause: redis_unavailable" },
+    { action: "pause", namespace: "green" },
+  ]);
+});
+
+/** Deliveries of inbound sources have a metric. A logout needs no rights. */
+const NOT_RECORDED = ["deliver", "logout"];
+
+test("every operation that changes something leaves an entry when it is refused", async () => {
+  const viewer = await api.token("looks");
+  const operator = await api.token("acts", {
+    role: "operator",
+    scope: { clusters: ["elsewhere"] },
+  });
+  const call = api.serve({ isLoopback: false, rate: { ratePerSecond: 1e6, burst: 1e6 } });
+  const changes = operations.filter(
+    ({ method, operationId }) => method !== "GET" && !NOT_RECORDED.includes(operationId),
+  );
+  const expected: string[] = [];
+  for (const operation of changes) {
+    const { method, operationId } = operation;
+    const { path, body } = requestOf(operation, TARGETS.inside, true);
+    for (const [by, token] of [
+      ["unknown", undefined],
+      ["looks", viewer],
+      ["acts", operator],
+    ] as const) {
+      const response = await call(path, { method, token, body });
+      // A batch has a result for each item.
+      if (response.status < 300) continue;
+      const { code } = (await response.json()) as { readonly code: string };
+      // The login has no caller.
+      const author = operationId === "login" ? "unknown" : by;
+      expected.push(`${author} ${operationId}: ${code}`);
+    }
+  }
+  await api.access.audit.close();
+  const found = (await entries()).filter(({ action }) => action === "refused");
+  const recorded = new Set(found.map(({ by, filter }) => `${by} ${filter}`));
+  expect([...recorded].toSorted()).toEqual([...new Set(expected)].toSorted());
+  const refusedOf = (id: string) => expected.filter((text) => text.includes(` ${id}:`)).length;
+  for (const { operationId } of changes)
+    expect([operationId, refusedOf(operationId)]).not.toContain(0);
+  expect(
+    found.find(({ by, filter }) => by === "looks" && filter === "pause: forbidden"),
+  ).toMatchObject({
+    via: "token",
+    cluster: TARGETS.inside.cluster,
+    controller: TARGETS.inside.controller,
+    namespace: TARGETS.inside.namespace,
+    name: TARGETS.inside.name,
+  });
+  // The names of a request without a token are those of a stranger.
+  expect(found.filter(({ by }) => by === "unknown").every(({ name }) => name === undefined)).toBe(
+    true,
+  );
 });

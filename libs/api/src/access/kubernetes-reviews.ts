@@ -12,8 +12,7 @@ import { ShortCache } from "./short-cache.ts";
 
 const REMEMBERED_MS = 10_000;
 const MOST_REMEMBERED = 1_000;
-/** A server that is away is reported within a second, together with the work before and after the call. */
-const CALL_MS = 800;
+const DEFAULT_CALL_MS = 800;
 const DEFAULT_RATE: BucketLimits = { ratePerSecond: 100, burst: 200 };
 const FORM = /^[\x21-\x7e]{16,16000}$/;
 const AUTHENTICATION = "/apis/authentication.k8s.io/v1/tokenreviews";
@@ -72,6 +71,8 @@ const accessReviewSchema = z.object({
 export function createKubernetesReviews(options: {
   readonly credentials: KubeCredentials;
   readonly audiences: readonly string[];
+  /** Longest time of a call, in ms. Default 800, so that a server that is away is reported within a second. */
+  readonly callMs?: number;
   /** Longest time that a revoked token or a withdrawn right remains valid. Default 10,000. */
   readonly keptMs?: number;
   /** The rate of calls for tokens that were never accepted, for accepted ones, and for rights, each. Default: 100 per second. */
@@ -80,6 +81,7 @@ export function createKubernetesReviews(options: {
   readonly onError: (error: unknown) => void;
 }): KubernetesReviews {
   const { credentials, audiences, rate = DEFAULT_RATE, keptMs = REMEMBERED_MS, onError } = options;
+  const { callMs = DEFAULT_CALL_MS } = options;
   const limits = { keptMs, most: MOST_REMEMBERED };
   const users = new ShortCache<KubernetesUser | undefined>(limits);
   const rights = new ShortCache<boolean>(limits);
@@ -95,7 +97,7 @@ export function createKubernetesReviews(options: {
     path: string,
     body: JsonObject,
     { take, schema }: { readonly take: () => boolean; readonly schema: z.ZodType<T> },
-  ) => review(client, { path, body, take, schema, onError });
+  ) => review(client, { path, body, take, schema, callMs, onError });
 
   const authenticate = async (token: string, id: string) => {
     const { status } = await ask(
@@ -164,12 +166,14 @@ async function review<T>(
     body,
     take,
     schema,
+    callMs,
     onError,
   }: {
     readonly path: string;
     readonly body: JsonObject;
     readonly take: () => boolean;
     readonly schema: z.ZodType<T>;
+    readonly callMs: number;
     readonly onError: (error: unknown) => void;
   },
 ): Promise<T> {
@@ -178,7 +182,7 @@ async function review<T>(
     throw new KonvergeError("identity_unavailable", detail, { retryAfterMs: 1_000 });
   }
   try {
-    const signal = AbortSignal.timeout(CALL_MS);
+    const signal = AbortSignal.timeout(callMs);
     const answer = await client.raw({ method: "POST", path, body, signal });
     return schema.parse(answer.body);
   } catch (error) {
