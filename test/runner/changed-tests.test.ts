@@ -7,9 +7,9 @@ import { findTouchedTests, isCommit, listChangedFiles, UNSEEN } from "./changed-
 
 /** A workspace of two packages, a program that a test spawns, and a test over everything. */
 const FILES: Readonly<Record<string, string>> = {
-  "libs/core/package.json": `{"name":"@konverge/core","exports":{".":{"@konverge/source":"./src/index.ts"}}}`,
+  "libs/core/package.json": `{"name":"@konverge/core","exports":{".":{"@konverge/source":"./src/index.ts"}},"dependencies":{"@konverge/queue":"*"}}`,
   "libs/core/src/index.ts": `export { age } from "./age.ts";`,
-  "libs/core/src/age.ts": "export const age = 1;",
+  "libs/core/src/age.ts": "/** See docs/ages.md. */ export const age = 1;",
   "libs/core/src/age.test.ts": `import { age } from "./age.ts";`,
   "libs/core/src/other.test.ts": "",
   "libs/queue/package.json": `{"name":"@konverge/queue","exports":{".":{"@konverge/source":"./src/index.ts"}}}`,
@@ -17,12 +17,14 @@ const FILES: Readonly<Record<string, string>> = {
   "libs/queue/src/scripts/begin.lua": "return 1",
   "apps/cli/src/main.ts": `await import("./commands/run.ts");`,
   "apps/cli/src/commands/run.ts": `import "@konverge/queue";`,
+  "docs/ages.md": "",
+  "docs/first-steps.md": "",
   "infra/helm/chart/values.yaml": "a: 1",
   "test/docs.test.ts": "",
   "test/e2e/run.test.ts": `spawn("npm", ["run", "demo"]);`,
   "test/integration/queue.test.ts": `const CHILD = new URL("queue-child.ts", import.meta.url);`,
   "test/integration/queue-child.ts": `import "@konverge/queue";`,
-  "test/integration/chart.test.ts": `read("infra/helm/chart");`,
+  "test/integration/chart.test.ts": `read("infra/helm/chart"); blocksOf("first-steps.md");`,
   "package-lock.json": "{}",
 };
 const files = Object.keys(FILES);
@@ -63,6 +65,8 @@ test.each([
     "infra/helm/chart/values.yaml",
     ["test/integration/chart.test.ts"],
   ],
+  ["a page that a comment names", "docs/ages.md", []],
+  ["a page that a test names", "docs/first-steps.md", ["test/integration/chart.test.ts"]],
   ["a test itself", "libs/core/src/other.test.ts", ["libs/core/src/other.test.ts"]],
 ])("a change of %s runs the tests that depend on it", (_, changed, expected) => {
   expect(touched(changed)).toEqual(expect.arrayContaining(["test/docs.test.ts", ...expected]));

@@ -7,15 +7,17 @@ const TEST = /\.test\.tsx?$/;
 const WHOLE = ["package-lock.json", "tsconfig.base.json", "test/vitest.config.ts"];
 /** Tests over the whole repository (layers, docs, OpenAPI, log messages), which take seconds in total. */
 const ALWAYS = /^test\/[^/]+\.test\.ts$/;
-/** `npm run demo`, example files by name, and pages that the API serves. */
+/** `npm run demo`, example files by name, pages that the API serves, and pages of the docs that tests open there. */
 export const UNSEEN: readonly UnseenEdge[] = [
   ["test/e2e/", "apps/cli/src/main.ts"],
   ["test/e2e/", "infra/setup/"],
   ["apps/cli/src/", "apps/examples/"],
   ["libs/api/src/", "apps/dashboard/"],
+  ["test/e2e/dashboard/dashboard-demo.test.ts", "docs/outages.md"],
+  ["test/e2e/dashboard/incident.test.ts", "docs/dashboard.md"],
 ];
 /** Programs that run the others. They do not depend on the paths that they name. */
-const LEAVES = ["infra/setup/commands.js", "package.json"];
+const LEAVES = ["infra/setup/commands.js"];
 
 /**
  * Finds the test files that reach a changed file, over imports and the paths in strings. `undefined` means all tests.

@@ -3,10 +3,14 @@ import { dirname, join, normalize } from "node:path";
 
 /** Files whose text can refer to other files. References of the compiler's projects repeat those of the sources. */
 const READABLE = /(?<!\/tsconfig(?:\.\w+)?)\.(?:[cm]?[jt]sx?|json|ya?ml)$/;
+/** The dependencies of a manifest are edges only where a source imports them. */
+const MANIFEST = /(?:^|\/)package\.json$/;
+/** Their comments and errors name pages, which they do not read. */
+const SOURCE = /^(?:apps|libs)\/.*(?<!\.test)\.tsx?$/;
 /** The folder of a package: comments name it, and its files are reached by specifiers. */
 const PACKAGE_FOLDER = /^(?:apps|libs)\/[^/]+$/;
 const TOKEN =
-  /@konverge\/[\w-]+(?:\/[\w-]+)*|(?:[\w.@-]+\/)+[\w.@-]+|[\w-]+(?:\.[\w-]+)*\.(?:tsx?|js|lua|css)\b/g;
+  /@konverge\/[\w-]+(?:\/[\w-]+)*|(?:[\w.@-]+\/)+[\w.@-]+|[\w-]+(?:\.[\w-]+)*\.(?:tsx?|js|lua|css|md)\b/g;
 
 /** Edges that do not appear in the files' text: a prefix of paths, and the files that they use. */
 export type UnseenEdge = readonly [from: string, to: string];
@@ -41,7 +45,12 @@ export function readReferences(
   const resolve = (token: string, from: string): readonly string[] => {
     const entry = packages.get(token);
     if (entry !== undefined) return entry;
-    for (const path of [normalize(join(dirname(from), token)), normalize(token)]) {
+    // Tests name pages of the docs without their folder.
+    const isPage = token.endsWith(".md") && !token.includes("/");
+    const paths = isPage
+      ? [`docs/${token}`]
+      : [normalize(join(dirname(from), token)), normalize(token)];
+    for (const path of paths) {
       if (known.has(path)) return [path];
       const mayBeFolder =
         token.includes("/") &&
@@ -56,9 +65,12 @@ export function readReferences(
   const read = (file: string): ReadonlySet<string> => {
     const found = new Set<string>();
     const path = join(root, file);
-    if (READABLE.test(file) && existsSync(path) && statSync(path).isFile()) {
+    const isRead = READABLE.test(file) && !MANIFEST.test(file);
+    if (isRead && existsSync(path) && statSync(path).isFile()) {
       for (const [token] of readFileSync(path, "utf8").matchAll(TOKEN)) {
-        for (const target of resolve(token, file)) found.add(target);
+        for (const target of resolve(token, file)) {
+          if (!(SOURCE.test(file) && target.startsWith("docs/"))) found.add(target);
+        }
       }
     }
     for (const [from, to] of unseen) {
