@@ -1,12 +1,14 @@
+import { defineController, type ReconcileContext } from "@konverge/engine";
 import { expect, test } from "vitest";
 import { simulate, type Scenario } from "../../apps/cli/src/testing/index.ts";
 import { nodePool } from "../../apps/examples/src/node-pool.ts";
 import { NodePool } from "../../apps/examples/src/resources.ts";
+import { App, type AppObject } from "./planted/kinds.ts";
 import { BUGS } from "./planted/bugs.ts";
 import type { Planted } from "./planted/planted-bug.ts";
 
 /** Seeds per correct controller, and for each wrong one at most. */
-const [RIGHT, WRONG] = process.env["KONVERGE_TEST_LONG"] === "1" ? [500, 2_000] : [4, 150];
+const [RIGHT, WRONG] = process.env["KONVERGE_TEST_LONG"] === "1" ? [500, 2_000] : [3, 150];
 
 const scenario: Scenario = {
   async run(user) {
@@ -58,6 +60,49 @@ test("rejects options that do not exist", async () => {
   await expect(simulate({ controllers: [nodePool] }, scenario, options)).rejects.toThrow(
     "seed: is no option; use seeds, firstSeed, faults",
   );
+});
+
+/** Runs a handler without faults. */
+async function violationsOf(
+  reconcile: (context: ReconcileContext<AppObject>) => Promise<void>,
+): Promise<string> {
+  const controller = defineController({ name: "bad", for: App, timeout: "10s", reconcile });
+  const { failure } = await simulate(
+    { controllers: [controller] },
+    {
+      async run(user) {
+        await user.apply(App, { metadata: { name: "one" }, spec: { note: "none" } });
+        await user.settled();
+      },
+    },
+    { seeds: 0 },
+  );
+  return failure?.violations.map(({ check, detail }) => `${check}: ${detail}`).join("\n") ?? "";
+}
+
+test("rejects network calls of a handler", async () => {
+  const found = await violationsOf(async () => {
+    await fetch("http://127.0.0.1:9/bill").catch(() => undefined);
+  });
+  expect(found).toContain("the code under test made a fetch of http://127.0.0.1:9/bill");
+});
+
+test("reports a handler whose state outlives a run", async () => {
+  let runs = 0;
+  const found = await violationsOf(async ({ object, kube }) => {
+    if (object.spec.note !== "none") return;
+    runs += 1;
+    await kube.mutate(object, (draft) => {
+      draft.spec.note = `run ${runs}`;
+    });
+    if (runs === 1) await kube.get(object);
+  });
+  expect(found).toContain("runs repeat: two runs without faults differ");
+});
+
+test("ends a handler that awaits something forever", async () => {
+  const found = await violationsOf(() => new Promise(() => undefined));
+  expect(found).toContain('controller "bad" exceeded its timeout of 10000 ms');
 });
 
 test("leaves timers and the clock of other code alone", async () => {

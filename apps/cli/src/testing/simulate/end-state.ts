@@ -19,6 +19,10 @@ const VOLATILE: ReadonlySet<string> = new Set([
   "generation",
 ]);
 
+/** Values that the server draws, and the digest with which Konverge recognizes its own apply. */
+const DRAWN =
+  /^\/(metadata\/annotations\/konverge\.dev\/applied|spec\/clusterIPs?|spec\/ports\/\*\/nodePort)$/;
+
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 const UID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
 
@@ -33,15 +37,24 @@ export function endStateOf(
   for (const resource of server.resources().toSorted()) {
     if (IGNORED.has(resource)) continue;
     for (const object of server.objects(resource)) {
-      const kept = (compare?.(object as unknown as ApiObject) ?? object) as JsonValue;
-      const named = isJsonObject(kept) && isJsonObject(kept["metadata"]) ? kept : object;
+      const kept = compare === undefined ? object : compare(object as unknown as ApiObject);
+      if (kept === undefined) continue;
+      const named = isNamed(kept) ? kept : object;
       const id = `${resource} ${withoutNames(nameOf(named), generated)}`;
       const generation = (object["metadata"] as JsonObject)["generation"];
-      const text = JSON.stringify(normalize(kept, { uids, generated, generation }), null, 1);
+      const text = JSON.stringify(
+        normalize(kept as JsonValue, { uids, generated, generation }),
+        null,
+        1,
+      );
       state.set(id, [...(state.get(id) ?? []), text].toSorted());
     }
   }
   return state;
+}
+
+function isNamed(value: unknown): value is JsonObject {
+  return isJsonObject(value) && isJsonObject(value["metadata"]);
 }
 
 /** Objects whose owners do not exist. */
@@ -112,6 +125,7 @@ function normalize(value: JsonValue, known: Normalizing, path = ""): JsonValue {
   if (!isJsonObject(value)) return value;
   const entries = Object.entries(value)
     .filter(([name]) => path !== "/metadata" || !VOLATILE.has(name))
+    .filter(([name]) => !DRAWN.test(`${path}/${name}`))
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, member]) => {
       if (name === "observedGeneration") {

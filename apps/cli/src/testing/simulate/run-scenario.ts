@@ -77,6 +77,7 @@ export async function runScenario(
     (of) => createInProcessServer({ from: server, collect: (work) => of.collect(work) }),
     faults,
   );
+  run.isPeriodic = scenario.periodic === true;
   const settling = new Settling(run);
   const user = openUser(run, "user", settling);
   observe(run, scenario, openUser(run, "cluster", settling));

@@ -73,7 +73,15 @@ export interface Scenario {
   readonly always?: Readonly<Record<string, Invariant>>;
   /** What holds when the controllers are at rest after the scenario, by description. */
   readonly finally?: Readonly<Record<string, Invariant>>;
-  /** Removes the parts of an object that may differ from a run without faults. Default: compares all of it. */
+  /**
+   * True for controllers that change objects by the clock: they are at rest when only timers are left. Default false: a timer
+   * runs until its attempts change nothing.
+   */
+  readonly periodic?: boolean;
+  /**
+   * Returns the parts of an object that must equal those of the run without faults; undefined if none must. Default: all but
+   * times, versions, uids and what the server draws.
+   */
   readonly compare?: (object: ApiObject) => unknown;
 }
 

@@ -52,6 +52,8 @@ export class SimulatedRun {
   readonly cloud: Place;
   /** False once the faults have ceased. */
   isFaulty = true;
+  /** True if timers count as rest. */
+  isPeriodic = false;
   calls = 0;
   events = 0;
   attempts = 0;
@@ -67,7 +69,6 @@ export class SimulatedRun {
   readonly #attempts = new Map<AttemptLease, { changes: number }>();
   #writer: Place | undefined;
   readonly #collectMs: number;
-  #externals = 0;
 
   constructor(server: (run: SimulatedRun) => InProcessServer, faults: readonly SimulatedFault[]) {
     this.#faults = new Set(faults);
@@ -170,15 +171,10 @@ export class SimulatedRun {
     if (this.clock.pendingWork > 0 || this.pending.size > 0) return false;
     return this.queues.keys().every(({ id, isAtRest, timerAtMs }) => {
       if (!isAtRest) return false;
-      if (timerAtMs === undefined || timerAtMs - this.clock.nowMs > FAR_MS) return true;
+      if (this.isPeriodic || timerAtMs === undefined || timerAtMs - this.clock.nowMs > FAR_MS)
+        return true;
       return (this.activity.get(id)?.quiet ?? 0) >= QUIET_ATTEMPTS;
     });
-  }
-
-  nextExternal(name: string): number {
-    this.#externals += 1;
-    this.note("external", name);
-    return this.#externals;
   }
 
   #observe(event: MemoryQueueEvent): void {

@@ -11,7 +11,7 @@ import {
 import type { AttemptLease, WorkQueue } from "@konverge/queue";
 import type { MemoryProcess } from "@konverge/queue/memory";
 import type { Metrics } from "@konverge/telemetry";
-import { shortKey, type SimulatedRun } from "./simulated-run.ts";
+import type { SimulatedRun } from "./simulated-run.ts";
 import { SimulatedWire } from "./simulated-wire.ts";
 import { places, type Actor, type Place } from "./virtual-clock.ts";
 
@@ -83,7 +83,7 @@ export class SimulatedWorkers {
       const client = openClient(wire, "konverge", run.clock.random);
       const engine = await startEngine({
         controllers,
-        use: [countExternals(run), ...use],
+        use: [simulateExternals(run, actor, this.#faults.crash), ...use],
         client,
         queueFor: ({ name }): WorkQueue => run.queues.open(name, processOf(run, place)),
         lanes: NO_LANES,
@@ -171,16 +171,37 @@ function processOf(run: SimulatedRun, place: Place): MemoryProcess {
   };
 }
 
-/** Shows calls of `external` in the story. */
-function countExternals(run: SimulatedRun): Middleware {
+/** Shows calls of `external` in the story, and applies the faults of calls to them. */
+function simulateExternals(
+  run: SimulatedRun,
+  actor: Actor,
+  crash: (actor: Actor, downMs: number) => void,
+): Middleware {
   return async (context, next) => {
     const { external } = context;
-    Object.assign(context, {
-      external: async (name: string, call: () => unknown, options?: { planned: unknown }) => {
-        run.nextExternal(`${shortKey(places.getStore()?.attempt?.id ?? "")} calls ${name}`);
-        return await external(name, call, options as { planned: unknown });
-      },
-    });
+    const simulated = async (
+      name: string,
+      call: () => unknown,
+      options?: { readonly planned: unknown },
+    ) => {
+      const { number, faults } = run.nextCall();
+      const fail = faults.find((fault) => fault.kind === "fail");
+      const dies = faults.find((fault) => fault.kind === "crash");
+      const isExecuted = dies?.when !== "before" && fail?.landed !== false;
+      const what = `call ${number}: external ${name}`;
+      run.note(actor.name, isExecuted ? what : `${what}, not executed`);
+      if (faults.some(({ kind }) => kind === "early")) run.onEarly();
+      const result = isExecuted
+        ? await external(name, call, options as { planned: unknown })
+        : undefined;
+      if (dies !== undefined) {
+        crash(actor, dies.downMs);
+        await new Promise<never>(() => undefined);
+      }
+      if (fail !== undefined) throw new Error(`external ${name} failed: ${fail.answer}`);
+      return result;
+    };
+    Object.assign(context, { external: simulated });
     return await next();
   };
 }
