@@ -57,6 +57,17 @@ test("explains an object that is fine, then one with a broken handler", async ()
   const evidence = causes[0]?.evidence.filter(({ kind }) => kind === "attempt") ?? [];
   expect(evidence.length).toBeGreaterThan(0);
   for (const { name } of evidence) expect(ids).toContain(name);
+  isBroken = false;
+  await client.objects.reconcile(BLUE);
+  const times = await until("the time of the failures is counted", async () => {
+    const { convergence } = await client.controllers.activity({ controller: "widgets" });
+    return convergence?.causes.some(({ cause }) => cause === "retry") && convergence;
+  });
+  const shares = times.causes.reduce((sum, { share }) => sum + share, 0);
+  expect(shares).toBeCloseTo(1);
+  expect(times.causes.map(({ ms }) => ms)).toEqual(
+    times.causes.map(({ ms }) => ms).toSorted((one, other) => other - one),
+  );
 });
 
 test("explains a paused controller, then stopped calls of the API server", async () => {
