@@ -10,6 +10,7 @@ import { pumpScript } from "../../../libs/queue/src/scripts/pump.ts";
 import { rebaseScript } from "../../../libs/queue/src/scripts/rebase.ts";
 import { commandsDuring, countCosts, type RedisCosts } from "../../support/redis-entries.ts";
 import { until } from "../../support/until.ts";
+import { loggedRecord } from "./logged-record.ts";
 import { CLUSTER, CONTROLLER, hold, keyOf, workOn } from "./queue-harness.ts";
 
 /** Waiting keys of two queues. A scan of all of them would cost ten times as much in the second one. */
@@ -206,6 +207,33 @@ describe("costs do not grow with the number of waiting keys:", () => {
         ["number", "outcome", "owner", "pending"],
       ].flat(),
     );
+  });
+
+  test("a record takes less than half its text, and is read as it was written", async () => {
+    const queue = await openWith(0);
+    const key = waitingKey(0);
+    const id = formatKey(key);
+    const recordOf = (epoch: number) =>
+      loggedRecord(epoch, []).replaceAll('"x', `"${id}`).replace('"log":[],', "");
+    const worker = workOn(queue, async ({ epoch }) => ({
+      outcome: { kind: "done" },
+      record: recordOf(epoch),
+    }));
+    for (const count of [1, 2, 3]) {
+      await queue.request(key, trigger);
+      await until("the attempt", () => worker.closed.length === count);
+    }
+    await worker.stop();
+    const entries = await redis.lrange(
+      queueNames(`costs-${opened}`, CLUSTER, CONTROLLER).attempts(id),
+      0,
+      -1,
+    );
+    // The line before it has its times, counts and worker.
+    const packed = entries.map((entry) => entry.split("\n").slice(2).join("\n"));
+    for (const text of packed) expect(text.length).toBeLessThan(recordOf(1).length / 2);
+    const attempts = await queue.listAttempts(key, { limit: 3 });
+    expect(attempts.map(({ record }) => record)).toEqual([3, 2, 1].map(recordOf));
   });
 
   test("keys of a backlog do not age after their attempts", async () => {

@@ -317,7 +317,9 @@ describe("begin", () => {
     await leaseIsOver();
     expect(await begin("o3")).toEqual(["backoff", "2", expect.any(String), 2]);
     expect(await begin("o4")).toMatchObject(["run", { epoch: 3, attempt: 3, failures: 2 }]);
-    const lost = (await harness.redis.lrange(stream, 0, -1)).map(decodeAttempt);
+    const lost = (await harness.redis.lrange(stream, 0, -1)).map((entry) =>
+      decodeAttempt(MEMBER, entry),
+    );
     expect(lost.map(({ id, outcome, worker }) => [id, outcome, worker])).toEqual([
       ["2", "lost", "w"],
       ["1", "lost", "w"],

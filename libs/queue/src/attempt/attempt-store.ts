@@ -154,7 +154,7 @@ function endArguments(call: EndCall, worker: string) {
   const { epoch, covered, startedAtMs } = begun;
   const { attempts, failures, conflicts } = countersAfter(plan.counting, begun);
   const meta = { epoch, covered, startedAtMs, outcome, worker, errorCode, errorMessage };
-  const entry = encodeAttempt(meta, call.record);
+  const entry = encodeAttempt(call.id, meta, call.record);
   const isPlain = attempts === 0 && failures === "" && conflicts === "" && plan.job === "complete";
   const ended = { epoch, owner, outcome, covered, entry };
   if (isPlain && plan.timerMs === undefined) return { ...ended, rest: "" };

@@ -41,7 +41,7 @@ export function createKeyReader(redis: RedisClient, names: QueueNames): KeyReade
   };
   const readAttempts = async (id: string, from: number, count: number) => {
     const entries = await redis.lrange(names.attempts(id), from, from + count - 1);
-    return entries.map(decodeAttempt);
+    return entries.map((entry) => decodeAttempt(id, entry));
   };
 
   /** Returns the note of a cancelled request. */
@@ -141,7 +141,7 @@ function latestTriggers(hash: Hash): string[] {
 
 /** Returns the start and cause of the dead-lettering from the entry of its attempt. */
 function deathOf(entry: string): NonNullable<KeyState["deadLetter"]> {
-  const { endedAtMs, error } = decodeAttempt(`${entry}\n`);
+  const { endedAtMs, error } = decodeAttempt("", `${entry}\n`);
   return { since: new Date(endedAtMs).toISOString(), ...defined({ error }) };
 }
 
