@@ -86,6 +86,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   // The sender proves that it has the secret of the source.
   deliver: nothing("none"),
   listSources: part("viewer", ofCluster),
+  listNotifications: whole("viewer", ofCluster),
   cancelMutation: whole("operator", ofMutation),
   getObject: whole("viewer", ofObject),
   getContention: whole("viewer", ofObject),

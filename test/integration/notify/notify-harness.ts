@@ -5,6 +5,7 @@ import { createMetrics, type Metrics } from "@konverge/telemetry";
 import { keepLog, type LogLine } from "../../../apps/cli/src/testing/kept-log.ts";
 import { Notifier } from "../../../libs/worker/src/notify/notifier.ts";
 import type { NotifyRule } from "../../../libs/worker/src/notify/notify-options.ts";
+import { until } from "../../support/until.ts";
 import { CLUSTER, type QueueHarness } from "../queue/queue-harness.ts";
 
 interface RunningNotifier {
@@ -20,6 +21,8 @@ export interface NotifyHarness {
   /** Starts or ends faults. */
   begin(...faults: readonly Fault[]): void;
   end(...faults: readonly Fault[]): void;
+  /** Resolves when a notifier has read the current faults twice. */
+  observed(): Promise<void>;
   start(rules: readonly NotifyRule[], env?: NodeJS.ProcessEnv): RunningNotifier;
 }
 
@@ -40,6 +43,7 @@ export function useNotifiers(queues: QueueHarness): NotifyHarness {
   const closes: (() => Promise<unknown>)[] = [];
   const faults = new Map<string, Fault>();
   let opened: NotificationStore | undefined;
+  let observations = 0;
   afterEach(async () => {
     for (const close of closes.splice(0).toReversed()) await close();
     opened = undefined;
@@ -63,6 +67,10 @@ export function useNotifiers(queues: QueueHarness): NotifyHarness {
     faults,
     begin: (...begun) => begun.forEach((fault) => faults.set(faultId(fault), fault)),
     end: (...ended) => ended.forEach((fault) => faults.delete(faultId(fault))),
+    async observed() {
+      const before = observations;
+      await until("the faults are observed", () => observations >= before + 2);
+    },
     start(rules, env = {}) {
       const lines: LogLine[] = [];
       const metrics = createMetrics({ version: "test" });
@@ -70,6 +78,7 @@ export function useNotifiers(queues: QueueHarness): NotifyHarness {
         rules,
         store: store(),
         observe: async () => {
+          observations += 1;
           const published = await store().published();
           return { faults: new Map([...faults, ...published]), partial: new Set() };
         },

@@ -3,9 +3,9 @@ import {
   notificationQuerySchema,
   type NotificationView,
 } from "@konverge/contracts";
-import { defined, KonvergeError } from "@konverge/core";
+import { defined } from "@konverge/core";
 import type { NotificationRecord } from "@konverge/queue";
-import { isUnrestricted } from "../access/caller.ts";
+import { demand } from "../access/caller.ts";
 import { readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
@@ -26,9 +26,7 @@ export function notificationRoutes(access: QueueAccess, home: string): Route[] {
       price: () => PRICE,
       async handle({ query: { cluster = home, state, limit }, caller }) {
         // A message is about objects and runs of all controllers and namespaces.
-        if (!isUnrestricted(caller)) {
-          throw new KonvergeError("forbidden", "notifications require a token without a scope");
-        }
+        demand(caller, { cluster });
         const store = await access.notifications(cluster);
         const found = await store.list(state === undefined ? limit : MOST);
         const items = found.filter((each) => state === undefined || each.state === state);

@@ -1,0 +1,30 @@
+/** A leader of notifications in a separate process, which a test kills. Reports the faults that are published. */
+import { openNotificationStore } from "@konverge/queue";
+import { createMetrics } from "@konverge/telemetry";
+import { webhook } from "@konverge/worker";
+import { keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
+import { Notifier } from "../../../libs/worker/src/notify/notifier.ts";
+
+export interface NotifierChildConfig {
+  readonly redis: { readonly url: string; readonly deadlineMs: number };
+  readonly prefix: string;
+  readonly cluster: string;
+  readonly receiver: string;
+}
+
+const { receiver, ...place } = JSON.parse(process.argv[2] ?? "{}") as NotifierChildConfig;
+const store = openNotificationStore({ ...place, onError: () => undefined });
+void new Notifier({
+  rules: [
+    { on: ["approval"], to: webhook(receiver, { format: "json", timeout: "30s" }), group: "0s" },
+  ],
+  store,
+  observe: async () => ({ faults: await store.published(), partial: new Set() }),
+  place: { installation: "test", cluster: place.cluster },
+  env: {},
+  log: keepLog([]),
+  metrics: createMetrics({ version: "test" }),
+  everyMs: 20,
+  leaseMs: 1_000,
+});
+process.stdout.write("ready\n");
