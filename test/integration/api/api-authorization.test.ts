@@ -91,6 +91,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   getObject: whole("viewer", ofObject),
   getContention: whole("viewer", ofObject),
   getLiveObject: whole("viewer", ofObject),
+  explainObject: whole("viewer", ofObject),
   planObject: whole("operator", ofObject),
   listPlans: whole("viewer", ofObject),
   getPlan: whole("viewer", ofObject),
