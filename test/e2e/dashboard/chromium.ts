@@ -15,7 +15,7 @@ export interface WatchedPage {
   /** Distinct addresses requested since the last navigation: pages refresh themselves, on a busy machine more than once per test. */
   readonly requests: readonly string[];
   /** Opens an address after the previous page has ended, whose refresh would else count as a request of the new one. */
-  visit(address: string): Promise<void>;
+  readonly visit: (address: string) => Promise<void>;
 }
 
 /** Starts one browser for the tests of a file, with a clean profile for each page. */
