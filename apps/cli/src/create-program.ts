@@ -1,5 +1,6 @@
 import { Command, Help, type Option } from "commander";
 import { addApiCommand } from "./commands/api.ts";
+import { addApprovalCommand } from "./commands/approval.ts";
 import { addApiserverCommand } from "./commands/apiserver.ts";
 import { addAttemptCommand } from "./commands/attempt.ts";
 import { addAuditCommand } from "./commands/audit.ts";
@@ -99,6 +100,7 @@ export function createProgram(): Command {
   addQueueCommand(program);
   addDeadLetterCommand(program);
   addClusterCommand(program);
+  addApprovalCommand(program);
   addGuardCommand(program);
   addLimitCommand(program);
   addMcpCommand(program);

@@ -28,6 +28,7 @@ import { notificationRoutes } from "./routes/notification-routes.ts";
 import { objectActionRoutes } from "./routes/object-action-routes.ts";
 import { mutationRoutes } from "./routes/mutation-routes.ts";
 import { objectRoutes } from "./routes/object-routes.ts";
+import { approvalRoutes } from "./routes/approval-routes.ts";
 import { planRoutes } from "./routes/plan-routes.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
 import { answerProblem } from "./http/problem.ts";
@@ -198,6 +199,7 @@ function routesOf(
     ...objectRoutes(access),
     ...explanationRoutes({ access, guards }),
     ...planRoutes(access),
+    ...approvalRoutes(access),
     ...objectActionRoutes(access),
     ...fleetRoutes(access, cluster),
     ...clusterRoutes(access, guards),

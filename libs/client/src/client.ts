@@ -1,6 +1,11 @@
 import type {
   AcceptedReconcile,
   Activity,
+  Approval,
+  ApprovalDecision,
+  ApprovalDetail,
+  ApprovalList,
+  ApprovalQuery,
   AttemptListQuery,
   AttemptPage,
   AttemptSummary,
@@ -207,6 +212,24 @@ export interface Client {
       action: OperatorAction,
       options?: WriteOptions,
     ): Promise<ResumeResponse>;
+  };
+  /** Plans that users must approve before an attempt makes their changes. */
+  readonly approvals: {
+    /** Lists the plans of a cluster, oldest first. */
+    list(query?: Partial<ApprovalQuery>, options?: ReadOptions): Promise<ApprovalList>;
+    /** Returns the plan that waits, with its changes. @throws ProblemError `not_found` */
+    get(object: ControllerObject, options?: ReadOptions): Promise<ApprovalDetail>;
+    /** Approves exactly the plan with this hash. @throws ProblemError `approval_stale`, `forbidden` */
+    approve(
+      object: ControllerObject,
+      decision: ApprovalDecision,
+      options?: WriteOptions,
+    ): Promise<Approval>;
+    reject(
+      object: ControllerObject,
+      decision: ApprovalDecision,
+      options?: WriteOptions,
+    ): Promise<Approval>;
   };
   /** Workflow runs. IDs are `<workflow>/<cluster>/<id>`. */
   readonly runs: {

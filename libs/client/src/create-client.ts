@@ -24,6 +24,7 @@ export function createClient(options: ClientOptions): Client {
     reconciles: reconciles(api),
     mutations: mutations(api),
     objects: objects(api),
+    approvals: approvals(api),
     runs: runs(api, codec),
     schedules: schedules(api, codec),
     attempts: { list: api.pages("/v1/attempts") },
@@ -125,6 +126,16 @@ function objects(api: ApiCalls): Client["objects"] {
     reconcile: (object, body = {}, write) => api.post(`${pathOf(object)}/reconcile`, body, write),
     pause: (object, action, write) => api.post(`${pathOf(object)}/pause`, action, write),
     resume: (object, action, write) => api.post(`${pathOf(object)}/resume`, action, write),
+  };
+}
+
+function approvals(api: ApiCalls): Client["approvals"] {
+  const at = (object: ControllerObject) => pathOf(object).replace("/objects/", "/approvals/");
+  return {
+    list: (query, read) => api.get("/v1/approvals", query, read),
+    get: (object, read) => api.get(at(object), undefined, read),
+    approve: (object, decision, write) => api.post(`${at(object)}/approve`, decision, write),
+    reject: (object, decision, write) => api.post(`${at(object)}/reject`, decision, write),
   };
 }
 

@@ -1,3 +1,17 @@
+export {
+  approvalDecisionSchema,
+  approvalDetailSchema,
+  approvalListSchema,
+  approvalQuerySchema,
+  approvalSchema,
+} from "./approval-api.ts";
+export type {
+  Approval,
+  ApprovalDecision,
+  ApprovalDetail,
+  ApprovalList,
+  ApprovalQuery,
+} from "./approval-api.ts";
 export { activityQuerySchema, activitySchema } from "./activity-api.ts";
 export type { Activity, ActivityMinute } from "./activity-api.ts";
 export { auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";

@@ -2,6 +2,8 @@
 export const AUDIT_ACTIONS = [
   "reconcile",
   "plan",
+  "approval.approve",
+  "approval.reject",
   "mutate",
   "mutation.cancel",
   "cancel",

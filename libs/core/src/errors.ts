@@ -11,6 +11,7 @@ interface ErrorEntry {
 
 export type ErrorCode =
   | "api_unreachable"
+  | "approval_stale"
   | "attempt_ended"
   | "body_too_large"
   | "cancelled"
@@ -99,6 +100,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   deferred: entry("Deferred to protect the API server", 503, 6),
   demo_failed: entry("The demo failed", 500, 1, true),
   duplicate_cluster: entry("The cluster is served under another name", 409, 2, true),
+  approval_stale: entry("The plan is not the one that waits for an approval", 409, 4, false),
   field_conflict: entry("Other field managers own the applied fields", 409, 4, true),
   forbidden: entry("The token lacks the required role or scope", 403, 7, true),
   format_mismatch: entry("The data in Redis has a format of another version", 409, 2, true),

@@ -12,6 +12,7 @@ const FINAL: Record<OutcomeKind, boolean> = {
   done: true,
   requeueAfter: true,
   awaitChange: true,
+  awaitApproval: true,
   gone: true,
   terminal: true,
   conflict: false,
@@ -33,7 +34,13 @@ test("lists each outcome once", () => {
 });
 
 test("a deleted object ends an attempt well, although no handler succeeded", () => {
-  expect(OUTCOME_KINDS.filter(endedWell)).toEqual(["done", "requeueAfter", "awaitChange", "gone"]);
+  expect(OUTCOME_KINDS.filter(endedWell)).toEqual([
+    "done",
+    "requeueAfter",
+    "awaitChange",
+    "awaitApproval",
+    "gone",
+  ]);
   expect(OUTCOME_KINDS.filter(handlerSucceeded)).toEqual(["done", "requeueAfter", "awaitChange"]);
 });
 

@@ -9,6 +9,8 @@ export type Outcome =
   | { readonly kind: "requeueAfter"; readonly afterMs: number }
   /** Finished; a change of a watched object starts the next attempt. */
   | { readonly kind: "awaitChange" }
+  /** Planned; users must approve the plan before an attempt makes its changes. */
+  | { readonly kind: "awaitApproval" }
   /** Outdated resourceVersion. Separate counter and backoff. */
   | { readonly kind: "conflict"; readonly error: Error }
   /** Failed, but may succeed later. `retryAfterMs` is the delay that the server requested. */
@@ -39,6 +41,7 @@ export const OUTCOME_KINDS = [
   "done",
   "requeueAfter",
   "awaitChange",
+  "awaitApproval",
   "conflict",
   "retry",
   "rejected",
@@ -64,6 +67,7 @@ const MEANINGS: Readonly<Record<Outcome["kind"], Meaning>> = {
   done: SUCCESS,
   requeueAfter: SUCCESS,
   awaitChange: SUCCESS,
+  awaitApproval: { isFinal: true, endedWell: true, isSuccess: false },
   gone: { isFinal: true, endedWell: true, isSuccess: false },
   terminal: { isFinal: true, endedWell: false, isSuccess: false },
   conflict: OPEN,

@@ -1,7 +1,7 @@
 import type { Limits, WorkerRole } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
-import type { HistoryWriter, SourceStore, WorkQueue } from "@konverge/queue";
+import type { ApprovalStore, HistoryWriter, SourceStore, WorkQueue } from "@konverge/queue";
 import type { Metrics, Tracing } from "@konverge/telemetry";
 import type { Shutdown } from "./create-shutdown.ts";
 import type { ReachableClusters } from "./access/attempt.ts";
@@ -27,6 +27,8 @@ interface EngineConnections {
   readonly namespaces?: NamespaceSelection;
   /** Stores the state of event sources. Required if a controller has one. */
   readonly sources?: SourceStore;
+  /** Stores the plans that wait for users. Required if a controller has `approval`. */
+  readonly approvals?: ApprovalStore;
   /** Starts workflow runs for handlers; opened by the first use. Default: such calls are rejected. */
   readonly runs?: () => RunStarter;
   /** The other clusters that handlers can reach. Default: none; such calls are rejected. */

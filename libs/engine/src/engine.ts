@@ -9,6 +9,7 @@ import { createShutdown } from "./create-shutdown.ts";
 import type { Controller } from "./define/define-controller.ts";
 import type { Log } from "./define/log.ts";
 import type { EngineOptions } from "./engine-options.ts";
+import { requestApproved } from "./approve/request-approved.ts";
 import { AttemptHistory } from "./history/attempt-history.ts";
 import { checkServed } from "./watch/check-served.ts";
 import { followWorkable } from "./watch/follow-workable.ts";
@@ -89,6 +90,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     limit: concurrencyOf(part.controller, options),
     worker: workOnController(part, { reflectors, cache, loop, history, quarantine }, options),
   }));
+  const stopSweep = role === "watch" ? () => undefined : requestApproved(parts, options);
   const unsubscribe = followWorkable(
     workers.map(({ worker }) => worker),
     options,
@@ -106,17 +108,25 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     loop,
     cache,
     unsubscribe,
-    unobserve,
+    unobserve: [...unobserve, stopSweep],
   };
   return new RunningEngine(started, options);
 }
 
 /** @throws KonvergeError `invalid_config` */
-function assertStore({ controllers, sources }: EngineOptions): void {
-  const needy = controllers.find(({ eventSources }) => eventSources.length > 0);
-  if (needy === undefined || sources !== undefined) return;
-  const detail = `controller "${needy.name}" has sources; set the engine option sources`;
-  throw new KonvergeError("invalid_config", detail);
+function assertStore({ controllers, sources, approvals }: EngineOptions): void {
+  const lacks = (
+    option: "sources" | "approvals",
+    isNeeded: (controller: Controller) => boolean,
+  ): void => {
+    const needy = controllers.find(isNeeded);
+    if (needy === undefined) return;
+    const has = option === "sources" ? "sources" : "approval";
+    const detail = `controller "${needy.name}" has ${has}; set the engine option ${option}`;
+    throw new KonvergeError("invalid_config", detail);
+  };
+  if (sources === undefined) lacks("sources", ({ eventSources }) => eventSources.length > 0);
+  if (approvals === undefined) lacks("approvals", ({ approval }) => approval !== undefined);
 }
 
 function openPart(

@@ -4,6 +4,7 @@ import type { Quarantine, QueueWorker } from "@konverge/queue";
 import type { ControllerRuntime } from "./access/attempt.ts";
 import type { ObjectCache } from "./access/object-cache.ts";
 import { createWriteGroups } from "./access/write-group.ts";
+import { createApprovedRun } from "./approve/run-with-approval.ts";
 import { createAttemptHandler } from "./attempt/attempt-handler.ts";
 import { AttemptReporter } from "./attempt/attempt-reporter.ts";
 import type { LoopWatch } from "./attempt/loop-watch.ts";
@@ -40,10 +41,16 @@ export function workOnController(
     workerId,
     history: past,
   });
+  const runtime = runtimeOf(controller, { reflectors, cache }, options);
+  const { approval: rule } = controller;
+  const { approvals } = options;
   const handle = createAttemptHandler({
-    runtime: runtimeOf(controller, { reflectors, cache }, options),
+    runtime,
     report,
     loop,
+    ...(rule === undefined || approvals === undefined
+      ? {}
+      : { run: createApprovedRun({ runtime, rule, approvals, loop, worker: workerId }) }),
     putOffMs: past && ((lease) => past.throttle.putOffMs(lease)),
     tracing,
   });

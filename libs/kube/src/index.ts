@@ -29,8 +29,10 @@ export type { FieldOwner } from "./mutate/field-owners.ts";
 export { addFinalizer, removeFinalizer } from "./objects/finalizers.ts";
 export { isKubeApiError, KubeApiError } from "./errors/kube-api-error.ts";
 export { createKubePlan, type KubePlan } from "./plan/create-kube-plan.ts";
+export { createCallHold, type KubeHold } from "./plan/create-call-hold.ts";
+export { isCurrentTime } from "./plan/write-digest.ts";
 export type { PlanGap, PlannedObject } from "./plan/planned-object.ts";
-export type { CallPlan } from "./contract/call-plan.ts";
+export type { CallHold, CallPlan } from "./contract/call-plan.ts";
 export { isDryRun } from "./names/is-dry-run.ts";
 export { redactValues } from "./names/sensitive-kinds.ts";
 export {

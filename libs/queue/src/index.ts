@@ -6,6 +6,17 @@ export { askForObject, serveObjectReads } from "./fleet/object-reads.ts";
 export type { ObjectRead } from "./fleet/object-reads.ts";
 export { readPlan, readPlansOf, requestPlan } from "./plans/plan-store.ts";
 export type { PlanState, WantedPlan } from "./plans/plan-store.ts";
+export { createApprovalStore } from "./approvals/approval-store.ts";
+export type { ApprovalStore } from "./approvals/approval-store.ts";
+export {
+  applying,
+  APPROVAL_STATES,
+  approved,
+  APPROVER_ROLES,
+  proposed,
+  rejected,
+} from "./approvals/approval.ts";
+export type { Approval, ApproverRole } from "./approvals/approval.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";
 export type {
   AnnouncedCache,

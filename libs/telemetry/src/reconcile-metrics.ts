@@ -54,6 +54,7 @@ function resultOf(outcome: OutcomeKind): string {
   switch (outcome) {
     case "done":
     case "awaitChange":
+    case "awaitApproval":
     case "gone":
       return "success";
     case "requeueAfter":

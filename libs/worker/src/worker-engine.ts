@@ -2,12 +2,15 @@ import { hostname } from "node:os";
 import { codecName, defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
 import {
+  createApprovalStore,
   createWorkQueue,
   openSourceStore,
   QueueProcess,
   type AnnouncedWorker,
+  type ApprovalStore,
   type SourceStore,
 } from "@konverge/queue";
+import { closeRedis, openProducer } from "@konverge/redis";
 import { observeRequests, type Metrics } from "@konverge/telemetry";
 import { clusterLimits } from "./config/cluster-options.ts";
 import type { Config } from "./config/define-config.ts";
@@ -122,6 +125,7 @@ function engineOptions(
       builds: buildsOf(config, settings.buildId),
       tracing,
       sources: openSources(setup),
+      approvals: openApprovals(setup),
       concurrency: settings.concurrency,
       limits,
       namespaces: setup.namespaces,
@@ -152,6 +156,16 @@ function openSources(setup: WorkerSetup): SourceStore | undefined {
   });
   setup.atEnd("connections of the sources", () => store.close());
   return store;
+}
+
+/** Undefined if no controller has plans that users must approve. */
+function openApprovals(setup: WorkerSetup): ApprovalStore | undefined {
+  const { config, place, options } = setup;
+  if (config.controllers.every(({ approval }) => approval === undefined)) return undefined;
+  const redis = openProducer(place.redis);
+  redis.on("error", (error) => options.log.warn({ err: error }, "approval connection error"));
+  setup.atEnd("the connection of the approvals", () => closeRedis(redis));
+  return createApprovalStore(redis, place);
 }
 
 /** Repeats the last measurement until it is old. Empty caches are measured again, because that costs nothing. */

@@ -112,6 +112,7 @@ describe.each(testServers())("plans on the $name", (target) => {
       cluster: "other",
       isSensitive: (type) => plan.objects.isSensitive(type),
       secrets: createAttemptSecrets(),
+      sinceMs: Date.now(),
     }).map(({ shown }) => shown);
 
   test("a type that only a call marks as sensitive has no values in the plan", async () => {
@@ -193,6 +194,7 @@ describe.each(testServers())("plans on the $name", (target) => {
           cluster: undefined,
           isSensitive: () => false,
           secrets: createAttemptSecrets(),
+          sinceMs: Date.now(),
         }).map(({ hashed }) => [String(hashed["name"]), hashed]),
       ),
       uids: new Map(plan.objects.written.map(({ place, view }) => [place.name, uidOf(view)])),

@@ -10,7 +10,7 @@ export interface OpenApi {
 }
 
 /** Opens an API over the Redis of the workers, without access to the cluster; it is closed after the test. */
-export function openApi({ prefix, apiTarget: redis }: QueueHarness): OpenApi {
+export function openApi({ prefix, apiTarget: redis }: QueueHarness, user = "test"): OpenApi {
   const access = openQueueAccess({ redis, prefix, onError: () => undefined });
   const guards = openGuardControl({ redis, prefix });
   const api = createApi({
@@ -18,7 +18,7 @@ export function openApi({ prefix, apiTarget: redis }: QueueHarness): OpenApi {
     guards,
     metrics: createMetrics({ version: "test" }),
     token: undefined,
-    inProcess: { user: "test" },
+    inProcess: { user },
     cluster: "default",
     onError: (error) => expect.unreachable(String(error)),
   });

@@ -48,7 +48,7 @@ function outcomeText({ outcome, afterMs, cause, complete }: PlanRecord): string 
   return `${outcome}${after}${reason}${complete ? "" : " (incomplete: more changes may follow)"}`;
 }
 
-function summaryText({ summary }: PlanRecord): string {
+export function summaryText({ summary }: Pick<PlanRecord, "summary">): string {
   const parts = Object.entries(summary)
     .filter(([, count]) => count > 0)
     .map(([action, count]) => `${count} ${action}`);

@@ -8,6 +8,7 @@ import {
 } from "@konverge/core";
 import {
   askForObject,
+  createApprovalStore,
   createGaugeStore,
   createHistoryReader,
   createRestoreControl,
@@ -19,6 +20,7 @@ import {
   openSourceStore,
   readServerState,
   type AnnouncedController,
+  type ApprovalStore,
   type AnnouncedInbound,
   type AnnouncedWorker,
   type AnnouncedWorkflow,
@@ -125,6 +127,8 @@ export interface QueueAccess {
   readObject(cluster: string, wanted: ObjectRead, signal: AbortSignal): Promise<string | undefined>;
   /** The plans of objects; a worker runs them. */
   readonly plans: PlanAccess;
+  /** The plans of a cluster that wait for users. */
+  approvals(cluster: string): ApprovalStore;
   /** The measured values of a cluster per minute. */
   gauges(cluster: string): GaugeStore;
   /** One queue per shard. */
@@ -381,6 +385,10 @@ class RedisQueueAccess implements QueueAccess {
       read: (cluster, id) => readPlan(redis, { prefix, cluster }, id),
       list: (cluster, key) => readPlansOf(redis, { prefix, cluster }, key),
     };
+  }
+
+  approvals(cluster: string): ApprovalStore {
+    return createApprovalStore(this.#redis, { prefix: this.#prefix, cluster });
   }
 
   gauges(cluster: string): GaugeStore {

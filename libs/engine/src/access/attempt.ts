@@ -26,6 +26,7 @@ import type { Log } from "../define/log.ts";
 import type { Middleware } from "../define/middleware.ts";
 import type { RunStarter } from "../define/start-run.ts";
 import { assertNotOwner } from "./assert-not-owner.ts";
+import type { AttemptHold } from "./attempt-hold.ts";
 import { NO_LANES, type AttemptPlan } from "./attempt-plan.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
@@ -74,6 +75,8 @@ export interface AttemptOptions {
   readonly of?: Attempt;
   /** Set if the attempt is a plan. */
   readonly plan?: AttemptPlan;
+  /** Set if the attempt may only make the writes of a plan. */
+  readonly hold?: AttemptHold;
 }
 
 /** Shared by all attempts: an error with its stack per attempt would cost more than the rest of its end. */
@@ -106,6 +109,8 @@ export class Attempt {
   object: ApiObject | undefined = undefined;
   /** Undefined unless the attempt is a plan. */
   readonly plan: AttemptPlan | undefined;
+  /** Undefined unless the attempt is held to a plan. */
+  readonly hold: AttemptHold | undefined;
   readonly #of: Attempt | undefined;
   readonly #span: AttemptSpan | undefined;
   #client: KubeClient;
@@ -115,6 +120,7 @@ export class Attempt {
   constructor(lease: AttemptLease, runtime: ControllerRuntime, options: AttemptOptions) {
     const { log, span, of } = options;
     this.plan = of?.plan ?? options.plan;
+    this.hold = of?.hold ?? options.hold;
     this.lease = lease;
     this.runtime = runtime;
     this.log = log;
@@ -259,7 +265,10 @@ export class Attempt {
         cache.noteConflict(conflict.ref);
       },
       fieldManager: `konverge/${controller.name}`,
-      ...defined({ plan: this.plan?.in(this.lease.key.cluster) }),
+      ...defined({
+        plan: this.plan?.in(this.lease.key.cluster),
+        hold: this.hold?.in(this.lease.key.cluster),
+      }),
     });
   }
 }

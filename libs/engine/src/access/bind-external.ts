@@ -9,8 +9,12 @@ export function bindExternal(attempt: Attempt): CallExternal {
     options?: { readonly planned: T },
   ): Promise<T> =>
     await attempt.call(async () => {
-      if (attempt.plan === undefined) return await call();
-      attempt.plan.noteExternal(attempt.trace.secrets.scrub(name));
+      const shown = attempt.trace.secrets.scrub(name);
+      if (attempt.plan === undefined) {
+        await attempt.hold?.external(shown);
+        return await call();
+      }
+      attempt.plan.noteExternal(shown);
       // Without `planned`, the type of the result includes undefined.
       return options?.planned as T;
     });

@@ -66,7 +66,7 @@ export function attemptHost(attempt: Attempt): CallHost {
     noteConflict: (conflict) => attempt.trace.noteConflict(conflict),
     scrub: (text) => attempt.trace.secrets.scrub(text),
     fieldManager: `konverge/${attempt.runtime.controller.name}`,
-    events: attempt.plan?.recorder ?? attempt.runtime.events,
+    events: recorderOf(attempt),
     reportEventError(error) {
       // Only these need a user: a missing permission, or an event that the API server rejects.
       const level = isForbidden(error) || isInvalid(error) ? "warn" : "debug";
@@ -75,6 +75,10 @@ export function attemptHost(attempt: Attempt): CallHost {
       attempt.trace.log.note(level, { error: err.message }, "event not recorded");
     },
   };
+}
+
+function recorderOf({ plan, hold, runtime: { events } }: Attempt): EventRecorder {
+  return plan?.recorder ?? hold?.unheld(events) ?? events;
 }
 
 /** The program that calls outside of a handler. */

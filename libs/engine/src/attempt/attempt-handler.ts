@@ -3,7 +3,7 @@ import { LOOP_CAUSE } from "@konverge/records";
 import type { AttemptEnd, AttemptLease } from "@konverge/queue";
 import type { AttemptSpan, Tracing } from "@konverge/telemetry";
 import { createAttemptTrace } from "../access/attempt-trace.ts";
-import { Attempt, type ControllerRuntime } from "../access/attempt.ts";
+import { Attempt, type AttemptOptions, type ControllerRuntime } from "../access/attempt.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 import { objectVersions } from "./object-versions.ts";
@@ -16,13 +16,23 @@ export interface AttemptHandlerOptions {
   /** Delay of the start of a key in a reconcile loop, in ms. Default: none. */
   readonly putOffMs?: ((lease: AttemptLease) => number | Promise<number>) | undefined;
   readonly tracing?: Tracing | undefined;
+  /** Runs an attempt that users must approve. Default: attempts run without approvals. */
+  readonly run?: RunLease | undefined;
 }
+
+/** Runs the attempt of a lease. Never throws. */
+export type RunLease = (
+  lease: AttemptLease,
+  options: Pick<AttemptOptions, "log" | "span">,
+) => Promise<AttemptRun>;
 
 /** Creates the function that the queue calls with each attempt of a controller. */
 export function createAttemptHandler(
   options: AttemptHandlerOptions,
 ): (lease: AttemptLease) => Promise<AttemptEnd> {
   const { runtime, report, loop, putOffMs, tracing } = options;
+  const live: RunLease = (lease, parts) => runAttempt(new Attempt(lease, runtime, parts), loop);
+  const { run: runLease = live } = options;
   return async (lease) => {
     const span = tracing?.startAttempt({
       ...lease,
@@ -33,9 +43,7 @@ export function createAttemptHandler(
     const afterMs = typeof delay === "number" ? delay : await delay;
     const log = report.started(lease, span?.traceId);
     const run =
-      afterMs > 0
-        ? deferredRun(afterMs)
-        : await inSpan(span, () => runAttempt(new Attempt(lease, runtime, { log, span }), loop));
+      afterMs > 0 ? deferredRun(afterMs) : await inSpan(span, () => runLease(lease, { log, span }));
     const { outcome } = run;
     return {
       outcome,

@@ -91,8 +91,10 @@ function bindStartRun(attempt: Attempt, object: ApiObject): StartRun {
     options: StartRunOptions = {},
   ) =>
     attempt.call(async () => {
+      const noted = { workflow: workflow.name, ...defined({ id: options.id }) };
+      await attempt.hold?.run(noted);
       if (attempt.plan !== undefined) {
-        attempt.plan.noteRun({ workflow: workflow.name, ...defined({ id: options.id }) });
+        attempt.plan.noteRun(noted);
         const planned: RunState = {
           id: `${workflow.name}/${key.cluster}/planned`,
           created: true,

@@ -1,6 +1,7 @@
 import { KonvergeError, toMs, type ErrorIssue, type ResourceType } from "@konverge/core";
 import { parseLabelSelector } from "@konverge/kube";
 import { findFairnessIssues, type Fairness } from "@konverge/queue";
+import { findApprovalIssue } from "./approval-rule.ts";
 import { findBackoffIssues } from "./backoff.ts";
 import { findNamespacesIssue } from "./namespace-selection.ts";
 import { ACCESS_VERBS } from "./permission.ts";
@@ -184,6 +185,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
       ? undefined
       : `"${String(value)}" must be throttle, report or accept`,
   ),
+  approval: optional(findApprovalIssue),
   use: optional(
     listOf((value) =>
       isFunction(value) ? undefined : "must be a function (context, next) => result",

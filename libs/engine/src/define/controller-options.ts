@@ -1,4 +1,5 @@
 import type { ApiObject, Duration, ResourceType } from "@konverge/core";
+import type { ApprovalRule } from "./approval-rule.ts";
 import type { Backoff } from "./backoff.ts";
 import type { EventSource } from "./event-source.ts";
 import type { Handler, Middleware } from "./middleware.ts";
@@ -74,6 +75,11 @@ export interface ControllerOptions<
    * `report` only reports them; `accept` does neither, for controllers that requeue or overwrite on purpose.
    */
   readonly loopProtection?: "throttle" | "report" | "accept";
+  /**
+   * The plans that users must approve before an attempt makes their changes. Each attempt first plans, and then makes only the
+   * planned writes. Default: attempts need no approval.
+   */
+  readonly approval?: ApprovalRule;
   /** Runs around every `reconcile` and `cleanup`, the first outermost; inside the middleware of the configuration. */
   readonly use?: readonly Middleware<T>[];
   /** Reconciles the actual state with the spec. May run many times; must be idempotent. */

@@ -6,6 +6,7 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import type { Fairness, QueueBackoffs } from "@konverge/queue";
+import type { ApprovalRule } from "./approval-rule.ts";
 import { completeBackoffs } from "./backoff.ts";
 import { findControllerIssues } from "./controller-issues.ts";
 import type { ClusterSelection, ConflictRetry, ControllerOptions } from "./controller-options.ts";
@@ -39,6 +40,7 @@ export interface Controller {
   readonly maxLost: number;
   readonly fairness: Fairness;
   readonly loopProtection: "throttle" | "report" | "accept";
+  readonly approval: Required<ApprovalRule> | undefined;
   readonly use: readonly Middleware[];
   readonly reconcile: Handler;
   readonly cleanup: Handler | undefined;
@@ -78,6 +80,7 @@ export function defineController<
     maxLost: options.maxLost ?? MAX_LOST,
     fairness: { agingMs: toMs(agingTime, "agingTime"), weights: erased.weights ?? {} },
     loopProtection: erased.loopProtection ?? "throttle",
+    approval: erased.approval && { role: "operator", by: 1, ...erased.approval },
     use: erased.use ?? [],
     reconcile: erased.reconcile,
     cleanup: cleanup === "abandon" ? undefined : cleanup,

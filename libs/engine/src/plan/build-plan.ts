@@ -42,6 +42,7 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
         // Only the calls have the mark of a type that the handler defines.
         [...plan.clusters.values()].some(({ objects }) => objects.isSensitive(type)),
       secrets: trace.secrets,
+      sinceMs: context.startedAtMs,
     }),
   );
   const { id, key, controller, worker, by, startedAtMs } = context;

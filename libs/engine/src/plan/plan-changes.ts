@@ -12,6 +12,7 @@ import {
 } from "@konverge/core";
 import {
   findTakenFields,
+  isCurrentTime,
   redactValues,
   type AttemptSecrets,
   type KubeClient,
@@ -35,6 +36,8 @@ export interface ChangeContext {
   readonly cluster: string | undefined;
   readonly isSensitive: KubeClient["isSensitive"];
   readonly secrets: AttemptSecrets;
+  /** Start of the plan, in epoch ms. */
+  readonly sinceMs: number;
 }
 
 /** The default limit of etcd for a request, which a dry run does not reach. */
@@ -79,7 +82,12 @@ function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange
     hashed: {
       ...identity,
       writes: writes.map((write) => ({ ...write })),
-      patch: patch === undefined ? null : sensitive ? redactValues(patch) : stable(patch, object),
+      patch:
+        patch === undefined
+          ? null
+          : sensitive
+            ? redactValues(patch)
+            : stable(patch, object, context),
     },
     warning:
       view !== undefined && JSON.stringify(view).length > MOST_BYTES
@@ -88,11 +96,15 @@ function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange
   };
 }
 
-/** Replaces values that the server draws, because they differ in each dry run. */
-function stable(patch: JsonObject, { drawn }: PlannedObject): JsonObject {
-  if (drawn.size === 0) return patch;
+/** Replaces values that differ in each dry run: those that the server draws, and the current time. */
+function stable(
+  patch: JsonObject,
+  { drawn }: PlannedObject,
+  { sinceMs }: Pick<ChangeContext, "sinceMs">,
+): JsonObject {
   const replace = (value: JsonValue): JsonValue => {
     if (drawn.has(value)) return "drawn by the server";
+    if (typeof value === "string" && isCurrentTime(value, { sinceMs })) return "the current time";
     if (Array.isArray(value)) return value.map(replace);
     if (!isJsonObject(value)) return value;
     return Object.fromEntries(

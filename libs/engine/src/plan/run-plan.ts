@@ -3,7 +3,7 @@ import { createWriteGroups } from "../access/write-group.ts";
 import { AttemptPlan, NO_LANES } from "../access/attempt-plan.ts";
 import { Attempt, NO_CACHE, type ControllerRuntime } from "../access/attempt.ts";
 import type { LoopWatch } from "../attempt/loop-watch.ts";
-import { runAttempt } from "../attempt/run-attempt.ts";
+import { runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
 import type { Log } from "../define/log.ts";
 import type { AttemptLease } from "@konverge/queue";
 import type { PlanRecord } from "@konverge/records";
@@ -36,17 +36,11 @@ export async function runPlan(
   { runtime, loop, log, worker }: PlanParts,
 ): Promise<PlanRecord> {
   const startedAtMs = Date.now();
-  const plan = new AttemptPlan();
   const text = formatKey(key);
   const { namespace, name, controller } = key;
   const fields = { controller, key: text, ...defined({ namespace }), name, plan: id };
-  const attempt = new Attempt(
-    leaseOf({ key, text, requestClass, startedAtMs, signal }),
-    // A plan has no access to the state that attempts of the controller share.
-    { ...runtime, cache: NO_CACHE, lanes: NO_LANES, groups: createWriteGroups() },
-    { log: log.child(fields), span: undefined, plan },
-  );
-  const run = await runAttempt(attempt, loop);
+  const lease = leaseOf({ key, text, requestClass, startedAtMs, signal });
+  const { plan, run } = await planAttempt(lease, { runtime, loop, log: log.child(fields) });
   return buildPlan(plan, run, {
     id,
     key: text,
@@ -57,6 +51,21 @@ export async function runPlan(
     startedAtMs,
     client: runtime.client,
   });
+}
+
+/** Runs the handler once, with all writes as dry runs. */
+export async function planAttempt(
+  lease: AttemptLease,
+  { runtime, loop, log }: Omit<PlanParts, "worker">,
+): Promise<{ readonly plan: AttemptPlan; readonly run: AttemptRun }> {
+  const plan = new AttemptPlan();
+  const attempt = new Attempt(
+    lease,
+    // A plan has no access to the state that attempts of the controller share.
+    { ...runtime, cache: NO_CACHE, lanes: NO_LANES, groups: createWriteGroups() },
+    { log, span: undefined, plan },
+  );
+  return { plan, run: await runAttempt(attempt, loop) };
 }
 
 interface PlanLease {

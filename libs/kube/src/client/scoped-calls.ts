@@ -47,11 +47,11 @@ export class ScopedCalls {
 
   async send(parts: CallParts, signal: AbortSignal | undefined): Promise<ApiAnswer> {
     const { transport } = this.shared;
-    const { plan } = this.scope;
+    const through = this.scope.plan ?? this.scope.hold;
     const call = this.#complete(parts, signal);
     try {
-      if (plan === undefined) return await transport.send(call);
-      return await plan.send(call, (planned) => transport.send({ ...call, ...planned }));
+      if (through === undefined) return await transport.send(call);
+      return await through.send(call, (sent) => transport.send({ ...call, ...sent }));
     } catch (error) {
       this.#forgetUnknown(parts.ref, error);
       throw error;

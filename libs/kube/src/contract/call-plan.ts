@@ -31,3 +31,9 @@ export interface CallPlan {
   /** Answers a call, with any number of calls to the API server. */
   send(call: PlannedCall, live: SendPlanned): Promise<ApiAnswer>;
 }
+
+/** Holds the calls of a scope to what was planned. */
+export interface CallHold {
+  /** Sends a call, or rejects it. */
+  send(call: PlannedCall, live: SendPlanned): Promise<ApiAnswer>;
+}

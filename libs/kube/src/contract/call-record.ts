@@ -1,5 +1,5 @@
 import type { CallPriority, CallVerb, ResourceRef } from "@konverge/core";
-import type { CallPlan } from "./call-plan.ts";
+import type { CallHold, CallPlan } from "./call-plan.ts";
 import type { Urgency } from "./urgency.ts";
 
 /** How one attempt, or one part of a program, makes its calls. */
@@ -30,6 +30,8 @@ export interface CallScope {
   readonly dryRun?: boolean;
   /** Plans all writes instead of sending them. An inner scope cannot end it. */
   readonly plan?: CallPlan;
+  /** Rejects all writes that were not planned. */
+  readonly hold?: CallHold;
 }
 
 /** A call that has a connection and a token. */

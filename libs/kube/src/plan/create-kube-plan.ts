@@ -9,6 +9,7 @@ import { deleteCollectionPlanned, deletePlanned } from "./delete-planned.ts";
 import { listPlanned } from "./list-planned.ts";
 import { dry, isNamed, isTrial, labelOf, pathOnly, placeOf, type Place } from "./planned-call.ts";
 import { PlannedObjects } from "./planned-objects.ts";
+import { PlannedWrites } from "./planned-writes.ts";
 import { getPlanned } from "./read-planned.ts";
 import { scalePlanned } from "./scale-planned.ts";
 import { writePlanned } from "./write-planned.ts";
@@ -17,16 +18,19 @@ import type { Writing } from "./writing.ts";
 /** A plan of the calls to one cluster, with the objects that it has read and would write. */
 export interface KubePlan extends CallPlan {
   readonly objects: PlannedObjects;
+  readonly writes: PlannedWrites;
 }
 
 /** Creates a plan: its writes are sent as dry runs, and its reads return the planned objects. */
 export function createKubePlan(): KubePlan {
   const objects = new PlannedObjects();
+  const writes = new PlannedWrites();
   // A write is planned on the result of the one before; reads between two writes run at the same time.
   let lastWrite: Promise<unknown> = Promise.resolve();
   let reads: Promise<unknown>[] = [];
   return {
     objects,
+    writes,
     send(call, live) {
       const place = placeOf(call);
       if (call.method === "GET" && place === undefined) return live(call);
@@ -49,7 +53,7 @@ export function createKubePlan(): KubePlan {
         reads.push(read.then(ignore, ignore));
         return read;
       }
-      const write = Promise.all([lastWrite, ...reads]).then(run);
+      const write = writes.note(call, Promise.all([lastWrite, ...reads]).then(run));
       lastWrite = write.then(ignore, ignore);
       reads = [];
       return write;

@@ -40,6 +40,7 @@ export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOp
   switch (outcome.kind) {
     case "done":
     case "awaitChange":
+    case "awaitApproval":
     case "gone":
       return finish();
     case "requeueAfter":

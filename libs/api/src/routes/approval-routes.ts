@@ -1,0 +1,66 @@
+import {
+  approvalDecisionSchema,
+  approvalDetailSchema,
+  approvalListSchema,
+  approvalQuerySchema,
+  approvalSchema,
+} from "@konverge/contracts";
+import { demand } from "../access/caller.ts";
+import { actionRoute, readRoute, type Route } from "../http/route.ts";
+import type { QueueAccess } from "../queues/queue-access.ts";
+import { approvePlan, listApprovals, readApproval, rejectPlan } from "../views/approvals.ts";
+import { findKey } from "../views/object-view.ts";
+
+const PATH = "/v1/approvals/{cluster}/{controller}/{namespace}/{name}";
+
+/** Plans that users must approve before an attempt makes their changes. `_` is the namespace of cluster-scoped objects. */
+export function approvalRoutes(access: QueueAccess): Route[] {
+  return [
+    readRoute({
+      id: "listApprovals",
+      path: "/v1/approvals",
+      summary: "List the plans that wait for an approval, oldest first",
+      query: approvalQuerySchema,
+      answer: approvalListSchema,
+      handle: ({ query, caller }) => listApprovals(access, query, caller),
+    }),
+    readRoute({
+      id: "getApproval",
+      path: PATH,
+      summary: "Get the plan of an object that waits for an approval",
+      answer: approvalDetailSchema,
+      problems: ["unknown_controller", "not_found"],
+      async handle({ params, caller }) {
+        demand(caller, params);
+        const { key } = await findKey(access, params);
+        return await readApproval(access, key);
+      },
+    }),
+    actionRoute({
+      id: "approvePlan",
+      path: `${PATH}/approve`,
+      summary: "Approve the plan of an object, which then is applied",
+      body: approvalDecisionSchema,
+      answer: approvalSchema,
+      problems: ["unknown_controller", "approval_stale"],
+      async handle({ params, body, caller, audit }) {
+        demand(caller, params);
+        const { key } = await findKey(access, params);
+        return await approvePlan(access, key, body, { caller, audit });
+      },
+    }),
+    actionRoute({
+      id: "rejectPlan",
+      path: `${PATH}/reject`,
+      summary: "Reject the plan of an object",
+      body: approvalDecisionSchema,
+      answer: approvalSchema,
+      problems: ["unknown_controller", "approval_stale"],
+      async handle({ params, body, caller, audit }) {
+        demand(caller, params);
+        const { key } = await findKey(access, params);
+        return await rejectPlan(access, key, body, { caller, audit });
+      },
+    }),
+  ];
+}

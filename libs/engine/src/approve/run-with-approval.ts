@@ -1,0 +1,174 @@
+import { isKonvergeError, KonvergeError, type Outcome } from "@konverge/core";
+import type { Approval, ApprovalStore, AttemptLease } from "@konverge/queue";
+import type { PlanRecord } from "@konverge/records";
+import { randomUUID } from "node:crypto";
+import { AttemptHold } from "../access/attempt-hold.ts";
+import type { AttemptPlan } from "../access/attempt-plan.ts";
+import { createAttemptTrace } from "../access/attempt-trace.ts";
+import {
+  Attempt,
+  NO_CACHE,
+  type AttemptOptions,
+  type ControllerRuntime,
+} from "../access/attempt.ts";
+import { createWriteGroups } from "../access/write-group.ts";
+import type { RunLease } from "../attempt/attempt-handler.ts";
+import { classifyError } from "../attempt/classify-error.ts";
+import type { LoopWatch } from "../attempt/loop-watch.ts";
+import { readObject } from "../attempt/read-object.ts";
+import { runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
+import type { ApprovalPlan, ApprovalRule } from "../define/approval-rule.ts";
+import { buildPlan } from "../plan/build-plan.ts";
+import { planAttempt } from "../plan/run-plan.ts";
+import { createApprovalGate, type ApprovalGate } from "./approval-gate.ts";
+
+export interface ApprovalParts {
+  readonly runtime: ControllerRuntime;
+  readonly rule: Required<ApprovalRule>;
+  readonly approvals: ApprovalStore;
+  readonly loop: LoopWatch;
+  readonly worker: string;
+}
+
+/**
+ * Returns a function that plans each attempt, and then makes exactly the planned writes. If the rule selects the plan, the attempt
+ * ends without writes until users have approved it.
+ */
+export function createApprovedRun(parts: ApprovalParts): RunLease {
+  return async (lease, options) => {
+    const gate = createApprovalGate(parts.approvals, lease, parts.rule);
+    try {
+      return await runApproved({ lease, options, gate, parts });
+    } catch (error) {
+      const { controller } = parts.runtime;
+      return endedRun(classifyError(error, { ...controller.for, name: lease.key.name }));
+    }
+  };
+}
+
+interface Running {
+  readonly lease: AttemptLease;
+  readonly options: Pick<AttemptOptions, "log" | "span">;
+  readonly gate: ApprovalGate;
+  readonly parts: ApprovalParts;
+}
+
+async function runApproved(running: Running): Promise<AttemptRun> {
+  const { lease, options, gate, parts } = running;
+  const known = await gate.read();
+  if (known !== undefined && (await stillWaits(running, known))) {
+    const joined = await gate.join();
+    if (joined?.state === "awaiting" || joined?.state === "rejected") return waiting();
+  }
+  const startedAtMs = Date.now();
+  const { runtime, loop } = parts;
+  const { plan, run } = await planAttempt(lease, { runtime, loop, log: options.log });
+  if (run.outcome.kind === "gone") {
+    if (known !== undefined) await gate.drop();
+    return endedRun(run.outcome);
+  }
+  const record = buildPlan(plan, run, {
+    id: randomUUID(),
+    key: lease.id,
+    cluster: lease.key.cluster,
+    controller: runtime.controller.name,
+    worker: parts.worker,
+    by: undefined,
+    startedAtMs,
+    client: runtime.client,
+  });
+  if (!record.complete) return endedRun(incomplete(run.outcome, record));
+  if (!parts.rule.when(planFor(record))) {
+    if (known !== undefined) await gate.drop();
+    return await apply(running, plan, async () => undefined);
+  }
+  const approval = await gate.propose(record);
+  if (approval.state !== "approved") return waiting();
+  const applied = await apply(running, plan, () => gate.begin(record.hash));
+  // Otherwise the next attempt plans what is left, which needs another approval.
+  if (applied.outcome.kind in ENDED_WELL) await gate.finish(record.hash);
+  return applied;
+}
+
+const ENDED_WELL = { done: true, requeueAfter: true, awaitChange: true, gone: true };
+
+/** True if neither the object nor its children have changed since a plan that users have not approved. */
+async function stillWaits({ lease, options, parts }: Running, known: Approval): Promise<boolean> {
+  if (known.state !== "awaiting" && known.state !== "rejected") return false;
+  const { triggers, failures, conflicts } = lease;
+  const isRetry = failures > 0 || conflicts > 0 || triggers.length === 0;
+  const mayDiffer = triggers.some(
+    ({ kind, version }) =>
+      version !== undefined || (kind !== "watch" && kind !== "http" && kind !== "cli"),
+  );
+  if (isRetry || mayDiffer) return false;
+  const attempt = new Attempt(lease, parts.runtime, options);
+  try {
+    const metadata = (await readObject(attempt))?.metadata;
+    return metadata?.uid === known.uid && metadata?.resourceVersion === known.version;
+  } finally {
+    attempt.end();
+  }
+}
+
+/** Runs the handler again, with the planned writes only. */
+async function apply(
+  { lease, options, parts }: Running,
+  plan: AttemptPlan,
+  admit: () => Promise<void>,
+): Promise<AttemptRun> {
+  const { cache } = parts.runtime;
+  const hold = new AttemptHold(plan, admit);
+  const runtime = {
+    ...parts.runtime,
+    // Reads as the plan has read, from the server; later attempts need the versions of the writes.
+    cache: {
+      ...NO_CACHE,
+      noteWrite: cache.noteWrite,
+      noteDelete: cache.noteDelete,
+      noteConflict: cache.noteConflict,
+    },
+    groups: createWriteGroups(),
+  };
+  const run = await runAttempt(new Attempt(lease, runtime, { ...options, hold }), parts.loop);
+  const { deviation } = hold;
+  // The handler may have caught it.
+  if (deviation === undefined || run.outcome.kind === "cancelled") return run;
+  return { ...run, outcome: { kind: "retry", error: deviation } };
+}
+
+function incomplete(outcome: Outcome, { gaps }: PlanRecord): Outcome {
+  if ("error" in outcome && outcome.error !== undefined && !isNotPlannable(outcome.error)) {
+    return outcome;
+  }
+  if (outcome.kind === "deferred" || outcome.kind === "cancelled") return outcome;
+  const [first] = gaps;
+  const reason = first === undefined ? "" : `: ${first.about}: ${first.reason}`;
+  const detail = `the attempt cannot be planned, so it makes no changes${reason}`;
+  return { kind: "rejected", error: new KonvergeError("not_plannable", detail) };
+}
+
+function isNotPlannable(error: Error): boolean {
+  return isKonvergeError(error) && error.code === "not_plannable";
+}
+
+function planFor({ summary, changes, externals, runs, gaps }: PlanRecord): ApprovalPlan {
+  const { created, changed, deleted, replaced } = summary;
+  return {
+    creates: created,
+    updates: changed,
+    deletes: deleted + replaced,
+    changes,
+    externals,
+    runs,
+    gaps,
+  };
+}
+
+function waiting(): AttemptRun {
+  return endedRun({ kind: "awaitApproval" });
+}
+
+function endedRun(outcome: Outcome): AttemptRun {
+  return { outcome, trace: createAttemptTrace(), object: undefined };
+}
