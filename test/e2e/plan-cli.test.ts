@@ -3,6 +3,7 @@ import { ConfigMap } from "@konverge/kube/kinds";
 import { planRecordSchema } from "@konverge/records";
 import { expect, test } from "vitest";
 import { useWorkers } from "../integration/worker/worker-harness.ts";
+import { until } from "../support/until.ts";
 import { runCommand } from "./cli-runner.ts";
 
 const workers = useWorkers("plan-cli.test.konverge.dev");
@@ -46,4 +47,44 @@ test("object plan prints the changes of the next attempt, and exits with 1 if it
   expect(incomplete.stdout).toContain("not_plannable");
   const { items } = await client.list(ConfigMap, { namespace });
   expect(items.map(({ metadata }) => metadata.name)).not.toContain("blue-child");
+});
+
+test("approval lists, shows and decides plans, and deploy check compares the plans of all objects", async () => {
+  const { Widgets, client } = workers;
+  await client.create(ConfigMap, { metadata: { namespace, name: "doomed" } });
+  await workers.start([
+    defineController({
+      name: "widgets",
+      for: Widgets,
+      approval: { when: ({ deletes }) => deletes > 0 },
+      reconcile: async ({ kube }) => {
+        const maps = await kube.list(ConfigMap);
+        const map = maps.find(({ metadata }) => metadata.name === "doomed");
+        if (map !== undefined) await kube.delete(map);
+      },
+    }),
+  ]);
+  await client.create(Widgets, { metadata: { namespace, name: "blue" }, spec: {} });
+  const run = (...words: string[]) => runCommand(words, environment());
+  const hash = await until("the plan waits", async () => {
+    const { stdout } = await run("approval", "list", "-o", "json");
+    return (JSON.parse(stdout) as { items: { hash: string }[] }).items[0]?.hash;
+  });
+  const short = hash.slice(0, 12);
+  expect((await run("approval", "list")).stdout).toContain(short);
+  const shown = await run("approval", "show", "widgets", "blue", "-n", namespace);
+  expect(shown.stdout).toContain("- configmaps default/doomed deleted");
+  const check = await run("deploy", "check", "--max-deletes", "0");
+  expect(check).toMatchObject({ code: 1 });
+  expect(check.stdout).toContain("exceeded: 1 deletions, at most 0 expected");
+  const decide = (verb: string, plan: string) =>
+    run("approval", verb, "widgets", "blue", "-n", namespace, "--plan", plan, "--reason", "test");
+  expect(await decide("approve", "0".repeat(12))).toMatchObject({ code: 4 });
+  expect(await decide("approve", short)).toMatchObject({ code: 0 });
+  await until("the map is deleted", async () => {
+    const { items } = await client.list(ConfigMap, { namespace });
+    return !items.some(({ metadata }) => metadata.name === "doomed");
+  });
+  expect(await run("deploy", "check", "--expect", "unchanged")).toMatchObject({ code: 0 });
+  expect((await run("plan", "--all")).stdout).toContain("1 objects planned, 1 without changes");
 });

@@ -25,6 +25,7 @@ import { addMcpCommand } from "./commands/mcp.ts";
 import { addMutateCommand } from "./commands/mutate.ts";
 import { addMutationCommand } from "./commands/mutation.ts";
 import { addObjectCommand } from "./commands/object.ts";
+import { addPlanCommand } from "./commands/plan.ts";
 import { addQueueCommand } from "./commands/queue.ts";
 import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRestoreCommand } from "./commands/restore.ts";
@@ -100,6 +101,7 @@ export function createProgram(): Command {
   addQueueCommand(program);
   addDeadLetterCommand(program);
   addClusterCommand(program);
+  addPlanCommand(program);
   addApprovalCommand(program);
   addGuardCommand(program);
   addLimitCommand(program);

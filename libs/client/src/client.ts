@@ -143,6 +143,11 @@ export interface WaitOptions extends ReadOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+export interface PlanOptions extends WriteOptions, WaitOptions {
+  /** `background`, for plans of many objects: after all other calls, and kept for 10 minutes. Default `interactive`. */
+  readonly class?: "interactive" | "background" | undefined;
+}
+
 /** All methods reject with `ProblemError`, or with the reason of `signal`. */
 export interface Client {
   readonly reconciles: {
@@ -194,7 +199,7 @@ export interface Client {
     /** Explains why the object is not reconciled or not ready. */
     explain(object: ControllerObject, options?: ReadOptions): Promise<Explanation>;
     /** Plans the next attempt of the object in a worker, and waits for the end of the plan. */
-    plan(object: ControllerObject, options?: WriteOptions & WaitOptions): Promise<ObjectPlan>;
+    plan(object: ControllerObject, options?: PlanOptions): Promise<ObjectPlan>;
     /** Returns the kept plans of the object, newest first. */
     plans(object: ControllerObject, options?: ReadOptions): Promise<PlanList>;
     reconcile(

@@ -118,7 +118,8 @@ function objects(api: ApiCalls): Client["objects"] {
     explain: (object, read) => api.get(`${pathOf(object)}/explanation`, undefined, read),
     plan: async (object, options = {}) => {
       const path = `${pathOf(object)}/plans`;
-      const first = await api.post<ObjectPlan>(path, undefined, options);
+      const query = options.class === undefined ? "" : `?class=${options.class}`;
+      const first = await api.post<ObjectPlan>(`${path}${query}`, undefined, options);
       if (PLAN_WAITING.hasEnded(first)) return first;
       return await api.wait(`${path}/${first.id}`, `plan ${first.id}`, PLAN_WAITING, options);
     },

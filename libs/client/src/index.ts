@@ -20,6 +20,7 @@ export type {
   RunQuery,
   RunRetry,
   ScheduleName,
+  PlanOptions,
   WaitOptions,
   Worker,
   WriteOptions,

@@ -44,7 +44,7 @@ export type {
   ObjectLog,
   Rollups,
 } from "./history-api.ts";
-export { objectPlanSchema, planListSchema } from "./plan-api.ts";
+export { objectPlanSchema, planListSchema, planQuerySchema } from "./plan-api.ts";
 export type { ObjectPlan, PlanList } from "./plan-api.ts";
 export { EXPLANATION_CAUSES, explanationSchema } from "./explanation-api.ts";
 export type { Explanation, ExplanationCause } from "./explanation-api.ts";

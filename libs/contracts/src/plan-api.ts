@@ -1,8 +1,17 @@
 import { planRecordSchema } from "@konverge/records";
 import { z } from "zod";
+import { oneOf } from "./query-fields.ts";
+
+const PLAN_CLASSES = ["interactive", "background"] as const;
 
 /** `unavailable`: no worker of the controller runs plans. */
 const PLAN_STATES = ["waiting", "running", "ended", "unavailable"] as const;
+
+/** Query of `POST /v1/objects/{cluster}/{controller}/{namespace}/{name}/plans`. */
+export const planQuerySchema = z.strictObject({
+  /** `background`, for plans of many objects: after all other calls, and kept for 10 minutes. */
+  class: z.enum(PLAN_CLASSES, oneOf(PLAN_CLASSES)).default("interactive"),
+});
 
 /** Response of `POST /v1/objects/{cluster}/{controller}/{namespace}/{name}/plans`. */
 export const objectPlanSchema = z.object({

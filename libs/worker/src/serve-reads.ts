@@ -37,10 +37,10 @@ export function startObjectReads(setup: WorkerSetup, engine: Engine): void {
 
 async function planOf(
   engine: Engine,
-  { id, key, by }: WantedPlan,
+  { id, key, by, class: planClass = "interactive" }: WantedPlan,
   signal: AbortSignal,
 ): Promise<string> {
-  const plan = await engine.plan({ id, key: parseKey(key), by, class: "interactive", signal });
+  const plan = await engine.plan({ id, key: parseKey(key), by, class: planClass, signal });
   return JSON.stringify(plan);
 }
 

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createClient, type Client } from "@konverge/client";
 import type { PlanRecord } from "@konverge/records";
 import { child, defineController, type Controller, type ReconcileContext } from "@konverge/engine";
@@ -6,6 +9,8 @@ import { defineConfig } from "@konverge/worker";
 import { CoreV1Api } from "@kubernetes/client-node";
 import { expect, onTestFinished, test } from "vitest";
 import type { Widget } from "../kube/kube-servers.ts";
+import { planFleet } from "../../../apps/cli/src/fleet/plan-fleet.ts";
+import { openProgressFile } from "../../../apps/cli/src/fleet/progress-file.ts";
 import { until } from "../../support/until.ts";
 import { blockOf, functionOf } from "../docs/load-block.ts";
 import { openApi } from "./open-api.ts";
@@ -249,6 +254,60 @@ test("a controller without a worker that runs plans is reported", async () => {
     state: "unavailable",
     message: expect.stringContaining("KONVERGE_PLANS is off") as string,
   });
+});
+
+test("a plan of all objects groups equal changes, writes nothing, and resumes from its file", async () => {
+  const count = 30;
+  const controller = defineController({
+    name: "widgets",
+    for: workers.Widgets,
+    reconcile: async ({ object, kube, plan }) => {
+      const { size = 0 } = object.spec as { size?: number };
+      if (!plan || size === 0) return;
+      await kube.mutate(object, (draft) => {
+        draft.metadata.labels = { x: "1" };
+      });
+      if (size === 2) await kube.delete(object);
+    },
+  });
+  for (let index = 0; index < count; index += 1) {
+    const size = index % 3;
+    const metadata = { namespace, name: `fleet-${index}` };
+    await workers.client.create(workers.Widgets, { metadata, spec: { size } });
+  }
+  await workers.start([controller]);
+  const client = openClient();
+  const hasAll = async () =>
+    (await client.objects.list({ limit: 100 }).page()).items.length === count;
+  await until("all keys are known", hasAll);
+  const folder = await mkdtemp(join(tmpdir(), "konverge-fleet-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "plans.jsonl");
+  const planAll = async () => {
+    let planned = 0;
+    const fleet = await planFleet(
+      client,
+      { cluster: "default" },
+      { progress: openProgressFile(file), timeoutMs: 60_000, onPlanned: () => (planned += 1) },
+    );
+    return { fleet, planned };
+  };
+  const first = await planAll();
+  expect(first.planned).toBe(count);
+  expect(first.fleet).toMatchObject({ planned: count, unchanged: 10, changes: 20, deletes: 10 });
+  expect(first.fleet.groups.map(({ action, fields }) => [action, fields]).toSorted()).toEqual([
+    ["changed", ["metadata.labels.x"]],
+    ["deleted", []],
+  ]);
+  const again = await planAll();
+  expect(again.planned).toBe(0);
+  expect(again.fleet.groups).toEqual(first.fleet.groups);
+  const writes = workers.calls().filter((call) => /^(patch|delete) .*\/fleet-/.test(call));
+  expect(writes.length).toBeGreaterThan(0);
+  expect(writes.filter((call) => !call.includes("dryRun=All"))).toEqual([]);
+  // They do not displace the plans of users.
+  const one = { cluster: "default", controller: "widgets", namespace, name: "fleet-1" };
+  expect((await client.objects.plans(one)).items).toEqual([]);
 });
 
 test("a missing object is planned as gone", async () => {

@@ -1,4 +1,9 @@
-import { objectPlanSchema, planListSchema, waitQuerySchema } from "@konverge/contracts";
+import {
+  objectPlanSchema,
+  planListSchema,
+  planQuerySchema,
+  waitQuerySchema,
+} from "@konverge/contracts";
 import { demand } from "../access/caller.ts";
 import { readRoute, route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
@@ -20,14 +25,15 @@ export function planRoutes(access: QueueAccess): Route[] {
       path: PATH,
       summary: "Plan the next attempt of an object; `Prefer: wait=20` waits for the result",
       role: "operator",
+      query: planQuerySchema,
       headers: PREFER,
       answer: objectPlanSchema,
       problems: ["unknown_controller"],
       price: () => PLAN_PRICE,
-      async handle({ params, caller, ...asked }) {
+      async handle({ params, query, caller, ...asked }) {
         demand(caller, params);
         const { key } = await findKey(access, params);
-        return await planObject(access, key, { caller, ...asked });
+        return await planObject(access, key, { caller, class: query.class, ...asked });
       },
     }),
     readRoute({

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ObjectPlan } from "@konverge/contracts";
 import { formatKey, KonvergeError, namespaceSegment, type ObjectKey } from "@konverge/core";
-import type { PlanState } from "@konverge/queue";
+import type { PlanState, WantedPlan } from "@konverge/queue";
 import { planRecordSchema, type PlanRecord } from "@konverge/records";
 import type { Wait } from "../http/waits.ts";
 import type { RouteInput } from "../http/route.ts";
@@ -13,13 +13,13 @@ const LOST = "the worker stopped before the plan ended; plan again";
 type Asked = Pick<
   RouteInput<string, unknown, unknown>,
   "caller" | "context" | "headers" | "openWait" | "audit"
->;
+> & { readonly class: NonNullable<WantedPlan["class"]> };
 
 /** Requests a plan from a worker of the controller, and waits for its end if the caller prefers it. */
 export async function planObject(
   access: QueueAccess,
   key: ObjectKey,
-  { caller, context, headers, openWait, audit }: Asked,
+  { caller, class: planClass, context, headers, openWait, audit }: Asked,
 ): Promise<ObjectPlan> {
   const { cluster, controller, namespace, name } = key;
   const id = randomUUID();
@@ -37,7 +37,13 @@ export async function planObject(
   const waitMs = preferredWaitMs(context);
   using wait = openWait(waitMs);
   audit({ action: "plan", cluster, controller, namespace: namespaceSegment(namespace), name });
-  await access.plans.request(cluster, { id, key: text, controller, by: caller.name });
+  await access.plans.request(cluster, {
+    id,
+    key: text,
+    controller,
+    by: caller.name,
+    class: planClass,
+  });
   if (waitMs > 0) headers["preference-applied"] = `wait=${waitMs / 1_000}`;
   const found = await endOf(access, { cluster, id }, wait);
   return viewOf(found, { id, key: text });

@@ -71,7 +71,7 @@ export function createApprovalGate(
 }
 
 /** The users who have requested the attempt. */
-export function requestersOf(triggers: AttemptLease["triggers"]): string[] {
+function requestersOf(triggers: AttemptLease["triggers"]): string[] {
   const names = triggers.flatMap(({ kind, by }) =>
     (kind === "http" || kind === "cli") && by !== undefined ? [by] : [],
   );

@@ -1,7 +1,7 @@
 import { ensureError, parseKey } from "@konverge/core";
-import type { WorkQueue } from "@konverge/queue";
+import type { ApprovalStore, WorkQueue } from "@konverge/queue";
 import type { Controller } from "../define/define-controller.ts";
-import type { EngineOptions } from "../engine-options.ts";
+import type { Log } from "../define/log.ts";
 
 /** Time between two looks for approved plans, in ms. The API requests them as well; this covers its crash in between. */
 const AGAIN_MS = 5_000;
@@ -14,7 +14,7 @@ interface Part {
 /** Requests the keys whose plans are approved and not applied yet. Returns the function that ends it. */
 export function requestApproved(
   parts: readonly Part[],
-  { approvals, log }: Pick<EngineOptions, "approvals" | "log">,
+  { approvals, log }: { readonly approvals?: ApprovalStore; readonly log: Log },
 ): () => void {
   const needy = parts.filter(({ controller }) => controller.approval !== undefined);
   if (approvals === undefined || needy.length === 0) return () => undefined;

@@ -11,6 +11,7 @@ import {
   type AttemptOptions,
   type ControllerRuntime,
 } from "../access/attempt.ts";
+import type { ObjectCache } from "../access/object-cache.ts";
 import { createWriteGroups } from "../access/write-group.ts";
 import type { RunLease } from "../attempt/attempt-handler.ts";
 import { classifyError } from "../attempt/classify-error.ts";
@@ -62,7 +63,8 @@ async function runApproved(running: Running): Promise<AttemptRun> {
   }
   const startedAtMs = Date.now();
   const { runtime, loop } = parts;
-  const { plan, run } = await planAttempt(lease, { runtime, loop, log: options.log });
+  const log = options.log.child({ plan: true });
+  const { plan, run } = await planAttempt(lease, { runtime, loop, log });
   if (run.outcome.kind === "gone") {
     if (known !== undefined) await gate.drop();
     return endedRun(run.outcome);
@@ -124,9 +126,10 @@ async function apply(
     // Reads as the plan has read, from the server; later attempts need the versions of the writes.
     cache: {
       ...NO_CACHE,
-      noteWrite: cache.noteWrite,
-      noteDelete: cache.noteDelete,
-      noteConflict: cache.noteConflict,
+      noteWrite: (...noted: Parameters<ObjectCache["noteWrite"]>) => cache.noteWrite(...noted),
+      noteDelete: (...noted: Parameters<ObjectCache["noteDelete"]>) => cache.noteDelete(...noted),
+      noteConflict: (...noted: Parameters<ObjectCache["noteConflict"]>) =>
+        cache.noteConflict(...noted),
     },
     groups: createWriteGroups(),
   };

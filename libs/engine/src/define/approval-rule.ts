@@ -1,7 +1,7 @@
 import type { PlanRecord } from "@konverge/records";
 
 /** The roles of tokens that may approve a plan. */
-export const APPROVER_ROLES = ["operator", "admin"] as const;
+const APPROVER_ROLES = ["operator", "admin"] as const;
 
 /** The changes of an attempt, before it makes them. */
 export interface ApprovalPlan {

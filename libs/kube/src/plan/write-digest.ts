@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "@konverge/core";
+import { isJsonObject, parseJson, type JsonValue } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import { queryOf } from "./planned-call.ts";
 
@@ -82,9 +82,10 @@ function steady(value: JsonValue, options: DigestOptions): JsonValue {
   }
   if (Array.isArray(value)) return value.map((each) => steady(each, options));
   if (!isJsonObject(value)) return value;
-  const members: [string, JsonValue][] = Object.entries(value as JsonObject).map(
-    ([name, member]) => [name, steady(member, options)],
-  );
+  const members: [string, JsonValue][] = Object.entries(value).map(([name, member]) => [
+    name,
+    steady(member, options),
+  ]);
   return Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 

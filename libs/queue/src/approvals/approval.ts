@@ -9,7 +9,7 @@ export type ApproverRole = (typeof APPROVER_ROLES)[number];
  * key is planned and approved again.
  */
 export const APPROVAL_STATES = ["awaiting", "approved", "rejected", "applying"] as const;
-export type ApprovalState = (typeof APPROVAL_STATES)[number];
+type ApprovalState = (typeof APPROVAL_STATES)[number];
 
 /** A plan that waits for users, before the attempt that makes its changes. Times are ISO 8601. */
 export interface Approval {

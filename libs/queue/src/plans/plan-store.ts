@@ -9,6 +9,8 @@ export interface WantedPlan {
   readonly controller: string;
   /** The name of the caller. */
   readonly by: string;
+  /** Default `interactive`. Records of class `background` are kept for a short time, and not listed. */
+  readonly class?: "interactive" | "background";
 }
 
 /** The place of a cluster's plans in Redis. */
@@ -19,6 +21,8 @@ export interface PlanPlace {
 
 /** Retention of a plan, in ms. */
 const KEPT_MS = 7 * 86_400_000;
+/** Retention of a plan of class `background`, in ms. */
+const PASSING_MS = 10 * 60_000;
 /** Requests of a controller that wait for a worker; older ones are dropped. */
 const MOST_WAITING = 50;
 /** Longest time that a request waits for a worker, in ms. */
@@ -83,9 +87,14 @@ export function holdPlan(
 export async function storePlan(
   redis: RedisClient,
   place: PlanPlace,
-  { id, key }: Pick<WantedPlan, "id" | "key">,
+  { id, key, class: planClass }: Pick<WantedPlan, "id" | "key" | "class">,
   record: string,
 ): Promise<void> {
+  // A plan of the fleet must not displace the plans of users.
+  if (planClass === "background") {
+    await withRedis(redis, () => redis.set(planKey(place, id), record, "PX", PASSING_MS));
+    return;
+  }
   const root = clusterRoot(place.prefix, place.cluster);
   const keys = {
     plans: plansOfKey(place, key),
