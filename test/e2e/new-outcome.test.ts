@@ -10,6 +10,7 @@ const ADDED = "skipped";
 /** The files that must decide what a new outcome means to them. */
 const DECIDE = [
   "apps/dashboard/browser/parts/status.tsx",
+  "libs/api/src/explain/find-attempt-causes.ts",
   "libs/core/src/outcome.ts",
   "libs/queue/src/attempt/end-plan.ts",
   "libs/telemetry/src/reconcile-metrics.ts",

@@ -17,6 +17,7 @@ export const EXPLANATION_CAUSES = [
   "attempt_failed",
   "attempt_deferred",
   "attempt_cancelled",
+  "approval_awaited",
   "dead_lettered",
   "no_leader",
   "source_failing",

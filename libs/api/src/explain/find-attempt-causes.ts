@@ -136,6 +136,17 @@ function ofOutcome(facts: ObjectFacts, latest: AttemptRecord, known: ReadonlySet
     case "awaitChange":
     case "gone":
       return [];
+    case "awaitApproval":
+      return [
+        {
+          code: "approval_awaited",
+          level: "warning",
+          message: `${Name} planned changes that users must approve first`,
+          ...common,
+          action: `Run \`konverge approval show ${objectWords(facts.key)}\``,
+          docs: "docs/plan.md",
+        },
+      ];
     case "retry":
     case "rejected":
     case "terminal":
