@@ -72,10 +72,12 @@ export const RIGHTS: Readonly<Record<string, NeededRight>> = {
   getObjectLogs: object("get"),
   listPlans: object("get"),
   getPlan: object("get"),
+  getApproval: object("get"),
   listReconciles: objects("list"),
   listKeys: objects("list"),
   listDeadLetters: objects("list"),
   listAttempts: objects("list"),
+  listApprovals: objects("list"),
   listRollups: objects("list"),
   listOperatorActions: objects("list"),
   getActivity: objects("list"),
@@ -103,6 +105,9 @@ export const RIGHTS: Readonly<Record<string, NeededRight>> = {
   listRuns: workflow("list"),
   listRunHistories: workflow("list"),
 
+  // A user who may patch an object must not thereby approve the changes of its controller.
+  approvePlan: INSTALLATION,
+  rejectPlan: INSTALLATION,
   listControllers: INSTALLATION,
   listWorkers: INSTALLATION,
   listQueues: INSTALLATION,
