@@ -121,7 +121,7 @@ class Simulation {
       if (!isSame) calm.run.violate("runs repeat", describeDifference(calm, again));
     }
     if (calm.run.violations.length > 0) return this.#report(0, failureOf(0, [], calm));
-    this.#limits = { attempts: 150 + 10 * calm.run.attempts };
+    this.#limits = { attempts: 1_000 + 20 * calm.run.attempts };
     const range = { calls: calm.run.calls, events: calm.run.events };
     for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
       const drawn = drawFaults(seed, range, faults);
