@@ -114,6 +114,7 @@ export const RIGHTS: Readonly<Record<string, NeededRight>> = {
   listPauses: INSTALLATION,
   listClusters: INSTALLATION,
   listSources: INSTALLATION,
+  listNotifications: INSTALLATION,
   listMutationKinds: INSTALLATION,
   listLimits: INSTALLATION,
   listGuards: INSTALLATION,
