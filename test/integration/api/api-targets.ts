@@ -112,6 +112,9 @@ export function requestOf(
     token: "unknown",
     ...(operation.operationId === "startRun" ? { id: "started" } : {}),
     ...(["signalRun", "updateRun"].includes(operation.operationId) ? { name: "approve" } : {}),
+    ...(["approvePlan", "rejectPlan"].includes(operation.operationId)
+      ? { hash: "0".repeat(64) }
+      : {}),
     ...(operation.operationId === "raiseRun" ? { steps: 5_000 } : {}),
   };
   const body =
