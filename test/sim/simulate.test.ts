@@ -58,7 +58,7 @@ test("repeats a failure with the same story", async () => {
 test("rejects options that do not exist", async () => {
   const options = { seed: 1 } as object;
   await expect(simulate({ controllers: [nodePool] }, scenario, options)).rejects.toThrow(
-    "seed: is no option; use seeds, firstSeed, faults",
+    "seed: is not an option; valid options: seeds, firstSeed, faults",
   );
 });
 

@@ -13,7 +13,7 @@ const notificationSchema = z.object({
   format: z.enum(NOTIFICATION_FORMATS),
   state: z.enum(NOTIFICATION_STATES),
   createdAt: z.string(),
-  /** The time after which it is not tried any more. */
+  /** The time after which it is no longer tried. */
   deadline: z.string(),
   /** The faults by event and controller, workflow or cluster. */
   groups: z.array(

@@ -1,4 +1,4 @@
-/** What the time from a change to the agreement of the cluster is spent on. */
+/** The causes of the time from a change to success. */
 export const CONVERGENCE_CAUSES = [
   /** The wait of the first attempt in the queue. */
   "queue",

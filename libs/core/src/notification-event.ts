@@ -1,4 +1,4 @@
-/** The faults that notifications report. */
+/** The faults that notifications report. No part of Konverge publishes `approval` yet. */
 export const NOTIFICATION_EVENTS = [
   "dead_letter",
   "run_blocked",
@@ -19,7 +19,7 @@ export const NOTIFICATION_STATES = ["waiting", "sent", "failed"] as const;
 
 export type NotificationState = (typeof NOTIFICATION_STATES)[number];
 
-/** Something that users are notified of, from its beginning to its end. */
+/** A fault that users are notified of, from its beginning to its end. */
 export interface Fault {
   readonly event: NotificationEvent;
   /** The key, the run, the object or the cluster. Unique among the faults of the event. */

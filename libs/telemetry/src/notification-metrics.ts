@@ -10,7 +10,7 @@ interface WaitingNotification {
 
 /** The metrics of notifications. */
 export interface NotificationMetrics {
-  /** Counts a message that was accepted, or that is not tried any more. */
+  /** Counts a message that was accepted, or is no longer tried. */
   notificationEnded(receiver: string, result: "sent" | "failed"): void;
   /** Reports undelivered messages at each scrape. Returns the function that ends it. */
   observeNotifications(

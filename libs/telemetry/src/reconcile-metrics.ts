@@ -10,7 +10,7 @@ export interface AttemptMetrics {
   readonly queueMs: number;
   readonly rateLimitMs: number;
   readonly laneMs: number;
-  /** Of a successful attempt: the time from its oldest request to its end, by cause, in ms. */
+  /** The time from the oldest request to the end by cause, in ms; undefined unless the attempt succeeded. */
   readonly convergence: Readonly<Record<ConvergenceCause, number>> | undefined;
   readonly conflicts: number;
   readonly writes: number;
@@ -211,7 +211,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
   };
 }
 
-/** The time from a change to the agreement of the cluster, and its parts by cause. */
+/** The time from a change to success, and its parts by cause. */
 function createConvergence(registry: Registry) {
   const registers = [registry];
   const seconds = new Histogram({
@@ -223,7 +223,7 @@ function createConvergence(registry: Registry) {
   });
   const byCause = new Counter({
     name: "konverge_convergence_cause_seconds_total",
-    help: "Total of these times by cause, in seconds.",
+    help: "Total time from requests to success by cause, in seconds.",
     labelNames: ["cluster", "controller", "cause"],
     registers,
   });

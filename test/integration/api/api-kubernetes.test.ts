@@ -440,7 +440,7 @@ test("forged, foreign and unknown tokens are rejected", { timeout: 120_000 }, as
   expect(await sendAs(token)).toBe(200);
 });
 
-test("fails closed while the API server is away, without the token in errors", async () => {
+test("rejects requests while the API server is unavailable, without the token in errors", async () => {
   const { name } = await opened().cluster.account([]);
   const token = await opened().cluster.token(name);
   const silent = createServer(() => undefined).listen(0, "127.0.0.1");

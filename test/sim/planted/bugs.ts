@@ -99,7 +99,7 @@ export const BUGS: readonly PlantedBug[] = [
     scenario: () => life({ compare: withoutRandomNames }),
   },
   {
-    name: "missing finalizer: what is outside of the cluster is only removed if the deletion is seen",
+    name: "missing finalizer: an external resource is removed only if the deletion is seen",
     wrong: withOutside((outside) =>
       controller({
         async reconcile({ object, external }) {
@@ -326,7 +326,7 @@ export const BUGS: readonly PlantedBug[] = [
     scenario: () => life({ always: { "the status is true": statusIsTrue } }),
   },
   {
-    name: "forgotten requeue: what is not ready yet is never looked at again",
+    name: "forgotten requeue: an object that is not ready is never checked again",
     wrong: () => waiting(false),
     right: () => waiting(true),
     scenario: () =>
@@ -529,12 +529,12 @@ export const BUGS: readonly PlantedBug[] = [
     scenario: () => life(),
   },
   {
-    name: "state in memory: a restart forgets what was done",
+    name: "state in memory: a restart loses track of completed work",
     wrong: withOutside((outside) => {
       const done = new Map<string, Set<string>>();
       return controller({
         async reconcile({ object, kube }) {
-          // As a process would: its memory ends with it.
+          // The memory of a process, which ends with it.
           const memory = done.get(outside.join()) ?? new Set<string>();
           done.set(outside.join(), memory);
           const uid = object.metadata.uid ?? "";
@@ -563,7 +563,7 @@ export const BUGS: readonly PlantedBug[] = [
     }),
   },
   {
-    name: "already exists is final: a create whose response was lost fails for ever",
+    name: "already exists is final: a create whose response was lost fails forever",
     wrong: () =>
       planted(
         controller({
@@ -779,7 +779,7 @@ function shrinking(usesList: boolean): Planted {
           await kube.apply(ConfigMap, { name: owned(object, String(n)), ownedBy: object });
         }
         if (!usesList) {
-          // What the status says is what exists.
+          // The status now has the number that the spec requests, before the surplus is deleted.
           await kube.mutateStatus(object, (draft) => {
             draft.status.count = replicas;
           });

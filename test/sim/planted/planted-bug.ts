@@ -1,7 +1,7 @@
 import type { Controller } from "@konverge/engine";
 import type { Scenario, SimulatedConfig } from "../../../apps/cli/src/testing/index.ts";
 
-/** A controller with a known mistake, beside its correct version. */
+/** A controller with a known mistake, and its correct version. */
 export interface PlantedBug {
   readonly name: string;
   /** A configuration for one run. */

@@ -27,7 +27,7 @@ export function approvalText({ plan, ...approval }: ApprovalDetail): string {
     ["object", `${approval.controller} ${pathOf(approval)}`],
     ["state", state],
     ["needs", `${by} with the role ${role}`],
-    ["approved by", approvals.map((each) => each.by).join(", ") || "nobody"],
+    ["approved by", approvals.map((each) => each.by).join(", ") || "none"],
     ["requested by", requesters.join(", ") || "changes of objects"],
     ["waiting", `${since} (${age(since)}), ${replaced} earlier plans replaced`],
     ["plan", hash.slice(0, SHORT)],

@@ -71,7 +71,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     return callerAs(await remembered.recall(token, () => tokens.find(token)), via);
   };
   const userOf = async (token: string): Promise<Caller | undefined> => {
-    // Tokens of Konverge are sent to nobody.
+    // Tokens of Konverge are never sent to the API server.
     if (reviews === undefined || token.startsWith(TOKEN_PREFIX)) return undefined;
     const user = await reviews.authenticate(token);
     if (user === undefined) return undefined;

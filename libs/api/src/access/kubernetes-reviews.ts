@@ -38,7 +38,7 @@ export interface AskedRight {
   readonly name?: string;
 }
 
-/** Asks an API server who has sent a token, and what a user may do. */
+/** Asks an API server for the user of a token and for the rights of a user. */
 export interface KubernetesReviews {
   /** Undefined for a token that is not valid for the audiences. @throws KonvergeError `identity_unavailable` */
   authenticate(token: string): Promise<KubernetesUser | undefined>;
@@ -71,7 +71,7 @@ const accessReviewSchema = z.object({
 export function createKubernetesReviews(options: {
   readonly credentials: KubeCredentials;
   readonly audiences: readonly string[];
-  /** Longest time of a call, in ms. Default 800, so that a server that is away is reported within a second. */
+  /** Longest time of a call, in ms. Default 800, so that an unavailable server is reported within a second. */
   readonly callMs?: number;
   /** Longest time that a revoked token or a withdrawn right remains valid. Default 10,000. */
   readonly keptMs?: number;

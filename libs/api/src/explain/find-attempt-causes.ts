@@ -17,7 +17,7 @@ const MOST_ATTEMPTS = 3;
 /** Deferrals that another cause explains. */
 const EXPLAINED = new Set(["api_server_outage", "api_server_isolated"]);
 
-/** Finds what the last attempts report: competing writers, and the error of the last attempt. */
+/** Finds the causes that the last attempts report: competing writers, and the error of the last attempt. */
 export function findAttemptCauses(facts: ObjectFacts, found: readonly Cause[]): Cause[] {
   const causes = [...ofLoop(facts), ...ofContention(facts)];
   const [latest] = facts.attempts;

@@ -29,7 +29,7 @@ const explained = z.object({
 const GOOD = new Set(["Ready", "Available", "Healthy"]);
 const BAD = new Set(["Stalled", "Failed", "Degraded"]);
 
-/** Finds what the object itself reports: its conditions, its deletion, and a generation that no attempt has seen. */
+/** Finds the causes that the object itself reports: its conditions, its deletion, and a generation that no attempt has seen. */
 export function findConditionCauses(facts: ObjectFacts): Cause[] {
   const { live } = facts;
   if (live.kind !== "found") return [];
@@ -80,7 +80,7 @@ export function findConditionCauses(facts: ObjectFacts): Cause[] {
   ];
 }
 
-/** The object changed, but nobody has requested it since. */
+/** Finds a change of the object without a request since. */
 function ofGeneration(facts: ObjectFacts, generation: number | undefined): Cause[] {
   const latest = facts.attempts.find((attempt) => attempt.generation !== undefined);
   if (generation === undefined || latest?.generation === undefined) return [];

@@ -10,7 +10,7 @@ const MOST_SHOWN = 5;
 /** A worker reports what it leads with its heartbeats, and may be elected after the first one. */
 const ELECTED_MS = 15_000;
 
-/** Finds what the object waits for besides its own attempts: its watches, sources, runs and children. */
+/** Finds the causes outside of the object's own attempts: its watches, sources, runs and children. */
 export function findObjectCauses(facts: ObjectFacts): Cause[] {
   return [
     ...ofMissing(facts),

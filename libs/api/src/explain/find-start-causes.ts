@@ -5,7 +5,7 @@ import { findRestoreProblems } from "../views/find-redis-problems.ts";
 import { count, cut } from "../views/problem-text.ts";
 import { isPending, objectWords, type Cause, type ObjectFacts } from "./object-facts.ts";
 
-/** Finds what keeps any attempt of the object from starting or from reaching the API server. */
+/** Finds the causes that keep any attempt of the object from starting or from reaching the API server. */
 export function findStartCauses(facts: ObjectFacts): Cause[] {
   return [
     ...ofRestore(facts),

@@ -1,4 +1,4 @@
-/** What a user of a cluster needs for an operation. Without it, a right on the installation suffices. */
+/** The right that a user of a cluster needs for an operation. Instead of it, a right on the installation suffices. */
 export type NeededRight =
   /** Only a valid token. */
   | { readonly on: "nothing" }

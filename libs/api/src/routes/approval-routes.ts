@@ -39,7 +39,7 @@ export function approvalRoutes(access: QueueAccess): Route[] {
     actionRoute({
       id: "approvePlan",
       path: `${PATH}/approve`,
-      summary: "Approve the plan of an object, which then is applied",
+      summary: "Approve the plan of an object, which is then applied",
       body: approvalDecisionSchema,
       answer: approvalSchema,
       problems: ["unknown_controller", "approval_stale"],

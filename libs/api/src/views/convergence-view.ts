@@ -11,7 +11,7 @@ const TEXTS: Readonly<Record<ConvergenceCause, string>> = {
   handler: "the handler and its API calls",
 };
 
-/** Returns the time from changes to the agreement of the cluster by cause. Undefined if it was not measured. */
+/** Returns the time from changes to success by cause; undefined if it was not measured. */
 export function convergenceOf(
   rollups: readonly Rollup[],
   managers: Activity["managers"],

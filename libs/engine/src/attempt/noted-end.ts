@@ -4,6 +4,6 @@ import type { ConvergenceCause } from "@konverge/core";
 export interface NotedEnd {
   /** Size of its record. */
   readonly bytes: number;
-  /** Of a successful attempt: the time from its oldest request to its end by cause, in ms. */
+  /** The time from the oldest request to the end by cause, in ms; undefined unless the attempt succeeded. */
   readonly convergence: Readonly<Record<ConvergenceCause, number>> | undefined;
 }

@@ -3,7 +3,7 @@ import { isJsonObject, parseJson, type JsonValue } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import { queryOf } from "./planned-call.ts";
 
-/** What a digest of a write leaves out. */
+/** The differences that a digest of a write ignores. */
 export interface DigestOptions {
   /** Names and uids that the server has drawn, by their placeholders in the plan. */
   readonly drawn: ReadonlyMap<string, string>;

@@ -73,7 +73,7 @@ export function createApprovalStore(
       }
       throw new KonvergeError(
         "redis_unavailable",
-        `the approval of ${key} changed ${MOST_TRIES} times while it was being changed; try again`,
+        `the approval of ${key} was changed concurrently ${MOST_TRIES} times; retry later`,
       );
     },
   };

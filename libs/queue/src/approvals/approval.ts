@@ -13,7 +13,7 @@ type ApprovalState = (typeof APPROVAL_STATES)[number];
 
 /** A plan that waits for users, before the attempt that makes its changes. Times are ISO 8601. */
 export interface Approval {
-  /** Of the object, in its canonical text form. */
+  /** The key of the object, in its canonical text form. */
   readonly key: string;
   readonly controller: string;
   readonly state: ApprovalState;

@@ -48,7 +48,7 @@ export async function moveOn(
   }
 }
 
-/** True for what makes BullMQ move a job instead of finishing it; no error. */
+/** True for a signal on which BullMQ moves a job instead of finishing it; it is not a failure. */
 export function isMove(error: Error): boolean {
   return (
     error instanceof RetrySignal || error instanceof DelayedError || error instanceof WaitingError

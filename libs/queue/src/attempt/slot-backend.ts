@@ -68,7 +68,7 @@ export function createSlotBackend({
   looksForLost = () => true,
 }: SlotBackendOptions): SlotBackend {
   const endings = new Map<unknown, Ending>();
-  /** Of jobs that are to be delayed, until they are: BullMQ repeats its finish after a connection was lost. */
+  /** The moves of jobs until they are delayed: BullMQ repeats its finish after a connection was lost. */
   const moves = new WeakMap<object, Move>();
   const begun = new Map<string, { readonly jobId: string; readonly early: BegunAhead }>();
 

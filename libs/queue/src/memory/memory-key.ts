@@ -87,7 +87,7 @@ export class MemoryKey {
     return this.hold === "" || this.nextAtMs <= nowMs;
   }
 
-  /** True if nothing is left to do but a timer. */
+  /** True if only a timer is left. */
   get isAtRest(): boolean {
     return this.run === undefined && (this.isDead || (this.ask === undefined && !this.isRetry));
   }

@@ -30,7 +30,7 @@ export interface MemoryProcess {
   readonly silentSinceMs: () => number | undefined;
   /** Runs a function in the process after a delay: later if it is suspended then, never if it is dead. */
   readonly after: (ms: number, run: () => void) => void;
-  /** Runs an attempt, so that its calls can be told from others of the process. */
+  /** Runs an attempt, so that its calls can be distinguished from others of the process. */
   readonly attempt: (attempt: AttemptLease, run: () => Promise<void>) => void;
 }
 
@@ -43,7 +43,7 @@ export interface MemoryQueueOptions {
   readonly observe: (event: MemoryQueueEvent) => void;
 }
 
-/** What happens to an attempt. */
+/** An event of an attempt. */
 export type MemoryQueueEvent =
   | { readonly kind: "began"; readonly attempt: AttemptLease; readonly process: string }
   | {

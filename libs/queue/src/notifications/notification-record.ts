@@ -37,7 +37,7 @@ export interface NotificationRecord {
   readonly format: NotificationFormat;
   readonly state: NotificationState;
   readonly createdAtMs: number;
-  /** Not tried any more after this time. */
+  /** The time after which it is no longer tried. */
   readonly deadlineMs: number;
   readonly groups: readonly FaultGroup[];
   /** Some of the new faults. */

@@ -18,7 +18,7 @@ import { recordNotificationScript } from "./scripts/record-notification.ts";
 /** Messages that are kept per cluster, with about 3 KiB each. */
 const MOST_MESSAGES = 1_000;
 
-/** The changes of what a receiver has been notified of. */
+/** The changes of the faults that a receiver has been notified of. */
 export interface ToldChanges {
   readonly receiver: string;
   /** By id; undefined for a fault that has ended. */
@@ -31,7 +31,7 @@ export interface ToldChanges {
 export interface NotificationStore {
   /** Takes or renews the right to send for `ttlMs`. */
   lead(process: string, ttlMs: number): Promise<"new" | "kept" | "other">;
-  /** Lets another process send at once. */
+  /** Releases the right, so that another process can send at once. */
   resign(process: string): Promise<void>;
   /** The faults that other parts have published, by id. */
   published(): Promise<Map<string, Fault>>;

@@ -17,7 +17,7 @@ export function faultId({ event, subject }: Pick<Fault, "event" | "subject">): s
 }
 
 /**
- * Publishes a fault that only the caller can observe, such as an approval that is awaited. It stays published until
+ * Publishes a fault that only the caller can observe. It stays published until
  * `withdrawFault`. A repetition replaces the text. Returns false if too many faults are published.
  * @throws KonvergeError `invalid_request` for an empty or too long text, `redis_unavailable`
  */

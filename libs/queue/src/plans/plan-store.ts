@@ -4,7 +4,7 @@ import { storePlanScript } from "./scripts/store-plan.ts";
 /** A plan that a user of the API requests. */
 export interface WantedPlan {
   readonly id: string;
-  /** Of the object, in its canonical text form. */
+  /** The key of the object, in its canonical text form. */
   readonly key: string;
   readonly controller: string;
   /** The name of the caller. */

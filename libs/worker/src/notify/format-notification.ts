@@ -106,7 +106,7 @@ function slackMessage(record: NotificationRecord, place: NotificationPlace): unk
   };
 }
 
-/** Characters that Slack gives a meaning. */
+/** Escapes the characters that Slack interprets. */
 function escaped(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

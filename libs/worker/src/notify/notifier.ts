@@ -39,7 +39,7 @@ const LAST_TRIES = 5;
 
 /**
  * Notifies receivers of faults. The process that leads compares the current faults with those that each receiver was notified of,
- * so that a restart neither loses nor repeats one. A receiver has at most one undelivered message; what changes meanwhile is in
+ * so that a restart neither loses nor repeats one. A receiver has at most one undelivered message; later changes are in
  * the next one.
  */
 export class Notifier {
@@ -47,7 +47,7 @@ export class Notifier {
   /** Unique among all processes and starts. */
   readonly #process = randomUUID();
   readonly #ending = new AbortController();
-  /** What receivers were notified of, while this process leads. */
+  /** The faults that receivers were notified of, while this process leads. */
   readonly #told = new Map<string, Map<string, Fault>>();
   /** Receivers with a running step. */
   readonly #steps = new Map<string, Promise<void>>();
@@ -104,7 +104,7 @@ export class Notifier {
       this.#waiting = [];
       return;
     }
-    // What is read now may be older than the end of a step that runs now.
+    // Faults that are read now may be older than the end of a step that runs now.
     const idle = rules.filter(({ to }) => !this.#steps.has(to.name));
     const [observed, waiting] = await Promise.all([observe(), store.waiting()]);
     this.#waiting = waiting;

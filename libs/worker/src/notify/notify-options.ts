@@ -7,13 +7,13 @@ import {
 } from "@konverge/core";
 import { Webhook } from "./webhook.ts";
 
-/** Faults that a receiver is notified of. */
+/** Selects the faults that a receiver is notified of. */
 export interface NotifyRule {
-  /** The faults. */
+  /** The events that are reported. */
   readonly on: readonly NotificationEvent[];
   /** The result of `webhook`. */
   readonly to: Webhook;
-  /** Faults of this time after the first one are one message. Default 1m. */
+  /** Time after the first fault in which further faults join its message. Default 1m. */
   readonly group?: Duration;
   /** Time for which a message is retried. Default 24h. */
   readonly deadline?: Duration;

@@ -88,7 +88,7 @@ class RedisFaultObserver implements FaultObserver {
           if (isPartial) partial.add(event);
           return faults;
         } catch (error) {
-          // Its faults are not known now, so none of them counts as resolved.
+          // Its current faults are unknown, so none of them counts as resolved.
           partial.add(event);
           this.#onError(ensureError(error));
           return [];

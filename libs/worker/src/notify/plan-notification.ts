@@ -17,7 +17,7 @@ export interface FaultChanges {
 }
 
 const MOST_EXAMPLES = 5;
-/** Events whose faults begin anew with another start. The start of the others may move while they last. */
+/** Events whose faults are new if their start has changed. The start of the others may move while they last. */
 const RENEWED: ReadonlySet<NotificationEvent> = new Set(["dead_letter", "approval"]);
 const REPORTS_RESOLVED: ReadonlySet<NotificationFormat> = new Set(["json", "alertmanager"]);
 

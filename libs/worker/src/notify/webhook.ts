@@ -7,7 +7,7 @@ import {
   type NotificationFormat,
 } from "@konverge/core";
 
-/** A text that may be secret: itself, the name of an environment variable, or the path of a file, which is read for each message. */
+/** A string, an environment variable or a file, which is read for each message. Its text may be secret. */
 export type SecretText = string | { readonly env: string } | { readonly file: string };
 
 /** The options of a receiver. */
@@ -71,7 +71,7 @@ export class Webhook {
 }
 
 /**
- * Returns a receiver of notifications. A URL with a secret belongs into an environment variable or a file:
+ * Returns a receiver of notifications. Read a URL with a secret from an environment variable or a file:
  * `webhook({ env: "SLACK_URL" }, { format: "slack" })`.
  * @throws KonvergeError `invalid_config`
  */

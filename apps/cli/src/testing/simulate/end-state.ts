@@ -3,7 +3,7 @@ import { isJsonObject, type ApiObject, type JsonObject, type JsonValue } from "@
 import type { Scenario } from "./scenario.ts";
 import { HOUSEKEEPING, nameOf, type SimulatedRun } from "./simulated-run.ts";
 
-/** Resources that are no result of controllers. */
+/** Resources that controllers do not create. */
 const IGNORED: ReadonlySet<string> = new Set([
   ...HOUSEKEEPING,
   "customresourcedefinitions.apiextensions.k8s.io",
@@ -19,7 +19,7 @@ const VOLATILE: ReadonlySet<string> = new Set([
   "generation",
 ]);
 
-/** Values that the server draws, and the digest with which Konverge recognizes its own apply. */
+/** Values that the server generates, and the digest with which Konverge recognizes its own apply. */
 const DRAWN =
   /^\/(metadata\/annotations\/konverge\.dev\/applied|spec\/clusterIPs?|spec\/ports\/\*\/nodePort)$/;
 
@@ -119,7 +119,7 @@ function normalize(value: JsonValue, known: Normalizing, path = ""): JsonValue {
   if (typeof value === "string") {
     return withoutNames(value, known.generated)
       .replaceAll(TIME, "<time>")
-      .replaceAll(UID, (uid) => known.uids.get(uid) ?? "<uid of nothing>");
+      .replaceAll(UID, (uid) => known.uids.get(uid) ?? "<uid of no object>");
   }
   if (Array.isArray(value)) return value.map((item) => normalize(item, known, `${path}/*`));
   if (!isJsonObject(value)) return value;
@@ -162,5 +162,5 @@ function lineDifference(before: readonly string[], after: readonly string[]): st
   const missing = left.filter((line) => !right.includes(line)).map(strip);
   const added = right.filter((line) => !left.includes(line)).map(strip);
   const text = [...missing.map((line) => `- ${line}`), ...added.map((line) => `+ ${line}`)];
-  return text.length === 0 ? "another order" : text.slice(0, 6).join("  ");
+  return text.length === 0 ? "the order differs" : text.slice(0, 6).join("  ");
 }

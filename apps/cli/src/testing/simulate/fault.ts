@@ -28,7 +28,7 @@ export type SimulatedFault =
       readonly when: "before" | "after";
       readonly ms: number;
     }
-  /** The worker stands still at a call for longer than its lease, and another takes the key. */
+  /** The worker is suspended at a call for longer than its lease, and another takes the key. */
   | {
       readonly kind: "suspend";
       readonly call: number;
@@ -153,7 +153,7 @@ export function describeFault(fault: SimulatedFault): string {
     case "slow":
       return `call ${fault.call} is delayed by ${seconds(fault.ms)} ${fault.when} its effect`;
     case "suspend":
-      return `the worker stands still ${fault.when} call ${fault.call} for ${seconds(fault.ms)}; another takes its keys`;
+      return `the worker is suspended ${fault.when} call ${fault.call} for ${seconds(fault.ms)}; another takes its keys`;
     case "stale":
       return `call ${fault.call} reads the oldest version that it accepts`;
     case "late":

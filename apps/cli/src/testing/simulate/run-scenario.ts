@@ -55,7 +55,8 @@ async function drive<T>(run: SimulatedRun, work: Promise<T>): Promise<T> {
   for (;;) {
     await run.clock.settle();
     if (isOver) return await settled;
-    if (!run.clock.step()) throw new Error("a simulation waits for something outside of it");
+    if (!run.clock.step())
+      throw new Error("the simulation cannot continue: it waits for an operation outside of it");
   }
 }
 
@@ -87,14 +88,14 @@ export async function runScenario(
   const play = new Driver(run, settling, limits);
   if (await play.until(places.run(run.place({ name: "user" }), () => scenario.run(user)))) {
     run.isFaulty = false;
-    run.note("check", "the scenario is over, no more faults");
+    run.note("check", "the scenario has ended; no more faults");
     if (await play.rest(HORIZON_MS)) await checkEnd(play, scenario, workers);
   }
   const dead = run.queues.keys().flatMap(({ id, isDead }) => (isDead ? [shortKey(id)] : []));
   return { run, endState: endStateOf(run, scenario.compare), dead };
 }
 
-/** Checks the state at rest, and that another look at everything changes nothing. */
+/** Checks the state at rest, and that another reconcile of all objects changes nothing. */
 async function checkEnd(
   play: Driver,
   scenario: Scenario,
@@ -102,7 +103,8 @@ async function checkEnd(
 ): Promise<void> {
   const { run } = play;
   checkInvariants(run, scenario.finally, "at rest");
-  for (const orphan of orphansOf(run)) run.violate("no orphans", `${orphan} has no owner any more`);
+  for (const orphan of orphansOf(run))
+    run.violate("no orphans", `${orphan} has an owner that does not exist`);
   const { writes } = run;
   const before = endStateOf(run, undefined);
   run.note("check", "all objects are requested again");
@@ -166,7 +168,7 @@ class Driver {
     this.#limits = limits;
   }
 
-  /** Until the scenario is over. False if the run has ended with a violation. */
+  /** Until the scenario has ended. False if the run has ended with a violation. */
   async until(work: Promise<void>): Promise<boolean> {
     let isOver = false;
     const play = async () => {

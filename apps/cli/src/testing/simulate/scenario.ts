@@ -13,9 +13,9 @@ import { openClient } from "./simulated-workers.ts";
 import { SimulatedWire } from "./simulated-wire.ts";
 import type { Actor } from "./virtual-clock.ts";
 
-/** What is simulated: the controllers of a configuration. */
+/** The part of a configuration that is simulated. */
 export interface SimulatedConfig {
-  /** They run in one worker. */
+  /** The controllers, which run in one worker. */
   readonly controllers: readonly Controller[];
   /** Middleware of all controllers. */
   readonly use?: readonly Middleware[];
@@ -62,16 +62,16 @@ export interface SimulatedReaction<T extends ApiObject = ApiObject> {
   readonly change: (object: T, user: SimulatedUser) => Promise<unknown>;
 }
 
-/** What users do, and what must hold. */
+/** The changes of users, and the invariants. */
 export interface Scenario {
-  /** The changes of users. The faults cease at its end. */
+  /** Makes the changes of users. All faults end with it. */
   readonly run: (user: SimulatedUser) => Promise<void>;
-  /** What other controllers of the cluster do. Default: garbage collection and the end of deletions only. */
+  /** The reactions of other controllers of the cluster. Default: only garbage collection and the end of deletions. */
   // oxlint-disable-next-line typescript/no-explicit-any -- each has the kind of its own type
   readonly reactions?: readonly SimulatedReaction<any>[];
-  /** What holds after each change of an object, by description. */
+  /** Invariants that hold after each change of an object, by description. */
   readonly always?: Readonly<Record<string, Invariant>>;
-  /** What holds when the controllers are at rest after the scenario, by description. */
+  /** Invariants that hold when the controllers are at rest after the scenario, by description. */
   readonly finally?: Readonly<Record<string, Invariant>>;
   /**
    * True for controllers that change objects by the clock: they are at rest when only timers are left. Default false: a timer
@@ -79,8 +79,8 @@ export interface Scenario {
    */
   readonly periodic?: boolean;
   /**
-   * Returns the parts of an object that must equal those of the run without faults; undefined if none must. Default: all but
-   * times, versions, uids and what the server draws.
+   * Returns the parts of an object that must equal those of the run without faults; undefined if none must. Default: all
+   * except times, versions, uids and values that the server generates.
    */
   readonly compare?: (object: ApiObject) => unknown;
 }
@@ -151,7 +151,11 @@ export class Settling {
     if (this.#waiting === undefined) return false;
     const isLate = this.#run.clock.nowMs >= this.#waiting.untilMs;
     if (!isLate && !this.#run.isAtRest) return false;
-    this.end(isLate ? "continues, though the controllers are not at rest" : "sees them at rest");
+    this.end(
+      isLate
+        ? "continues although the controllers are not at rest"
+        : "continues: the controllers are at rest",
+    );
     return true;
   }
 

@@ -17,7 +17,7 @@ import { useVirtualGlobals } from "./virtual-globals.ts";
 export interface SimulateOptions {
   /** Number of runs with faults. Default 200. */
   readonly seeds?: number;
-  /** The first seed. To repeat a failure, its seed with `seeds: 1`. Default 1. */
+  /** The first seed. To repeat a failure, pass its seed with `seeds: 1`. Default 1. */
   readonly firstSeed?: number;
   /** The kinds of faults. Default: all. */
   readonly faults?: readonly FaultKind[];
@@ -25,13 +25,13 @@ export interface SimulateOptions {
 
 /** A run that failed. */
 export interface SimulationFailure {
-  /** 0: the run without faults. */
+  /** The seed of the run; 0 for the run without faults. */
   readonly seed: number;
-  /** What did not hold. */
+  /** The checks that failed. */
   readonly violations: readonly Violation[];
   /** The fewest faults of the seed that are enough to fail. */
   readonly faults: readonly SimulatedFault[];
-  /** What happened, in order, as text: faults, calls, attempts, changes of users. */
+  /** The events of the run in order, as text: faults, calls, attempts, changes of users. */
   readonly story: string;
 }
 
@@ -59,11 +59,11 @@ const SCENARIO: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Runs a scenario many times on the code of the engine, with virtual time and an API server and a queue inside this process.
- * Each run has other faults, which follow from its seed: crashes, failed calls, late and missed events, two workers at one key.
- * Checks that the controllers come to rest with the result of a run without faults, and the invariants of the scenario.
+ * Runs a scenario many times with the engine's own code, virtual time, and an API server and a queue in this process. Each
+ * run has different faults, which follow from its seed: crashes, failed calls, late and missed events, two workers that run the
+ * same key. Checks that the controllers come to rest with the result of a run without faults, and the invariants of the scenario.
  *
- * @param config a configuration, or a function that makes one per run, for controllers with state of their own
+ * @param config a configuration, or a function that returns one per run, for controllers with state of their own
  *
  * @example
  * const { failure } = await simulate({ controllers: [nodePool] }, {
@@ -153,7 +153,10 @@ class Simulation {
     const { run, endState, dead } = played;
     if (run.violations.length === 0) {
       for (const key of dead.filter((one) => !calm.dead.includes(one))) {
-        run.violate("no dead letters", `${key} is dead-lettered, but not without faults`);
+        run.violate(
+          "no dead letters",
+          `${key} is dead-lettered, but not in the run without faults`,
+        );
       }
       for (const difference of differencesOf(calm.endState, endState)) {
         run.violate("the result without faults", difference);
@@ -188,7 +191,7 @@ class Simulation {
     }
     const repeated = await this.#fails(faults, calm);
     if (repeated === undefined || storyOf(repeated.run.story) !== storyOf(last.run.story)) {
-      last.run.violate("runs repeat", "the same faults led to another story");
+      last.run.violate("runs repeat", "the same faults resulted in a different story");
     }
     return failureOf(seed, faults, last);
   }
@@ -227,7 +230,7 @@ function storyOf(story: readonly StoryLine[]): string {
 function describeDifference(one: ScenarioRun, other: ScenarioRun): string {
   const [left, right] = [one, other].map(({ run }) => storyOf(run.story).split("\n"));
   const at = left?.findIndex((line, index) => line !== right?.[index]) ?? 0;
-  return `two runs without faults differ: "${left?.[at]?.trim() ?? "the end"}" and "${right?.[at]?.trim() ?? "the end"}"; handlers must not depend on state that outlives a run: pass a function that makes the configuration`;
+  return `two runs without faults differ: "${left?.[at]?.trim() ?? "the end"}" and "${right?.[at]?.trim() ?? "the end"}"; handlers must not depend on state that outlives a run: pass a function that returns the configuration`;
 }
 
 function checkOptions(
@@ -239,11 +242,12 @@ function checkOptions(
   const refuse = (name: string, detail: string) =>
     issues.push({ pointer: `/${name}`, detail: `${name}: ${detail}` });
   for (const name of Object.keys(options)) {
-    if (!OPTIONS.has(name)) refuse(name, `is no option; use ${[...OPTIONS].join(", ")}`);
+    if (!OPTIONS.has(name))
+      refuse(name, `is not an option; valid options: ${[...OPTIONS].join(", ")}`);
   }
   for (const name of Object.keys(scenario)) {
     if (!SCENARIO.has(name)) {
-      refuse(name, `is no part of a scenario; use ${[...SCENARIO].join(", ")}`);
+      refuse(name, `is not a field of a scenario; valid fields: ${[...SCENARIO].join(", ")}`);
     }
   }
   if (typeof scenario.run !== "function") refuse("run", "must be a function");
@@ -256,7 +260,7 @@ function checkOptions(
   }
   const unknown = faults.filter((kind) => !FAULT_KINDS.includes(kind));
   if (unknown.length > 0 || faults.length === 0) {
-    refuse("faults", `must be some of ${FAULT_KINDS.join(", ")} (got ${faults.join(", ")})`);
+    refuse("faults", `must be a list of ${FAULT_KINDS.join(", ")} (got ${faults.join(", ")})`);
   }
   const workflows =
     typeof config === "function" ? [] : ((config as { workflows?: [] }).workflows ?? []);

@@ -166,7 +166,7 @@ export class SimulatedRun {
     if (activity !== undefined) activity.changes += 1;
   }
 
-  /** True if nothing happens any more, apart from periodic work without effect. */
+  /** True if nothing is left to run, apart from periodic work without effect. */
   get isAtRest(): boolean {
     if (this.clock.pendingWork > 0 || this.pending.size > 0) return false;
     return this.queues.keys().every(({ id, isAtRest, timerAtMs }) => {

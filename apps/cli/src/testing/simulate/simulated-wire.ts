@@ -10,7 +10,7 @@ type Handler = Parameters<Dispatch>[1];
 type Controller = Parameters<NonNullable<Handler["onRequestStart"]>>[0];
 type Answered = Awaited<ReturnType<CallDispatcher["request"]>>;
 
-/** What an actor's crash and suspension mean for the others. */
+/** The effects of an actor's crash or suspension on the others. */
 export interface ActorFaults {
   readonly crash: (actor: Actor, downMs: number) => void;
   readonly suspend: (actor: Actor, ms: number) => void;

@@ -22,7 +22,7 @@ const ELECTION = {
   renewDeadlineMs: 30_000_000,
   retryPeriodMs: 7_200_000,
 };
-/** Time after which others take over from a worker that stands still, in ms. */
+/** Time after which others take over from a suspended worker, in ms. */
 const TAKEN_OVER_MS = 10_500;
 const NO_LOOP: LoopWatch = { began: () => ({ ended: () => 0 }), stop: () => undefined };
 
@@ -47,7 +47,7 @@ export function openClient(wire: SimulatedWire, name: string, random: () => numb
   });
 }
 
-/** Metrics that nobody reads. */
+/** Metrics without a reader. */
 const NO_METRICS: Metrics = new Proxy({} as Metrics, {
   get: () => () => () => undefined,
 });
@@ -130,12 +130,12 @@ export class SimulatedWorkers {
       const { run } = this.#options;
       const fromMs = run.clock.nowMs;
       actor.suspended = { fromMs, untilMs: fromMs + ms };
-      run.note(actor.name, "stands still");
+      run.note(actor.name, "is suspended");
       const resuming = `${actor.name} resumes`;
       run.pending.add(resuming);
       run.clock.after(run.cloud, ms, () => {
         run.pending.delete(resuming);
-        run.note(actor.name, "continues");
+        run.note(actor.name, "resumes");
       });
       this.#startLater(TAKEN_OVER_MS);
     },
@@ -206,7 +206,7 @@ function simulateExternals(
   };
 }
 
-/** What handlers log is part of the story; lines of the engine are not. */
+/** The log lines of handlers are part of the story; those of the engine are not. */
 function logOf(run: SimulatedRun, { name }: Actor): Log {
   const write = (level: string) => (_fields: object, message: string) => {
     if (level === "error") run.note(name, `log: ${message}`);

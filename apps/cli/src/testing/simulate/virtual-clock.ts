@@ -6,7 +6,7 @@ export interface Actor {
   readonly name: string;
   /** Virtual time of its crash. */
   deadAtMs?: number;
-  /** Virtual times between which it stands still. */
+  /** Virtual times between which it is suspended. */
   suspended?: { readonly fromMs: number; readonly untilMs: number };
 }
 
@@ -38,7 +38,7 @@ export interface Planned {
 export interface VirtualClockOptions {
   /** Used by the code under test. */
   readonly random: () => number;
-  /** Orders what is due at the same time; undefined for the order of planning. */
+  /** Orders work that is due at the same time; undefined for the order of planning. */
   readonly tie?: (() => number) | undefined;
   readonly onNetwork: (what: string) => void;
 }
@@ -66,7 +66,7 @@ export class VirtualClock {
     return this.#nowMs;
   }
 
-  /** Planned work that is no timer. */
+  /** Planned work other than timers. */
   get pendingWork(): number {
     return this.#work;
   }
@@ -110,7 +110,7 @@ export class VirtualClock {
     });
   }
 
-  /** Runs what is due next. False if nothing is planned. */
+  /** Runs the next due work. False if nothing is planned. */
   step(): boolean {
     for (;;) {
       const next = this.#pop();

@@ -157,7 +157,9 @@ const network = (target: object, name: string, describe: (args: unknown[]) => st
   inside(target, name, (place, args) => {
     const what = describe(args);
     place.clock.onNetwork(what);
-    throw new Error(`a simulation makes no network calls: ${what}`);
+    throw new Error(
+      `a simulation cannot make network calls: ${what}; pass a fake to the controller`,
+    );
   });
 
 function patches(): readonly Patch[] {
