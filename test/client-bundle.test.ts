@@ -2,9 +2,9 @@ import { gzipSync } from "node:zlib";
 import { rolldown } from "rolldown";
 import { expect, test } from "vitest";
 
-const MOST_BYTES = 6_300;
+const MOST_BYTES = 6_400;
 
-test("@konverge/client bundles to a browser module without imports, below 6.3 kB gzip", async () => {
+test("@konverge/client bundles to a browser module without imports, below 6.4 kB gzip", async () => {
   const build = await rolldown({ input: "libs/client/src/index.ts", platform: "browser" });
   const { output } = await build.generate({ format: "esm", minify: true });
   await build.close();
