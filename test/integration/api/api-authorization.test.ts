@@ -88,12 +88,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   listSources: part("viewer", ofCluster),
   // A message is about objects of all controllers and namespaces.
   listNotifications: whole("viewer", ofCluster),
-  listNotifications: whole("viewer", ofCluster),
   cancelMutation: whole("operator", ofMutation),
   getObject: whole("viewer", ofObject),
   getContention: whole("viewer", ofObject),
   getLiveObject: whole("viewer", ofObject),
-  explainObject: whole("viewer", ofObject),
   explainObject: whole("viewer", ofObject),
   planObject: whole("operator", ofObject),
   listPlans: whole("viewer", ofObject),
