@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { readSettings } from "@konverge/contracts";
 import type { ResourceType } from "@konverge/core";
-import { defineConfig, startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import { defineConfig, startWorkerProcess, webhook, type WorkerProcess } from "@konverge/worker";
 import { defineController, poll } from "@konverge/engine";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -69,6 +69,8 @@ beforeAll(async () => {
       controllers: [widgets],
       workflows: [rollout],
       limits: { mail: { rate: 1 } },
+      // Receives nothing: no run is blocked here.
+      notify: [{ on: ["run_blocked"], to: webhook("http://127.0.0.1:1/", { format: "json" }) }],
     }),
     settings,
     version: "1.2.3",
@@ -128,6 +130,7 @@ test("serves exactly the metrics and labels of docs/metrics.md", async () => {
       "konverge_workqueue_depth",
       "konverge_requests_total",
       "konverge_source_lag_seconds",
+      "konverge_notifications_total",
     ];
     return last.every((name) => found.get(name) !== "no series");
   });
