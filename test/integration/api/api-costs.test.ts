@@ -7,6 +7,7 @@ import { createMetrics } from "@konverge/telemetry";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { NODE_POOL } from "../queue/announce.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 import { countCosts } from "../../support/redis-entries.ts";
 
 /**
@@ -18,6 +19,8 @@ const PER_CONTROLLER = 70;
 
 let server: RunningRedis;
 let redis: Redis;
+/** For callers that wait for Redis as long as it takes. */
+const target = () => ({ url: server.url, deadlineMs: PATIENT_MS });
 beforeAll(async () => {
   server = await startRedis();
   redis = new Redis(server.url);
@@ -32,8 +35,8 @@ const counted = (work: () => Promise<unknown>) => countCosts({ redis, url: serve
 /** Opens an API, which is closed after the test. Returns its GET. */
 function openedApi(prefix: string): (path: string) => Promise<unknown> {
   const onError = (error: unknown) => expect.unreachable(String(error));
-  const access = openQueueAccess({ redis: server, prefix, onError });
-  const guards = openGuardControl({ redis: { url: server.url }, prefix });
+  const access = openQueueAccess({ redis: target(), prefix, onError });
+  const guards = openGuardControl({ redis: target(), prefix });
   const api = createApi({
     access,
     guards,
@@ -49,13 +52,15 @@ function openedApi(prefix: string): (path: string) => Promise<unknown> {
   return async (path) => {
     const url = `http://localhost:7070${path}`;
     const response = await api.fetch(new Request(url, { headers: { host: "localhost:7070" } }));
-    return await response.json();
+    const answer: unknown = await response.json();
+    expect(response.status, JSON.stringify(answer)).toBe(200);
+    return answer;
   };
 }
 
 test("the wasted writes of an hour are one command", async () => {
   const onError = () => undefined;
-  const reader = createHistoryReader({ redis: { url: server.url }, cluster: "default", onError });
+  const reader = createHistoryReader({ redis: target(), cluster: "default", onError });
   onTestFinished(() => reader.close());
   // Opens the connection, and sends the script.
   await reader.wastedWrites();
@@ -66,7 +71,7 @@ test("an overview needs few commands besides those of its controllers", async ()
   for (const controllers of [1, 3]) {
     const prefix = `costs-${controllers}`;
     const registry = createControllerRegistry({
-      redis: { url: server.url },
+      redis: target(),
       cluster: "default",
       prefix,
     });
@@ -88,12 +93,12 @@ test("an overview needs few commands besides those of its controllers", async ()
 
 test("an explanation needs at most 40 commands", async () => {
   const prefix = "costs-explain";
-  const target = { redis: { url: server.url }, cluster: "default", prefix };
-  const registry = createControllerRegistry(target);
+  const place = { redis: target(), cluster: "default", prefix };
+  const registry = createControllerRegistry(place);
   await registry.announce([NODE_POOL]);
   await registry.close();
   const onError = (error: unknown) => expect.unreachable(String(error));
-  const queue = createWorkQueue({ ...target, controller: NODE_POOL.name, onError });
+  const queue = createWorkQueue({ ...place, controller: NODE_POOL.name, onError });
   const { group, resource, name: controller } = NODE_POOL;
   const key = { controller, cluster: "default", group, resource, namespace: "demo", name: "blue" };
   await queue.request(key, { kind: "cli" });
