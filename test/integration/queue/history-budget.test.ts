@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatKey, parseKey } from "@konverge/core";
 import { Redis } from "ioredis";
-import { afterEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { CLUSTER, keyOf, useQueues, workOn } from "./queue-harness.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 import { attemptRow, historyBatch } from "../../support/history-batch.ts";
 
@@ -20,7 +21,8 @@ afterEach(async () => {
 const RECORD_BYTES = 1_000;
 
 function open(url: string, prefix: string, budgetBytes: number) {
-  const options = { redis: { url }, cluster: CLUSTER, prefix, onError: () => undefined };
+  const redis = { url, deadlineMs: PATIENT_MS };
+  const options = { redis, cluster: CLUSTER, prefix, onError: () => undefined };
   const writer = createHistoryWriter({ ...options, budgetBytes });
   const reader = createHistoryReader(options);
   ends.push(() => writer.close());
@@ -70,7 +72,10 @@ test("drops records in favor of the queue when Redis is full", async () => {
   const redis = new Redis(server.url);
   ends.push(() => redis.quit());
   const { writer, reader } = open(server.url, "test", 1_000_000_000);
-  const queue = harness.open({ redis: { url: server.url }, prefix: "test" });
+  const queue = harness.open({
+    redis: { url: server.url, deadlineMs: PATIENT_MS },
+    prefix: "test",
+  });
   const record = JSON.stringify({ text: "x".repeat(RECORD_BYTES) });
   const errors: Error[] = [];
   const worker = workOn(queue, () => ({ outcome: { kind: "done" }, record }), {
@@ -176,6 +181,9 @@ test("a search ends after its budget with a cursor, and takes a turn per round t
 });
 
 test("counts competing managers of all attempts, by hour and namespace", async () => {
+  // No hour begins between the writes and the reads.
+  vi.useFakeTimers({ toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
   const { writer, reader } = open(harness.url, harness.prefix, 1_000_000_000);
   const hourMs = 3_600_000;
   const rowsAt = (startedAtMs: number) =>
