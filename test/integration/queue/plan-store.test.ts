@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   beginPlan,
   holdPlan,
@@ -8,21 +9,28 @@ import {
   storePlan,
   type PlanPlace,
 } from "../../../libs/queue/src/plans/plan-store.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 import { useQueues } from "./queue-harness.ts";
 
 const queues = useQueues();
+/** With all permissions, for calls that wait for Redis as long as it takes. */
+let redis: RedisClient;
+beforeAll(() => {
+  redis = openProducer({ url: process.env["REDIS_URL"] ?? "", deadlineMs: PATIENT_MS });
+});
+afterAll(() => closeRedis(redis));
 const key = "widgets/default/widgets.test.konverge.dev/default/blue";
 const place = (): PlanPlace => ({ prefix: queues.prefix, cluster: "default" });
 const ids = async (of: string) =>
-  (await readPlansOf(queues.redis, place(), of)).map((text) => text.split(" ")[0]);
+  (await readPlansOf(redis, place(), of)).map((text) => text.split(" ")[0]);
 
 describe("the store of plans", () => {
   test("keeps the last 20 plans of an object", async () => {
     for (let id = 0; id < 25; id += 1)
-      await storePlan(queues.redis, place(), { id: `${id}`, key }, `${id} record`);
+      await storePlan(redis, place(), { id: `${id}`, key }, `${id} record`);
     expect(await ids(key)).toEqual(Array.from({ length: 20 }, (_, index) => `${24 - index}`));
-    expect(await readPlan(queues.redis, place(), "4")).toBeUndefined();
-    expect(await readPlan(queues.redis, place(), "5")).toEqual({
+    expect(await readPlan(redis, place(), "4")).toBeUndefined();
+    expect(await readPlan(redis, place(), "5")).toEqual({
       state: "ended",
       record: "5 record",
     });
@@ -32,31 +40,30 @@ describe("the store of plans", () => {
     const size = 8_000_000;
     for (let id = 0; id < 12; id += 1) {
       await storePlan(
-        queues.redis,
+        redis,
         place(),
         { id: `${id}`, key: `${key}-${id}` },
         `${id} ${"x".repeat(size)}`,
       );
     }
     const kept = await Promise.all(
-      Array.from({ length: 12 }, (_, id) => readPlan(queues.redis, place(), `${id}`)),
+      Array.from({ length: 12 }, (_, id) => readPlan(redis, place(), `${id}`)),
     );
     expect(kept.map((plan) => plan !== undefined)).toEqual(
       Array.from({ length: 12 }, (_, id) => id >= 4),
     );
-    const sizes = await queues.redis.hgetall(`${queues.prefix}:{default}/plan-sizes`);
+    const sizes = await redis.hgetall(`${queues.prefix}:{default}/plan-sizes`);
     const { "": sum, ...each } = sizes;
     expect(Object.values(each).reduce((total, one) => total + Number(one), 0)).toBe(Number(sum));
     expect(Number(sum)).toBeLessThanOrEqual(64 * 1_048_576);
     // A plan that is stored twice counts once.
-    await storePlan(queues.redis, place(), { id: "11", key: `${key}-11` }, "short");
-    expect(await queues.redis.hget(`${queues.prefix}:{default}/plan-sizes`, "")).toBe(
+    await storePlan(redis, place(), { id: "11", key: `${key}-11` }, "short");
+    expect(await redis.hget(`${queues.prefix}:{default}/plan-sizes`, "")).toBe(
       `${Number(sum) - Number(each["11"]) + 5}`,
     );
   });
 
   test("M3: a plan whose worker has died is lost, and stored if the worker was only suspended", async () => {
-    const { redis } = queues;
     await requestPlan(redis, place(), { id: "1", key, controller: "widgets", by: "ada" });
     expect(await readPlan(redis, place(), "1")).toEqual({ state: "waiting" });
     expect(await beginPlan(redis, place(), "1")).toBe(true);
