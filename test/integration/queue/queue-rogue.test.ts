@@ -248,7 +248,7 @@ test.each([
 const STEPS = isLong ? 2_000 : 400;
 test(
   "P1, P2: random external writes, except deletions, run no key concurrently and lose no request",
-  { timeout: isLong ? 300_000 : 60_000 },
+  { timeout: isLong ? 300_000 : 180_000 },
   async () => {
     const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
     console.log(`KONVERGE_TEST_SEED=${seed}`);
