@@ -56,7 +56,10 @@ export async function startApi(options: {
     restoreToleranceMs: settings.restoreTolerance,
     codec: options.codec,
     onError: (error) => log.warn({ err: error }, "redis connection error"),
-    onAuditEntry: (change) => log.info({ change }, "change made"),
+    onAuditEntry: (change) =>
+      change.action === "refused"
+        ? log.info({ change }, "change refused")
+        : log.info({ change }, "change made"),
     observe: observeRequests(metrics, tracing),
     ...defined({ tracing }),
   });

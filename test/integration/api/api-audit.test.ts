@@ -6,6 +6,9 @@ import { operations, requestOf, TARGETS } from "./api-targets.ts";
 const api = useApi();
 const REASON = { by: "ada", reason: "a bad release" };
 
+/** Deliveries of inbound sources have a metric. A logout needs no rights. */
+const NOT_RECORDED = ["deliver", "logout"];
+
 async function entries(): Promise<AuditEntry[]> {
   const call = api.serve();
   const all: AuditEntry[] = [];
@@ -40,6 +43,77 @@ test("changes beyond the entries of an author are counted, so that other entries
   expect(own.length).toBeLessThan(1_000);
 });
 
+test("refused changes displace no changes, and take none of the entries of their author", async () => {
+  const { audit } = api.access;
+  const { redis, prefix } = api.queues;
+  const call = api.serve({ isLoopback: false, rate: { ratePerSecond: 1e6, burst: 1e6 } });
+  await audit.write({ action: "token.create", by: "ada", filter: "ci" });
+  const refusals = operations.filter(({ method, operationId }) => {
+    return method !== "GET" && !NOT_RECORDED.includes(operationId);
+  });
+  for (let n = 0; n < 10; n++) {
+    for (const operation of refusals) {
+      const { path, body } = requestOf(operation, TARGETS.inside, true);
+      await call(path, { method: operation.method, body });
+    }
+    for (let at = 0; at < 50; at++) {
+      const refused = { action: "refused", by: "mallory", via: "token", count: 1 } as const;
+      audit.gather({ ...refused, filter: "pause: forbidden", cluster: `c-${n}`, name: `a-${at}` });
+    }
+    await audit.close();
+  }
+  for (let n = 0; n < 150; n++) {
+    await audit.write({ action: "pause", by: "mallory", via: "token", name: `a-${n}` });
+  }
+  await audit.close();
+  const all = await entries();
+  expect(all.find(({ by }) => by === "ada")).toMatchObject({ action: "token.create" });
+  const own = all.filter(({ by, action }) => by === "mallory" && action === "pause");
+  expect(new Set(own.map(({ name }) => name)).size).toBe(150);
+  const refused = all.filter(({ action }) => action === "refused");
+  const sumOf = (author: string) =>
+    refused.reduce((sum, { by, count = 1 }) => sum + (by === author ? count : 0), 0);
+  expect([sumOf("unknown"), sumOf("mallory")]).toEqual([10 * refusals.length, 500]);
+  // Its 100 entries, and the combined one of each flush above.
+  expect(refused.filter(({ by }) => by === "unknown").length).toBeLessThan(150);
+  expect(await redis.xlen(`${prefix}:audit`)).toBe(151);
+});
+
+test("pages of the audit log show each change and refused change once, newest first", async () => {
+  const { redis, prefix } = api.queues;
+  const added: string[] = [];
+  for (const [at, id] of ["7-0", "7-1", "8-0", "8-1", "9-0"].entries()) {
+    for (const [key, action] of [
+      ["audit", "pause"],
+      ["audit-refused", "refused"],
+    ] as const) {
+      await redis.xadd(`${prefix}:${key}`, id, "e", JSON.stringify({ action, by: `${at}` }));
+      added.push(`${id.slice(0, 1)} ${action} ${at}`);
+    }
+  }
+  const call = api.serve();
+  for (const limit of [1, 2, 3, 10]) {
+    const found: AuditEntry[] = [];
+    for (let cursor = ""; ;) {
+      const response = await call(`/v1/audit?limit=${limit}${cursor}`);
+      const page = auditPageSchema.parse(await response.json());
+      found.push(...page.items);
+      if (page.next === undefined) break;
+      cursor = `&cursor=${page.next}`;
+    }
+    const shown = found.map(({ id, action, by }) => `${id.slice(0, 1)} ${action} ${by}`);
+    expect(shown.toSorted()).toEqual(added.toSorted());
+    expect(shown.map((text) => text.slice(0, 1))).toEqual(
+      shown
+        .map((text) => text.slice(0, 1))
+        .toSorted()
+        .toReversed(),
+    );
+    expect(new Set(found.map(({ id }) => id)).size).toBe(found.length);
+  }
+  expect((await call("/v1/audit?cursor=0-0")).status).toBe(200);
+});
+
 test("repeated changes of a second share an entry with a count", async () => {
   const { audit } = api.access;
   for (let n = 0; n < 50; n++) await audit.write({ action: "guard.isolate", ...REASON });
@@ -62,9 +136,6 @@ test("a pause that fails on its second controller is recorded", async () => {
     { action: "pause", namespace: "green" },
   ]);
 });
-
-/** Deliveries of inbound sources have a metric. A logout needs no rights. */
-const NOT_RECORDED = ["deliver", "logout"];
 
 test("every operation that changes something leaves an entry when it is refused", async () => {
   const viewer = await api.token("looks");

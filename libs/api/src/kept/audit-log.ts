@@ -9,12 +9,20 @@ import { withRedis, type RedisClient } from "@konverge/redis";
 
 /** About 15 MB. */
 const KEPT = 50_000;
+/** Refused changes have a stream of their own, so that callers without rights displace no changes. */
+const KEPT_REFUSED = 10_000;
+/** Sequence numbers of refused entries begin here, so that both streams have different IDs. */
+const REFUSED_FROM = 1e9;
 const CHUNK = 1_000;
 const GATHERED_MS = 1_000;
 /** Maximum entries of one second. */
 const MOST_GATHERED = 1_000;
 /** The entries of one author. Further changes are combined, so that no author displaces the entries of the others. */
 const OWN_ENTRIES: BucketLimits = { ratePerSecond: 1, burst: 200 };
+/** The refused entries of one author. */
+const REFUSED_ENTRIES: BucketLimits = { ratePerSecond: 0.1, burst: 200 };
+/** The refused entries of all requests without a valid token. */
+const UNKNOWN_ENTRIES: BucketLimits = { ratePerSecond: 1 / 60, burst: 100 };
 const COMBINED_MS = 60_000;
 const MOST_REMEMBERED = 1_000;
 
@@ -23,7 +31,7 @@ export type AuditNote = Omit<AuditEntry, "id" | "at">;
 
 /**
  * The changes made through the API or the command line. About 50,000 are kept. An author has 200 entries, and one more per
- * second; beyond that, an entry per action, cluster and minute counts the changes.
+ * second; beyond that, an entry per action, cluster and minute counts the changes. Another 10,000 are about refused changes.
  */
 export interface AuditLog {
   /** Resolves when Redis has stored the note. Repeated notes of one second share an entry with a count. */
@@ -34,12 +42,12 @@ export interface AuditLog {
    */
   gather(note: AuditNote): void;
   read(query: AuditQuery, isSeen: (entry: AuditEntry) => boolean): Promise<AuditPage>;
-  /** Reads the notes after `id`, oldest first. The entry is undefined for the format of another version. */
+  /** Reads the changes after `id`, oldest first. The entry is undefined for the format of another version. */
   after(
     id: string,
     limit: number,
   ): Promise<{ readonly id: string; readonly entry: AuditEntry | undefined }[]>;
-  /** Returns the newest ID. */
+  /** Returns the newest ID of a change. */
   last(): Promise<string>;
   /** Writes the gathered and combined notes. */
   close(): Promise<void>;
@@ -62,6 +70,7 @@ export function createAuditLog(
 class RedisAuditLog implements AuditLog {
   readonly #redis: RedisClient;
   readonly #stream: string;
+  readonly #refusedStream: string;
   readonly #options: AuditLogOptions;
   readonly #gathered = new NoteCounts();
   readonly #combined = new NoteCounts();
@@ -75,6 +84,7 @@ class RedisAuditLog implements AuditLog {
   constructor(redis: RedisClient, stream: string, options: AuditLogOptions) {
     this.#redis = redis;
     this.#stream = stream;
+    this.#refusedStream = `${stream}-refused`;
     this.#options = options;
   }
 
@@ -95,22 +105,34 @@ class RedisAuditLog implements AuditLog {
     isSeen: (entry: AuditEntry) => boolean,
   ): Promise<AuditPage> {
     const items: AuditEntry[] = [];
-    let end = cursor === undefined ? "+" : `(${checkCursor(cursor)}`;
-    for (;;) {
+    const end = cursor === undefined ? undefined : endsOf(cursor);
+    const both = newestFirst(
+      this.#entries(this.#stream, end?.changes ?? "+"),
+      this.#entries(this.#refusedStream, end?.refused ?? "+", REFUSED_FROM),
+    );
+    for await (const entry of both) {
+      if (!isSeen(entry)) continue;
+      if (!Object.entries(wanted).every(([field, value]) => matches(entry, field, value))) continue;
+      items.push(entry);
+      if (items.length === limit) return { items, next: entry.id };
+    }
+    return { items };
+  }
+
+  /** Reads the entries of a stream up to `end`, newest first. */
+  async *#entries(stream: string, end: string, from = 0): AsyncGenerator<AuditEntry> {
+    for (let last = end; ;) {
       const rows = await withRedis(this.#redis, () =>
-        this.#redis.xrevrange(this.#stream, end, "-", "COUNT", CHUNK),
+        this.#redis.xrevrange(stream, last, "-", "COUNT", CHUNK),
       );
-      for (const row of rows) {
-        const entry = entryOf(row);
-        if (entry === undefined || !isSeen(entry)) continue;
-        if (!Object.entries(wanted).every(([field, value]) => matches(entry, field, value)))
-          continue;
-        items.push(entry);
-        if (items.length === limit) return { items, next: entry.id };
+      for (const [id, fields] of rows) {
+        const { ms, sequence } = partsOf(id);
+        const entry = entryOf([`${ms}-${sequence + from}`, fields]);
+        if (entry !== undefined) yield entry;
       }
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < CHUNK) return { items };
-      end = `(${last[0]}`;
+      const oldest = rows.at(-1);
+      if (oldest === undefined || rows.length < CHUNK) return;
+      last = endBefore(partsOf(oldest[0]));
     }
   }
 
@@ -136,7 +158,10 @@ class RedisAuditLog implements AuditLog {
   async #add(note: AuditNote): Promise<void> {
     this.#options.onEntry?.(note);
     const text = JSON.stringify(note);
-    await this.#redis.xadd(this.#stream, "MAXLEN", "~", KEPT, "*", "e", text);
+    const [stream, kept] = isRefused(note)
+      ? [this.#refusedStream, KEPT_REFUSED]
+      : [this.#stream, KEPT];
+    await this.#redis.xadd(stream, "MAXLEN", "~", kept, "*", "e", text);
   }
 
   #isRepeated(note: AuditNote): boolean {
@@ -149,20 +174,24 @@ class RedisAuditLog implements AuditLog {
     return false;
   }
 
-  #mayAdd({ by }: AuditNote): boolean {
+  #mayAdd(note: AuditNote): boolean {
     const now = performance.now();
-    const { tatMs, waitMs } = takeToken(OWN_ENTRIES, this.#buckets.get(by) ?? 0, now);
+    const id = JSON.stringify([isRefused(note), note.via !== undefined, note.by]);
+    const { tatMs, waitMs } = takeToken(limitsOf(note), this.#buckets.get(id) ?? 0, now);
     if (waitMs > 0) return false;
     if (this.#buckets.size >= MOST_REMEMBERED) {
       for (const [author, fullAtMs] of this.#buckets) {
         if (fullAtMs <= now) this.#buckets.delete(author);
       }
     }
-    this.#buckets.set(by, tatMs);
+    this.#buckets.set(id, tatMs);
     return true;
   }
 
-  #combine({ by, via, action, cluster, count }: AuditNote): void {
+  #combine(note: AuditNote): void {
+    const { by, via, action, count } = note;
+    // A refused request can name any cluster.
+    const cluster = isRefused(note) ? undefined : note.cluster;
     this.#combined.add({ by, action, filter: COMBINED, ...defined({ via, cluster, count }) });
     this.#combineTimer ??= setTimeout(() => void this.#flushCombined(), COMBINED_MS).unref();
   }
@@ -226,6 +255,63 @@ function entryOf([id, [, text = "{}"]]: [string, string[]]): AuditEntry | undefi
 
 function matches(entry: AuditEntry, field: string, value: unknown): boolean {
   return value === undefined || entry[field as keyof AuditEntry] === value;
+}
+
+function isRefused({ action }: AuditNote): boolean {
+  return action === "refused";
+}
+
+/** Without a valid token, a request has no `via`. */
+function limitsOf(note: AuditNote): BucketLimits {
+  if (!isRefused(note)) return OWN_ENTRIES;
+  return note.via === undefined ? UNKNOWN_ENTRIES : REFUSED_ENTRIES;
+}
+
+interface IdParts {
+  readonly ms: number;
+  readonly sequence: number;
+}
+
+function partsOf(id: string): IdParts {
+  const [ms, sequence] = id.split("-").map(Number);
+  return { ms: ms ?? 0, sequence: sequence ?? 0 };
+}
+
+/** The last ID before another. Redis completes one without a sequence to the last of its millisecond. */
+function endBefore({ ms, sequence }: IdParts): string {
+  if (sequence > 0) return `${ms}-${sequence - 1}`;
+  return ms > 0 ? `${ms - 1}` : "0-0";
+}
+
+/** Within a millisecond, refused changes are listed before the others. @throws KonvergeError `invalid_request` */
+function endsOf(cursor: string): { readonly changes: string; readonly refused: string } {
+  const { ms, sequence } = partsOf(checkCursor(cursor));
+  return {
+    changes: endBefore({ ms, sequence }),
+    refused: endBefore({ ms, sequence: Math.max(0, sequence - REFUSED_FROM) }),
+  };
+}
+
+/** Merges entries that are ordered by descending ID. */
+async function* newestFirst(
+  changes: AsyncGenerator<AuditEntry>,
+  refused: AsyncGenerator<AuditEntry>,
+): AsyncGenerator<AuditEntry> {
+  let [change, refusal] = await Promise.all([changes.next(), refused.next()]);
+  while (change.done !== true || refusal.done !== true) {
+    if (refusal.done === true || (change.done !== true && isNewer(change.value, refusal.value))) {
+      yield change.value as AuditEntry;
+      change = await changes.next();
+    } else {
+      yield refusal.value;
+      refusal = await refused.next();
+    }
+  }
+}
+
+function isNewer(one: AuditEntry, other: AuditEntry): boolean {
+  const [a, b] = [partsOf(one.id), partsOf(other.id)];
+  return a.ms === b.ms ? a.sequence > b.sequence : a.ms > b.ms;
 }
 
 function checkCursor(cursor: string): string {
