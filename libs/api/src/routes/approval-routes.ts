@@ -36,31 +36,39 @@ export function approvalRoutes(access: QueueAccess): Route[] {
         return await readApproval(access, key);
       },
     }),
-    actionRoute({
-      id: "approvePlan",
+    decisionRoute("approvePlan", {
       path: `${PATH}/approve`,
       summary: "Approve the plan of an object, which is then applied",
-      body: approvalDecisionSchema,
-      answer: approvalSchema,
-      problems: ["unknown_controller", "approval_stale"],
-      async handle({ params, body, caller, audit }) {
-        demand(caller, params);
-        const { key } = await findKey(access, params);
-        return await approvePlan(access, key, body, { caller, audit });
-      },
+      decide: approvePlan,
     }),
-    actionRoute({
-      id: "rejectPlan",
+    decisionRoute("rejectPlan", {
       path: `${PATH}/reject`,
       summary: "Reject the plan of an object",
+      decide: rejectPlan,
+    }),
+  ];
+
+  function decisionRoute(
+    id: string,
+    decision: {
+      readonly path: `${typeof PATH}/${"approve" | "reject"}`;
+      readonly summary: string;
+      readonly decide: typeof approvePlan;
+    },
+  ): Route {
+    const { path, summary, decide } = decision;
+    return actionRoute({
+      id,
+      path,
+      summary,
       body: approvalDecisionSchema,
       answer: approvalSchema,
       problems: ["unknown_controller", "approval_stale"],
       async handle({ params, body, caller, audit }) {
         demand(caller, params);
         const { key } = await findKey(access, params);
-        return await rejectPlan(access, key, body, { caller, audit });
+        return await decide(access, key, body, { caller, audit });
       },
-    }),
-  ];
+    });
+  }
 }
