@@ -83,7 +83,10 @@ test("deliveries and polled items reconcile objects, and a failing source is a p
   await until("the item is reconciled", () => reconciled.includes("polled poll items"));
   await until("the problem has ended", async () => (await problems()).length === 0);
   expect(await failures()).toBe(0);
-  const { items } = sourceListSchema.parse(await (await fetch(`${api.url}/v1/sources`)).json());
+  const items = await until("the delivery is no longer listed as waiting", async () => {
+    const list = sourceListSchema.parse(await (await fetch(`${api.url}/v1/sources`)).json());
+    return list.items[0]?.waiting === 0 && list.items;
+  });
   expect(items).toMatchObject([
     { name: "github", kind: "inbound", state: "ok", waiting: 0, worker: worker.workerId },
     { name: "items", kind: "poll", state: "ok", failures: 0 },
