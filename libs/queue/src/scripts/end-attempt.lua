@@ -58,15 +58,14 @@ local function endAttempt(attempt)
   local h = redis.call('HMGET', key, 'epoch', 'owner', 'pending', 'lost', 'endedAt', 'number', 'covered', 'failures', 'revision',
     'cancels', 'conflicts', 'newsTokens', 'newsAt')
   if h[1] ~= epoch then return 'fenced', 0 end
-  local isAborted = anyAbort and redis.call('HGET', aborts, memberOf(key)) == epoch
-  if isAborted then
+  if anyAbort and redis.call('HGET', aborts, memberOf(key)) == epoch then
     redis.call('HDEL', aborts, memberOf(key))
     final = true
   end
   -- Already closed: by this same end, or by a begin that counted the attempt as lost.
   if h[2] ~= attempt.owner then
     if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return 'fenced', 0 end
-    if final or redis.call('HGET', key, 'aborted') == epoch then return 'stored', 0, true end
+    if final then return 'stored', 0, true end
     return 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])), true, h[3] ~= '0'
   end
 
@@ -84,16 +83,6 @@ local function endAttempt(attempt)
   else
     redis.call('HSET', key, 'owner', '', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts)
     priority = wait(key, memberOf(key), h[3], hold, tonumber(delayMs))
-  end
-  -- For a repetition of this call: the entry in "aborts" is gone.
-  if isAborted then
-    local rests = fieldsOf[key]
-    if rests then
-      rests[#rests + 1] = 'aborted'
-      rests[#rests + 1] = epoch
-    else
-      redis.call('HSET', key, 'aborted', epoch)
-    end
   end
   if failures ~= '' then redis.call('HSET', key, 'failures', failures) end
   if conflicts ~= '' then redis.call('HSET', key, 'conflicts', conflicts) end
