@@ -8,14 +8,13 @@ import {
   type AttemptStore,
   type EndCall,
 } from "../../libs/queue/src/attempt/attempt-store.ts";
-import { planEnd, precedesFinish } from "../../libs/queue/src/attempt/end-plan.ts";
+import { planEnd } from "../../libs/queue/src/attempt/end-plan.ts";
 import { isMove, moveOn } from "../../libs/queue/src/attempt/move-job.ts";
 import { delayOfRetry, RetrySignal } from "../../libs/queue/src/attempt/retry-signal.ts";
 import { createSlotBackend, type SlotBackend } from "../../libs/queue/src/attempt/slot-backend.ts";
 import type { JobPayload } from "../../libs/queue/src/keys/job-payload.ts";
 import { queueNames, type QueueNames } from "../../libs/queue/src/keys/queue-names.ts";
 import { BACKOFF_TYPE } from "../../libs/queue/src/scripts/add-job.ts";
-import type { Advanced } from "../../libs/queue/src/scripts/advance.ts";
 import type { Begun } from "../../libs/queue/src/scripts/begun.ts";
 import type { Ended } from "../../libs/queue/src/scripts/end.ts";
 import { useBull } from "./bull.ts";
@@ -219,8 +218,6 @@ type Step =
       readonly outcomes: readonly [keyof typeof OUTCOMES, keyof typeof OUTCOMES];
       readonly fetches: boolean;
       readonly isReplyLost: boolean;
-      /** The key of a request that arrives after the first call, before its repetition if its reply is lost. */
-      readonly requested: string | undefined;
     }
   | {
       readonly kind: "delay" | "loseLock" | "takeLock" | "steal" | "abort";
@@ -251,7 +248,6 @@ const common: fc.Arbitrary<Step> = fc.oneof(
     outcomes: fc.tuple(outcome, outcome),
     fetches: fc.constantFrom(true, true, false),
     isReplyLost: fc.boolean(),
-    requested: fc.option(key, { nil: undefined }),
   }),
 );
 const rare: fc.Arbitrary<Step> = fc.oneof(
@@ -368,16 +364,10 @@ async function isOdd({ names, held }: Side, at: number, isMoved: boolean): Promi
   if (isParked === 1 || lock !== tokenOf(at) || isAlone || isFenced) return true;
   if (!isMoved) return false;
   // Each of its parts is a call, and those of other slots can come between them.
-  return pending !== "0" || !(await isPlainQueue(names));
-}
-
-/** False for a queue that BullMQ's own scripts take. */
-async function isPlainQueue(names: QueueNames): Promise<boolean> {
-  const { redis } = bull;
   const limits = await redis.hmget(`${names.bullRoot}meta`, "paused", "concurrency");
   const due = await redis.zcount(`${names.bullRoot}delayed`, 0, Date.now() * DELAYED_UNIT);
   const hasWait = (await redis.exists(`${names.bullRoot}wait`)) === 1;
-  return limits.every((limit) => limit === null) && due === 0 && !hasWait;
+  return pending !== "0" || limits.some((limit) => limit !== null) || due > 0 || hasWait;
 }
 
 type EndStep = Step & { readonly kind: "end" };
@@ -391,34 +381,13 @@ async function end(side: Side, step: EndStep): Promise<unknown> {
     const isMoved = ["retry", "deferred"].includes(outcomeOf(step, at));
     if (await isOdd(side, at, isMoved)) odd.add(at);
   }
-  const isPlain = await isPlainQueue(side.names);
   // The plain ones share a call.
   const groups = [
     ending.filter((at) => !odd.has(at)),
     ...ending.filter((at) => odd.has(at)).map((at) => [at]),
   ];
   const results: unknown[] = [];
-  for (const [n, group] of groups.entries()) {
-    const { requested } = step;
-    const isUsual = n === 0 && group.length > 0 && step.isReplyLost && isPlain;
-    const request =
-      requested === undefined || !isUsual
-        ? undefined
-        : async (areFetched: boolean) => {
-            // The repetition would fetch the new job for a slot that has none.
-            if (step.fetches && !areFetched) return;
-            await side.work.request(objectOf(requested), { kind: "watch" });
-          };
-    const work = () => endTogether(side, group, step);
-    const isLost = side.slots !== undefined && step.isReplyLost;
-    const { finished, stored } = isLost
-      ? await losingReplies(side.store, work, { slots: group.length, request })
-      : await work();
-    if (!isLost) await request?.(finished.every(({ next }) => next !== undefined));
-    // The request changes the priority that a repetition returns.
-    const ended = request === undefined ? stored : stored.map((each) => each?.fenced);
-    results.push([group, ended, finished.map(({ error, next }) => [error, next?.id])]);
-  }
+  for (const group of groups) results.push(await endTogether(side, group, step));
   return results;
 }
 
@@ -429,9 +398,9 @@ async function endTogether(side: Side, group: readonly number[], step: EndStep) 
     const call = endOf(one, outcomeOf(step, at));
     if (call === undefined) return { stored: Promise.resolve(undefined), moved: undefined };
     const moved = async (): Promise<void> => await move(one, at, call, await stored);
-    const precedes = precedesFinish(call.plan);
+    const isMoved = call.plan.job !== "complete";
     const stored: Promise<Ended> = (
-      slots === undefined ? store.end(call) : slots.end(one.job, call, precedes ? moved : undefined)
+      slots === undefined ? store.end(call) : slots.end(one.job, call, isMoved ? moved : undefined)
     ).answer;
     return { stored, moved };
   });
@@ -445,33 +414,14 @@ async function endTogether(side: Side, group: readonly number[], step: EndStep) 
     finished.push(...(await Promise.all(group.map((at) => finish(side, at, step.fetches)))));
   }
   for (const [n, at] of group.entries()) await hold(side, at, finished[n]?.next);
-  return { finished, stored: await stored() };
-}
-
-interface Between {
-  /** Slots that share the call. */
-  readonly slots: number;
-  /** Called between both executions. */
-  readonly request: ((areFetched: boolean) => Promise<void>) | undefined;
+  return [group, await stored(), finished.map(({ error, next }) => [error, next?.id])];
 }
 
 /** Executes each combined call twice, as after a lost reply. */
-async function losingReplies<T>(
-  store: AttemptStore,
-  work: () => Promise<T>,
-  { slots, request }: Between,
-): Promise<T> {
+async function losingReplies(store: AttemptStore, work: () => Promise<unknown>): Promise<unknown> {
   const once = { ...store };
-  const first: Advanced[] = [];
-  const requested = Promise.withResolvers<void>();
   const twice: AttemptStore["advance"] = async (call) => {
-    first.push(await once.advance(call));
-    if (request !== undefined) {
-      if (first.length === slots) {
-        requested.resolve(request(first.every(({ next }) => next !== undefined)));
-      }
-      await requested.promise;
-    }
+    await once.advance(call);
     return await once.advance(call);
   };
   Object.assign(store, { advance: twice });
@@ -499,7 +449,9 @@ async function apply(side: Side, step: Step): Promise<unknown> {
       await hold(side, step.slot, await worker.getNextJob(tokenOf(step.slot), { block: false }));
       return;
     case "end":
-      return await end(side, step);
+      return step.isReplyLost
+        ? await losingReplies(side.store, () => end(side, step))
+        : await end(side, step);
     case "delay": {
       const { job } = held.get(step.slot) ?? {};
       held.delete(step.slot);
@@ -627,33 +579,6 @@ test("BullMQ finishes the job if Redis rejects the combined call; the caller sto
     reason: { message: expect.stringContaining("BUSY") as string },
   });
   expect(await stateOf(side)).toEqual([0, null]);
-});
-
-test("a job with a timer is not finished before its end is stored", async () => {
-  const rejected = new Error("BUSY Redis is busy running a script");
-  const side = await openBusy({ advance: () => Promise.reject(rejected) });
-  const held = side.held.get(0) as Held;
-  const call = endOf(held, "later") as EndCall;
-  const order: string[] = [];
-  const store = async () => {
-    order.push(`${(await side.queue.getActiveCount()) === 1}`);
-    await side.store.end(call).answer;
-  };
-  const ended = side.slots?.end(held.job, call, precedesFinish(call.plan) ? store : undefined);
-  const [stored] = await Promise.allSettled([ended?.answer, finish(side, 0, true)]);
-  expect([stored, order]).toEqual([{ status: "rejected", reason: rejected }, ["true"]]);
-  expect(await stateOf(side)).toEqual([0, "requeueAfter"]);
-  expect(await bull.redis.zcard(side.names.timers)).toBe(1);
-});
-
-test("a job that is missing is not stored again by its delay", async () => {
-  const side = await openBusy();
-  const held = side.held.get(0) as Held;
-  const job = `${side.names.bullRoot}${held.job.id}`;
-  await bull.redis.del(job);
-  const ended = side.slots?.end(held.job, endOf(held, "retry") as EndCall);
-  await Promise.all([ended?.answer, finish(side, 0, false)]);
-  expect(await bull.redis.exists(job)).toBe(0);
 });
 
 test("a key whose data has another type does not affect the jobs of other slots", async () => {

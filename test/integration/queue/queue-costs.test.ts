@@ -146,8 +146,8 @@ describe("costs do not grow with the number of waiting keys:", () => {
     // The call itself, 13 commands per call, and 10 per attempt.
     ["done", { kind: "done" }, { call: 14, attempt: 10 }],
     ["set a timer", { kind: "requeueAfter", afterMs: NOT_DUE_MS }, { call: 14, attempt: 11 }],
-    ["retry", { kind: "retry", error: new Error("test") }, { call: 16, attempt: 22 }],
-    ["wait", { kind: "deferred", afterMs: NOT_DUE_MS, cause: "test" }, { call: 16, attempt: 20 }],
+    ["retry", { kind: "retry", error: new Error("test") }, { call: 16, attempt: 21 }],
+    ["wait", { kind: "deferred", afterMs: NOT_DUE_MS, cause: "test" }, { call: 16, attempt: 19 }],
   ])("attempts that end together and %s,", (_what, outcome, per) => {
     test.each([
       { slots: 1, calls: 1 },

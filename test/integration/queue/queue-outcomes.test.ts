@@ -68,7 +68,6 @@ test("a deferral is not counted, does not end on new events, and loses no reques
   const worker = workOn(queue, script(deferred), { backoffs: quick });
   const accepted = await queue.request(keyOf("a"), http);
   await until("the deferral", () => worker.closed.length === 1);
-  expect((await queue.counts()).delayed).toBe(1);
   const later = await queue.request(keyOf("a"), http, { class: "interactive" });
   const state = await queue.getKey(keyOf("a"));
   expect(state).toMatchObject({ phase: "backoff", failures: 0, conflicts: 0 });

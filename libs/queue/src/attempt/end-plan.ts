@@ -32,11 +32,6 @@ export interface Counters {
   readonly conflicts: number;
 }
 
-/** True if the end must be stored before BullMQ finishes the job: otherwise a crash in between could lose a retry or a timer. */
-export function precedesFinish({ job, timerMs }: EndPlan): boolean {
-  return job !== "complete" || timerMs !== undefined;
-}
-
 /** Maps an outcome to queue actions, with a delay from the key's own counters (P7). */
 export function planEnd(outcome: Outcome, counters: Counters, options: EndPlanOptions): EndPlan {
   const { backoffs, random } = options;

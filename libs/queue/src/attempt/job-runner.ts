@@ -7,7 +7,7 @@ import { BackgroundCalls } from "./background-calls.ts";
 import { SUSPECT_FROM } from "../scripts/begin-attempt.ts";
 import type { Begun, RunningAttempt } from "../scripts/begun.ts";
 import type { Ended } from "../scripts/end.ts";
-import { delayOf, planEnd, precedesFinish, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
+import { delayOf, planEnd, type EndPlan, type EndPlanOptions } from "./end-plan.ts";
 import { keyOfPayload, type JobPayload, type QueueOwner } from "../keys/job-payload.ts";
 import { AttemptCancelledError, type LeaseKeeper } from "./lease-keeper.ts";
 import { delayJob, moveOn, putBack, type TakenJob } from "./move-job.ts";
@@ -252,7 +252,7 @@ export class JobRunner {
     const isCombined = isWithFinish(plan, end);
     const move = (): Promise<void> => this.#moveOn(taken, end, plan, closed);
     const handed: Handed<Ended> = isCombined
-      ? this.#slots.end(job, ending, precedesFinish(plan) ? move : undefined)
+      ? this.#slots.end(job, ending, plan.job === "complete" ? undefined : move)
       : store.end(ending);
     const closed = handed.answer
       .catch((error: unknown) => this.#retryEnd(ending, ensureError(error)))

@@ -34,8 +34,7 @@ export interface SlotBackend {
   /**
    * Stores the end of an attempt whose processor is about to return, together with the finish or delay of its job. If BullMQ
    * does not finish the job in this turn, because its worker is closed, the end is stored alone.
-   * @param move for a job that is to be delayed, and for one with a timer: called before BullMQ's finish if this call did not
-   *   finish the job. It waits until the end is stored, and throws what the processor would throw.
+   * @param move for a job that is to be delayed: called if only the end was stored. It throws what the processor would throw.
    */
   end(job: Job<JobPayload>, call: EndCall, move?: Move): Handed<Ended>;
   /** Returns the attempt that was begun for this job, if any. */
@@ -69,7 +68,7 @@ export function createSlotBackend({
   looksForLost = () => true,
 }: SlotBackendOptions): SlotBackend {
   const endings = new Map<unknown, Ending>();
-  /** The moves of jobs until they are finished or delayed: BullMQ repeats its finish after a connection was lost. */
+  /** The moves of jobs until they are delayed: BullMQ repeats its finish after a connection was lost. */
   const moves = new WeakMap<object, Move>();
   const begun = new Map<string, { readonly jobId: string; readonly early: BegunAhead }>();
 

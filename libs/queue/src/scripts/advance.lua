@@ -31,13 +31,13 @@ local function start(answer, slot, jobId)
   beginJob(answer, slot, h[1])
 end
 
--- The next job that this slot has, if an earlier execution of the same call fetched it and its reply was lost.
-local function findFetched(token, ended)
+-- The job that this slot has, if an earlier execution of the same call fetched it and its reply was lost.
+local function findFetched(token)
   local jobs, locks = redis.call('LRANGE', active, 0, MOST_ACTIVE), {}
   for i, jobId in ipairs(jobs) do locks[i] = lockOf(jobId) end
   if #locks == 0 then return end
   for i, held in ipairs(redis.call('MGET', unpack(locks))) do
-    if held == token and jobs[i] ~= ended then return jobs[i] end
+    if held == token then return jobs[i] end
   end
 end
 
@@ -57,9 +57,7 @@ end
 -- Does what BullMQ's moveToDelayed does, after a failure with what its retry stores.
 local isPostponed = false
 local function postpone(slot, names, priority, lock)
-  if lock ~= slot.token or not exists(bull .. slot.jobId) or redis.call('LREM', active, -1, slot.jobId) == 0 then
-    return false
-  end
+  if lock ~= slot.token or redis.call('LREM', active, -1, slot.jobId) == 0 then return false end
   local job, due = bull .. slot.jobId, tonumber(clock) + tonumber(slot.delayMs)
   local least = due * DELAYED_UNIT
   local most = least + DELAYED_UNIT - 1
@@ -93,16 +91,13 @@ for i, slot in ipairs(each) do
   end
   answers[i] = { state, priority, 'open' }
   -- A key with requests that came during its attempt may start again without the delay.
-  local mayMove = state == 'stored' and (priority == 0 or (slot.delayMs ~= '' and not hasRequests))
-  -- An earlier execution may have stored this end and fetched a job, whatever happened to the key since.
-  local mayRepeat = isRepeated or state == 'fenced'
-  if mayMove or mayRepeat then
-    local entry = { at = i, mayMove = mayMove, mayRepeat = mayRepeat, priority = priority,
-      lock = lockOf(slot.jobId), owner = bull .. 'de:' .. slot.member }
+  if state == 'stored' and (priority == 0 or (slot.delayMs ~= '' and not hasRequests)) then
+    local entry = { at = i, isRepeated = isRepeated, priority = priority, lock = lockOf(slot.jobId),
+      owner = bull .. 'de:' .. slot.member }
     plain[#plain + 1] = entry
     names[#names + 1] = entry.lock
     names[#names + 1] = entry.owner
-    wantsNext = wantsNext or (state == 'stored' and slot.nextOwner ~= '')
+    wantsNext = wantsNext or slot.nextOwner ~= ''
   end
 end
 
@@ -122,10 +117,7 @@ local function isPlainQueue()
   return not (meta[1] or meta[2] or meta[3] or (nextAt and nextAt <= tonumber(clock)))
 end
 
--- True if a job waits, because its delay was stored. A request may have ended it since.
-local function isBack(jobId)
-  return (redis.call('ZSCORE', delayed, jobId) or redis.call('ZSCORE', waiting, jobId)) and true or false
-end
+local function isDelayed(jobId) return redis.call('ZSCORE', delayed, jobId) and true or false end
 
 local fetching, refetched = {}, {}
 local function finishAll()
@@ -134,17 +126,15 @@ local function finishAll()
     local slot, answer, lock = each[entry.at], answers[entry.at], held[2 * n - 1]
     local fetches = slot.nextOwner ~= ''
     local waits = entry.priority ~= 0
-    local isLeft = entry.mayRepeat and lock ~= slot.token
-    local fetched = isLeft and fetches and findFetched(slot.token, slot.jobId)
-    local isDone = isLeft and answer[1] == 'stored' and not lock
-      and (not waits and not exists(bull .. slot.jobId) or waits and isBack(slot.jobId))
+    local isLeft = entry.isRepeated and lock ~= slot.token
+    local isDone = isLeft and not lock and (not waits and not exists(bull .. slot.jobId) or waits and isDelayed(slot.jobId))
+    local fetched = (isDone or (isLeft and waits)) and fetches and findFetched(slot.token)
     local isUsual = (isPlain or not fetches) and not (anyRare and exists(bull .. 'dn:' .. slot.member))
     if fetched then
-      -- Only an end that was stored fetches a job.
-      answer[1], answer[3] = 'stored', 'finished'
+      answer[3] = 'finished'
       refetched[entry.at] = fetched
-    elseif isUsual and (isDone or entry.mayMove and (waits and postpone(slot, entry, entry.priority, lock)
-      or not waits and finish(slot, entry, held[2 * n], lock))) then
+    elseif isUsual and (isDone or waits and postpone(slot, entry, entry.priority, lock)
+      or not waits and finish(slot, entry, held[2 * n], lock)) then
       answer[3] = 'finished'
       if fetches then fetching[#fetching + 1] = entry.at end
     end

@@ -69,8 +69,6 @@ local function endAttempt(attempt)
     return 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])), true, h[3] ~= '0'
   end
 
-  -- First: after an error in a later command, the end counts as stored.
-  if timerMs ~= '' then redis.call('ZADD', timers, 'LT', now + tonumber(timerMs), memberOf(key)) end
   local priority, failuresLeft = 0, failures ~= '' and failures or h[8] or '0'
   if final and h[3] == '0' and failuresLeft == '0' and isDead == '0' and outcome ~= 'gone' then
     local fields = { 'owner', '', 'pending', '0', 'outcome', outcome, 'endedAt', nowText, 'attempts', attempts, 'finished',
@@ -95,6 +93,7 @@ local function endAttempt(attempt)
   if length == 1 or tonumber(epoch) % REFRESH_EVERY == 0 or now - (tonumber(h[5]) or 0) > REFRESH_AFTER_MS then
     redis.call('PEXPIRE', list, retentionMs)
   end
+  if timerMs ~= '' then redis.call('ZADD', timers, 'LT', now + tonumber(timerMs), memberOf(key)) end
   if outcome == 'gone' then
     redis.call('HSET', key, 'gone', '1')
     if h[3] == '0' then
