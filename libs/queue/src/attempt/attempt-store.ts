@@ -11,7 +11,6 @@ import { renewScript } from "../scripts/renew.ts";
 import { wakeScript } from "../scripts/wake.ts";
 import type { RestoreFence } from "../restore/restore-watch.ts";
 import type { EndPlan } from "./end-plan.ts";
-import { wholeDelay } from "./retry-signal.ts";
 
 /** Approximate number of attempts kept per key: lists are trimmed occasionally. */
 const ATTEMPTS_KEPT = 50;
@@ -33,7 +32,7 @@ export interface EndCall {
   readonly versions?: readonly string[];
 }
 
-/** A slot whose attempt ended and whose job is to be finished or delayed, according to its plan. */
+/** A slot whose attempt ended and whose job BullMQ is to finish. */
 interface AdvanceCall {
   readonly end: EndCall;
   readonly jobId: string;
@@ -54,7 +53,7 @@ interface HeldAttempt {
 export interface AttemptStore {
   begin(id: string, owner: string): Promise<Begun>;
   end(call: EndCall): Handed<Ended>;
-  /** Ends an attempt, finishes or delays its job, and fetches and begins the slot's next job. */
+  /** Ends an attempt, finishes its job, and fetches and begins the slot's next job. */
   advance(call: AdvanceCall): Promise<Advanced>;
   /** Returns the priority with which a new event ends the key's backoff, or 0. */
   wake(id: string): Promise<number>;
@@ -126,7 +125,6 @@ export function createAttemptStore(options: AttemptStoreOptions): AttemptStore {
         token,
         member: end.id,
         ...endArguments(end, workerId),
-        ...moveArguments(end),
         nextOwner,
       })),
     }),
@@ -170,11 +168,6 @@ function endArguments(call: EndCall, worker: string) {
     plan.dead ? ` ${(call.versions ?? []).filter(isWord).join(" ")} ` : "",
   ];
   return { ...ended, rest: rest.join(",") };
-}
-
-function moveArguments({ plan, outcome }: EndCall) {
-  if (plan.job === "complete") return { delayMs: "", failure: "" };
-  return { delayMs: wholeDelay(plan.delayMs), failure: plan.job === "retry" ? outcome : "" };
 }
 
 /** Returns the counters for the script; unchanged failures and conflicts are empty. */

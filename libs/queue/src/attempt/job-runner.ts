@@ -1,6 +1,6 @@
 import { defined, ensureError, KonvergeError, sleepMs, type ObjectKey } from "@konverge/core";
 import type { Job } from "bullmq";
-import type { Handed, RedisClient } from "@konverge/redis";
+import type { RedisClient } from "@konverge/redis";
 import type { AttemptStore, EndCall } from "./attempt-store.ts";
 import { textsOf } from "./attempt-texts.ts";
 import { BackgroundCalls } from "./background-calls.ts";
@@ -249,34 +249,31 @@ export class JobRunner {
     const { versions } = end;
     const outcome = end.outcome.kind;
     const ending = { id, begun, owner, outcome, plan, ...texts, ...defined({ versions }) };
-    const isCombined = isWithFinish(plan, end);
-    const move = (): Promise<void> => this.#moveOn(taken, end, plan, closed);
-    const handed: Handed<Ended> = isCombined
-      ? this.#slots.end(job, ending, plan.job === "complete" ? undefined : move)
-      : store.end(ending);
+    const isPlain = plan.job === "complete" && plan.timerMs === undefined && !plan.dead;
+    const handed = isPlain ? this.#slots.end(job, ending) : store.end(ending);
     const closed = handed.answer
       .catch((error: unknown) => this.#retryEnd(ending, ensureError(error)))
       .then((ended) => {
-        if (plan.timerMs !== undefined) this.#options.onTimerArmed(plan.timerMs);
         this.#reportClosed(lease, end, plan, ended);
         return ended;
       });
-    // BullMQ's finish takes the end along, or follows it on the same connection. If more depends on the result, wait.
-    if (isCombined) {
+    // BullMQ's finish takes the end along, or follows it on the same connection. If more than a record depends on the result,
+    // wait.
+    if (isPlain) {
       this.#background.add(closed);
       await handed.sent;
       return;
     }
-    await move();
+    await this.#moveOn(taken, end, plan, await closed);
   }
 
   async #moveOn(
     taken: TakenJob,
     end: AttemptEnd,
     plan: EndPlan,
-    closed: Promise<Ended>,
+    { fenced, priority }: Ended,
   ): Promise<void> {
-    const { fenced, priority } = await closed;
+    if (plan.timerMs !== undefined) this.#options.onTimerArmed(plan.timerMs);
     // Another worker owns this job now; BullMQ rejects every change by this one.
     if (fenced) throw new RetrySignal("fenced", 1);
     // Cancelled meanwhile: no request is left for another attempt.
@@ -365,12 +362,6 @@ export class JobRunner {
       if (!/not in the delayed state|Missing key/.test(ensureError(error).message)) throw error;
     }
   }
-}
-
-/** True for an end that one call stores together with BullMQ's finish or delay of the job. */
-function isWithFinish({ job, dead }: EndPlan, { restMs = 0 }: AttemptEnd): boolean {
-  if (dead || job === "putBack") return false;
-  return job === "complete" || restMs === 0;
 }
 
 function leaseOf(

@@ -3,7 +3,7 @@ import { DelayedError, WaitingError, type Job } from "bullmq";
 import type { AttemptEnd } from "../contract/work-queue.ts";
 import type { EndPlan } from "./end-plan.ts";
 import type { JobPayload } from "../keys/job-payload.ts";
-import { RetrySignal, wholeDelay } from "./retry-signal.ts";
+import { RetrySignal } from "./retry-signal.ts";
 
 /** A job that BullMQ handed out, with its lock token. */
 export interface TakenJob {
@@ -15,7 +15,7 @@ export interface TakenJob {
 
 /** Delays a job without counting a BullMQ attempt, and then keeps its slot for `restMs`. Always throws, because BullMQ must not finish the job. */
 export async function delayJob({ job, token }: TakenJob, ms: number, restMs = 0): Promise<never> {
-  await job.moveToDelayed(Date.now() + wholeDelay(ms), token);
+  await job.moveToDelayed(Date.now() + Math.max(1, Math.round(ms)), token);
   if (restMs > 0) await sleepMs(restMs);
   throw new DelayedError();
 }
@@ -46,11 +46,4 @@ export async function moveOn(
     case "retry":
       throw new RetrySignal(outcome.kind, plan.delayMs);
   }
-}
-
-/** True for a signal on which BullMQ moves a job instead of finishing it; it is not a failure. */
-export function isMove(error: Error): boolean {
-  return (
-    error instanceof RetrySignal || error instanceof DelayedError || error instanceof WaitingError
-  );
 }

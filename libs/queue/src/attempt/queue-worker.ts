@@ -16,7 +16,6 @@ import { createLeaseKeeper, type LeaseKeeper } from "./lease-keeper.ts";
 import type { QueueNames } from "../keys/queue-names.ts";
 import type { RedisClient } from "@konverge/redis";
 import type { RestoreFence } from "../restore/restore-watch.ts";
-import { isMove } from "./move-job.ts";
 import { delayOfRetry } from "./retry-signal.ts";
 import { BACKOFF_TYPE } from "../scripts/add-job.ts";
 import { StartedWorker } from "./started-worker.ts";
@@ -55,7 +54,7 @@ export interface StartWorkerOptions {
 export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   const { names, owner, leaseMs, requestTimer } = options;
   const onError = (error: Error) => {
-    if (!isEchoOfLostLock(error) && !isMove(error)) options.work.onError(error);
+    if (!isEchoOfLostLock(error)) options.work.onError(error);
   };
   const work: WorkOptions = { ...options.work, onError };
   const fairness = checkedFairness(work.fairness ?? {});

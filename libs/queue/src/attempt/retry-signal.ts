@@ -15,13 +15,8 @@ export class RetrySignal extends Error {
   }
 }
 
-/** Returns a delay as BullMQ stores it. At least 1; 0 skips the delay. */
-export function wholeDelay(ms: number): number {
-  return Math.max(1, Math.round(ms));
-}
-
-/** BullMQ's backoff strategy. Must not throw, or the job stays active until its lock expires. */
+/** BullMQ's backoff strategy. Must not throw, or the job stays active until its lock expires. At least 1; 0 skips the delay. */
 export function delayOfRetry(ours: boolean, error: Error | undefined): number {
   if (!ours || !(error instanceof RetrySignal)) return FALLBACK_DELAY_MS;
-  return wholeDelay(error.delayMs);
+  return Math.max(1, Math.round(error.delayMs));
 }

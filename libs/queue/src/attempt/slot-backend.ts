@@ -25,18 +25,17 @@ export interface BegunAhead {
 }
 
 /**
- * Combines the end of an attempt, BullMQ's finish or delay of its job, its fetch of the next job and the begin of that job's attempt.
+ * Combines the end of an attempt, BullMQ's finish of its job, its fetch of the next job and the begin of that job's attempt.
  * Slots that end in one turn of the event loop share a call.
  */
 export interface SlotBackend {
   /** For BullMQ's worker. */
   readonly factory: BackendFactory<RedisQueueBackend>;
   /**
-   * Stores the end of an attempt whose processor is about to return, together with the finish or delay of its job. If BullMQ
-   * does not finish the job in this turn, because its worker is closed, the end is stored alone.
-   * @param move for a job that is to be delayed: called if only the end was stored. It throws what the processor would throw.
+   * Stores the end of an attempt whose processor is about to return, together with the finish of its job. If BullMQ does not
+   * finish the job in this turn, because its worker is closed, the end is stored alone.
    */
-  end(job: Job<JobPayload>, call: EndCall, move?: Move): Handed<Ended>;
+  end(job: Job<JobPayload>, call: EndCall): Handed<Ended>;
   /** Returns the attempt that was begun for this job, if any. */
   take(job: Job<JobPayload>, token: string | undefined): BegunAhead | undefined;
   /** Returns the attempts that were begun and never taken, to be released. */
@@ -52,8 +51,6 @@ export interface SlotBackendOptions {
   readonly looksForLost?: () => boolean;
 }
 
-type Move = () => Promise<void>;
-
 interface Ending {
   readonly call: EndCall;
   readonly stored: PromiseWithResolvers<Ended>;
@@ -68,8 +65,6 @@ export function createSlotBackend({
   looksForLost = () => true,
 }: SlotBackendOptions): SlotBackend {
   const endings = new Map<unknown, Ending>();
-  /** The moves of jobs until they are delayed: BullMQ repeats its finish after a connection was lost. */
-  const moves = new WeakMap<object, Move>();
   const begun = new Map<string, { readonly jobId: string; readonly early: BegunAhead }>();
 
   const takeEnding = (job: unknown) => {
@@ -92,12 +87,8 @@ export function createSlotBackend({
     }
     return [job, jobId, 0, 0];
   };
-  const finishWith = (bullFinish: Finish, closing: () => boolean): Finish => {
-    const finish: Finish = async (job, ...rest) => {
-      await moves.get(job)?.();
-      return await bullFinish(job, ...rest);
-    };
-    return async function finishCombined(job, value, remove, token, fetchNext) {
+  const finishWith = (finish: Finish, closing: () => boolean): Finish =>
+    async function finishCombined(job, value, remove, token, fetchNext) {
       const ending = takeEnding(job);
       if (ending === undefined) return await finish(job, value, remove, token, fetchNext);
       const { call, stored } = ending;
@@ -119,7 +110,6 @@ export function createSlotBackend({
         finishedOn: Date.now(),
       };
     };
-  };
 
   return {
     factory: (name, options, how) => {
@@ -130,8 +120,7 @@ export function createSlotBackend({
       backend.moveToCompleted = finishWith(finish, () => backend.closing !== undefined);
       return backend;
     },
-    end(job, call, move) {
-      if (move !== undefined) moves.set(job, move);
+    end(job, call) {
       if (!isOurs(job)) return store.end(call);
       const ending = { call, stored: Promise.withResolvers<Ended>() };
       endings.set(job, ending);

@@ -1,4 +1,4 @@
-local active, waiting, delayed = bull .. 'active', bull .. 'prioritized', bull .. 'delayed'
+local active, waiting = bull .. 'active', bull .. 'prioritized'
 
 local function lockOf(jobId) return bull .. jobId .. ':lock' end
 
@@ -54,46 +54,19 @@ local function finish(slot, names, owner, lock)
   return true
 end
 
--- Does what BullMQ's moveToDelayed does, after a failure with what its retry stores.
-local isPostponed = false
-local function postpone(slot, names, priority, lock)
-  if lock ~= slot.token or redis.call('LREM', active, -1, slot.jobId) == 0 then return false end
-  local job, due = bull .. slot.jobId, tonumber(clock) + tonumber(slot.delayMs)
-  local least = due * DELAYED_UNIT
-  local most = least + DELAYED_UNIT - 1
-  local last = redis.call('ZREVRANGEBYSCORE', delayed, string.format('%.0f', most), string.format('%.0f', least), 'WITHSCORES',
-    'LIMIT', 0, 1)[2]
-  local score = last and math.min(most, tonumber(last) + 1) or least
-  redis.call('ZADD', delayed, string.format('%.0f', score), slot.jobId)
-  local fields = { 'delay', slot.delayMs, 'priority', string.format('%d', priority) }
-  if slot.failure ~= '' then
-    redis.call('HINCRBY', job, 'atm', 1)
-    for _, text in ipairs({ 'failedReason', slot.failure, 'stacktrace', '["' .. slot.failure .. '"]' }) do
-      fields[#fields + 1] = text
-    end
-  end
-  redis.call('HSET', job, unpack(fields))
-  removed[#removed + 1] = names.lock
-  unstalled[#unstalled + 1] = slot.jobId
-  isPostponed = true
-  return true
-end
-
 local answers, plain, names = {}, {}, {}
 local wantsNext = false
 for i, slot in ipairs(each) do
   slot.key, slot.list = hashes .. slot.member, lists .. slot.member
-  local isStored, state, priority, isRepeated, hasRequests = pcall(endAttempt, slot)
+  local isStored, state, priority, isRepeated = pcall(endAttempt, slot)
   if not isStored then
     -- Those before it are complete.
     settleEnds()
     error(state)
   end
   answers[i] = { state, priority, 'open' }
-  -- A key with requests that came during its attempt may start again without the delay.
-  if state == 'stored' and (priority == 0 or (slot.delayMs ~= '' and not hasRequests)) then
-    local entry = { at = i, isRepeated = isRepeated, priority = priority, lock = lockOf(slot.jobId),
-      owner = bull .. 'de:' .. slot.member }
+  if state == 'stored' and priority == 0 then
+    local entry = { at = i, isRepeated = isRepeated, lock = lockOf(slot.jobId), owner = bull .. 'de:' .. slot.member }
     plain[#plain + 1] = entry
     names[#names + 1] = entry.lock
     names[#names + 1] = entry.owner
@@ -105,19 +78,14 @@ end
 -- whose delay is over. By the clock of the worker, as in BullMQ: a worker whose clock is ahead would otherwise be woken again
 -- and again.
 local nextAt
-local function readNextAt()
-  local first = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
-  nextAt = first[2] and math.floor(tonumber(first[2]) / DELAYED_UNIT)
-end
 local function isPlainQueue()
   if isFull or hasWaitList then return false end
   if not wantsNext then return true end
   local meta = redis.call('HMGET', bull .. 'meta', 'paused', 'concurrency', 'max')
-  readNextAt()
+  local delayed = redis.call('ZRANGE', bull .. 'delayed', 0, 0, 'WITHSCORES')
+  nextAt = delayed[2] and math.floor(tonumber(delayed[2]) / DELAYED_UNIT)
   return not (meta[1] or meta[2] or meta[3] or (nextAt and nextAt <= tonumber(clock)))
 end
-
-local function isDelayed(jobId) return redis.call('ZSCORE', delayed, jobId) and true or false end
 
 local fetching, refetched = {}, {}
 local function finishAll()
@@ -125,26 +93,18 @@ local function finishAll()
   for n, entry in ipairs(plain) do
     local slot, answer, lock = each[entry.at], answers[entry.at], held[2 * n - 1]
     local fetches = slot.nextOwner ~= ''
-    local waits = entry.priority ~= 0
-    local isLeft = entry.isRepeated and lock ~= slot.token
-    local isDone = isLeft and not lock and (not waits and not exists(bull .. slot.jobId) or waits and isDelayed(slot.jobId))
-    local fetched = (isDone or (isLeft and waits)) and fetches and findFetched(slot.token)
+    local isDone = entry.isRepeated and not lock and not exists(bull .. slot.jobId)
+    local fetched = isDone and fetches and findFetched(slot.token)
     local isUsual = (isPlain or not fetches) and not (anyRare and exists(bull .. 'dn:' .. slot.member))
     if fetched then
       answer[3] = 'finished'
       refetched[entry.at] = fetched
-    elseif isUsual and (isDone or waits and postpone(slot, entry, entry.priority, lock)
-      or not waits and finish(slot, entry, held[2 * n], lock)) then
+    elseif isUsual and (isDone or finish(slot, entry, held[2 * n], lock)) then
       answer[3] = 'finished'
       if fetches then fetching[#fetching + 1] = entry.at end
     end
   end
   if anyStalled and #unstalled > 0 then redis.call('SREM', bull .. 'stalled', unpack(unstalled)) end
-  if isPostponed then
-    readNextAt()
-    -- Wakes an idle worker when the first job is due.
-    redis.call('ZADD', bull .. 'marker', nextAt, '1')
-  end
 end
 
 if #plain == 0 then

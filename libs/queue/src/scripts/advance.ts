@@ -33,7 +33,7 @@ export interface NextJob {
 
 export interface Advanced {
   readonly ended: Ended;
-  /** False if BullMQ's own scripts have to finish or delay the job and fetch the next. */
+  /** False if BullMQ's own script has to finish the job and fetch the next. */
   readonly isFinished: boolean;
   readonly next: NextJob | undefined;
   /** When the next delayed job is due, in ms since 1970; 0 if unknown. */
@@ -76,10 +76,6 @@ const signature = {
       covered: "text",
       entry: "text",
       rest: "text",
-      /** Delay of a job that is not finished, in ms; empty to finish it. */
-      delayMs: "text",
-      /** The outcome of an attempt that BullMQ counts as failed, else empty. */
-      failure: "text",
       /** Owner of the next attempt, or empty to fetch no job. */
       nextOwner: "text",
     },
@@ -87,13 +83,13 @@ const signature = {
 } as const;
 
 /**
- * Ends attempts, finishes or delays their jobs, fetches the next jobs and begins their attempts, for all slots of a worker that
- * end together. Does the same as `end`, BullMQ's `moveToFinished` or `moveToDelayed` with a fetch, and `begin`, except for
- * BullMQ's events and for needless markers.
+ * Ends attempts, finishes their jobs, fetches the next jobs and begins their attempts, for all slots of a worker that end
+ * together. Does the same as `end`, BullMQ's `moveToFinished` with a fetch, and `begin`, except for BullMQ's events and for
+ * needless markers.
  *
  * Only the common case is written here and relies on BullMQ's layout: the contract tests compare both. In all other cases only
- * the end is stored, and BullMQ's script from its package does the rest: fenced attempts, jobs whose follow-up is parked, lost
- * locks, and paused or limited queues.
+ * the end is stored, and BullMQ's script from its package does the rest: fenced and retried attempts, jobs whose follow-up is
+ * parked, lost locks, and paused or limited queues.
  *
  * A lost connection repeats the call. The slot then gets the job that was fetched the first time.
  *

@@ -66,7 +66,7 @@ local function endAttempt(attempt)
   if h[2] ~= attempt.owner then
     if h[2] ~= '' or redis.call('HGET', key, 'outcome') == 'lost' then return 'fenced', 0 end
     if final then return 'stored', 0, true end
-    return 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])), true, h[3] ~= '0'
+    return 'stored', place(key, readFair(fair, 3, memberOf(key)).base, askOf(key, h[3])), true
   end
 
   local priority, failuresLeft = 0, failures ~= '' and failures or h[8] or '0'
@@ -102,5 +102,5 @@ local function endAttempt(attempt)
       redis.call('ZREM', timers, memberOf(key))
     end
   end
-  return 'stored', priority, false, h[3] ~= '0'
+  return 'stored', priority, false
 end

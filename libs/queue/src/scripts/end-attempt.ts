@@ -8,7 +8,7 @@ import { nowPart } from "./now.ts";
  * `endAttempt(attempt)` stores how an attempt ended and releases its lease. Needs the keys `timers`, `fair`, `aging`, `index`,
  * `dead` and `aborts`, the arguments `kept` (attempts per key) and `retentionMs`, and the local `anyAbort`. `attempt` has the fields of `each` in `end`, and
  * `key` and `list`. Returns "stored" or "fenced", the
- * priority of the job that waits from now on or 0, whether the same end was already stored, and whether requests wait.
+ * priority of the job that waits from now on or 0, and whether the same end was already stored.
  *
  * Fenced: when another epoch has taken over, nothing is changed. The attempt passes its counters and the number it covers,
  * since its lease prevented changes. The same end twice is stored once. An attempt that a user cancelled is the last of its
