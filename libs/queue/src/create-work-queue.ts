@@ -73,6 +73,8 @@ export interface WorkQueueOptions {
   readonly fence?: RestoreFence;
   /** Observes every request of this process, including those of timers. Must not throw. */
   readonly observe?: (key: ObjectKey, trigger: Trigger) => RequestObserver;
+  /** Called before each request of a user (triggers `http` and `cli`) with the user's name. Its error rejects the request. */
+  readonly noteUser?: (key: ObjectKey, user: string) => Promise<void>;
 }
 
 /**
@@ -92,6 +94,15 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   return createShardedQueue([openQueue(each, 0), ...others], DEFAULT_CONCURRENCY);
 }
 
+function notingUsers({ noteUser }: WorkQueueOptions, requester: Requester): Requester {
+  if (noteUser === undefined) return requester;
+  return async (key, trigger, options) => {
+    const { kind, by } = trigger;
+    if (by !== undefined && (kind === "http" || kind === "cli")) await noteUser(key, by);
+    return await requester(key, trigger, options);
+  };
+}
+
 /** Opens a queue, or one shard of it. */
 function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const { controller, cluster, prefix = DEFAULT_PREFIX, leaseMs = DEFAULT_LEASE_MS } = options;
@@ -102,7 +113,7 @@ function openQueue(options: WorkQueueOptions, shard?: number): WorkQueue {
   const requests = process.requests(onError);
   const { redis } = requests;
   const queue = openBullQueue(names, redis, onError);
-  const requester = createRequester(redis, names, maxQueueLength);
+  const requester = notingUsers(options, createRequester(redis, names, maxQueueLength));
   const request = observedRequest(options, requester);
   const submitted = new SubmittedRequests({ request, onError });
   const workers = new Set<QueueWorker>();

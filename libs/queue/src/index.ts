@@ -7,14 +7,16 @@ export type { ObjectRead } from "./fleet/object-reads.ts";
 export { readPlan, readPlansOf, requestPlan } from "./plans/plan-store.ts";
 export type { PlanState, WantedPlan } from "./plans/plan-store.ts";
 export { createApprovalStore } from "./approvals/approval-store.ts";
-export type { ApprovalStore } from "./approvals/approval-store.ts";
+export type { ApprovalStore, Requesters } from "./approvals/approval-store.ts";
 export {
   applying,
   APPROVAL_STATES,
   approved,
   APPROVER_ROLES,
+  demandNewest,
   proposed,
   rejected,
+  requestedBy,
 } from "./approvals/approval.ts";
 export type { Approval, ApproverRole } from "./approvals/approval.ts";
 export { createControllerRegistry } from "./fleet/controller-registry.ts";

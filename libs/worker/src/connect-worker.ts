@@ -224,7 +224,7 @@ function announcedWorkflows({ config }: WorkerSetup): readonly AnnouncedWorkflow
 }
 
 function announcedControllers({ config, place }: WorkerSetup): readonly AnnouncedController[] {
-  return config.controllers.map(({ name, for: type, eventSources }) => ({
+  return config.controllers.map(({ name, for: type, eventSources, approval }) => ({
     name,
     cluster: place.cluster,
     group: type.group,
@@ -233,6 +233,7 @@ function announcedControllers({ config, place }: WorkerSetup): readonly Announce
     resource: type.resource,
     scope: type.scope,
     ...(eventSources.length === 0 ? {} : { sources: eventSources.map(announcedSource) }),
+    ...(approval === undefined ? {} : { approval: true }),
   }));
 }
 

@@ -12,8 +12,8 @@ const workers = useWorkers("approvals.test.konverge.dev");
 const namespace = "default";
 const blue = { cluster: "default", controller: "widgets", namespace, name: "blue" };
 
-function openClient(): Client {
-  const { fetch } = openApi(workers.queues);
+function openClient(user?: string): Client {
+  const { fetch } = openApi(workers.queues, user);
   return createClient({ server: "http://localhost:7070", fetch });
 }
 
@@ -182,6 +182,103 @@ test("users who requested the attempt cannot approve it, and a rejected plan is 
   await awaited(client);
   await client.approvals.approve(blue, { hash, ...action("eve") });
   await until("the map is deleted", async () => !(await names()).includes("doomed"));
+});
+
+/** Deletes the map, unless the attempt is to fail. */
+function failing(state: { isFailing: boolean }): Handle {
+  return async (context) => {
+    if (state.isFailing) throw new Error("failed on purpose");
+    return await deletesMap(context);
+  };
+}
+
+async function makeDoomed(): Promise<void> {
+  await makeMap("doomed");
+  await workers.client.create(workers.Widgets, {
+    metadata: { namespace, name: "blue" },
+    spec: { doomed: "doomed" },
+  });
+}
+
+async function approvalError(client: Client, by: string): Promise<string> {
+  const { hash } = await client.approvals.get(blue);
+  const given = client.approvals.approve(blue, { hash, ...action(by) });
+  return codeOf(await given.catch((error: unknown) => error));
+}
+
+test("a user whose request failed at first cannot approve the plan of the retry", async () => {
+  await makeDoomed();
+  const state = { isFailing: true };
+  await startWith(failing(state), { when: ({ deletes }) => deletes > 0 });
+  const client = openClient();
+  await until("the first attempt has failed", async () => {
+    const found = await client.objects.get(blue).catch(() => undefined);
+    return found?.attempts[0]?.outcome === "retry";
+  });
+  await client.objects.reconcile(blue);
+  await until("the requested attempt has failed", async () =>
+    (await client.objects.get(blue)).attempts.some(
+      ({ outcome, triggers }) => outcome === "retry" && triggers.some(({ by }) => by === "test"),
+    ),
+  );
+  state.isFailing = false;
+  await awaited(client);
+  expect(await approvalError(client, "test")).toBe("forbidden");
+  expect(await names()).toContain("doomed");
+});
+
+test("a user who requested the plan before the current one cannot approve it", async () => {
+  await makeDoomed();
+  await startWith(deletesMap, { when: ({ deletes }) => deletes > 0 });
+  const client = openClient();
+  const { hash } = await awaited(client);
+  await client.objects.reconcile(blue);
+  await until("the requester is noted", async () =>
+    (await client.approvals.get(blue)).requesters.includes("test"),
+  );
+  await workers.client.mutate(workers.Widgets, { namespace, name: "blue" }, (draft) => {
+    draft.spec = { ...draft.spec, size: 2 };
+  });
+  await until("the key is planned again", async () => {
+    return (await client.approvals.get(blue)).hash !== hash;
+  });
+  expect(await approvalError(client, "test")).toBe("forbidden");
+  // Once a plan is applied, its requesters may approve the next one.
+  const { hash: next } = await client.approvals.get(blue);
+  await client.approvals.approve(blue, { hash: next, ...action("eve") });
+  await until("the map is deleted", async () => !(await names()).includes("doomed"));
+  await until("nothing waits", async () => (await client.approvals.list()).items.length === 0);
+  await makeMap("second");
+  await workers.client.mutate(workers.Widgets, { namespace, name: "blue" }, (draft) => {
+    draft.spec = { doomed: "second" } as Widget["spec"];
+  });
+  await awaited(client);
+  expect(await approvalError(client, "test")).not.toBe("forbidden");
+});
+
+test("no user of many joined requests can approve the plan", async () => {
+  await makeDoomed();
+  const gate = Promise.withResolvers<void>();
+  let isFirst = true;
+  await startWith(
+    async (context) => {
+      if (isFirst) {
+        isFirst = false;
+        await gate.promise;
+        throw new Error("failed on purpose");
+      }
+      return await deletesMap(context);
+    },
+    { when: ({ deletes }) => deletes > 0 },
+  );
+  await until("the first attempt runs", async () => !isFirst);
+  const users = Array.from({ length: 23 }, (_, number) => `user-${number}`);
+  for (const user of users) await openClient(user).objects.reconcile(blue);
+  gate.resolve();
+  const client = openClient();
+  await awaited(client);
+  expect(await approvalError(client, "user-0")).toBe("forbidden");
+  expect(await approvalError(client, "user-22")).toBe("forbidden");
 });
 
 test("a plan without deletions is applied at once, and a write that was not planned is rejected", async () => {

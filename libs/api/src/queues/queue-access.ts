@@ -2,6 +2,7 @@ import {
   codecName,
   defined,
   findNameIssue,
+  formatKey,
   KonvergeError,
   type ObjectKey,
   type PayloadCodec,
@@ -219,7 +220,14 @@ class RedisQueueAccess implements QueueAccess {
     this.#announcements = new Announcements(common);
     this.#queues = keyed(
       (cluster, controller, shards) =>
-        createWorkQueue({ ...common, ...bounds, cluster, controller, shards }),
+        createWorkQueue({
+          ...common,
+          ...bounds,
+          cluster,
+          controller,
+          shards,
+          noteUser: (key, user) => this.#noteUser(key, user),
+        }),
       (queue) => queue.close(),
     );
     this.#workflows = keyed(
@@ -270,6 +278,13 @@ class RedisQueueAccess implements QueueAccess {
     ]);
     this.#shards.set(cluster, shards);
     return { queue: this.#queues.of(cluster, controller, shards), announced };
+  }
+
+  /** Users may not approve the plans that they have requested. */
+  async #noteUser(key: ObjectKey, user: string): Promise<void> {
+    const { cluster, controller } = key;
+    const { approval } = await this.#announcements.controller(cluster, controller);
+    if (approval === true) await this.approvals(cluster).noteRequester(formatKey(key), user);
   }
 
   async request<T>(

@@ -13,7 +13,7 @@ import {
   parseKey,
   type ObjectKey,
 } from "@konverge/core";
-import { approved, rejected, type Approval } from "@konverge/queue";
+import { approved, rejected, requestedBy, type Approval } from "@konverge/queue";
 import { planRecordSchema } from "@konverge/records";
 import { allows, covers, demandSome, type Caller } from "../access/caller.ts";
 import type { RouteInput } from "../http/route.ts";
@@ -66,9 +66,15 @@ export async function approvePlan(
   { caller, audit }: Deciding,
 ): Promise<ApprovalView> {
   const at = new Date().toISOString();
-  const next = await access.approvals(key.cluster).change(formatKey(key), (current) => {
+  const store = access.approvals(key.cluster);
+  // The attempt that a request has caused may not have begun.
+  const requesters = await store.requesters(formatKey(key));
+  const next = await store.change(formatKey(key), (current) => {
     demandRole(caller, current);
-    return approved(current, { by: body.by, hash: hashOf(current, body), at });
+    const { by } = body;
+    const { role } = caller;
+    const requested = current && requestedBy(current, requesters.keys());
+    return approved(requested, { by, role, hash: hashOf(current, body), at });
   });
   audit(noteOf("approval.approve", next, body.reason), body.by);
   // Also for an approval that is repeated, since the process may have died before the request.
@@ -126,6 +132,7 @@ function viewOf({
   uid: _uid,
   version: _version,
   attempt: _attempt,
+  fence: _fence,
   ...approval
 }: Approval): ApprovalView {
   const { cluster, namespace, name } = parseKey(approval.key);
@@ -134,7 +141,7 @@ function viewOf({
     ...approval,
     summary: summary as ApprovalView["summary"],
     requesters: [...requesters],
-    approvals: [...approvals],
+    approvals: approvals.map(({ by, at }) => ({ by, at })),
     cluster,
     name,
     ...defined({ namespace, rejected: no }),

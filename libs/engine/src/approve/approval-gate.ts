@@ -1,10 +1,12 @@
 import { defined, KonvergeError } from "@konverge/core";
 import {
   applying,
+  demandNewest,
   proposed,
   type Approval,
   type ApprovalStore,
   type AttemptLease,
+  type Requesters,
 } from "@konverge/queue";
 import type { PlanRecord } from "@konverge/records";
 import type { ApprovalRule } from "../define/approval-rule.ts";
@@ -17,57 +19,97 @@ export interface ApprovalGate {
   join(): Promise<Approval | undefined>;
   /** Stores the plan, and returns the decisions about it. */
   propose(record: PlanRecord): Promise<Approval>;
-  /** Marks the approved plan as being applied; once per attempt. @throws KonvergeError `approval_stale` */
+  /**
+   * Marks the approved plan as being applied by this attempt. Called before each effect, because another attempt may have begun
+   * while the worker was suspended. @throws KonvergeError `approval_stale`
+   */
   begin(hash: string): Promise<void>;
   /** Removes the approval of the plan that this attempt has applied. */
   finish(hash: string): Promise<void>;
   /** Removes the approval, because the attempt needs none. */
   drop(): Promise<void>;
+  /** Forgets the users whose requests this attempt has applied. */
+  forgetRequesters(): Promise<void>;
 }
 
-export function createApprovalGate(
+/** Notes the users who have requested the attempt, and returns its gate. */
+export async function openApprovalGate(
   approvals: ApprovalStore,
-  { id: key, key: { controller }, epoch, triggers }: AttemptLease,
+  { id: key, key: { controller }, epoch, startedAtMs, triggers }: AttemptLease,
   { by, role }: Required<ApprovalRule>,
-): ApprovalGate {
+): Promise<ApprovalGate> {
   const attempt = `${key}#${epoch}`;
-  const requesters = requestersOf(triggers);
-  let begun: Promise<void> | undefined;
-
-  const begin = async (hash: string) => {
-    await approvals.change(key, (current) => {
-      const next = applying(current, { hash, attempt });
-      if (next !== undefined) return next;
-      const detail = `the plan ${hash.slice(0, 12)} of ${key} is no longer approved`;
-      throw new KonvergeError("approval_stale", `${detail}; the key is planned again`);
-    });
-  };
+  const asked = requestersOf(triggers);
+  const applied = await noteRequesters(approvals, key, asked);
+  const requesters = [...applied.keys()];
+  const isRequested = asked.length > 0;
+  /** Changes the approval, unless a newer attempt has changed it: this one may be that of a suspended worker. */
+  const change = <Next extends Approval | undefined>(
+    next: (current: Approval | undefined) => Next,
+    options?: { readonly record: string },
+  ) =>
+    approvals.change(
+      key,
+      (current) => {
+        demandNewest(current, startedAtMs);
+        return next(current);
+      },
+      options,
+    );
 
   return {
     read: () => approvals.read(key),
     join: () =>
-      approvals.change(key, (current) =>
-        current === undefined ? undefined : proposed(current, { ...current, by, role, requesters }),
+      change((current) =>
+        current === undefined
+          ? undefined
+          : proposed(
+              current,
+              { ...current, by, role, requesters, fence: startedAtMs },
+              { isRequested },
+            ),
       ),
     propose: (record) => {
       const { hash, summary, startedAt: since, uid, versionBefore: version } = record;
       const object = defined({ uid, version });
       const proposal = { key, controller, hash, summary, by, role, requesters, since, ...object };
-      return approvals.change(key, (current) => proposed(current, proposal), {
-        record: JSON.stringify(record),
+      return change(
+        (current) => proposed(current, { ...proposal, fence: startedAtMs }, { isRequested }),
+        { record: JSON.stringify(record) },
+      );
+    },
+    begin: async (hash) => {
+      await change((current) => {
+        const next = applying(current, { hash, attempt });
+        if (next !== undefined) return next;
+        const detail = `the plan ${hash.slice(0, 12)} of ${key} is no longer approved`;
+        throw new KonvergeError("approval_stale", `${detail}; the key is planned again`);
       });
     },
-    begin: (hash) => (begun ??= begin(hash)),
     finish: async (hash) => {
-      await approvals.change(key, (current) => {
+      await change((current) => {
         const isOurs = current?.attempt === attempt || current?.state === "approved";
         return isOurs && current.hash === hash ? undefined : current;
       });
     },
     drop: async () => {
-      await approvals.change(key, () => undefined);
+      await change(() => undefined);
     },
+    forgetRequesters: () => approvals.forgetRequesters(key, applied),
   };
+}
+
+/** Returns all users whose requests no attempt has applied. A request may have been made by a process of an older version. */
+async function noteRequesters(
+  approvals: ApprovalStore,
+  key: string,
+  asked: readonly string[],
+): Promise<Requesters> {
+  const noted = await approvals.requesters(key);
+  const others = asked.filter((name) => !noted.has(name));
+  if (others.length === 0) return noted;
+  await Promise.all(others.map((name) => approvals.noteRequester(key, name)));
+  return await approvals.requesters(key);
 }
 
 /** The users who have requested the attempt. */

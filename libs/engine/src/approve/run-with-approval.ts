@@ -21,7 +21,7 @@ import { runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
 import type { ApprovalPlan, ApprovalRule } from "../define/approval-rule.ts";
 import { buildPlan } from "../plan/build-plan.ts";
 import { planAttempt } from "../plan/run-plan.ts";
-import { createApprovalGate, type ApprovalGate } from "./approval-gate.ts";
+import { openApprovalGate, type ApprovalGate } from "./approval-gate.ts";
 
 export interface ApprovalParts {
   readonly runtime: ControllerRuntime;
@@ -37,8 +37,8 @@ export interface ApprovalParts {
  */
 export function createApprovedRun(parts: ApprovalParts): RunLease {
   return async (lease, options) => {
-    const gate = createApprovalGate(parts.approvals, lease, parts.rule);
     try {
+      const gate = await openApprovalGate(parts.approvals, lease, parts.rule);
       return await runApproved({ lease, options, gate, parts });
     } catch (error) {
       const { controller } = parts.runtime;
@@ -67,6 +67,7 @@ async function runApproved(running: Running): Promise<AttemptRun> {
   const { plan, run } = await planAttempt(lease, { runtime, loop, log });
   if (run.outcome.kind === "gone") {
     if (known !== undefined) await gate.drop();
+    await gate.forgetRequesters();
     return endedRun(run.outcome);
   }
   const record = buildPlan(plan, run, {
@@ -82,13 +83,18 @@ async function runApproved(running: Running): Promise<AttemptRun> {
   if (!record.complete) return endedRun(incomplete(run.outcome, record));
   if (!parts.rule.when(planFor(record))) {
     if (known !== undefined) await gate.drop();
-    return await apply(running, plan, async () => undefined);
+    const made = await apply(running, plan, async () => undefined);
+    if (made.outcome.kind in ENDED_WELL) await gate.forgetRequesters();
+    return made;
   }
   const approval = await gate.propose(record);
   if (approval.state !== "approved") return waiting();
   const applied = await apply(running, plan, () => gate.begin(record.hash));
   // Otherwise the next attempt plans what is left, which needs another approval.
-  if (applied.outcome.kind in ENDED_WELL) await gate.finish(record.hash);
+  if (applied.outcome.kind in ENDED_WELL) {
+    await gate.finish(record.hash);
+    await gate.forgetRequesters();
+  }
   return applied;
 }
 

@@ -1,7 +1,9 @@
+import { randomUUID } from "node:crypto";
 import { KonvergeError, sleepMs } from "@konverge/core";
 import { clusterRoot, runScript, withRedis, type RedisClient } from "@konverge/redis";
 import type { Approval } from "./approval.ts";
 import { changeApprovalScript } from "./scripts/change-approval.ts";
+import { forgetRequestersScript } from "./scripts/forget-requesters.ts";
 
 /** The plans of a cluster that wait for users. Each call throws KonvergeError `redis_unavailable`. */
 export interface ApprovalStore {
@@ -9,6 +11,12 @@ export interface ApprovalStore {
   /** The record of the plan that waits. */
   readPlan(key: string): Promise<string | undefined>;
   list(): Promise<readonly Approval[]>;
+  /** Notes a user who requests the object, before the request is made. */
+  noteRequester(key: string, by: string): Promise<void>;
+  /** The users whose requests no attempt has applied yet, each with a mark of the latest request. */
+  requesters(key: string): Promise<Requesters>;
+  /** Forgets users, unless they have made another request since their marks were read. */
+  forgetRequesters(key: string, applied: Requesters): Promise<void>;
   /** The keys whose approved plans wait for their attempts. */
   due(): Promise<readonly string[]>;
   /**
@@ -22,8 +30,13 @@ export interface ApprovalStore {
   ): Promise<Next>;
 }
 
-/** Callers that change one approval at the same time are few: a worker and some users. */
-const MOST_TRIES = 20;
+/** Marks of requests, by the names of users. */
+export type Requesters = ReadonlyMap<string, string>;
+
+/** Time for a change while others change the approval, in ms. They are few: a worker and some users. */
+const MOST_MS = 10_000;
+/** Longest wait before another try, in ms. */
+const MOST_WAIT_MS = 50;
 const SCANNED = 500;
 
 export function createApprovalStore(
@@ -34,6 +47,7 @@ export function createApprovalStore(
   const approvals = `${root}/approvals`;
   const due = `${root}/approvals-due`;
   const planOf = (key: string) => `${root}/approval-plans/${key}`;
+  const requestersOf = (key: string) => `${root}/approval-requesters/${key}`;
   const readText = (key: string) => withRedis(redis, () => redis.hget(approvals, key));
 
   return {
@@ -54,9 +68,27 @@ export function createApprovalStore(
       } while (cursor !== "0");
       return [...found.values()].flatMap((text) => parsed(text) ?? []);
     },
+    async noteRequester(key, by) {
+      await withRedis(redis, () => redis.hset(requestersOf(key), by, randomUUID()));
+    },
+    async requesters(key) {
+      return new Map(
+        Object.entries(await withRedis(redis, () => redis.hgetall(requestersOf(key)))),
+      );
+    },
+    async forgetRequesters(key, applied) {
+      if (applied.size === 0) return;
+      await withRedis(redis, () =>
+        runScript(redis, forgetRequestersScript, {
+          keys: { requesters: requestersOf(key) },
+          each: [...applied].map(([name, mark]) => ({ name, mark })),
+        }),
+      );
+    },
     due: () => withRedis(redis, () => redis.smembers(due)),
     async change(key, change, { record = "" } = {}) {
-      for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+      const endMs = performance.now() + MOST_MS;
+      for (let tries = 1; ; tries += 1) {
         const expected = (await readText(key)) ?? "";
         const next = change(parsed(expected));
         const stored = next === undefined ? "" : JSON.stringify(next);
@@ -69,14 +101,19 @@ export function createApprovalStore(
           }),
         );
         if (changed) return next;
-        await sleepMs(tries * Math.random());
+        if (performance.now() > endMs) throw contended(key);
+        await sleepMs(Math.random() * Math.min(MOST_WAIT_MS, tries));
       }
-      throw new KonvergeError(
-        "redis_unavailable",
-        `the approval of ${key} was changed concurrently ${MOST_TRIES} times; retry later`,
-      );
     },
   };
+}
+
+function contended(key: string): KonvergeError {
+  const seconds = MOST_MS / 1_000;
+  return new KonvergeError(
+    "redis_unavailable",
+    `other callers have changed the approval of ${key} for ${seconds} s; retry later`,
+  );
 }
 
 function parsed(text: string | null): Approval | undefined {

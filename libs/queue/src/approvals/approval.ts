@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 
 /** The roles that may approve. */
 export const APPROVER_ROLES = ["operator", "admin"] as const;
@@ -11,6 +11,13 @@ export type ApproverRole = (typeof APPROVER_ROLES)[number];
 export const APPROVAL_STATES = ["awaiting", "approved", "rejected", "applying"] as const;
 type ApprovalState = (typeof APPROVAL_STATES)[number];
 
+interface GivenApproval {
+  readonly by: string;
+  readonly at: string;
+  /** The role of the user at that time. Missing in approvals of older versions. */
+  readonly role?: string;
+}
+
 /** A plan that waits for users, before the attempt that makes its changes. Times are ISO 8601. */
 export interface Approval {
   /** The key of the object, in its canonical text form. */
@@ -20,15 +27,18 @@ export interface Approval {
   /** The hash of the plan: an approval is about exactly this one. */
   readonly hash: string;
   readonly summary: Readonly<Record<string, number>>;
-  /** Number of different users that must approve it. */
+  /** Number of different users that must approve it. A rule that demands less does not change a plan that waits. */
   readonly by: number;
+  /** The minimum role of these users, kept like `by`. */
   readonly role: ApproverRole;
-  /** The users who requested the attempt. They may not approve it. */
+  /** The users whose requests no attempt has applied yet. They may not approve it. */
   readonly requesters: readonly string[];
-  readonly approvals: readonly { readonly by: string; readonly at: string }[];
+  readonly approvals: readonly GivenApproval[];
   readonly rejected?: { readonly by: string; readonly at: string; readonly reason: string };
   /** The attempt that applies the plan. */
   readonly attempt?: string;
+  /** Start of the newest attempt that has changed it, in epoch ms. Earlier attempts may not change it. */
+  readonly fence?: number;
   /** The time of the plan. */
   readonly since: string;
   /** Plans of this key that were replaced before they were applied. */
@@ -43,35 +53,55 @@ export type Proposal = Pick<
   Approval,
   "key" | "controller" | "hash" | "summary" | "by" | "role" | "requesters" | "since"
 > &
-  Pick<Partial<Approval>, "uid" | "version">;
+  Pick<Partial<Approval>, "uid" | "version" | "fence">;
 
-/** Returns the approval of a plan. Decisions about an equal plan are kept; those about another one are dropped. */
-export function proposed(current: Approval | undefined, proposal: Proposal): Approval {
+/**
+ * Returns the approval of a plan. Decisions about an equal plan are kept; those about another one are dropped. `isRequested`: a user
+ * has requested the attempt that makes the proposal.
+ */
+export function proposed(
+  current: Approval | undefined,
+  proposal: Proposal,
+  { isRequested = false }: { readonly isRequested?: boolean } = {},
+): Approval {
+  const requesters = [...new Set([...(current?.requesters ?? []), ...proposal.requesters])];
   const isSame =
     current !== undefined && current.hash === proposal.hash && current.state !== "applying";
   if (!isSame) {
     const replaced = current === undefined ? 0 : current.replaced + 1;
-    return { ...proposal, state: "awaiting", approvals: [], replaced };
+    return { ...proposal, requesters, state: "awaiting", approvals: [], replaced };
   }
-  const { by, role } = proposal;
-  const requesters = [...new Set([...current.requesters, ...proposal.requesters])];
+  const by = Math.max(current.by, proposal.by);
+  const role = rankOf(current.role) > rankOf(proposal.role) ? current.role : proposal.role;
+  const next = { ...current, by, role, requesters, ...defined({ fence: proposal.fence }) };
   // A user who requests a rejected plan asks for another decision.
-  if (current.state === "rejected" && proposal.requesters.length > 0) {
-    const { rejected: _dropped, ...rest } = current;
-    return { ...rest, by, role, requesters, state: "awaiting", approvals: [] };
+  if (current.state === "rejected" && isRequested) {
+    const { rejected: _dropped, ...rest } = next;
+    return { ...rest, state: "awaiting", approvals: [] };
   }
-  return counted({ ...current, by, role, requesters });
+  return counted(next);
+}
+
+/** Returns the approval with further users who have requested the object. Their own approvals no longer count. */
+export function requestedBy(approval: Approval, users: Iterable<string>): Approval {
+  const requesters = [...new Set([...approval.requesters, ...users])];
+  return counted({ ...approval, requesters });
 }
 
 export interface Decision {
   readonly by: string;
+  /** The role of the user. */
+  readonly role: string;
   /** The hash of the plan that the user has seen. */
   readonly hash: string;
   readonly at: string;
 }
 
 /** @throws KonvergeError `approval_stale`, `forbidden` */
-export function approved(current: Approval | undefined, { by, hash, at }: Decision): Approval {
+export function approved(
+  current: Approval | undefined,
+  { by, role, hash, at }: Decision,
+): Approval {
   const approval = demandPlan(current, hash);
   if (approval.state === "rejected") {
     const { by: rejecter = "" } = approval.rejected ?? {};
@@ -83,14 +113,16 @@ export function approved(current: Approval | undefined, { by, hash, at }: Decisi
       `${by} has requested the change; another user must approve it`,
     );
   }
-  if (approval.approvals.some((each) => each.by === by)) return approval;
-  return counted({ ...approval, approvals: [...approval.approvals, { by, at }] });
+  const isGiven = (each: GivenApproval) => each.by === by && rankOf(each.role) >= rankOf(role);
+  if (approval.approvals.some(isGiven)) return approval;
+  const others = approval.approvals.filter((each) => each.by !== by);
+  return counted({ ...approval, approvals: [...others, { by, at, role }] });
 }
 
 /** @throws KonvergeError `approval_stale` */
 export function rejected(
   current: Approval | undefined,
-  { by, hash, at, reason }: Decision & { readonly reason: string },
+  { by, hash, at, reason }: Omit<Decision, "role"> & { readonly reason: string },
 ): Approval {
   const approval = demandPlan(current, hash);
   if (approval.state === "rejected") return approval;
@@ -102,16 +134,30 @@ export function applying(
   current: Approval | undefined,
   { hash, attempt }: { readonly hash: string; readonly attempt: string },
 ): Approval | undefined {
-  if (current?.state !== "approved" || current.hash !== hash) return undefined;
-  return { ...current, state: "applying", attempt };
+  if (current?.hash !== hash) return undefined;
+  if (current.state === "applying") return current.attempt === attempt ? current : undefined;
+  return current.state === "approved" ? { ...current, state: "applying", attempt } : undefined;
 }
 
-/** Users who have requested the plan meanwhile no longer count. */
+/** @throws KonvergeError `approval_stale` for an attempt that started before one that has changed the approval */
+export function demandNewest(current: Approval | undefined, startedAtMs: number): void {
+  if (current?.fence === undefined || current.fence <= startedAtMs) return;
+  throw stale(`a newer attempt of ${current.key} has changed its approval`);
+}
+
+/** Users who have requested the plan meanwhile, or whose role does not suffice, no longer count. */
 function counted(approval: Approval): Approval {
   if (approval.state !== "awaiting" && approval.state !== "approved") return approval;
-  const approvals = approval.approvals.filter(({ by }) => !approval.requesters.includes(by));
+  const approvals = approval.approvals.filter(
+    ({ by, role }) => !approval.requesters.includes(by) && rankOf(role) >= rankOf(approval.role),
+  );
   const state = approvals.length >= approval.by ? "approved" : "awaiting";
   return { ...approval, approvals, state };
+}
+
+/** Of a role in `APPROVER_ROLES`. An unknown role has the lowest rank, and so has that of an older version. */
+function rankOf(role: string | undefined): number {
+  return Math.max(0, APPROVER_ROLES.indexOf(role as ApproverRole));
 }
 
 function demandPlan(current: Approval | undefined, hash: string): Approval {

@@ -12,6 +12,8 @@ export interface AnnouncedController {
   readonly scope: "Namespaced" | "Cluster";
   /** Its sources besides its watches; absent without any. */
   readonly sources?: readonly AnnouncedSource[];
+  /** True if users must approve some of its plans. */
+  readonly approval?: boolean;
 }
 
 /** A source of a controller besides its watches. */
