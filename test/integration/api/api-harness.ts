@@ -14,7 +14,7 @@ export interface Sent {
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Sent as it is, instead of `body`. */
-  readonly bytes?: string | Uint8Array<ArrayBuffer>;
+  readonly bytes?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly signal?: AbortSignal;
 }
 export type Call = (path: string, sent?: Sent) => Promise<Response>;
@@ -102,6 +102,7 @@ export function useApi({
             },
             ...(body === undefined ? {} : { body: JSON.stringify(body) }),
             ...defined({ body: bytes, signal }),
+            ...(bytes instanceof ReadableStream ? { duplex: "half" } : {}),
           }),
         );
       };

@@ -13,7 +13,11 @@ import { isExpired, TOKEN_PREFIX, type TokenStore } from "./token-store.ts";
 
 /** The context of authenticated routes. */
 export interface ApiEnv {
-  readonly Variables: { caller: Caller };
+  readonly Variables: {
+    caller: Caller;
+    /** The time at which the caller was admitted. */
+    admittedMs: number;
+  };
 }
 
 const COOKIE = "konverge_session";

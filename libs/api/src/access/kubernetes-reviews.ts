@@ -7,6 +7,8 @@ import {
 } from "@konverge/core";
 import { createKubeClient, type KubeClient, type KubeCredentials } from "@konverge/kube";
 import { z } from "zod";
+import { AcceptedTokens } from "./accepted-tokens.ts";
+import { Buckets } from "./buckets.ts";
 import { digest } from "./digest.ts";
 import { ShortCache } from "./short-cache.ts";
 
@@ -14,6 +16,10 @@ const REMEMBERED_MS = 10_000;
 const MOST_REMEMBERED = 1_000;
 const DEFAULT_CALL_MS = 800;
 const DEFAULT_RATE: BucketLimits = { ratePerSecond: 100, burst: 200 };
+/** The largest batch needs 100 rights at once. */
+const DEFAULT_USER_RATE: BucketLimits = { ratePerSecond: 20, burst: 120 };
+/** A user can create any number of tokens. */
+const MOST_TOKENS_OF_USER = 20;
 const FORM = /^[\x21-\x7e]{16,16000}$/;
 const AUTHENTICATION = "/apis/authentication.k8s.io/v1/tokenreviews";
 const AUTHORIZATION = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -77,6 +83,8 @@ export function createKubernetesReviews(options: {
   readonly keptMs?: number;
   /** The rate of calls for tokens that were never accepted, for accepted ones, and for rights, each. Default: 100 per second. */
   readonly rate?: BucketLimits;
+  /** The rate of calls for known tokens and rights of one user. Default: 20 per second with a burst of 120. */
+  readonly userRate?: BucketLimits;
   /** Receives the cause of each failed check. */
   readonly onError: (error: unknown) => void;
 }): KubernetesReviews {
@@ -85,8 +93,11 @@ export function createKubernetesReviews(options: {
   const limits = { keptMs, most: MOST_REMEMBERED };
   const users = new ShortCache<KubernetesUser | undefined>(limits);
   const rights = new ShortCache<boolean>(limits);
-  const accepted = new Set<string>();
+  const accepted = new AcceptedTokens({ most: MOST_REMEMBERED, mostOfUser: MOST_TOKENS_OF_USER });
   const [newTokens, knownTokens, questions] = [bucket(rate), bucket(rate), bucket(rate)];
+  const ofUsers = new Buckets(options.userRate ?? DEFAULT_USER_RATE, MOST_REMEMBERED);
+  /** The calls of one user leave some for the others. */
+  const ownThen = (owner: string, take: () => boolean) => () => ofUsers.take(owner) === 0 && take();
   const client = createKubeClient({
     credentials,
     // The reviews have limits of their own, which reject calls instead of delaying them.
@@ -100,6 +111,7 @@ export function createKubernetesReviews(options: {
   ) => review(client, { path, body, take, schema, callMs, onError });
 
   const authenticate = async (token: string, id: string) => {
+    const owner = accepted.ownerOf(id);
     const { status } = await ask(
       AUTHENTICATION,
       {
@@ -107,7 +119,10 @@ export function createKubernetesReviews(options: {
         kind: "TokenReview",
         spec: { token, audiences: [...audiences] },
       },
-      { take: accepted.has(id) ? knownTokens : newTokens, schema: tokenReviewSchema },
+      {
+        take: owner === undefined ? newTokens : ownThen(owner, knownTokens),
+        schema: tokenReviewSchema,
+      },
     );
     // A server that ignores audiences lists none; its tokens may be meant for others.
     const isMeant = status.audiences.some((one) => audiences.includes(one));
@@ -120,8 +135,7 @@ export function createKubernetesReviews(options: {
       accepted.delete(id);
       return undefined;
     }
-    if (accepted.size >= MOST_REMEMBERED) accepted.clear();
-    accepted.add(id);
+    accepted.add(id, ownerOf(status.user));
     return status.user;
   };
   return {
@@ -139,13 +153,17 @@ export function createKubernetesReviews(options: {
             kind: "SubjectAccessReview",
             spec: accessSpec(user, right),
           },
-          { take: questions, schema: accessReviewSchema },
+          { take: ownThen(ownerOf(user), questions), schema: accessReviewSchema },
         );
         return status.allowed && !status.denied;
       });
     },
     close: () => client.close(),
   };
+}
+
+function ownerOf({ username, uid }: KubernetesUser): string {
+  return JSON.stringify([username, uid]);
 }
 
 function accessSpec({ username, uid, groups, extra }: KubernetesUser, right: AskedRight) {

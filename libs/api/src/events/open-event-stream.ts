@@ -1,3 +1,4 @@
+import { isKonvergeError } from "@konverge/core";
 import { formatCursor, type EventCursor } from "./event-cursor.ts";
 import type { EventFeed } from "./event-feed.ts";
 import { isNewTo, type PlacedEvent } from "./event-source.ts";
@@ -65,8 +66,10 @@ export async function openEventStream(
   }, heartbeatMs);
   heart.unref();
   const check = setInterval(() => {
-    // While Redis is unavailable, no events arrive either.
-    const isAllowedNow = isAllowed().catch(() => true);
+    // While Redis is unavailable, no events arrive either. Any other failure leaves the right of the caller unknown.
+    const isAllowedNow = isAllowed().catch(
+      (error: unknown) => isKonvergeError(error) && error.code === "redis_unavailable",
+    );
     void isAllowedNow.then((isValid) => (isValid ? undefined : cut()));
   }, CHECK_MS);
   check.unref();

@@ -1,6 +1,6 @@
 import type { Role } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError } from "@konverge/core";
-import type { Context, Hono } from "hono";
+import type { Context, Hono, MiddlewareHandler } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
 import type { AuditLog, AuditNote } from "../kept/audit-log.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
@@ -12,7 +12,7 @@ import { checkInput, readJson } from "./read-json.ts";
 import { replayed } from "./replayed.ts";
 import type { Route } from "./route.ts";
 import type { Scans } from "./scans.ts";
-import type { Waits } from "./waits.ts";
+import { LONG_MS, waitOfChange, type Waits } from "./waits.ts";
 
 /** The validated input of a request. */
 interface RequestInput {
@@ -21,11 +21,15 @@ interface RequestInput {
   readonly body: unknown;
 }
 
-/** Returns a Kubernetes user with the role and scope for one request. @throws KonvergeError `forbidden`, `identity_unavailable` */
+/**
+ * Returns a Kubernetes user with the role and scope for one request.
+ * @param charge is called with the work of the checks, in simple requests
+ * @throws KonvergeError `forbidden`, `identity_unavailable`
+ */
 export type AuthorizeUser = (
   operation: { readonly id: string; readonly role: Role },
   caller: Caller,
-  input: RequestInput,
+  input: RequestInput & { readonly charge: (tokens: number) => void },
 ) => Promise<Caller>;
 
 export interface MountOptions {
@@ -43,10 +47,10 @@ export interface MountOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** A longer request is answered only if its token is still valid. */
-const LONG_MS = 1_000;
 /** Enough for actions, which have a few lines of text. */
 const DEFAULT_BODY_KIB = 4;
+/** The part of a body that is as much work to parse as a simple request. */
+const BODY_BYTES_PER_TOKEN = 32 * 1_024;
 
 /** Serves the routes with permissions, rate limit, validation, idempotency and audit. */
 export function mountRoutes(
@@ -57,17 +61,18 @@ export function mountRoutes(
   const { answers, onError, admission } = options;
   for (const spec of routes) {
     const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
+    // Before anything of the body is read.
+    if (spec.role !== "none") app[spec.method](path, admitted(spec, spec.role, options));
     if (spec.body !== undefined) {
-      app[spec.method](path, limitBody(spec.maxBodyKiB ?? DEFAULT_BODY_KIB));
+      app[spec.method](path, limitBody(maxBodyOf(spec)));
     }
     app[spec.method](path, async (context) => {
       const caller = context.get("caller");
       if (spec.role === "none") return await answer(spec, context, options);
-      if (caller.user === undefined) demandRole(caller, spec.role);
-      admission.admit(caller);
-      if (caller.user !== undefined) {
-        const user = await authorized(spec, spec.role, context, options.authorizeUser);
-        context.set("caller", user);
+      if (caller.user !== undefined && isTargetInBody(spec)) {
+        admission.charge(caller, bodyBytesOf(spec, context) / BODY_BYTES_PER_TOKEN);
+        const input = await readInput(spec, context);
+        context.set("caller", await authorized(spec, spec.role, { context, input }, options));
       }
       const respond = () =>
         answer(spec, context, options).catch((error: unknown) => {
@@ -79,24 +84,56 @@ export function mountRoutes(
   }
 }
 
+/** Limits the rate of the caller, and rejects it without its body if the path shows that it has no right. */
+function admitted(spec: Route, role: Role, options: MountOptions): MiddlewareHandler<ApiEnv> {
+  return async (context, next) => {
+    const caller = context.get("caller");
+    context.set("admittedMs", performance.now());
+    options.admission.admit(caller);
+    if (caller.user === undefined) demandRole(caller, role);
+    else if (!isTargetInBody(spec)) {
+      const query =
+        spec.query === undefined ? undefined : checkInput(context.req.query(), spec.query);
+      const input = { params: context.req.param(), query, body: undefined };
+      context.set("caller", await authorized(spec, role, { context, input }, options));
+    }
+    await next();
+  };
+}
+
+/** The names in a path are all names of the target of an operation. */
+function isTargetInBody({ body, path }: Route): boolean {
+  return body !== undefined && !path.includes("{");
+}
+
 async function answer(
   spec: Route,
   context: Context<ApiEnv>,
   { audit, closing, admission, scans, waits, isStillValid }: MountOptions,
 ): Promise<Response> {
   const caller = context.get("caller");
-  const startMs = performance.now();
+  const isRead = spec.method === "get";
   const notes: AuditNote[] = [];
   const headers: Record<string, string> = {};
   const input = await readInput(spec, context);
   if (spec.price !== undefined) admission.charge(caller, spec.price(input) - 1);
+  const demandValid = async () => {
+    if (spec.role === "none" || performance.now() - context.get("admittedMs") <= LONG_MS) return;
+    if (await isStillValid(caller)) return;
+    throw new KonvergeError("unauthorized", "the token was revoked or expired during the request");
+  };
+  // A change is never rejected after it was made. Its body may have arrived slowly.
+  if (!isRead) await demandValid();
+  const openWait = (waitMs: number) =>
+    waits.open(caller, waitMs, AbortSignal.any([context.req.raw.signal, closing]));
   const handling = spec.handle({
     ...input,
     caller,
     context,
     headers,
-    openWait: (waitMs) =>
-      waits.open(caller, waitMs, AbortSignal.any([context.req.raw.signal, closing])),
+    openWait: isRead
+      ? openWait
+      : (waitMs) => waitOfChange(openWait(waitMs), () => isStillValid(caller)),
     admit: (id) => admission.admit({ id }),
     scan: (run) => scans.run(caller, run),
     audit: (note, author = caller.name) =>
@@ -109,12 +146,9 @@ async function answer(
       else await audit.write(note);
     }
   });
-  const isLong = spec.role !== "none" && performance.now() - startMs > LONG_MS;
-  if (isLong && !(await isStillValid(caller))) {
-    throw new KonvergeError("unauthorized", "the token was revoked or expired during the request");
-  }
+  if (isRead) await demandValid();
   if (result instanceof Response) return result;
-  if (spec.method === "get") linkNext(context, result, headers);
+  if (isRead) linkNext(context, result, headers);
   const status = spec.status === 202 ? 202 : 200;
   return jsonResponse(result, status, headers);
 }
@@ -133,14 +167,26 @@ async function readInput(spec: Route, context: Context<ApiEnv>): Promise<Request
 
 /** Asks for the rights before a stored response could be repeated. */
 async function authorized(
-  spec: Route,
+  { id }: Route,
   role: Role,
-  context: Context<ApiEnv>,
-  authorize: AuthorizeUser | undefined,
+  { context, input }: { readonly context: Context<ApiEnv>; readonly input: RequestInput },
+  { authorizeUser, admission }: MountOptions,
 ): Promise<Caller> {
-  if (authorize === undefined) throw new TypeError("a Kubernetes user without a check of rights");
-  const input = await readInput(spec, context);
-  return await authorize({ id: spec.id, role }, context.get("caller"), input);
+  if (authorizeUser === undefined)
+    throw new TypeError("a Kubernetes user without a check of rights");
+  const caller = context.get("caller");
+  const charge = (tokens: number) => admission.charge(caller, tokens);
+  return await authorizeUser({ id, role }, caller, { ...input, charge });
+}
+
+function maxBodyOf({ maxBodyKiB = DEFAULT_BODY_KIB }: Route): number {
+  return maxBodyKiB;
+}
+
+/** The announced size of a body, else its limit. */
+function bodyBytesOf(spec: Route, { req }: Context): number {
+  const length = Number(req.header("content-length"));
+  return length >= 0 ? length : maxBodyOf(spec) * 1_024;
 }
 
 /** The text of `unknown_controller` lists the known names, which may be outside of the scope of the caller. */

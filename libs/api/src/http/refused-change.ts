@@ -9,6 +9,10 @@ import type { Route } from "./route.ts";
 const NAME = /^[\x20-\x7e]{1,253}$/;
 /** The body of such a request is not read. */
 const UNREAD: readonly ErrorCode[] = ["body_too_large", "rate_limited"];
+/** Actions have shorter bodies. A longer one that was not read before its request was refused is not read. */
+const MOST_BYTES = 4_096;
+/** Parsing a longer body again would cost more than its names are worth. */
+const MOST_PARSED = 65_536;
 
 interface ChangeRoute {
   readonly id: string;
@@ -64,15 +68,33 @@ function decoded(params: Readonly<Record<string, string>>): Record<string, strin
   );
 }
 
-/** The body has been limited, and is kept once it was read. */
+/** A body is kept once it was read. */
 async function bodyOf({ req }: Context): Promise<object> {
   try {
-    const body: unknown = await req.json();
+    const text = req.raw.bodyUsed ? await req.text() : await startOf(req.raw);
+    const body: unknown = text.length > MOST_PARSED ? {} : JSON.parse(text);
     return typeof body === "object" && body !== null ? body : {};
   } catch {
     // The body is missing, no JSON, or aborted: the entry has no names of it.
     return {};
   }
+}
+
+/** Reads a body that is short. @throws SyntaxError for another one */
+async function startOf({ body, headers }: Request): Promise<string> {
+  const length = headers.get("content-length");
+  if (body === null || (length !== null && !(Number(length) <= MOST_BYTES))) {
+    throw new SyntaxError("the body is not read");
+  }
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  // A body of another length is cancelled when the loop ends.
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > MOST_BYTES) throw new SyntaxError("the body is not read");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 function placeIn(given: object): Partial<AuditNote> {

@@ -6,6 +6,8 @@ const POLL_MS = 100;
 const MOST_READ = 100;
 const MOST_OF_CALLER = 500;
 const MOST_OF_PROCESS = 5_000;
+/** A longer request is answered only if its caller is still valid. */
+export const LONG_MS = 1_000;
 const COME_AGAIN_MS = 1_000;
 
 /** A state in Redis that a caller waits for. */
@@ -29,6 +31,33 @@ interface Reader {
 interface Poll {
   readonly read: () => Promise<unknown>;
   readonly readers: Set<Reader>;
+}
+
+/**
+ * The wait of a change that has been made. If the caller may not see the state at its end, or if nothing can be read, it
+ * returns the state at its beginning, so that the change is never answered with an error.
+ */
+export function waitOfChange(wait: Wait, isStillValid: () => Promise<boolean>): Wait {
+  return {
+    async until(target) {
+      let first: { readonly state: Awaited<ReturnType<typeof target.read>> } | undefined;
+      const startMs = performance.now();
+      const read = async () => {
+        const state = await target.read();
+        first ??= { state };
+        return state;
+      };
+      try {
+        const last = await wait.until({ ...target, read });
+        if (first === undefined || performance.now() - startMs <= LONG_MS) return last;
+        return (await isStillValid()) ? last : first.state;
+      } catch (error) {
+        if (first === undefined) throw error;
+        return first.state;
+      }
+    },
+    [Symbol.dispose]: () => wait[Symbol.dispose](),
+  };
 }
 
 /** The waits of a process. One poll reads all states, at most 1,000 per second, however many callers wait. */

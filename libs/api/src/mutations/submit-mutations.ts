@@ -85,13 +85,12 @@ export async function submitMany(
     });
   }
   batch.throwIfAllRefused();
-  const isDone = await wait.until({
+  const { isDone, results } = await wait.until({
     id: `batch ${randomUUID()}`,
-    read: () => batch.refresh(),
-    isEnd: (done) => done,
+    read: async () => ({ isDone: await batch.refresh(), results: batch.results() }),
+    isEnd: (state) => state.isDone,
   });
   if (waitMs > 0) headers["preference-applied"] = `wait=${waitMs / 1_000}`;
-  const results = batch.results();
   return isDone ? jsonResponse(results, 200, headers) : results;
 }
 

@@ -40,6 +40,9 @@ export function createUserRights({ access, reviews, home }: UserRightsOptions): 
     (right.verb === "reconcile" && (await reviews.isAllowed(user, { ...right, verb: "patch" })));
   const hasAll = async (user: KubernetesUser, { rights }: Needed) =>
     (await Promise.all(rights.map((right) => has(user, right)))).every(Boolean);
+  /** The highest role of a user who has the role of an operation. */
+  const highestFrom = async (user: KubernetesUser, role: Role): Promise<Role | undefined> =>
+    (await mayOn(user, role)) ? ((await roleOf(user)) ?? role) : undefined;
   const roleOf = async (user: KubernetesUser): Promise<Role | undefined> => {
     for (const role of ROLES.toReversed()) if (await mayOn(user, role)) return role;
     return undefined;
@@ -54,21 +57,28 @@ export function createUserRights({ access, reviews, home }: UserRightsOptions): 
       const user = userOf(caller);
       const right: NeededRight = RIGHTS[id] ?? { on: "installation" };
       if (right.on === "nothing") return await whoami(caller, user);
+      // Some requests depend on the role, such as a mutation of a kind for admins.
+      const highest = await highestFrom(user, role);
+      if (highest !== undefined) {
+        const isAllowed = async () => (await mayOn(user, role)) && (await mayOn(user, highest));
+        return withCheck({ ...caller, role: highest, scope: {} }, isAllowed);
+      }
       const target: Target = {
         ...(input.query as Target),
         ...(input.body as Target),
         ...input.params,
       };
       const needed = await findNeeded(access, right, { target, home }).catch((error: unknown) => {
-        throw withoutNames(error);
+        throw withoutNames(error, input.params);
       });
-      const isAllowed = async () =>
-        (needed !== undefined && (await hasAll(user, needed))) || (await mayOn(user, role));
+      input.charge(needed?.rights.length ?? 0);
       if (needed !== undefined && (await hasAll(user, needed))) {
         const narrow = role === "viewer" ? "viewer" : "operator";
+        const isAllowed = () => hasAll(user, needed);
         return withCheck({ ...caller, role: narrow, scope: needed.scope }, isAllowed);
       }
-      if (await mayOn(user, role)) return withCheck({ ...caller, role, scope: {} }, isAllowed);
+      // The missing right would name the object of the mutation.
+      if (isOfMutationId(right, input.params)) throw noMutation(input.params);
       throw new KonvergeError("forbidden", textOf(user, needed, { role, name }));
     },
     async widest(caller) {
@@ -112,9 +122,31 @@ function textOf(
   return `Kubernetes user "${username}" needs the right to ${wanted}; docs/identity.md has an example role`;
 }
 
-/** The text of the error lists the known controllers. */
-function withoutNames(error: unknown): unknown {
-  if (!isKonvergeError(error) || error.code !== "unknown_controller") return error;
-  const detail = "unknown controller or cluster";
-  return new KonvergeError("unknown_controller", detail, { cause: error });
+type Params = Readonly<Record<string, string>>;
+
+function isOfMutationId({ on }: NeededRight, params: Params): boolean {
+  return on === "mutation" && params["id"] !== undefined;
+}
+
+/** The same for a mutation of another user as for one that does not exist: users choose IDs, which can be guessed. */
+function noMutation({ id }: Params): KonvergeError {
+  const detail = `mutation ${id} does not exist or was deleted, or you lack the right on its object`;
+  return new KonvergeError("not_found", detail);
+}
+
+/** The texts of these errors list the known controllers and the open kinds. */
+function withoutNames(error: unknown, params: Params): unknown {
+  if (!isKonvergeError(error)) return error;
+  switch (error.code) {
+    case "unknown_controller":
+      return new KonvergeError(error.code, "unknown controller or cluster", { cause: error });
+    case "kind_not_open": {
+      const detail = "the kind is not open for mutations in this cluster";
+      return new KonvergeError(error.code, detail, { cause: error });
+    }
+    case "not_found":
+      return params["id"] === undefined ? error : noMutation(params);
+    default:
+      return error;
+  }
 }

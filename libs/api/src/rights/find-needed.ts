@@ -13,6 +13,19 @@ import type { MutationVerb, NeededRight, ObjectVerb, WorkflowVerb } from "./righ
 
 /** The group of the resources that exist only in roles. */
 export const OWN_GROUP = "konverge.dev";
+/**
+ * The groups of kinds that grant rights or identities. The API server decides about their changes by the rights of the
+ * writer, such as `escalate`, `bind`, `approve` and `sign`. The writer of a mutation is a worker, so `patch` on such an
+ * object is not enough.
+ */
+export const GRANTING_GROUPS: readonly string[] = [
+  "admissionregistration.k8s.io",
+  "apiregistration.k8s.io",
+  "authentication.k8s.io",
+  "authorization.k8s.io",
+  "certificates.k8s.io",
+  "rbac.authorization.k8s.io",
+];
 /** Larger batches would ask the API server for each of their namespaces. */
 const MOST_PLACES = 50;
 
@@ -160,6 +173,7 @@ async function ofMutation(
   const { namespace, name, kind } = known ?? target;
   if (kind === undefined) return undefined;
   const { group, resource } = known ?? findOpenKind(kinds, { ...target, cluster, kind });
+  if (verb === "patch" && GRANTING_GROUPS.includes(group)) return undefined;
   const place = namespace === NO_NAMESPACE ? {} : defined({ namespace });
   const { subresource, create, changes = [] } = target;
   const whole = { group, resource, ...place };
