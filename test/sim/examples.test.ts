@@ -1,95 +1,10 @@
-import { ConfigMap, Deployment, Job } from "@konverge/kube/kinds";
 import { expect, test } from "vitest";
-import { simulate, type Scenario, type SimulatedConfig } from "../../apps/cli/src/testing/index.ts";
-import { autoscaler } from "../../apps/examples/src/autoscaler.ts";
-import { Memcached, memcached } from "../../apps/examples/src/memcached.ts";
-import { nodePool } from "../../apps/examples/src/node-pool.ts";
-import { Autoscaler, NodePool } from "../../apps/examples/src/resources.ts";
-import { ScheduledJob, scheduledJobs } from "../../apps/examples/src/scheduled-job.ts";
-import { WebApp, webApp } from "../../apps/examples/src/web-app.ts";
+import { simulate } from "../../apps/cli/src/testing/index.ts";
+import { EXAMPLES } from "./example-scenarios.ts";
 
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const SEEDS = isLong ? 500 : 3;
 const FIRST_SEED = isLong ? 1 : 1 + Math.floor(Math.random() * 100);
-
-const EXAMPLES: readonly (readonly [string, SimulatedConfig, Scenario])[] = [
-  [
-    "memcached",
-    { controllers: [memcached] },
-    {
-      async run(user) {
-        const cache = (size: number) => ({ metadata: { name: "cache" }, spec: { size } });
-        const first = await user.apply(Memcached, cache(2));
-        await user.settled();
-        await user.apply(Memcached, cache(4));
-        await user.settled();
-        await user.delete(first);
-        await user.apply(Memcached, { metadata: { name: "other" }, spec: { size: 1 } });
-        await user.settled();
-      },
-    },
-  ],
-  [
-    "web-app",
-    { controllers: [webApp] },
-    {
-      reactions: [{ type: Deployment, change: (deployment, user) => user.setReady(deployment) }],
-      async run(user) {
-        const shop = { metadata: { name: "shop" }, spec: { image: "shop:1" } };
-        await user.apply(WebApp, shop);
-        await user.settled();
-        await user.apply(WebApp, { ...shop, spec: { image: "shop:2", port: 9000 } });
-        await user.settled();
-      },
-    },
-  ],
-  [
-    "autoscaler and node-pool",
-    { controllers: [autoscaler, nodePool] },
-    {
-      async run(user) {
-        const load = (blue: string) => ({ metadata: { name: "load" }, data: { blue } });
-        await user.apply(NodePool, { metadata: { name: "blue" }, spec: { replicas: 1 } });
-        await user.apply(Autoscaler, {
-          metadata: { name: "blue" },
-          spec: { poolRef: "blue", min: 1, max: 4, targetLoad: 10 },
-        });
-        await user.settled();
-        await user.apply(ConfigMap, load("35"));
-        await user.settled();
-        await user.apply(ConfigMap, load("15"));
-        await user.settled();
-      },
-    },
-  ],
-  [
-    "scheduled-job",
-    { controllers: [scheduledJobs] },
-    {
-      reactions: [{ type: Job, change: (job, user) => user.completeJob(job) }],
-      // The number of Jobs depends on the time at the end.
-      periodic: true,
-      compare: () => undefined,
-      async run(user) {
-        await user.apply(ScheduledJob, {
-          metadata: { name: "report" },
-          spec: { schedule: "*/5 * * * *", image: "report" },
-        });
-        await user.settled();
-        await user.sleep(900_000);
-        await user.settled();
-      },
-      always: {
-        "one Job per time": (objects) => {
-          const at = objects
-            .list(Job)
-            .map(({ metadata }) => metadata.annotations?.["demo.konverge.dev/scheduled-at"]);
-          return new Set(at).size === at.length ? undefined : at.join(", ");
-        },
-      },
-    },
-  ],
-];
 
 test.each(EXAMPLES)("%s of the examples passes", async (_name, config, scenario) => {
   const { failure } = await simulate(config, scenario, { seeds: SEEDS, firstSeed: FIRST_SEED });

@@ -15,6 +15,7 @@ export type SimulatedFault =
       readonly when: "before" | "after";
       readonly downMs: number;
     }
+  /** A call fails. 409 is the response of the first call from the number on that updates a version of an object. */
   | {
       readonly kind: "fail";
       readonly call: number;
@@ -146,6 +147,7 @@ export function describeFault(fault: SimulatedFault): string {
       return `crash ${fault.when} call ${fault.call}; another worker starts after ${seconds(fault.downMs)}`;
     case "fail": {
       const { answer, landed, call } = fault;
+      if (answer === 409) return `response 409 for the first update from call ${call} on`;
       const effect = landed ? "executed" : "not executed";
       const what = typeof answer === "number" ? `response ${answer}` : answer;
       return `${what} for call ${call}, which was ${effect}`;

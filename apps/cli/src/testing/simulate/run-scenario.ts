@@ -1,5 +1,6 @@
 import { createInProcessServer, type InProcessServer } from "@konverge/apiserver";
-import { ensureError, resourceId, type JsonObject } from "@konverge/core";
+import { deepFreeze, ensureError, resourceId, type JsonObject } from "@konverge/core";
+import { isKubeApiError } from "@konverge/kube";
 import { resourcesOf } from "../../config/crds-of.ts";
 import { installCrds } from "../../config/install-crds.ts";
 import { endStateOf, orphansOf } from "./end-state.ts";
@@ -92,7 +93,17 @@ export async function runScenario(
     if (await play.rest(HORIZON_MS)) await checkEnd(play, scenario, workers);
   }
   const dead = run.queues.keys().flatMap(({ id, isDead }) => (isDead ? [shortKey(id)] : []));
-  return { run, endState: endStateOf(run, scenario.compare), dead };
+  return { run, endState: comparedState(run, scenario), dead };
+}
+
+/** The objects at the end of a run. An error of `compare` fails the run. */
+function comparedState(run: SimulatedRun, { compare }: Scenario): ScenarioRun["endState"] {
+  try {
+    return endStateOf(run, compare);
+  } catch (error) {
+    run.violate("compare succeeds", ensureError(error).message);
+    return new Map();
+  }
 }
 
 /** Checks the state at rest, and that another reconcile of all objects changes nothing. */
@@ -122,8 +133,12 @@ async function checkEnd(
 
 function checkInvariants(run: SimulatedRun, invariants: Scenario["always"], when: string): void {
   for (const [name, holds] of Object.entries(invariants ?? {})) {
-    const why = holds(objectsOf(run));
-    if (typeof why === "string") run.violate(name, `${why} (${when})`);
+    try {
+      const why = holds(objectsOf(run));
+      if (typeof why === "string") run.violate(name, `${why} (${when})`);
+    } catch (error) {
+      run.violate(name, `the invariant threw: ${ensureError(error).message} (${when})`);
+    }
   }
 }
 
@@ -140,18 +155,23 @@ function observe(run: SimulatedRun, scenario: Scenario, cluster: SimulatedUser):
     for (const reaction of scenario.reactions ?? []) {
       if (resourceId(reaction.type) !== resource) continue;
       run.clock.after(run.cloud, 5, () => {
-        void react(run, reaction.change(object, cluster));
+        void react(run, async () => {
+          await reaction.change(deepFreeze(object), cluster);
+        });
       });
     }
   });
 }
 
-/** A reaction may meet an object that was deleted or changed meanwhile. */
-async function react(run: SimulatedRun, change: Promise<unknown>): Promise<void> {
+/** A reaction may meet an object that was deleted or changed meanwhile. Any other error is a mistake of the scenario. */
+async function react(run: SimulatedRun, change: () => Promise<unknown>): Promise<void> {
   try {
-    await change;
+    await change();
   } catch (error) {
-    run.note("cluster", `reaction failed: ${ensureError(error).message}`);
+    const { message } = ensureError(error);
+    run.note("cluster", `reaction failed: ${message}`);
+    const isExpected = isKubeApiError(error) && (error.status === 404 || error.status === 409);
+    if (!isExpected) run.violate("reactions succeed", message);
   }
 }
 
@@ -215,7 +235,12 @@ class Driver {
       run.violate("the controllers come to rest", describeUnrest(run));
       return false;
     }
-    if (run.clock.step()) return run.violations.length === 0;
+    try {
+      if (run.clock.step()) return run.violations.length === 0;
+    } catch (error) {
+      run.violate("no uncaught errors", `a callback threw: ${ensureError(error).message}`);
+      return false;
+    }
     run.violate(
       "the scenario ends",
       "nothing is left to run; the scenario or a handler awaits something outside of the simulation",

@@ -5,7 +5,7 @@ import {
   type Resource,
 } from "@konverge/engine";
 import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
-import { resourceId } from "@konverge/core";
+import { deepFreeze, resourceId } from "@konverge/core";
 import type { AppliedFields, KubeCalls, KubeClient, ObjectDraft } from "@konverge/kube";
 import { createObjectStatus, type ObjectStatus } from "../object-status.ts";
 import { nameOf, type SimulatedRun } from "./simulated-run.ts";
@@ -91,7 +91,7 @@ const SETTLE_MS = 1_800_000;
 /** Reads the store of a run. */
 export function objectsOf(run: SimulatedRun): SimulatedObjects {
   const list = <T extends ApiObject>(type: ResourceType<T>) =>
-    run.server.objects(resourceId(type)) as unknown as T[];
+    deepFreeze(run.server.objects(resourceId(type))) as unknown as T[];
   return {
     list,
     get: (type, name, namespace = "default") =>

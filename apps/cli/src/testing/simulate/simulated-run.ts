@@ -20,6 +20,12 @@ export interface Violation {
   readonly detail: string;
 }
 
+/** A call of a handler, with its faults. */
+export interface NumberedCall {
+  readonly number: number;
+  readonly faults: readonly SimulatedFault[];
+}
+
 /** Consecutive attempts of a key without a change, after which its timer counts as rest. */
 const QUIET_ATTEMPTS = 2;
 /** A timer beyond this counts as rest, in ms. */
@@ -108,11 +114,16 @@ export class SimulatedRun {
     this.note("check", `${check}: ${detail}`);
   }
 
-  /** Takes the faults of the next call of a handler. */
-  nextCall(): { readonly number: number; readonly faults: readonly SimulatedFault[] } {
+  /** Takes the faults of the next call of a handler. A conflict waits for a call that can have one. */
+  nextCall({ canConflict }: { readonly canConflict: boolean }): NumberedCall {
     this.calls += 1;
     const number = this.calls;
-    return { number, faults: this.#take((fault) => "call" in fault && fault.call === number) };
+    const faults = this.#take((fault) => {
+      if (!("call" in fault)) return false;
+      const isConflict = fault.kind === "fail" && fault.answer === 409;
+      return isConflict ? canConflict && fault.call <= number : fault.call === number;
+    });
+    return { number, faults };
   }
 
   /** Takes the faults of the next watch event. */

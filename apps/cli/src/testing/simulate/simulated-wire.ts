@@ -1,8 +1,10 @@
 import { resourceOfPath, type InProcessAnswer, type InProcessRequest } from "@konverge/apiserver";
 import type { CallDispatcher } from "@konverge/kube";
-import type { FailedAnswer, SimulatedFault } from "./fault.ts";
+import { canConflict, failedAnswer } from "./failed-answer.ts";
+import type { SimulatedFault } from "./fault.ts";
 import type { SimulatedRun } from "./simulated-run.ts";
 import { places, type Actor, type Place } from "./virtual-clock.ts";
+import { WatchDelivery } from "./watch-delivery.ts";
 
 type Dispatch = CallDispatcher["dispatch"];
 type Options = Parameters<Dispatch>[0];
@@ -70,7 +72,7 @@ export class SimulatedWire implements CallDispatcher {
       this.#land(exchange, { number: undefined, faults: [] });
       return;
     }
-    const call = run.nextCall();
+    const call = run.nextCall({ canConflict: canConflict(exchange.request) });
     const { faults } = call;
     const find = <K extends SimulatedFault["kind"]>(kind: K) =>
       faults.find((fault): fault is Extract<SimulatedFault, { kind: K }> => fault.kind === kind);
@@ -113,7 +115,7 @@ export class SimulatedWire implements CallDispatcher {
       };
       const answered = async () => {
         const answer = await serve();
-        const sent = fail === undefined ? answer : answerOf(fail.answer);
+        const sent = fail === undefined ? answer : failedAnswer(fail.answer, request);
         if (call.number !== undefined) {
           const landed = fail === undefined ? "" : isLanded ? " (executed)" : " (not executed)";
           const status = sent?.status ?? "no response";
@@ -136,29 +138,24 @@ export class SimulatedWire implements CallDispatcher {
   async #open(options: Options & { signal?: AbortSignal }): Promise<Answered> {
     const run = this.#run;
     const request = toRequest(options);
-    const stream = new WatchStream();
     const place = run.place(this.#actor);
+    const delivery = new WatchDelivery(place);
     const cut = { run: () => undefined as void, isOver: false };
     const opened = Promise.withResolvers<InProcessAnswer | undefined>();
     const { resource } = resourceOfPath(request.path);
     const broken = `${this.#actor.name} watches ${resource} again`;
-    const end = () => {
-      run.clock.after(place, 1, () => stream.end());
-    };
+    const end = () => delivery.end();
     const line = (text: string) => {
       if (cut.isOver || this.#actor.deadAtMs !== undefined) return;
-      if (!text.startsWith('{"type":"BOOKMARK"') && this.#isCut(text, resource)) {
+      if (!text.startsWith('{"type":"BOOKMARK"') && this.#isCut(resource)) {
         cut.isOver = true;
         run.pending.add(broken);
         run.server.compact();
         queueMicrotask(() => cut.run());
-        run.clock.after(place, 1, () => stream.end());
+        delivery.break();
         return;
       }
-      const delayMs = Math.max(run.latencyMs, this.#eventsFromMs - run.clock.nowMs);
-      // In order: an event is not faster than the one before it.
-      this.#eventsFromMs = run.clock.nowMs + delayMs;
-      run.clock.after(place, delayMs, () => stream.push(Buffer.from(text)));
+      delivery.send(text, Math.max(run.latencyMs, this.#eventsFromMs - run.clock.nowMs));
     };
     run.clock.after(run.cloud, run.latencyMs, () => {
       const open = async () => {
@@ -174,19 +171,19 @@ export class SimulatedWire implements CallDispatcher {
       cut.isOver = true;
       places.run(run.cloud, () => cut.run());
       const reason = options.signal?.reason as Error;
-      stream.fail(reason);
+      delivery.stream.fail(reason);
       opened.reject(reason);
     });
     const refused = await opened.promise;
     return {
       statusCode: refused?.status ?? 200,
       headers: refused?.headers ?? { "content-type": "application/json" },
-      body: refused === undefined ? stream : { text: async () => refused.body },
+      body: refused === undefined ? delivery.stream : { text: async () => refused.body },
     } as unknown as Answered;
   }
 
   /** Applies the faults of a watch event. True if the watch breaks before it. */
-  #isCut(_text: string, resource: string): boolean {
+  #isCut(resource: string): boolean {
     if (this.#faults === undefined || resource === "leases.coordination.k8s.io") return false;
     const run = this.#run;
     let isCut = false;
@@ -195,42 +192,6 @@ export class SimulatedWire implements CallDispatcher {
       if (fault.kind === "late") this.#eventsFromMs = run.clock.nowMs + fault.ms;
     }
     return isCut;
-  }
-}
-
-/** The chunks of a watch. */
-class WatchStream implements AsyncIterable<Uint8Array> {
-  readonly #chunks: Uint8Array[] = [];
-  #end: { readonly error: Error | undefined } | undefined;
-  #wake: (() => void) | undefined;
-
-  push(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
-    this.#wake?.();
-  }
-
-  end(): void {
-    this.#end ??= { error: undefined };
-    this.#wake?.();
-  }
-
-  fail(error: Error): void {
-    this.#end ??= { error };
-    this.#wake?.();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    for (;;) {
-      const chunk = this.#chunks.shift();
-      if (chunk !== undefined) yield chunk;
-      else if (this.#end?.error !== undefined) throw this.#end.error;
-      else if (this.#end !== undefined) return;
-      else {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-      }
-    }
   }
 }
 
@@ -281,38 +242,6 @@ function breakOff(exchange: Exchange): void {
   const error = Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" });
   exchange.handler.onResponseError?.(exchange.controller, error);
 }
-
-/** The response of a failed call; undefined if there is none. */
-function answerOf(answer: FailedAnswer): InProcessAnswer | undefined {
-  if (typeof answer === "string") return undefined;
-  const [reason, message] = REASONS[answer];
-  const status = {
-    kind: "Status",
-    apiVersion: "v1",
-    metadata: {},
-    status: "Failure",
-    message,
-    reason,
-    code: answer,
-    ...(answer === 429 ? { details: { retryAfterSeconds: 1 } } : {}),
-  };
-  return {
-    status: answer,
-    headers: {
-      "content-type": "application/json",
-      ...(answer === 429 ? { "retry-after": "1" } : {}),
-    },
-    body: JSON.stringify(status),
-  };
-}
-
-const REASONS: Readonly<Record<Exclude<FailedAnswer, string>, readonly [string, string]>> = {
-  409: ["Conflict", "Operation cannot be fulfilled: the object has been modified"],
-  429: ["TooManyRequests", "too many requests, please try again later"],
-  500: ["InternalError", "Internal error occurred: simulated fault"],
-  503: ["ServiceUnavailable", "the server is currently unable to handle the request"],
-  504: ["Timeout", "request did not complete within the allotted timeout"],
-};
 
 /** The oldest state that a read accepts; undefined for other calls. */
 function readStale(

@@ -12,7 +12,8 @@ import type { AttemptLease, WorkQueue } from "@konverge/queue";
 import type { MemoryProcess } from "@konverge/queue/memory";
 import type { Metrics } from "@konverge/telemetry";
 import type { SimulatedRun } from "./simulated-run.ts";
-import { SimulatedWire } from "./simulated-wire.ts";
+import type { SimulatedFault } from "./fault.ts";
+import { SimulatedWire, type ActorFaults } from "./simulated-wire.ts";
 import { places, type Actor, type Place } from "./virtual-clock.ts";
 
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -83,7 +84,7 @@ export class SimulatedWorkers {
       const client = openClient(wire, "konverge", run.clock.random);
       const engine = await startEngine({
         controllers,
-        use: [simulateExternals(run, actor, this.#faults.crash), ...use],
+        use: [simulateExternals(run, place, this.#faults), ...use],
         client,
         queueFor: ({ name }): WorkQueue => run.queues.open(name, processOf(run, place)),
         lanes: NO_LANES,
@@ -174,9 +175,10 @@ function processOf(run: SimulatedRun, place: Place): MemoryProcess {
 /** Shows calls of `external` in the story, and applies the faults of calls to them. */
 function simulateExternals(
   run: SimulatedRun,
-  actor: Actor,
-  crash: (actor: Actor, downMs: number) => void,
+  place: Place,
+  { crash, suspend }: ActorFaults,
 ): Middleware {
+  const { actor } = place;
   return async (context, next) => {
     const { external } = context;
     const simulated = async (
@@ -184,16 +186,34 @@ function simulateExternals(
       call: () => unknown,
       options?: { readonly planned: unknown },
     ) => {
-      const { number, faults } = run.nextCall();
-      const fail = faults.find((fault) => fault.kind === "fail");
-      const dies = faults.find((fault) => fault.kind === "crash");
+      const { number, faults } = run.nextCall({ canConflict: false });
+      const find = <K extends SimulatedFault["kind"]>(kind: K) =>
+        faults.find((fault): fault is Extract<SimulatedFault, { kind: K }> => fault.kind === kind);
+      const [fail, dies, slow, stops] = [
+        find("fail"),
+        find("crash"),
+        find("slow"),
+        find("suspend"),
+      ];
       const isExecuted = dies?.when !== "before" && fail?.landed !== false;
       const what = `call ${number}: external ${name}`;
+      if (find("early") !== undefined) run.onEarly();
+      const delay = async (when: "before" | "after") => {
+        if (stops?.when === when) suspend(actor, stops.ms);
+        const ms = slow?.when === when ? slow.ms : 0;
+        // A suspended process continues later.
+        if (stops?.when === when || ms > 0) {
+          await new Promise<void>((resolve) => {
+            run.clock.after(place, ms, resolve);
+          });
+        }
+      };
+      await delay("before");
       run.note(actor.name, isExecuted ? what : `${what}, not executed`);
-      if (faults.some(({ kind }) => kind === "early")) run.onEarly();
       const result = isExecuted
         ? await external(name, call, options as { planned: unknown })
         : undefined;
+      await delay("after");
       if (dies !== undefined) {
         crash(actor, dies.downMs);
         await new Promise<never>(() => undefined);

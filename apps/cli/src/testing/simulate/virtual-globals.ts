@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 import nodeTimers from "node:timers";
 import timersPromises from "node:timers/promises";
-import { places, START_MS, type Place, type Planned } from "./virtual-clock.ts";
+import { places, START_MS, type Place, type Planned, type VirtualClock } from "./virtual-clock.ts";
 
 /** A timer of a simulation. */
 class VirtualTimer {
@@ -152,6 +152,73 @@ const sleep = async (_place: Place, args: unknown[]) => {
 const bytes = (place: Place, size: number): Buffer =>
   Buffer.from(Array.from({ length: size }, () => Math.floor(place.clock.random() * 256)));
 
+/** Fills a buffer with random bytes. */
+function fill(place: Place, view: unknown): unknown {
+  const { buffer, byteOffset, byteLength } = view as Uint8Array;
+  new Uint8Array(buffer, byteOffset, byteLength).set(bytes(place, byteLength));
+  return view;
+}
+
+/** Virtual time in seconds and nanoseconds, since an earlier value if there is one. */
+function hrtime(clock: VirtualClock, since: unknown): [number, number] {
+  const ms = clock.nowMs - START_MS;
+  const [s0, ns0] = (since ?? [0, 0]) as [number, number];
+  const ns = (ms % 1_000) * 1e6 - ns0;
+  const seconds = Math.floor(ms / 1_000) - s0;
+  return ns < 0 ? [seconds - 1, ns + 1e9] : [seconds, ns];
+}
+
+/** `process.hrtime` with its member `bigint`. */
+const highResolutionTime: Patch = [
+  process,
+  "hrtime",
+  (original) => {
+    const [, , make] = inside(process, "hrtime", ({ clock }, [since]) => hrtime(clock, since));
+    const bigint = Reflect.get(original, "bigint") as () => bigint;
+    return Object.assign(make(original) as Function, {
+      bigint: () => {
+        const clock = places.getStore()?.clock;
+        return clock === undefined ? bigint() : BigInt(clock.nowMs - START_MS) * 1_000_000n;
+      },
+    });
+  },
+];
+
+interface ZonedTime {
+  toPlainDateTime(): unknown;
+  toPlainDate(): unknown;
+  toPlainTime(): unknown;
+}
+
+/** The parts of Temporal that are used here. Node.js has it since version 26. */
+interface TemporalApi {
+  readonly Now: { timeZoneId(): string };
+  readonly Instant: {
+    fromEpochMilliseconds(ms: number): { toZonedDateTimeISO(zone: unknown): ZonedTime };
+  };
+}
+
+/** The current time of Temporal. */
+function temporalNow(): readonly Patch[] {
+  const { Temporal } = globalThis as { readonly Temporal?: TemporalApi };
+  if (Temporal === undefined) return [];
+  const { Now, Instant } = Temporal;
+  const instant = ({ clock }: Place) => Instant.fromEpochMilliseconds(clock.nowMs);
+  const zoned = (place: Place, [zone]: unknown[]) =>
+    instant(place).toZonedDateTimeISO(zone ?? Now.timeZoneId());
+  return [
+    inside(Now, "instant", instant),
+    inside(Now, "zonedDateTimeISO", zoned),
+    inside(Now, "plainDateTimeISO", (place, args) => zoned(place, args).toPlainDateTime()),
+    inside(Now, "plainDateISO", (place, args) => zoned(place, args).toPlainDate()),
+    inside(Now, "plainTimeISO", (place, args) => zoned(place, args).toPlainTime()),
+  ];
+}
+
+async function* repeat(place: Place, args: unknown[]): AsyncGenerator {
+  for (;;) yield await sleep(place, args);
+}
+
 /** A call that leaves the process. */
 const network = (target: object, name: string, describe: (args: unknown[]) => string): Patch =>
   inside(target, name, (place, args) => {
@@ -174,9 +241,17 @@ function patches(): readonly Patch[] {
   return [
     ...timers,
     inside(timersPromises, "setTimeout", sleep),
+    inside(timersPromises, "setInterval", repeat),
+    inside(timersPromises.scheduler, "wait", (place, [ms, options]) =>
+      sleep(place, [ms, undefined, options]),
+    ),
     inside(timersPromises, "setImmediate", (place, [value]) => sleep(place, [0, value])),
     inside(performance, "now", ({ clock }) => clock.nowMs - START_MS),
     inside(Math, "random", ({ clock }) => clock.random()),
+    highResolutionTime,
+    ...temporalNow(),
+    inside(globalThis.crypto, "getRandomValues", (place, [view]) => fill(place, view)),
+    inside(nodeCrypto, "randomFillSync", (place, [view]) => fill(place, view)),
     inside(globalThis.crypto, "randomUUID", ({ clock }) => clock.uuid()),
     inside(nodeCrypto, "randomUUID", ({ clock }) => clock.uuid()),
     inside(nodeCrypto, "randomBytes", (place, [size]) => bytes(place, Number(size))),
@@ -255,13 +330,22 @@ function install(): () => void {
       else Object.defineProperty(target, name, own);
     });
   };
-  for (const [target, name, make] of patches()) {
-    replace(target, name, make(Reflect.get(target, name) as Function));
-  }
-  replace(globalThis, "Date", virtualDate(Date));
-  syncBuiltinESMExports();
-  return () => {
+  const end = () => {
     for (const each of undo.toReversed()) each();
     syncBuiltinESMExports();
   };
+  try {
+    for (const [target, name, make] of patches()) {
+      replace(target, name, make(Reflect.get(target, name) as Function));
+    }
+    const { prototype } = Date;
+    replace(globalThis, "Date", virtualDate(Date));
+    // A comparison with `Date` still holds.
+    replace(prototype, "constructor", Date);
+    syncBuiltinESMExports();
+  } catch (error) {
+    end();
+    throw error;
+  }
+  return end;
 }
