@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { createControllerRegistry, proposed } from "@konverge/queue";
 import { expect, onTestFinished, test } from "vitest";
 import { Admission } from "../../../libs/api/src/http/admission.ts";
 import { GRANTING_GROUPS } from "../../../libs/api/src/rights/find-needed.ts";
@@ -13,6 +14,14 @@ const harness = useApi({ announces: false });
 const users = useKubernetesUsers(harness);
 const { serve } = users;
 const BLUE = { controller: "ctlblue", namespace: HOME, name: "blue" };
+const LOAD = {
+  slots: {},
+  memoryBytes: 1,
+  heapBytes: 1,
+  heapLimitBytes: 2,
+  eventLoopDelayMs: 0,
+  calls: { admitted: 0, deferred: 0, waiting: {}, inFlight: 0 },
+};
 const ALL_KINDS = { resources: ["*"], apiGroups: ["*"] };
 
 /** An API whose connection to the API server can fail. */
@@ -282,4 +291,63 @@ test("each refusal of a repeated request is in the audit log", async () => {
     count: 1,
   };
   expect(refused).toMatchObject([entry, entry]);
+});
+
+test("an explanation names no controllers outside of the scope", async () => {
+  const { target: redis, prefix } = harness.queues;
+  const registry = createControllerRegistry({ redis, cluster: "default", prefix });
+  onTestFinished(() => registry.close());
+  const stop = registry.heartbeat(
+    {
+      workerId: "w",
+      controllers: ["ctlblue", "ctlred"],
+      definitions: {},
+      role: "watch",
+      version: "1",
+      startedAt: "2026-01-01T00:00:00Z",
+      host: "h",
+    },
+    { load: () => ({ ...LOAD, leads: ["ctlred"] }) },
+  );
+  onTestFinished(stop);
+  const { access } = harness;
+  await until("the worker lives", async () => (await access.workers("default")).length === 1);
+  const user = await tokenWith([widgets(["get"])], HOME);
+  const scoped = await harness.token("scoped", { scope: { controllers: ["ctlblue"] } });
+  const call = serve();
+  for (const token of [user, scoped]) {
+    const path = `/v1/objects/default/ctlblue/${HOME}/blue/explanation`;
+    const response = await call(path, { token });
+    const text = await response.text();
+    expect([response.status, text]).toEqual([200, expect.stringContaining("no_leader")]);
+    expect(text).toContain("unserved");
+    expect(text).not.toContain("ctlred");
+  }
+});
+
+test("plans are approved with the highest role of a user, and not with rights on the object", async () => {
+  const key = `ctlblue/default/widgets.${GROUP}/${HOME}/blue`;
+  const hash = "a".repeat(64);
+  const proposal = {
+    key,
+    controller: "ctlblue",
+    hash,
+    summary: {},
+    by: 1,
+    role: "admin",
+    requesters: [],
+    since: "2026-01-01T00:00:00Z",
+  } as const;
+  await harness.access.approvals("default").change(key, () => proposed(undefined, proposal));
+  const all = ["get", "list", "watch", "reconcile", "patch", "pause", "update", "create"];
+  const owner = await tokenWith([widgets(all)], HOME);
+  const operator = await tokenWith([onInstallation("get", "operate"), widgets(all)]);
+  const admin = await tokenWith([onInstallation("get", "operate", "administer")]);
+  const call = serve();
+  const path = `/v1/approvals/default/ctlblue/${HOME}/blue/approve`;
+  const approve = async (token: string) =>
+    (await call(path, { token, body: { hash, by: "ada", reason: "reviewed" } })).status;
+  expect(await approve(owner)).toBe(403);
+  expect(await approve(operator)).toBe(403);
+  expect(await approve(admin)).toBe(200);
 });

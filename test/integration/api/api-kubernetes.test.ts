@@ -5,19 +5,11 @@ import type { JsonObject } from "@konverge/core";
 import * as fc from "fast-check";
 import { loadAll } from "js-yaml";
 import { expect, onTestFinished, test } from "vitest";
-import { INSTALLATION_VERBS, RIGHTS } from "../../../libs/api/src/rights/rights-table.ts";
+import { INSTALLATION_VERBS } from "../../../libs/api/src/rights/rights-table.ts";
 import { until } from "../../support/until.ts";
 import { announce, NODE_POOL } from "../queue/announce.ts";
 import { problemIn, useApi } from "./api-harness.ts";
-import {
-  KINDS,
-  mutationOf,
-  operations,
-  requestOf,
-  TARGETS,
-  type Operation,
-  type Target,
-} from "./api-targets.ts";
+import { mutationOf, operations, requestOf, TARGETS } from "./api-targets.ts";
 import {
   ADMIN,
   GROUP,
@@ -27,6 +19,7 @@ import {
   widgets,
   type Rule,
 } from "./kubernetes-users.ts";
+import { askedFor, isExpected, type Grant } from "./rbac-model.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 console.log(`KONVERGE_TEST_SEED=${seed}`);
@@ -35,12 +28,7 @@ const harness = useApi({ announces: false });
 const users = useKubernetesUsers(harness);
 const { serve } = users;
 
-interface User {
-  /** Undefined: all. */
-  readonly namespace?: string;
-  readonly rules: readonly Rule[];
-}
-const accounts = (installation: string): Readonly<Record<string, User>> => ({
+const accounts = (installation: string): Readonly<Record<string, Grant>> => ({
   "no rights": { rules: [] },
   "reads in its namespace": { namespace: HOME, rules: [widgets(["get", "list", "watch"])] },
   "patches in its namespace": { namespace: HOME, rules: [widgets(["patch"])] },
@@ -62,79 +50,6 @@ const accounts = (installation: string): Readonly<Record<string, User>> => ({
   operates: { rules: [own("installations", installation, ["operate"])] },
   administers: { rules: [own("installations", installation, ["administer"])] },
 });
-
-interface Asked {
-  readonly verb: string;
-  readonly group: string;
-  readonly resource: string;
-  readonly namespace?: string | undefined;
-  readonly name?: string | undefined;
-}
-
-/** RBAC in its simplest form. */
-function grants({ namespace, rules }: User, asked: Asked): boolean {
-  if (namespace !== undefined && namespace !== asked.namespace) return false;
-  return rules.some(
-    ({ apiGroups, resources, verbs, resourceNames }) =>
-      apiGroups.includes(asked.group) &&
-      resources.includes(asked.resource) &&
-      verbs.includes(asked.verb) &&
-      (resourceNames === undefined ||
-        (asked.name !== undefined && resourceNames.includes(asked.name))),
-  );
-}
-
-/** The rights that the table of docs/identity.md names; undefined if only one on the installation counts. */
-function askedFor(operation: Operation, target: Target, isNarrow: boolean): Asked[] | undefined {
-  const right = RIGHTS[operation.operationId];
-  if (right?.on === "nothing") return [];
-  if (target.cluster !== "default" || right === undefined) return undefined;
-  const isCluster = target.namespace === "_";
-  const place = isCluster ? {} : { namespace: target.namespace };
-  const kind = { group: GROUP, resource: KINDS[target.controller] ?? "", ...place };
-  const names = JSON.stringify(requestOf(operation, target, isNarrow));
-  switch (right.on) {
-    case "installation":
-      return undefined;
-    case "object":
-      return [{ verb: right.verb, ...kind, name: target.name }];
-    case "items":
-      return [{ verb: right.verb, ...kind }];
-    case "objects": {
-      if (!names.includes(target.controller)) return undefined;
-      const isOfNamespace = names.includes("namespace=");
-      return [{ ...kind, verb: right.verb, ...(isOfNamespace ? {} : { namespace: undefined }) }];
-    }
-    case "workflow": {
-      if (!names.includes(target.workflow)) return undefined;
-      const verb = right.verb === "action" ? "pause" : right.verb;
-      return [{ verb, group: "konverge.dev", resource: "workflows", name: target.workflow }];
-    }
-    case "mutation": {
-      const resource = isCluster ? "planets" : "widgets";
-      if (right.verb === "list") return undefined;
-      return [{ verb: right.verb, group: GROUP, resource, ...place, name: target.name }];
-    }
-  }
-}
-
-function isExpected(user: User, operation: Operation, asked: Asked[] | undefined): boolean {
-  const [, role = "viewer"] = /Role: (\w+)/.exec(JSON.stringify(operation)) ?? [];
-  const onInstallation = {
-    verb: INSTALLATION_VERBS[role as keyof typeof INSTALLATION_VERBS],
-    group: "konverge.dev",
-    resource: "installations",
-    name: harness.queues.prefix,
-  };
-  if (grants(user, onInstallation)) return true;
-  return (
-    asked?.every(
-      (right) =>
-        grants(user, right) ||
-        (right.verb === "reconcile" && grants(user, { ...right, verb: "patch" })),
-    ) === true
-  );
-}
 
 test(
   "every operation, target and user is decided by RBAC, as docs/identity.md says",
@@ -169,7 +84,12 @@ test(
               response.status !== 401 && code !== "forbidden" && !text.includes("lack the right");
             if (isAllowed) allowed++;
             const asked = askedFor(operation, target, isNarrow);
-            if (isAllowed === isExpected(user, operation, asked) && response.status < 500) return;
+            if (
+              isAllowed ===
+                isExpected([user], { operation, asked, installation: harness.queues.prefix }) &&
+              response.status < 500
+            )
+              return;
             wrong.push([
               who,
               operation.operationId,

@@ -52,6 +52,20 @@ function openCluster() {
     });
     return String(isJsonObject(status) ? status["token"] : undefined);
   };
+  /** Binds a role with the rules to an account. Returns the function that removes the binding. */
+  const grant = async (account: string, rules: readonly Rule[], namespace?: string) => {
+    const name = `${run}-${count++}`;
+    const kind = namespace === undefined ? "ClusterRole" : "Role";
+    const root = namespace === undefined ? RBAC : `${RBAC}/namespaces/${namespace}`;
+    await create(`${root}/${kind.toLowerCase()}s`, { metadata: { name }, rules: rules as never });
+    await create(`${root}/${kind.toLowerCase()}bindings`, {
+      metadata: { name },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind, name },
+      subjects: [{ kind: "ServiceAccount", name: account, namespace: HOME }],
+    });
+    return () =>
+      admin.raw({ method: "DELETE", path: `${root}/${kind.toLowerCase()}bindings/${name}` });
+  };
   return {
     admin,
     create,
@@ -61,20 +75,11 @@ function openCluster() {
     },
     /** Returns the name of a new account with the rules, in a namespace or in all. */
     async account(rules: readonly Rule[], namespace?: string) {
-      const name = `${run}-${count++}`;
-      await create(`/api/v1/namespaces/${HOME}/serviceaccounts`, { metadata: { name } });
-      const kind = namespace === undefined ? "ClusterRole" : "Role";
-      const root = namespace === undefined ? RBAC : `${RBAC}/namespaces/${namespace}`;
-      await create(`${root}/${kind.toLowerCase()}s`, { metadata: { name }, rules: rules as never });
-      await create(`${root}/${kind.toLowerCase()}bindings`, {
-        metadata: { name },
-        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind, name },
-        subjects: [{ kind: "ServiceAccount", name, namespace: HOME }],
-      });
-      const withdraw = () =>
-        admin.raw({ method: "DELETE", path: `${root}/${kind.toLowerCase()}bindings/${name}` });
-      return { name, withdraw };
+      const account = `${run}-${count++}`;
+      await create(`/api/v1/namespaces/${HOME}/serviceaccounts`, { metadata: { name: account } });
+      return { name: account, withdraw: await grant(account, rules, namespace) };
     },
+    grant,
     tokenOf,
     token: (name: string) => tokenOf(name, { audiences: [AUDIENCE], expirationSeconds: 3_600 }),
     /** The credentials of an account, as its Pod has them. */

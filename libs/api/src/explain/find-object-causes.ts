@@ -59,7 +59,7 @@ function ofLeader({ key: { controller }, workers, nowMs }: ObjectFacts): Cause[]
       evidence: serving.slice(0, MOST_SHOWN).map(({ workerId, role, load }) => ({
         kind: "worker",
         name: workerId,
-        detail: `role ${role}, leads ${load?.leads?.join(", ") || "nothing"}`,
+        detail: `role ${role}, ${load?.leads?.length ? `leads ${load.leads.join(", ")}` : `does not lead ${controller}`}`,
       })),
     },
   ];

@@ -60,7 +60,8 @@ function ofWorkers(facts: ObjectFacts): Cause[] {
         kind: "worker",
         name: workerId,
         at: startedAt,
-        detail: `runs ${controllers.join(", ") || "no controller"}`,
+        detail:
+          controllers.length === 0 ? `does not run ${name}` : `runs ${controllers.join(", ")}`,
       })),
     },
   ];

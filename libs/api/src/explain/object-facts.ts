@@ -21,7 +21,7 @@ export interface ObjectFacts {
   /** Newest first. */
   readonly attempts: readonly AttemptRecord[];
   readonly contention: Contention;
-  /** The live workers of the cluster. */
+  /** The live workers of the cluster, with the controllers in the scope of the caller. */
   readonly workers: readonly AnnouncedWorker[];
   /** Jobs of the controller's queue. */
   readonly queue: { readonly waiting: number; readonly active: number; readonly delayed: number };

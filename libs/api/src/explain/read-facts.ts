@@ -11,6 +11,7 @@ import { runItem } from "../runs/run-view.ts";
 import { readContention } from "../views/history-view.ts";
 import { readLiveObject } from "../views/live-object.ts";
 import { findKey, type Target } from "../views/object-view.ts";
+import { visibleWorker } from "../views/visible-worker.ts";
 import type { ObjectFacts } from "./object-facts.ts";
 
 /** The attempts that an explanation considers. */
@@ -50,7 +51,7 @@ export async function readFacts(input: FactsInput, target: Target): Promise<Obje
     state: state === undefined ? undefined : keyItem(state),
     attempts,
     contention,
-    workers,
+    workers: workers.map((worker) => visibleWorker(worker, caller, cluster)),
     queue: counts,
     guard,
     restore,

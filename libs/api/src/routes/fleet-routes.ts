@@ -4,13 +4,11 @@ import {
   queueListSchema,
   workerListSchema,
 } from "@konverge/contracts";
-import { defined } from "@konverge/core";
-import type { AnnouncedWorker } from "@konverge/queue";
-import { queueOfWorkflow } from "@konverge/workflow";
-import { covers, demandSome, touches, type Caller } from "../access/caller.ts";
+import { demandSome, touches } from "../access/caller.ts";
 import { readRoute, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readQueues } from "../queues/queue-view.ts";
+import { visibleWorker } from "../views/visible-worker.ts";
 
 /** Controllers, workers and queue lengths. `home` is the default cluster. */
 export function fleetRoutes(access: QueueAccess, home: string): Route[] {
@@ -40,7 +38,7 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
       async handle({ query: { cluster = home }, caller }) {
         demandSome(caller, { cluster });
         const items = await access.workers(cluster);
-        return { items: items.map((worker) => withinScope(worker, caller, cluster)) };
+        return { items: items.map((worker) => visibleWorker(worker, caller, cluster)) };
       },
     }),
     readRoute({
@@ -55,31 +53,4 @@ export function fleetRoutes(access: QueueAccess, home: string): Route[] {
       },
     }),
   ];
-}
-
-/** Omits the names of controllers and workflows outside of the scope of the caller, and caches of any objects. */
-function withinScope(
-  { controllers, definitions, workflows, caches, load, ...rest }: AnnouncedWorker,
-  { scope }: Caller,
-  cluster: string,
-): AnnouncedWorker {
-  const isVisible = (controller: string) => touches(scope, { cluster, controller });
-  const visible = <T>(named: Readonly<Record<string, T>>, queueOf: (name: string) => string) =>
-    Object.fromEntries(Object.entries(named).filter(([name]) => isVisible(queueOf(name))));
-  return {
-    ...rest,
-    ...(covers(scope, { cluster }) ? defined({ caches }) : {}),
-    ...(load === undefined
-      ? {}
-      : {
-          load: {
-            ...load,
-            slots: visible(load.slots, (name) => name),
-            ...defined({ leads: load.leads?.filter(isVisible) }),
-          },
-        }),
-    controllers: controllers.filter(isVisible),
-    definitions: visible(definitions, (name) => name),
-    ...(workflows === undefined ? {} : { workflows: visible(workflows, queueOfWorkflow) }),
-  };
 }
