@@ -5,7 +5,9 @@ import { promisify } from "node:util";
 import type { ControllerWorkerConfig } from "./controller-worker.ts";
 import { drained, openGaugeQueue } from "./gauge-queue.ts";
 import { buildAsShipped } from "./as-shipped.ts";
+import { findPythonPackages } from "../../infra/host/python-packages.js";
 import { buildGoPeer } from "./go-peer.ts";
+import { buildRustPeer } from "./rust-peer.ts";
 import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
 
 const execute = promisify(execFile);
@@ -28,7 +30,12 @@ export interface ArmOptions {
   readonly log: (line: string) => void;
 }
 
-export async function makeArms(options: ArmOptions): Promise<Arm[]> {
+interface AllArmsOptions extends ArmOptions {
+  /** Count of the objects that exist. */
+  readonly objects: number;
+}
+
+export async function makeArms(options: AllArmsOptions): Promise<Arm[]> {
   const programs = await buildAsShipped(["controller-worker.ts", "controller-client-node.ts"]);
   const worker = programs["controller-worker.ts"];
   const arms = [
@@ -65,6 +72,10 @@ export async function makeArms(options: ArmOptions): Promise<Arm[]> {
   arms.push(clientNodeArm(programs["controller-client-node.ts"], options));
   const dotI = await installDotI(options.log);
   if (dotI !== undefined) arms.push(dotIArm(dotI, options));
+  const kubeRs = await buildRustPeer("kube-rs", options.log);
+  if (kubeRs !== undefined) arms.push(kubeRsArm(kubeRs, options));
+  const kopf = await installKopf(options.log);
+  if (kopf !== undefined) arms.push(kopfArm(kopf, options));
   return arms;
 }
 
@@ -133,6 +144,34 @@ function dotIArm(main: string, { kubeconfigPath }: ArmOptions): Arm {
         startPeerProcess(process.execPath, [main], { ...process.env, KUBECONFIG: kubeconfigPath }),
       ),
   };
+}
+
+function kubeRsArm(program: string, { kubeconfigPath }: ArmOptions): Arm {
+  return {
+    name: "kube-rs, 16 at a time",
+    ours: false,
+    start: () => startAll(1, () => startPeerProcess(program, [kubeconfigPath, "16"])),
+  };
+}
+
+function kopfArm(python: string, { kubeconfigPath, objects }: AllArmsOptions): Arm {
+  const main = fileURLToPath(new URL("peers/kopf/main.py", import.meta.url));
+  const env = { ...process.env, KUBECONFIG: kubeconfigPath };
+  return {
+    name: "kopf, 16 at a time",
+    ours: false,
+    start: () => startAll(1, () => startPeerProcess(python, ["-B", main, String(objects)], env)),
+  };
+}
+
+/** Returns a Python that has kopf; undefined, and logs the reason, if it cannot be installed. */
+async function installKopf(log: (line: string) => void): Promise<string | undefined> {
+  const requirements = fileURLToPath(new URL("peers/kopf/requirements.txt", import.meta.url));
+  const packages = { name: "kopf-peer", requirements };
+  const found = await findPythonPackages(packages, { log, build: true });
+  if ("path" in found) return found.path;
+  log(`without kopf: ${found.missing}`);
+  return undefined;
 }
 
 /** The Node options of a worker in the manifests. The limit makes V8 collect garbage before the heap has doubled. */

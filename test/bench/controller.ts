@@ -54,6 +54,7 @@ export async function benchController({
     const all = await makeArms({
       redisUrl: redis.url,
       kubeconfigPath: plane.kubeconfigPath,
+      objects,
       log: (line) => log(`controller: ${line}`),
     });
     const arms = all.filter(({ name }) => name.includes(wanted));
