@@ -165,7 +165,7 @@ test("K15: a worker's `failed` fires on every failed attempt, with the thrown er
       failed.push([job?.id, job?.attemptsMade, error === thrown, job?.finishedOn !== undefined]);
     });
     await bull.ask(0, { attempts: 3 });
-    await until("the last event", () => seen.length === 2);
+    await until("the last events", () => seen.length === 2 && failed.length === 3);
     expect(failed).toEqual([
       ["1", 1, true, false],
       ["1", 2, true, false],

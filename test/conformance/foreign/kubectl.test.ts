@@ -24,7 +24,7 @@ beforeAll(async () => {
   const embedded = await startEmbedded();
   servers.push(real, embedded);
   contest = { embedded, real, program: kubectl.path, files: FILES };
-}, 400_000);
+}, 900_000);
 afterAll(async () => {
   for (const server of servers) await server.stop();
 });

@@ -24,7 +24,7 @@ describe.for([...FOREIGN_PROGRAMS])("$name", (programs: ForeignPrograms) => {
     found = await programs.find({ log, build: isLong });
     if ("missing" in found) return;
     for (const server of servers) await installCrds(server, programs.crds);
-  }, 400_000);
+  }, 900_000);
   afterAll(async () => {
     if ("missing" in found) return;
     for (const server of servers) await removeCrds(server, programs.crds);

@@ -3,6 +3,7 @@ import { clusterOf, type Settings } from "@konverge/contracts";
 import { userInfo } from "node:os";
 import { loadCodec } from "../process/load-codec.ts";
 import { readVersion } from "../process/version.ts";
+import { redisOfCommand } from "../process/redis-of-command.ts";
 
 export interface OpenClient {
   readonly client: Client;
@@ -38,13 +39,13 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
     ]);
   // A connection error is reported by the call that needs the connection.
   const access = openQueueAccess({
-    redis: { url: redisUrl },
+    redis: redisOfCommand(redisUrl),
     prefix,
     runRetentionMs: settings.runRetention,
     codec: await loadCodec(settings.codec),
     onError: () => undefined,
   });
-  const guards = openGuardControl({ redis: { url: redisUrl }, prefix });
+  const guards = openGuardControl({ redis: redisOfCommand(redisUrl), prefix });
   const thrown: unknown[] = [];
   const api = createApi({
     access,
@@ -57,8 +58,8 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
   });
   const client = createClient({
     server: HERE,
-    // Without Redis, the error comes within seconds; one retry covers a slow start of this process.
-    retry: { retries: 1 },
+    // Without Redis, the error must come within seconds.
+    retry: { retries: 0 },
     fetch: async (request) => await api.fetch(request),
   });
   return {

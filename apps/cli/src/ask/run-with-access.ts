@@ -2,6 +2,7 @@ import type { QueueAccess } from "@konverge/api";
 import { readSettings, type Settings } from "@konverge/contracts";
 import { isKonvergeError } from "@konverge/core";
 import { explainFailure } from "../process/explain-failure.ts";
+import { redisOfCommand } from "../process/redis-of-command.ts";
 
 /** Runs a command that reads Redis itself and never uses HTTP. Prints errors, and ends the process with their exit code. */
 export async function runWithAccess(
@@ -15,7 +16,7 @@ export async function runWithAccess(
     const onError = () => undefined;
     const { openQueueAccess } = await import("@konverge/api");
     const access = openQueueAccess({
-      redis: { url: redisUrl },
+      redis: redisOfCommand(redisUrl),
       prefix: settings.prefix,
       onError,
     });

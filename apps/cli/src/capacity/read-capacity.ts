@@ -2,6 +2,7 @@ import type { QueueAccess } from "@konverge/api";
 import type { Settings } from "@konverge/contracts";
 import { RUN_STATUSES } from "@konverge/core";
 import { estimateMemory, type CapacityCounts, type CapacityEstimate } from "./estimate.ts";
+import { redisOfCommand } from "../process/redis-of-command.ts";
 
 const BYTES_PER_MIB = 1_048_576;
 
@@ -30,7 +31,7 @@ export async function readCapacity(
   names: readonly string[],
 ): Promise<CapacityReport> {
   const { openGuardControl } = await import("@konverge/guard");
-  await using guards = openGuardControl({ redis: { url: redisUrl }, prefix });
+  await using guards = openGuardControl({ redis: redisOfCommand(redisUrl), prefix });
   const clusters = await Promise.all(
     names.map(async (cluster) => {
       const counts = await readCounts(access, cluster);

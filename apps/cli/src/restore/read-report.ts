@@ -3,6 +3,7 @@ import type { Settings } from "@konverge/contracts";
 import { defined, RUN_STATUSES, type RunStatus } from "@konverge/core";
 import type { GuardView } from "@konverge/guard";
 import type { Pause, RestoreState } from "@konverge/queue";
+import { redisOfCommand } from "../process/redis-of-command.ts";
 
 /** Most runs listed per workflow. */
 const MOST_LISTED = 100;
@@ -60,7 +61,7 @@ export async function readRestoreReport(
   names: readonly string[],
 ): Promise<RestoreReport> {
   const { openGuardControl } = await import("@konverge/guard");
-  await using guards = openGuardControl({ redis: { url: redisUrl }, prefix });
+  await using guards = openGuardControl({ redis: redisOfCommand(redisUrl), prefix });
   const clusters = await Promise.all(
     names.map(async (cluster): Promise<ClusterReport> => {
       const guard = await guards.read(cluster);
