@@ -250,7 +250,7 @@ test("a user who requested the plan before the current one cannot approve it", a
   await until("nothing waits", async () => (await client.approvals.list()).items.length === 0);
   await makeMap("second");
   await workers.client.mutate(workers.Widgets, { namespace, name: "blue" }, (draft) => {
-    draft.spec = { doomed: "second" } as Widget["spec"];
+    draft.spec = { doomed: "second" };
   });
   await awaited(client);
   expect(await approvalError(client, "test")).not.toBe("forbidden");
