@@ -28,7 +28,7 @@ export { listFieldOwners } from "./mutate/field-owners.ts";
 export type { FieldOwner } from "./mutate/field-owners.ts";
 export { addFinalizer, removeFinalizer } from "./objects/finalizers.ts";
 export { isKubeApiError, KubeApiError } from "./errors/kube-api-error.ts";
-export { createKubePlan, type KubePlan } from "./plan/create-kube-plan.ts";
+export { createKubePlan, type KubePlan, type KubePlanOptions } from "./plan/create-kube-plan.ts";
 export { createCallHold, type KubeHold } from "./plan/create-call-hold.ts";
 export { isCurrentTime } from "./plan/write-digest.ts";
 export type { PlanGap, PlannedObject } from "./plan/planned-object.ts";

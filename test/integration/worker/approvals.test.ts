@@ -1,6 +1,11 @@
 import { createClient, ProblemError, type Client } from "@konverge/client";
-import { defineController, type ApprovalRule, type ReconcileContext } from "@konverge/engine";
-import { ConfigMap } from "@konverge/kube/kinds";
+import {
+  defineController,
+  type ApprovalPlan,
+  type ApprovalRule,
+  type ReconcileContext,
+} from "@konverge/engine";
+import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import { defineConfig } from "@konverge/worker";
 import { expect, onTestFinished, test } from "vitest";
 import type { Widget } from "../kube/kube-servers.ts";
@@ -279,6 +284,180 @@ test("no user of many joined requests can approve the plan", async () => {
   await awaited(client);
   expect(await approvalError(client, "user-0")).toBe("forbidden");
   expect(await approvalError(client, "user-22")).toBe("forbidden");
+});
+
+const isReplanned = async (client: Client, hash: string) =>
+  (await client.approvals.get(blue)).hash !== hash;
+
+async function makeBlue(): Promise<void> {
+  await workers.client.create(workers.Widgets, { metadata: { namespace, name: "blue" }, spec: {} });
+}
+
+test("an approval covers each write of a subresource, not only the last", async () => {
+  await makeBlue();
+  let first = "approved";
+  const path = `/apis/approvals.test.konverge.dev/v1/namespaces/${namespace}/widgets/blue/status`;
+  const writePhase = (kube: ReconcileContext<Widget>["kube"], phase: string) =>
+    kube.raw({
+      method: "PATCH",
+      path,
+      contentType: "application/merge-patch+json",
+      body: { status: { phase } },
+    });
+  const sent: string[] = [];
+  await startWith(
+    async ({ kube, plan }) => {
+      await writePhase(kube, first);
+      if (!plan) sent.push(first);
+      await writePhase(kube, "last");
+    },
+    { when: ({ updates }) => updates > 0 },
+  );
+  const client = openClient();
+  const { hash } = await awaited(client);
+  first = "another";
+  await client.approvals.approve(blue, { hash, ...action("ada") });
+  await until("the key is planned again", () => isReplanned(client, hash));
+  expect(sent).toEqual([]);
+  const { hash: next } = await client.approvals.get(blue);
+  await client.approvals.approve(blue, { hash: next, ...action("ada") });
+  await until("the plan is applied", async () => sent.length > 0);
+  expect(sent).toEqual(["another"]);
+});
+
+test("an approval covers the values of Secrets", async () => {
+  await makeBlue();
+  let password = "approved";
+  await startWith(
+    async ({ kube }) => {
+      const data = { password: Buffer.from(password).toString("base64") };
+      await kube.apply(Secret, { metadata: { name: "approvals", namespace }, data });
+    },
+    { when: () => true },
+  );
+  const client = openClient();
+  const { hash } = await awaited(client);
+  password = "another";
+  await client.approvals.approve(blue, { hash, ...action("ada") });
+  await until("the key is planned again", () => isReplanned(client, hash));
+  const { items } = await workers.client.list(Secret, { namespace });
+  expect(items.map(({ metadata }) => metadata.name)).not.toContain("approvals");
+});
+
+test("the rule of an approval receives all changes, externals and writes", async () => {
+  await makeBlue();
+  const seen: ApprovalPlan[] = [];
+  await startWith(
+    async ({ kube, external }) => {
+      for (let number = 0; number < 105; number += 1) {
+        await external(`call ${number}`, () => undefined);
+      }
+      for (let number = 0; number < 205; number += 1) {
+        const data = { text: "x".repeat(2_000) };
+        await kube.apply(ConfigMap, { metadata: { name: `many-${number}`, namespace }, data });
+      }
+    },
+    {
+      when: (plan) => {
+        seen.push(plan);
+        return plan.changes.some(({ name, patch }) => name === "many-204" && patch !== undefined);
+      },
+    },
+  );
+  const client = openClient();
+  const { plan } = await awaited(client);
+  expect(plan?.changes.length).toBeLessThan(205);
+  expect(seen[0]).toMatchObject({ creates: 205 });
+  expect(seen[0]?.changes).toHaveLength(205);
+  expect(seen[0]?.externals).toHaveLength(105);
+  expect(plan).toMatchObject({ moreNotes: expect.any(Number) });
+});
+
+test("an attempt may make more external calls than its plan lists", async () => {
+  await makeBlue();
+  const made: string[] = [];
+  await startWith(
+    async ({ external }) => {
+      for (let number = 0; number < 105; number += 1) {
+        await external(`call ${number}`, () => made.push(`call ${number}`));
+      }
+    },
+    { when: () => true },
+  );
+  const client = openClient();
+  const { hash } = await awaited(client);
+  await client.approvals.approve(blue, { hash, ...action("ada") });
+  await until("nothing waits", async () => (await client.approvals.list()).items.length === 0);
+  expect(made).toHaveLength(105);
+  expect(new Set(made)).toHaveLength(105);
+});
+
+test("a deletion of a collection is not plannable with an approval", async () => {
+  await makeBlue();
+  await makeMap("doomed");
+  await startWith(
+    async ({ kube }) => {
+      await kube.deleteCollection(ConfigMap, { namespace, all: true });
+    },
+    { when: ({ deletes }) => deletes > 0 },
+  );
+  const client = openClient();
+  await until("the attempt is rejected", async () => {
+    const found = await client.objects.get(blue).catch(() => undefined);
+    return found?.attempts[0]?.outcome === "rejected";
+  });
+  const { attempts } = await client.objects.get(blue);
+  expect(attempts[0]?.error).toMatchObject({
+    code: "not_plannable",
+    message: expect.stringContaining("list the objects and delete each one"),
+  });
+  expect(await names()).toContain("doomed");
+});
+
+test("an object that changes between the plan and its write is not overwritten", async () => {
+  await makeBlue();
+  await makeMap("target");
+  const target = { namespace, name: "target" };
+  let interfere = true;
+  await startWith(
+    async ({ kube, plan }) => {
+      if (!plan && interfere) {
+        interfere = false;
+        await workers.client.mutate(ConfigMap, target, (draft) => {
+          draft.data = { by: "another client" };
+        });
+      }
+      await kube.apply(ConfigMap, { metadata: target, data: { by: "the plan" } }, { force: true });
+    },
+    { when: () => true },
+  );
+  const client = openClient();
+  const { hash } = await awaited(client);
+  await client.approvals.approve(blue, { hash, ...action("ada") });
+  await until("the key is planned again", () => isReplanned(client, hash));
+  const { data } = await workers.client.get(ConfigMap, target);
+  expect(data).toEqual({ by: "another client" });
+});
+
+test("an object that is created between the plan and its creation is not overwritten", async () => {
+  await makeBlue();
+  const target = { namespace, name: "late" };
+  let interfere = true;
+  await startWith(
+    async ({ kube, plan }) => {
+      if (!plan && interfere) {
+        interfere = false;
+        await makeMap("late");
+      }
+      await kube.apply(ConfigMap, { metadata: target, data: { by: "the plan" } }, { force: true });
+    },
+    { when: () => true },
+  );
+  const client = openClient();
+  const { hash } = await awaited(client);
+  await client.approvals.approve(blue, { hash, ...action("ada") });
+  await until("the key is planned again", () => isReplanned(client, hash));
+  expect((await workers.client.get(ConfigMap, target)).data).toBeUndefined();
 });
 
 test("a plan without deletions is applied at once, and a write that was not planned is rejected", async () => {

@@ -133,6 +133,7 @@ function viewOf({
   version: _version,
   attempt: _attempt,
   fence: _fence,
+  salt: _salt,
   ...approval
 }: Approval): ApprovalView {
   const { cluster, namespace, name } = parseKey(approval.key);

@@ -4,27 +4,42 @@ import type { AttemptPlan, PlannedRun } from "./attempt-plan.ts";
 
 const UNHELD: CallHold = { send: (call, live) => live(call) };
 
+export interface AttemptHoldOptions {
+  /** Called before each effect; its error rejects the effect. */
+  readonly admit: () => Promise<void>;
+  /** True to check the version of an object before each of its writes, not only before the first one. */
+  readonly isStrict: boolean;
+}
+
 /** Holds the effects of an attempt to its plan. */
 export class AttemptHold {
   readonly #plan: AttemptPlan;
   readonly #admit: () => Promise<void>;
+  readonly #isStrict: boolean;
   readonly #clusters = new Map<string, KubeHold>();
   readonly #externals: string[];
   readonly #runs: PlannedRun[];
   #deviation: KonvergeError | undefined;
 
-  /** `admit` is called before each effect; its error rejects the effect. */
-  constructor(plan: AttemptPlan, admit: () => Promise<void>) {
+  constructor(plan: AttemptPlan, { admit, isStrict }: AttemptHoldOptions) {
     this.#plan = plan;
     this.#admit = admit;
+    this.#isStrict = isStrict;
     this.#externals = [...plan.externals];
     this.#runs = [...plan.runs];
   }
 
   /** Holds the calls to a cluster. */
   in(cluster: string): KubeHold {
-    const planned = this.#plan.in(cluster).writes.sends;
-    const hold = this.#clusters.get(cluster) ?? createCallHold({ planned, admit: this.#admit });
+    const known = this.#clusters.get(cluster);
+    if (known !== undefined) return known;
+    const { writes, objects } = this.#plan.in(cluster);
+    const hold = createCallHold({
+      planned: writes.sends,
+      admit: this.#admit,
+      versionOf: (place) => objects.versionOf(place),
+      isStrict: this.#isStrict,
+    });
     this.#clusters.set(cluster, hold);
     return hold;
   }

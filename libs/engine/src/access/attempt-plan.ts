@@ -3,9 +3,10 @@ import {
   type EventInput,
   type EventRecorder,
   type KubePlan,
+  type KubePlanOptions,
   type PlanGap,
 } from "@konverge/kube";
-import type { ResourceRef } from "@konverge/core";
+import { KonvergeError, type ResourceRef } from "@konverge/core";
 import type { ObjectLanes } from "@konverge/lanes";
 
 /** An event that the handler would emit. */
@@ -21,7 +22,10 @@ export interface PlannedRun {
   readonly id?: string;
 }
 
-const MOST_NOTES = 100;
+/** Events that are kept. */
+const MOST_EVENTS = 100;
+/** Most calls and runs, of each kind; further ones are refused. */
+const MOST_NOTES = 10_000;
 
 /** The effects that a planned attempt would have. */
 export class AttemptPlan {
@@ -31,11 +35,16 @@ export class AttemptPlan {
   readonly runs: PlannedRun[] = [];
   /** Calls outside of the API server that were not made. */
   readonly refusals: PlanGap[] = [];
-  #omittedNotes = 0;
+  readonly #options: KubePlanOptions;
+  #omittedEvents = 0;
+
+  constructor(options: KubePlanOptions = {}) {
+    this.#options = options;
+  }
 
   /** The plan of the calls to a cluster. */
   in(cluster: string): KubePlan {
-    const plan = this.#clusters.get(cluster) ?? createKubePlan();
+    const plan = this.#clusters.get(cluster) ?? createKubePlan(this.#options);
     this.#clusters.set(cluster, plan);
     return plan;
   }
@@ -44,24 +53,38 @@ export class AttemptPlan {
     return this.#clusters;
   }
 
-  /** Events, calls and runs that are not kept. */
-  get omittedNotes(): number {
-    return this.#omittedNotes;
+  /** Number of events that are not kept. */
+  get omittedEvents(): number {
+    return this.#omittedEvents;
+  }
+
+  /** True if an object or a list has changed while it was planned. */
+  get isChanged(): boolean {
+    return [...this.#clusters.values()].some(({ objects }) => objects.isChanged);
+  }
+
+  /** Number of reads that the hash does not cover. */
+  get omittedReads(): number {
+    return [...this.#clusters.values()].reduce(
+      (sum, { objects }) => sum + objects.reads.omitted,
+      0,
+    );
   }
 
   readonly recorder: EventRecorder = {
     record: async (_client, about, event) => {
-      this.#note(this.events, { about, event });
+      if (this.events.length < MOST_EVENTS) this.events.push({ about, event });
+      else this.#omittedEvents += 1;
       return "counted";
     },
   };
 
   noteExternal(name: string): void {
-    this.#note(this.externals, name);
+    this.#note(this.externals, name, "calls of ctx.external");
   }
 
   noteRefusal(refusal: PlanGap): void {
-    this.#note(this.refusals, refusal);
+    this.refusals.push(refusal);
   }
 
   /** True if a call was refused that the live attempt would make. */
@@ -71,12 +94,18 @@ export class AttemptPlan {
   }
 
   noteRun(run: PlannedRun): void {
-    this.#note(this.runs, run);
+    this.#note(this.runs, run, "workflow runs");
   }
 
-  #note<T>(notes: T[], note: T): void {
-    if (notes.length < MOST_NOTES) notes.push(note);
-    else this.#omittedNotes += 1;
+  /** @throws KonvergeError `not_plannable` for too many notes */
+  #note<T>(notes: T[], note: T, about: string): void {
+    if (notes.length < MOST_NOTES) {
+      notes.push(note);
+      return;
+    }
+    const reason = `the plan has more than ${MOST_NOTES} ${about}`;
+    if (this.refusals.every((each) => each.reason !== reason)) this.noteRefusal({ about, reason });
+    throw new KonvergeError("not_plannable", `${reason}; plan a smaller change`);
   }
 }
 

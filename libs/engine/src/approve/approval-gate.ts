@@ -17,8 +17,8 @@ export interface ApprovalGate {
   read(): Promise<Approval | undefined>;
   /** Adds the users who have requested the attempt to a plan that waits. */
   join(): Promise<Approval | undefined>;
-  /** Stores the plan, and returns the decisions about it. */
-  propose(record: PlanRecord): Promise<Approval>;
+  /** Stores the plan, and returns the decisions about it. `salt`: the key of its digests. */
+  propose(record: PlanRecord, salt: string): Promise<Approval>;
   /**
    * Marks the approved plan as being applied by this attempt. Called before each effect, because another attempt may have begun
    * while the worker was suspended. @throws KonvergeError `approval_stale`
@@ -69,12 +69,12 @@ export async function openApprovalGate(
               { isRequested },
             ),
       ),
-    propose: (record) => {
+    propose: (record, salt) => {
       const { hash, summary, startedAt: since, uid, versionBefore: version } = record;
       const object = defined({ uid, version });
       const proposal = { key, controller, hash, summary, by, role, requesters, since, ...object };
       return change(
-        (current) => proposed(current, { ...proposal, fence: startedAtMs }, { isRequested }),
+        (current) => proposed(current, { ...proposal, salt, fence: startedAtMs }, { isRequested }),
         { record: JSON.stringify(record) },
       );
     },

@@ -2,7 +2,7 @@ import { isKonvergeError, KonvergeError, type Outcome } from "@konverge/core";
 import type { Approval, ApprovalStore, AttemptLease } from "@konverge/queue";
 import type { PlanRecord } from "@konverge/records";
 import { randomUUID } from "node:crypto";
-import { AttemptHold } from "../access/attempt-hold.ts";
+import { AttemptHold, type AttemptHoldOptions } from "../access/attempt-hold.ts";
 import type { AttemptPlan } from "../access/attempt-plan.ts";
 import { createAttemptTrace } from "../access/attempt-trace.ts";
 import {
@@ -19,7 +19,7 @@ import type { LoopWatch } from "../attempt/loop-watch.ts";
 import { readObject } from "../attempt/read-object.ts";
 import { runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
 import type { ApprovalPlan, ApprovalRule } from "../define/approval-rule.ts";
-import { buildPlan } from "../plan/build-plan.ts";
+import { buildPlan, type BuiltPlan } from "../plan/build-plan.ts";
 import { planAttempt } from "../plan/run-plan.ts";
 import { openApprovalGate, type ApprovalGate } from "./approval-gate.ts";
 
@@ -64,13 +64,14 @@ async function runApproved(running: Running): Promise<AttemptRun> {
   const startedAtMs = Date.now();
   const { runtime, loop } = parts;
   const log = options.log.child({ plan: true });
-  const { plan, run } = await planAttempt(lease, { runtime, loop, log });
+  const salt = known?.salt ?? randomUUID();
+  const { plan, run } = await planAttempt(lease, { runtime, loop, log, isExact: true, salt });
   if (run.outcome.kind === "gone") {
     if (known !== undefined) await gate.drop();
     await gate.forgetRequesters();
     return endedRun(run.outcome);
   }
-  const record = buildPlan(plan, run, {
+  const built = buildPlan(plan, run, {
     id: randomUUID(),
     key: lease.id,
     cluster: lease.key.cluster,
@@ -80,16 +81,23 @@ async function runApproved(running: Running): Promise<AttemptRun> {
     startedAtMs,
     client: runtime.client,
   });
+  const { record } = built;
   if (!record.complete) return endedRun(incomplete(run.outcome, record));
-  if (!parts.rule.when(planFor(record))) {
+  // Without a part that is too large, the rule could miss what it selects.
+  if (!parts.rule.when(planFor(built)) && !built.isCut) {
     if (known !== undefined) await gate.drop();
-    const made = await apply(running, plan, async () => undefined);
+    const made = await apply(running, plan, { admit: async () => undefined, isStrict: false });
     if (made.outcome.kind in ENDED_WELL) await gate.forgetRequesters();
     return made;
   }
-  const approval = await gate.propose(record);
+  const issue = issueOf(plan);
+  if (issue !== undefined) return endedRun(issue);
+  const approval = await gate.propose(record, salt);
   if (approval.state !== "approved") return waiting();
-  const applied = await apply(running, plan, () => gate.begin(record.hash));
+  const applied = await apply(running, plan, {
+    admit: () => gate.begin(record.hash),
+    isStrict: true,
+  });
   // Otherwise the next attempt plans what is left, which needs another approval.
   if (applied.outcome.kind in ENDED_WELL) {
     await gate.finish(record.hash);
@@ -123,10 +131,10 @@ async function stillWaits({ lease, options, parts }: Running, known: Approval): 
 async function apply(
   { lease, options, parts }: Running,
   plan: AttemptPlan,
-  admit: () => Promise<void>,
+  holding: AttemptHoldOptions,
 ): Promise<AttemptRun> {
   const { cache } = parts.runtime;
-  const hold = new AttemptHold(plan, admit);
+  const hold = new AttemptHold(plan, holding);
   const runtime = {
     ...parts.runtime,
     // Reads as the plan has read, from the server; later attempts need the versions of the writes.
@@ -146,6 +154,17 @@ async function apply(
   return { ...run, outcome: { kind: "retry", error: deviation } };
 }
 
+/** Returns the outcome of an attempt whose plan cannot be approved; undefined if it can be. */
+function issueOf(plan: AttemptPlan): Outcome | undefined {
+  if (plan.omittedReads > 0) {
+    const detail = `the plan has ${plan.omittedReads} reads more than its hash can cover, so it cannot be approved; read fewer objects in an attempt`;
+    return { kind: "rejected", error: new KonvergeError("not_plannable", detail) };
+  }
+  if (!plan.isChanged) return undefined;
+  const detail = "an object has changed while it was planned; the key is planned again";
+  return { kind: "retry", error: new KonvergeError("approval_stale", detail) };
+}
+
 function incomplete(outcome: Outcome, { gaps }: PlanRecord): Outcome {
   if ("error" in outcome && outcome.error !== undefined && !isNotPlannable(outcome.error)) {
     return outcome;
@@ -161,8 +180,8 @@ function isNotPlannable(error: Error): boolean {
   return isKonvergeError(error) && error.code === "not_plannable";
 }
 
-function planFor({ summary, changes, externals, runs, gaps }: PlanRecord): ApprovalPlan {
-  const { created, changed, deleted, replaced } = summary;
+function planFor({ record, changes, externals, runs, gaps }: BuiltPlan): ApprovalPlan {
+  const { created, changed, deleted, replaced } = record.summary;
   return {
     creates: created,
     updates: changed,

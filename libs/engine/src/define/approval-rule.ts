@@ -9,7 +9,7 @@ export interface ApprovalPlan {
   readonly updates: number;
   /** Deleted objects, including those that are created again. */
   readonly deletes: number;
-  /** The first 200 changed objects, without values of sensitive kinds. */
+  /** All written objects, without values of sensitive kinds. */
   readonly changes: PlanRecord["changes"];
   /** The names of calls of `ctx.external`. */
   readonly externals: readonly string[];

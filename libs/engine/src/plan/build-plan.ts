@@ -28,10 +28,19 @@ export interface PlanContext {
 
 /** Changes that a record lists; the rest is counted. */
 const MOST_CHANGES = 200;
+const MOST_WRITES = 20;
+const MOST_LISTED = 100;
 const MOST_LISTED_GAPS = 50;
 
+/** A planned attempt: its record, and the lists that the record may shorten. */
+export interface BuiltPlan extends Pick<PlanRecord, "changes" | "externals" | "runs" | "gaps"> {
+  readonly record: PlanRecord;
+  /** True if even these lists lack something. */
+  readonly isCut: boolean;
+}
+
 /** Makes the record of a planned attempt. */
-export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanContext): PlanRecord {
+export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanContext): BuiltPlan {
   const { outcome, object, trace } = run;
   const finishedAtMs = Date.now();
   const changes = [...plan.clusters].flatMap(([cluster, kubePlan]) =>
@@ -47,8 +56,11 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
   );
   const { id, key, controller, worker, by, startedAtMs } = context;
   const error = errorOf(run);
-  const gaps = gapsOf(plan, changes);
-  return fitPlan({
+  const gaps = gapsOf(plan, changes).map(({ about, reason }) => ({
+    about: trace.secrets.scrub(about).slice(0, 300),
+    reason: trace.secrets.scrub(reason).slice(0, 300),
+  }));
+  const record = fitPlan({
     kind: "plan",
     id,
     key,
@@ -70,7 +82,7 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
     complete: (endedWell(outcome.kind) || outcome.kind === "gone") && !plan.isRefused,
     hash: hashOf(plan, changes),
     summary: summaryOf(changes),
-    changes: changes.slice(0, MOST_CHANGES).map(({ shown }) => shown),
+    changes: changes.slice(0, MOST_CHANGES).map(({ shown }) => withFewWrites(shown)),
     ...(changes.length > MOST_CHANGES ? { moreChanges: changes.length - MOST_CHANGES } : {}),
     events: plan.events.map(({ about, event: { type, reason, message } }) => ({
       type,
@@ -80,12 +92,9 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
       name: about.name,
       ...defined({ namespace: about.namespace }),
     })),
-    externals: plan.externals.map((name) => name.slice(0, 200)),
-    runs: [...plan.runs],
-    gaps: gaps.slice(0, MOST_LISTED_GAPS).map(({ about, reason }) => ({
-      about: trace.secrets.scrub(about).slice(0, 300),
-      reason: trace.secrets.scrub(reason).slice(0, 300),
-    })),
+    externals: plan.externals.slice(0, MOST_LISTED).map((name) => name.slice(0, 200)),
+    runs: plan.runs.slice(0, MOST_LISTED),
+    gaps: gaps.slice(0, MOST_LISTED_GAPS),
     ...moreNotes(plan, gaps.length),
     reads: sum([...plan.clusters.values()].map(({ objects }) => countOf(objects.reads))),
     calls: {
@@ -95,9 +104,24 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
     },
     ...logOf(run),
   });
+  return {
+    record,
+    changes: changes.map(({ shown }) => shown),
+    externals: plan.externals,
+    runs: plan.runs,
+    gaps,
+    isCut: [...plan.clusters.values()].some(({ objects }) => objects.omitted.gaps > 0),
+  };
 }
 
-/** Identifies exactly this plan: its changes, and the versions that it has read. */
+function withFewWrites(change: PlanRecord["changes"][number]): typeof change {
+  const { writes } = change;
+  if (writes.length <= MOST_WRITES) return change;
+  const moreWrites = writes.length - MOST_WRITES;
+  return { ...change, writes: writes.slice(0, MOST_WRITES), moreWrites };
+}
+
+/** Identifies exactly this plan: its changes, all writes, and the versions that it has read. */
 function hashOf(plan: AttemptPlan, changes: readonly RecordedChange[]): string {
   const reads = [...plan.clusters].flatMap(([cluster, { objects }]) =>
     objects.reads.kept.map((read) => ({ cluster, ...read, version: read.version ?? null })),
@@ -107,12 +131,26 @@ function hashOf(plan: AttemptPlan, changes: readonly RecordedChange[]): string {
   );
   const value = {
     changes: sorted(changes.map(({ hashed }) => hashed)),
+    writes: sorted(
+      [...plan.clusters].flatMap(([cluster, { writes }]) => writesOf(cluster, writes)),
+    ),
     reads: sorted(reads),
     digests: digests.toSorted(),
     runs: sorted(plan.runs),
     externals: [...plan.externals].toSorted(),
   };
   return planHash(value as unknown as JsonValue);
+}
+
+/** The writes of each object, in order. Writes of different objects may run at the same time. */
+function writesOf(cluster: string, { sends }: KubePlan["writes"]): object[] {
+  const targets = new Map<string, string[]>();
+  for (const { target, shown, failed } of sends) {
+    const known = targets.get(target) ?? [];
+    targets.set(target, known);
+    known.push(failed ? `${shown} rejected` : shown);
+  }
+  return [...targets].map(([target, writes]) => ({ cluster, target, writes }));
 }
 
 function countOf({ kept, digests, omitted }: KubePlan["objects"]["reads"]): number {
@@ -158,7 +196,9 @@ function gapsOf(
 function moreNotes(plan: AttemptPlan, gaps: number): { readonly moreNotes?: number } {
   const omitted = [...plan.clusters.values()].map(({ objects }) => objects.omitted);
   const more =
-    plan.omittedNotes +
+    plan.omittedEvents +
+    Math.max(0, plan.externals.length - MOST_LISTED) +
+    Math.max(0, plan.runs.length - MOST_LISTED) +
     sum(omitted.map((each) => each.gaps + each.reads)) +
     Math.max(0, gaps - MOST_LISTED_GAPS);
   return more === 0 ? {} : { moreNotes: more };

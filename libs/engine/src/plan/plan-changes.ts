@@ -26,6 +26,7 @@ type PlanChange = PlanRecord["changes"][number];
 
 /** A change for the record, and its values in the hash of the plan. */
 export interface RecordedChange {
+  /** With all writes. */
   readonly shown: PlanChange;
   readonly hashed: JsonObject;
   /** A reason why the API server may reject it nevertheless. */
@@ -48,7 +49,7 @@ export function changesOf(plan: KubePlan, context: ChangeContext): RecordedChang
 }
 
 function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange {
-  const { before, view, writes, omitted, place } = object;
+  const { before, view, writes, place } = object;
   const { cluster, secrets } = context;
   const kind = String((view ?? before)?.["kind"] ?? "");
   const type: ResourceType = { ...place, kind, scope: "Namespaced" };
@@ -73,7 +74,6 @@ function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange
     shown: {
       ...identity,
       writes: [...writes],
-      ...(omitted === 0 ? {} : { moreWrites: omitted }),
       ...(showsPatch
         ? { patch: (secrets.isEmpty ? shownPatch : scrubValue(shownPatch, secrets)) as JsonObject }
         : {}),

@@ -1,5 +1,6 @@
 import { defined, formatKey, type ObjectKey } from "@konverge/core";
 import { createWriteGroups } from "../access/write-group.ts";
+import type { KubePlanOptions } from "@konverge/kube";
 import { AttemptPlan, NO_LANES } from "../access/attempt-plan.ts";
 import { Attempt, NO_CACHE, type ControllerRuntime } from "../access/attempt.ts";
 import type { LoopWatch } from "../attempt/loop-watch.ts";
@@ -50,15 +51,15 @@ export async function runPlan(
     by,
     startedAtMs,
     client: runtime.client,
-  });
+  }).record;
 }
 
 /** Runs the handler once, with all writes as dry runs. */
 export async function planAttempt(
   lease: AttemptLease,
-  { runtime, loop, log }: Omit<PlanParts, "worker">,
+  { runtime, loop, log, ...options }: Omit<PlanParts, "worker"> & KubePlanOptions,
 ): Promise<{ readonly plan: AttemptPlan; readonly run: AttemptRun }> {
-  const plan = new AttemptPlan();
+  const plan = new AttemptPlan(options);
   const attempt = new Attempt(
     lease,
     // A plan has no access to the state that attempts of the controller share.

@@ -1,16 +1,23 @@
-import { KonvergeError } from "@konverge/core";
+import { isJsonObject, KonvergeError, metadataOf } from "@konverge/core";
 import type { CallHold, PlannedCall, SendPlanned } from "../contract/call-plan.ts";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { findApiError } from "../errors/api-exception.ts";
-import { isConflict } from "../errors/error-predicates.ts";
-import { dry, labelOf, pathOnly, placeOf } from "./planned-call.ts";
+import { isConflict, isForbidden, isNotFound } from "../errors/error-predicates.ts";
+import { textOf } from "./object-fields.ts";
+import { dry, isNamed, labelOf, pathOnly, placeOf, type Place } from "./planned-call.ts";
 import { isHeld, madeOf, type PlannedSend } from "./planned-writes.ts";
-import { writeDigest } from "./write-digest.ts";
+import { objectPathOf } from "./read-planned.ts";
+import { givenVersion, withVersion } from "./write-version.ts";
+import { writeDigest, writeTarget } from "./write-digest.ts";
 
 export interface CallHoldOptions {
   readonly planned: readonly PlannedSend[];
   /** Called before each write; its error rejects the write. */
   readonly admit: () => Promise<void>;
+  /** The version of an object that the plan has read; null if it did not exist, undefined if it is unknown. */
+  readonly versionOf: (place: Place) => string | null | undefined;
+  /** True to check the version before each write of an object, not only before the first one. */
+  readonly isStrict: boolean;
 }
 
 /** Holds the calls of an attempt to a plan: each planned write is sent once, and every other write is rejected. */
@@ -19,23 +26,36 @@ export interface KubeHold extends CallHold {
   readonly deviation: KonvergeError | undefined;
 }
 
-export function createCallHold({ planned, admit }: CallHoldOptions): KubeHold {
-  return new Hold(planned, admit);
+export function createCallHold(options: CallHoldOptions): KubeHold {
+  return new Hold(options);
+}
+
+/** The planned writes of one object. */
+interface Target {
+  /** In order. */
+  readonly open: PlannedSend[];
+  readonly rejected: Set<string>;
+  /** Undefined until the first write, and if it is unknown. */
+  version: string | null | undefined;
+  isWritten: boolean;
+  /** The end of the last write. */
+  last: Promise<unknown>;
 }
 
 class Hold implements KubeHold {
-  readonly #open = new Map<string, PlannedSend[]>();
-  readonly #rejected = new Set<string>();
+  readonly #targets = new Map<string, Target>();
   readonly #drawn = new Map<string, string>();
-  readonly #admit: () => Promise<void>;
+  readonly #options: CallHoldOptions;
   readonly #sinceMs = Date.now();
   #deviation: KonvergeError | undefined;
 
-  constructor(planned: readonly PlannedSend[], admit: () => Promise<void>) {
-    this.#admit = admit;
-    for (const each of planned) {
-      if (each.failed) this.#rejected.add(each.digest);
-      else this.#open.set(each.digest, [...(this.#open.get(each.digest) ?? []), each]);
+  constructor(options: CallHoldOptions) {
+    this.#options = options;
+    for (const each of options.planned) {
+      const target = this.#targets.get(each.target) ?? newTarget();
+      this.#targets.set(each.target, target);
+      if (each.failed) target.rejected.add(each.digest);
+      else target.open.push(each);
     }
   }
 
@@ -47,17 +67,33 @@ class Hold implements KubeHold {
     if (!isHeld(call)) return await live(call);
     // From the first deviation on, the plan does not describe this attempt.
     if (this.#deviation !== undefined) throw this.#deviation;
-    const digest = writeDigest(call, { drawn: this.#drawn, sinceMs: this.#sinceMs });
-    const entry = this.#open.get(digest)?.shift();
-    if (entry !== undefined) return await this.#write(call, live, entry);
-    if (this.#rejected.has(digest)) return await this.#tryAgain(call, live);
-    throw this.#deviate(call, "the plan does not contain it");
+    const options = { drawn: this.#drawn, sinceMs: this.#sinceMs };
+    const digest = writeDigest(call, options);
+    const target = this.#targets.get(writeTarget(call, options));
+    if (target?.open[0]?.digest === digest) {
+      const entry = target.open.shift() as PlannedSend;
+      // The version of a write is that of the answer to the one before.
+      const write = target.last.then(() => this.#write(call, live, { entry, target }));
+      target.last = write.catch(() => undefined);
+      return await write;
+    }
+    if (target?.rejected.has(digest) === true) return await this.#tryAgain(call, live);
+    const isLater = target?.open.some((each) => each.digest === digest) === true;
+    const reason = isLater ? "the plan makes another write first" : "the plan does not contain it";
+    throw this.#deviate(call, reason);
   }
 
-  async #write(call: PlannedCall, live: SendPlanned, entry: PlannedSend): Promise<ApiAnswer> {
-    await this.#admit();
+  async #write(
+    call: PlannedCall,
+    live: SendPlanned,
+    { entry, target }: { readonly entry: PlannedSend; readonly target: Target },
+  ): Promise<ApiAnswer> {
+    if (this.#deviation !== undefined) throw this.#deviation;
+    await this.#options.admit();
+    const sent = await this.#checked(call, live, target);
     try {
-      const answer = await live(call);
+      const answer = await live(sent);
+      noteAnswer(target, call, answer);
       const made = madeOf(answer);
       if (entry.made !== undefined && made !== undefined) {
         this.#drawn.set(made.uid, entry.made.uid);
@@ -65,11 +101,32 @@ class Hold implements KubeHold {
       }
       return answer;
     } catch (error) {
-      if (isConflict(error)) this.#deviate(call, "its object has changed since the plan");
+      if (isConflict(error)) this.#deviate(call, CHANGED);
       // The server has not stored it. After any other error, it may have.
-      else if (isRejection(error)) this.#open.get(entry.digest)?.unshift(entry);
+      else if (isRejection(error)) target.open.unshift(entry);
       throw error;
     }
+  }
+
+  /** Returns the write with the version that the plan has read. @throws KonvergeError `approval_stale` */
+  async #checked(call: PlannedCall, live: SendPlanned, target: Target): Promise<PlannedCall> {
+    const place = placeOf(call);
+    if (place === undefined) return call;
+    const { isStrict, versionOf } = this.#options;
+    if (!target.isWritten && isNamed(place)) target.version = versionOf(place);
+    const { version, isWritten } = target;
+    if (version === undefined || (isWritten && !isStrict) || !isNamed(place)) return call;
+    const given = givenVersion(call);
+    if (version !== null && given !== undefined && given !== version) {
+      throw this.#deviate(call, CHANGED);
+    }
+    const expected = version ?? (call.verb === "apply" ? MISSING : undefined);
+    const sent = expected === undefined ? undefined : withVersion(call, expected);
+    if (sent !== undefined) return sent;
+    // The call itself cannot carry the precondition.
+    const found = await readVersion(call, live, place);
+    if (found !== undefined && found !== version) throw this.#deviate(call, CHANGED);
+    return call;
   }
 
   /** The plan contains its rejection, so it must be rejected now as well. */
@@ -86,6 +143,63 @@ class Hold implements KubeHold {
       `${call.method} ${about} was not made, because ${reason}; the key is planned again`,
     );
     return this.#deviation;
+  }
+}
+
+/** No object has this version, so an apply either creates the object or is rejected. */
+const MISSING = "1";
+const CHANGED = "its object has changed since the plan";
+
+function newTarget(): Target {
+  return {
+    open: [],
+    rejected: new Set(),
+    version: undefined,
+    isWritten: false,
+    last: Promise.resolve(),
+  };
+}
+
+function noteAnswer(target: Target, { method }: PlannedCall, { value }: ApiAnswer): void {
+  target.isWritten = true;
+  const version = isJsonObject(value) ? textOf(value, "resourceVersion") : undefined;
+  // A deleted object that has no finalizers may be gone.
+  const mayBeGone = method === "DELETE" && isJsonObject(value) && !hasFinalizers(value);
+  target.version = mayBeGone ? undefined : version;
+}
+
+function hasFinalizers(object: Parameters<typeof metadataOf>[0]): boolean {
+  const { finalizers } = metadataOf(object);
+  return Array.isArray(finalizers) && finalizers.length > 0;
+}
+
+/** Undefined if it may not be read. */
+async function readVersion(
+  call: PlannedCall,
+  live: SendPlanned,
+  place: Place,
+): Promise<string | null | undefined> {
+  const { sensitive, ref } = call;
+  const { subresource: _part, ...whole } = place;
+  const path = objectPathOf(call.path, whole);
+  try {
+    const { value } = await live({
+      verb: "get",
+      method: "GET",
+      path,
+      sensitive,
+      ref,
+      body: undefined,
+      contentType: undefined,
+      accept: undefined,
+      onAnswer: undefined,
+      subresource: undefined,
+    });
+    return isJsonObject(value) ? textOf(value, "resourceVersion") : undefined;
+  } catch (error) {
+    if (isNotFound(error)) return null;
+    if (isForbidden(error)) return undefined;
+    throw error;
   }
 }
 

@@ -1,5 +1,5 @@
 import { findCause, isKonvergeError, KonvergeError } from "@konverge/core";
-import type { CallPlan, PlannedCall } from "../contract/call-plan.ts";
+import type { CallPlan, PlannedCall, SendPlanned } from "../contract/call-plan.ts";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { findApiError } from "../errors/api-exception.ts";
 import { isBadRequest } from "../errors/error-predicates.ts";
@@ -21,10 +21,17 @@ export interface KubePlan extends CallPlan {
   readonly writes: PlannedWrites;
 }
 
+export interface KubePlanOptions {
+  /** True for a plan that users approve: it covers all reads, and rejects writes whose effect it cannot fix. Default false. */
+  readonly isExact?: boolean | undefined;
+  /** Keys the digests of writes, which then cover values of sensitive kinds. */
+  readonly salt?: string | undefined;
+}
+
 /** Creates a plan: its writes are sent as dry runs, and its reads return the planned objects. */
-export function createKubePlan(): KubePlan {
+export function createKubePlan({ isExact = false, salt }: KubePlanOptions = {}): KubePlan {
   const objects = new PlannedObjects();
-  const writes = new PlannedWrites();
+  const writes = new PlannedWrites(salt);
   // A write is planned on the result of the one before; reads between two writes run at the same time.
   let lastWrite: Promise<unknown> = Promise.resolve();
   let reads: Promise<unknown>[] = [];
@@ -33,7 +40,9 @@ export function createKubePlan(): KubePlan {
     writes,
     send(call, live) {
       const place = placeOf(call);
-      if (call.method === "GET" && place === undefined) return live(call);
+      if (call.method === "GET" && place === undefined) {
+        return isExact ? readOther(objects, call, live) : live(call);
+      }
       if (place !== undefined && call.sensitive) objects.noteSensitive(place);
       const checked = (sent: PlannedCall) =>
         live(sent).catch((error: unknown) => {
@@ -41,7 +50,7 @@ export function createKubePlan(): KubePlan {
           throw error;
         });
       const run = () =>
-        plan({ objects, call, live: checked }, place).catch((error: unknown) => {
+        plan({ objects, call, live: checked, isExact }, place).catch((error: unknown) => {
           // The handler may catch it, and then ends as if the call had been made.
           const refusal = findCause(error, isNotPlannable);
           if (refusal !== undefined) objects.noteRefusal(aboutOf(call, place), refusal.message);
@@ -53,7 +62,11 @@ export function createKubePlan(): KubePlan {
         reads.push(read.then(ignore, ignore));
         return read;
       }
-      const write = writes.note(call, Promise.all([lastWrite, ...reads]).then(run));
+      const isSensitive = call.sensitive || (place !== undefined && objects.isSensitive(place));
+      const write = writes.note(call, Promise.all([lastWrite, ...reads]).then(run), {
+        isSensitive,
+        values: objects.drawn,
+      });
       lastWrite = write.then(ignore, ignore);
       reads = [];
       return write;
@@ -89,9 +102,8 @@ async function plan(writing: Writing, place: Place | undefined): Promise<ApiAnsw
     case "eviction":
       return await deletePlanned(writing, place);
     default:
-      return call.method === "GET" || isTrial(call)
-        ? await live(call)
-        : await other(writing, place);
+      if (call.method === "GET") return await readPart(writing);
+      return isTrial(call) ? await live(call) : await other(writing, place);
   }
 }
 
@@ -116,10 +128,34 @@ async function ofCollection(writing: Writing, place: Place): Promise<ApiAnswer> 
     case "POST":
       return await createPlanned(writing, place);
     case "DELETE":
+      if (writing.isExact && !isTrial(call)) throw notExact(place);
       return await deleteCollectionPlanned(writing, place);
     default:
       return await live(dry(call));
   }
+}
+
+function notExact(place: Place): KonvergeError {
+  return new KonvergeError(
+    "not_plannable",
+    `the deletion of a collection of ${place.resource} cannot be approved, because it deletes what matches at the time of the call; list the objects and delete each one`,
+  );
+}
+
+/** Notes the answer of a read that the plan does not model. */
+async function readOther(
+  objects: PlannedObjects,
+  call: PlannedCall,
+  live: SendPlanned,
+): Promise<ApiAnswer> {
+  const answer = await live(call);
+  objects.noteAnswer(call.path, answer.text);
+  return answer;
+}
+
+/** A part of an object that the plan does not model, such as a log. */
+async function readPart({ objects, call, live, isExact }: Writing): Promise<ApiAnswer> {
+  return isExact ? await readOther(objects, call, live) : await live(call);
 }
 
 /** A subresource whose effect on its object only the server computes. */

@@ -64,7 +64,7 @@ export async function deleteCollectionPlanned(writing: Writing, place: Place): P
   const path = `${pathOnly(call.path)}?${selection.toString()}`;
   const { sensitive, ref } = call;
   const read = { verb: "list", method: "GET", path, sensitive, ref } as const;
-  const { value: list } = await listPlanned({ objects, live, call: read }, place);
+  const { value: list } = await listPlanned({ ...writing, call: read }, place);
   const items = isJsonObject(list) && Array.isArray(list["items"]) ? list["items"] : [];
   for (const item of items.filter(isJsonObject)) {
     const { namespace, name } = metadataOf(item);

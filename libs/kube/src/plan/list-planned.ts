@@ -25,6 +25,7 @@ export async function listPlanned(writing: Writing, place: Place): Promise<ApiAn
     if (objects.ofKind(place).length > 0) {
       objects.noteGap(`list of ${place.resource}`, "a table does not show the planned objects");
     }
+    if (writing.isExact) objects.noteAnswer(call.path, answer.text);
     return answer;
   }
   const items = list["items"].filter(isJsonObject);

@@ -39,8 +39,6 @@ export interface PlannedObject {
   /** Values that the server has drawn, and draws again for each dry run. */
   readonly drawn: Set<JsonValue>;
   readonly writes: PlannedWrite[];
-  /** Number of writes that are not in `writes`. */
-  omitted: number;
 }
 
 /** A fact that the plan depends on and cannot determine. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { defined, KonvergeError, type JsonObject } from "@konverge/core";
+import { defined, KonvergeError, type JsonObject, type JsonValue } from "@konverge/core";
 import { drawnValues } from "./drawn-values.ts";
 import { FieldOwnership } from "./field-ownership.ts";
-import { finalizersOf, isTerminatingView, withMetadata } from "./object-fields.ts";
+import { finalizersOf, isTerminatingView, textOf, withMetadata } from "./object-fields.ts";
 import { labelOf, type ObjectPlace, type Place } from "./planned-call.ts";
 import {
   graceOf,
@@ -20,7 +20,6 @@ import { PlannedReads } from "./planned-reads.ts";
 const MOST_OBJECTS = 10_000;
 /** Most characters of JSON of the objects that are kept to compare with; the oldest are read again. */
 const MOST_SEEN = 64_000_000;
-const MOST_WRITES = 20;
 const MOST_GAPS = 50;
 /** Longer than every version of etcd, so planned versions are newer. */
 const FIRST_VERSION = 9_000_000_000_000_000_000_000n;
@@ -37,6 +36,8 @@ export class PlannedObjects {
   #isRefused = false;
   #versions = 0n;
   #omittedGaps = 0;
+  #isChanged = false;
+  readonly #drawn = new Set<JsonValue>();
 
   get written(): readonly PlannedObject[] {
     return [...this.#written.values()];
@@ -44,6 +45,25 @@ export class PlannedObjects {
 
   get gaps(): readonly PlanGap[] {
     return [...this.#gaps.values()];
+  }
+
+  /** True if an object or a list has changed while it was planned. */
+  get isChanged(): boolean {
+    return this.#isChanged;
+  }
+
+  /** All values that the server has drawn for the planned writes. */
+  get drawn(): ReadonlySet<JsonValue> {
+    return this.#drawn;
+  }
+
+  /** The version of an object before the plan; null if it did not exist, undefined if the plan has not read it. */
+  versionOf(place: Place): string | null | undefined {
+    const { subresource: _part, ...whole } = place;
+    const read = this.reads.find(`${idOf(whole)}?`);
+    if (read !== undefined) return read.version ?? null;
+    const object = this.find(whole)?.before ?? this.seen(whole);
+    return object === undefined ? undefined : textOf(object, "resourceVersion");
   }
 
   get omitted(): { readonly reads: number; readonly gaps: number } {
@@ -110,7 +130,17 @@ export class PlannedObjects {
     if (!this.reads.note(`${idOf(place)}?${query ?? ""}`, read)) this.noteChanged(place);
   }
 
+  /** Notes the answer of a read of something other than an object or a list of objects. */
+  noteAnswer(path: string, text: string): void {
+    const version = createHash("sha256").update(text).digest("base64url");
+    const read = { group: "", resource: "", query: path, version };
+    if (this.reads.note(path, read)) return;
+    this.#isChanged = true;
+    this.noteGap(path, "changed while it was planned");
+  }
+
   noteChanged(place: Place): void {
+    this.#isChanged = true;
     const about = place.name === undefined ? `list of ${place.resource}` : labelOf(place);
     this.noteGap(about, "changed while it was planned");
   }
@@ -141,7 +171,6 @@ export class PlannedObjects {
       ownership: new FieldOwnership(before),
       drawn: new Set(),
       writes: [],
-      omitted: 0,
     };
     this.#written.set(idOf(place), added);
     return added;
@@ -162,7 +191,10 @@ export class PlannedObjects {
     if (intent === undefined) object.ownership.update(id, before, next);
     else object.ownership.apply(id, intent, { before, after: next });
     const drawn = drawnValues(object.place, { previous, next, given });
-    for (const value of drawn) object.drawn.add(value);
+    for (const value of drawn) {
+      object.drawn.add(value);
+      this.#drawn.add(value);
+    }
     const changed = previous === undefined || !isSame(previous, next);
     const settled = changed ? this.#renew(previous, next) : previous;
     const isGone = isTerminatingView(settled) && finalizersOf(settled).length === 0;
@@ -207,8 +239,7 @@ export class PlannedObjects {
   }
 
   #noteWrite(object: PlannedObject, write: PlannedWrite): void {
-    if (object.writes.length < MOST_WRITES) object.writes.push(write);
-    else object.omitted += 1;
+    object.writes.push(write);
   }
 }
 

@@ -26,6 +26,11 @@ export class PlannedReads {
     return this.#omitted;
   }
 
+  /** Undefined if it was not read, or only its digest is kept. */
+  find(id: string): PlanRead | undefined {
+    return this.#kept.get(id);
+  }
+
   /** Keeps the first version, because the handler has based its decisions on it. Returns false for another version. */
   note(id: string, read: PlanRead): boolean {
     const known = this.#kept.get(id);

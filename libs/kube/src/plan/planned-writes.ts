@@ -1,14 +1,18 @@
-import { isJsonObject } from "@konverge/core";
+import { isJsonObject, type JsonValue } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { hasConnection } from "../names/connections.ts";
 import { textOf } from "./object-fields.ts";
 import { isTrial, placeOf } from "./planned-call.ts";
-import { writeDigest } from "./write-digest.ts";
+import { shownDigest, writeDigest, writeTarget } from "./write-digest.ts";
 
 /** A write of a plan, as the attempt that follows the plan sends it. */
 export interface PlannedSend {
   readonly digest: string;
+  /** For the hash of the plan. */
+  readonly shown: string;
+  /** The object that it writes. */
+  readonly target: string;
   /** True if the API server, or the plan in its place, has rejected it. */
   readonly failed: boolean;
   /** The name and the uid in the answer; placeholders for a new object. */
@@ -17,25 +21,42 @@ export interface PlannedSend {
 
 const NONE: ReadonlyMap<string, string> = new Map();
 
-/** The writes of a plan, in the order of their ends. */
+/** All writes of a plan, in order. */
 export class PlannedWrites {
   readonly #sends: PlannedSend[] = [];
   readonly #sinceMs = Date.now();
+  readonly #salt: string | undefined;
+
+  constructor(salt: string | undefined) {
+    this.#salt = salt;
+  }
 
   get sends(): readonly PlannedSend[] {
     return this.#sends;
   }
 
-  /** Notes a write once it has ended. */
-  async note(call: PlannedCall, answered: Promise<ApiAnswer>): Promise<ApiAnswer> {
+  /** Notes a write once it has ended. `values`: what the server has drawn for the writes before. */
+  async note(
+    call: PlannedCall,
+    answered: Promise<ApiAnswer>,
+    {
+      isSensitive,
+      values,
+    }: { readonly isSensitive: boolean; readonly values: ReadonlySet<JsonValue> },
+  ): Promise<ApiAnswer> {
     if (!isHeld(call)) return await answered;
-    const digest = writeDigest(call, { drawn: NONE, sinceMs: this.#sinceMs });
+    const options = { drawn: NONE, sinceMs: this.#sinceMs };
+    const noted = {
+      digest: writeDigest(call, options),
+      shown: shownDigest(call, { ...options, values }, { salt: this.#salt, isSensitive }),
+      target: writeTarget(call, options),
+    };
     try {
       const answer = await answered;
-      this.#sends.push({ digest, failed: false, made: madeOf(answer) });
+      this.#sends.push({ ...noted, failed: false, made: madeOf(answer) });
       return answer;
     } catch (error) {
-      this.#sends.push({ digest, failed: true, made: undefined });
+      this.#sends.push({ ...noted, failed: true, made: undefined });
       throw error;
     }
   }

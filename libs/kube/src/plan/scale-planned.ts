@@ -17,13 +17,19 @@ export async function scalePlanned(writing: Writing, place: ObjectPlace): Promis
   }
   if (call.method === "GET") {
     return known === undefined
-      ? await live(call)
+      ? await readScale(writing)
       : succeed(call, await scaleOf(writing, place, known));
   }
   if (isTrial(call) && known === undefined) return await live(call);
   return known === undefined
     ? await scaleFirst(writing, place)
     : await scaleAgain(writing, place, known);
+}
+
+async function readScale({ objects, call, live, isExact }: Writing): Promise<ApiAnswer> {
+  const answer = await live(call);
+  if (isExact) objects.noteAnswer(call.path, answer.text);
+  return answer;
 }
 
 async function scaleFirst(writing: Writing, place: ObjectPlace): Promise<ApiAnswer> {

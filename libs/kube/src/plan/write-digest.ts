@@ -1,7 +1,8 @@
-import { createHash } from "node:crypto";
-import { isJsonObject, parseJson, type JsonValue } from "@konverge/core";
+import { createHash, createHmac } from "node:crypto";
+import { isJsonObject, metadataOf, parseJson, type JsonValue } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
-import { queryOf } from "./planned-call.ts";
+import { redactValues } from "../names/sensitive-kinds.ts";
+import { bodyOf as objectOf, isNamed, placeOf, queryOf } from "./planned-call.ts";
 
 /** The differences that a digest of a write ignores. */
 export interface DigestOptions {
@@ -9,6 +10,15 @@ export interface DigestOptions {
   readonly drawn: ReadonlyMap<string, string>;
   /** Start of the attempt, in epoch ms. Times since then count as the current time. */
   readonly sinceMs: number;
+  /** Other values that the server has drawn, and draws again for each dry run. */
+  readonly values?: ReadonlySet<JsonValue>;
+}
+
+/** How a digest hides the values that it covers. */
+export interface DigestSecrecy {
+  /** Keys the digest, so that nobody else can find values by trial. Default: values of sensitive kinds are not covered. */
+  readonly salt?: string | undefined;
+  readonly isSensitive: boolean;
 }
 
 /** Time before the start of an attempt that still counts as current, in ms: many formats have no fractions of a second. */
@@ -22,17 +32,59 @@ const VOLATILE = ["resourceVersion", "managedFields", "creationTimestamp", "gene
  * because a plan has other versions.
  */
 export function writeDigest(call: PlannedCall, options: DigestOptions): string {
-  const [path = ""] = call.path.split("?", 1);
+  return createHash("sha256")
+    .update(textOf(call, options, bodyOf(call, options)))
+    .digest("base64url");
+}
+
+/** Like `writeDigest`, for the hash of a plan, which users see. */
+export function shownDigest(
+  call: PlannedCall,
+  options: DigestOptions,
+  { salt, isSensitive }: DigestSecrecy,
+): string {
+  const body = bodyOf(call, options);
+  if (salt !== undefined) {
+    return createHmac("sha256", salt)
+      .update(textOf(call, options, body))
+      .digest("base64url");
+  }
+  const shown = isSensitive ? (isJsonObject(body) ? redactValues(body) : null) : body;
+  return createHash("sha256")
+    .update(textOf(call, options, shown))
+    .digest("base64url");
+}
+
+/**
+ * Identifies the object of a write, also if the write is about a subresource: the writes of an object must be made in order.
+ * Creations with names that the server draws have different targets, since each makes another object.
+ */
+export function writeTarget(call: PlannedCall, options: DigestOptions): string {
+  const place = placeOf(call);
+  if (place === undefined) return segmentsOf(call.path, options).join("/");
+  const { group, resource, namespace = "" } = place;
+  const { name } = isNamed(place) ? place : metadataOf(objectOf(call) ?? {});
+  const collection = `${resource}.${group}/${placeholderOf(namespace, options)}`;
+  if (typeof name === "string") return `${collection}/${placeholderOf(name, options)}`;
+  return `${collection}?${writeDigest(call, options)}`;
+}
+
+function textOf(call: PlannedCall, options: DigestOptions, body: JsonValue): string {
   const query = queryOf(call.path);
   query.delete("dryRun");
   query.sort();
-  const segments = path.split("/").map((segment) => {
-    const name = decodeURIComponent(segment);
-    return options.drawn.get(name) ?? name;
-  });
   const { method, contentType = "application/json" } = call;
-  const identity = [method, ...segments, query.toString(), contentType, bodyOf(call, options)];
-  return createHash("sha256").update(JSON.stringify(identity)).digest("base64url");
+  const segments = segmentsOf(call.path, options);
+  return JSON.stringify([method, ...segments, query.toString(), contentType, body]);
+}
+
+function segmentsOf(called: string, options: DigestOptions): string[] {
+  const [path = ""] = called.split("?", 1);
+  return path.split("/").map((segment) => placeholderOf(decodeURIComponent(segment), options));
+}
+
+function placeholderOf(name: string, { drawn }: DigestOptions): string {
+  return drawn.get(name) ?? name;
 }
 
 function bodyOf({ body, method }: PlannedCall, options: DigestOptions): JsonValue {
@@ -75,6 +127,7 @@ function withoutVersionOfPatch(operation: JsonValue): JsonValue {
 
 /** Replaces what differs from attempt to attempt, and sorts the members. */
 function steady(value: JsonValue, options: DigestOptions): JsonValue {
+  if (options.values?.has(value) === true) return "drawn by the server";
   if (typeof value === "string") {
     const placeholder = options.drawn.get(value);
     if (placeholder !== undefined) return placeholder;

@@ -9,6 +9,8 @@ export interface Writing {
   readonly objects: PlannedObjects;
   readonly call: PlannedCall;
   readonly live: SendPlanned;
+  /** True if the plan covers all reads, because users approve it. */
+  readonly isExact: boolean;
 }
 
 /** The manager of an apply; undefined for other writes. */

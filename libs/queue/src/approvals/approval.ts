@@ -39,6 +39,8 @@ export interface Approval {
   readonly attempt?: string;
   /** Start of the newest attempt that has changed it, in epoch ms. Earlier attempts may not change it. */
   readonly fence?: number;
+  /** The key of the digests in the hash. */
+  readonly salt?: string;
   /** The time of the plan. */
   readonly since: string;
   /** Plans of this key that were replaced before they were applied. */
@@ -53,7 +55,7 @@ export type Proposal = Pick<
   Approval,
   "key" | "controller" | "hash" | "summary" | "by" | "role" | "requesters" | "since"
 > &
-  Pick<Partial<Approval>, "uid" | "version" | "fence">;
+  Pick<Partial<Approval>, "uid" | "version" | "fence" | "salt">;
 
 /**
  * Returns the approval of a plan. Decisions about an equal plan are kept; those about another one are dropped. `isRequested`: a user
