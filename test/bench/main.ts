@@ -8,6 +8,7 @@ import { benchContention } from "./contention.ts";
 import { benchController } from "./controller.ts";
 import { benchGuard } from "./guard.ts";
 import { benchHistory } from "./history.ts";
+import { benchKeys } from "./keys.ts";
 import { benchLeader } from "./leader.ts";
 import { benchMemory } from "./memory.ts";
 import { benchMutations } from "./mutations.ts";
@@ -32,6 +33,7 @@ const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[
   controller: benchController,
   guard: benchGuard,
   history: benchHistory,
+  keys: benchKeys,
   leader: benchLeader,
   memory: benchMemory,
   mutations: benchMutations,
