@@ -7,6 +7,8 @@ import { Autoscaler, NodePool } from "../../apps/examples/src/resources.ts";
 import { ScheduledJob, scheduledJobs } from "../../apps/examples/src/scheduled-job.ts";
 import { WebApp, webApp } from "../../apps/examples/src/web-app.ts";
 
+type ScheduledJobSpec = NonNullable<typeof ScheduledJob.objectType>["spec"];
+
 /** The examples that are simulated, with their scenarios. */
 export const EXAMPLES: readonly (readonly [string, SimulatedConfig, Scenario])[] = [
   [
@@ -58,31 +60,56 @@ export const EXAMPLES: readonly (readonly [string, SimulatedConfig, Scenario])[]
       },
     },
   ],
+  ["scheduled-job", { controllers: [scheduledJobs] }, scheduledScenario({})],
   [
-    "scheduled-job",
+    "scheduled-job that keeps no Jobs",
     { controllers: [scheduledJobs] },
-    {
-      reactions: [{ type: Job, change: (job, user) => user.completeJob(job) }],
-      // The number of Jobs depends on the time at the end.
-      periodic: true,
-      compare: () => undefined,
-      async run(user) {
-        await user.apply(ScheduledJob, {
-          metadata: { name: "report" },
-          spec: { schedule: "*/5 * * * *", image: "report" },
-        });
-        await user.settled();
-        await user.sleep(900_000);
-        await user.settled();
-      },
-      always: {
-        "one Job per time": (objects) => {
-          const at = objects
-            .list(Job)
-            .map(({ metadata }) => metadata.annotations?.["demo.konverge.dev/scheduled-at"]);
-          return new Set(at).size === at.length ? undefined : at.join(", ");
-        },
-      },
-    },
+    scheduledScenario({ keepSucceeded: 0, concurrency: "Forbid" }),
+  ],
+  [
+    "scheduled-job that replaces Jobs",
+    { controllers: [scheduledJobs] },
+    scheduledScenario({ concurrency: "Replace" }),
   ],
 ];
+
+/** Starts Jobs for a quarter of an hour. Each time has one Job, also if the Job was deleted meanwhile. */
+function scheduledScenario(spec: Partial<ScheduledJobSpec>): Scenario {
+  // The uids of the Jobs of a run by their time.
+  let created = new Map<string, Set<string>>();
+  return {
+    reactions: [
+      {
+        type: Job,
+        change: async (job, user) => {
+          await user.sleep(2_000);
+          await user.completeJob(job);
+        },
+      },
+    ],
+    // The number of Jobs depends on the time at the end.
+    periodic: true,
+    compare: () => undefined,
+    async run(user) {
+      created = new Map();
+      await user.apply(ScheduledJob, {
+        metadata: { name: "report" },
+        spec: { schedule: "*/5 * * * *", image: "report", ...spec },
+      });
+      await user.settled();
+      await user.sleep(900_000);
+      await user.settled();
+    },
+    always: {
+      "one Job per time": (objects) => {
+        for (const { metadata } of objects.list(Job)) {
+          const at = metadata.annotations?.["demo.konverge.dev/scheduled-at"] ?? "";
+          const uids = created.get(at) ?? new Set();
+          created.set(at, uids.add(metadata.uid ?? ""));
+          if (uids.size > 1) return `${at} was started ${uids.size} times`;
+        }
+        return undefined;
+      },
+    },
+  };
+}

@@ -70,15 +70,11 @@ export const scheduledJobs = defineController({
     const succeeded = oldest.filter((job) => isDone(job, "Complete"));
     const failed = oldest.filter((job) => isDone(job, "Failed"));
     let active = jobs.filter((job) => !isFinished(job) && !job.metadata.deletionTimestamp);
-    const old = [
-      ...succeeded.slice(0, Math.max(0, succeeded.length - keepSucceeded)),
-      ...failed.slice(0, Math.max(0, failed.length - keepFailed)),
-    ];
-    for (const job of old) await kube.delete(job);
-
     const times = timesOf(schedule, nowMs);
-    const last = Date.parse(
-      object.status?.lastScheduledAt ?? object.metadata.creationTimestamp ?? "",
+    // An attempt that ended between the Job and the status has started the time as well.
+    const last = Math.max(
+      Date.parse(object.status?.lastScheduledAt ?? object.metadata.creationTimestamp ?? ""),
+      ...jobs.map(scheduledAt).filter((ms) => !Number.isNaN(ms)),
     );
     const isDue = times !== undefined && !suspend && times.due > last;
     const isInTime = isDue && nowMs - times.due <= startingDeadlineSeconds * 1_000;
@@ -101,12 +97,13 @@ export const scheduledJobs = defineController({
           annotations: { [SCHEDULED_AT]: new Date(times.due).toISOString() },
           spec: { template },
         }));
-      active = [...active, job];
+      if (!isFinished(job)) active = [...active, job];
     }
 
+    const started = starts ? times.due : last;
     await kube.mutateStatus(object, (draft) => {
       draft.status.active = active.map(({ metadata }) => metadata.name).toSorted();
-      if (starts) draft.status.lastScheduledAt = new Date(times.due).toISOString();
+      if (starts || jobs.length > 0) draft.status.lastScheduledAt = new Date(started).toISOString();
       reportProgress(
         draft,
         times === undefined
@@ -114,6 +111,12 @@ export const scheduledJobs = defineController({
           : { state: "ready", reason: suspend ? "Suspended" : "Scheduled" },
       );
     });
+    // Deleted after the status has their times. The newest Job stays: if an older attempt still creates it, its name exists.
+    const old = [
+      ...succeeded.slice(0, Math.max(0, succeeded.length - keepSucceeded)),
+      ...failed.slice(0, Math.max(0, failed.length - keepFailed)),
+    ];
+    for (const job of old) if (scheduledAt(job) < started) await kube.delete(job);
     // The end of a Job starts the handler as well.
     if (times === undefined || suspend) return awaitChange();
     // The 29th of February may be further away than the longest delay.
