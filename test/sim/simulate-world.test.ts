@@ -1,3 +1,6 @@
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { defineController, type ControllerOptions, type ReconcileContext } from "@konverge/engine";
 import { expect, test } from "vitest";
 import {
@@ -248,4 +251,21 @@ test.each(["slow", "suspend"] as const)("perturbs an external call: %s", async (
     if (when !== null) whens.add(when[1]!);
   }
   expect([...whens].toSorted()).toEqual(["after", "before"]);
+});
+
+test("keeps nothing of a run that has ended", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const controllers: WeakRef<object>[] = [];
+  const config = () => {
+    const controller = defineController({ name: "world", for: App, reconcile: async () => {} });
+    controllers.push(new WeakRef(controller));
+    return { controllers: [controller] };
+  };
+  await simulate(config, { run: apply }, { seeds: 20 });
+  await setImmediate();
+  collect();
+  const kept = controllers.filter((each) => each.deref() !== undefined);
+  expect(controllers.length).toBeGreaterThan(20);
+  expect(kept.length).toBeLessThan(3);
 });

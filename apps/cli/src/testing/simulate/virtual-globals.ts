@@ -219,6 +219,19 @@ async function* repeat(place: Place, args: unknown[]): AsyncGenerator {
   for (;;) yield await sleep(place, args);
 }
 
+/** Like `AbortSignal.any`. Node.js keeps such a signal until it is aborted, and with it the run, which ends without that. */
+function anySignal(signals: readonly AbortSignal[]): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of signals) {
+    if (signal.aborted) controller.abort(signal.reason);
+    else {
+      const onAbort = () => controller.abort(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+    }
+  }
+  return controller.signal;
+}
+
 /** A call that leaves the process. */
 const network = (target: object, name: string, describe: (args: unknown[]) => string): Patch =>
   inside(target, name, (place, args) => {
@@ -266,6 +279,7 @@ function patches(): readonly Patch[] {
       void new VirtualTimer(place, msOf(ms), () => controller.abort(reason));
       return controller.signal;
     }),
+    inside(AbortSignal, "any", (_place, [signals]) => anySignal(signals as AbortSignal[])),
     network(
       globalThis,
       "fetch",
