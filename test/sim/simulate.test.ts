@@ -4,11 +4,14 @@ import { simulate, type Scenario } from "../../apps/cli/src/testing/index.ts";
 import { nodePool } from "../../apps/examples/src/node-pool.ts";
 import { NodePool } from "../../apps/examples/src/resources.ts";
 import { App, type AppObject } from "./planted/kinds.ts";
-import { BUGS } from "./planted/bugs.ts";
+import { BUGS as KNOWN_BUGS } from "./planted/bugs.ts";
+import { PERTURBED_BUGS } from "./planted/perturbed-bugs.ts";
 import type { Planted } from "./planted/planted-bug.ts";
 
 /** Seeds per correct controller, and for each wrong one at most. */
 const [RIGHT, WRONG] = process.env["KONVERGE_TEST_LONG"] === "1" ? [500, 2_000] : [3, 150];
+
+const BUGS = [...KNOWN_BUGS, ...PERTURBED_BUGS];
 
 const scenario: Scenario = {
   async run(user) {
@@ -39,7 +42,8 @@ function play(make: () => Planted, bug: (typeof BUGS)[number], seeds: number) {
 
 test.each(BUGS)("finds $name", async (bug) => {
   const { failure } = await play(bug.wrong, bug, WRONG);
-  expect(failure?.violations[0]).toBeDefined();
+  expect(failure?.violations[0]?.check).toBe(bug.check);
+  expect(failure?.seed === 0).toBe(bug.isPlain === true);
 });
 
 test.each(BUGS)("passes the correct version of $name", async (bug) => {

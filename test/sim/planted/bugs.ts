@@ -13,7 +13,7 @@ import { planted, type Planted, type PlantedBug } from "./planted-bug.ts";
 
 type Options = ControllerOptions<AppObject>;
 
-const controller = (options: Omit<Options, "name" | "for">): Controller =>
+export const controller = (options: Omit<Options, "name" | "for">): Controller =>
   defineController({ name: "planted", for: App, ...options });
 
 /** Without the changes of its own status. */
@@ -24,11 +24,11 @@ const unlessStatus = (options: Omit<Options, "name" | "for">): Controller =>
     ...options,
   });
 
-const owned = (app: { metadata: { name: string } }, suffix: string) =>
+export const owned = (app: { metadata: { name: string } }, suffix: string) =>
   `${app.metadata.name}-${suffix}`;
 
 /** Creates an App, changes it and deletes it; another App stays. */
-const life = (more: Partial<Scenario> = {}): Scenario => ({
+export const life = (more: Partial<Scenario> = {}): Scenario => ({
   async run(user) {
     await user.apply(App, { metadata: { name: "stays" }, spec: { replicas: 2 } });
     const app = await user.apply(App, { metadata: { name: "goes" }, spec: { replicas: 1 } });
@@ -55,7 +55,7 @@ const once =
       ...more,
     });
 
-const withOutside = (make: (outside: string[]) => Controller): (() => Planted) => {
+export const withOutside = (make: (outside: string[]) => Controller): (() => Planted) => {
   return () => {
     const outside: string[] = [];
     return { controllers: [make(outside)], outside };
@@ -66,6 +66,7 @@ const withOutside = (make: (outside: string[]) => Controller): (() => Planted) =
 export const BUGS: readonly PlantedBug[] = [
   {
     name: "double create: a name from the server, and no check for an earlier child",
+    check: "the result without faults",
     wrong: () =>
       planted(
         controller({
@@ -100,6 +101,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "missing finalizer: an external resource is removed only if the deletion is seen",
+    check: "the bucket of a deleted App is removed",
+    isPlain: true,
     wrong: withOutside((outside) =>
       controller({
         async reconcile({ object, external }) {
@@ -130,6 +133,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "delete by name: the object of another owner is deleted",
+    check: "the ConfigMap of the user stays",
+    isPlain: true,
     wrong: () =>
       planted(
         controller({
@@ -168,6 +173,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "status loop: every reconcile writes a time",
+    check: "no further writes",
+    isPlain: true,
     wrong: () =>
       planted(
         controller({
@@ -192,6 +199,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "lost update: an unguarded write of the whole spec",
+    check: "the result without faults",
     wrong: () =>
       planted(
         controller({
@@ -227,6 +235,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "non-idempotent external call: a repeated attempt charges again",
+    check: "each effect once",
     wrong: withOutside((outside) =>
       controller({
         async reconcile({ object, kube, external }) {
@@ -256,6 +265,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "orphan: a child without an owner outlives its App",
+    check: "a deleted App has no ConfigMap",
+    isPlain: true,
     wrong: () =>
       planted(
         controller({
@@ -290,6 +301,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "wrong generation: the status claims the newest generation for older work",
+    check: "the status is true",
     wrong: () =>
       planted(
         controller({
@@ -327,6 +339,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "forgotten requeue: an object that is not ready is never checked again",
+    check: "the App is ready",
+    isPlain: true,
     wrong: () => waiting(false),
     right: () => waiting(true),
     scenario: () =>
@@ -345,6 +359,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "swallowed error: a failed write counts as done",
+    check: "no further writes",
     wrong: () =>
       planted(
         controller({
@@ -375,6 +390,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "list without owner check: the children of another App count",
+    check: "an App has its own children",
+    isPlain: true,
     wrong: () => counting(false),
     right: () => counting(true),
     scenario: () =>
@@ -392,6 +409,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "name reuse: the child of an earlier object with the name is taken for its own",
+    check: "the child belongs to the App",
     wrong: () => reusing(false),
     right: () => reusing(true),
     scenario: () => ({
@@ -413,6 +431,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "status before work: the status says ready before the child exists",
+    check: "a ready App has its child",
+    isPlain: true,
     wrong: () => ordered("status", "child"),
     right: () => ordered("child", "status"),
     scenario: () =>
@@ -434,12 +454,14 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "partial children: the first child counts as all of them",
+    check: "the result without faults",
     wrong: () => pair(false),
     right: () => pair(true),
     scenario: () => life(),
   },
   {
     name: "early finalizer: it is removed before the cleanup has ended",
+    check: "the bucket of a deleted App is removed",
     wrong: withOutside((outside) =>
       controller({
         async reconcile({ object, kube, external }) {
@@ -482,6 +504,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "generation not observed: changes after the first success are ignored",
+    check: "the child follows the spec",
+    isPlain: true,
     wrong: () => observing(false),
     right: () => observing(true),
     scenario: () =>
@@ -496,12 +520,16 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "requeue without backoff: a busy loop while something is missing",
+    check: "no busy loops",
+    isPlain: true,
     wrong: () => polling(1),
     right: () => polling(30_000),
     scenario: () => life(),
   },
   {
     name: "time in the spec: each reconcile changes the spec",
+    check: "the controllers come to rest",
+    isPlain: true,
     wrong: () =>
       planted(
         controller({
@@ -530,6 +558,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "state in memory: a restart loses track of completed work",
+    check: "the result without faults",
     wrong: withOutside((outside) => {
       const done = new Map<string, Set<string>>();
       return controller({
@@ -551,6 +580,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "surplus children stay: a smaller spec deletes nothing after a crash",
+    check: "the result without faults",
     wrong: () => shrinking(false),
     right: () => shrinking(true),
     scenario: () => ({
@@ -564,6 +594,7 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "already exists is final: a create whose response was lost fails forever",
+    check: "the controllers come to rest",
     wrong: () =>
       planted(
         controller({
@@ -596,6 +627,8 @@ export const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "counter: an increment per attempt instead of per change",
+    check: "no further writes",
+    isPlain: true,
     wrong: () =>
       planted(
         unlessStatus({

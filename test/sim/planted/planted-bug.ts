@@ -4,6 +4,10 @@ import type { Scenario, SimulatedConfig } from "../../../apps/cli/src/testing/in
 /** A controller with a known mistake, and its correct version. */
 export interface PlantedBug {
   readonly name: string;
+  /** The check that finds the mistake. */
+  readonly check: string;
+  /** True if a run without faults finds it. */
+  readonly isPlain?: true;
   /** A configuration for one run. */
   readonly wrong: () => Planted;
   readonly right: () => Planted;
