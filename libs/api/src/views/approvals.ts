@@ -69,8 +69,10 @@ export async function approvePlan(
   const store = access.approvals(key.cluster);
   // The attempt that a request has caused may not have begun.
   const requesters = await store.requesters(formatKey(key));
+  const isDropped = (await store.readPlan(formatKey(key))) === undefined;
   const next = await store.change(formatKey(key), (current) => {
     demandRole(caller, current);
+    if (current !== undefined && isDropped) throw dropped(current);
     const { by } = body;
     const { role } = caller;
     const requested = current && requestedBy(current, requesters.keys());
@@ -103,6 +105,14 @@ export async function rejectPlan(
   });
   audit(noteOf("approval.reject", next, reason), by);
   return viewOf(next);
+}
+
+/** A user may not approve changes that nobody can see. */
+function dropped({ key, hash }: Approval): KonvergeError {
+  return new KonvergeError(
+    "approval_stale",
+    `the plan ${hash.slice(0, 12)} of ${key} was dropped, because the stored plans have a limit; request the object to plan it again`,
+  );
 }
 
 /** The hash that the caller means, which may give only its start. */

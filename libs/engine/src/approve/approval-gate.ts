@@ -15,6 +15,8 @@ import type { ApprovalRule } from "../define/approval-rule.ts";
 export interface ApprovalGate {
   /** The state of the key, as stored before the attempt. */
   read(): Promise<Approval | undefined>;
+  /** True if the record of the stored plan was dropped, so that nobody can decide about it. */
+  isDropped(): Promise<boolean>;
   /** Adds the users who have requested the attempt to a plan that waits. */
   join(): Promise<Approval | undefined>;
   /** Stores the plan, and returns the decisions about it. `salt`: the key of its digests. */
@@ -59,6 +61,7 @@ export async function openApprovalGate(
 
   return {
     read: () => approvals.read(key),
+    isDropped: async () => (await approvals.readPlan(key)) === undefined,
     join: () =>
       change((current) =>
         current === undefined

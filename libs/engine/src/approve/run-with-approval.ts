@@ -57,7 +57,7 @@ interface Running {
 async function runApproved(running: Running): Promise<AttemptRun> {
   const { lease, options, gate, parts } = running;
   const known = await gate.read();
-  if (known !== undefined && (await stillWaits(running, known))) {
+  if (known !== undefined && (await stillWaits(running, known)) && !(await gate.isDropped())) {
     const joined = await gate.join();
     if (joined?.state === "awaiting" || joined?.state === "rejected") return waiting();
   }

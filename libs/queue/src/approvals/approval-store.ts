@@ -8,7 +8,7 @@ import { forgetRequestersScript } from "./scripts/forget-requesters.ts";
 /** The plans of a cluster that wait for users. Each call throws KonvergeError `redis_unavailable`. */
 export interface ApprovalStore {
   read(key: string): Promise<Approval | undefined>;
-  /** The record of the plan that waits. */
+  /** The record of the plan that waits; undefined if it was dropped, because the records of the cluster are limited. */
   readPlan(key: string): Promise<string | undefined>;
   list(): Promise<readonly Approval[]>;
   /** Notes a user who requests the object, before the request is made. */
@@ -46,6 +46,8 @@ export function createApprovalStore(
   const root = clusterRoot(prefix, cluster);
   const approvals = `${root}/approvals`;
   const due = `${root}/approvals-due`;
+  const ages = `${root}/approval-ages`;
+  const sizes = `${root}/approval-sizes`;
   const planOf = (key: string) => `${root}/approval-plans/${key}`;
   const requestersOf = (key: string) => `${root}/approval-requesters/${key}`;
   const readText = (key: string) => withRedis(redis, () => redis.hget(approvals, key));
@@ -96,8 +98,8 @@ export function createApprovalStore(
         const isDue = next?.state === "approved";
         const changed = await withRedis(redis, () =>
           runScript(redis, changeApprovalScript, {
-            keys: { approvals, due, plan: planOf(key) },
-            args: { key, expected, stored, record, isDue },
+            keys: { approvals, due, ages, sizes },
+            args: { root, key, expected, stored, record, isDue },
           }),
         );
         if (changed) return next;

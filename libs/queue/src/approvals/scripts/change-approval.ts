@@ -1,4 +1,12 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { nowPart } from "../../scripts/now.ts";
+
+/** Retention of the record of a plan that waits, in ms. */
+const KEPT_MS = 30 * 86_400_000;
+/** Largest sum of the records of a cluster, in bytes. */
+const MOST_BYTES = 67_108_864;
+/** Records that one call deletes at most of each kind, so that it does not block Redis for long. */
+const MOST_FORGOTTEN = 200;
 
 const signature = {
   name: "change-approval",
@@ -7,10 +15,14 @@ const signature = {
     "approvals",
     /** The keys whose approved plans wait for their attempts. */
     "due",
-    /** The record of the plan. */
-    "plan",
+    /** The keys that have records of plans, by the time of the plan. */
+    "ages",
+    /** The sizes of these records by key; their sum is in the empty field. */
+    "sizes",
   ],
   args: {
+    /** Prefix of the records. */
+    root: "text",
     key: "text",
     /** The stored approval that the caller has read; empty if there was none. */
     expected: "text",
@@ -22,8 +34,13 @@ const signature = {
   },
 } as const;
 
-/** Replaces the approval of a key, unless it has changed since it was read. */
+/**
+ * Replaces the approval of a key, unless it has changed since it was read. A new record deletes the oldest records beyond the limits
+ * of the cluster: their approvals remain, but cannot be given until the keys are planned again.
+ */
 export const changeApprovalScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("change-approval.lua", import.meta.url)),
+  include: [nowPart],
+  constants: { KEPT_MS, MOST_BYTES, MOST_FORGOTTEN },
   answer: (reply) => replyWord(reply, ["done", "changed"]) === "done",
 });
