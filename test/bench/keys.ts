@@ -82,13 +82,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 async function request(queue: WorkQueue, count: number): Promise<void> {
   for (let from = 0; from < count; from += BATCH) {
     const length = Math.min(BATCH, count - from);
-    const items = Array.from({ length }, (_, n) => ({
-      key: keyOf(from + n),
-      trigger: { kind: "resync" } as const,
-    }));
-    const results = await queue.requestMany(items);
-    const rejected = results.find((result) => "error" in result);
-    if (rejected !== undefined) throw new Error(`rejected: ${JSON.stringify(rejected)}`);
+    const trigger = { kind: "resync" } as const;
+    await Promise.all(Array.from({ length }, (_, n) => queue.submit(keyOf(from + n), trigger)));
   }
 }
 
