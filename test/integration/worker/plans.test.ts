@@ -285,11 +285,12 @@ test("a plan of all objects groups equal changes, writes nothing, and resumes fr
   const file = join(folder, "plans.jsonl");
   const planAll = async () => {
     let planned = 0;
-    const fleet = await planFleet(
-      client,
-      { cluster: "default" },
-      { progress: openProgressFile(file), timeoutMs: 60_000, onPlanned: () => (planned += 1) },
-    );
+    const query = { cluster: "default" };
+    const fleet = await planFleet(client, query, {
+      progress: openProgressFile(file, query),
+      timeoutMs: 60_000,
+      onPlanned: () => (planned += 1),
+    });
     return { fleet, planned };
   };
   const first = await planAll();

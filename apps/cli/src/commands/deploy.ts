@@ -92,12 +92,15 @@ async function checkPlans(client: Client, cluster: string, flags: CheckFlags): P
 
 /** Returns the limits that the plans exceed. A plan that is incomplete may hide further changes. */
 function exceededBy(
-  { changes, deletes, incomplete }: FleetPlan,
+  { changes, deletes, runs, incomplete }: FleetPlan,
   { expect, maxChanges = Infinity, maxDeletes = Infinity }: CheckFlags,
 ): string[] {
   const most = expect === "unchanged" ? 0 : maxChanges;
   return [
     ...(changes > most ? [`exceeded: ${changes} changes, at most ${most} expected`] : []),
+    ...(expect === "unchanged" && runs > 0
+      ? [`exceeded: ${runs} workflow runs would start, none expected`]
+      : []),
     ...(deletes > maxDeletes
       ? [`exceeded: ${deletes} deletions, at most ${maxDeletes} expected`]
       : []),

@@ -33,17 +33,16 @@ export async function planSelected(
   flags: FleetFlags,
 ): Promise<FleetPlan> {
   let notedAtMs = performance.now();
-  return await planFleet(
-    client,
-    { cluster, ...pick(flags, ["controller", "namespace"]) },
-    {
-      progress: flags.resume === undefined ? undefined : openProgressFile(flags.resume),
-      timeoutMs: flags.timeout,
-      onPlanned({ planned, changes }) {
-        if (performance.now() < notedAtMs + NOTE_MS) return;
-        notedAtMs = performance.now();
-        printNote(`${planned} objects planned, ${changes} changes`);
-      },
+  const query = { cluster, ...pick(flags, ["controller", "namespace"]) };
+  const progress = flags.resume === undefined ? undefined : openProgressFile(flags.resume, query);
+  if (progress?.since !== undefined) printNote(`using the plans made since ${progress.since}`);
+  return await planFleet(client, query, {
+    progress,
+    timeoutMs: flags.timeout,
+    onPlanned({ planned, changes }) {
+      if (performance.now() < notedAtMs + NOTE_MS) return;
+      notedAtMs = performance.now();
+      printNote(`${planned} objects planned, ${changes} changes`);
     },
-  );
+  });
 }

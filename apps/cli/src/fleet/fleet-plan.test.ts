@@ -18,6 +18,8 @@ function planOf(
   return {
     complete: true,
     gaps: [],
+    externals: [],
+    runs: [],
     summary,
     changes: changes.map((change) => ({ kind: "ConfigMap", namespace: "demo", ...change })),
     ...more,
@@ -39,17 +41,20 @@ describe("the plan of a fleet", () => {
       ...Array.from({ length: 7 }, (_, index) => labelled(`map-${index}`)),
       planOf([{ action: "replaced", name: "new" }]),
       planOf([{ action: "deleted", name: "old" }], { summary: { ...NONE, deleted: 3 } }),
+      planOf([], { runs: [{ workflow: "ship" }], externals: ["bill", "mail"] }),
       planOf([], { complete: false, error: { code: "timed_out", message: "too slow" } }),
     ]);
     expect(fleet).toMatchObject({
-      planned: 11,
+      planned: 12,
       unchanged: 1,
       changes: 11,
       deletes: 4,
       unlisted: 2,
+      runs: 1,
+      externals: 2,
     });
     expect(fleetText(fleet).split("\n")).toEqual([
-      "11 objects planned, 1 without changes",
+      "12 objects planned, 1 without changes",
       "7 ConfigMap changed: metadata.labels.x",
       "    demo/map-0, demo/map-1, demo/map-2, demo/map-3, demo/map-4 and 2 more",
       "1 ConfigMap replaced",
@@ -57,21 +62,31 @@ describe("the plan of a fleet", () => {
       "1 ConfigMap deleted",
       "    demo/old",
       "2 further objects changed, not listed",
+      "1 workflow runs would start",
+      "2 calls of ctx.external would be made",
       "1 plans are incomplete",
-      "    key-10: too slow",
+      "    key-11: too slow",
     ]);
   });
 
   test("a file of a killed command resumes after its last whole line", () => {
     const path = join(mkdtempSync(join(tmpdir(), "konverge-fleet-")), "plans.jsonl");
     const first = FleetPlan.entryOf("one", planOf([{ action: "deleted", name: "old" }]));
-    openProgressFile(path).append(first);
+    const query = { cluster: "default", controller: "maps" };
+    expect(openProgressFile(path, query).since).toBeUndefined();
+    openProgressFile(path, query).append(first);
     writeFileSync(path, `${readFileSync(path, "utf8")}{"key":"tw`);
-    const resumed = openProgressFile(path);
+    const resumed = openProgressFile(path, query);
+    expect(resumed.since).toMatch(/^\d{4}-/);
     expect(resumed.find("one")).toEqual(first);
     resumed.append({ ...first, key: "three" });
-    expect(openProgressFile(path).find("three")).toBeDefined();
+    expect(openProgressFile(path, query).find("three")).toBeDefined();
+    expect(() => openProgressFile(path, { cluster: "default" })).toThrow(
+      /has plans of cluster default, controller maps, namespace \*, not of .* controller \*/,
+    );
     writeFileSync(path, "something else\n");
-    expect(() => openProgressFile(path)).toThrow(/--resume: .* has a line that is not a plan/);
+    expect(() => openProgressFile(path, query)).toThrow(
+      /--resume: .* has a line that is not a plan/,
+    );
   });
 });

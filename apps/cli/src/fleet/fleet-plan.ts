@@ -18,6 +18,9 @@ export interface FleetEntry {
   /** Numbers of changed and of deleted objects, including those that the plan does not list. */
   readonly total: number;
   readonly deletes: number;
+  /** Numbers of workflow runs that would start, and of calls of `ctx.external`. */
+  readonly runs: number;
+  readonly externals: number;
 }
 
 /** Equal changes of several objects. */
@@ -37,7 +40,7 @@ export class FleetPlan {
   readonly #groups = new Map<string, ChangeGroup>();
   readonly #incomplete: { readonly key: string; readonly reason: string }[] = [];
   planned = 0;
-  /** Objects whose attempts would change nothing. */
+  /** Objects whose attempts would change nothing and start no run. */
   unchanged = 0;
   /** Number of changed objects. */
   changes = 0;
@@ -45,6 +48,10 @@ export class FleetPlan {
   deletes = 0;
   /** Changed objects that plans do not list. */
   unlisted = 0;
+  /** Workflow runs that would start. */
+  runs = 0;
+  /** Calls of `ctx.external`, which plans do not make. */
+  externals = 0;
 
   static entryOf(key: string, plan: PlanRecord): FleetEntry {
     const { complete, error, gaps, summary } = plan;
@@ -58,16 +65,27 @@ export class FleetPlan {
       const object = namespace === undefined ? name : `${namespace}/${name}`;
       return [{ action, kind, fields: fields.toSorted(), object }];
     });
-    return { key, complete, ...(complete ? {} : { error: reason }), changes, total, deletes };
+    return {
+      key,
+      complete,
+      ...(complete ? {} : { error: reason }),
+      changes,
+      total,
+      deletes,
+      runs: plan.runs.length,
+      externals: plan.externals.length,
+    };
   }
 
-  add({ key, complete, error = "", changes, total, deletes }: FleetEntry): void {
+  add({ key, complete, error = "", changes, total, deletes, runs, externals }: FleetEntry): void {
     this.planned += 1;
     this.changes += total;
     this.deletes += deletes;
+    this.runs += runs;
+    this.externals += externals;
     this.unlisted += total - changes.length;
     if (!complete) this.#incomplete.push({ key, reason: error });
-    if (complete && total === 0) this.unchanged += 1;
+    if (complete && total + runs === 0) this.unchanged += 1;
     for (const { action, kind, fields, object } of changes) {
       const shown = fields.slice(0, MOST_FIELDS);
       if (fields.length > shown.length) shown.push(`${fields.length - shown.length} more`);

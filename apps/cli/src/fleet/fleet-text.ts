@@ -5,12 +5,14 @@ const MOST_INCOMPLETE = 10;
 
 /** Formats the sum of the plans of many objects. */
 export function fleetText(fleet: FleetPlan): string {
-  const { planned, unchanged, groups, incomplete, unlisted } = fleet;
+  const { planned, unchanged, groups, incomplete, unlisted, runs, externals } = fleet;
   const lines = [`${count(planned)} objects planned, ${count(unchanged)} without changes`];
   for (const group of groups) {
     lines.push(groupText(group), `    ${examplesOf(group)}`);
   }
   if (unlisted > 0) lines.push(`${count(unlisted)} further objects changed, not listed`);
+  if (runs > 0) lines.push(`${count(runs)} workflow runs would start`);
+  if (externals > 0) lines.push(`${count(externals)} calls of ctx.external would be made`);
   if (incomplete.length > 0) lines.push(`${count(incomplete.length)} plans are incomplete`);
   for (const { key, reason } of incomplete.slice(0, MOST_INCOMPLETE)) {
     lines.push(`    ${key}: ${reason}`);
@@ -24,10 +26,12 @@ export function fleetDocument({
   changes,
   deletes,
   unlisted,
+  runs,
+  externals,
   groups,
   incomplete,
 }: FleetPlan): object {
-  return { planned, unchanged, changes, deletes, unlisted, groups, incomplete };
+  return { planned, unchanged, changes, deletes, unlisted, runs, externals, groups, incomplete };
 }
 
 function groupText({ action, kind, fields, count: number }: ChangeGroup): string {
