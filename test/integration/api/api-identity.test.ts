@@ -266,6 +266,7 @@ test("the buckets of callers are bounded in number", () => {
   admission.admit({ id: "greedy" });
   admission.admit({ id: "greedy" });
   for (let n = 0; n < 20_000; n++) admission.admit({ id: `user-${n}` });
+  expect(admission.size).toBeLessThanOrEqual(10_000);
   expect(() => admission.admit({ id: "greedy" })).toThrow("more work");
   expect(() => admission.admit({ id: "user-19999" })).not.toThrow();
 });

@@ -18,6 +18,11 @@ export class Admission {
     this.#buckets = new Buckets(limits, MOST_CALLERS);
   }
 
+  /** The callers whose buckets are stored. */
+  get size(): number {
+    return this.#buckets.size;
+  }
+
   /** Takes one token. @throws KonvergeError `rate_limited` */
   admit({ id }: Pick<Caller, "id">): void {
     const waitMs = this.#buckets.take(id);
