@@ -1,8 +1,9 @@
-import { NOTIFICATION_EVENTS, NOTIFICATION_FORMATS, NOTIFICATION_STATES } from "@konverge/core";
+import { NOTIFICATION_FORMATS, NOTIFICATION_STATES } from "@konverge/core";
 import { z } from "zod";
 import { text, wholeNumber } from "./query-fields.ts";
 
-const event = z.enum(NOTIFICATION_EVENTS);
+/** A newer version may have stored an event that this one does not know. */
+const event = z.string();
 
 const notificationSchema = z.object({
   /** The deduplication key, which is in the message and the same in every try. */

@@ -1,4 +1,4 @@
-/** The faults that notifications report. No part of Konverge publishes `approval` yet. */
+/** The faults that notifications report. */
 export const NOTIFICATION_EVENTS = [
   "dead_letter",
   "run_blocked",

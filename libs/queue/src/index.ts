@@ -53,8 +53,7 @@ export type {
   NotificationRecord,
   NotificationTry,
 } from "./notifications/notification-record.ts";
-export { faultId, publishFault, withdrawFault } from "./notifications/publish-fault.ts";
-export type { FaultPlace } from "./notifications/publish-fault.ts";
+export { faultId } from "./notifications/fault-id.ts";
 export type { SourcePlace } from "./sources/source-names.ts";
 export type { SourceReport } from "./sources/source-report.ts";
 export type { SourceClaim } from "./sources/scripts/claim-source.ts";

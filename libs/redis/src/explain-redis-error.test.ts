@@ -35,3 +35,11 @@ test("explains an unreachable Redis Cluster by its last node's error", () => {
 test("reports an unknown error without a fix", () => {
   expect(explainRedisError(new Error("odd"), 1).message).toBe("Redis cannot be used: odd");
 });
+
+test("explains a command without an answer by its time", () => {
+  const error = new Error("Command timed out");
+  expect(explainRedisError(error, 1, 1_999.6).message).toMatch(
+    /^Redis cannot be used: no answer within 2000 ms; .*stalled or overloaded/,
+  );
+  expect(explainRedisError(error, 1).message).toMatch(/: no answer in time; .*overloaded/);
+});

@@ -44,7 +44,10 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
     /ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENOENT|no connection within|connection is closed/i,
     "start Redis, or correct KONVERGE_REDIS_URL",
   ],
-  [/no answer within/, "Redis or this process is stalled or overloaded; check the load of both"],
+  [
+    /no answer (?:within|in time)/,
+    "Redis or this process is stalled or overloaded; check the load of both",
+  ],
   [
     /All sentinels are unreachable/,
     "the Sentinels do not answer or have no primary of that name; correct the URL",
@@ -56,9 +59,13 @@ function fixFor(message: string): string | undefined {
   return FIXES.find(([word]) => word.test(message))?.[1];
 }
 
-/** Returns `redis_unavailable` with the reason and, if known, a suggested fix. */
-export function explainRedisError(error: Error, retryAfterMs: number): KonvergeError {
-  const reason = reasonOf(error).replace(/\.$/, "");
+/** Returns `redis_unavailable` with the reason and, if known, a suggested fix. `tookMs`: the time of the call, if known. */
+export function explainRedisError(
+  error: Error,
+  retryAfterMs: number,
+  tookMs?: number,
+): KonvergeError {
+  const reason = reasonOf(error, tookMs).replace(/\.$/, "");
   const fix = fixFor(reason);
   return new KonvergeError(
     "redis_unavailable",
@@ -68,7 +75,10 @@ export function explainRedisError(error: Error, retryAfterMs: number): KonvergeE
 }
 
 /** An unreachable Redis Cluster has the reason in the error of its last node. */
-function reasonOf(error: Error): string {
+function reasonOf(error: Error, tookMs: number | undefined): string {
+  if (error.message === "Command timed out") {
+    return tookMs === undefined ? "no answer in time" : `no answer within ${Math.round(tookMs)} ms`;
+  }
   const { lastNodeError } = error as { readonly lastNodeError?: unknown };
   return lastNodeError instanceof Error
     ? `${error.message} ${lastNodeError.message}`

@@ -21,6 +21,7 @@ export async function withRedis<T>(
   deadlineMs: number = deadlines.get(redis) ?? PRODUCER_DEADLINE_MS,
 ): Promise<T> {
   const link = linkOf(redis);
+  const startMs = performance.now();
   const deadline = Promise.withResolvers<never>();
   const giveUp = () => {
     const missing = redis.status === "ready" ? "no answer" : "no connection";
@@ -33,7 +34,9 @@ export async function withRedis<T>(
     return await Promise.race([call(), deadline.promise]);
   } catch (thrown) {
     const error = ensureError(thrown);
-    throw isKonvergeError(error) ? error : explainRedisError(error, RETRY_AFTER_MS);
+    throw isKonvergeError(error)
+      ? error
+      : explainRedisError(error, RETRY_AFTER_MS, performance.now() - startMs);
   } finally {
     clearTimeout(timer);
   }

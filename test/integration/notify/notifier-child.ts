@@ -1,5 +1,6 @@
-/** A leader of notifications in a separate process, which a test kills. Reports the faults that are published. */
-import { openNotificationStore } from "@konverge/queue";
+/** A leader of notifications in a separate process, which a test kills. Reports one fault. */
+import type { Fault } from "@konverge/core";
+import { faultId, openNotificationStore } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { webhook } from "@konverge/worker";
 import { keepLog } from "../../../apps/cli/src/testing/kept-log.ts";
@@ -10,16 +11,18 @@ export interface NotifierChildConfig {
   readonly prefix: string;
   readonly cluster: string;
   readonly receiver: string;
+  readonly fault: Fault;
 }
 
-const { receiver, ...place } = JSON.parse(process.argv[2] ?? "{}") as NotifierChildConfig;
+const { receiver, fault, ...place } = JSON.parse(process.argv[2] ?? "{}") as NotifierChildConfig;
 const store = openNotificationStore({ ...place, onError: () => undefined });
 void new Notifier({
   rules: [
     { on: ["approval"], to: webhook(receiver, { format: "json", timeout: "30s" }), group: "0s" },
   ],
   store,
-  observe: async () => ({ faults: await store.published(), partial: new Set() }),
+  observe: () =>
+    Promise.resolve({ faults: new Map([[faultId(fault), fault]]), partial: new Set() }),
   place: { installation: "test", cluster: place.cluster },
   env: {},
   log: keepLog([]),

@@ -24,13 +24,15 @@ const idOf = (body: unknown) => (body as { readonly id: string }).id;
 
 test("sends a message again with the same ID if the leader is killed before it records the answer", async () => {
   const receiver = await openReceiver();
+  const fault = faultOf(1, { event: "approval" });
   const config: NotifierChildConfig = {
     redis: queues.target,
     prefix: queues.prefix,
     cluster: CLUSTER,
     receiver: receiver.url,
+    fault,
   };
-  await harness.store.publish(faultOf(1, { event: "approval" }));
+  harness.begin(fault);
   receiver.answer = () => "never";
   const child = startChild([CHILD, JSON.stringify(config)]);
   await until("the first try", () => receiver.messages.length === 1);
@@ -95,7 +97,11 @@ test("reports each begin and end once, in any order of faults, failures and rest
       const rules = [{ on: ["dead_letter"] as const, to, group: "0s" as const }];
       const records = async () =>
         (await harness.store.list(1_000)).filter((each) => each.receiver === name).toReversed();
-      let notifier = harness.start(rules);
+      // A deployment with other events for the receiver has no part in these faults.
+      const foreign = [{ on: ["run_blocked"] as const, to, group: "0s" as const }];
+      const start = () => [harness.start(rules), harness.start(rules), harness.start(foreign)];
+      let notifiers = start();
+      const stop = () => Promise.all(notifiers.map((each) => each.stop()));
       for (const { kind, at } of steps) {
         const fault = faultOf(at, { group: `g-${at}` });
         if (kind === "begin") harness.begin(fault);
@@ -103,8 +109,8 @@ test("reports each begin and end once, in any order of faults, failures and rest
         if (kind === "answer") status = at;
         if (kind === "observe") await harness.observed();
         if (kind === "restart") {
-          await notifier.stop();
-          notifier = harness.start(rules);
+          await stop();
+          notifiers = start();
         }
       }
       status = 200;
@@ -115,7 +121,7 @@ test("reports each begin and end once, in any order of faults, failures and rest
         const isSame = open.size === last.size && [...open].every((group) => last.has(group));
         return isSame && all.every(({ state }) => state !== "waiting") && last;
       });
-      await notifier.stop();
+      await stop();
       expect(told).toEqual(open);
       for (const { id, state } of await records()) expect(accepted.has(id)).toBe(state === "sent");
       await receiver.close();

@@ -183,7 +183,7 @@ test("keeps the address and the headers out of Redis, logs, records and metrics"
   expect(shown.join("\n")).toContain("[removed]");
 });
 
-test("reports a published fault and its withdrawal", async () => {
+test("sends an alert for a fault and its end", async () => {
   const receiver = await open();
   harness.start([
     { on: ["approval"], to: webhook(receiver.url, { format: "alertmanager" }), group: "0s" },
@@ -193,13 +193,78 @@ test("reports a published fault and its withdrawal", async () => {
     subject: "plan-1",
     summary: "plan-1 awaits an approval",
   });
-  await harness.store.publish(fault);
+  harness.begin(fault);
   await until("the notification", () => receiver.messages.length === 1);
-  await harness.store.withdraw(fault);
+  harness.end(fault);
   await until("the notification", () => receiver.messages.length === 2);
   const [began, ended] = receiver.messages.map(
     ({ body }) => (body as { readonly endsAt: string }[])[0],
   );
   expect(Date.parse(began?.endsAt ?? "")).toBeGreaterThan(Date.now() + 86_400_000);
   expect(Date.parse(ended?.endsAt ?? "")).toBeLessThanOrEqual(Date.now());
+});
+
+test("serves the receivers of two deployments with different settings", async () => {
+  const [first, second, third] = [await open(), await open(), await open()];
+  const [dead, blocked] = [faultOf(1), faultOf(2, { event: "run_blocked", subject: "order/1" })];
+  harness.begin(dead, blocked);
+  harness.start([{ on: ["dead_letter"], to: webhook(first.url, { format: "json" }), group: "0s" }]);
+  harness.start([
+    { on: ["run_blocked"], to: webhook(second.url, { format: "json" }), group: "0s" },
+    { on: EVENTS, to: webhook(third.url, { format: "json", name: "all" }), group: "0s" },
+  ]);
+  const texts = ({ messages }: typeof first) =>
+    messages.map(({ body }) => (body as { readonly text: string }).text);
+  await until("each receiver is notified", () =>
+    [first, second, third].every(({ messages }) => messages.length === 1),
+  );
+  await harness.observed();
+  harness.end(dead, blocked);
+  await until("each receiver is notified of the ends", () =>
+    [first, second, third].every(({ messages }) => messages.length === 2),
+  );
+  await harness.observed();
+  expect(texts(first)).toEqual([
+    "1 dead-lettered key on default",
+    "resolved: 1 dead-lettered key on default",
+  ]);
+  expect(texts(second)).toEqual(["1 blocked run on default", "resolved: 1 blocked run on default"]);
+  expect(texts(third)).toHaveLength(2);
+});
+
+test("removes cut and encoded secrets from answers", async () => {
+  const canary = "canary-7f3a9c21/x&y";
+  const receiver = await open(`/${encodeURIComponent(canary)}`);
+  const long = "z9".repeat(2_000);
+  receiver.answer = () => ({
+    status: 500,
+    body: [
+      "no canary-7f...",
+      encodeURIComponent(canary).toLowerCase(),
+      Buffer.from(`a:${canary}`).toString("base64"),
+      Buffer.from(canary).toString("hex"),
+      canary.toUpperCase(),
+      long,
+      long.slice(0, 500),
+    ].join(" "),
+  });
+  const to = webhook(receiver.url, { format: "json", headers: { "x-token": long } });
+  harness.begin(faultOf(1));
+  harness.start([{ on: EVENTS, to, group: "0s" }]);
+  await until("the first try", async () => ((await harness.store.list(1))[0]?.tries ?? 0) > 0);
+  const answer = (await harness.store.list(1))[0]?.lastTries[0]?.answer ?? "";
+  expect(answer).toMatch(/^no \[removed\]/);
+  expect(answer).not.toMatch(/canary|7f3a9c21|z9z9/i);
+  expect(answer).not.toContain(Buffer.from("7f3a9c21").toString("hex"));
+  expect(answer.split(" ").every((part) => part.length < 30)).toBe(true);
+});
+
+test("sends more than 200 alerts in several messages", async () => {
+  const receiver = await open();
+  harness.begin(...Array.from({ length: 450 }, (_, at) => faultOf(at, { group: `web-${at}` })));
+  const to = webhook(receiver.url, { format: "alertmanager" });
+  harness.start([{ on: EVENTS, to, group: "0s" }]);
+  await until("all alerts are sent", () => receiver.messages.length === 3);
+  const sizes = receiver.messages.map(({ body }) => (body as unknown[]).length);
+  expect(sizes).toEqual([200, 200, 50]);
 });

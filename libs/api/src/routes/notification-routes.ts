@@ -45,6 +45,7 @@ function notificationView(
     groups,
     examples,
     lastTries,
+    subscription: _,
     ...rest
   }: NotificationRecord,
   cluster: string,

@@ -2,15 +2,15 @@ import { clusterRoot } from "@konverge/redis";
 
 /** Redis names of a cluster's notifications. */
 export interface NotificationNames {
-  /** The process that sends notifications; expires. */
-  readonly leader: string;
-  /** Hash of the faults that other parts have published, by id. */
-  readonly published: string;
+  /** The process that sends the notifications of a subscription; expires. */
+  readonly leader: (subscription: string) => string;
+  /** Hash of the start of contention that lasts, in epoch ms, by controller and object. */
+  readonly contended: string;
   /** Hash of the faults that a receiver has been notified of, by id. */
-  readonly told: (receiver: string) => string;
-  /** Hash of the start of the open group, in epoch ms, by receiver. */
+  readonly told: (subscription: string) => string;
+  /** Hash of the start of the open group, in epoch ms, by subscription. */
   readonly groups: string;
-  /** Hash of the message that is not delivered yet, by receiver. */
+  /** Hash of the message that is not delivered yet, by subscription. */
   readonly waiting: string;
   /** Hash of the messages (JSON), by id. */
   readonly messages: string;
@@ -21,9 +21,9 @@ export interface NotificationNames {
 export function notificationNames(prefix: string, cluster: string): NotificationNames {
   const root = `${clusterRoot(prefix, cluster)}/notify`;
   return {
-    leader: `${root}/leader`,
-    published: `${root}/published`,
-    told: (receiver) => `${root}/told/${receiver}`,
+    leader: (subscription) => `${root}/leader/${subscription}`,
+    contended: `${root}/contended`,
+    told: (subscription) => `${root}/told/${subscription}`,
     groups: `${root}/groups`,
     waiting: `${root}/waiting`,
     messages: `${root}/messages`,

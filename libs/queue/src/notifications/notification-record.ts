@@ -34,6 +34,8 @@ export interface NotificationRecord {
   /** The deduplication key: the same in every try. */
   readonly id: string;
   readonly receiver: string;
+  /** The receiver and its events. Deployments with different events for a receiver have different ones. */
+  readonly subscription: string;
   readonly format: NotificationFormat;
   readonly state: NotificationState;
   readonly createdAtMs: number;

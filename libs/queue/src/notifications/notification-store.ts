@@ -8,9 +8,10 @@ import {
   type RedisClient,
   type RedisTarget,
 } from "@konverge/redis";
+import { createApprovalStore, type ApprovalStore } from "../approvals/approval-store.ts";
+import type { Approval } from "../approvals/approval.ts";
 import { notificationNames, type NotificationNames } from "./notification-names.ts";
 import type { NotificationRecord } from "./notification-record.ts";
-import { publishFault, withdrawFault, type FaultPlace } from "./publish-fault.ts";
 import { composeNotificationScript } from "./scripts/compose-notification.ts";
 import { leadNotificationsScript } from "./scripts/lead-notifications.ts";
 import { recordNotificationScript } from "./scripts/record-notification.ts";
@@ -20,7 +21,7 @@ const MOST_MESSAGES = 1_000;
 
 /** The changes of the faults that a receiver has been notified of. */
 export interface ToldChanges {
-  readonly receiver: string;
+  readonly subscription: string;
   /** By id; undefined for a fault that has ended. */
   readonly changes: ReadonlyMap<string, Fault | undefined>;
   /** The message about them; missing if the receiver gets none. */
@@ -29,33 +30,35 @@ export interface ToldChanges {
 
 /** The notifications of a cluster in Redis. Each call throws KonvergeError `redis_unavailable`. */
 export interface NotificationStore {
-  /** Takes or renews the right to send for `ttlMs`. */
-  lead(process: string, ttlMs: number): Promise<"new" | "kept" | "other">;
+  /** Takes or renews the right to send the messages of a subscription for `ttlMs`. */
+  lead(subscription: string, process: string, ttlMs: number): Promise<"new" | "kept" | "other">;
   /** Releases the right, so that another process can send at once. */
-  resign(process: string): Promise<void>;
-  /** The faults that other parts have published, by id. */
-  published(): Promise<Map<string, Fault>>;
+  resign(subscription: string, process: string): Promise<void>;
+  /** The plans that users have to decide or have decided. */
+  approvals(): Promise<readonly Approval[]>;
+  /** The start of contention that lasts, in epoch ms, by controller and object. */
+  contended(): Promise<Map<string, number>>;
+  /** Stores its starts; undefined for contention that has ended. A start that is already stored is kept. */
+  setContended(changes: ReadonlyMap<string, number | undefined>): Promise<void>;
   /** The faults that a receiver has been notified of, by id. */
-  told(receiver: string): Promise<Map<string, Fault>>;
+  told(subscription: string): Promise<Map<string, Fault>>;
   /** The messages that are not delivered yet. */
   waiting(): Promise<readonly NotificationRecord[]>;
-  /** Returns the start of the open group of a receiver, which is `nowMs` for a new group. */
-  openGroup(receiver: string, nowMs: number): Promise<number>;
-  closeGroup(receiver: string): Promise<void>;
+  /** Returns the start of the open group of a subscription, which is `nowMs` for a new group. */
+  openGroup(subscription: string, nowMs: number): Promise<number>;
+  closeGroup(subscription: string): Promise<void>;
   /** Returns false if the process does not lead. */
   compose(process: string, told: ToldChanges): Promise<boolean>;
   /** Replaces a waiting message. Returns false if the process does not lead. */
   record(process: string, message: NotificationRecord): Promise<boolean>;
   /** The newest first. */
   list(limit: number): Promise<readonly NotificationRecord[]>;
-  /** As `publishFault`. */
-  publish(fault: Fault): Promise<boolean>;
-  /** As `withdrawFault`. */
-  withdraw(fault: Pick<Fault, "event" | "subject">): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface NotificationStoreOptions extends FaultPlace {
+export interface NotificationStoreOptions {
+  readonly cluster: string;
+  readonly prefix?: string;
   readonly redis: RedisTarget;
   readonly onError: (error: Error) => void;
 }
@@ -67,35 +70,57 @@ export function openNotificationStore(options: NotificationStoreOptions): Notifi
 
 class RedisNotificationStore implements NotificationStore {
   readonly #redis: RedisClient;
-  readonly #place: FaultPlace;
+  readonly #approvals: ApprovalStore;
   readonly #names: NotificationNames;
 
-  constructor({ redis, onError, ...place }: NotificationStoreOptions) {
-    this.#place = place;
-    this.#names = notificationNames(place.prefix ?? DEFAULT_PREFIX, place.cluster);
+  constructor({ redis, onError, cluster, prefix = DEFAULT_PREFIX }: NotificationStoreOptions) {
+    this.#names = notificationNames(prefix, cluster);
     this.#redis = openProducer(redis);
     this.#redis.on("error", onError);
+    this.#approvals = createApprovalStore(this.#redis, { prefix, cluster });
   }
 
-  lead(process: string, ttlMs: number): Promise<"new" | "kept" | "other"> {
-    const keys = { leader: this.#names.leader };
+  lead(subscription: string, process: string, ttlMs: number): Promise<"new" | "kept" | "other"> {
+    const keys = { leader: this.#names.leader(subscription) };
     const args = { process, ttlMs };
     return this.#call((redis) => runScript(redis, leadNotificationsScript, { keys, args }));
   }
 
-  async resign(process: string): Promise<void> {
+  async resign(subscription: string, process: string): Promise<void> {
     // If the right ends between the two calls, the next leader waits for one interval only.
-    const { leader } = this.#names;
+    const leader = this.#names.leader(subscription);
     const holder = await this.#call((redis) => redis.get(leader));
     if (holder === process) await this.#call((redis) => redis.del(leader));
   }
 
-  published(): Promise<Map<string, Fault>> {
-    return this.#faults(this.#names.published);
+  approvals(): Promise<readonly Approval[]> {
+    return this.#approvals.list();
   }
 
-  told(receiver: string): Promise<Map<string, Fault>> {
-    return this.#faults(this.#names.told(receiver));
+  async contended(): Promise<Map<string, number>> {
+    const { contended } = this.#names;
+    const stored = await this.#call((redis) => redis.hgetall(contended));
+    return new Map(Object.entries(stored).map(([subject, sinceMs]) => [subject, Number(sinceMs)]));
+  }
+
+  async setContended(changes: ReadonlyMap<string, number | undefined>): Promise<void> {
+    if (changes.size === 0) return;
+    const { contended } = this.#names;
+    await this.#call((redis) =>
+      Promise.all(
+        [...changes].map(([subject, sinceMs]) =>
+          sinceMs === undefined
+            ? redis.hdel(contended, subject)
+            : redis.hsetnx(contended, subject, sinceMs),
+        ),
+      ),
+    );
+  }
+
+  async told(subscription: string): Promise<Map<string, Fault>> {
+    const key = this.#names.told(subscription);
+    const stored = await this.#call((redis) => redis.hgetall(key));
+    return new Map(Object.entries(stored).map(([id, text]) => [id, JSON.parse(text) as Fault]));
   }
 
   async waiting(): Promise<readonly NotificationRecord[]> {
@@ -104,26 +129,36 @@ class RedisNotificationStore implements NotificationStore {
     return await this.#messages(ids);
   }
 
-  async openGroup(receiver: string, nowMs: number): Promise<number> {
+  async openGroup(subscription: string, nowMs: number): Promise<number> {
     const { groups } = this.#names;
     const [, startMs] = await this.#call((redis) =>
-      Promise.all([redis.hsetnx(groups, receiver, nowMs), redis.hget(groups, receiver)]),
+      Promise.all([redis.hsetnx(groups, subscription, nowMs), redis.hget(groups, subscription)]),
     );
     return Number(startMs ?? nowMs);
   }
 
-  async closeGroup(receiver: string): Promise<void> {
-    await this.#call((redis) => redis.hdel(this.#names.groups, receiver));
+  async closeGroup(subscription: string): Promise<void> {
+    await this.#call((redis) => redis.hdel(this.#names.groups, subscription));
   }
 
-  async compose(process: string, { receiver, changes, message }: ToldChanges): Promise<boolean> {
-    const { leader, groups, waiting, messages, recent } = this.#names;
+  async compose(
+    process: string,
+    { subscription, changes, message }: ToldChanges,
+  ): Promise<boolean> {
+    const { leader, told, groups, waiting, messages, recent } = this.#names;
     return await this.#call((redis) =>
       runScript(redis, composeNotificationScript, {
-        keys: { leader, told: this.#names.told(receiver), groups, waiting, messages, recent },
+        keys: {
+          leader: leader(subscription),
+          told: told(subscription),
+          groups,
+          waiting,
+          messages,
+          recent,
+        },
         args: {
           process,
-          receiver,
+          subscription,
           id: message?.id ?? "",
           content: message === undefined ? "" : JSON.stringify(message),
           atMs: message?.createdAtMs ?? 0,
@@ -139,13 +174,13 @@ class RedisNotificationStore implements NotificationStore {
 
   async record(process: string, message: NotificationRecord): Promise<boolean> {
     const { leader, waiting, messages } = this.#names;
-    const { receiver, id, state } = message;
+    const { subscription, id, state } = message;
     return await this.#call((redis) =>
       runScript(redis, recordNotificationScript, {
-        keys: { leader, waiting, messages },
+        keys: { leader: leader(subscription), waiting, messages },
         args: {
           process,
-          receiver,
+          subscription,
           id,
           content: JSON.stringify(message),
           ended: state !== "waiting",
@@ -160,21 +195,8 @@ class RedisNotificationStore implements NotificationStore {
     return await this.#messages(ids);
   }
 
-  publish(fault: Fault): Promise<boolean> {
-    return publishFault(this.#redis, this.#place, fault);
-  }
-
-  withdraw(fault: Pick<Fault, "event" | "subject">): Promise<void> {
-    return withdrawFault(this.#redis, this.#place, fault);
-  }
-
   close(): Promise<void> {
     return closeRedis(this.#redis);
-  }
-
-  async #faults(key: string): Promise<Map<string, Fault>> {
-    const stored = await this.#call((redis) => redis.hgetall(key));
-    return new Map(Object.entries(stored).map(([id, text]) => [id, JSON.parse(text) as Fault]));
   }
 
   async #messages(ids: readonly string[]): Promise<NotificationRecord[]> {

@@ -6,6 +6,7 @@ const sinceMs = Date.parse("2026-01-02T03:04:05.000Z");
 const record: NotificationRecord = {
   id: "n1",
   receiver: "chat",
+  subscription: "chat.1",
   format: "slack",
   state: "waiting",
   createdAtMs: Date.parse("2026-01-02T03:05:00.000Z"),
@@ -82,4 +83,29 @@ test("makes JSON with the counts, the examples and the ID", () => {
     ],
     examples: [{ subject: "web/apps/deployments/default/demo/a" }],
   });
+});
+
+test("formats an event that a newer version has stored", () => {
+  const groups = [{ ...record.groups[0], event: "disk_full_soon", group: "web" }];
+  // Stored records are not checked when they are read.
+  const newer = { ...record, groups, examples: [] } as unknown as NotificationRecord;
+  const [alert] = JSON.parse(
+    formatNotification({ ...newer, format: "alertmanager" }, place),
+  ) as unknown[];
+  expect(alert).toMatchObject({ labels: { alertname: "KonvergeDiskFullSoon" } });
+  for (const format of ["slack", "json"] as const) {
+    expect(formatNotification({ ...newer, format }, place)).toContain("7 disk_full_soon on prod");
+  }
+});
+
+test("cuts long labels of alerts, and keeps them different", () => {
+  const [group] = record.groups;
+  if (group === undefined) throw new Error("no group");
+  const groups = ["a", "b"].map((end) => ({ ...group, group: `${"x".repeat(300)}${end}` }));
+  const alerts = JSON.parse(
+    formatNotification({ ...record, groups, format: "alertmanager" }, place),
+  ) as { readonly labels: { readonly group: string } }[];
+  const labels = alerts.map(({ labels: each }) => each.group);
+  expect(new Set(labels).size).toBe(2);
+  for (const label of labels) expect(label).toHaveLength(256);
 });

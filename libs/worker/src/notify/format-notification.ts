@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { NotificationEvent } from "@konverge/core";
 import type { FaultGroup, NotificationRecord } from "@konverge/queue";
 
@@ -37,12 +38,23 @@ const EVENTS: Readonly<Record<NotificationEvent, EventText>> = {
   },
 };
 
+/** A newer version may have stored an event that this one does not know. */
+function textOf(event: string): EventText {
+  if (Object.hasOwn(EVENTS, event)) return EVENTS[event as NotificationEvent];
+  const name = event.replaceAll(/(?:^|[^a-z0-9]+)([a-z0-9])/gi, (_, first: string) =>
+    first.toUpperCase(),
+  );
+  return { one: event, many: event, alert: `Konverge${name}` };
+}
+
 /**
  * An alert without an end is closed by Alertmanager after some minutes if it is not sent again. Each alert is sent once, so it gets
  * an end that a message about the resolved fault replaces.
  */
 const ALERT_LASTS_MS = 30 * 86_400_000;
 const MAX_SLACK_TEXT = 2_900;
+const MAX_LABEL = 256;
+const MAX_SUMMARY = 500;
 
 /** Returns the body of a message: JSON without secrets. */
 export function formatNotification(record: NotificationRecord, place: NotificationPlace): string {
@@ -71,7 +83,7 @@ function titleOf({ groups }: NotificationRecord, { cluster }: NotificationPlace)
 }
 
 function counted(count: number, event: NotificationEvent): string {
-  return `${count} ${EVENTS[event][count === 1 ? "one" : "many"]}`;
+  return `${count} ${textOf(event)[count === 1 ? "one" : "many"]}`;
 }
 
 /** The form of incoming webhooks: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
@@ -130,20 +142,35 @@ function alertOf(
   { installation, cluster }: NotificationPlace,
 ): unknown {
   const isOpen = open > 0;
+  const labels = {
+    installation: labelOf(installation),
+    cluster: labelOf(cluster),
+    event: labelOf(event),
+    group: labelOf(group),
+  };
   const own = examples.filter((fault) => fault.event === event && fault.group === group);
   return {
-    labels: { alertname: EVENTS[event].alert, installation, cluster, event, group },
+    labels: { alertname: textOf(event).alert, ...labels },
     annotations: {
       summary: isOpen
         ? `${group}: ${counted(open, event)} on ${cluster}`
-        : `${group}: no ${EVENTS[event].many} on ${cluster}`,
-      ...(own.length === 0 ? {} : { examples: own.map(({ summary }) => summary).join("\n") }),
+        : `${group}: no ${textOf(event).many} on ${cluster}`,
+      ...(own.length === 0
+        ? {}
+        : { examples: own.map(({ summary }) => summary.slice(0, MAX_SUMMARY)).join("\n") }),
       new: String(firing),
       notification: id,
     },
     startsAt: iso(Math.min(sinceMs, createdAtMs)),
     endsAt: iso(isOpen ? createdAtMs + ALERT_LASTS_MS : createdAtMs),
   };
+}
+
+/** Cuts a long value. Its hash keeps the values of different alerts different. */
+function labelOf(text: string): string {
+  if (text.length <= MAX_LABEL) return text;
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  return `${text.slice(0, MAX_LABEL - hash.length - 1)}-${hash}`;
 }
 
 function iso(ms: number): string {

@@ -4,10 +4,11 @@ import type { Log } from "@konverge/engine";
 import type { NotificationRecord, NotificationStore } from "@konverge/queue";
 import type { NotificationMetrics } from "@konverge/telemetry";
 import { formatNotification, type NotificationPlace } from "./format-notification.ts";
-import { timesOf, type NotifyRule } from "./notify-options.ts";
+import { subscriptionOf, timesOf, type NotifyRule } from "./notify-options.ts";
 import {
   changesOf,
   isReported,
+  limitChanges,
   planNotification,
   toldAfter,
   type ObservedFaults,
@@ -38,7 +39,7 @@ const MAX_RETRY_MS = 300_000;
 const LAST_TRIES = 5;
 
 /**
- * Notifies receivers of faults. The process that leads compares the current faults with those that each receiver was notified of,
+ * Notifies receivers of faults. The process that leads a subscription, a receiver with its events, compares the current faults with those that each receiver was notified of,
  * so that a restart neither loses nor repeats one. A receiver has at most one undelivered message; later changes are in
  * the next one.
  */
@@ -47,9 +48,9 @@ export class Notifier {
   /** Unique among all processes and starts. */
   readonly #process = randomUUID();
   readonly #ending = new AbortController();
-  /** The faults that receivers were notified of, while this process leads. */
+  /** The faults that receivers were notified of, by subscription, while this process leads it. */
   readonly #told = new Map<string, Map<string, Fault>>();
-  /** Receivers with a running step. */
+  /** Running steps, by subscription. */
   readonly #steps = new Map<string, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> | undefined;
@@ -80,7 +81,8 @@ export class Notifier {
     await Promise.all(this.#steps.values());
     this.#unobserve();
     try {
-      await this.#options.store.resign(this.#process);
+      const { rules, store } = this.#options;
+      await Promise.all(rules.map((rule) => store.resign(subscriptionOf(rule), this.#process)));
     } catch (error) {
       this.#options.log.debug({ err: ensureError(error) }, "notification leadership not resigned");
     }
@@ -98,55 +100,64 @@ export class Notifier {
 
   async #look(): Promise<void> {
     const { store, rules, observe, leaseMs = DEFAULT_LEASE_MS } = this.#options;
-    const lead = await store.lead(this.#process, leaseMs);
-    if (lead !== "kept") this.#told.clear();
-    if (lead === "other") {
-      this.#waiting = [];
-      return;
+    const led = new Map<string, NotifyRule>();
+    for (const rule of rules) {
+      const subscription = subscriptionOf(rule);
+      const lead = await store.lead(subscription, this.#process, leaseMs);
+      if (lead !== "kept") this.#told.delete(subscription);
+      if (lead !== "other") led.set(subscription, rule);
     }
+    const undelivered = await store.waiting();
+    this.#waiting = undelivered.filter(({ subscription }) => led.has(subscription));
+    await this.#endUnknown(undelivered);
+    if (led.size === 0) return;
     // Faults that are read now may be older than the end of a step that runs now.
-    const idle = rules.filter(({ to }) => !this.#steps.has(to.name));
-    const [observed, waiting] = await Promise.all([observe(), store.waiting()]);
-    this.#waiting = waiting;
-    await this.#endUnknown(waiting);
-    for (const rule of idle) {
-      const { name } = rule.to;
+    const idle = [...led].filter(([subscription]) => !this.#steps.has(subscription));
+    const observed = await observe();
+    // A step that has ended since may have changed its message.
+    const waiting = await store.waiting();
+    for (const [subscription, rule] of idle) {
       if (this.#ending.signal.aborted) return;
-      const message = waiting.find(({ receiver }) => receiver === name);
+      const message = waiting.find((each) => each.subscription === subscription);
       // A slow receiver does not delay the others.
       const step = (
         message === undefined ? this.#compose(rule, observed) : this.#send(rule, message)
       )
         .catch((error: unknown) => {
-          this.#told.delete(name);
-          const fields = { err: ensureError(error), receiver: name };
+          this.#told.delete(subscription);
+          const fields = { err: ensureError(error), receiver: rule.to.name };
           this.#options.log.warn(fields, "notifications delayed");
         })
-        .finally(() => this.#steps.delete(name));
-      this.#steps.set(name, step);
+        .finally(() => this.#steps.delete(subscription));
+      this.#steps.set(subscription, step);
     }
   }
 
   async #compose(rule: NotifyRule, observed: ObservedFaults): Promise<void> {
     const { store } = this.#options;
     const { to: receiver, on } = rule;
-    const told = this.#told.get(receiver.name) ?? (await store.told(receiver.name));
-    this.#told.set(receiver.name, told);
-    const changes = changesOf(on, observed, told);
+    const subscription = subscriptionOf(rule);
+    const told = this.#told.get(subscription) ?? (await store.told(subscription));
+    this.#told.set(subscription, told);
+    const changes = limitChanges(receiver.format, changesOf(on, observed, told));
     if (changes.firing.size + changes.resolved.size === 0) {
-      await store.closeGroup(receiver.name);
+      await store.closeGroup(subscription);
       return;
     }
     const nowMs = Date.now();
     const { groupMs, deadlineMs } = timesOf(rule);
     let message: NotificationRecord | undefined;
     if (isReported(receiver.format, changes)) {
-      const startMs = await store.openGroup(receiver.name, nowMs);
+      const startMs = await store.openGroup(subscription, nowMs);
       if (nowMs - startMs < groupMs) return;
-      message = planNotification(receiver, changes, { told, nowMs, deadlineMs });
+      message = planNotification(
+        { name: receiver.name, format: receiver.format, subscription },
+        changes,
+        { told, nowMs, deadlineMs },
+      );
     }
     const isStored = await store.compose(this.#process, {
-      receiver: receiver.name,
+      subscription,
       changes: new Map([
         ...changes.firing,
         ...[...changes.resolved.keys()].map((id) => [id, undefined] as const),
@@ -154,10 +165,10 @@ export class Notifier {
       ...(message === undefined ? {} : { message }),
     });
     if (!isStored) {
-      this.#told.clear();
+      this.#told.delete(subscription);
       return;
     }
-    this.#told.set(receiver.name, toldAfter(told, changes));
+    this.#told.set(subscription, toldAfter(told, changes));
     if (message !== undefined) await this.#send(rule, message);
   }
 
@@ -177,11 +188,11 @@ export class Notifier {
     if (this.#ending.signal.aborted && result.end !== "sent") return;
     const tried = this.#tried(message, result);
     if (!(await store.record(this.#process, tried))) {
-      this.#told.clear();
+      this.#told.delete(message.subscription);
       return;
     }
     this.#waiting = [
-      ...this.#waiting.filter(({ receiver: name }) => name !== receiver.name),
+      ...this.#waiting.filter(({ subscription }) => subscription !== message.subscription),
       ...(tried.state === "waiting" ? [tried] : []),
     ];
     const { id } = message;
@@ -215,12 +226,16 @@ export class Notifier {
 
   /** Ends messages to receivers that the configuration no longer has. */
   async #endUnknown(waiting: readonly NotificationRecord[]): Promise<void> {
-    const names = new Set(this.#options.rules.map(({ to }) => to.name));
+    const { rules, store, leaseMs = DEFAULT_LEASE_MS } = this.#options;
+    const known = new Set(rules.map(subscriptionOf));
     for (const message of waiting) {
       // Until the deadline, a worker with another configuration may send it.
-      if (names.has(message.receiver) || Date.now() < message.deadlineMs) continue;
+      if (known.has(message.subscription) || Date.now() < message.deadlineMs) continue;
+      const lead = await store.lead(message.subscription, this.#process, leaseMs);
+      if (lead === "other") continue;
       const result: SendResult = { end: "failed", error: "the configuration has no such receiver" };
-      await this.#options.store.record(this.#process, this.#tried(message, result));
+      await store.record(this.#process, this.#tried(message, result));
+      await store.resign(message.subscription, this.#process);
     }
   }
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import {
   NOTIFICATION_EVENTS,
   toMs,
@@ -32,6 +33,12 @@ export function timesOf({ group = DEFAULT_GROUP, deadline = DEFAULT_DEADLINE }: 
   readonly deadlineMs: number;
 } {
   return { groupMs: toMs(group, "group"), deadlineMs: toMs(deadline, "deadline") };
+}
+
+/** Returns the name of a receiver with its events. Deployments that notify it of other events keep their own state. */
+export function subscriptionOf({ to: { name, format }, on }: NotifyRule): string {
+  const text = JSON.stringify([format, ...new Set(on.toSorted())]);
+  return `${name}.${createHash("sha256").update(text).digest("hex").slice(0, 12)}`;
 }
 
 export function findNotifyIssues(rules: unknown): ErrorIssue[] {

@@ -26,13 +26,12 @@ export interface FaultObserverOptions {
   readonly registry: Pick<ControllerRegistry, "list" | "listWorkflows">;
   readonly runs: () => Pick<Workflows, "list">;
   readonly guard: Pick<Guard, "breaker">;
-  readonly store: Pick<NotificationStore, "published">;
+  readonly store: Pick<NotificationStore, "approvals" | "contended" | "setContended">;
   readonly log: Log;
 }
 
 /** Reads the current faults of a cluster from Redis. */
 export interface FaultObserver {
-  /** @throws KonvergeError `redis_unavailable` if published faults cannot be read */
   observe(): Promise<ObservedFaults>;
   close(): Promise<void>;
 }
@@ -59,8 +58,6 @@ class RedisFaultObserver implements FaultObserver {
   readonly #process: QueueProcess;
   readonly #queues = new Map<string, WorkQueue>();
   readonly #history: HistoryReader;
-  /** Objects with contention and the start, while it lasts. */
-  #contended = new Map<string, number>();
   #openSinceMs: number | undefined;
 
   constructor(options: FaultObserverOptions) {
@@ -71,12 +68,12 @@ class RedisFaultObserver implements FaultObserver {
   }
 
   async observe(): Promise<ObservedFaults> {
-    const { events, store } = this.#options;
+    const { events } = this.#options;
     const partial = new Set<NotificationEvent>();
-    const published = [...(await store.published()).values()];
     const reads: readonly (readonly [NotificationEvent, () => Promise<Found>])[] = [
       ["dead_letter", () => this.#deadLetters()],
       ["run_blocked", () => this.#blockedRuns()],
+      ["approval", () => this.#awaitedApprovals()],
       ["contention", () => this.#contention()],
       ["breaker_open", () => this.#openBreaker()],
     ];
@@ -95,8 +92,7 @@ class RedisFaultObserver implements FaultObserver {
         }
       }),
     );
-    const all = [...found.flat(), ...published];
-    return { faults: new Map(all.map((fault) => [faultId(fault), fault])), partial };
+    return { faults: new Map(found.flat().map((fault) => [faultId(fault), fault])), partial };
   }
 
   async close(): Promise<void> {
@@ -165,22 +161,42 @@ class RedisFaultObserver implements FaultObserver {
     return { faults, isPartial: false };
   }
 
-  /** An episode begins with 20 wasted writes in 10 minutes, and ends after 10 minutes without one. */
+  async #awaitedApprovals(): Promise<Found> {
+    const approvals = await this.#options.store.approvals();
+    const awaiting = approvals.filter(({ state }) => state === "awaiting");
+    const faults = awaiting.slice(0, MOST_READ).map(({ key, controller, since }): Fault => ({
+      event: "approval",
+      subject: key,
+      group: controller,
+      summary: `${controller}: the plan of ${nameOf(key)} awaits approval`,
+      sinceMs: Date.parse(since),
+    }));
+    return { faults, isPartial: awaiting.length > MOST_READ };
+  }
+
+  /**
+   * An episode begins with 20 wasted writes in 10 minutes, and ends after 10 minutes without one. Redis keeps its start, so that
+   * another process neither ends it early nor reports it again.
+   */
   async #contention(): Promise<Found> {
+    const { store } = this.#options;
+    const [stored, wasted] = await Promise.all([store.contended(), this.#history.wastedWrites()]);
     const now = new Map<string, number>();
-    const faults = (await this.#history.wastedWrites()).flatMap(
-      ({ object, controller, minutes }): Fault[] => {
-        const recent = minutes.slice(-EPISODE_MINUTES).reduce((sum, writes) => sum + writes, 0);
-        const subject = `${controller}/${object}`;
-        const known = this.#contended.get(subject);
-        if (recent < (known === undefined ? MIN_WASTED : 1)) return [];
-        const sinceMs = known ?? Date.now();
-        now.set(subject, sinceMs);
-        const summary = `${controller}: other writers undo writes to ${object}`;
-        return [{ event: "contention", subject, group: controller, summary, sinceMs }];
-      },
+    const faults = wasted.flatMap(({ object, controller, minutes }): Fault[] => {
+      const recent = minutes.slice(-EPISODE_MINUTES).reduce((sum, writes) => sum + writes, 0);
+      const subject = `${controller}/${object}`;
+      const known = stored.get(subject);
+      if (recent < (known === undefined ? MIN_WASTED : 1)) return [];
+      const sinceMs = known ?? Date.now();
+      now.set(subject, sinceMs);
+      const summary = `${controller}: other writers undo writes to ${object}`;
+      return [{ event: "contention", subject, group: controller, summary, sinceMs }];
+    });
+    const ended = [...stored.keys()].filter((subject) => !now.has(subject));
+    const begun = [...now].filter(([subject]) => !stored.has(subject));
+    await store.setContended(
+      new Map([...begun, ...ended.map((subject) => [subject, undefined] as const)]),
     );
-    this.#contended = now;
     return { faults, isPartial: false };
   }
 

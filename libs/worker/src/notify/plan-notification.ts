@@ -17,6 +17,8 @@ export interface FaultChanges {
 }
 
 const MOST_EXAMPLES = 5;
+/** Alerts of one request to Alertmanager. Each group is one. */
+const MOST_ALERTS = 200;
 /** Events whose faults are new if their start has changed. The start of the others may move while they last. */
 const RENEWED: ReadonlySet<NotificationEvent> = new Set(["dead_letter", "approval"]);
 const REPORTS_RESOLVED: ReadonlySet<NotificationFormat> = new Set(["json", "alertmanager"]);
@@ -33,7 +35,9 @@ export function changesOf(
   return {
     firing: new Map([...faults].filter(([id, each]) => on.includes(each.event) && isNew(id, each))),
     resolved: new Map(
-      [...told].filter(([id, { event }]) => !faults.has(id) && !partial.has(event)),
+      [...told].filter(
+        ([id, { event }]) => on.includes(event) && !faults.has(id) && !partial.has(event),
+      ),
     ),
   };
 }
@@ -56,9 +60,24 @@ export function toldAfter(
   return next;
 }
 
+/** Returns the changes of the first groups, if a message of the format has a limit. The others are in the next messages. */
+export function limitChanges(format: NotificationFormat, changes: FaultChanges): FaultChanges {
+  if (format !== "alertmanager") return changes;
+  const nameOf = ({ event, group }: Fault) => JSON.stringify([event, group]);
+  const all = [...changes.firing.values(), ...changes.resolved.values()].map(nameOf);
+  const first = new Set([...new Set(all)].slice(0, MOST_ALERTS));
+  const limited = (faults: ReadonlyMap<string, Fault>) =>
+    new Map([...faults].filter(([, fault]) => first.has(nameOf(fault))));
+  return { firing: limited(changes.firing), resolved: limited(changes.resolved) };
+}
+
 /** Makes the message about changes. */
 export function planNotification(
-  receiver: { readonly name: string; readonly format: NotificationFormat },
+  receiver: {
+    readonly name: string;
+    readonly format: NotificationFormat;
+    readonly subscription: string;
+  },
   changes: FaultChanges,
   {
     told,
@@ -74,6 +93,7 @@ export function planNotification(
   return {
     id: randomBytes(12).toString("base64url"),
     receiver: receiver.name,
+    subscription: receiver.subscription,
     format: receiver.format,
     state: "waiting",
     createdAtMs: nowMs,

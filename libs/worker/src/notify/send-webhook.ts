@@ -13,6 +13,8 @@ const MAX_ANSWER_BYTES = 4_096;
 const MAX_ANSWER_SHOWN = 200;
 /** Parts of a URL that are shorter are not secret, and would be removed from words of the answer. */
 const MIN_SECRET = 6;
+/** Parts of a secret with this length are removed too. */
+const MIN_PART = 8;
 /** The same body would be rejected again. The other errors of the caller depend on the address, the headers or the time. */
 const REJECTED: ReadonlySet<number> = new Set([400, 406, 411, 413, 414, 415, 422]);
 
@@ -95,16 +97,56 @@ async function readStart(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString("utf8", 0, MAX_ANSWER_BYTES);
 }
 
-/** Removes the secrets from a text that the receiver has sent. */
+/**
+ * Removes the secrets from a text that the receiver has sent: whole ones, and parts of at least 8 characters, since the receiver or
+ * the limit of the read may have cut them. Encoded forms count too.
+ */
 function withoutSecrets(text: string, { url, headers }: ResolvedWebhook): string {
   const { pathname, search, searchParams } = new URL(url);
   const ofUrl = [url, pathname, search, ...pathname.split("/"), ...searchParams.values()];
   const ofHeaders = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
-  const secrets = [...ofUrl, ...ofHeaders].flatMap((each) => [each, decoded(each)]);
-  const known = [...new Set(secrets)].filter(({ length }) => length >= MIN_SECRET);
-  return known
-    .toSorted((one, other) => other.length - one.length)
-    .reduce((rest, secret) => rest.replaceAll(secret, "[removed]"), text);
+  const whole = new Set([...ofUrl, ...ofHeaders].filter(({ length }) => length >= MIN_SECRET));
+  const forms = [...whole].flatMap(formsOf).map((form) => form.toLowerCase());
+  const parts = new Set<string>();
+  for (const form of forms) {
+    const size = Math.min(MIN_PART, form.length);
+    for (let at = 0; at + size <= form.length; at += 1) parts.add(form.slice(at, at + size));
+  }
+  const sizes = [...new Set([...parts].map(({ length }) => length))];
+  const lower = [...text]
+    .map((each) => (each.toLowerCase().length === each.length ? each.toLowerCase() : each))
+    .join("");
+  let rest = "";
+  let endsAt = 0;
+  let isRemoving = false;
+  for (let at = 0; at < text.length; at += 1) {
+    for (const size of sizes) {
+      if (parts.has(lower.slice(at, at + size))) endsAt = Math.max(endsAt, at + size);
+    }
+    if (at >= endsAt) rest += text[at];
+    else if (!isRemoving) rest += "[removed]";
+    isRemoving = at < endsAt;
+  }
+  return rest;
+}
+
+/** The forms in which an answer may contain a secret. */
+function formsOf(secret: string): string[] {
+  const plain = [secret, decoded(secret)];
+  const encoded = plain.flatMap((each) => [
+    encodeURIComponent(each),
+    JSON.stringify(each).slice(1, -1),
+    JSON.stringify(each).slice(1, -1).replaceAll("/", "\\/"),
+    each.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"),
+    Buffer.from(each).toString("hex"),
+    // The text before the secret decides on its alignment. The outer characters depend on the text around it.
+    ...["", " ", "  "].flatMap((before) => {
+      const text = Buffer.from(`${before}${each}`).toString("base64").replaceAll("=", "");
+      const inner = text.slice(before === "" ? 0 : 4, -2);
+      return [inner, inner.replaceAll("+", "-").replaceAll("/", "_")];
+    }),
+  ]);
+  return [...plain, ...encoded].filter(({ length }) => length >= MIN_SECRET);
 }
 
 function decoded(text: string): string {

@@ -6,11 +6,11 @@ for _, item in ipairs(each) do
     redis.call('HSET', told, item.fault, item.json)
   end
 end
-redis.call('HDEL', groups, receiver)
+redis.call('HDEL', groups, subscription)
 if id == '' then return 1 end
 redis.call('HSET', messages, id, content)
 redis.call('ZADD', recent, atMs, id)
-redis.call('HSET', waiting, receiver, id)
+redis.call('HSET', waiting, subscription, id)
 local extra = redis.call('ZCARD', recent) - most
 if extra <= 0 then return 1 end
 local kept = {}

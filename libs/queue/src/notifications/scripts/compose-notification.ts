@@ -5,7 +5,7 @@ const signature = {
   keys: ["leader", "told", "groups", "waiting", "messages", "recent"],
   args: {
     process: "text",
-    receiver: "text",
+    subscription: "text",
     /** The message; empty if the receiver gets none. */
     id: "text",
     content: "text",
