@@ -11,7 +11,7 @@ import { useNotifiers } from "./notify-harness.ts";
 
 const queues = useQueues();
 const harness = useNotifiers(queues);
-const KEY = "web/apps/deployments/default/demo/a";
+const KEY = "web/default/deployments.apps/demo/a";
 
 const awaiting: Approval = {
   key: KEY,

@@ -106,16 +106,14 @@ function withoutSecrets(text: string, { url, headers }: ResolvedWebhook): string
   const ofUrl = [url, pathname, search, ...pathname.split("/"), ...searchParams.values()];
   const ofHeaders = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
   const whole = new Set([...ofUrl, ...ofHeaders].filter(({ length }) => length >= MIN_SECRET));
-  const forms = [...whole].flatMap(formsOf).map((form) => form.toLowerCase());
+  const forms = [...whole].flatMap(formsOf).map(lowerCase);
   const parts = new Set<string>();
   for (const form of forms) {
     const size = Math.min(MIN_PART, form.length);
     for (let at = 0; at + size <= form.length; at += 1) parts.add(form.slice(at, at + size));
   }
   const sizes = [...new Set([...parts].map(({ length }) => length))];
-  const lower = [...text]
-    .map((each) => (each.toLowerCase().length === each.length ? each.toLowerCase() : each))
-    .join("");
+  const lower = lowerCase(text);
   let rest = "";
   let endsAt = 0;
   let isRemoving = false;
@@ -128,6 +126,11 @@ function withoutSecrets(text: string, { url, headers }: ResolvedWebhook): string
     isRemoving = at < endsAt;
   }
   return rest;
+}
+
+/** The lower case of other characters may have another length, which would move positions. */
+function lowerCase(text: string): string {
+  return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
 /** The forms in which an answer may contain a secret. */
