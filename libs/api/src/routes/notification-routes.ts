@@ -45,11 +45,11 @@ function notificationView(
     groups,
     examples,
     lastTries,
-    subscription: _,
-    ...rest
+    ...record
   }: NotificationRecord,
   cluster: string,
 ): NotificationView {
+  const { subscription: _, ...rest } = record;
   return {
     ...rest,
     cluster,
