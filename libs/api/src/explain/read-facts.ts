@@ -32,18 +32,18 @@ export async function readFacts(input: FactsInput, target: Target): Promise<Obje
   const { access, guards, caller, signal } = input;
   const { queue, key } = await findKey(access, target);
   const { cluster } = key;
-  const [state, stored, contention, workers, counts, guard, restore, sources, live] =
-    await Promise.all([
-      queue.getKey(key),
-      queue.listAttempts(key, { limit: ATTEMPTS }),
-      readContention(access, key),
-      access.workers(cluster),
-      queue.counts(),
-      guards.read(cluster),
-      access.restore.read(cluster),
-      readSources(access, key),
-      readLiveObject(access, caller, key, signal),
-    ]);
+  // In this order: an attempt that handles this object, or has ended since, is then in the state or the list of attempts.
+  const live = await readLiveObject(access, caller, key, signal);
+  const state = await queue.getKey(key);
+  const [stored, contention, workers, counts, guard, restore, sources] = await Promise.all([
+    queue.listAttempts(key, { limit: ATTEMPTS }),
+    readContention(access, key),
+    access.workers(cluster),
+    queue.counts(),
+    guards.read(cluster),
+    access.restore.read(cluster),
+    readSources(access, key),
+  ]);
   const attempts = stored.map((attempt) => readRecord(formatKey(key), queue.controller, attempt));
   return {
     nowMs: Date.now(),
