@@ -3,6 +3,13 @@ import { changesOf } from "../text/patch-changes.ts";
 
 type Action = Exclude<PlanRecord["changes"][number]["action"], "unchanged">;
 
+/** The objects to plan. */
+export interface FleetQuery {
+  readonly cluster: string;
+  readonly controller?: string;
+  readonly namespace?: string;
+}
+
 /** The plan of one object, for the sum. */
 export interface FleetEntry {
   readonly key: string;

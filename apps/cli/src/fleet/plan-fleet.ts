@@ -1,13 +1,7 @@
 import type { Client, ControllerObject } from "@konverge/client";
 import { KonvergeError, parseKey } from "@konverge/core";
-import { FleetPlan } from "./fleet-plan.ts";
+import { FleetPlan, type FleetQuery } from "./fleet-plan.ts";
 import type { ProgressFile } from "./progress-file.ts";
-
-export interface FleetQuery {
-  readonly cluster: string;
-  readonly controller?: string;
-  readonly namespace?: string;
-}
 
 export interface FleetOptions {
   /** Keeps the plans of earlier calls; their objects are not planned again. */

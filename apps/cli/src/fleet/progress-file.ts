@@ -1,7 +1,6 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync } from "node:fs";
 import { KonvergeError } from "@konverge/core";
-import type { FleetEntry } from "./fleet-plan.ts";
-import type { FleetQuery } from "./plan-fleet.ts";
+import type { FleetEntry, FleetQuery } from "./fleet-plan.ts";
 
 /** The plans of an interrupted command, one JSON document per line. The first line has the selection. */
 export interface ProgressFile {
