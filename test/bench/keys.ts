@@ -6,7 +6,7 @@ import { startOwnRedis } from "./own-redis.ts";
 
 const SIZES = [10_000, 100_000];
 const LONG_SIZES = [...SIZES, 1_000_000];
-/** Of 10 keys, one waits. */
+/** One of 10 keys waits. */
 const SHARE_WAITING = 10;
 const CONCURRENCY = 50;
 const BATCH = 1_000;
@@ -14,8 +14,8 @@ const CONTROLLER = "bench";
 const ACTION = { by: "bench", reason: "bench" };
 
 /**
- * Measures operations on a queue with many keys at rest, of which a tenth waits: the start of a worker, a pause, its end and
- * a resync of all keys.
+ * Measures operations on a queue with many keys at rest, a tenth of which then wait: the start of a worker, a pause, a
+ * resume and a resync of all keys.
  */
 export async function benchKeys({ log, long }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
@@ -110,7 +110,7 @@ async function firstAttempt(queue: WorkQueue): Promise<void> {
   await worker.stop();
 }
 
-/** Lets a worker fetch all waiting keys, which the pause then parks. */
+/** Runs a worker that fetches all waiting keys, so that the pause parks them. */
 async function parkAll(queue: WorkQueue, waiting: number): Promise<void> {
   const worker = start(queue, Infinity);
   const failure = worker.done;

@@ -7,8 +7,8 @@ import { cacheDirectory } from "../../infra/host/cache-directory.js";
 const execute = promisify(execFile);
 
 /**
- * Builds the Rust program in `peers/<name>`, in the cache outside the repository. Returns undefined and logs the reason if it
- * cannot be built.
+ * Builds the Rust program in `peers/<name>`, in the cache outside the repository. Returns undefined and logs the reason
+ * if it cannot be built.
  */
 export async function buildRustPeer(
   name: string,

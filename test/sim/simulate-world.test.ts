@@ -88,10 +88,10 @@ const waits: Partial<Scenario> = {
 test("reports a callback of a timer that throws", async () => {
   const failure = await play(async () => {
     setTimeout(() => {
-      throw new Error("nobody catches this");
+      throw new Error("not caught");
     }, 5);
   }, waits);
-  expect(checksOf(failure)).toBe("no uncaught errors: a callback threw: nobody catches this");
+  expect(checksOf(failure)).toBe("no uncaught errors: a callback threw: not caught");
 });
 
 test("reports a compare that throws", async () => {
@@ -163,7 +163,7 @@ test("delivers the events of a watch in the order of their versions", async () =
   expect(versions).toEqual([]);
 });
 
-test("makes all sources of time and chance virtual, and equal in each run", async () => {
+test("makes all sources of time and randomness virtual, and equal in each run", async () => {
   const seen: string[] = [];
   const failure = await play(async (context) => {
     await new Promise((resolve) => {
@@ -253,7 +253,7 @@ test.each(["slow", "suspend"] as const)("perturbs an external call: %s", async (
   expect([...whens].toSorted()).toEqual(["after", "before"]);
 });
 
-test("keeps nothing of a run that has ended", async () => {
+test("releases the memory of a run that has ended", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const controllers: WeakRef<object>[] = [];

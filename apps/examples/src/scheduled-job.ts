@@ -71,7 +71,7 @@ export const scheduledJobs = defineController({
     const failed = oldest.filter((job) => isDone(job, "Failed"));
     let active = jobs.filter((job) => !isFinished(job) && !job.metadata.deletionTimestamp);
     const times = timesOf(schedule, nowMs);
-    // An attempt that ended between the Job and the status has started the time as well.
+    // An attempt may have created the Job and ended before it wrote the status.
     const last = Math.max(
       Date.parse(object.status?.lastScheduledAt ?? object.metadata.creationTimestamp ?? ""),
       ...jobs.map(scheduledAt).filter((ms) => !Number.isNaN(ms)),
@@ -111,7 +111,8 @@ export const scheduledJobs = defineController({
           : { state: "ready", reason: suspend ? "Suspended" : "Scheduled" },
       );
     });
-    // Deleted after the status has their times. The newest Job stays: if an older attempt still creates it, its name exists.
+    // Old Jobs are deleted after the status contains their times. The newest Job stays, so that its name exists if an
+    // older attempt still creates it.
     const old = [
       ...succeeded.slice(0, Math.max(0, succeeded.length - keepSucceeded)),
       ...failed.slice(0, Math.max(0, failed.length - keepFailed)),

@@ -73,7 +73,10 @@ export interface WorkQueueOptions {
   readonly fence?: RestoreFence;
   /** Observes every request of this process, including those of timers. Must not throw. */
   readonly observe?: (key: ObjectKey, trigger: Trigger) => RequestObserver;
-  /** Called before each request of a user (triggers `http` and `cli`) with the user's name. Its error rejects the request. */
+  /**
+   * Called with the user's name before each request of a user (triggers `http` and `cli`). An error rejects the
+   * request.
+   */
   readonly noteUser?: (key: ObjectKey, user: string) => Promise<void>;
 }
 

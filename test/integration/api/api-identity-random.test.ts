@@ -118,7 +118,7 @@ function openOracle() {
     callMs: 60_000,
     onError: () => undefined,
   });
-  /** Waits until the API server decides about the rules of a role as the model. */
+  /** Waits until the API server and the model agree about the rules of a role. */
   const settle = async (user: User, { namespace, rules }: Grant) => {
     const known = await reviews.authenticate(user.token);
     if (known === undefined) throw new Error("the token is unknown");
@@ -141,7 +141,7 @@ function openOracle() {
 }
 
 test(
-  "no answer shows or changes what the API server would refuse or could not be asked about",
+  "no response shows or changes anything without the permission of the API server",
   { timeout: 600_000 },
   async () => {
     const { credentials } = users;

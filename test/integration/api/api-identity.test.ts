@@ -46,7 +46,7 @@ async function textOf(call: Call, path: string): Promise<string> {
 }
 
 test.each(["cut", "hold"] as const)(
-  "an event stream ends when the API server cannot be asked (%s)",
+  "an event stream ends when the API server is unreachable (%s)",
   async (fault) => {
     const { name, withdraw } = await users.cluster.account([widgets(["watch"])], HOME);
     const token = await users.cluster.token(name);
@@ -87,7 +87,7 @@ test("a user whose right is withdrawn during the wait of a change receives the s
   await until("the right is withdrawn", async () => (await send()).status === 403);
 });
 
-test("a mutation whose right cannot be checked again is answered without its outcome", async () => {
+test("the response omits the outcome of a mutation whose right cannot be checked again", async () => {
   const token = await tokenWith([widgets(["patch"])], HOME);
   const { proxy, call } = await serveBehindProxy();
   for (const [path, body] of [
@@ -126,7 +126,7 @@ test("one user cannot use up the reviews of the others", async () => {
   expect(await ask(modest, HOME)).toBe(403);
 });
 
-/** A body that counts the bytes that were read of it. */
+/** A body that counts the bytes that were read from it. */
 function countedBody(bytes: number) {
   let read = 0;
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>(
@@ -237,7 +237,7 @@ test("docs/identity.md lists the groups of kinds that grant rights", () => {
   for (const group of GRANTING_GROUPS) expect(page).toContain(`\`${group}\``);
 });
 
-test("a mutation without the right on its object looks like a missing one", async () => {
+test("a mutation without the right on its object is reported like a missing one", async () => {
   const call = serve();
   const body = { ...mutationOf(TARGETS["another namespace"]), id: "order-7" };
   expect((await call("/v1/mutations", { token: ADMIN, body })).status).toBe(202);
@@ -294,7 +294,7 @@ test("each refusal of a repeated request is in the audit log", async () => {
   expect(refused).toMatchObject([entry, entry]);
 });
 
-test("an explanation names no controllers outside of the scope", async () => {
+test("an explanation names no controllers outside the scope", async () => {
   const { target: redis, prefix } = harness.queues;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix });
   onTestFinished(() => registry.close());

@@ -138,7 +138,7 @@ export async function moveSlot(
     const keys = await from.cluster("GETKEYSINSLOT", slot, BATCH);
     if (keys.length === 0) break;
     const answer = await migrate(from, port, keys);
-    // NOKEY: a key has expired since. CLUSTERDOWN: a loaded node seemed to be away, so the move is made again.
+    // NOKEY: a key has expired. CLUSTERDOWN: a loaded node seemed to be unavailable, so the move is repeated.
     expectAnswer(answer, "NOKEY", "CLUSTERDOWN");
   }
   for (const node of [to, from]) {

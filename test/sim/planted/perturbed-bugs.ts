@@ -4,7 +4,7 @@ import { controller, life, owned, withOutside } from "./bugs.ts";
 import { App } from "./kinds.ts";
 import { planted, type Planted, type PlantedBug } from "./planted-bug.ts";
 
-/** Variants of bugs that a run without faults finds, which only faults find. */
+/** Bugs that only faults find. A run without faults finds other variants of them. */
 export const PERTURBED_BUGS: readonly PlantedBug[] = [
   {
     name: "late finalizer: the external resource exists before the finalizer does",

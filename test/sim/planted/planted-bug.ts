@@ -4,7 +4,7 @@ import type { Scenario, SimulatedConfig } from "../../../apps/cli/src/testing/in
 /** A controller with a known mistake, and its correct version. */
 export interface PlantedBug {
   readonly name: string;
-  /** The check that finds the mistake. */
+  /** The check that finds the bug. */
   readonly check: string;
   /** True if a run without faults finds it. */
   readonly isPlain?: true;

@@ -10,7 +10,7 @@ export interface ProgressFile {
   append(entry: FleetEntry): void;
 }
 
-/** @throws KonvergeError `invalid_request` for another file, or one of another selection */
+/** @throws KonvergeError `invalid_request` for a file with other contents or of another selection */
 export function openProgressFile(path: string, query: FleetQuery): ProgressFile {
   const text = existsSync(path) ? readFileSync(path, "utf8") : "";
   const end = text.lastIndexOf("\n") + 1;
@@ -51,7 +51,7 @@ function entryOf(line: string, path: string): FleetEntry {
   throw notPlans(path);
 }
 
-/** Returns an empty object for another text. */
+/** Returns an empty object for a text that is not a JSON object. */
 function parse(line: string): object {
   try {
     const value: unknown = JSON.parse(line);

@@ -9,7 +9,10 @@ export class Buckets {
   /** The time at which a bucket is full again. */
   readonly #fullAtMs = new Map<string, number>();
 
-  /** @param most buckets that are stored. Beyond it, the fullest are removed, whose owners gain the least */
+  /**
+   * @param most maximum number of stored buckets. Beyond it, the fullest are removed, because their owners gain the
+   * least
+   */
   constructor(limits: BucketLimits, most: number) {
     this.#limits = limits;
     this.#most = most;
@@ -30,7 +33,7 @@ export class Buckets {
     return waitMs;
   }
 
-  /** Takes tokens, even beyond the bucket. */
+  /** Takes tokens, even if the bucket has fewer. */
   charge(owner: string, tokens: number): void {
     if (tokens <= 0) return;
     const fullAtMs = Math.max(this.#fullAtMs.get(owner) ?? 0, performance.now());
@@ -42,7 +45,7 @@ export class Buckets {
     this.#fullAtMs.set(owner, fullAtMs);
   }
 
-  /** Makes room for several, so that each new owner costs little. */
+  /** Removes several buckets at once, so that the cost per new owner is low. */
   #makeRoom(): void {
     const now = performance.now();
     const kept = [...this.#fullAtMs]

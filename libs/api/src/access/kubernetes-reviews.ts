@@ -96,7 +96,7 @@ export function createKubernetesReviews(options: {
   const accepted = new AcceptedTokens({ most: MOST_REMEMBERED, mostOfUser: MOST_TOKENS_OF_USER });
   const [newTokens, knownTokens, questions] = [bucket(rate), bucket(rate), bucket(rate)];
   const ofUsers = new Buckets(options.userRate ?? DEFAULT_USER_RATE, MOST_REMEMBERED);
-  /** The calls of one user leave some for the others. */
+  /** Limits the calls of one user, so that calls remain for other users. */
   const ownThen = (owner: string, take: () => boolean) => () => ofUsers.take(owner) === 0 && take();
   const client = createKubeClient({
     credentials,

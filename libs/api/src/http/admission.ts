@@ -2,7 +2,7 @@ import { KonvergeError, type BucketLimits } from "@konverge/core";
 import { Buckets } from "../access/buckets.ts";
 import type { Caller } from "../access/caller.ts";
 
-/** Users of a cluster are not limited in number. */
+/** The number of users of a cluster is unlimited. */
 const MOST_CALLERS = 10_000;
 
 /**

@@ -49,7 +49,7 @@ export interface MountOptions {
 
 /** Enough for actions, which have a few lines of text. */
 const DEFAULT_BODY_KIB = 4;
-/** The part of a body that is as much work to parse as a simple request. */
+/** The size of a body that costs as much to parse as a simple request. */
 const BODY_BYTES_PER_TOKEN = 32 * 1_024;
 
 /** Serves the routes with permissions, rate limit, validation, idempotency and audit. */
@@ -61,7 +61,7 @@ export function mountRoutes(
   const { answers, onError, admission } = options;
   for (const spec of routes) {
     const path = spec.path.replaceAll(/\{(\w+)\}/g, ":$1");
-    // Before anything of the body is read.
+    // Runs before the body is read.
     if (spec.role !== "none") app[spec.method](path, admitted(spec, spec.role, options));
     if (spec.body !== undefined) {
       app[spec.method](path, limitBody(maxBodyOf(spec)));
@@ -84,7 +84,10 @@ export function mountRoutes(
   }
 }
 
-/** Limits the rate of the caller, and rejects it without its body if the path shows that it has no right. */
+/**
+ * Limits the rate of the caller. Rejects the request before its body is read if the path shows that the right is
+ * missing.
+ */
 function admitted(spec: Route, role: Role, options: MountOptions): MiddlewareHandler<ApiEnv> {
   return async (context, next) => {
     const caller = context.get("caller");
@@ -101,7 +104,7 @@ function admitted(spec: Route, role: Role, options: MountOptions): MiddlewareHan
   };
 }
 
-/** The names in a path are all names of the target of an operation. */
+/** Returns true if only the body names the target. A path with parameters names the complete target. */
 function isTargetInBody({ body, path }: Route): boolean {
   return body !== undefined && !path.includes("{");
 }
@@ -173,7 +176,7 @@ async function authorized(
   { authorizeUser, admission }: MountOptions,
 ): Promise<Caller> {
   if (authorizeUser === undefined)
-    throw new TypeError("a Kubernetes user without a check of rights");
+    throw new TypeError("authorizeUser is required for Kubernetes users");
   const caller = context.get("caller");
   const charge = (tokens: number) => admission.charge(caller, tokens);
   return await authorizeUser({ id, role }, caller, { ...input, charge });
@@ -183,7 +186,7 @@ function maxBodyOf({ maxBodyKiB = DEFAULT_BODY_KIB }: Route): number {
   return maxBodyKiB;
 }
 
-/** The announced size of a body, else its limit. */
+/** Returns the announced size of a body, or its limit if none is announced. */
 function bodyBytesOf(spec: Route, { req }: Context): number {
   const length = Number(req.header("content-length"));
   return length >= 0 ? length : maxBodyOf(spec) * 1_024;

@@ -9,9 +9,9 @@ import type { Route } from "./route.ts";
 const NAME = /^[\x20-\x7e]{1,253}$/;
 /** The body of such a request is not read. */
 const UNREAD: readonly ErrorCode[] = ["body_too_large", "rate_limited"];
-/** Actions have shorter bodies. A longer one that was not read before its request was refused is not read. */
+/** Actions have shorter bodies. A longer body is not read if it was not read before the request was rejected. */
 const MOST_BYTES = 4_096;
-/** Parsing a longer body again would cost more than its names are worth. */
+/** A longer body is not parsed again: the cost would exceed the value of its names. */
 const MOST_PARSED = 65_536;
 
 interface ChangeRoute {
@@ -68,7 +68,7 @@ function decoded(params: Readonly<Record<string, string>>): Record<string, strin
   );
 }
 
-/** A body is kept once it was read. */
+/** Returns the body. A body that was already read is available again. */
 async function bodyOf({ req }: Context): Promise<object> {
   try {
     const text = req.raw.bodyUsed ? await req.text() : await startOf(req.raw);
@@ -80,7 +80,7 @@ async function bodyOf({ req }: Context): Promise<object> {
   }
 }
 
-/** Reads a body that is short. @throws SyntaxError for another one */
+/** Reads a short body. @throws SyntaxError for a longer one */
 async function startOf({ body, headers }: Request): Promise<string> {
   const length = headers.get("content-length");
   if (body === null || (length !== null && !(Number(length) <= MOST_BYTES))) {
@@ -88,7 +88,7 @@ async function startOf({ body, headers }: Request): Promise<string> {
   }
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // A body of another length is cancelled when the loop ends.
+  // If the body is longer, the loop cancels it on exit.
   for await (const chunk of body) {
     size += chunk.length;
     if (size > MOST_BYTES) throw new SyntaxError("the body is not read");

@@ -34,8 +34,8 @@ interface Poll {
 }
 
 /**
- * The wait of a change that has been made. If the caller may not see the state at its end, or if nothing can be read, it
- * returns the state at its beginning, so that the change is never answered with an error.
+ * Returns the wait of a change that has been made. If the caller may not see the state at the end, or if the state
+ * cannot be read, the wait returns the state at its beginning, so that no error is returned for a change that was made.
  */
 export function waitOfChange(wait: Wait, isStillValid: () => Promise<boolean>): Wait {
   return {

@@ -77,7 +77,7 @@ export function createUserRights({ access, reviews, home }: UserRightsOptions): 
         const isAllowed = () => hasAll(user, needed);
         return withCheck({ ...caller, role: narrow, scope: needed.scope }, isAllowed);
       }
-      // The missing right would name the object of the mutation.
+      // A message about the missing right would name the object of the mutation.
       if (isOfMutationId(right, input.params)) throw noMutation(input.params);
       throw new KonvergeError("forbidden", textOf(user, needed, { role, name }));
     },
@@ -128,7 +128,9 @@ function isOfMutationId({ on }: NeededRight, params: Params): boolean {
   return on === "mutation" && params["id"] !== undefined;
 }
 
-/** The same for a mutation of another user as for one that does not exist: users choose IDs, which can be guessed. */
+/**
+ * Returns the same error for a mutation of another user and for a missing one: users choose IDs, which can be guessed.
+ */
 function noMutation({ id }: Params): KonvergeError {
   const detail = `mutation ${id} does not exist or was deleted, or you lack the right on its object`;
   return new KonvergeError("not_found", detail);

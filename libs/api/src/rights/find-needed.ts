@@ -14,7 +14,7 @@ import type { MutationVerb, NeededRight, ObjectVerb, WorkflowVerb } from "./righ
 /** The group of the resources that exist only in roles. */
 export const OWN_GROUP = "konverge.dev";
 /**
- * The groups of kinds that grant rights or identities. The API server decides about their changes by the rights of the
+ * The groups of kinds that grant rights or identities. The API server checks their changes against other rights of the
  * writer, such as `escalate`, `bind`, `approve` and `sign`. The writer of a mutation is a worker, so `patch` on such an
  * object is not enough.
  */

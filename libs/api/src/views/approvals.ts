@@ -67,7 +67,7 @@ export async function approvePlan(
 ): Promise<ApprovalView> {
   const at = new Date().toISOString();
   const store = access.approvals(key.cluster);
-  // The attempt that a request has caused may not have begun.
+  // The attempt of a request may not have begun yet.
   const requesters = await store.requesters(formatKey(key));
   const isDropped = (await store.readPlan(formatKey(key))) === undefined;
   const next = await store.change(formatKey(key), (current) => {
@@ -107,11 +107,11 @@ export async function rejectPlan(
   return viewOf(next);
 }
 
-/** A user may not approve changes that nobody can see. */
+/** Users may not approve changes that they cannot see. */
 function dropped({ key, hash }: Approval): KonvergeError {
   return new KonvergeError(
     "approval_stale",
-    `the plan ${hash.slice(0, 12)} of ${key} was dropped, because the stored plans have a limit; request the object to plan it again`,
+    `the plan ${hash.slice(0, 12)} of ${key} was dropped, because stored plans are limited; request the object to plan it again`,
   );
 }
 

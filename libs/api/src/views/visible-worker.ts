@@ -3,7 +3,9 @@ import type { AnnouncedWorker } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
 import { covers, touches, type Caller } from "../access/caller.ts";
 
-/** Omits the names of controllers and workflows outside of the scope of the caller, and caches of any objects. */
+/**
+ * Omits names of controllers and workflows outside the scope of the caller, and caches unless it covers the cluster.
+ */
 export function visibleWorker(
   { controllers, definitions, workflows, caches, load, ...rest }: AnnouncedWorker,
   { scope }: Caller,

@@ -24,7 +24,7 @@ export interface PlannedRun {
 
 /** Events that are kept. */
 const MOST_EVENTS = 100;
-/** Most calls and runs, of each kind; further ones are refused. */
+/** Maximum number of calls, and of runs; further ones are rejected. */
 const MOST_NOTES = 10_000;
 
 /** The effects that a planned attempt would have. */

@@ -15,15 +15,15 @@ import type { ApprovalRule } from "../define/approval-rule.ts";
 export interface ApprovalGate {
   /** The state of the key, as stored before the attempt. */
   read(): Promise<Approval | undefined>;
-  /** True if the record of the stored plan was dropped, so that nobody can decide about it. */
+  /** Returns true if the record of the stored plan was dropped, so that no user can decide about it. */
   isDropped(): Promise<boolean>;
   /** Adds the users who have requested the attempt to a plan that waits. */
   join(): Promise<Approval | undefined>;
   /** Stores the plan, and returns the decisions about it. `salt`: the key of its digests. */
   propose(record: PlanRecord, salt: string): Promise<Approval>;
   /**
-   * Marks the approved plan as being applied by this attempt. Called before each effect, because another attempt may have begun
-   * while the worker was suspended. @throws KonvergeError `approval_stale`
+   * Marks the approved plan as being applied by this attempt. Called before each effect, because another attempt may
+   * have begun while the worker was suspended. @throws KonvergeError `approval_stale`
    */
   begin(hash: string): Promise<void>;
   /** Removes the approval of the plan that this attempt has applied. */
@@ -45,7 +45,9 @@ export async function openApprovalGate(
   const applied = await noteRequesters(approvals, key, asked);
   const requesters = [...applied.keys()];
   const isRequested = asked.length > 0;
-  /** Changes the approval, unless a newer attempt has changed it: this one may be that of a suspended worker. */
+  /**
+   * Changes the approval, unless a newer attempt has changed it. The worker of this attempt may have been suspended.
+   */
   const change = <Next extends Approval | undefined>(
     next: (current: Approval | undefined) => Next,
     options?: { readonly record: string },
@@ -102,7 +104,7 @@ export async function openApprovalGate(
   };
 }
 
-/** Returns all users whose requests no attempt has applied. A request may have been made by a process of an older version. */
+/** Returns all users whose requests no attempt has applied. A process of an older version may have made a request. */
 async function noteRequesters(
   approvals: ApprovalStore,
   key: string,

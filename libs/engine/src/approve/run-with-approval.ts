@@ -83,7 +83,7 @@ async function runApproved(running: Running): Promise<AttemptRun> {
   });
   const { record } = built;
   if (!record.complete) return endedRun(incomplete(run.outcome, record));
-  // Without a part that is too large, the rule could miss what it selects.
+  // The rule could miss changes in a part that was cut.
   if (!parts.rule.when(planFor(built)) && !built.isCut) {
     if (known !== undefined) await gate.drop();
     const made = await apply(running, plan, { admit: async () => undefined, isStrict: false });
@@ -157,7 +157,7 @@ async function apply(
 /** Returns the outcome of an attempt whose plan cannot be approved; undefined if it can be. */
 function issueOf(plan: AttemptPlan): Outcome | undefined {
   if (plan.omittedReads > 0) {
-    const detail = `the plan has ${plan.omittedReads} reads more than its hash can cover, so it cannot be approved; read fewer objects in an attempt`;
+    const detail = `the plan has ${plan.omittedReads} more reads than its hash can cover, so it cannot be approved; read fewer objects in an attempt`;
     return { kind: "rejected", error: new KonvergeError("not_plannable", detail) };
   }
   if (!plan.isChanged) return undefined;

@@ -35,7 +35,7 @@ const MOST_LISTED_GAPS = 50;
 /** A planned attempt: its record, and the lists that the record may shorten. */
 export interface BuiltPlan extends Pick<PlanRecord, "changes" | "externals" | "runs" | "gaps"> {
   readonly record: PlanRecord;
-  /** True if even these lists lack something. */
+  /** True if these lists are incomplete too. */
   readonly isCut: boolean;
 }
 

@@ -72,7 +72,7 @@ class Hold implements KubeHold {
     const target = this.#targets.get(writeTarget(call, options));
     if (target?.open[0]?.digest === digest) {
       const entry = target.open.shift() as PlannedSend;
-      // The version of a write is that of the answer to the one before.
+      // The version of a write is that of the answer to the previous write.
       const write = target.last.then(() => this.#write(call, live, { entry, target }));
       target.last = write.catch(() => undefined);
       return await write;

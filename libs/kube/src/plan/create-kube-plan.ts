@@ -22,7 +22,9 @@ export interface KubePlan extends CallPlan {
 }
 
 export interface KubePlanOptions {
-  /** True for a plan that users approve: it covers all reads, and rejects writes whose effect it cannot fix. Default false. */
+  /**
+   * True for a plan that users approve: it covers all reads, and rejects writes with an unknown effect. Default false.
+   */
   readonly isExact?: boolean | undefined;
   /** Keys the digests of writes, which then cover values of sensitive kinds. */
   readonly salt?: string | undefined;
@@ -138,7 +140,7 @@ async function ofCollection(writing: Writing, place: Place): Promise<ApiAnswer> 
 function notExact(place: Place): KonvergeError {
   return new KonvergeError(
     "not_plannable",
-    `the deletion of a collection of ${place.resource} cannot be approved, because it deletes what matches at the time of the call; list the objects and delete each one`,
+    `the deletion of a collection of ${place.resource} cannot be approved, because it deletes all objects that match at the time of the call; list the objects and delete each one`,
   );
 }
 

@@ -35,7 +35,7 @@ export class PlannedWrites {
     return this.#sends;
   }
 
-  /** Notes a write once it has ended. `values`: what the server has drawn for the writes before. */
+  /** Notes a write once it has ended. `values`: the values that the server has drawn for earlier writes. */
   async note(
     call: PlannedCall,
     answered: Promise<ApiAnswer>,

@@ -16,7 +16,7 @@ export interface DigestOptions {
 
 /** How a digest hides the values that it covers. */
 export interface DigestSecrecy {
-  /** Keys the digest, so that nobody else can find values by trial. Default: values of sensitive kinds are not covered. */
+  /** Keys the digest, so that values cannot be guessed. Default: values of sensitive kinds are not covered. */
   readonly salt?: string | undefined;
   readonly isSensitive: boolean;
 }
@@ -56,7 +56,7 @@ export function shownDigest(
 }
 
 /**
- * Identifies the object of a write, also if the write is about a subresource: the writes of an object must be made in order.
+ * Identifies the object of a write, including writes of a subresource: the writes of an object must be made in order.
  * Creations with names that the server draws have different targets, since each makes another object.
  */
 export function writeTarget(call: PlannedCall, options: DigestOptions): string {

@@ -13,7 +13,7 @@ const VERSION_PATH = "/metadata/resourceVersion";
 /** The parameters of a deletion that the API server reads from the query only if there is no body. */
 const DELETE_OPTIONS = ["propagationPolicy", "gracePeriodSeconds", "orphanDependents"];
 
-/** Returns the version that a write itself demands; undefined if it demands none. */
+/** Returns the version in the precondition of a write; undefined if it has none. */
 export function givenVersion(call: PlannedCall): string | undefined {
   const body = parsed(call);
   const value = isRemoval(call)
@@ -26,7 +26,7 @@ export function givenVersion(call: PlannedCall): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Returns a write that the API server rejects if its object has another version; undefined if the call cannot demand that. */
+/** Adds a precondition on the version of the object. Returns undefined if the call cannot have one. */
 export function withVersion(call: PlannedCall, version: string): PlannedCall | undefined {
   if (isRemoval(call)) return withPrecondition(call, version);
   if (call.method !== "PUT" && call.method !== "PATCH") return undefined;

@@ -33,7 +33,7 @@ export interface ApprovalStore {
 /** Marks of requests, by the names of users. */
 export type Requesters = ReadonlyMap<string, string>;
 
-/** Time for a change while others change the approval, in ms. They are few: a worker and some users. */
+/** Maximum time for a change while other callers change the approval, in ms. They are few: a worker and some users. */
 const MOST_MS = 10_000;
 /** Longest wait before another try, in ms. */
 const MOST_WAIT_MS = 50;
@@ -114,7 +114,7 @@ function contended(key: string): KonvergeError {
   const seconds = MOST_MS / 1_000;
   return new KonvergeError(
     "redis_unavailable",
-    `other callers have changed the approval of ${key} for ${seconds} s; retry later`,
+    `other callers kept changing the approval of ${key} for ${seconds} s; retry later`,
   );
 }
 

@@ -25,7 +25,7 @@ const approve = (current: Approval, by: string, role = "operator") =>
   approved(current, { by, role, hash: current.hash, at: "" });
 
 describe("proposed", () => {
-  test("keeps the requesters of the plan before", () => {
+  test("keeps the requesters of the previous plan", () => {
     const first = awaiting({ requesters: ["ada"] });
     const second = proposed(first, { ...proposal, hash: "h2", requesters: ["bob"] });
     expect(second.requesters).toEqual(["ada", "bob"]);
@@ -38,7 +38,7 @@ describe("proposed", () => {
     expect(proposed(begun, proposal)).toMatchObject({ requesters: ["ada"], state: "awaiting" });
   });
 
-  test("demands the role of the creation, although the rule demands less now", () => {
+  test("requires the role at creation, even if the rule now requires a lower one", () => {
     const stored = awaiting({ role: "admin", by: 2 });
     const again = proposed(stored, { ...proposal, role: "operator", by: 1 });
     expect(again).toMatchObject({ role: "admin", by: 2 });

@@ -27,7 +27,7 @@ export interface Approval {
   /** The hash of the plan: an approval is about exactly this one. */
   readonly hash: string;
   readonly summary: Readonly<Record<string, number>>;
-  /** Number of different users that must approve it. A rule that demands less does not change a plan that waits. */
+  /** Number of different users that must approve it. A rule that requires fewer does not change a plan that waits. */
   readonly by: number;
   /** The minimum role of these users, kept like `by`. */
   readonly role: ApproverRole;
@@ -58,8 +58,8 @@ export type Proposal = Pick<
   Pick<Partial<Approval>, "uid" | "version" | "fence" | "salt">;
 
 /**
- * Returns the approval of a plan. Decisions about an equal plan are kept; those about another one are dropped. `isRequested`: a user
- * has requested the attempt that makes the proposal.
+ * Returns the approval of a plan. Decisions about an equal plan are kept; those about another one are dropped.
+ * `isRequested`: a user has requested the attempt that makes the proposal.
  */
 export function proposed(
   current: Approval | undefined,
@@ -147,7 +147,7 @@ export function demandNewest(current: Approval | undefined, startedAtMs: number)
   throw stale(`a newer attempt of ${current.key} has changed its approval`);
 }
 
-/** Users who have requested the plan meanwhile, or whose role does not suffice, no longer count. */
+/** Removes approvals of users who have since requested the object, or whose role does not suffice. */
 function counted(approval: Approval): Approval {
   if (approval.state !== "awaiting" && approval.state !== "approved") return approval;
   const approvals = approval.approvals.filter(
@@ -157,7 +157,7 @@ function counted(approval: Approval): Approval {
   return { ...approval, approvals, state };
 }
 
-/** Of a role in `APPROVER_ROLES`. An unknown role has the lowest rank, and so has that of an older version. */
+/** Returns the rank of a role in `APPROVER_ROLES`. An unknown or missing role has the lowest rank. */
 function rankOf(role: string | undefined): number {
   return Math.max(0, APPROVER_ROLES.indexOf(role as ApproverRole));
 }

@@ -257,8 +257,8 @@ export class JobRunner {
         this.#reportClosed(lease, end, plan, ended);
         return ended;
       });
-    // BullMQ's finish takes the end along, or follows it on the same connection. If more than a record depends on the result,
-    // wait.
+    // BullMQ's finish contains the end, or follows it on the same connection. Wait only if more than a record depends
+    // on the result.
     if (isPlain) {
       this.#background.add(closed);
       await handed.sent;

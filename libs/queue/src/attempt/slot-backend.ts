@@ -25,15 +25,15 @@ export interface BegunAhead {
 }
 
 /**
- * Combines the end of an attempt, BullMQ's finish of its job, its fetch of the next job and the begin of that job's attempt.
+ * Combines the end of an attempt, BullMQ's finish of its job, its fetch of the next job and the begin of its attempt.
  * Slots that end in one turn of the event loop share a call.
  */
 export interface SlotBackend {
   /** For BullMQ's worker. */
   readonly factory: BackendFactory<RedisQueueBackend>;
   /**
-   * Stores the end of an attempt whose processor is about to return, together with the finish of its job. If BullMQ does not
-   * finish the job in this turn, because its worker is closed, the end is stored alone.
+   * Stores the end of an attempt whose processor is about to return, together with the finish of its job. If BullMQ
+   * does not finish the job in this turn, because its worker is closed, the end is stored alone.
    */
   end(job: Job<JobPayload>, call: EndCall): Handed<Ended>;
   /** Returns the attempt that was begun for this job, if any. */

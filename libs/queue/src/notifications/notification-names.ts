@@ -4,7 +4,7 @@ import { clusterRoot } from "@konverge/redis";
 export interface NotificationNames {
   /** The process that sends the notifications of a subscription; expires. */
   readonly leader: (subscription: string) => string;
-  /** Hash of the start of contention that lasts, in epoch ms, by controller and object. */
+  /** Hash of the start of current contention, in epoch ms, by controller and object. */
   readonly contended: string;
   /** Hash of the faults that a receiver has been notified of, by id. */
   readonly told: (subscription: string) => string;

@@ -34,7 +34,7 @@ export interface NotificationRecord {
   /** The deduplication key: the same in every try. */
   readonly id: string;
   readonly receiver: string;
-  /** The receiver and its events. Deployments with different events for a receiver have different ones. */
+  /** The receiver and its events. Deployments with different events for a receiver have different subscriptions. */
   readonly subscription: string;
   readonly format: NotificationFormat;
   readonly state: NotificationState;

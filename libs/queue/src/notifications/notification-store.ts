@@ -34,11 +34,11 @@ export interface NotificationStore {
   lead(subscription: string, process: string, ttlMs: number): Promise<"new" | "kept" | "other">;
   /** Releases the right, so that another process can send at once. */
   resign(subscription: string, process: string): Promise<void>;
-  /** The plans that users have to decide or have decided. */
+  /** The plans that await a decision of users or were decided. */
   approvals(): Promise<readonly Approval[]>;
-  /** The start of contention that lasts, in epoch ms, by controller and object. */
+  /** The start of current contention, in epoch ms, by controller and object. */
   contended(): Promise<Map<string, number>>;
-  /** Stores its starts; undefined for contention that has ended. A start that is already stored is kept. */
+  /** Stores starts of contention; undefined if it has ended. A start that is already stored is kept. */
   setContended(changes: ReadonlyMap<string, number | undefined>): Promise<void>;
   /** The faults that a receiver has been notified of, by id. */
   told(subscription: string): Promise<Map<string, Fault>>;

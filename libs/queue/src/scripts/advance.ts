@@ -84,12 +84,12 @@ const signature = {
 
 /**
  * Ends attempts, finishes their jobs, fetches the next jobs and begins their attempts, for all slots of a worker that end
- * together. Does the same as `end`, BullMQ's `moveToFinished` with a fetch, and `begin`, except for BullMQ's events and for
- * needless markers.
+ * together. Does the same as `end`, BullMQ's `moveToFinished` with a fetch, and `begin`, except for BullMQ's events and
+ * unnecessary markers.
  *
  * Only the common case is written here and relies on BullMQ's layout: the contract tests compare both. In all other cases only
- * the end is stored, and BullMQ's script from its package does the rest: fenced and retried attempts, jobs whose follow-up is
- * parked, lost locks, and paused or limited queues.
+ * the end is stored, and BullMQ's script from its package does the rest: fenced and retried attempts, jobs whose
+ * follow-up is parked, lost locks, and paused or limited queues.
  *
  * A lost connection repeats the call. The slot then gets the job that was fetched the first time.
  *

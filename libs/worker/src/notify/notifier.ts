@@ -39,9 +39,9 @@ const MAX_RETRY_MS = 300_000;
 const LAST_TRIES = 5;
 
 /**
- * Notifies receivers of faults. The process that leads a subscription, a receiver with its events, compares the current faults with those that each receiver was notified of,
- * so that a restart neither loses nor repeats one. A receiver has at most one undelivered message; later changes are in
- * the next one.
+ * Notifies receivers of faults. A subscription is a receiver with its events. The process that leads it compares the
+ * current faults with those that the receiver was notified of, so that a restart neither loses nor repeats one. A
+ * receiver has at most one undelivered message; later changes are in the next one.
  */
 export class Notifier {
   readonly #options: NotifierOptions;

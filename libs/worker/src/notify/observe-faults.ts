@@ -175,8 +175,8 @@ class RedisFaultObserver implements FaultObserver {
   }
 
   /**
-   * An episode begins with 20 wasted writes in 10 minutes, and ends after 10 minutes without one. Redis keeps its start, so that
-   * another process neither ends it early nor reports it again.
+   * An episode begins with 20 wasted writes in 10 minutes, and ends after 10 minutes without one. Redis stores its
+   * start, so that another process neither ends it early nor reports it again.
    */
   async #contention(): Promise<Found> {
     const { store } = this.#options;

@@ -17,7 +17,7 @@ export interface FaultChanges {
 }
 
 const MOST_EXAMPLES = 5;
-/** Alerts of one request to Alertmanager. Each group is one. */
+/** Maximum number of alerts in one request to Alertmanager. Each group is one alert. */
 const MOST_ALERTS = 200;
 /** Events whose faults are new if their start has changed. The start of the others may move while they last. */
 const RENEWED: ReadonlySet<NotificationEvent> = new Set(["dead_letter", "approval"]);
@@ -60,7 +60,7 @@ export function toldAfter(
   return next;
 }
 
-/** Returns the changes of the first groups, if a message of the format has a limit. The others are in the next messages. */
+/** Returns the changes of the first groups, if messages of the format have a limit. Later messages contain the rest. */
 export function limitChanges(format: NotificationFormat, changes: FaultChanges): FaultChanges {
   if (format !== "alertmanager") return changes;
   const nameOf = ({ event, group }: Fault) => JSON.stringify([event, group]);

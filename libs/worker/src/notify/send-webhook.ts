@@ -98,8 +98,8 @@ async function readStart(response: Response): Promise<string> {
 }
 
 /**
- * Removes the secrets from a text that the receiver has sent: whole ones, and parts of at least 8 characters, since the receiver or
- * the limit of the read may have cut them. Encoded forms count too.
+ * Removes the secrets from a text that the receiver has sent, including encoded forms and parts of at least 8
+ * characters. The receiver or the limit of the read may have truncated them.
  */
 function withoutSecrets(text: string, { url, headers }: ResolvedWebhook): string {
   const { pathname, search, searchParams } = new URL(url);
@@ -128,7 +128,9 @@ function withoutSecrets(text: string, { url, headers }: ResolvedWebhook): string
   return rest;
 }
 
-/** The lower case of other characters may have another length, which would move positions. */
+/**
+ * Converts only ASCII letters. The lower case of other characters may have another length, which would move positions.
+ */
 function lowerCase(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
@@ -142,7 +144,7 @@ function formsOf(secret: string): string[] {
     JSON.stringify(each).slice(1, -1).replaceAll("/", "\\/"),
     each.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"),
     Buffer.from(each).toString("hex"),
-    // The text before the secret decides on its alignment. The outer characters depend on the text around it.
+    // The text before the secret determines its alignment in base64. The outer characters depend on the text around it.
     ...["", " ", "  "].flatMap((before) => {
       const text = Buffer.from(`${before}${each}`).toString("base64").replaceAll("=", "");
       const inner = text.slice(before === "" ? 0 : 4, -2);

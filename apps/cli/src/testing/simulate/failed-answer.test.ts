@@ -52,7 +52,7 @@ test("a conflict has the text of the server", () => {
   });
 });
 
-test("a rejection for too many requests is text, as from priority and fairness", () => {
+test("a rejection for too many requests is text, as from API Priority and Fairness", () => {
   expect(failedAnswer(429, call("GET", {}))).toEqual({
     status: 429,
     headers: { "content-type": "text/plain; charset=utf-8", "retry-after": "1" },

@@ -1,7 +1,7 @@
 import { resourceOfPath, type InProcessAnswer, type InProcessRequest } from "@konverge/apiserver";
 import type { FailedAnswer } from "./fault.ts";
 
-/** True for an update that names the version it was computed from: only such a call can meet a newer version. */
+/** Returns true for an update with a resource version. Only such a call can conflict with a newer version. */
 export function canConflict({ method, body }: InProcessRequest): boolean {
   return (method === "PUT" || method === "PATCH") && body.includes("resourceVersion");
 }
@@ -26,7 +26,7 @@ export function failedAnswer(
       });
     }
     case 429:
-      // A rejection by priority and fairness, which is no Status.
+      // API Priority and Fairness rejects calls with text, not with a Status.
       return {
         status: 429,
         headers: { "content-type": "text/plain; charset=utf-8", "retry-after": "1" },

@@ -15,7 +15,7 @@ export type SimulatedFault =
       readonly when: "before" | "after";
       readonly downMs: number;
     }
-  /** A call fails. 409 is the response of the first call from the number on that updates a version of an object. */
+  /** A call fails. A 409 is returned to the first update with a resource version at or after this call. */
   | {
       readonly kind: "fail";
       readonly call: number;

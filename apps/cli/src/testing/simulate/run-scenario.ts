@@ -163,7 +163,7 @@ function observe(run: SimulatedRun, scenario: Scenario, cluster: SimulatedUser):
   });
 }
 
-/** A reaction may meet an object that was deleted or changed meanwhile. Any other error is a mistake of the scenario. */
+/** The object of a reaction may have been deleted or changed. Any other error is a bug in the scenario. */
 async function react(run: SimulatedRun, change: () => Promise<unknown>): Promise<void> {
   try {
     await change();

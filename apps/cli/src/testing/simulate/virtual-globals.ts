@@ -219,7 +219,10 @@ async function* repeat(place: Place, args: unknown[]): AsyncGenerator {
   for (;;) yield await sleep(place, args);
 }
 
-/** Like `AbortSignal.any`. Node.js keeps such a signal until it is aborted, and with it the run, which ends without that. */
+/**
+ * Replaces `AbortSignal.any`. Node.js keeps its signals, and the run that they reference, in memory until they are
+ * aborted. A run ends without aborting them.
+ */
 function anySignal(signals: readonly AbortSignal[]): AbortSignal {
   const controller = new AbortController();
   for (const signal of signals) {

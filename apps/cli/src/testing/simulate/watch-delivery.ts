@@ -37,8 +37,8 @@ export class WatchStream implements AsyncIterable<Uint8Array> {
 }
 
 /**
- * The way of a watch's events to its reader. Like a connection it keeps their order, also if the order of simultaneous work is
- * random.
+ * Delivers the events of a watch to its reader. Like a connection, it keeps their order, even if the order of
+ * simultaneous work is random.
  */
 export class WatchDelivery {
   readonly stream: WatchStream = new WatchStream();
@@ -61,7 +61,7 @@ export class WatchDelivery {
     this.#plan(1, () => this.stream.end());
   }
 
-  /** Breaks the connection: events that are on their way are lost. */
+  /** Breaks the connection: events that have not been delivered are lost. */
   break(): void {
     const { clock } = this.#place;
     for (const planned of this.#planned) clock.cancel(planned);

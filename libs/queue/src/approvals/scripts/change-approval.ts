@@ -5,7 +5,7 @@ import { nowPart } from "../../scripts/now.ts";
 const KEPT_MS = 30 * 86_400_000;
 /** Largest sum of the records of a cluster, in bytes. */
 const MOST_BYTES = 67_108_864;
-/** Records that one call deletes at most of each kind, so that it does not block Redis for long. */
+/** Maximum number of records of each kind that one call deletes, so that it does not block Redis for long. */
 const MOST_FORGOTTEN = 200;
 
 const signature = {
@@ -35,8 +35,8 @@ const signature = {
 } as const;
 
 /**
- * Replaces the approval of a key, unless it has changed since it was read. A new record deletes the oldest records beyond the limits
- * of the cluster: their approvals remain, but cannot be given until the keys are planned again.
+ * Replaces the approval of a key, unless it has changed since it was read. A new record deletes the oldest records
+ * beyond the limits of the cluster. Their plans remain listed, but cannot be approved until the keys are planned again.
  */
 export const changeApprovalScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("change-approval.lua", import.meta.url)),

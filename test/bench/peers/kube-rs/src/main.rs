@@ -1,6 +1,6 @@
 //! A controller of Gauges with kube-rs: reads from its cache, writes the status if it differs.
 //!
-//! Says "ready" on stdout when every object has been reconciled once, and ends when its stdin does.
+//! Prints "ready" on stdout when every object has been reconciled once, and exits when its stdin closes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
