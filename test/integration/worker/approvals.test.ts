@@ -5,7 +5,7 @@ import {
   type ApprovalRule,
   type ReconcileContext,
 } from "@konverge/engine";
-import { ConfigMap, Secret } from "@konverge/kube/kinds";
+import { ConfigMap, NetworkPolicy, Secret } from "@konverge/kube/kinds";
 import { defineConfig } from "@konverge/worker";
 import { expect, onTestFinished, test } from "vitest";
 import type { Widget } from "../kube/kube-servers.ts";
@@ -390,6 +390,29 @@ test("an attempt may make more external calls than its plan lists", async () => 
   await until("nothing waits", async () => (await client.approvals.list()).items.length === 0);
   expect(made).toHaveLength(105);
   expect(new Set(made)).toHaveLength(105);
+});
+
+test("the hash of a plan does not depend on the kinds that a worker has looked up before", async () => {
+  await makeBlue();
+  const policy = { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy" };
+  const metadata = { namespace, name: "blue" };
+  await workers.client.create(NetworkPolicy, { metadata, spec: { podSelector: {} } });
+  onTestFinished(async () => {
+    await workers.client.delete(NetworkPolicy, metadata).catch(() => undefined);
+  });
+  const isThere = async () =>
+    (await workers.client.list(NetworkPolicy, { namespace })).items.length > 0;
+  await startWith(
+    async ({ kube }) => {
+      // Without its kind in the configuration, the worker asks the API server for its name in paths.
+      if (await isThere()) await kube.delete({ ...policy, metadata });
+    },
+    { when: ({ deletes }) => deletes > 0 },
+  );
+  const client = openClient("approver");
+  const { hash } = await awaited(client);
+  await client.approvals.approve(blue, { hash, ...action("approver") });
+  await until("the policy is deleted", async () => !(await isThere()));
 });
 
 test("a deletion of a collection is not plannable with an approval", async () => {

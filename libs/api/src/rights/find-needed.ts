@@ -157,11 +157,17 @@ function verbOf(action: string | undefined): string {
 async function ofMutation(
   access: QueueAccess,
   { id, items, ...target }: Target,
-  { verb, home }: { readonly verb: MutationVerb; readonly home: string },
+  {
+    verb,
+    home,
+    ofBatch = false,
+  }: { readonly verb: MutationVerb; readonly home: string; readonly ofBatch?: boolean },
 ): Promise<Needed | undefined> {
   if (items !== undefined) {
     checkCount(new Set(items.map(({ kind, namespace }) => JSON.stringify([kind, namespace]))).size);
-    const found = await Promise.all(items.map((item) => ofMutation(access, item, { verb, home })));
+    const found = await Promise.all(
+      items.map((item) => ofMutation(access, item, { verb, home, ofBatch: true })),
+    );
     return joined(found);
   }
   // A new mutation may have an ID of its caller.
@@ -178,7 +184,8 @@ async function ofMutation(
   const { subresource, create, changes = [] } = target;
   const whole = { group, resource, ...place };
   const isCreating = create !== undefined || changes.some((change) => change.kind === "apply");
-  const one = verb === "list" ? {} : defined({ name, subresource });
+  // A right on all names, so that a large batch needs few reviews.
+  const one = verb === "list" ? {} : defined({ name: ofBatch ? undefined : name, subresource });
   return {
     rights: [
       { verb, ...whole, ...one },

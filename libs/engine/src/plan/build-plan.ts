@@ -146,11 +146,20 @@ function hashOf(plan: AttemptPlan, changes: readonly RecordedChange[]): string {
 function writesOf(cluster: string, { sends }: KubePlan["writes"]): object[] {
   const targets = new Map<string, string[]>();
   for (const { target, shown, failed } of sends) {
-    const known = targets.get(target) ?? [];
-    targets.set(target, known);
+    // Without the digest of a creation whose name the server draws: it covers values that users may not see.
+    const [at = ""] = target.split("?", 1);
+    const known = targets.get(at) ?? [];
+    targets.set(at, known);
     known.push(failed ? `${shown} rejected` : shown);
   }
-  return [...targets].map(([target, writes]) => ({ cluster, target, writes }));
+  const unordered = new Set(
+    sends.flatMap(({ target }) => (target.includes("?") ? target.split("?", 1) : [])),
+  );
+  return [...targets].map(([target, writes]) => ({
+    cluster,
+    target,
+    writes: unordered.has(target) ? writes.toSorted() : writes,
+  }));
 }
 
 function countOf({ kept, digests, omitted }: KubePlan["objects"]["reads"]): number {

@@ -38,6 +38,8 @@ const MOST_MS = 10_000;
 /** Longest wait before another try, in ms. */
 const MOST_WAIT_MS = 50;
 const SCANNED = 500;
+/** Time that a user remains known whose request no attempt has handled, such as a rejected one, in ms. As for plans. */
+const REQUESTER_MS = 30 * 24 * 3_600_000;
 
 export function createApprovalStore(
   redis: RedisClient,
@@ -71,7 +73,12 @@ export function createApprovalStore(
       return [...found.values()].flatMap((text) => parsed(text) ?? []);
     },
     async noteRequester(key, by) {
-      await withRedis(redis, () => redis.hset(requestersOf(key), by, randomUUID()));
+      await withRedis(redis, () =>
+        Promise.all([
+          redis.hset(requestersOf(key), by, randomUUID()),
+          redis.pexpire(requestersOf(key), REQUESTER_MS),
+        ]),
+      );
     },
     async requesters(key) {
       return new Map(
