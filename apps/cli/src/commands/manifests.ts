@@ -19,7 +19,7 @@ interface ManifestsFlags {
   readonly redisSecret: string;
   readonly apiSecret?: string;
   readonly runbooks: string;
-  readonly output: "yaml" | "json" | "values" | "alerts" | "acl";
+  readonly output: "yaml" | "json" | "values" | "alerts" | "grafana" | "acl";
 }
 
 export function addManifestsCommand(program: Command): void {
@@ -46,9 +46,9 @@ export function addManifestsCommand(program: Command): void {
     .addOption(
       new Option(
         "-o, --output <format>",
-        "Output format; values for the Helm chart, alerts for Prometheus, acl for redis-cli",
+        "Output format; values for the Helm chart, alerts for Prometheus, grafana for its dashboard, acl for redis-cli",
       )
-        .choices(["yaml", "json", "values", "alerts", "acl"])
+        .choices(["yaml", "json", "values", "alerts", "grafana", "acl"])
         .default("yaml"),
     )
     .action(async (flags: ManifestsFlags) => {
@@ -80,6 +80,7 @@ async function textOf(
   ]);
   if (output === "values") return yaml(makeChartValues(options));
   if (output === "alerts") return yaml({ groups: await alertsOf(options, runbooks) });
+  if (output === "grafana") return yaml(await dashboardOf(options));
   if (output === "acl") return await aclOf(options);
   const items = makeManifests(options);
   if (output === "yaml") return items.map((item) => `---\n${yaml(item)}`).join("");
@@ -91,6 +92,11 @@ async function alertsOf({ config, settings }: ManifestsOptions, runbooks: string
   const clusters = servedClusters(config, settings);
   const address = runbooks.replace(/\/+$/, "");
   return alertGroups({ installation: settings.prefix, clusters, runbooks: address });
+}
+
+async function dashboardOf({ installation }: ManifestsOptions): Promise<object> {
+  const { dashboardConfigMap } = await import("../manifests/grafana-dashboard.ts");
+  return dashboardConfigMap(installation);
 }
 
 async function aclOf({ config, settings, installation }: ManifestsOptions): Promise<string> {
