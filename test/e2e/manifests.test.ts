@@ -105,6 +105,16 @@ test("a restricted namespace admits the printed pod, and rejects it without its 
   expect(String(refused)).toContain('violates PodSecurity "restricted');
 });
 
+test("-o grafana prints the dashboard of infra/grafana as a ConfigMap for Grafana's sidecar", async () => {
+  expect(await printManifests("-o", "grafana", "--name", "shop")).toMatchObject([
+    {
+      kind: "ConfigMap",
+      metadata: { name: "shop-dashboard", labels: { grafana_dashboard: "1" } },
+      data: { "konverge.json": readFileSync("infra/grafana/konverge.json", "utf8") },
+    },
+  ]);
+});
+
 test("limits the memory and the disk space of each container", async () => {
   const printed = await printManifests("--watch-replicas", "1", "--api-secret", "api");
   const deployments = printed.filter(({ kind }) => kind === "Deployment") as Deployment[];
