@@ -2,8 +2,6 @@ import { createHmac, randomUUID } from "node:crypto";
 import { startApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import { defineController, githubSignature, inbound } from "@konverge/engine";
-import { ConfigMap } from "@konverge/kube/kinds";
-import { openMutations } from "@konverge/mutations";
 import { defineConfig, startWorkerProcess, webhook } from "@konverge/worker";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
@@ -45,7 +43,6 @@ async function startProcesses() {
     config: defineConfig({
       controllers: [widgets],
       workflows: [release],
-      mutations: { kinds: [ConfigMap] },
       notify: [{ on: ["run_blocked"], to: webhook("http://127.0.0.1:1/", { format: "json" }) }],
     }),
     settings: readSettings({
@@ -70,31 +67,15 @@ async function startProcesses() {
 
 type Processes = Awaited<ReturnType<typeof startProcesses>>;
 
-/** Causes an attempt, a run, a mutation and a delivery. */
+/** Causes an attempt, a run and a delivery. */
 function openActivity({ server, Widgets, api }: Processes): () => Promise<void> {
   const workflows = openWorkflows({ redis: harness.target, prefix });
   onTestFinished(() => workflows.close());
-  const mutations = openMutations({ redis: harness.target, prefix, cluster: "default" });
-  onTestFinished(() => mutations.close());
   return async () => {
     const name = `one-${randomUUID()}`;
     const metadata = { namespace: "default", name };
     await server.client.create<Widget>(Widgets, { metadata, spec: {} });
     await workflows.start(release, undefined);
-    await mutations.submit([
-      {
-        id: randomUUID(),
-        object: {
-          group: "",
-          version: "v1",
-          kind: "ConfigMap",
-          resource: "configmaps",
-          ...metadata,
-        },
-        changes: [{ kind: "increment", path: "/data/n", by: 1 }],
-        createIfMissing: true,
-      },
-    ]);
     const body = JSON.stringify({ name });
     const signature = createHmac("sha256", SECRET).update(body).digest("hex");
     await fetch(`${api.url}/v1/inbound/github`, {

@@ -19,7 +19,6 @@ function of(metric: string, more = ""): string {
 }
 
 const CONTROLLER = 'controller=~"$controller"';
-const MUTATIONS = 'controller="mutations"';
 const INTERVAL = "$__rate_interval";
 
 /** Each aggregation keeps the cluster. */
@@ -157,15 +156,6 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
     ),
     one("Duration of executions", "s", ...quantiles("workflow_execution_seconds", ["workflow"])),
     one("Failed steps", "ops", rate(of("workflow_step_failures_total"), ["workflow", "kind"])),
-  ],
-  Mutations: [
-    one(
-      "Batches of mutations by outcome",
-      "ops",
-      rate(of("reconcile_total", MUTATIONS), ["result"]),
-    ),
-    one("Time from mutation to success", "s", ...quantiles("convergence_seconds", [], MUTATIONS)),
-    one("Writes of mutations", "ops", rate(of("writes_total", MUTATIONS))),
   ],
   Sources: [
     one(
