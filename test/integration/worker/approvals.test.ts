@@ -411,7 +411,8 @@ test("the hash of a plan does not depend on the kinds that a worker has looked u
   );
   const client = openClient("approver");
   const { hash } = await awaited(client);
-  await client.approvals.approve(blue, { hash, ...action("approver") });
+  const approved = await client.approvals.approve(blue, { hash, ...action("approver") });
+  expect(approved.state).toBe("approved");
   await until("the policy is deleted", async () => !(await isThere()));
 });
 
