@@ -23,15 +23,19 @@ async function keepRequesting({ redisUrl, prefix }: Fleet) {
   const refused: unknown[] = [];
   const stop = await keepChanging(async (serial) => {
     try {
-      const response = await fetch(`${api.url}/v1/reconciles`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          controller: "fleet",
-          namespace: SETTING.namespace,
-          name: `missing-${serial}`,
-        }),
-      });
+      const send = () =>
+        fetch(`${api.url}/v1/reconciles`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({
+            controller: "fleet",
+            namespace: SETTING.namespace,
+            name: `missing-${serial}`,
+          }),
+        });
+      let response = await send();
+      // Redis answers late on a loaded machine, and clients repeat such calls.
+      while (response.status === 503) response = await send();
       const { id } = (await response.json()) as { readonly id: string };
       if (response.status === 202) accepted.push(id);
       else refused.push(response.status);

@@ -224,7 +224,7 @@ test("counts attempts and calls; no label has the name of an object", async () =
     expect(text).toContain(`${line}\n`);
   }
   expect(text).toMatch(
-    /konverge_requests_total\{controller="widgets",trigger="(?:watch|resync)",coalesced="false"\} \d/,
+    /konverge_requests_total\{controller="widgets",trigger="(?:signal|watch|resync)",coalesced="false"\} \d/,
   );
   expect(text).toMatch(
     /rest_client_requests_total\{code="200",method="PATCH",host="[^"]+:\d+"\} \d/,
