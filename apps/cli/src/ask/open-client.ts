@@ -17,8 +17,14 @@ export interface OpenClient {
 /** The address of the API in this process, which has no listener. */
 const HERE = "http://localhost";
 
-/** Opens the HTTP API of `settings.server`, or without one the same API in this process, on Redis alone. */
-export async function openClient(settings: Settings): Promise<OpenClient> {
+/**
+ * Opens the HTTP API of `settings.server`, or without one the same API in this process, on Redis alone.
+ * @param options.retries of a call in this process. Default 0: without Redis, the error must come within seconds
+ */
+export async function openClient(
+  settings: Settings,
+  { retries = 0 }: { readonly retries?: number | undefined } = {},
+): Promise<OpenClient> {
   const { server, token, redisUrl, prefix } = settings;
   const cluster = clusterOf(settings);
   if (server !== undefined) {
@@ -58,8 +64,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
   });
   const client = createClient({
     server: HERE,
-    // Without Redis, the error must come within seconds.
-    retry: { retries: 0 },
+    retry: { retries },
     fetch: async (request) => await api.fetch(request),
   });
   return {

@@ -53,6 +53,8 @@ export async function runWithClient(
   context: {
     readonly fixes?: Readonly<Record<string, string>>;
     readonly options?: Readonly<Record<string, string>>;
+    /** As for `openClient`. */
+    readonly retries?: number;
   } = {},
 ): Promise<void> {
   let opened: OpenClient | undefined;
@@ -62,7 +64,7 @@ export async function runWithClient(
     const env =
       flags.server === undefined ? process.env : { ...process.env, KONVERGE_SERVER: flags.server };
     const settings = readSettings({ env });
-    opened = await openClient(settings);
+    opened = await openClient(settings, { retries: context.retries });
     await work({ client: opened.client, settings, cluster: flags.cluster ?? clusterOf(settings) });
     await opened.close();
     // Signal listeners would keep the process alive.

@@ -4,7 +4,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { groupHelp, runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
 import type { DeployCheck } from "../config/check-live-runs.ts";
 import { loadConfig } from "../config/load-config.ts";
-import { planSelected, withFleet, type FleetFlags } from "../fleet/fleet-flags.ts";
+import { FLEET_RETRIES, planSelected, withFleet, type FleetFlags } from "../fleet/fleet-flags.ts";
 import type { FleetPlan } from "../fleet/fleet-plan.ts";
 import { fleetDocument, fleetText } from "../fleet/fleet-text.ts";
 import { print } from "../text/output.ts";
@@ -46,16 +46,20 @@ export function addDeployCommand(program: Command): void {
     .option("--max-deletes <n>", "Most deleted objects, including replaced ones", parseLimit)
     .addHelpText("after", CHECK_HELP)
     .action((flags: CheckFlags) =>
-      runWithClient(flags, async ({ client, cluster }) => {
-        const { config: file, expect, maxChanges, maxDeletes } = flags;
-        const hasLimits = [expect, maxChanges, maxDeletes].some((limit) => limit !== undefined);
-        if (file === undefined && !hasLimits) {
-          const detail = "--config, --expect, --max-changes or --max-deletes is required";
-          throw new KonvergeError("invalid_request", detail);
-        }
-        if (file !== undefined) await checkRuns(client, cluster, { ...flags, config: file });
-        if (hasLimits) await checkPlans(client, cluster, flags);
-      }),
+      runWithClient(
+        flags,
+        async ({ client, cluster }) => {
+          const { config: file, expect, maxChanges, maxDeletes } = flags;
+          const hasLimits = [expect, maxChanges, maxDeletes].some((limit) => limit !== undefined);
+          if (file === undefined && !hasLimits) {
+            const detail = "--config, --expect, --max-changes or --max-deletes is required";
+            throw new KonvergeError("invalid_request", detail);
+          }
+          if (file !== undefined) await checkRuns(client, cluster, { ...flags, config: file });
+          if (hasLimits) await checkPlans(client, cluster, flags);
+        },
+        { retries: FLEET_RETRIES },
+      ),
     );
 }
 

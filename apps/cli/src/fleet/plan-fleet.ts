@@ -1,5 +1,5 @@
 import type { Client, ControllerObject } from "@konverge/client";
-import { isKonvergeError, KonvergeError, parseKey, sleepMs } from "@konverge/core";
+import { KonvergeError, parseKey } from "@konverge/core";
 import { FleetPlan, type FleetQuery } from "./fleet-plan.ts";
 import type { ProgressFile } from "./progress-file.ts";
 
@@ -15,8 +15,6 @@ export interface FleetOptions {
 /** Plans at once. A worker runs two at a time; further ones wait. */
 const CONCURRENCY = 8;
 const PAGE = 1_000;
-const PATIENCE_MS = 30_000;
-const RETRY_MS = 1_000;
 
 /** Plans all objects of a cluster, in order of their lists, with calls after those of all other work. */
 export async function planFleet(
@@ -53,26 +51,10 @@ export async function planFleet(
 async function planOne(client: Client, key: string, timeoutMs: number) {
   const { cluster, controller, namespace, name } = parseKey(key);
   const object: ControllerObject = { cluster, controller, namespace, name };
-  const answer = await patiently(() =>
-    client.objects.plan(object, { class: "background", timeoutMs }),
-  );
+  const answer = await client.objects.plan(object, { class: "background", timeoutMs });
   const { plan, message = "" } = answer;
   if (plan === undefined) {
     throw new KonvergeError("deferred", `no plan of ${key}: ${message}; repeat the command`);
   }
   return FleetPlan.entryOf(key, plan);
-}
-
-/** Repeats a call while Redis is unavailable, as during a failover, so that a long command survives it. */
-async function patiently<T>(call: () => Promise<T>): Promise<T> {
-  const endMs = performance.now() + PATIENCE_MS;
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      const isPassing = isKonvergeError(error) && error.code === "redis_unavailable";
-      if (!isPassing || performance.now() > endMs) throw error;
-      await sleepMs(error.retryAfterMs ?? RETRY_MS);
-    }
-  }
 }
