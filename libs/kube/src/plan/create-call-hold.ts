@@ -1,9 +1,9 @@
-import { isJsonObject, KonvergeError, metadataOf } from "@konverge/core";
+import { isJsonObject, KonvergeError } from "@konverge/core";
 import type { CallHold, PlannedCall, SendPlanned } from "../contract/call-plan.ts";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { findApiError } from "../errors/api-exception.ts";
 import { isConflict, isForbidden, isNotFound } from "../errors/error-predicates.ts";
-import { textOf } from "./object-fields.ts";
+import { finalizersOf, textOf } from "./object-fields.ts";
 import { dry, isNamed, labelOf, pathOnly, placeOf, type Place } from "./planned-call.ts";
 import { isHeld, madeOf, type PlannedSend } from "./planned-writes.ts";
 import { objectPathOf } from "./read-planned.ts";
@@ -164,13 +164,8 @@ function noteAnswer(target: Target, { method }: PlannedCall, { value }: ApiAnswe
   target.isWritten = true;
   const version = isJsonObject(value) ? textOf(value, "resourceVersion") : undefined;
   // A deleted object that has no finalizers may be gone.
-  const mayBeGone = method === "DELETE" && isJsonObject(value) && !hasFinalizers(value);
+  const mayBeGone = method === "DELETE" && isJsonObject(value) && finalizersOf(value).length === 0;
   target.version = mayBeGone ? undefined : version;
-}
-
-function hasFinalizers(object: Parameters<typeof metadataOf>[0]): boolean {
-  const { finalizers } = metadataOf(object);
-  return Array.isArray(finalizers) && finalizers.length > 0;
 }
 
 /** Undefined if it may not be read. */

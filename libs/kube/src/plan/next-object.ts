@@ -5,13 +5,13 @@ import {
   isJsonObject,
   JsonPatchError,
   metadataOf,
-  parseJson,
   SERVER_METADATA,
   type JsonObject,
   type JsonValue,
 } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import { textOf, withMetadata } from "./object-fields.ts";
+import { jsonOf } from "./planned-call.ts";
 
 /** The result of a write, computed without the server. */
 export type Wanted =
@@ -26,7 +26,7 @@ export type Wanted =
 
 /** Computes the result of a PUT or PATCH of a planned object, with the preconditions of its body. */
 export function nextObject(view: JsonObject, call: PlannedCall): Wanted {
-  const body = valueOf(call);
+  const body = jsonOf(call);
   if (body === undefined) return { kind: "unknown" };
   const type = call.method === "PUT" ? "put" : (call.contentType ?? "").split(/[+;]/)[0];
   if (type === "application/json-patch") return patched(view, body);
@@ -111,12 +111,4 @@ export function basedOn(before: JsonObject, body: JsonObject): JsonObject {
   return withMetadata(body, {
     ...defined({ uid, resourceVersion }),
   });
-}
-
-function valueOf({ body }: PlannedCall): JsonValue | undefined {
-  try {
-    return body === undefined ? undefined : parseJson(body);
-  } catch {
-    return undefined;
-  }
 }

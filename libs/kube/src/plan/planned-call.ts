@@ -1,4 +1,10 @@
-import { formatApiVersion, isJsonObject, parseJson, type JsonObject } from "@konverge/core";
+import {
+  formatApiVersion,
+  isJsonObject,
+  parseJson,
+  type JsonObject,
+  type JsonValue,
+} from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
 import { isDryRun } from "../names/is-dry-run.ts";
@@ -38,12 +44,16 @@ export function pathOnly(path: string): string {
 }
 
 /** Undefined unless the body is a JSON object. */
-export function bodyOf({ body }: PlannedCall): JsonObject | undefined {
+export function bodyOf(call: PlannedCall): JsonObject | undefined {
+  const value = jsonOf(call);
+  return isJsonObject(value) ? value : undefined;
+}
+
+/** Undefined without a body, and for one in another format, such as YAML. */
+export function jsonOf({ body }: PlannedCall): JsonValue | undefined {
   try {
-    const value = body === undefined ? undefined : parseJson(body);
-    return isJsonObject(value) ? value : undefined;
+    return body === undefined ? undefined : parseJson(body);
   } catch {
-    // YAML, for example.
     return undefined;
   }
 }

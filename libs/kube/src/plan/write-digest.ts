@@ -1,8 +1,8 @@
 import { createHash, createHmac } from "node:crypto";
-import { isJsonObject, metadataOf, parseJson, type JsonValue } from "@konverge/core";
+import { isJsonObject, metadataOf, type JsonValue } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import { redactValues } from "../names/sensitive-kinds.ts";
-import { bodyOf as objectOf, isNamed, placeOf, queryOf } from "./planned-call.ts";
+import { bodyOf as objectOf, isNamed, jsonOf, placeOf, queryOf } from "./planned-call.ts";
 
 /** The differences that a digest of a write ignores. */
 export interface DigestOptions {
@@ -87,20 +87,12 @@ function placeholderOf(name: string, { drawn }: DigestOptions): string {
   return drawn.get(name) ?? name;
 }
 
-function bodyOf({ body, method }: PlannedCall, options: DigestOptions): JsonValue {
+function bodyOf(call: PlannedCall, options: DigestOptions): JsonValue {
+  const { body, method } = call;
   if (body === undefined) return null;
-  const value = parsed(body);
+  const value = jsonOf(call);
   if (value === undefined) return body;
   return steady(method === "DELETE" ? withoutDryRun(value) : withoutVersions(value), options);
-}
-
-/** Undefined for a body in another format, such as YAML. */
-function parsed(body: string): JsonValue | undefined {
-  try {
-    return parseJson(body);
-  } catch {
-    return undefined;
-  }
 }
 
 function withoutDryRun(value: JsonValue): JsonValue {

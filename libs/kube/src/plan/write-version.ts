@@ -1,13 +1,7 @@
-import {
-  isJsonObject,
-  metadataOf,
-  parseJson,
-  type JsonObject,
-  type JsonValue,
-} from "@konverge/core";
+import { isJsonObject, metadataOf, type JsonObject, type JsonValue } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import { withMetadata } from "./object-fields.ts";
-import { bodyOf, pathOnly, placeOf, queryOf } from "./planned-call.ts";
+import { bodyOf, jsonOf, pathOnly, placeOf, queryOf } from "./planned-call.ts";
 
 const VERSION_PATH = "/metadata/resourceVersion";
 /** The parameters of a deletion that the API server reads from the query only if there is no body. */
@@ -15,7 +9,7 @@ const DELETE_OPTIONS = ["propagationPolicy", "gracePeriodSeconds", "orphanDepend
 
 /** Returns the version in the precondition of a write; undefined if it has none. */
 export function givenVersion(call: PlannedCall): string | undefined {
-  const body = parsed(call);
+  const body = jsonOf(call);
   const value = isRemoval(call)
     ? preconditionsOf(optionsOf(call))["resourceVersion"]
     : Array.isArray(body)
@@ -30,7 +24,7 @@ export function givenVersion(call: PlannedCall): string | undefined {
 export function withVersion(call: PlannedCall, version: string): PlannedCall | undefined {
   if (isRemoval(call)) return withPrecondition(call, version);
   if (call.method !== "PUT" && call.method !== "PATCH") return undefined;
-  const body = parsed(call);
+  const body = jsonOf(call);
   if (Array.isArray(body)) {
     // The server compares the version of the result, so a mismatch is a conflict.
     const operation = { op: "replace", path: VERSION_PATH, value: version };
@@ -88,13 +82,4 @@ function preconditionsOf(options: JsonObject): JsonObject {
 
 function isVersionTest(operation: JsonValue): operation is JsonObject {
   return isJsonObject(operation) && operation["path"] === VERSION_PATH;
-}
-
-/** Undefined for a body in another format, such as YAML. */
-function parsed({ body }: PlannedCall): JsonValue | undefined {
-  try {
-    return body === undefined ? undefined : parseJson(body);
-  } catch {
-    return undefined;
-  }
 }

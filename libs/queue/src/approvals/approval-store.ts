@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { KonvergeError, sleepMs } from "@konverge/core";
 import { clusterRoot, runScript, withRedis, type RedisClient } from "@konverge/redis";
 import type { Approval } from "./approval.ts";
-import { changeApprovalScript } from "./scripts/change-approval.ts";
+import { changeApprovalScript, KEPT_MS } from "./scripts/change-approval.ts";
 import { forgetRequestersScript } from "./scripts/forget-requesters.ts";
 
 /** The plans of a cluster that wait for users. Each call throws KonvergeError `redis_unavailable`. */
@@ -38,8 +38,6 @@ const MOST_MS = 10_000;
 /** Longest wait before another try, in ms. */
 const MOST_WAIT_MS = 50;
 const SCANNED = 500;
-/** Time that a user remains known whose request no attempt has handled, such as a rejected one, in ms. As for plans. */
-const REQUESTER_MS = 30 * 24 * 3_600_000;
 
 export function createApprovalStore(
   redis: RedisClient,
@@ -76,7 +74,8 @@ export function createApprovalStore(
       await withRedis(redis, () =>
         Promise.all([
           redis.hset(requestersOf(key), by, randomUUID()),
-          redis.pexpire(requestersOf(key), REQUESTER_MS),
+          // A request that was rejected has no attempt, which would forget its user.
+          redis.pexpire(requestersOf(key), KEPT_MS),
         ]),
       );
     },

@@ -1,8 +1,8 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
 import { nowPart } from "../../scripts/now.ts";
 
-/** Retention of the record of a plan that waits, in ms. */
-const KEPT_MS = 30 * 86_400_000;
+/** Retention of the record of a plan that waits, and of the users who requested it, in ms. */
+export const KEPT_MS: number = 30 * 86_400_000;
 /** Largest sum of the records of a cluster, in bytes. */
 const MOST_BYTES = 67_108_864;
 /** Maximum number of records of each kind that one call deletes, so that it does not block Redis for long. */
