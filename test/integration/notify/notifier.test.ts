@@ -60,6 +60,18 @@ test("reports each fault once, also after a restart, and its end", async () => {
   ]);
 });
 
+test("forgets the reported faults of a receiver that nobody sends to for 30 days", async () => {
+  const receiver = await open();
+  harness.begin(faultOf(1));
+  harness.start([{ on: EVENTS, to: webhook(receiver.url, { format: "json" }), group: "0s" }]);
+  await until("the notification", async () => (await harness.store.list(10))[0]?.state === "sent");
+  await harness.observed();
+  const keys = await queues.redis.keys(`*${queues.prefix}*/notify/told/*`);
+  expect(keys).toHaveLength(1);
+  const days = (await queues.redis.pttl(keys[0] ?? "")) / 86_400_000;
+  expect(days).toBeGreaterThan(29);
+});
+
 test("retries a failing receiver, honors Retry-After, and then sends everything else in one message", async () => {
   const receiver = await open();
   let answers = 0;

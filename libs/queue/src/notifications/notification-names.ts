@@ -6,7 +6,7 @@ export interface NotificationNames {
   readonly leader: (subscription: string) => string;
   /** Hash of the start of current contention, in epoch ms, by controller and object. */
   readonly contended: string;
-  /** Hash of the faults that a receiver has been notified of, by id. */
+  /** Hash of the faults that a receiver has been notified of, by id; expires. */
   readonly told: (subscription: string) => string;
   /** Hash of the start of the open group, in epoch ms, by subscription. */
   readonly groups: string;

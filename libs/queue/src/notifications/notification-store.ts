@@ -19,6 +19,9 @@ import { recordNotificationScript } from "./scripts/record-notification.ts";
 /** Messages that are kept per cluster, with about 3 KiB each. */
 const MOST_MESSAGES = 1_000;
 
+/** A subscription without a leader for this long was removed. If it returns, its open faults are reported again. */
+const TOLD_TTL_MS = 30 * 24 * 3_600_000;
+
 /** The changes of the faults that a receiver has been notified of. */
 export interface ToldChanges {
   readonly subscription: string;
@@ -81,8 +84,11 @@ class RedisNotificationStore implements NotificationStore {
   }
 
   lead(subscription: string, process: string, ttlMs: number): Promise<"new" | "kept" | "other"> {
-    const keys = { leader: this.#names.leader(subscription) };
-    const args = { process, ttlMs };
+    const keys = {
+      leader: this.#names.leader(subscription),
+      told: this.#names.told(subscription),
+    };
+    const args = { process, ttlMs, toldTtlMs: TOLD_TTL_MS };
     return this.#call((redis) => runScript(redis, leadNotificationsScript, { keys, args }));
   }
 

@@ -2,8 +2,13 @@ import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
 
 const signature = {
   name: "lead-notifications",
-  keys: ["leader"],
-  args: { process: "text", ttlMs: "text" },
+  keys: ["leader", "told"],
+  args: {
+    process: "text",
+    ttlMs: "text",
+    /** How long the reported faults of a subscription are kept after its last leader. */
+    toldTtlMs: "text",
+  },
 } as const;
 
 /** Takes or renews the right to send notifications. `other`: another process has it. */
