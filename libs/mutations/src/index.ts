@@ -18,6 +18,7 @@ export { MAX_BATCH, MAX_WAITING } from "./store/mutation-store.ts";
 export { MUTATIONS } from "./store/redis-mutation-store.ts";
 export type {
   CancelAnswer,
+  MutationCounts,
   MutationError,
   MutationPage,
   MutationQuery,
@@ -29,3 +30,4 @@ export type {
 export type { Mutations, MutationWorkerSettings } from "./mutations.ts";
 export { openMutations } from "./open-mutations.ts";
 export type { MutationsOptions } from "./open-mutations.ts";
+export type { MutationObserver } from "./worker/mutation-observer.ts";

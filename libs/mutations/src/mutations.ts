@@ -4,12 +4,14 @@ import type { QueueWorker, ScanOptions } from "@konverge/queue";
 import type { OpenKind } from "./change/open-kind.ts";
 import type {
   CancelAnswer,
+  MutationCounts,
   MutationPage,
   MutationQuery,
   MutationView,
   NewMutation,
   Submitted,
 } from "./store/mutation-store.ts";
+import type { MutationObserver } from "./worker/mutation-observer.ts";
 
 /** The mutations of one cluster. All calls throw a KonvergeError `redis_unavailable` after 1 s without Redis. */
 export interface Mutations {
@@ -24,6 +26,7 @@ export interface Mutations {
    * Resolves when the mutation has ended. @throws the reason of `signal`; KonvergeError `not_found` for an unknown id
    */
   settled(id: string, signal: AbortSignal): Promise<MutationView>;
+  counts(): Promise<MutationCounts>;
   /** The kinds that the configuration of the workers allows, by kind and group. */
   openKinds(): Promise<readonly OpenKind[]>;
   /** Applies mutations in this process. */
@@ -44,4 +47,5 @@ export interface MutationWorkerSettings {
   readonly sweepEveryMs?: number;
   /** Resolves with false while a restored Redis is held. Then no mutation expires or is forgotten. */
   readonly mayStart?: () => Promise<boolean>;
+  readonly observer?: MutationObserver;
 }

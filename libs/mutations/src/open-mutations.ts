@@ -20,6 +20,7 @@ import {
 import type { Mutations, MutationWorkerSettings } from "./mutations.ts";
 import { EndWaiters } from "./store/end-waiters.ts";
 import type {
+  MutationCounts,
   MutationPage,
   MutationQuery,
   MutationView,
@@ -125,6 +126,10 @@ class RedisMutations implements Mutations {
 
   async settled(id: string, signal: AbortSignal): Promise<MutationView> {
     return await this.#waiters.wait(id, signal);
+  }
+
+  async counts(): Promise<MutationCounts> {
+    return await this.#store.counts();
   }
 
   async openKinds(): ReturnType<Mutations["openKinds"]> {

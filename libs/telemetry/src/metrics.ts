@@ -8,6 +8,7 @@ import { forgetCluster } from "./forget-cluster.ts";
 import { createHttpApiMetrics, type RejectionCode } from "./http-api-metrics.ts";
 import { createDeliveryMetrics, type ReceivedDelivery } from "./delivery-metrics.ts";
 import { createHistoryMetrics, type HistoryMetrics } from "./history-metrics.ts";
+import { createMutationMetrics, type MutationMetrics } from "./mutation-metrics.ts";
 import { createNotificationMetrics, type NotificationMetrics } from "./notification-metrics.ts";
 import { createReconcileMetrics, type ReconcileMetrics } from "./reconcile-metrics.ts";
 import { createRequestMetrics, type RequestMetrics } from "./request-metrics.ts";
@@ -22,6 +23,7 @@ export interface Metrics
     RequestMetrics,
     SourceMetrics,
     HistoryMetrics,
+    MutationMetrics,
     NotificationMetrics,
     RunMetrics,
     WorkerMetrics {
@@ -78,6 +80,7 @@ export function createMetrics({
   const ofRequests = createRequestMetrics(registry);
   const ofSources = createSourceMetrics(registry);
   const ofHistory = createHistoryMetrics(registry);
+  const ofMutations = createMutationMetrics(registry);
   const ofNotifications = createNotificationMetrics(registry);
   const ofRuns = createRunMetrics(registry);
   const ofWorkers = createWorkerMetrics(registry, version);
@@ -102,6 +105,7 @@ export function createMetrics({
     ...ofRequests(cluster),
     ...ofSources(cluster),
     ...ofHistory(cluster),
+    ...ofMutations(cluster),
     ...ofNotifications(cluster),
     ...ofRuns(cluster),
     ...ofWorkers(cluster),

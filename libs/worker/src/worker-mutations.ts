@@ -11,7 +11,7 @@ export function startWorkerMutations(
   { home, lanes, restore }: Pick<WorkerConnections, "home" | "lanes" | "restore">,
 ): QueueWorker | undefined {
   const { config, place, shards, workerId, options } = setup;
-  const { settings, log } = options;
+  const { settings, log, metrics } = options;
   const kinds = openKindsOf(config.mutations);
   if (kinds.length === 0 || settings.role === "watch") return undefined;
   const mutations = openMutations({
@@ -22,12 +22,15 @@ export function startWorkerMutations(
     onError: (error) => log.warn({ err: error }, "mutation error"),
   });
   setup.atEnd("connections of the mutations", () => mutations.close());
+  const unobserve = metrics.observeMutations(() => mutations.counts());
+  setup.atEnd("the metrics of the mutations", async () => unobserve());
   const worker = mutations.work({
     client: home.client,
     lanes,
     kinds,
     workerId,
     mayStart: () => restore.mayStart("runs"),
+    observer: metrics,
     ...defined({ concurrency: settings.concurrency }),
   });
   let isPaused = false;

@@ -3,6 +3,8 @@ import { startApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import { defineController, githubSignature, inbound } from "@konverge/engine";
 import { defineConfig, startWorkerProcess, webhook } from "@konverge/worker";
+import { openMutations } from "@konverge/mutations";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { grafanaDashboard } from "../../../apps/cli/src/manifests/grafana-dashboard.ts";
@@ -43,6 +45,7 @@ async function startProcesses() {
     config: defineConfig({
       controllers: [widgets],
       workflows: [release],
+      mutations: { kinds: [ConfigMap] },
       notify: [{ on: ["run_blocked"], to: webhook("http://127.0.0.1:1/", { format: "json" }) }],
     }),
     settings: readSettings({
@@ -67,15 +70,26 @@ async function startProcesses() {
 
 type Processes = Awaited<ReturnType<typeof startProcesses>>;
 
-/** Causes an attempt, a run and a delivery. */
+/** Causes an attempt, a run, a mutation and a delivery. */
 function openActivity({ server, Widgets, api }: Processes): () => Promise<void> {
   const workflows = openWorkflows({ redis: harness.target, prefix });
   onTestFinished(() => workflows.close());
+  const mutations = openMutations({ redis: harness.target, prefix, cluster: "default" });
+  onTestFinished(() => mutations.close());
   return async () => {
     const name = `one-${randomUUID()}`;
     const metadata = { namespace: "default", name };
     await server.client.create<Widget>(Widgets, { metadata, spec: {} });
     await workflows.start(release, undefined);
+    const { group, version, kind, resource } = ConfigMap;
+    await mutations.submit([
+      {
+        id: name,
+        object: { group, version, kind, resource, ...metadata },
+        changes: [{ kind: "set", path: "/data/seen", value: "yes" }],
+        createIfMissing: true,
+      },
+    ]);
     const body = JSON.stringify({ name });
     const signature = createHmac("sha256", SECRET).update(body).digest("hex");
     await fetch(`${api.url}/v1/inbound/github`, {

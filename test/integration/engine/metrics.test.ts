@@ -3,6 +3,7 @@ import { readSettings } from "@konverge/contracts";
 import type { ResourceType } from "@konverge/core";
 import { defineConfig, startWorkerProcess, webhook, type WorkerProcess } from "@konverge/worker";
 import { defineController, poll } from "@konverge/engine";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startEmbeddedServer, type EmbeddedServer } from "../kube/embedded-server.ts";
@@ -68,6 +69,7 @@ beforeAll(async () => {
     config: defineConfig({
       controllers: [widgets],
       workflows: [rollout],
+      mutations: { kinds: [ConfigMap] },
       limits: { mail: { rate: 1 } },
       // Receives nothing: no run is blocked here.
       notify: [{ on: ["run_blocked"], to: webhook("http://127.0.0.1:1/", { format: "json" }) }],

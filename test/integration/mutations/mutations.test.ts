@@ -365,6 +365,41 @@ describe.each(testServers())("mutations on the $name", (server) => {
     ]);
   });
 
+  test("reports writes, conflicts, failed attempts and the time of mutations that landed", async () => {
+    const found = { writes: [] as number[], landed: [] as number[], conflicts: 0, failures: 0 };
+    const observer = {
+      mutationsWritten: (mutations: number) => void found.writes.push(mutations),
+      mutationLanded: (durationMs: number) => void found.landed.push(durationMs),
+      mutationConflicted: () => void (found.conflicts += 1),
+      mutationsFailed: () => void (found.failures += 1),
+    };
+    const made = await h.make({ n: "0" });
+    const held = h.relay.hold({ method: "PATCH", path: h.path() });
+    const poison = h.mutation([{ kind: "set", path: "/data/not allowed", value: "1" }]);
+    const given = [increment(), increment(), poison, increment(), increment()];
+    await h.mutations.submit(given);
+    await h.mutations.cancel(given.at(-1)?.id ?? "");
+    expect(await h.mutations.counts()).toMatchObject({ accepted: 5, waiting: 4 });
+    h.work({ observer });
+    await held.arrived;
+    await h.client.replace(ConfigMap, { ...made, data: { n: "10" } });
+    held.release();
+    await h.settled(given);
+    await until("three have landed", () => found.landed.length === 3);
+    expect(found).toMatchObject({ conflicts: 1, failures: 0 });
+    h.relay.refuse({ method: "PATCH", path: h.path() }, 500, "InternalError");
+    await h.run([increment()]);
+    await until("four have landed", () => found.landed.length === 4);
+    expect((await h.read())?.data).toEqual({ n: "14" });
+    expect(found.failures).toBe(1);
+    expect(found.writes.reduce((sum, each) => sum + each, 0)).toBe(4);
+    expect(found.landed).toHaveLength(4);
+    expect(Math.min(...found.landed)).toBeGreaterThanOrEqual(0);
+    const { ended, ...counts } = await h.mutations.counts();
+    expect(counts).toEqual({ accepted: 6, waiting: 0 });
+    expect(ended).toMatchObject({ applied: 4, rejected: 1, cancelled: 1, expired: 0 });
+  });
+
   test("leaves nothing in Redis but ended mutations, and announces the open kinds", async () => {
     await h.make();
     const kind = {
@@ -384,7 +419,16 @@ describe.each(testServers())("mutations on the $name", (server) => {
     const mutations = given.map(({ id }) => `mutation/${id}`);
     const object = `of/mutations/default/configmaps/default/${h.name}`;
     expect(names.toSorted()).toEqual(
-      [...mutations, object, "ended", "index", "installation", "kinds", "sequence"].toSorted(),
+      [
+        ...mutations,
+        object,
+        "ended",
+        "index",
+        "installation",
+        "kinds",
+        "outcomes",
+        "sequence",
+      ].toSorted(),
     );
   });
 });

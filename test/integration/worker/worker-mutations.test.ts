@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { ConfigMap } from "@konverge/kube/kinds";
 import { useWorkers } from "./worker-harness.ts";
 import { until } from "../../support/until.ts";
+import { withoutHome } from "../../support/without-home.ts";
 
 const workers = useWorkers("mutations.test.konverge.dev");
 let cleanup = new AsyncDisposableStack();
@@ -59,6 +60,21 @@ test("a worker without controllers applies mutations in the shards of its cluste
   expect(found[0]?.metadata.managedFields?.map(({ manager }) => manager)).toEqual([
     "konverge/mutations",
   ]);
+  const wanted = [
+    "mutations_accepted_total 30",
+    'mutations_ended_total{outcome="applied"} 30',
+    'mutations_ended_total{outcome="rejected"} 0',
+    "mutations_waiting 0",
+    "mutation_duration_seconds_count 30",
+    "mutation_batch_size_sum 30",
+    "mutation_conflicts_total 0",
+    "mutation_failed_attempts_total 0",
+  ].map((line) => `konverge_${line}`);
+  let lines: string[] = [];
+  await until("all is counted", async () => {
+    lines = withoutHome(await worker.metrics()).split("\n");
+    return wanted.every((line) => lines.includes(line));
+  }).catch(() => expect(lines).toEqual(expect.arrayContaining(wanted)));
   await worker.stop({ graceMs: 1_000 });
   expect(worker.lines.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
 });

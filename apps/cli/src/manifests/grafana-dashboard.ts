@@ -79,6 +79,10 @@ const one = (title: string, unit: Panel["unit"], ...queries: readonly Query[]): 
 /** A gauge of the queue, which one process reports for all workers. */
 const ofQueue = (name: string) => max(of(`workqueue_${name}`, CONTROLLER), ["controller"]);
 
+/** Increases per second of a number in Redis, which every worker reports. */
+const ofMutations = (name: string, labels: readonly string[], legend = "") =>
+  max(`rate(${of(name)}[${INTERVAL}])`, labels, legend);
+
 /** The panels by row. */
 const ROWS: Readonly<Record<string, readonly Panel[]>> = {
   Overview: [
@@ -173,6 +177,23 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       "Inbound deliveries by result",
       "ops",
       rate(of("inbound_deliveries_total"), ["source", "result"]),
+    ),
+  ],
+  Mutations: [
+    one(
+      "Accepted and ended mutations",
+      "ops",
+      ofMutations("mutations_accepted_total", [], "accepted"),
+      ofMutations("mutations_ended_total", ["outcome"]),
+    ),
+    one("Mutations that have not ended", "short", max(of("mutations_waiting"))),
+    one("Time from submission to write", "s", ...quantiles("mutation_duration_seconds")),
+    one("Mutations per write", "short", ...quantiles("mutation_batch_size")),
+    one(
+      "Conflicts and failed attempts of mutations",
+      "ops",
+      rate(of("mutation_conflicts_total"), [], "conflicts"),
+      rate(of("mutation_failed_attempts_total"), [], "failed attempts"),
     ),
   ],
   Notifications: [

@@ -19,6 +19,8 @@ export interface MutationNames {
   readonly objects: string;
   /** Bytes of the mutations that have not ended; absent for 0. */
   readonly bytes: string;
+  /** Hash of the number of ended mutations by outcome, since the first one. */
+  readonly outcomes: string;
   /** Hash of the open kinds. */
   readonly kinds: string;
   /** Channel with the ids of ended mutations. */
@@ -40,6 +42,7 @@ export function mutationNames(prefix: string, cluster: string): MutationNames {
     deadlines: `${root}/deadlines`,
     objects: `${root}/objects`,
     bytes: `${root}/bytes`,
+    outcomes: `${root}/outcomes`,
     kinds: `${root}/kinds`,
     settled: `${root}/settled`,
   };

@@ -71,6 +71,16 @@ export interface Verdict {
   readonly error?: MutationError;
 }
 
+/** The mutations of a cluster, as all its workers count them. */
+export interface MutationCounts {
+  /** Since the first one. */
+  readonly accepted: number;
+  /** Those that have not ended. */
+  readonly waiting: number;
+  /** Since the first one. */
+  readonly ended: Readonly<Record<MutationOutcome, number>>;
+}
+
 /** Longest queue of waiting mutations of one object. */
 export const MAX_WAITING = 10_000;
 /** Most bytes of the mutations of a cluster that have not ended. */

@@ -1,4 +1,11 @@
-import { defined, formatKey, KonvergeError, parseKey, type ObjectKey } from "@konverge/core";
+import {
+  defined,
+  formatKey,
+  KonvergeError,
+  MUTATION_OUTCOMES,
+  parseKey,
+  type ObjectKey,
+} from "@konverge/core";
 import type { ScanOptions } from "@konverge/queue";
 import { runScript, type RedisClient } from "@konverge/redis";
 import type { OpenKind } from "../change/open-kind.ts";
@@ -6,6 +13,7 @@ import { mutationNames, type MutationNames } from "./mutation-names.ts";
 import { parseMutation, textOf, viewOf } from "./mutation-rows.ts";
 import type {
   CancelAnswer,
+  MutationCounts,
   MutationPage,
   MutationQuery,
   MutationView,
@@ -238,6 +246,26 @@ export class RedisMutationStore {
       runScript(redis, sweepScript, { keys: { objects, ended, deadlines }, args }),
     );
     return { due: due.map(parseKey), isMore };
+  }
+
+  async counts(): Promise<MutationCounts> {
+    const { sequence, index, ended, outcomes } = this.names;
+    const [accepted, kept, over, counted] = await this.#options.call((redis) =>
+      Promise.all([
+        redis.get(sequence),
+        redis.zcard(index),
+        redis.zcard(ended),
+        redis.hgetall(outcomes),
+      ]),
+    );
+    return {
+      accepted: Number(accepted ?? 0),
+      // The reads are separate calls, so one may have ended between them.
+      waiting: Math.max(0, kept - over),
+      ended: Object.fromEntries(
+        MUTATION_OUTCOMES.map((outcome) => [outcome, Number(counted[outcome] ?? 0)]),
+      ) as MutationCounts["ended"],
+    };
   }
 
   async announce(kinds: readonly OpenKind[]): Promise<void> {

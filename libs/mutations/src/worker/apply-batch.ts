@@ -35,6 +35,9 @@ export interface BatchOptions {
   /** By the clock of Redis. */
   readonly nowMs: () => number;
   readonly onWrite: (write: Written) => void;
+  readonly onConflict: () => void;
+  /** A mutation has ended with its change on the object. `durationMs`: since its submission. */
+  readonly onLanded: (durationMs: number) => void;
 }
 
 export interface Written {
@@ -146,7 +149,10 @@ export class BatchWriter {
         this.#serverFailures += 1;
         if (this.#serverFailures >= MAX_SERVER_FAILURES) return "split";
       }
-      if (failure === "moved" && known.isFresh) this.sawStranger = true;
+      if (failure === "moved") {
+        this.#options.onConflict();
+        if (known.isFresh) this.sawStranger = true;
+      }
       const { random, signal } = this.#options;
       if (tries > 1) await sleepMs(random() * MAX_WAIT_MS, signal);
     }
@@ -321,8 +327,8 @@ export class BatchWriter {
 
   /** @param isSame true if the server already had what was written */
   async #settle(verdicts: Plan["verdicts"], object?: JsonObject, isSame = false): Promise<void> {
-    const { store, object: key, holder } = this.#options;
-    const left = new Set(this.#left.map(({ id }) => id));
+    const { store, object: key, holder, nowMs, onLanded } = this.#options;
+    const left = new Map(this.#left.map(({ id, createdAtMs }) => [id, createdAtMs]));
     const resourceVersion = object && versionOf(object);
     const settled = new Map(
       verdicts.flatMap(([id, verdict]): [string, Verdict][] => {
@@ -334,6 +340,10 @@ export class BatchWriter {
     );
     this.#left = this.#left.filter(({ id }) => !settled.has(id));
     this.#isEmpty = await store.settle(key, holder, { verdicts: settled, plans: this.#open });
+    for (const [id, { outcome }] of settled) {
+      const createdAtMs = left.get(id);
+      if (createdAtMs !== undefined && isWritten(outcome)) onLanded(nowMs() - createdAtMs);
+    }
   }
 }
 

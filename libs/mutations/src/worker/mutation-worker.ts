@@ -32,6 +32,7 @@ import { BatchWriter } from "./apply-batch.ts";
 import { AttemptNotes } from "./attempt-notes.ts";
 import { findClosed } from "./find-closed.ts";
 import { markName } from "./mark.ts";
+import type { MutationObserver } from "./mutation-observer.ts";
 
 /** Interval in which lost requests are repeated and the open kinds are announced, in ms. */
 const SWEEP_EVERY_MS = 5_000;
@@ -65,6 +66,7 @@ export interface MutationWorkerOptions {
   readonly sweepEveryMs?: number;
   readonly mayStart?: (() => Promise<boolean>) | undefined;
   readonly random?: () => number;
+  readonly observer?: MutationObserver;
 }
 
 /** Applies the mutations of one cluster: an object is a key of the queue, and an attempt applies its batches. */
@@ -151,6 +153,7 @@ class MutationWorker implements QueueWorker {
       outcome = await this.#applyAll(attempt, notes);
     } catch (thrown) {
       outcome = this.#outcomeOf(ensureError(thrown), attempt);
+      if (outcome.kind === "retry") this.#options.observer?.mutationsFailed();
     }
     return { outcome, record: (backoffMs) => notes.record(outcome, backoffMs) };
   }
@@ -171,7 +174,7 @@ class MutationWorker implements QueueWorker {
 
   /** Returns true if the object has no more mutations. */
   async #apply(batch: Batch, { attempt, notes, holder }: Applying): Promise<boolean> {
-    const { store, lanes, place, kinds, onError, random = Math.random } = this.#options;
+    const { store, lanes, place, kinds, onError, random = Math.random, observer } = this.#options;
     const [first] = batch.mutations;
     if (first === undefined) return false;
     await this.#demandOpen(batch);
@@ -196,8 +199,11 @@ class MutationWorker implements QueueWorker {
       nowMs: () => batch.takenAtMs + performance.now() - takenMs,
       onWrite: (write) => {
         notes.noteWrite(target, write);
+        if (write.mutations > 0) observer?.mutationsWritten(write.mutations);
         if (!write.isMarked) onError(unmarked(attempt.id));
       },
+      onConflict: () => observer?.mutationConflicted(),
+      onLanded: (durationMs) => observer?.mutationLanded(durationMs),
     });
     try {
       return await writer.run();

@@ -11,6 +11,7 @@ local function endMutation(root, id, state, result)
     redis.call('HSET', key, 'text', kept)
     redis.call('HDEL', key, 'kept')
   end
+  redis.call('HINCRBY', root .. '/outcomes', state, 1)
   redis.call('ZADD', root .. '/ended', int(now), id)
   redis.call('ZREM', root .. '/deadlines', id)
   return true
