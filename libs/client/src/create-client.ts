@@ -101,7 +101,7 @@ function mutations(api: ApiCalls): Client["mutations"] {
 }
 
 const PLAN_WAITING = {
-  hasEnded: ({ state }: ObjectPlan) => state === "ended" || state === "unavailable",
+  hasEnded: ({ state }: ObjectPlan) => state !== "waiting" && state !== "running",
   phaseOf: ({ state }: ObjectPlan) => state,
 };
 

@@ -4,8 +4,8 @@ import { oneOf } from "./query-fields.ts";
 
 const PLAN_CLASSES = ["interactive", "background"] as const;
 
-/** `unavailable`: no worker of the controller runs plans. */
-const PLAN_STATES = ["waiting", "running", "ended", "unavailable"] as const;
+/** `unavailable`: no worker of the controller runs plans. `lost`: the worker stopped before the plan ended. */
+const PLAN_STATES = ["waiting", "running", "ended", "lost", "unavailable"] as const;
 
 /** Query of `POST /v1/objects/{cluster}/{controller}/{namespace}/{name}/plans`. */
 export const planQuerySchema = z.strictObject({
@@ -19,7 +19,7 @@ export const objectPlanSchema = z.object({
   /** The key of the object. */
   key: z.string(),
   state: z.enum(PLAN_STATES),
-  /** The reason why no worker can run it. */
+  /** The reason why there is no record. */
   message: z.string().optional(),
   /** The record of a plan that has ended. */
   plan: planRecordSchema.optional(),

@@ -1,4 +1,5 @@
-import type { Client, ControllerObject } from "@konverge/client";
+import { ProblemError, type Client, type ControllerObject } from "@konverge/client";
+import type { ObjectPlan } from "@konverge/contracts";
 import { KonvergeError, parseKey } from "@konverge/core";
 import { FleetPlan, type FleetQuery } from "./fleet-plan.ts";
 import type { ProgressFile } from "./progress-file.ts";
@@ -15,6 +16,8 @@ export interface FleetOptions {
 /** Plans at once. A worker runs two at a time; further ones wait. */
 const CONCURRENCY = 8;
 const PAGE = 1_000;
+/** Plans of one object before the command gives up, because workers stop or Redis loses them. */
+const MOST_PLANS = 5;
 
 /** Plans all objects of a cluster, in order of their lists, with calls after those of all other work. */
 export async function planFleet(
@@ -51,10 +54,17 @@ export async function planFleet(
 async function planOne(client: Client, key: string, timeoutMs: number) {
   const { cluster, controller, namespace, name } = parseKey(key);
   const object: ControllerObject = { cluster, controller, namespace, name };
-  const answer = await client.objects.plan(object, { class: "background", timeoutMs });
-  const { plan, message = "" } = answer;
-  if (plan === undefined) {
+  for (let tries = 1; ; tries += 1) {
+    const options = { class: "background", timeoutMs } as const;
+    const { plan, state, message } = await client.objects.plan(object, options).catch(lostPlan);
+    if (plan !== undefined) return FleetPlan.entryOf(key, plan);
+    if (state === "lost" && tries < MOST_PLANS) continue;
     throw new KonvergeError("deferred", `no plan of ${key}: ${message}; repeat the command`);
   }
-  return FleetPlan.entryOf(key, plan);
+}
+
+/** Redis has lost the request of a plan that is unknown while its client waits. */
+function lostPlan(error: unknown): Pick<ObjectPlan, "plan" | "state" | "message"> {
+  if (!(error instanceof ProblemError) || error.code !== "not_found") throw error;
+  return { state: "lost", message: "Redis has lost the request" };
 }

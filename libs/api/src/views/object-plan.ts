@@ -94,7 +94,7 @@ function viewOf(
     case undefined:
       return { id, key, state: "unavailable", message: "no worker began the plan in time" };
     case "lost":
-      return { id, key, state: "unavailable", message: LOST };
+      return { id, key, state: "lost", message: LOST };
     case "waiting":
     case "running":
       return { id, key, state: found.state };

@@ -46,6 +46,8 @@ const BUSY_BLOCK_S = 1;
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 160;
 const AGAIN_MS = 1_000;
+/** Each fails after up to 1 s, so that the record is stored within the lease of the plan. */
+const MOST_STORE_TRIES = 12;
 
 export interface ObjectReadsOptions {
   readonly redis: RedisTarget;
@@ -101,9 +103,21 @@ export function serveObjectReads({
     const release = holdPlan(answers, place, { id: wanted.id, onError });
     try {
       const record = await plan?.(wanted);
-      if (record !== undefined) await storePlan(answers, place, wanted, record);
+      if (record !== undefined) await storeSoon(() => storePlan(answers, place, wanted, record));
     } finally {
       release();
+    }
+  };
+  /** A plan that cannot be stored during a failover of Redis is otherwise lost, although its worker lives. */
+  const storeSoon = async (store: () => Promise<void>) => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await store();
+        return;
+      } catch (error) {
+        if (isStopped || tries === MOST_STORE_TRIES) throw error;
+        await Promise.race([sleepMs(AGAIN_MS), stopping.promise]);
+      }
     }
   };
   const begin = (running: Set<Promise<void>>, serving: Promise<void>) => {
