@@ -108,6 +108,23 @@ async function configWithAudiences(): Promise<string> {
   await writeFile(path, `${imports}\nexport default { ...config, settings: ${settings} };\n`);
   return path;
 }
+/** The examples with an API at which users sign in. */
+async function configWithSignIn(): Promise<string> {
+  const path = join(folder, "sign-in.config.ts");
+  const imports = `import config from "${resolve("apps/examples/src/konverge.config.ts")}";`;
+  const settings = `{
+    ...config.settings,
+    oidcIssuer: "https://id.example/realms/one",
+    oidcClientId: "konverge",
+    oidcRedirectUrl: "https://konverge.example/auth/callback",
+    oidcRoles: [
+      { group: "platform", role: "admin" },
+      { group: "shop", role: "operator", scope: { namespaces: ["shop"], clusters: ["default"] }, classes: ["event"] },
+    ],
+  }`;
+  await writeFile(path, `${imports}\nexport default { ...config, settings: ${settings} };\n`);
+  return path;
+}
 const scenarios = globSync(`${CHART}/ci/*-values.yaml`);
 
 test.for([
@@ -117,6 +134,11 @@ test.for([
     what: "with Kubernetes tokens for the API",
     args: ["--api-secret", "api", "--config-in-image", "x.ts"],
     config: configWithAudiences,
+  },
+  {
+    what: "with users of an OIDC provider",
+    args: ["--api-secret", "api", "--config-in-image", "x.ts"],
+    config: configWithSignIn,
   },
   {
     what: "with kubeconfigs in Secrets",

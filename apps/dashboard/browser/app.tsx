@@ -25,7 +25,7 @@ import { cluster as shownCluster, viewHref } from "./state/cluster.ts";
 import { freshness } from "./state/freshness.ts";
 import { path } from "./state/router.ts";
 import { Search } from "./search.tsx";
-import { callerName, defaultCluster, isAdmin, needsLogin } from "./state/session.ts";
+import { callerName, defaultCluster, isAdmin, needsLogin, signedInUser } from "./state/session.ts";
 
 interface Page extends NavigationPage {
   readonly view: () => ComponentChildren;
@@ -104,7 +104,7 @@ export function App() {
         <Navigation pages={SHOWN_PAGES} current={shown.to} />
         {callerName === undefined ? null : (
           <button type="button" class="quiet" onClick={() => void logOut()}>
-            Log out {callerName}
+            {signedInUser === undefined ? `Log out ${callerName}` : `Sign out ${signedInUser}`}
           </button>
         )}
         <button type="button" class="quiet keys-hint" popovertarget="keys-help">
@@ -174,8 +174,13 @@ function NotFound() {
 
 async function logOut(): Promise<void> {
   try {
-    await call("v1/session", { method: "DELETE" });
-    window.location.reload();
+    if (signedInUser === undefined) {
+      await call("v1/session", { method: "DELETE" });
+      window.location.reload();
+    } else {
+      const { url } = await call<{ readonly url: string }>("auth/logout", { method: "POST" });
+      window.location.assign(url);
+    }
   } catch (error) {
     announce(error instanceof Error ? error.message : String(error));
   }

@@ -1,4 +1,5 @@
-import { defined, isKonvergeError, KonvergeError, type BucketLimits } from "@konverge/core";
+import type { SignInSettings } from "@konverge/contracts";
+import { defined, ERRORS, isKonvergeError, KonvergeError, type BucketLimits } from "@konverge/core";
 import type { GuardControl } from "@konverge/guard";
 import { REJECTIONS, type Metrics } from "@konverge/telemetry";
 import { Hono, type Context, type MiddlewareHandler } from "hono";
@@ -47,6 +48,9 @@ import type { Refusal } from "./http/refusal-log.ts";
 import { Scans } from "./http/scans.ts";
 import { Waits } from "./http/waits.ts";
 import { createUserRights } from "./rights/authorize-user.ts";
+import { createOidcProvider } from "./sign-in/oidc-provider.ts";
+import { signInPages } from "./sign-in/sign-in-pages.ts";
+import { createSignedInUsers } from "./sign-in/signed-in-users.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 
 export interface ApiOptions {
@@ -64,6 +68,10 @@ export interface ApiOptions {
   readonly inProcess?: { readonly user: string };
   /** Accepts Kubernetes tokens. Default: none; every request then needs a token of Konverge. */
   readonly reviews?: KubernetesReviews | undefined;
+  /** The OIDC provider with which users log in to the dashboard. Default: none. */
+  readonly signIn?:
+    | { readonly settings: SignInSettings; readonly onError: (error: unknown) => void }
+    | undefined;
   /** The secrets of inbound sources. Default: none; their deliveries are rejected. */
   readonly inboundSecrets?: InboundSecrets;
   /** Rate limit per caller and process. Default 1,000 per second with a burst of 2,000. */
@@ -96,14 +104,16 @@ export interface Api {
 }
 
 export function createApi(options: ApiOptions): Api {
-  const { access, metrics, token, cluster, onError } = options;
+  const { access, metrics, token, cluster, onError, signIn } = options;
   const { isLoopback = true, inProcess, rate = DEFAULT_RATE } = options;
+  const users = signIn && createSignedInUsers(access.userSessions, signIn.settings.roles);
   const authenticator = createAuthenticator({
     tokens: access.tokens,
     sessions: access.sessions(token ?? ""),
     adminToken: token,
     isOpen: isLoopback,
     reviews: options.reviews,
+    users,
     onError,
   });
   const rights =
@@ -133,11 +143,27 @@ export function createApi(options: ApiOptions): Api {
       frameOf: async (context) => {
         if (inProcess !== undefined) return { cluster, role: "admin" };
         const caller = await authenticator.identify(context);
-        return caller === undefined ? {} : frameFor(caller, cluster);
+        return {
+          ...(caller === undefined ? {} : frameFor(caller, cluster)),
+          ...defined({ signIn: signIn?.settings.providerName }),
+        };
       },
       ...defined({ folder: options.pages }),
     }),
   );
+  if (signIn !== undefined) {
+    app.route(
+      "/",
+      signInPages({
+        settings: signIn.settings,
+        provider: createOidcProvider(signIn.settings, signIn.onError),
+        sessions: access.userSessions,
+        endSession: (context) => authenticator.endSession(context),
+        audit,
+        onFailed: (context, error) => noteFailure(options, context, error),
+      }),
+    );
+  }
   mountRoutes(
     app,
     routes.filter(({ role }) => role === "none"),
@@ -234,7 +260,7 @@ function serveBasics(
   options: ApiOptions,
   { routes, isDraining }: { readonly routes: readonly Route[]; readonly isDraining: () => boolean },
 ): void {
-  const { onError, access } = options;
+  const { access } = options;
   const refusedChange = createRefusedChanges(routes);
   app.use("*", async (context, next) => {
     await next();
@@ -243,15 +269,8 @@ function serveBasics(
   app.onError(async (error, context) => {
     const refused = await refusedChange(context, error);
     if (refused !== undefined) access.audit.gather(refused);
-    const response = answerProblem(context, error);
-    // A client that disconnects while it sends its body does not cause an error of the API.
-    if (response.status === 500 && !context.req.raw.signal.aborted) onError(error);
-    const code = REJECTIONS.find((known) => isKonvergeError(error) && error.code === known);
-    if (code !== undefined) {
-      options.metrics.rejectedRequest(code);
-      options.onRefused?.({ code, ...refusedBy(context) });
-    }
-    return response;
+    noteFailure(options, context, error);
+    return answerProblem(context, error);
   });
   app.notFound(answerUnserved(app));
   app.get("/livez", (context) => context.text("ok\n"));
@@ -269,6 +288,21 @@ function serveBasics(
     context.header("x-content-type-options", "nosniff");
     context.header("cache-control", "no-store");
   });
+}
+
+/** Logs an internal error, and counts a rejected request. */
+function noteFailure(
+  { onError, onRefused, metrics }: ApiOptions,
+  context: Context<ApiEnv>,
+  error: unknown,
+): void {
+  const isInternal = !isKonvergeError(error) || ERRORS[error.code].httpStatus === 500;
+  // A client that disconnects while it sends its body does not cause an error of the API.
+  if (isInternal && !context.req.raw.signal.aborted) onError(error);
+  const code = REJECTIONS.find((known) => isKonvergeError(error) && error.code === known);
+  if (code === undefined) return;
+  metrics.rejectedRequest(code);
+  onRefused?.({ code, ...refusedBy(context) });
 }
 
 function refusedBy(context: Context<ApiEnv>): Pick<Refusal, "source" | "by"> {
@@ -314,5 +348,6 @@ function frameFor({ name, role, scope, via }: Caller, home: string): PageFrame {
     role,
     // Local callers have no name.
     ...(via === "local" ? {} : { name }),
+    ...(via === "oidc" ? { isSignedIn: true } : {}),
   };
 }

@@ -1,10 +1,18 @@
 import { serve } from "@hono/node-server";
-import { clusterOf, type Settings } from "@konverge/contracts";
-import { defined, KonvergeError, sleepMs, type PayloadCodec } from "@konverge/core";
+import { readFileSync } from "node:fs";
+import { clusterOf, readSignInSettings, type Settings } from "@konverge/contracts";
+import {
+  defined,
+  ensureError,
+  invalidConfig,
+  KonvergeError,
+  sleepMs,
+  type PayloadCodec,
+} from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
 import { loadKubeCredentials } from "@konverge/kube";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
-import { createApi, type Api } from "./create-api.ts";
+import { createApi, type Api, type ApiOptions } from "./create-api.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
 import { createInboundSecrets } from "./inbound/inbound-secrets.ts";
 import { isLoopback } from "./access/is-loopback.ts";
@@ -68,6 +76,7 @@ export async function startApi(options: {
     prefix: settings.prefix,
   });
   const reviews = openReviews(settings, log);
+  const signIn = openSignIn(settings, log);
   const refusals = new RefusalLog((refusal) => log.warn({ ...refusal }, "requests rejected"));
   const api = createApi({
     access,
@@ -76,6 +85,7 @@ export async function startApi(options: {
     token,
     isLoopback: isLoopback(apiHost),
     reviews,
+    signIn,
     inboundSecrets: createInboundSecrets({
       given: settings.inboundSecrets,
       folder: settings.inboundSecretsDir,
@@ -97,7 +107,7 @@ export async function startApi(options: {
   });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
-  if (token === undefined && !isLoopback(apiHost)) void warnWithoutTokens(access, log);
+  if ((token ?? signIn) === undefined && !isLoopback(apiHost)) void warnWithoutTokens(access, log);
   return {
     url,
     async stop() {
@@ -138,6 +148,32 @@ function openReviews(
     audiences,
     onError: (error) => log.warn({ err: error }, "kubernetes review failed"),
   });
+}
+
+/** @throws KonvergeError `invalid_config` if settings or the file of the client secret are missing */
+function openSignIn(
+  settings: Settings,
+  log: ReturnType<typeof createLogger>,
+): ApiOptions["signIn"] {
+  const signIn = readSignInSettings(settings);
+  if (signIn === undefined) return undefined;
+  const { clientSecretFile: path } = signIn;
+  const name = "KONVERGE_OIDC_CLIENT_SECRET_FILE";
+  const report = (problem: string) =>
+    invalidConfig([
+      { pointer: `/${name}`, detail: `${name}: ${path} ${problem}; write the client secret to it` },
+    ]);
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw report(`cannot be read: ${ensureError(error).message}`);
+  }
+  if (text.trim() === "") throw report("is empty");
+  return {
+    settings: signIn,
+    onError: (error) => log.warn({ err: error }, "sign-in failed"),
+  };
 }
 
 /** All requests are rejected until a token exists. A token can be created later, and Redis can be unavailable now. */

@@ -216,6 +216,10 @@ export type {
   ReconcileState,
   RequestedClass,
 } from "./reconcile-api.ts";
+export { CALLBACK_PATH } from "./group-roles.ts";
+export type { GroupRole } from "./group-roles.ts";
+export { readSignInSettings } from "./sign-in-settings.ts";
+export type { SignInSettings } from "./sign-in-settings.ts";
 export {
   newTokenSchema,
   ROLES,

@@ -8,6 +8,13 @@ import {
 } from "@konverge/core";
 import { z } from "zod";
 import { duration } from "./duration.ts";
+import {
+  CALLBACK_PATH,
+  isPlainUrl,
+  isPrivateUrl,
+  parseGroupRoles,
+  type GroupRoleInput,
+} from "./group-roles.ts";
 
 /** The environment variable of a setting, and whether its value is a secret. */
 interface SettingMeta {
@@ -52,6 +59,9 @@ function parseInboundSecrets(
 const MIN_RETENTION_MS = 60_000;
 /** Shorter intervals of background work load Redis without a benefit. */
 const MIN_ROUND_MS = 1_000;
+
+const MIN_SESSION_MS = 60_000;
+const MAX_SESSION_MS = 30 * 86_400_000;
 
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
@@ -372,6 +382,110 @@ export const settingsSchema = z.strictObject({
       meta(
         "KONVERGE_KUBE_AUDIENCES",
         "Audiences of Kubernetes tokens that the HTTP API accepts, separated by commas (default: none; the API accepts only its own tokens). docs/identity.md describes the rights of their users.",
+      ),
+    ),
+  oidcIssuer: z
+    .string()
+    .refine(isPrivateUrl, "must be an https:// URL; http:// is allowed for localhost only")
+    .refine(isPlainUrl, "must not contain a user name, a password, a query or a fragment")
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_OIDC_ISSUER",
+        "Issuer of the OIDC provider with which users log in to the dashboard (default: none). docs/sign-in.md describes the settings.",
+      ),
+    ),
+  oidcClientId: z
+    .string()
+    .min(1)
+    .max(500, "must have at most 500 characters")
+    .optional()
+    .meta(meta("KONVERGE_OIDC_CLIENT_ID", "ID of the HTTP API as a client of the OIDC provider.")),
+  oidcClientSecretFile: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_OIDC_CLIENT_SECRET_FILE",
+        "Path of the file with the client secret. Each login reads the file, so that a new secret applies without a restart.",
+      ),
+    ),
+  oidcRedirectUrl: z
+    .string()
+    .refine(isPrivateUrl, "must be an https:// URL; http:// is allowed for localhost only")
+    .refine(
+      (url) => isPlainUrl(url) && url.endsWith(`/${CALLBACK_PATH}`),
+      `must be the address of the dashboard followed by ${CALLBACK_PATH}`,
+    )
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_OIDC_REDIRECT_URL",
+        "Address to which the provider returns browsers: the address of the dashboard followed by `auth/callback`.",
+      ),
+    ),
+  oidcScopes: z
+    .string()
+    .regex(
+      /^(?=(.* )?openid( |$))[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/,
+      "must be scopes separated by single spaces, with openid among them",
+    )
+    .default("openid profile email")
+    .meta(
+      meta(
+        "KONVERGE_OIDC_SCOPES",
+        "Scopes that a login requests, separated by spaces (default `openid profile email`).",
+      ),
+    ),
+  oidcNameClaim: z
+    .string()
+    .min(1)
+    .default("preferred_username")
+    .meta(
+      meta(
+        "KONVERGE_OIDC_NAME_CLAIM",
+        "Claim with the name of the user (default `preferred_username`). Choose one that users cannot change.",
+      ),
+    ),
+  oidcGroupsClaim: z
+    .string()
+    .min(1)
+    .default("groups")
+    .meta(
+      meta("KONVERGE_OIDC_GROUPS_CLAIM", "Claim with the groups of the user (default `groups`)."),
+    ),
+  oidcRoles: z
+    .custom<string | readonly GroupRoleInput[]>()
+    .transform(parseGroupRoles)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_OIDC_ROLES",
+        "Roles and scopes of groups: a list of `{ group, role, scope, classes }`, as JSON in the environment.",
+      ),
+    ),
+  oidcProviderName: z
+    .string()
+    .min(1)
+    .max(100, "must have at most 100 characters")
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_OIDC_PROVIDER_NAME",
+        "Name of the provider on the login page (default: host of the issuer).",
+      ),
+    ),
+  oidcSession: duration
+    .refine(
+      (ms) => ms >= MIN_SESSION_MS && ms <= MAX_SESSION_MS,
+      "must be a duration from 1m to 30d",
+    )
+    .default(8 * 3_600_000)
+    .meta(
+      meta(
+        "KONVERGE_OIDC_SESSION",
+        "Time after which a user must log in again (default 8h). Changed groups apply at the next login.",
       ),
     ),
   inboundSecrets: z

@@ -7,10 +7,17 @@ export const ROLES = ["viewer", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
 /**
- * `kubernetes` is a token of the cluster; `local` is a loopback request without a token; `process` is the command line without
- * a server.
+ * `kubernetes` is a token of the cluster; `oidc` is the session of a user of the OIDC provider; `local` is a loopback
+ * request without a token; `process` is the command line without a server.
  */
-export const AUTHENTICATIONS = ["token", "session", "kubernetes", "local", "process"] as const;
+export const AUTHENTICATIONS = [
+  "token",
+  "session",
+  "kubernetes",
+  "oidc",
+  "local",
+  "process",
+] as const;
 
 const BAD_NAME = "must be 1 to 100 letters, digits, dots, dashes or underscores";
 const names = z

@@ -3,6 +3,7 @@ import type { AccessRule } from "@konverge/worker";
 import { bind, serviceAccount } from "./access-manifests.ts";
 import { labelsOf, type Installation, type Manifest } from "./manifest.ts";
 import { podTemplate, type SecretFile } from "./pod-template.ts";
+import { signInEnv, signInOf, signInSecret } from "./sign-in-manifests.ts";
 import { deployment, disruptionBudget, service } from "./worker-manifests.ts";
 
 const PORT = { name: "http", number: 7070 };
@@ -24,6 +25,7 @@ export function apiManifests(
 ): Manifest[] {
   const account = `${installation.name}-api`;
   const { kubeAudiences: audiences } = settings;
+  const signIn = signInOf(settings);
   const template = podTemplate(installation, {
     component: "api",
     args: ["api"],
@@ -37,8 +39,9 @@ export function apiManifests(
       // Until the Service has removed the Pod.
       KONVERGE_API_DRAIN: "10s",
       ...(audiences === undefined ? {} : { KONVERGE_KUBE_AUDIENCES: audiences.join(",") }),
+      ...(signIn === undefined ? {} : signInEnv(signIn)),
     },
-    secrets: [redis, token],
+    secrets: [redis, token, ...(signIn === undefined ? [] : [signInSecret(token.secret)])],
     port: PORT,
     account,
     token: audiences !== undefined,

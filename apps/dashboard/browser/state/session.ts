@@ -1,11 +1,13 @@
 import type { Role } from "@konverge/contracts";
 import { signal } from "@preact/signals";
 
-/** The context that the API writes into the page; empty before login. */
+/** The context that the API writes into the page; before login, only `signIn`. */
 interface Context {
   readonly cluster?: string;
   readonly role?: Role;
   readonly name?: string;
+  readonly isSignedIn?: boolean;
+  readonly signIn?: string;
 }
 
 const content = document.querySelector('meta[name="konverge"]')?.getAttribute("content") ?? "{}";
@@ -24,6 +26,13 @@ export const isAdmin: boolean = context.role === undefined || context.role === "
 
 /** The token's name, which is the author of every action; undefined on loopback without a token. */
 export const callerName: string | undefined = context.name;
+
+/** The name of the OIDC provider with which users can log in. */
+export const signInProvider: string | undefined = context.signIn;
+
+/** The name of a user who logged in with the provider. */
+export const signedInUser: string | undefined =
+  context.isSignedIn === true ? context.name?.replace(/^oidc:/, "") : undefined;
 
 const AUTHOR = "konverge.author";
 

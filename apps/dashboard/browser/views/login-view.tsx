@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { call, CallError, type Trouble } from "../api/call.ts";
 import { TroubleNote } from "../parts/notice.tsx";
+import { signInProvider } from "../state/session.ts";
 
 /** Exchanges a token for a cookie that scripts cannot read. */
 export function LoginView() {
@@ -34,12 +35,26 @@ export function LoginView() {
         }}
       >
         <h1>Konverge</h1>
+        {signInProvider === undefined ? null : (
+          <>
+            <button type="button" class="primary" onClick={signIn}>
+              Sign in with {signInProvider}
+            </button>
+            <p class="dim">or with a token</p>
+          </>
+        )}
         <label>
           Token
-          <input name="token" type="password" required autoComplete="current-password" autoFocus />
+          <input
+            name="token"
+            type="password"
+            required
+            autoComplete="current-password"
+            autoFocus={signInProvider === undefined}
+          />
         </label>
         <TroubleNote trouble={trouble} />
-        <button type="submit" class="primary">
+        <button type="submit" class={signInProvider === undefined ? "primary" : undefined}>
           Log in
         </button>
         <p class="dim">
@@ -48,4 +63,11 @@ export function LoginView() {
       </form>
     </main>
   );
+}
+
+/** The provider returns the browser to the current page. */
+function signIn(): void {
+  const url = new URL("auth/login", document.baseURI);
+  url.searchParams.set("returnTo", window.location.href);
+  window.location.assign(url);
 }

@@ -2,12 +2,15 @@ import { timingSafeEqual } from "node:crypto";
 import type { TokenView } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError, type ErrorCode } from "@konverge/core";
 import type { Context, MiddlewareHandler } from "hono";
-import { deleteCookie, getCookie, setCookie } from "hono/cookie";
+import { deleteCookie, setCookie } from "hono/cookie";
+import type { SignedInUsers } from "../sign-in/signed-in-users.ts";
+import { isUserSession } from "../sign-in/user-sessions.ts";
 import type { Caller } from "./caller.ts";
 import { digest } from "./digest.ts";
 import { isLoopbackHost } from "./is-loopback.ts";
 import type { KubernetesReviews, KubernetesUser } from "./kubernetes-reviews.ts";
 import { atMostEvery } from "./at-most-every.ts";
+import { placeOf, sessionCookieFor, sessionOf } from "./session-cookie.ts";
 import { SESSION_MS, type SessionStore } from "./session-store.ts";
 import { isExpired, TOKEN_PREFIX, type TokenStore } from "./token-store.ts";
 
@@ -20,11 +23,6 @@ export interface ApiEnv {
   };
 }
 
-const COOKIE = "konverge_session";
-/** Over TLS. Browsers accept such a cookie from its own host only. */
-const HOST_COOKIE = `__Host-${COOKIE}`;
-/** A path prefix reported by a proxy. */
-const PREFIX = /^(\/[\w.-]+)+$/;
 /** Longest time that a revoked token remains valid. */
 const REMEMBERED_MS = 1_000;
 const MOST_REMEMBERED = 1_000;
@@ -46,7 +44,9 @@ export interface Authenticator {
   identify(context: Context): Promise<Caller | undefined>;
   /** Starts the session of a browser and sets its cookie. Undefined for an unknown, revoked or expired token. */
   login(context: Context, token: string): Promise<Caller | undefined>;
-  /** Ends the session of a browser. */
+  /** Ends the session of a browser, and leaves its cookie. */
+  endSession(context: Context): Promise<void>;
+  /** Ends the session of a browser, and deletes its cookie. */
   logout(context: Context): Promise<void>;
   /** True while an authenticated caller would still be accepted. */
   isStillValid(caller: Caller): Promise<boolean>;
@@ -61,12 +61,15 @@ export interface AuthenticatorOptions {
   readonly isOpen: boolean;
   /** Set if Kubernetes tokens are accepted. Every request then needs a token. */
   readonly reviews?: KubernetesReviews | undefined;
+  /** Set if users log in with an OIDC provider. Every request then needs a token or a session. */
+  readonly users?: SignedInUsers | undefined;
   readonly onError: (error: unknown) => void;
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { tokens, sessions, adminToken, reviews, onError } = options;
-  const isOpen = options.isOpen && adminToken === undefined && reviews === undefined;
+  const { tokens, sessions, adminToken, reviews, users, onError } = options;
+  const isOpen =
+    options.isOpen && adminToken === undefined && reviews === undefined && users === undefined;
   const expected = adminToken === undefined ? undefined : digest(adminToken);
   const remembered = new RememberedTokens((id) => void tokens.touch(id).catch(onError));
   const verify = async (token: string, via: "token" | "session"): Promise<Caller | undefined> => {
@@ -83,6 +86,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     return userCaller(user, isStillValid);
   };
   const resume = async (session: string): Promise<Caller | undefined> => {
+    if (isUserSession(session)) return await users?.resume(session);
     if (session.startsWith("admin.")) {
       const isKnown = expected !== undefined && (await sessions.find(session)) !== undefined;
       return isKnown ? adminBy("session") : undefined;
@@ -120,6 +124,13 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     const views = await tokens.list();
     return new Map(views.map((view) => [view.id, view]));
   });
+  const endSession = async (context: Context): Promise<void> => {
+    const session = sessionOf(context);
+    if (session === undefined) return;
+    if (isUserSession(session)) return await users?.end(session);
+    remembered.forget(session);
+    await sessions.end(session);
+  };
   return {
     middleware: async (context, next) => {
       context.set("caller", await callerOf(context));
@@ -136,18 +147,15 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     async login(context, token) {
       const caller = await verify(token, "session");
       if (caller === undefined) return undefined;
-      const { name, ...attributes } = cookieFor(context);
+      const { name, attributes } = sessionCookieFor(placeOf(context));
       const session = await sessions.create(caller.id);
       setCookie(context, name, session, { ...attributes, maxAge: SESSION_MS / 1_000 });
       return caller;
     },
+    endSession,
     async logout(context) {
-      const session = sessionOf(context);
-      if (session !== undefined) {
-        remembered.forget(session);
-        await sessions.end(session);
-      }
-      const { name, ...attributes } = cookieFor(context);
+      await endSession(context);
+      const { name, attributes } = sessionCookieFor(placeOf(context));
       deleteCookie(context, name, attributes);
     },
     async isStillValid({ id, via, isStillValid }) {
@@ -214,26 +222,6 @@ function userCaller(user: KubernetesUser, isStillValid: () => Promise<boolean>):
 
 function adminBy(via: "token" | "session"): Caller {
   return { id: "admin", name: "admin", role: "admin", scope: {}, via };
-}
-
-function sessionOf(context: Context): string | undefined {
-  return getCookie(context, HOST_COOKIE) ?? getCookie(context, COOKIE);
-}
-
-/** Returns the name and attributes of the cookie. Below a path prefix, the neighbors of the same host do not receive it. */
-function cookieFor({ req }: Context) {
-  const proto = req.header("x-forwarded-proto") ?? new URL(req.url).protocol;
-  const prefix = req.header("x-forwarded-prefix") ?? "";
-  const path = PREFIX.test(prefix) ? `${prefix}/` : "/";
-  // Without TLS, browsers do not return secure cookies.
-  const secure = proto.startsWith("https");
-  return {
-    name: secure && path === "/" ? HOST_COOKIE : COOKIE,
-    path,
-    httpOnly: true,
-    sameSite: "Strict",
-    secure,
-  } as const;
 }
 
 /**

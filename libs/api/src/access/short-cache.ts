@@ -32,4 +32,8 @@ export class ShortCache<T> {
     });
     return entry.read;
   }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
 }

@@ -216,8 +216,8 @@ function linkNext({ req }: Context, result: unknown, headers: Record<string, str
  */
 function authorFor({ via, name }: Caller, body: unknown): string | undefined {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
-  if (via === "token" || via === "session" || via === "kubernetes") return name;
-  return via === "process" && !("by" in body) ? name : undefined;
+  if (via === "local") return undefined;
+  return via !== "process" || !("by" in body) ? name : undefined;
 }
 
 /** @throws KonvergeError `forbidden` */

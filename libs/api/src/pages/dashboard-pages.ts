@@ -32,7 +32,7 @@ const PARTS = [
   "/hints/:code",
 ] as const;
 /** Paths that are not views. */
-const OTHERS = ["/v1", "/jobs", "/metrics", "/docs", "/assets", "/livez", "/readyz"];
+const OTHERS = ["/v1", "/auth", "/jobs", "/metrics", "/docs", "/assets", "/livez", "/readyz"];
 
 /** Allows only own scripts and styles, no foreign host and no markup from text. */
 const POLICY = [
@@ -62,13 +62,17 @@ interface Asset {
   readonly gzip: Uint8Array<ArrayBuffer>;
 }
 
-/** Data embedded in the page; empty before login. */
+/** Data embedded in the page; before login, only the name of the OIDC provider. */
 export interface PageFrame {
   /** The cluster of addresses without one. */
   readonly cluster?: string;
   readonly role?: Role;
   /** Of the token: it stands in for the author of orders. */
   readonly name?: string;
+  /** True for a user who has logged in with the OIDC provider. */
+  readonly isSignedIn?: boolean;
+  /** The name of the OIDC provider; also before login. */
+  readonly signIn?: string;
 }
 
 export interface DashboardPagesOptions {

@@ -52,6 +52,7 @@ import {
 } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
 import { createAuditLog, type AuditLog, type AuditNote } from "../kept/audit-log.ts";
+import { createUserSessions, type UserSessions } from "../sign-in/user-sessions.ts";
 import { createSessionStore, type SessionStore } from "../access/session-store.ts";
 import { atMostEvery } from "../access/at-most-every.ts";
 import { createTokenStore, type TokenStore } from "../access/token-store.ts";
@@ -73,6 +74,8 @@ export interface QueueAccess {
   readonly tokens: TokenStore;
   /** The sessions of browsers; `salt` is the configured token. */
   sessions(salt: string): SessionStore;
+  /** The sessions of the users of an OIDC provider. */
+  readonly userSessions: UserSessions;
   readonly audit: AuditLog;
   /** What a restore of Redis holds. */
   readonly restore: RestoreControl;
@@ -176,6 +179,7 @@ export function openQueueAccess(options: QueueAccessOptions): QueueAccess {
 class RedisQueueAccess implements QueueAccess {
   readonly installation: string;
   readonly tokens: TokenStore;
+  readonly userSessions: UserSessions;
   readonly audit: AuditLog;
   readonly restore: RestoreControl;
   readonly answers: AnswerStore;
@@ -213,9 +217,9 @@ class RedisQueueAccess implements QueueAccess {
       onEntry: options.onAuditEntry,
     });
     this.restore = createRestoreControl(this.#redis, prefix);
-    this.tokens = createTokenStore(this.#redis, prefix, {
-      isHeld: createTokensFence(this.#redis, prefix, options.restoreToleranceMs),
-    });
+    const isHeld = createTokensFence(this.#redis, prefix, options.restoreToleranceMs);
+    this.tokens = createTokenStore(this.#redis, prefix, { isHeld });
+    this.userSessions = createUserSessions(this.#redis, prefix, { isHeld });
     this.answers = createAnswerStore(this.#redis, prefix, { budgetBytes, codec });
     this.#announcements = new Announcements(common);
     this.#queues = keyed(
