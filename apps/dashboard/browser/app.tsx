@@ -56,6 +56,12 @@ const PAGES: readonly Page[] = [
   },
   { to: "/live", icon: "live", title: "Live", view: () => <LiveView /> },
   { to: "/objects", icon: "objects", title: "Objects", view: () => <ObjectsView /> },
+  {
+    to: "/approvals",
+    icon: "approvals",
+    title: "Approvals",
+    view: lazyView(({ ApprovalsView }) => <ApprovalsView />),
+  },
   { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
   { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },
   { to: "/workers", icon: "workers", title: "Workers", view: () => <WorkersView /> },
@@ -132,6 +138,12 @@ function findPage(): Page {
     const target = { cluster, controller, namespace, name };
     const view = () => <ObjectView key={at} target={target} />;
     return { to: "/objects", icon: "objects", title: decodeURIComponent(name), view };
+  }
+  if (first === "approvals" && segments.length === 5) {
+    const at = segments.join("/");
+    const target = { cluster, controller, namespace, name };
+    const view = lazyView(({ ApprovalView }) => <ApprovalView key={at} target={target} />);
+    return { to: "/approvals", icon: "approvals", title: decodeURIComponent(name), view };
   }
   if (first === "controllers" && segments.length === 2) {
     const title = decodeURIComponent(cluster);

@@ -125,6 +125,7 @@ const VIEWS = [
   "/live",
   "/objects",
   "/dead-letters",
+  "/approvals",
   "/guards",
   "/workers",
   "/audit",

@@ -411,6 +411,8 @@ test("each view shows a valid CLI command", async (context) => {
     `/live${filters}`,
     `/objects${filters}&phase=waiting`,
     `/dead-letters${filters}`,
+    "/approvals?namespace=demo&controller=node-pool",
+    "/approvals/default/node-pool/demo/blue",
     "/workers",
     "/workflows?workflow=release&status=blocked&search=web&by=ann&key=k",
     "/objects/default/node-pool/demo/blue",

@@ -7,10 +7,11 @@ export const cluster = computed(
   () => query.value.get("cluster") ?? clusterOfPage(path.value) ?? defaultCluster,
 );
 
-/** Returns the cluster in `/objects/cluster/...` or `/runs/workflow/cluster/...`. */
+/** Returns the cluster in `/objects/cluster/...`, `/approvals/cluster/...` or `/runs/workflow/cluster/...`. */
 function clusterOfPage(page: string): string | undefined {
   const [, kind, first, second] = page.split("/");
-  const name = kind === "objects" ? first : kind === "runs" ? second : undefined;
+  const name =
+    kind === "objects" || kind === "approvals" ? first : kind === "runs" ? second : undefined;
   return name === undefined ? undefined : decodeURIComponent(name);
 }
 

@@ -51,8 +51,17 @@ export function setQuery(changes: Params): void {
 
 /** Returns the address of an object's page for its key `controller/cluster/type/namespace/name`. */
 export function objectHref(key: string): string {
+  return href(`/objects/${placeOf(key)}`);
+}
+
+/** Returns the address of the plan of an object that waits for an approval. */
+export function approvalHref(key: string): string {
+  return href(`/approvals/${placeOf(key)}`);
+}
+
+function placeOf(key: string): string {
   const [controller = "", cluster = "", , namespace = "", name = ""] = key.split("/");
-  return href(`/objects/${cluster}/${controller}/${namespace}/${name}`);
+  return `${cluster}/${controller}/${namespace}/${name}`;
 }
 
 /** Returns the address of a run's page for its id `workflow/cluster/id`. */
@@ -62,7 +71,7 @@ export function runHref(id: string): string {
 }
 
 const PAGES =
-  /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|live|audit|docs|hints)(\/|$))/;
+  /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|approvals|live|audit|docs|hints)(\/|$))/;
 
 /** Scrolls as soon as the page is long enough: its data arrives later. */
 function restoreScroll(top: number, tries = 60): void {

@@ -13,6 +13,7 @@ const VIEWS = [
   "live",
   "objects",
   "dead-letters",
+  "approvals",
   "schedules",
   "guards",
   "workers",
@@ -20,11 +21,13 @@ const VIEWS = [
   "docs",
 ] as const;
 const OBJECT = "/objects/:cluster/:controller/:namespace/:name";
+const APPROVAL = "/approvals/:cluster/:controller/:namespace/:name";
 const RUN = "/runs/:workflow/:cluster/:id";
 const CONTROLLER = "/controllers/:controller";
 /** The addresses of views of one thing. */
 const PARTS = [
   OBJECT,
+  APPROVAL,
   RUN,
   CONTROLLER,
   "/schedules/:cluster/:name",

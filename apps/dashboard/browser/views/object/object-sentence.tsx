@@ -4,6 +4,7 @@ import { ErrorCode } from "../../parts/error-code.tsx";
 import { plural } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { now, Time } from "../../parts/time.tsx";
+import { approvalHref } from "../../state/router.ts";
 import { currentRival, toneOfObject } from "./current-contention.ts";
 
 /** The state of an object, its cause, and when it runs next. */
@@ -117,6 +118,11 @@ function Reason({ history }: { readonly history: ObjectHistory }): ComponentChil
     case "idle":
       return latest === undefined ? (
         <p>No attempt has finished yet.</p>
+      ) : latest.outcome === "awaitApproval" ? (
+        <p>
+          Its plan waits for an approval since <Time at={latest.finishedAt} />.{" "}
+          <a href={approvalHref(history.key)}>Review the plan</a>
+        </p>
       ) : (
         <p>
           The last attempt ended <Time at={latest.finishedAt} />.
