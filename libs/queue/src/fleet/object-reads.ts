@@ -13,7 +13,10 @@ import {
   beginPlan,
   holdPlan,
   planRequestsKey,
+  planWakesKey,
   storePlan,
+  type PlanClass,
+  type PlanPlace,
   type WantedPlan,
 } from "../plans/plan-store.ts";
 
@@ -39,9 +42,11 @@ const MOST_WAITING = 50;
 const MOST_RUNNING = 8;
 /** Maximum number of concurrent plans of a worker. Each plan is an attempt in addition to those of the queue. */
 const MOST_PLANS = 2;
+/** One more plan begins if a user waits for it, so that plans of the fleet do not delay it. */
+const MOST_PLANS_OF_USERS = MOST_PLANS + 1;
 /** Longest blocking read, in s. Ends it if the connection is lost without a notice. */
 const BLOCK_S = 10;
-/** The same while no plan is accepted, so that a waiting plan starts soon. */
+/** The same while some plans are not accepted, if the end of a plan could not wake it. */
 const BUSY_BLOCK_S = 1;
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 160;
@@ -81,8 +86,13 @@ export function serveObjectReads({
   const place = { prefix, cluster };
   const readKeys =
     read === undefined ? [] : controllers.map((name) => requestsKey(prefix, cluster, name));
-  const planKeys =
-    plan === undefined ? [] : controllers.map((name) => planRequestsKey(place, name));
+  const planKeysOf = (planClass: PlanClass) =>
+    plan === undefined ? [] : controllers.map((name) => planRequestsKey(place, name, planClass));
+  const userKeys = planKeysOf("interactive");
+  const fleetKeys = planKeysOf("background");
+  const wakeKey = planWakesKey(place, randomUUID());
+  /** True if the loop waits, and does not accept all plans. */
+  let isLimited = false;
   const reads = new Set<Promise<void>>();
   const plans = new Set<Promise<void>>();
   let isStopped = false;
@@ -97,53 +107,53 @@ export function serveObjectReads({
       answers.set(answerKey(prefix, cluster, id), answer, "PX", KEPT_MS),
     );
   };
-  const servePlan = async (text: string) => {
-    const wanted = JSON.parse(text) as WantedPlan;
-    if (!(await beginPlan(answers, place, wanted.id))) return;
-    const release = holdPlan(answers, place, { id: wanted.id, onError });
-    try {
-      const record = await plan?.(wanted);
-      if (record !== undefined) await storeSoon(() => storePlan(answers, place, wanted, record));
-    } finally {
-      release();
-    }
-  };
-  /** A plan that cannot be stored during a failover of Redis is otherwise lost, although its worker lives. */
-  const storeSoon = async (store: () => Promise<void>) => {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        await store();
-        return;
-      } catch (error) {
-        if (isStopped || tries === MOST_STORE_TRIES) throw error;
-        await Promise.race([sleepMs(AGAIN_MS), stopping.promise]);
-      }
-    }
+  /** Ends the wait of the loop, which then accepts further plans. */
+  const wake = async () => {
+    if (!isLimited || isStopped) return;
+    isLimited = false;
+    await withRedis(answers, () =>
+      answers
+        .multi()
+        .rpush(wakeKey, "")
+        .pexpire(wakeKey, 1_000 * BLOCK_S)
+        .exec(),
+    );
   };
   const begin = (running: Set<Promise<void>>, serving: Promise<void>) => {
     const served = serving
       .catch((error: unknown) => onError(error as Error))
       .finally(() => running.delete(served));
     running.add(served);
+    return served;
   };
   const loop = async () => {
     while (!isStopped) {
       try {
         if (reads.size >= MOST_RUNNING) await Promise.race(reads);
-        const isBusy = plans.size >= MOST_PLANS;
-        const keys = isBusy ? readKeys : [...readKeys, ...planKeys];
-        if (keys.length === 0) {
-          await Promise.race([...plans, stopping.promise]);
-          continue;
-        }
+        isLimited = plans.size >= MOST_PLANS;
+        // Redis takes the first list that has an entry.
+        const keys = [
+          wakeKey,
+          ...readKeys,
+          ...(plans.size < MOST_PLANS_OF_USERS ? userKeys : []),
+          ...(isLimited ? [] : fleetKeys),
+        ];
         const popped = await Promise.race([
-          consumer.redis.blpop(...keys, isBusy ? BUSY_BLOCK_S : BLOCK_S),
+          consumer.redis.blpop(...keys, isLimited ? BUSY_BLOCK_S : BLOCK_S),
           stopping.promise,
         ]);
-        if (popped === null) continue;
+        if (popped === null || popped[0] === wakeKey) continue;
         const [key, text] = popped;
-        if (planKeys.includes(key)) begin(plans, servePlan(text));
-        else begin(reads, serveRead(text));
+        if (readKeys.includes(key)) {
+          void begin(reads, serveRead(text));
+        } else {
+          const wanted = JSON.parse(text) as WantedPlan;
+          const served = begin(
+            plans,
+            servePlan(wanted, { redis: answers, place, plan, onError, stopping: stopping.promise }),
+          );
+          served.then(wake).catch((error: unknown) => onError(error as Error));
+        }
       } catch (error) {
         // oxlint-disable-next-line typescript/no-unnecessary-condition -- changed by the returned function
         if (isStopped) return;
@@ -152,7 +162,7 @@ export function serveObjectReads({
       }
     }
   };
-  const looping = readKeys.length + planKeys.length === 0 ? Promise.resolve() : loop();
+  const looping = readKeys.length + userKeys.length === 0 ? Promise.resolve() : loop();
   return async () => {
     isStopped = true;
     stopping.resolve(null);
@@ -161,6 +171,43 @@ export function serveObjectReads({
     await Promise.all([...reads, ...plans]);
     await closeRedis(answers);
   };
+}
+
+interface PlanServing extends Pick<ObjectReadsOptions, "plan" | "onError"> {
+  readonly redis: RedisClient;
+  readonly place: PlanPlace;
+  /** Resolves when the worker stops. */
+  readonly stopping: Promise<null>;
+}
+
+async function servePlan(wanted: WantedPlan, serving: PlanServing): Promise<void> {
+  const { redis, place, plan, onError } = serving;
+  if (!(await beginPlan(redis, place, wanted.id))) return;
+  const release = holdPlan(redis, place, { id: wanted.id, onError });
+  try {
+    const record = await plan?.(wanted);
+    if (record !== undefined) await storeSoon(wanted, record, serving);
+  } finally {
+    release();
+  }
+}
+
+/** A plan that cannot be stored during a failover of Redis is otherwise lost, although its worker lives. */
+async function storeSoon(
+  wanted: WantedPlan,
+  record: string,
+  { redis, place, stopping }: PlanServing,
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await storePlan(redis, place, wanted, record);
+      return;
+    } catch (error) {
+      if (tries === MOST_STORE_TRIES) throw error;
+      const isStopping = await Promise.race([sleepMs(AGAIN_MS).then(() => false), stopping]);
+      if (isStopping === null) throw error;
+    }
+  }
 }
 
 /**

@@ -1,6 +1,8 @@
 import { clusterRoot, runScript, withRedis, type RedisClient } from "@konverge/redis";
 import { storePlanScript } from "./scripts/store-plan.ts";
 
+export type PlanClass = "interactive" | "background";
+
 /** A plan that a user of the API requests. */
 export interface WantedPlan {
   readonly id: string;
@@ -9,8 +11,11 @@ export interface WantedPlan {
   readonly controller: string;
   /** The name of the caller. */
   readonly by: string;
-  /** Default `interactive`. Records of class `background` are kept for a short time, and not listed. */
-  readonly class?: "interactive" | "background";
+  /**
+   * Default `interactive`. Plans of class `background` begin after the others; their records are kept for a short time, and
+   * not listed.
+   */
+  readonly class?: PlanClass;
 }
 
 /** The place of a cluster's plans in Redis. */
@@ -23,7 +28,7 @@ export interface PlanPlace {
 const KEPT_MS = 7 * 86_400_000;
 /** Retention of a plan of class `background`, in ms. */
 const PASSING_MS = 10 * 60_000;
-/** Requests of a controller that wait for a worker; older ones are dropped. */
+/** Requests of a controller and class that wait for a worker; older ones are dropped. */
 const MOST_WAITING = 50;
 /** Longest time that a request waits for a worker, in ms. */
 const WAITING_MS = 120_000;
@@ -45,7 +50,7 @@ export async function requestPlan(
   place: PlanPlace,
   wanted: WantedPlan,
 ): Promise<void> {
-  const list = planRequestsKey(place, wanted.controller);
+  const list = planRequestsKey(place, wanted.controller, wanted.class);
   await withRedis(redis, () =>
     redis
       .multi()
@@ -132,8 +137,19 @@ export async function readPlansOf(
   return found.filter((record) => record !== null);
 }
 
-export function planRequestsKey({ prefix, cluster }: PlanPlace, controller: string): string {
-  return `${clusterRoot(prefix, cluster)}/plan-requests/${encodeURIComponent(controller)}`;
+/** The list of requests that wait for a worker of the controller. */
+export function planRequestsKey(
+  { prefix, cluster }: PlanPlace,
+  controller: string,
+  planClass: PlanClass = "interactive",
+): string {
+  const list = planClass === "background" ? "fleet-plan-requests" : "plan-requests";
+  return `${clusterRoot(prefix, cluster)}/${list}/${encodeURIComponent(controller)}`;
+}
+
+/** A list of one worker, which ends its wait for requests. */
+export function planWakesKey({ prefix, cluster }: PlanPlace, id: string): string {
+  return `${clusterRoot(prefix, cluster)}/plan-wakes/${id}`;
 }
 
 function planKey({ prefix, cluster }: PlanPlace, id: string): string {

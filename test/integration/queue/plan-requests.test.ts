@@ -1,0 +1,53 @@
+import { serveObjectReads } from "@konverge/queue";
+import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { requestPlan } from "../../../libs/queue/src/plans/plan-store.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
+import { until } from "../../support/until.ts";
+import { useQueues } from "./queue-harness.ts";
+
+const queues = useQueues();
+let redis: RedisClient;
+beforeAll(() => {
+  redis = openProducer({ url: process.env["REDIS_URL"] ?? "", deadlineMs: PATIENT_MS });
+});
+afterAll(() => closeRedis(redis));
+
+test("plans that users wait for begin before plans of the fleet, and in addition to two of them", async () => {
+  const { prefix, target } = queues;
+  const place = { prefix, cluster: "default" };
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const request = (id: string, planClass: "interactive" | "background") =>
+    requestPlan(redis, place, { id, key: id, controller: "widgets", by: "ada", class: planClass });
+  for (const id of ["f1", "f2", "f3", "f4"]) await request(id, "background");
+  const stop = serveObjectReads({
+    redis: target,
+    ...place,
+    controllers: ["widgets"],
+    plan: ({ id }) => {
+      begun.push(id);
+      return new Promise((resolve) => ends.set(id, () => resolve("{}")));
+    },
+    onError: () => undefined,
+  });
+  onTestFinished(async () => {
+    for (const end of ends.values()) end();
+    await stop();
+  });
+  const begins = async (ids: readonly string[]) => {
+    await until(`${ids.join(" ")} have begun`, () => begun.length >= ids.length);
+    expect(begun).toEqual(ids);
+  };
+  await begins(["f1", "f2"]);
+  for (const id of ["u1", "u2"]) await request(id, "interactive");
+  await begins(["f1", "f2", "u1"]);
+  ends.get("f1")?.();
+  await begins(["f1", "f2", "u1", "u2"]);
+  // The next plan of the fleet begins when fewer than two plans run.
+  ends.get("u1")?.();
+  ends.get("u2")?.();
+  await begins(["f1", "f2", "u1", "u2", "f3"]);
+  await request("u3", "interactive");
+  await begins(["f1", "f2", "u1", "u2", "f3", "u3"]);
+});
