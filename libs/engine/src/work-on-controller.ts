@@ -50,7 +50,16 @@ export function workOnController(
     loop,
     ...(rule === undefined || approvals === undefined
       ? {}
-      : { run: createApprovedRun({ runtime, rule, approvals, loop, worker: workerId }) }),
+      : {
+          run: createApprovedRun({
+            runtime,
+            rule,
+            approvals,
+            newestEpoch: async (key) => (await queue.getKey(key))?.epoch,
+            loop,
+            worker: workerId,
+          }),
+        }),
     putOffMs: past && ((lease) => past.throttle.putOffMs(lease)),
     tracing,
   });

@@ -142,7 +142,7 @@ function viewOf({
   uid: _uid,
   version: _version,
   attempt: _attempt,
-  fence: _fence,
+  epoch: _epoch,
   salt: _salt,
   ...approval
 }: Approval): ApprovalView {

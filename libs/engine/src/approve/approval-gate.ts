@@ -1,4 +1,4 @@
-import { defined, KonvergeError } from "@konverge/core";
+import { defined, KonvergeError, type ObjectKey } from "@konverge/core";
 import {
   applying,
   demandNewest,
@@ -34,12 +34,19 @@ export interface ApprovalGate {
   forgetRequesters(): Promise<void>;
 }
 
+export interface GateParts {
+  readonly approvals: ApprovalStore;
+  readonly rule: Required<ApprovalRule>;
+  /** Returns the epoch of the newest attempt of a key. */
+  readonly newestEpoch: (key: ObjectKey) => Promise<number | undefined>;
+}
+
 /** Notes the users who have requested the attempt, and returns its gate. */
 export async function openApprovalGate(
-  approvals: ApprovalStore,
-  { id: key, key: { controller }, epoch, startedAtMs, triggers }: AttemptLease,
-  { by, role }: Required<ApprovalRule>,
+  { id: key, key: objectKey, epoch, triggers }: AttemptLease,
+  { approvals, rule: { by, role }, newestEpoch }: GateParts,
 ): Promise<ApprovalGate> {
+  const { controller } = objectKey;
   const attempt = `${key}#${epoch}`;
   const asked = requestersOf(triggers);
   const applied = await noteRequesters(approvals, key, asked);
@@ -48,18 +55,26 @@ export async function openApprovalGate(
   /**
    * Changes the approval, unless a newer attempt has changed it. The worker of this attempt may have been suspended.
    */
-  const change = <Next extends Approval | undefined>(
+  const change = async <Next extends Approval | undefined>(
     next: (current: Approval | undefined) => Next,
     options?: { readonly record: string },
-  ) =>
-    approvals.change(
-      key,
-      (current) => {
-        demandNewest(current, startedAtMs);
-        return next(current);
-      },
-      options,
-    );
+  ): Promise<Next> => {
+    const guarded = (current: Approval | undefined) => {
+      demandNewest(current, epoch);
+      return next(current);
+    };
+    try {
+      return await approvals.change(key, guarded, options);
+    } catch (error) {
+      if (!(await hasRestarted())) throw error;
+      return await approvals.change(key, next, options);
+    }
+  };
+  /** True if the queue has lost its data, and its epochs began again, but Redis has kept the approvals on another node. */
+  const hasRestarted = async () => {
+    const stored = (await approvals.read(key))?.epoch;
+    return stored !== undefined && stored > epoch && (await newestEpoch(objectKey)) === epoch;
+  };
 
   return {
     read: () => approvals.read(key),
@@ -68,20 +83,15 @@ export async function openApprovalGate(
       change((current) =>
         current === undefined
           ? undefined
-          : proposed(
-              current,
-              { ...current, by, role, requesters, fence: startedAtMs },
-              { isRequested },
-            ),
+          : proposed(current, { ...current, by, role, requesters, epoch }, { isRequested }),
       ),
     propose: (record, salt) => {
       const { hash, summary, startedAt: since, uid, versionBefore: version } = record;
       const object = defined({ uid, version });
       const proposal = { key, controller, hash, summary, by, role, requesters, since, ...object };
-      return change(
-        (current) => proposed(current, { ...proposal, salt, fence: startedAtMs }, { isRequested }),
-        { record: JSON.stringify(record) },
-      );
+      return change((current) => proposed(current, { ...proposal, salt, epoch }, { isRequested }), {
+        record: JSON.stringify(record),
+      });
     },
     begin: async (hash) => {
       await change((current) => {

@@ -21,12 +21,13 @@ import { runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
 import type { ApprovalPlan, ApprovalRule } from "../define/approval-rule.ts";
 import { buildPlan, type BuiltPlan } from "../plan/build-plan.ts";
 import { planAttempt } from "../plan/run-plan.ts";
-import { openApprovalGate, type ApprovalGate } from "./approval-gate.ts";
+import { openApprovalGate, type ApprovalGate, type GateParts } from "./approval-gate.ts";
 
 export interface ApprovalParts {
   readonly runtime: ControllerRuntime;
   readonly rule: Required<ApprovalRule>;
   readonly approvals: ApprovalStore;
+  readonly newestEpoch: GateParts["newestEpoch"];
   readonly loop: LoopWatch;
   readonly worker: string;
 }
@@ -38,7 +39,7 @@ export interface ApprovalParts {
 export function createApprovedRun(parts: ApprovalParts): RunLease {
   return async (lease, options) => {
     try {
-      const gate = await openApprovalGate(parts.approvals, lease, parts.rule);
+      const gate = await openApprovalGate(lease, parts);
       return await runApproved({ lease, options, gate, parts });
     } catch (error) {
       const { controller } = parts.runtime;

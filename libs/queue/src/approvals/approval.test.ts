@@ -87,8 +87,8 @@ describe("applying", () => {
 });
 
 describe("demandNewest", () => {
-  test("rejects an attempt that started before one that has changed the approval", () => {
-    const stored = awaiting({ fence: 20 });
+  test("rejects an attempt that is older than one that has changed the approval", () => {
+    const stored = awaiting({ epoch: 20 });
     expect(() => demandNewest(stored, 10)).toThrow(/a newer attempt/);
     expect(() => demandNewest(stored, 20)).not.toThrow();
   });

@@ -37,8 +37,8 @@ export interface Approval {
   readonly rejected?: { readonly by: string; readonly at: string; readonly reason: string };
   /** The attempt that applies the plan. */
   readonly attempt?: string;
-  /** Start of the newest attempt that has changed it, in epoch ms. Earlier attempts may not change it. */
-  readonly fence?: number;
+  /** Epoch of the newest attempt that has changed it. Earlier attempts may not change it. */
+  readonly epoch?: number;
   /** The key of the digests in the hash. */
   readonly salt?: string;
   /** The time of the plan. */
@@ -55,7 +55,7 @@ export type Proposal = Pick<
   Approval,
   "key" | "controller" | "hash" | "summary" | "by" | "role" | "requesters" | "since"
 > &
-  Pick<Partial<Approval>, "uid" | "version" | "fence" | "salt">;
+  Pick<Partial<Approval>, "uid" | "version" | "epoch" | "salt">;
 
 /**
  * Returns the approval of a plan. Decisions about an equal plan are kept; those about another one are dropped.
@@ -75,7 +75,7 @@ export function proposed(
   }
   const by = Math.max(current.by, proposal.by);
   const role = rankOf(current.role) > rankOf(proposal.role) ? current.role : proposal.role;
-  const next = { ...current, by, role, requesters, ...defined({ fence: proposal.fence }) };
+  const next = { ...current, by, role, requesters, ...defined({ epoch: proposal.epoch }) };
   // A user who requests a rejected plan asks for another decision.
   if (current.state === "rejected" && isRequested) {
     const { rejected: _dropped, ...rest } = next;
@@ -141,9 +141,9 @@ export function applying(
   return current.state === "approved" ? { ...current, state: "applying", attempt } : undefined;
 }
 
-/** @throws KonvergeError `approval_stale` for an attempt that started before one that has changed the approval */
-export function demandNewest(current: Approval | undefined, startedAtMs: number): void {
-  if (current?.fence === undefined || current.fence <= startedAtMs) return;
+/** @throws KonvergeError `approval_stale` for an attempt that is older than one that has changed the approval */
+export function demandNewest(current: Approval | undefined, epoch: number): void {
+  if (current?.epoch === undefined || current.epoch <= epoch) return;
   throw stale(`a newer attempt of ${current.key} has changed its approval`);
 }
 
