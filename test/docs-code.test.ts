@@ -72,6 +72,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/several-clusters.md sh":
     "tests start the worker in their process, and create the Secrets through the API",
   "docs/sign-in.md sh": "starts an API with a provider that does not exist",
+  "docs/slo.md ts": "a setting; worker tests start a controller with one",
   "docs/sources.md sh 1": "generates a secret with openssl, and starts an API",
   "docs/sources.md yaml": "settings of Alertmanager and Argo CD; tests send recorded payloads",
   "docs/tracing.md sh": "sends traces to a collector that does not exist",

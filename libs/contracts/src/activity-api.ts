@@ -41,6 +41,16 @@ export const activityMinuteSchema = z.object({
   breaker: z.enum(["closed", "open", "halfOpen", "isolated"]).optional(),
 });
 
+/** The causes of a time, most time first. */
+const causesSchema = z.array(
+  z.object({
+    cause: z.enum(CONVERGENCE_CAUSES),
+    ms: z.number(),
+    /** Part of the time, from 0 to 1. */
+    share: z.number(),
+  }),
+);
+
 /** Response of `GET /v1/activity`. */
 export const activitySchema = z.object({
   /** All minutes, oldest first. The last one is incomplete. */
@@ -77,16 +87,26 @@ export const activitySchema = z.object({
   convergence: z
     .object({
       totalMs: z.number(),
-      /** Most time first. */
-      causes: z.array(
-        z.object({
-          cause: z.enum(CONVERGENCE_CAUSES),
-          ms: z.number(),
-          /** Part of `totalMs`, from 0 to 1. */
-          share: z.number(),
-        }),
-      ),
+      causes: causesSchema,
       /** Names the cause with the largest share. */
+      summary: z.string(),
+    })
+    .optional(),
+  /** The service level objective of the controller; missing without one. */
+  slo: z
+    .object({
+      /** Longest time from a change to success. */
+      thresholdMs: z.number(),
+      /** Share of the changes that must be within the threshold. */
+      objective: z.number(),
+      /** Changes within the threshold, and the others. */
+      good: z.number(),
+      bad: z.number(),
+      /** Part of the error budget of these minutes that is used; above 1 if the objective is missed. */
+      budgetUsed: z.number(),
+      /** The causes of the time of changes beyond the threshold. */
+      causes: causesSchema,
+      /** Names the cause that uses most of the budget. */
       summary: z.string(),
     })
     .optional(),

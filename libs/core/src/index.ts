@@ -123,7 +123,7 @@ export type {
 } from "./notification-event.ts";
 export { findNameIssue } from "./object-name.ts";
 export { CONVERGENCE_CAUSES, divideConvergence } from "./convergence.ts";
-export type { ConvergenceCause } from "./convergence.ts";
+export type { ConvergenceCause, TimeSpan } from "./convergence.ts";
 export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.ts";
 export type { Outcome, OutcomeKind } from "./outcome.ts";
 export {

@@ -11,6 +11,7 @@ import type { Log } from "./define/log.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import { requestApproved } from "./approve/request-approved.ts";
 import { AttemptHistory } from "./history/attempt-history.ts";
+import { OutageLog } from "./history/outage-log.ts";
 import { checkServed } from "./watch/check-served.ts";
 import { followWorkable } from "./watch/follow-workable.ts";
 import { warnOfLeftFinalizers } from "./watch/left-finalizers.ts";
@@ -85,15 +86,20 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const history = openHistory(options);
   const cache = createObjectCache(reflectors);
   const quarantine = new ProcessQuarantine();
+  const outages = new OutageLog();
   const workers = (role === "watch" ? [] : parts).map((part) => ({
     controller: part.controller.name,
     limit: concurrencyOf(part.controller, options),
-    worker: workOnController(part, { reflectors, cache, loop, history, quarantine }, options),
+    worker: workOnController(
+      part,
+      { reflectors, cache, loop, history, quarantine, outages },
+      options,
+    ),
   }));
   const stopSweep = role === "watch" ? () => undefined : requestApproved(parts, options);
   const unsubscribe = followWorkable(
     workers.map(({ worker }) => worker),
-    options,
+    { ...options, onChange: (isWorkable) => outages.note(isWorkable) },
     log,
   );
   state.ready = true;
@@ -156,6 +162,7 @@ function observePart(part: Leader, options: EngineOptions): (() => void)[] {
     metrics.addController(controller.name, {
       concurrency: role === "watch" ? 0 : concurrencyOf(controller, options),
       timeoutMs: controller.timeoutMs,
+      slo: controller.slo,
     }),
     metrics.observeQueue(controller.name, {
       isLeader: () => part.leading,

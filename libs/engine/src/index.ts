@@ -28,6 +28,7 @@ export type {
   ReconcileChildrenOptions,
 } from "./define/children.ts";
 export type { ApprovalPlan, ApprovalRule } from "./define/approval-rule.ts";
+export type { ServiceLevel } from "./define/service-level.ts";
 export type { Backoff } from "./define/backoff.ts";
 export { ACCESS_VERBS } from "./define/permission.ts";
 export type { AccessVerb, Permission } from "./define/permission.ts";

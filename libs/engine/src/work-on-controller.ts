@@ -12,6 +12,7 @@ import type { Controller } from "./define/define-controller.ts";
 import { inlineRetry } from "./define/inline-retry.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import type { AttemptHistory } from "./history/attempt-history.ts";
+import type { OutageLog } from "./history/outage-log.ts";
 import type { Leader } from "./watch/start-leader.ts";
 import type { Reflectors } from "./watch/start-reflectors.ts";
 
@@ -24,12 +25,13 @@ export interface WorkParts {
   readonly loop: LoopWatch;
   readonly history: AttemptHistory | undefined;
   readonly quarantine: Quarantine;
+  readonly outages: Pick<OutageLog, "spans">;
 }
 
 /** Starts taking attempts of a controller from its queue. */
 export function workOnController(
   { controller, queue }: Pick<Leader, "controller" | "queue">,
-  { reflectors, cache, loop, history, quarantine }: WorkParts,
+  { reflectors, cache, loop, history, quarantine, outages }: WorkParts,
   options: EngineOptions,
 ): QueueWorker {
   const { log, metrics, workerId, ratePerSecond, tracing } = options;
@@ -40,6 +42,7 @@ export function workOnController(
     metrics,
     workerId,
     history: past,
+    outages: () => outages.spans(),
   });
   const runtime = runtimeOf(controller, { reflectors, cache }, options);
   const { approval: rule } = controller;

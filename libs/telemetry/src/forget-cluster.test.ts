@@ -4,9 +4,10 @@ import { createMetrics } from "./metrics.ts";
 test("removes all series of a cluster, and none of the others", async () => {
   const metrics = createMetrics({ version: "1" });
   const clusters = ["east", "west"];
+  const slo = { thresholdMs: 1_000, objective: 0.99 };
   for (const name of clusters) {
     const of = metrics.ofCluster(name);
-    const end = of.addController("widgets", { concurrency: 4, timeoutMs: 1_000 });
+    const end = of.addController("widgets", { concurrency: 4, timeoutMs: 1_000, slo });
     of.attemptFinished({
       controller: "widgets",
       outcome: "retry",
@@ -14,7 +15,17 @@ test("removes all series of a cluster, and none of the others", async () => {
       queueMs: 5,
       rateLimitMs: 0,
       laneMs: 0,
-      convergence: { queue: 1, retry: 1, contention: 1, token: 1, lane: 1, handler: 1 },
+      convergence: {
+        queue: 1,
+        pause: 1,
+        outage: 1,
+        retry: 1,
+        contention: 1,
+        token: 1,
+        lane: 1,
+        handler: 1,
+      },
+      slo: "bad",
       conflicts: 1,
       writes: 1,
       apiCalls: 1,

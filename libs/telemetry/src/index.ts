@@ -11,5 +11,6 @@ export { observeRequests } from "./observe-requests.ts";
 export type { AttemptMetrics, ReconcileMetrics } from "./reconcile-metrics.ts";
 export type { ObservedQueue, RequestMetrics } from "./request-metrics.ts";
 export type { ApiCallMetrics } from "./rest-client-metrics.ts";
+export type { SloEvent } from "./slo-metrics.ts";
 export type { SourceLabels, SourceMetrics } from "./source-metrics.ts";
 export type { AttemptSpan, Tracing } from "./tracing.ts";

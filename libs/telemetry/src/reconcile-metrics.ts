@@ -1,5 +1,6 @@
 import { CONVERGENCE_CAUSES, type ConvergenceCause, type OutcomeKind } from "@konverge/core";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { createSloMetrics, type Objective, type SloEvent } from "./slo-metrics.ts";
 import { RunningAttempts, type ControllerLabels } from "./running-attempts.ts";
 
 /** The counted values of a finished attempt. */
@@ -12,6 +13,8 @@ export interface AttemptMetrics {
   readonly laneMs: number;
   /** The time from the oldest request to the end by cause, in ms; undefined unless the attempt succeeded. */
   readonly convergence: Readonly<Record<ConvergenceCause, number>> | undefined;
+  /** Undefined if the controller has no objective, or the attempt does not count. */
+  readonly slo: SloEvent | undefined;
   readonly conflicts: number;
   readonly writes: number;
   readonly apiCalls: number;
@@ -35,6 +38,7 @@ export interface ReconcileMetrics {
       readonly concurrency: number;
       /** The longest time of an attempt. */
       readonly timeoutMs: number;
+      readonly slo?: Objective | undefined;
     },
   ): () => void;
   /** Ends the gauges of the cluster's controllers. */
@@ -152,6 +156,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
     registers,
   });
   const convergence = createConvergence(registry);
+  const slo = createSloMetrics(registry);
   const retries = new Counter({
     name: "konverge_workqueue_retries_total",
     help: "Total number of retried jobs.",
@@ -175,7 +180,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
     const at = (controller: string) => ({ cluster, controller });
     const byQueue = (controller: string) => ({ cluster, name: controller, controller });
     return {
-      addController(controller, { concurrency, timeoutMs }) {
+      addController(controller, { concurrency, timeoutMs, slo: objective }) {
         running.addController(at(controller));
         maxConcurrent.inc(at(controller), concurrency);
         timeout.set(at(controller), timeoutMs / 1_000);
@@ -183,6 +188,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
         for (const counter of Object.values(counters)) counter.inc(at(controller), 0);
         retries.inc(byQueue(controller), 0);
         convergence.zero(at(controller));
+        if (objective !== undefined) slo.zero(at(controller), objective);
         duration.zero(at(controller));
         queueing.zero(byQueue(controller));
         working.zero(byQueue(controller));
@@ -203,6 +209,7 @@ export function createReconcileMetrics(registry: Registry): (cluster: string) =>
         if (attempt.convergence !== undefined && !attempt.fenced) {
           convergence.observe(at(controller), attempt.convergence);
         }
+        if (attempt.slo !== undefined && !attempt.fenced) slo.observe(at(controller), attempt);
         if (attempt.retried) retries.inc(byQueue(controller));
         duration.observe(at(controller), attempt.durationMs / 1_000);
         queueing.observe(byQueue(controller), attempt.queueMs / 1_000);

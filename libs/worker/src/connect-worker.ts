@@ -224,7 +224,7 @@ function announcedWorkflows({ config }: WorkerSetup): readonly AnnouncedWorkflow
 }
 
 function announcedControllers({ config, place }: WorkerSetup): readonly AnnouncedController[] {
-  return config.controllers.map(({ name, for: type, eventSources, approval }) => ({
+  return config.controllers.map(({ name, for: type, eventSources, approval, slo }) => ({
     name,
     cluster: place.cluster,
     group: type.group,
@@ -234,6 +234,7 @@ function announcedControllers({ config, place }: WorkerSetup): readonly Announce
     scope: type.scope,
     ...(eventSources.length === 0 ? {} : { sources: eventSources.map(announcedSource) }),
     ...(approval === undefined ? {} : { approval: true }),
+    ...defined({ slo }),
   }));
 }
 

@@ -51,7 +51,11 @@ class Process {
     const { state } = this;
     metrics.observeWorker({ role, isReady: () => state.isReady });
     metrics.observeRestore(() => state.held);
-    metrics.addController("pool", { concurrency: 1, timeoutMs: 60_000 });
+    metrics.addController("pool", {
+      concurrency: 1,
+      timeoutMs: 60_000,
+      slo: { thresholdMs: 30_000, objective: 0.99 },
+    });
     metrics.observeQueue("pool", {
       isLeader: () => state.leads,
       counts: async () => {
@@ -78,6 +82,24 @@ class Process {
       permits: 0,
       deferred: 0,
     }));
+  }
+}
+
+/** Ends changes of a process on its first cluster. */
+function endChanges({ metrics }: Process, slo: "good" | "bad", count: number): void {
+  const none = { queueMs: 0, rateLimitMs: 0, laneMs: 0, conflicts: 0, writes: 1, apiCalls: 1 };
+  for (let ended = 0; ended < count; ended += 1) {
+    metrics.ofCluster("east").attemptFinished({
+      ...none,
+      controller: "pool",
+      outcome: "done",
+      durationMs: 1,
+      convergence: undefined,
+      slo,
+      retried: false,
+      timedOut: false,
+      fenced: false,
+    });
   }
 }
 
@@ -183,6 +205,38 @@ test("no alert fires at a rolling deployment with a new leader for each worker",
     "KonvergeBacklog shop/east",
     "KonvergeBacklog shop/west",
   ]);
+});
+
+test("alerts if many changes miss the objective, and not for a few of a deployment", async (context) => {
+  const prometheus = new Scraper(engine(context));
+  const [leader, follower] = fleet("shop");
+  const all = [leader, follower, ...fleet("bank")];
+  const run = async (steps: number, good: number, bad: number) => {
+    let firing: string[] = [];
+    for (let step = 0; step < steps; step += 1) {
+      endChanges(leader, "good", good);
+      endChanges(follower, "bad", bad);
+      firing = await prometheus.run(STEP_SECONDS, all);
+    }
+    return firing;
+  };
+  expect(await run(6, 10, 0)).toEqual([]);
+  // Four of few changes are late while a leader is elected.
+  expect(await run(1, 0, 4)).toEqual([]);
+  expect(await run(10, 1, 0)).toEqual([]);
+  expect(await run(8, 1, 9)).toEqual([
+    "KonvergeSloFastBurn shop/east",
+    "KonvergeSloSlowBurn shop/east",
+  ]);
+  // While no call is possible, only its own alert fires.
+  for (const { state } of [leader, follower]) state.breaker = "open";
+  expect(await prometheus.run(150, all)).toEqual([
+    "KonvergeApiServerProtected shop/east",
+    "KonvergeApiServerProtected shop/west",
+  ]);
+  for (const { state } of [leader, follower]) state.breaker = "closed";
+  const firing = await run(12, 1_000, 0);
+  expect(firing).not.toContain("KonvergeSloFastBurn shop/east");
 });
 
 test("an outage of the API server has one alert, which names it", async (context) => {

@@ -28,6 +28,7 @@ async function startProcesses() {
   const widgets = defineController({
     name: "widgets",
     for: Widgets,
+    slo: { threshold: "30s", objective: 0.99 },
     sources: [
       inbound("github", {
         verify: githubSignature(),

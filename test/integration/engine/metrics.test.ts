@@ -41,6 +41,7 @@ beforeAll(async () => {
   const widgets = defineController({
     name: "widgets",
     for: Widgets,
+    slo: { threshold: "30s", objective: 0.99 },
     sources: [
       poll({
         name: "list",
@@ -180,8 +181,8 @@ test("counts runs by status and measures durations; no label has the name of a r
   onTestFinished(() => workflows.close());
   await workflows.start(rollout, false, { id: "waits" });
   for (const [id, fails] of [
-    ["good", false],
-    ["bad", true],
+    ["passes", false],
+    ["breaks", true],
   ] as const) {
     await workflows.start(rollout, fails, { id });
     await workflows.signal({ workflow: "rollout", id }, "approve");
@@ -206,7 +207,7 @@ test("counts runs by status and measures durations; no label has the name of a r
     const lines = text.split("\n").filter((line) => line.startsWith("konverge_workflow"));
     expect(lines).toEqual(expect.arrayContaining(wanted));
   });
-  expect(text).not.toMatch(/="(?:waits|good|bad|pull|push|approve)"/);
+  expect(text).not.toMatch(/="(?:waits|passes|breaks|pull|push|approve)"/);
 });
 
 test("counts attempts and calls; no label has the name of an object", async () => {

@@ -83,6 +83,8 @@ export async function startWorld(
         failures: 0,
         conflicts: 0,
         triggers: [],
+        isResync: false,
+        pauses: [],
         requestedAtMs: Date.now(),
         startedAtMs: Date.now(),
         class: "interactive" as const,

@@ -168,7 +168,7 @@ describe("pause, resume and unpark", () => {
   const unpark = (limit: number, claimMs = 60_000) =>
     runRaw(harness.redis, unparkScript, {
       keys: { resuming: at.resuming, parked: at.parked, pauses: at.pauses, firing: at.firing },
-      args: { limit, claimMs },
+      args: { hashes: `${harness.prefix}:{c}/key/`, limit, claimMs },
     });
   const keys = ["c/k8s/r.g/_/z", "c/k8s/r.g/a/x", "c/k8s/r.g/a/y", "c/k8s/r.g/b/x"];
   beforeEach(async () => {

@@ -78,6 +78,57 @@ describe("pause", () => {
     expect(worker.started[1]).toMatchObject({ attempt: 2, conflicts: 1 });
   });
 
+  test("only resyncs until the next success make an attempt a resync", async () => {
+    const queue = harness.open();
+    let fails = 1;
+    const worker = workOn(queue, () => {
+      fails -= 1;
+      return fails < 0 ? done : { kind: "conflict", error: new Error("409") };
+    });
+    const resync = { kind: "resync" } as const;
+    const ended = async (count: number) => {
+      await until("the attempts have ended", () => worker.closed.length === count);
+      return worker.started.map(({ isResync }) => isResync);
+    };
+    await queue.request(keyOf("a"), resync, { class: "background" });
+    expect(await ended(2)).toEqual([true, true]);
+    fails = 1;
+    await queue.request(keyOf("a"), watch);
+    expect(await ended(4)).toEqual([true, true, false, false]);
+    await queue.request(keyOf("a"), resync, { class: "background" });
+    expect(await ended(5)).toEqual([true, true, false, false, true]);
+  });
+
+  test("an attempt has the times in which its key was parked, also those of earlier attempts", async () => {
+    const queue = harness.open();
+    const worker = workOn(queue, async () => {
+      if (worker.started.length > 1) return done;
+      // Before the retry.
+      await queue.control.pause({ kind: "controller" }, ada);
+      return { kind: "conflict", error: new Error("409") };
+    });
+    await queue.control.pause({ kind: "controller" }, ada);
+    await queue.request(keyOf("a"), watch);
+    for (const attempts of [1, 2]) {
+      await until("it is parked", async () => (await queue.backlog()).paused === 1);
+      await queue.control.resume({ kind: "controller" }, ada);
+      await until("it has run", () => worker.started.length === attempts);
+    }
+    const [first, second] = worker.started;
+    expect(first?.pauses).toHaveLength(1);
+    expect(second?.pauses.slice(0, 1)).toEqual(first?.pauses);
+    for (const { pauses, requestedAtMs, startedAtMs } of worker.started) {
+      for (const { fromMs, toMs } of pauses) {
+        expect(fromMs).toBeGreaterThanOrEqual(requestedAtMs);
+        expect(toMs).toBeGreaterThanOrEqual(fromMs);
+        expect(toMs).toBeLessThanOrEqual(startedAtMs);
+      }
+    }
+    await queue.request(keyOf("a"), watch);
+    await until("the third attempt", () => worker.started.length === 3);
+    expect(worker.started[2]?.pauses).toEqual([]);
+  });
+
   test("P1: the end of a pause keeps a later time of the key", async () => {
     const queue = harness.open();
     await queue.control.pause({ kind: "controller" }, ada);

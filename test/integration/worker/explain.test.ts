@@ -6,6 +6,7 @@ import { defineWorkflow } from "@konverge/workflow";
 import { expect, test } from "vitest";
 import type { Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
+import { withoutHome } from "../../support/without-home.ts";
 import { openApi } from "./open-api.ts";
 import { useWorkers } from "./worker-harness.ts";
 
@@ -67,6 +68,37 @@ test("explains an object that is fine, then one with a broken handler", async ()
   expect(shares).toBeCloseTo(1);
   expect(times.causes.map(({ ms }) => ms)).toEqual(
     times.causes.map(({ ms }) => ms).toSorted((one, other) => other - one),
+  );
+});
+
+test("reports how changes met the objective, and a pause that made one late", async () => {
+  const { Widgets } = workers;
+  const slo = { threshold: 1, objective: 0.9 } as const;
+  const reconcile = async () => undefined;
+  const worker = await workers.start([
+    defineController<Widget>({ name: "widgets", for: Widgets, slo, reconcile }),
+  ]);
+  const { client } = open();
+  const scope = { controller: "widgets", ...ACTION };
+  await client.queues.pause(scope);
+  await create();
+  const metric = async (line: string) =>
+    withoutHome(await worker.metrics()).includes(`\nkonverge_${line}\n`);
+  await until("the key is parked", () =>
+    metric('workqueue_paused{name="widgets",controller="widgets"} 1'),
+  );
+  await client.queues.resume(scope);
+  const found = await until("the change is counted", async () => {
+    const activity = await client.controllers.activity({ controller: "widgets" });
+    return activity.slo !== undefined && activity.slo.bad > 0 && activity.slo;
+  });
+  expect(found).toMatchObject({ thresholdMs: 1, objective: 0.9, good: 0 });
+  expect(found.budgetUsed).toBeCloseTo(10);
+  expect(found.causes.find(({ cause }) => cause === "pause")?.ms).toBeGreaterThan(0);
+  expect(found.causes.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
+  expect(found.summary).toContain("met the objective of 90 % within 0.001 s");
+  expect(await metric(`slo_events_total{controller="widgets",result="bad"} ${found.bad}`)).toBe(
+    true,
   );
 });
 

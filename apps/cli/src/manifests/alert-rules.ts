@@ -59,6 +59,22 @@ function increases(metric: string, more: string, label: string): string {
   return `${sum(`increase(${of(metric, more)}[1h])`, label)} > 0`;
 }
 
+/** Late changes below this number do not alert: a restart delays a few, also of a controller with few changes. */
+const FEWEST_BAD = 5;
+
+/**
+ * True if the error budget of 30 days is used `factor` times as fast as it lasts, over a long window, and still over a short one
+ * (Google SRE Workbook, "Alerting on SLOs").
+ */
+function burns(factor: number, long: string, short: string): string {
+  const bad = of("slo_events_total", 'result="bad"');
+  const share = (window: string) =>
+    `${sum(`rate(${bad}[${window}])`, "controller")} / ${sum(`rate(${of("slo_events_total")}[${window}])`, "controller")}`;
+  const budget = `on (${HOME}, controller) ${factor} * (1 - ${max(of("slo_objective"), "controller")})`;
+  const isEnough = `${sum(`increase(${bad}[${long}])`, "controller")} >= ${FEWEST_BAD}`;
+  return `(${share(long)} > ${budget} and ${share(short)} > ${budget} and ${isEnough})`;
+}
+
 interface Definition {
   readonly severity: AlertRule["labels"]["severity"];
   readonly summary: string;
@@ -150,6 +166,16 @@ const RULES: Readonly<Record<string, Definition>> = {
     summary: "Over 10 % of the attempts of {{ $labels.controller }} fail",
     expr: `${sum(`rate(${of("reconcile_errors_total")}[10m])`, "controller")} / ${sum(`rate(${of("reconcile_total")}[10m])`, "controller")} > 0.1`,
     for: "10m",
+  },
+  KonvergeSloFastBurn: {
+    severity: "critical",
+    summary: "Changes of {{ $labels.controller }} are late; the error budget lasts a few days",
+    expr: `(${burns(14.4, "1h", "5m")} or ${burns(6, "6h", "30m")})${unless(PROTECTED)}`,
+  },
+  KonvergeSloSlowBurn: {
+    severity: "warning",
+    summary: "Changes of {{ $labels.controller }} are late; the error budget does not last 30 days",
+    expr: `(${burns(3, "1d", "2h")} or ${burns(1, "3d", "6h")})${unless(PROTECTED)}`,
   },
   KonvergeDeadLetters: {
     severity: "warning",

@@ -8,7 +8,7 @@ interface Query {
 
 interface Panel {
   readonly title: string;
-  readonly unit: "s" | "ops" | "bytes" | "short";
+  readonly unit: "s" | "ops" | "bytes" | "percentunit" | "short";
   readonly queries: readonly Query[];
 }
 
@@ -63,6 +63,13 @@ function meanByCause(): Query {
   };
 }
 
+/** The share of the changes that were within the threshold. */
+function shareWithinThreshold(): Query {
+  const good = rate(of("slo_events_total", `result="good",${CONTROLLER}`), ["controller"]);
+  const all = rate(of("slo_events_total", CONTROLLER), ["controller"]);
+  return { expr: `${good.expr} / ${all.expr}`, legend: good.legend };
+}
+
 /** A status code has no series before its first response, so 0 is the default. */
 function responses(code: string): Query {
   const found = rate(of("rest_client_requests_total", `code="${code}"`), [], code);
@@ -112,6 +119,24 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
     ),
     one("Conflicts", "ops", rate(of("conflicts_total", CONTROLLER), ["controller"])),
     one("Failed attempts", "ops", rate(of("reconcile_errors_total", CONTROLLER), ["controller"])),
+  ],
+  "Service levels": [
+    one(
+      "Changes within the threshold",
+      "percentunit",
+      shareWithinThreshold(),
+      max(of("slo_objective", CONTROLLER), ["controller"], "objective"),
+    ),
+    one(
+      "Time of late changes by cause",
+      "s",
+      rate(of("slo_bad_cause_seconds_total", CONTROLLER), ["controller", "cause"]),
+    ),
+    one(
+      "Late changes",
+      "ops",
+      rate(of("slo_events_total", `result="bad",${CONTROLLER}`), ["controller"]),
+    ),
   ],
   "API server": [
     one("Calls by status code", "ops", rate(of("rest_client_requests_total"), ["code"])),

@@ -1,5 +1,5 @@
 import type { AttemptRecord } from "@konverge/records";
-import type { LiveObject, ObjectHistory } from "@konverge/contracts";
+import type { Explanation, LiveObject, ObjectHistory } from "@konverge/contracts";
 import { useState } from "preact/hooks";
 import { partsOf, shortName, type KeyParts } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
@@ -13,6 +13,7 @@ import { Tabs } from "../parts/tabs.tsx";
 import { Attempts } from "./object/attempts.tsx";
 import { ContentionPanel } from "./object/contention-panel.tsx";
 import { toneOfObject } from "./object/current-contention.ts";
+import { ExplanationPanel } from "./object/explanation-panel.tsx";
 import { LiveCards } from "./object/live-cards.tsx";
 import { Hints, ObjectFacts } from "./object/object-facts.tsx";
 import { ObjectActions } from "./object/object-actions.tsx";
@@ -37,6 +38,7 @@ export function ObjectView({ target }: { readonly target: Target }) {
   const path = `v1/objects/${cluster}/${controller}/${namespace}/${name}`;
   const history = useQuery<ObjectHistory>(path, EVERY_MS);
   const live = useQuery<LiveObject>(`${path}/live`, LIVE_EVERY_MS, NOT_OF_THE_PAGE);
+  const explanation = useQuery<Explanation>(`${path}/explanation`, LIVE_EVERY_MS, NOT_OF_THE_PAGE);
   const title = decodeURIComponent(name);
   const where = namespace === "_" ? "" : ` -n ${quote(decodeURIComponent(namespace))}`;
   const line = `konverge object history ${quote(decodeURIComponent(controller))} ${quote(title)}${where}`;
@@ -83,6 +85,9 @@ export function ObjectView({ target }: { readonly target: Target }) {
           </div>
         </aside>
         <div class="object-main">
+          {explanation.data === undefined ? null : (
+            <ExplanationPanel explanation={explanation.data} controller={parts.controller} />
+          )}
           <Hints attempts={data.attempts} />
           <ContentionPanel contention={data.contention} />
           <Parts history={data} live={live.data} />

@@ -10,7 +10,7 @@ import {
 } from "@konverge/queue";
 import { covers, type Caller } from "../access/caller.ts";
 import { placeOf } from "../queues/place-of.ts";
-import { convergenceOf } from "./convergence-view.ts";
+import { convergenceOf, sloOf } from "./convergence-view.ts";
 import { loopsOf, objectFilter, readVisibleEpisodes } from "./history-view.ts";
 import { objectOf } from "./object-place.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
@@ -166,6 +166,8 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
     readContentionOf(history, { access, caller, cluster, controller, minutes }),
   ]);
   const visible = rows.filter(({ key }) => covers(caller.scope, placeOf(key)));
+  const objective = known.find(({ name }) => name === controller)?.slo;
+  const slo = objective && sloOf(rollups, objective, managers);
   const lists = { errors: errorsOf(visible), objects: objectsOf(visible, wasted), managers };
   const rest = ({ length }: readonly unknown[]) => Math.max(0, length - MOST_LISTED);
   return {
@@ -176,7 +178,7 @@ export async function readActivity(input: ReadActivityInput): Promise<Activity> 
     errors: lists.errors.slice(0, MOST_LISTED),
     objects: lists.objects.slice(0, MOST_LISTED),
     managers: lists.managers.slice(0, MOST_LISTED),
-    ...defined({ convergence: convergenceOf(rollups, managers) }),
+    ...defined({ convergence: convergenceOf(rollups, managers), slo }),
     more: {
       errors: rest(lists.errors),
       objects: rest(lists.objects),

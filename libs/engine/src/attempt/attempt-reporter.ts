@@ -5,10 +5,11 @@ import {
   handlerSucceeded,
   parseKey,
   type OutcomeKind,
+  type TimeSpan,
 } from "@konverge/core";
 import type { AttemptClosed, AttemptEnd, AttemptLease, LostAttempt } from "@konverge/queue";
 import type { AttemptRecord, Hint } from "@konverge/records";
-import type { AttemptMetrics, AttemptSpan, Metrics } from "@konverge/telemetry";
+import type { AttemptMetrics, AttemptSpan, Metrics, SloEvent } from "@konverge/telemetry";
 import type { Controller } from "../define/define-controller.ts";
 import type { Log } from "../define/log.ts";
 import type { NotedEnd } from "./noted-end.ts";
@@ -30,6 +31,8 @@ export interface AttemptReporterOptions {
   readonly metrics: Metrics;
   readonly workerId: string;
   readonly history: RecordHistory | undefined;
+  /** When the API server could not be used. */
+  readonly outages: () => readonly TimeSpan[];
 }
 
 /** Largest record; the queue rejects larger ones. A record explains an attempt, and does not copy it. */
@@ -91,19 +94,44 @@ export class AttemptReporter {
     const kept = this.#records.get(attempt);
     if (kept === undefined) return;
     const { record, bytes } = kept;
-    const { failures, conflicts } = attempt;
-    const convergence = handlerSucceeded(kind)
-      ? divideConvergence({ ...record, failures, conflicts })
-      : undefined;
-    if (!closed.fenced) this.#options.history?.note(attempt, record, { bytes, convergence });
-    this.#count(record, kind, { ...closed, convergence });
+    const convergence = this.#convergenceOf(attempt, record, kind);
+    const slo = this.#sloEventOf(attempt, record, kind);
+    if (!closed.fenced) this.#options.history?.note(attempt, record, { bytes, convergence, slo });
+    this.#count(record, kind, { ...closed, convergence, slo });
     this.#logEnd(attempt, { ...record, outcome: kind }, closed);
+  }
+
+  #convergenceOf(
+    { failures, conflicts, startedAtMs, pauses }: AttemptLease,
+    record: AttemptRecord,
+    outcome: OutcomeKind,
+  ): AttemptMetrics["convergence"] {
+    if (!handlerSucceeded(outcome)) return undefined;
+    const outages = this.#options.outages();
+    return divideConvergence({ ...record, failures, conflicts, startedAtMs, pauses, outages });
+  }
+
+  /** A change ends with success, or when it fails permanently. Others are retried. */
+  #sloEventOf(
+    { isResync }: AttemptLease,
+    { waits, durationMs }: AttemptRecord,
+    outcome: OutcomeKind,
+  ): SloEvent | undefined {
+    const { slo } = this.#options.controller;
+    if (slo === undefined || isResync) return undefined;
+    if (outcome === "terminal") return "bad";
+    if (!handlerSucceeded(outcome)) return undefined;
+    return waits.queueMs + durationMs <= slo.thresholdMs ? "good" : "bad";
   }
 
   #count(
     record: AttemptRecord,
     outcome: OutcomeKind,
-    { fenced, retryAfterMs, convergence }: AttemptClosed & Pick<AttemptMetrics, "convergence">,
+    {
+      fenced,
+      retryAfterMs,
+      ...measured
+    }: AttemptClosed & Pick<AttemptMetrics, "convergence" | "slo">,
   ): void {
     const { durationMs, waits, writes, calls, error } = record;
     this.#options.metrics.attemptFinished({
@@ -113,7 +141,7 @@ export class AttemptReporter {
       queueMs: waits.queueMs,
       rateLimitMs: waits.rateLimitMs,
       laneMs: waits.laneMs,
-      convergence,
+      ...measured,
       conflicts: conflictCount(record),
       writes: writes.length,
       apiCalls: calls.count,

@@ -6,6 +6,7 @@ import { findBackoffIssues } from "./backoff.ts";
 import { findNamespacesIssue } from "./namespace-selection.ts";
 import { ACCESS_VERBS } from "./permission.ts";
 import type { EventSource } from "./event-source.ts";
+import { findServiceLevelIssue } from "./service-level.ts";
 import type { ControllerOptions } from "./controller-options.ts";
 import type { Source, WatchSource } from "./source.ts";
 
@@ -186,6 +187,7 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
       : `"${String(value)}" must be throttle, report or accept`,
   ),
   approval: optional(findApprovalIssue),
+  slo: optional(findServiceLevelIssue),
   use: optional(
     listOf((value) =>
       isFunction(value) ? undefined : "must be a function (context, next) => result",

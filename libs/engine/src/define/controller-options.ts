@@ -4,6 +4,7 @@ import type { Backoff } from "./backoff.ts";
 import type { EventSource } from "./event-source.ts";
 import type { Handler, Middleware } from "./middleware.ts";
 import type { Permission } from "./permission.ts";
+import type { ServiceLevel } from "./service-level.ts";
 import type { Source, WatchSource } from "./source.ts";
 
 /** How a conflicting write is retried: inside the handler, by a retry of the job, or first one and then the other. */
@@ -80,6 +81,11 @@ export interface ControllerOptions<
    * planned writes. Default: attempts need no approval.
    */
   readonly approval?: ApprovalRule;
+  /**
+   * The service level objective: the share of changes to reconcile within a time. Metrics, alerts and the dashboard report how
+   * fast the error budget is used (docs/slo.md). Too strict alerts on every restart; too lax hides a slow handler. Default: none.
+   */
+  readonly slo?: ServiceLevel;
   /** Runs around every `reconcile` and `cleanup`, the first outermost; inside the middleware of the configuration. */
   readonly use?: readonly Middleware<T>[];
   /** Reconciles the actual state with the spec. May run many times; must be idempotent. */

@@ -41,6 +41,7 @@ export interface Controller {
   readonly fairness: Fairness;
   readonly loopProtection: "throttle" | "report" | "accept";
   readonly approval: Required<ApprovalRule> | undefined;
+  readonly slo: { readonly thresholdMs: number; readonly objective: number } | undefined;
   readonly use: readonly Middleware[];
   readonly reconcile: Handler;
   readonly cleanup: Handler | undefined;
@@ -81,6 +82,10 @@ export function defineController<
     fairness: { agingMs: toMs(agingTime, "agingTime"), weights: erased.weights ?? {} },
     loopProtection: erased.loopProtection ?? "throttle",
     approval: erased.approval && { role: "operator", by: 1, ...erased.approval },
+    slo: erased.slo && {
+      thresholdMs: toMs(erased.slo.threshold, "threshold"),
+      objective: erased.slo.objective,
+    },
     use: erased.use ?? [],
     reconcile: erased.reconcile,
     cleanup: cleanup === "abandon" ? undefined : cleanup,

@@ -89,11 +89,11 @@ export class ControllerHistory {
   }
 
   /** Notes an attempt whose end was stored. */
-  note(attempt: AttemptLease, record: AttemptRecord, { bytes, convergence }: NotedEnd): void {
+  note(attempt: AttemptLease, record: AttemptRecord, { bytes, ...measured }: NotedEnd): void {
     const { batch, suspicion, writers } = this.#collected;
     const isAccepted = this.#options.controller.loopProtection === "accept";
     batch.add(record, bytes, {
-      convergence,
+      ...measured,
       isLoop: this.throttle.stateOf(attempt.id)?.kind === "selfTriggered",
       isTakeoverAccepted: isAccepted,
     });

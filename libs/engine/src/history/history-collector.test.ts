@@ -143,15 +143,28 @@ test("counts the durations of attempts that ran", () => {
 
 test("adds up the times of successful attempts by cause", () => {
   const collector = new HistoryCollector();
-  const convergence = { queue: 5, retry: 0, contention: 0, token: 0, lane: 0, handler: 7 };
-  for (let count = 0; count < 2; count++) {
-    collector.add(attempt([]), 100, { ...NO_LOOP, convergence });
+  const convergence = {
+    queue: 5,
+    pause: 0,
+    outage: 0,
+    retry: 0,
+    contention: 0,
+    token: 0,
+    lane: 0,
+    handler: 7,
+  };
+  for (const slo of ["good", "bad"] as const) {
+    collector.add(attempt([]), 100, { ...NO_LOOP, convergence, slo });
   }
   collector.add(attempt([]), 100, NO_LOOP);
   const [{ counts } = { counts: {} }] = collector.take().rollups;
-  const times = Object.entries(counts).filter(([name]) => name.startsWith("convergence."));
+  const times = Object.entries(counts).filter(([name]) => /^(?:convergence|slo)\./.test(name));
   expect(Object.fromEntries(times)).toEqual({
     "convergence.queue": 10,
     "convergence.handler": 14,
+    "slo.good": 1,
+    "slo.bad": 1,
+    "slo.bad.queue": 5,
+    "slo.bad.handler": 7,
   });
 });

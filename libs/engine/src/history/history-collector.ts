@@ -41,6 +41,8 @@ export interface WasteOptions {
   readonly isTakeoverAccepted: boolean;
 }
 
+type Measured = Pick<NotedEnd, "convergence" | "slo">;
+
 /** Aggregates attempts until `take`. */
 export class HistoryCollector {
   #rows: HistoryBatch["rows"][number][] = [];
@@ -51,12 +53,12 @@ export class HistoryCollector {
   add(
     record: AttemptRecord,
     recordBytes: number,
-    { convergence, ...waste }: WasteOptions & Partial<Pick<NotedEnd, "convergence">>,
+    { convergence, slo, ...waste }: WasteOptions & Partial<Measured>,
   ): void {
     for (const write of record.writes) this.#addWrite(write);
     for (const conflict of record.conflicts) this.#addConflict(conflict, conflict);
     const conflicts = conflictsOf(record);
-    this.#addRollup(record, conflicts.length, convergence);
+    this.#addRollup(record, conflicts.length, { convergence, slo });
     this.#addWaste(record, waste);
     if (this.#rows.length < MOST_ROWS) {
       this.#rows.push({ row: rowOf(record, conflicts), recordBytes });
@@ -150,7 +152,11 @@ export class HistoryCollector {
     return entry;
   }
 
-  #addRollup(record: AttemptRecord, conflicts: number, convergence: NotedEnd["convergence"]): void {
+  #addRollup(
+    record: AttemptRecord,
+    conflicts: number,
+    { convergence, slo }: Partial<Measured>,
+  ): void {
     const { controller } = record;
     const minute = Math.floor(Date.parse(record.finishedAt) / MINUTE_MS);
     const id = `${minute}/${controller}`;
@@ -164,7 +170,11 @@ export class HistoryCollector {
     add("writes", record.writes.length);
     add("calls", record.calls.count);
     add("ms", record.durationMs);
-    for (const [cause, ms] of Object.entries(convergence ?? {})) add(`convergence.${cause}`, ms);
+    for (const [cause, ms] of Object.entries(convergence ?? {})) {
+      add(`convergence.${cause}`, ms);
+      if (slo === "bad") add(`slo.bad.${cause}`, ms);
+    }
+    if (slo !== undefined) add(`slo.${slo}`, 1);
     if (record.outcome !== "deferred") add(durationCounter(record.durationMs), 1);
   }
 }

@@ -87,6 +87,8 @@ function leaseOf({ key, text, requestClass, startedAtMs, signal }: PlanLease): A
     failures: 0,
     conflicts: 0,
     triggers: [],
+    isResync: false,
+    pauses: [],
     requestedAtMs: startedAtMs,
     startedAtMs,
     class: requestClass,

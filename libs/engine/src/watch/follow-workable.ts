@@ -12,12 +12,14 @@ export interface WorkConditions {
   readonly onWorkable?: FollowOpen | undefined;
   /** Redis was not restored, or an operator has accepted its work. */
   readonly onAccepted?: FollowOpen | undefined;
+  /** Called before the workers follow a change of `onWorkable`. */
+  readonly onChange?: (isWorkable: boolean) => void;
 }
 
 /** Leaves jobs in the queue unless all conditions hold. Returns the function that ends it. */
 export function followWorkable(
   workers: readonly QueueWorker[],
-  { onWorkable, onAccepted }: WorkConditions,
+  { onWorkable, onAccepted, onChange }: WorkConditions,
   log: Log,
 ): () => void {
   const state = { isWorkable: true, isAccepted: true };
@@ -43,6 +45,7 @@ export function followWorkable(
     onWorkable?.((isWorkable) => {
       if (!isWorkable) log.info({}, "work paused, API server unavailable");
       state.isWorkable = isWorkable;
+      onChange?.(isWorkable);
       apply();
     }),
     onAccepted?.((isAccepted) => {

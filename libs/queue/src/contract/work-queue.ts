@@ -4,11 +4,12 @@ import type { KeyState } from "./key-state.ts";
 import type { Pause } from "./pause.ts";
 import type { QueueControl } from "./queue-control.ts";
 import type {
-  KonvergeError,
   BackoffPolicy,
+  KonvergeError,
   ObjectKey,
   Outcome,
   OutcomeKind,
+  TimeSpan,
   Trigger,
 } from "@konverge/core";
 
@@ -95,6 +96,10 @@ export interface AttemptLease {
   readonly requestedAtMs: number;
   readonly startedAtMs: number;
   readonly class: RequestClass;
+  /** True if resyncs, and other requests of class `background`, alone have requested the key since its last success. */
+  readonly isResync: boolean;
+  /** The times in which a pause kept the key from starting, oldest first. Some may be from before the requests. */
+  readonly pauses: readonly TimeSpan[];
   /** W3C trace context of the caller's request, else of the oldest request with one. Retries keep it. */
   readonly traceparent?: string;
   /** Aborted with a reason if the lease is lost or the worker is killed. */

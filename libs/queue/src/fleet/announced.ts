@@ -14,6 +14,8 @@ export interface AnnouncedController {
   readonly sources?: readonly AnnouncedSource[];
   /** True if users must approve some of its plans. */
   readonly approval?: boolean;
+  /** The service level objective: the share of changes that must be reconciled within the threshold. */
+  readonly slo?: { readonly thresholdMs: number; readonly objective: number };
 }
 
 /** A source of a controller besides its watches. */

@@ -39,6 +39,8 @@ export interface MemoryRun {
   readonly class: RequestClass;
   readonly triggers: readonly Trigger[];
   readonly floor: string | undefined;
+  readonly isResync: boolean;
+  readonly pauses: readonly [];
 }
 
 export type BeginLimits = {
@@ -143,6 +145,10 @@ export class MemoryKey {
       class: ask?.class ?? "retry",
       triggers: ask?.triggers ?? [],
       floor: ask?.floor,
+      isResync:
+        (ask === undefined || ask.class === "background") &&
+        (!isOpen || this.#last?.isResync === true),
+      pauses: [],
     };
     this.#last = this.run;
     this.ask = undefined;

@@ -17,6 +17,6 @@ export async function unpark(
   const { resuming, parked, pauses, firing } = names;
   return await runScript(redis, unparkScript, {
     keys: { resuming, parked, pauses, firing },
-    args: { limit: AT_ONCE, claimMs },
+    args: { hashes: names.keyRoot, limit: AT_ONCE, claimMs },
   });
 }

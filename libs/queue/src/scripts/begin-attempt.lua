@@ -59,9 +59,21 @@ local function recordLost(key, epoch, covered, code, message)
   return meta
 end
 
+-- The times in which a key was parked, in ms: "from-to", with spaces; the last one has no end until the key is resumed.
+local function park(key, times)
+  if string.sub(times, -1) == '-' then return end
+  if #times > MOST_PARK_CHARS then times = string.gsub(times, '^%S+ ', '', 1) end
+  redis.call('HSET', key, 'parks', (times == '' and '' or times .. ' ') .. nowText .. '-')
+end
+
+local function runOf(counters, run, trace, isQuiet, parks)
+  if not isQuiet and parks == '' then return { 'run', counters, run, trace } end
+  return { 'run', counters, run, trace or '', (isQuiet and '1 ' or '0 ') .. parks }
+end
+
 local function begin(key, owner)
   local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
-    'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'revision')
+    'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'revision', 'parks', 'quiet')
   local open = h[1] and h[1] ~= ''
   local failures, conflicts, covered, lost, lostInARow = h[7] or '0', h[8] or '0', h[13] or '0', 0, int(h[11])
   if open then
@@ -69,7 +81,7 @@ local function begin(key, owner)
       local past = redis.call('HMGET', key, 'run', 'runTrace')
       local counters = h[5] .. ' ' .. h[6] .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. covered
       if lostInARow > 0 then counters = counters .. ' 0 ' .. lostInARow end
-      return { 'run', counters, past[1], traceOf(past[2], int(h[4])) }
+      return runOf(counters, past[1], traceOf(past[2], int(h[4])), h[16] == '1', h[15] or '')
     end
   end
   if isRestored then return { 'held' } end
@@ -114,6 +126,7 @@ local function begin(key, owner)
     if isPaused(pauses, member) then
       redis.call('ZADD', parked, 0, member)
       redis.call('ZREM', aging, member)
+      park(key, h[15] or '')
       return { 'paused' }
     end
   end
@@ -126,7 +139,8 @@ local function begin(key, owner)
   end
   -- A retry has the age of its requests.
   local trace
-  if finished < int(covered) then
+  local isRetry = finished < int(covered)
+  if isRetry then
     local past = redis.call('HMGET', key, 'run', 'runTrace')
     since, trace = readRun(past[1]).since, traceOf(past[2], finished)
   end
@@ -149,9 +163,17 @@ local function begin(key, owner)
     trace = findTrace(triggers, { 'http', 'cli', 'signal' }) or left or findTrace(triggers, { '%l+' })
     if trace and trace ~= left then redis.call('HSET', key, 'runTrace', number .. ' ' .. trace) end
   end
+  -- Requested by resyncs alone since the last success.
+  local isQuiet = (not pending or class == '4') and (not isRetry or h[16] == '1')
+  if isQuiet ~= (h[16] == '1') then redis.call('HSET', key, 'quiet', isQuiet and '1' or '') end
+  local parks = h[15] or ''
+  if string.sub(parks, -1) == '-' then
+    parks = parks .. nowText
+    redis.call('HSET', key, 'parks', parks)
+  end
   local counters = epoch .. ' ' .. attempts .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. number
   if lostInARow > 0 then counters = counters .. ' ' .. lost .. ' ' .. lostInARow end
-  return { 'run', counters, run, trace }
+  return runOf(counters, run, trace, isQuiet, parks)
 end
 
 -- Places and ages of the keys that began.

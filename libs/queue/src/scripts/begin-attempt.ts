@@ -13,7 +13,9 @@ export const SUSPECT_FROM = 2;
  * `maxLost`, `work` (the kind of queue) and `oldestMs`, and the local `anyPause`.
  *
  * `begin` returns:
- * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any }; behind covered, if the
+ * - { "run", "epoch attempt failures conflicts covered", run, the trace context of a request if any, "quiet parks" unless it is
+ *   "0 " }; quiet is 1 if resyncs alone have requested the key since its last success, and parks are the times in which it was
+ *   parked; behind covered, if the
  *   last epochs never ended: how many in a row if the last was found now, else 0, and how many in a row. Failures of another object or generation are not
  *   counted; conflicts are, since the writer of the generations may be the competing writer
  * - { "busy", ms left of another epoch's lease }
@@ -40,6 +42,7 @@ export const beginAttemptPart: LuaPart = {
   include: [nowPart, askPart, isPausedPart, deadLetterPart],
   constants: {
     SUSPECT_FROM,
+    MOST_PARK_CHARS: 200,
     LOST_CODE: "lost",
     LOST_MESSAGE: "%d attempts in a row never ended: their workers crashed or stopped responding",
   },

@@ -1,4 +1,4 @@
-import type { Trigger } from "@konverge/core";
+import type { TimeSpan, Trigger } from "@konverge/core";
 import { replyNumber, replyTagged, replyText, replyWord, type Reply } from "@konverge/redis";
 import { classOf } from "../contract/request-class.ts";
 import type { RequestClass } from "../contract/work-queue.ts";
@@ -19,6 +19,10 @@ export type Begun =
       /** Number of the last request that it covers. */
       readonly covered: number;
       readonly traceparent: string | undefined;
+      /** True if resyncs alone have requested the key since its last success. */
+      readonly isResync: boolean;
+      /** The times in which the key was parked because of a pause, oldest first. Some may be from before the requests. */
+      readonly pauses: readonly TimeSpan[];
       /** Attempts in a row, up to this one, that never ended; 0 unless the last of them was found now. */
       readonly lost: number;
       /** The same, also if the last of them was found earlier. */
@@ -45,7 +49,7 @@ export type RunningAttempt = Extract<Begun, { kind: "run" }>;
 
 /** Decodes what `begin` in scripts/begin-attempt.lua returns. */
 export function decodeBegun(reply: Reply): Begun {
-  const [kind, first, run, last] = replyTagged(reply);
+  const [kind, first, run, last, life] = replyTagged(reply);
   switch (kind) {
     case "busy":
       return { kind, waitMs: replyNumber(first) };
@@ -59,13 +63,17 @@ export function decodeBegun(reply: Reply): Begun {
     case "dead":
       return { kind, lost: replyNumber(first) };
     case "run":
-      return decodeRun(replyText(first), replyText(run), last);
+      return decodeRun(replyText(first), replyText(run), { traceparent: last, life });
     default:
       return { kind: replyWord(kind, ["covered", "paused", "held"]) };
   }
 }
 
-function decodeRun(counters: string, run: string, traceparent: Reply | undefined): RunningAttempt {
+function decodeRun(
+  counters: string,
+  run: string,
+  { traceparent, life }: Readonly<Record<"traceparent" | "life", Reply | undefined>>,
+): RunningAttempt {
   const numbers = counters.split(" ").map(Number);
   const [epoch = 0, attempt = 0, failures = 0, conflicts = 0, covered = 0] = numbers;
   const [lost = 0, lostInARow = 0] = numbers.slice(5);
@@ -82,10 +90,20 @@ function decodeRun(counters: string, run: string, traceparent: Reply | undefined
     requestedAtMs: Number(since),
     startedAtMs: Number(startedAt),
     class: classOf(Number(rank)),
-    traceparent: traceparent == null ? undefined : replyText(traceparent),
+    traceparent: traceparent == null || traceparent === "" ? undefined : replyText(traceparent),
+    ...decodeLife(life == null ? "0 " : replyText(life)),
     lost,
     lostInARow,
   };
+}
+
+function decodeLife(text: string): Pick<RunningAttempt, "isResync" | "pauses"> {
+  const [quiet, ...spans] = text.split(" ");
+  const pauses = spans.flatMap((span) => {
+    const [fromMs = 0, toMs = 0] = span.split("-").map(Number);
+    return span === "" ? [] : [{ fromMs, toMs }];
+  });
+  return { isResync: quiet === "1", pauses };
 }
 
 /** Triggers are kept as lines of JSON, so that a script can add and cut without parsing. */

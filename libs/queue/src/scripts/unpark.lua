@@ -11,6 +11,10 @@ for _, member in ipairs(members) do
     -- No claim ends at 0, so the acknowledgement of an earlier claim does not remove it.
     redis.call('ZADD', firing, 0, member)
     redis.call('ZREM', parked, member)
+    local parks = redis.call('HGET', hashes .. member, 'parks')
+    if parks and string.sub(parks, -1) == '-' then
+      redis.call('HSET', hashes .. member, 'parks', parks .. string.format('%d', now))
+    end
     resumed = resumed + 1
   end
 end

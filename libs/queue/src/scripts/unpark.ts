@@ -17,6 +17,8 @@ const signature = {
   name: "unpark",
   keys: ["resuming", "parked", "pauses", "firing"],
   args: {
+    /** Root of the names of the keys' hashes. */
+    hashes: "text",
     /** Most keys to examine. */
     limit: "number",
     /** 0 to do nothing while another process claims it. */

@@ -5,6 +5,7 @@ import { formatCount, plural } from "../../parts/format.ts";
 import { Table, type Column } from "../../parts/table.tsx";
 import { viewHref } from "../../state/cluster.ts";
 import { objectHref } from "../../state/router.ts";
+import { TimeByCause } from "./time-by-cause.tsx";
 
 const OBJECTS: readonly Column<Activity["objects"][number]>[] = [
   {
@@ -26,7 +27,7 @@ const OBJECTS: readonly Column<Activity["objects"][number]>[] = [
 
 /** The most frequent errors, the worst objects and the competing managers of a controller. */
 export function Findings({
-  activity: { sampled, errors, objects, managers, more },
+  activity: { sampled, errors, objects, managers, convergence, slo, more },
   controller,
 }: {
   readonly activity: Activity;
@@ -40,6 +41,14 @@ export function Findings({
   );
   return (
     <div class="findings">
+      <Finding
+        title="Time from change to success"
+        note="of the selected time"
+        isEmpty={convergence === undefined && slo === undefined}
+        more={0}
+      >
+        <TimeByCause convergence={convergence} slo={slo} />
+      </Finding>
       <Finding title="Errors" note={of} isEmpty={errors.length === 0} more={more.errors}>
         <Table
           caption="Errors by code"
