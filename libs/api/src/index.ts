@@ -1,6 +1,11 @@
 export { createApi } from "./create-api.ts";
 export type { Api, ApiOptions } from "./create-api.ts";
-export type { AuditLog, AuditNote } from "./kept/audit-log.ts";
+export type { AuditLog, AuditNote } from "./audit/audit-log.ts";
+export { AUDIT_CHAINS } from "./audit/audit-hash.ts";
+export type { AuditChain } from "./audit/audit-hash.ts";
+export type { AuditAnchor, AuditFault, AuditReport } from "./audit/chain-check.ts";
+export { verifyAuditLines } from "./audit/verify-audit.ts";
+export type { VerifyOptions } from "./audit/verify-audit.ts";
 export { openQueueAccess } from "./queues/queue-access.ts";
 export type { QueueAccess, QueueAccessOptions } from "./queues/queue-access.ts";
 export { startApi } from "./start-api.ts";

@@ -68,6 +68,8 @@ export async function startApi(options: {
       change.action === "refused"
         ? log.info({ change }, "change refused")
         : log.info({ change }, "change made"),
+    onAuditLost: (entries) => log.error({ entries }, "audit entries not written"),
+    auditKeys: settings.auditKeys,
     observe: observeRequests(metrics, tracing),
     ...defined({ tracing }),
   });

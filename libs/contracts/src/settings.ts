@@ -509,6 +509,21 @@ export const settingsSchema = z.strictObject({
         "Folder with the secrets of inbound sources (default: none). One file per source, with one secret per line. Changes apply without a restart.",
       ),
     ),
+  auditKeys: z
+    .string()
+    .transform((text) => text.split(",").map((one) => one.trim()))
+    .refine(
+      (keys) => keys.every((key) => /^[\x21-\x7e]{32,}$/.test(key)),
+      "must be keys of at least 32 characters, separated by commas",
+    )
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_AUDIT_KEYS",
+        "Keys of the hash chain of the audit log, separated by commas (default: none; the hashes have no key). The first one hashes new entries, the others are accepted. Set the same keys for the HTTP API and for a CLI without a server.",
+        true,
+      ),
+    ),
   token: z
     .string()
     .min(32, "must have at least 32 characters")

@@ -137,6 +137,23 @@ test("a pause that fails on its second controller is recorded", async () => {
   ]);
 });
 
+test("a change whose entry cannot be written is reported as made, and its entry follows", async () => {
+  const { redis, prefix } = api.queues;
+  const errors: unknown[] = [];
+  const call = api.serve({ onError: (error) => errors.push(error) });
+  // Entries cannot be written because of the type of the key.
+  await redis.set(`${prefix}:audit`, "x");
+  const made = await call("/v1/pauses", { body: { namespace: "green", ...REASON } });
+  expect(made.status).toBe(200);
+  const bulk = { action: "pause", filter: {}, ...REASON };
+  expect((await call("/v1/runs/actions", { body: bulk })).status).toBeGreaterThanOrEqual(400);
+  await redis.del(`${prefix}:audit`);
+  await api.access.audit.close();
+  const all = await entries();
+  expect(all.filter(({ action }) => action === "pause")).toMatchObject([{ namespace: "green" }]);
+  expect(errors).toEqual([]);
+});
+
 test("every operation that changes something leaves an entry when it is refused", async () => {
   const viewer = await api.token("looks");
   const operator = await api.token("acts", {

@@ -3,6 +3,7 @@ import { clusterOf, type Settings } from "@konverge/contracts";
 import { userInfo } from "node:os";
 import { loadCodec } from "../process/load-codec.ts";
 import { readVersion } from "../process/version.ts";
+import { printLost } from "./run-with-access.ts";
 import { redisOfCommand } from "../process/redis-of-command.ts";
 
 export interface OpenClient {
@@ -49,6 +50,8 @@ export async function openClient(
     prefix,
     runRetentionMs: settings.runRetention,
     codec: await loadCodec(settings.codec),
+    auditKeys: settings.auditKeys,
+    onAuditLost: printLost,
     onError: () => undefined,
   });
   const guards = openGuardControl({ redis: redisOfCommand(redisUrl), prefix });

@@ -1,6 +1,7 @@
 import type { AuditEntry, AuditQuery } from "@konverge/contracts";
 import { AUDIT_ACTIONS } from "@konverge/core";
 import type { Command } from "commander";
+import { addExportCommand, addVerifyCommand } from "./audit-verify.ts";
 import { age } from "../text/age.ts";
 import { columns } from "../text/columns.ts";
 import { KEY_OPTIONS } from "../ask/key-filters.ts";
@@ -21,7 +22,7 @@ const HELP = `
 export function addAuditCommand(program: Command): void {
   const audit = program
     .command("audit")
-    .description("Show changes made through the HTTP API and CLI")
+    .description("Show and verify changes made through the HTTP API and CLI")
     .addHelpText("afterAll", groupHelp(HELP));
 
   withPages(withClient(audit.command("list").description("List changes, newest first")))
@@ -44,6 +45,8 @@ export function addAuditCommand(program: Command): void {
         KEY_OPTIONS,
       ),
     );
+  addVerifyCommand(audit);
+  addExportCommand(audit);
 }
 
 function auditRows(items: readonly AuditEntry[]): string {

@@ -108,7 +108,7 @@ async function accept(
   const own = kinds.filter((kind) => kind !== "tokens");
   if (own.length > 0) await restore.accept(cluster, own, by);
   if (own.length < kinds.length) await restore.acceptTokens(by);
-  await audit.write({ action: "restore.accept", by, cluster, filter: kinds.join(", ") });
+  await audit.record({ action: "restore.accept", by, cluster, filter: kinds.join(", ") });
   const [state, tokens] = await Promise.all([restore.read(cluster), restore.readTokens()]);
   return [...state.held, ...tokens.held];
 }

@@ -82,7 +82,7 @@ function addCreate(token: Command): void {
       runWithAccess(async ({ tokens, audit }) => {
         const made = await tokens.create(newTokenOf(name, flags), by);
         const { id, role } = made.view;
-        await audit.write({ action: "token.create", by, filter: `${name} (${id}), ${role}` });
+        await audit.record({ action: "token.create", by, filter: `${name} (${id}), ${role}` });
         print(output, { document: made, names: [made.token], table: () => made.token });
         process.stderr.write(`${role} "${name}" (${id}); the token is shown only once\n`);
       }),
@@ -118,7 +118,7 @@ function addRevoke(token: Command): void {
       runWithAccess(async ({ tokens, audit }) => {
         const items = await tokens.revoke(named);
         for (const { id, name } of items) {
-          await audit.write({ action: "token.revoke", by, filter: `${name} (${id})` });
+          await audit.record({ action: "token.revoke", by, filter: `${name} (${id})` });
         }
         print(output, {
           document: { items },

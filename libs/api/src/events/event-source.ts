@@ -1,7 +1,7 @@
 import type { StreamEvent } from "@konverge/contracts";
 import type { GuardControl } from "@konverge/guard";
 import type { HistoryReader } from "@konverge/queue";
-import type { AuditLog } from "../kept/audit-log.ts";
+import type { AuditLog } from "../audit/audit-log.ts";
 import type { Place } from "../access/caller.ts";
 import { formatCursor, isBehind, type EventCursor } from "./event-cursor.ts";
 import { summaryOf } from "../views/history-view.ts";

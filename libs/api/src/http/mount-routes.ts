@@ -2,7 +2,7 @@ import type { Role } from "@konverge/contracts";
 import { isKonvergeError, KonvergeError } from "@konverge/core";
 import type { Context, Hono, MiddlewareHandler } from "hono";
 import type { AnswerStore } from "../kept/answer-store.ts";
-import type { AuditLog, AuditNote } from "../kept/audit-log.ts";
+import type { AuditLog, AuditNote } from "../audit/audit-log.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
 import { allows, isUnrestricted, type Caller } from "../access/caller.ts";
 import { jsonResponse } from "./json-response.ts";
@@ -142,11 +142,12 @@ async function answer(
     audit: (note, author = caller.name) =>
       notes.push({ ...note, by: author, via: note.via ?? caller.via }),
   });
-  // A handler that failed halfway has recorded what it has changed.
+  // A handler that failed halfway has recorded what it has changed. The change is made, so an entry that cannot be written
+  // now does not fail the request.
   const result = await handling.finally(async () => {
     for (const note of notes) {
       if (note.action === "reconcile" || note.action === "mutate") audit.gather(note);
-      else await audit.write(note);
+      else await audit.record(note);
     }
   });
   if (isRead) await demandValid();

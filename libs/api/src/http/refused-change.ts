@@ -2,7 +2,7 @@ import { defined, isKonvergeError, type ErrorCode } from "@konverge/core";
 import type { Context } from "hono";
 import type { ApiEnv } from "../access/authenticate.ts";
 import type { Caller } from "../access/caller.ts";
-import type { AuditNote } from "../kept/audit-log.ts";
+import type { AuditNote } from "../audit/audit-log.ts";
 import type { Route } from "./route.ts";
 
 /** Text without control characters. The names come from a request that was not accepted. */

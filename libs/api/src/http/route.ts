@@ -2,7 +2,7 @@ import type { Role } from "@konverge/contracts";
 import type { ErrorCode } from "@konverge/core";
 import type { Context } from "hono";
 import type { z } from "zod";
-import type { AuditNote } from "../kept/audit-log.ts";
+import type { AuditNote } from "../audit/audit-log.ts";
 import type { ApiEnv } from "../access/authenticate.ts";
 import type { Caller } from "../access/caller.ts";
 import type { RunScan } from "./scans.ts";

@@ -51,8 +51,9 @@ import {
   type WorkflowsOptions,
 } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
-import { createAuditLog, type AuditLog, type AuditNote } from "../kept/audit-log.ts";
 import { createUserSessions, type UserSessions } from "../sign-in/user-sessions.ts";
+import { createAuditLog, type AuditLog, type AuditNote } from "../audit/audit-log.ts";
+import type { AuditKeys } from "../audit/audit-hash.ts";
 import { createSessionStore, type SessionStore } from "../access/session-store.ts";
 import { atMostEvery } from "../access/at-most-every.ts";
 import { createTokenStore, type TokenStore } from "../access/token-store.ts";
@@ -166,6 +167,10 @@ export interface QueueAccessOptions {
   readonly answerBudgetBytes?: number;
   /** Receives each entry of the audit log before it is written. */
   readonly onAuditEntry?: ((note: AuditNote) => void) | undefined;
+  /** Receives the number of entries that could not be written before `close`. */
+  readonly onAuditLost?: ((entries: number) => void) | undefined;
+  /** Keys of the hash chains of the audit log. Default: none. */
+  readonly auditKeys?: AuditKeys | undefined;
   /** Observes every request. */
   readonly observe?: NonNullable<WorkQueueOptions["observe"]>;
   /** Traces requests for executions of runs. */
@@ -215,6 +220,8 @@ class RedisQueueAccess implements QueueAccess {
     this.audit = createAuditLog(this.#redis, prefix, {
       onError,
       onEntry: options.onAuditEntry,
+      onLost: options.onAuditLost,
+      keys: options.auditKeys,
     });
     this.restore = createRestoreControl(this.#redis, prefix);
     const isHeld = createTokensFence(this.#redis, prefix, options.restoreToleranceMs);

@@ -1,5 +1,5 @@
 import { auditPageSchema, auditQuerySchema } from "@konverge/contracts";
-import type { AuditLog } from "../kept/audit-log.ts";
+import type { AuditLog } from "../audit/audit-log.ts";
 import { covers } from "../access/caller.ts";
 import { route, type Route } from "../http/route.ts";
 

@@ -11,7 +11,7 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { demandSameOrigin } from "../access/authenticate.ts";
 import { Buckets } from "../access/buckets.ts";
 import { sessionCookieFor, type CookiePlace } from "../access/session-cookie.ts";
-import type { AuditLog } from "../kept/audit-log.ts";
+import type { AuditLog } from "../audit/audit-log.ts";
 import { LOGIN_MS, LONGEST_LOGIN_MS } from "./login-cookie.ts";
 import { answerMessage, type MessagePage } from "./message-page.ts";
 import type { OidcProvider } from "./oidc-provider.ts";

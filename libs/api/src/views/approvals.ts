@@ -17,7 +17,7 @@ import { approved, rejected, requestedBy, type Approval } from "@konverge/queue"
 import { planRecordSchema } from "@konverge/records";
 import { allows, covers, demandSome, type Caller } from "../access/caller.ts";
 import type { RouteInput } from "../http/route.ts";
-import type { AuditNote } from "../kept/audit-log.ts";
+import type { AuditNote } from "../audit/audit-log.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 
 /** Plans in one response. */

@@ -4,10 +4,17 @@ import {
   type AuditPage,
   type AuditQuery,
 } from "@konverge/contracts";
-import { defined, ensureError, KonvergeError, takeToken, type BucketLimits } from "@konverge/core";
+import { defined, ensureError, KonvergeError, type BucketLimits } from "@konverge/core";
 import { withRedis, type RedisClient } from "@konverge/redis";
+import { Buckets } from "../access/buckets.ts";
+import { AuditStream, isChained, type AuditBatch } from "./audit-chain.ts";
+import { canonicalText, type AuditChain, type AuditKeys } from "./audit-hash.ts";
+import { endBefore, isNewer, partsOf } from "./audit-id.ts";
+import { lineOf } from "./audit-line.ts";
+import type { AuditReport } from "./chain-check.ts";
+import { verifyStream, type VerifyOptions } from "./verify-audit.ts";
 
-/** About 15 MB. */
+/** About 20 MB. */
 const KEPT = 50_000;
 /** Refused changes have a stream of their own, so that callers without rights displace no changes. */
 const KEPT_REFUSED = 10_000;
@@ -25,6 +32,11 @@ const REFUSED_ENTRIES: BucketLimits = { ratePerSecond: 0.1, burst: 200 };
 const UNKNOWN_ENTRIES: BucketLimits = { ratePerSecond: 1 / 60, burst: 100 };
 const COMBINED_MS = 60_000;
 const MOST_REMEMBERED = 1_000;
+/** Authors whose entries are counted. A client without a token can name any author. */
+const MOST_AUTHORS = 10_000;
+const RETRY_MS = 1_000;
+/** Entries that wait for Redis. Further ones are combined. */
+const MOST_DELAYED = 1_000;
 
 /** An entry before it is written. */
 export type AuditNote = Omit<AuditEntry, "id" | "at">;
@@ -34,8 +46,16 @@ export type AuditNote = Omit<AuditEntry, "id" | "at">;
  * second; beyond that, an entry per action, cluster and minute counts the changes. Another 10,000 are about refused changes.
  */
 export interface AuditLog {
-  /** Resolves when Redis has stored the note. Repeated notes of one second share an entry with a count. */
+  /**
+   * Resolves when Redis has stored the note. Repeated notes of one second share an entry with a count.
+   * @throws KonvergeError `redis_unavailable`
+   */
   write(note: AuditNote): Promise<void>;
+  /**
+   * Records a change that was made. Resolves when Redis has stored the note, or when the first try has failed; further
+   * tries follow until `close`.
+   */
+  record(note: AuditNote): Promise<void>;
   /**
    * Records requests: those of one second share an entry with a count. A killed process can lose unwritten entries, but the
    * attempts also record the author.
@@ -49,7 +69,11 @@ export interface AuditLog {
   ): Promise<{ readonly id: string; readonly entry: AuditEntry | undefined }[]>;
   /** Returns the newest ID of a change. */
   last(): Promise<string>;
-  /** Writes the gathered and combined notes. */
+  /** Verifies the hash chains in Redis. @throws KonvergeError `redis_unavailable` */
+  verify(options?: Omit<VerifyOptions, "keys">): Promise<AuditReport[]>;
+  /** Returns the entries of both chains as lines, without those up to `after`. @throws KonvergeError `redis_unavailable` */
+  lines(after: Readonly<Partial<Record<AuditChain, number>>>): AsyncGenerator<string>;
+  /** Writes the gathered, combined and delayed notes. */
   close(): Promise<void>;
 }
 
@@ -57,6 +81,10 @@ export interface AuditLogOptions {
   readonly onError: (error: Error) => void;
   /** Receives each entry before it is written. */
   readonly onEntry?: ((note: AuditNote) => void) | undefined;
+  /** Receives the number of entries that could not be written before `close`. */
+  readonly onLost?: ((entries: number) => void) | undefined;
+  /** Keys of the hash chains. Default: none, for hashes without a key. */
+  readonly keys?: AuditKeys | undefined;
 }
 
 export function createAuditLog(
@@ -69,29 +97,49 @@ export function createAuditLog(
 
 class RedisAuditLog implements AuditLog {
   readonly #redis: RedisClient;
+  readonly #changes: AuditStream;
+  readonly #refused: AuditStream;
   readonly #stream: string;
   readonly #refusedStream: string;
   readonly #options: AuditLogOptions;
   readonly #gathered = new NoteCounts();
   readonly #combined = new NoteCounts();
+  /** Notes that could not be written. */
+  #delayed: Unwritten[] = [];
   /** The times of notes that were written, in ms. */
   readonly #written = new Map<string, number>();
-  /** The buckets of authors. */
-  readonly #buckets = new Map<string, number>();
+  readonly #buckets = new Map(
+    [OWN_ENTRIES, REFUSED_ENTRIES, UNKNOWN_ENTRIES].map((limits) => [
+      limits,
+      new Buckets(limits, MOST_AUTHORS),
+    ]),
+  );
   #gatherTimer: NodeJS.Timeout | undefined;
   #combineTimer: NodeJS.Timeout | undefined;
+  #retryTimer: NodeJS.Timeout | undefined;
 
   constructor(redis: RedisClient, stream: string, options: AuditLogOptions) {
     this.#redis = redis;
     this.#stream = stream;
     this.#refusedStream = `${stream}-refused`;
     this.#options = options;
+    const [key] = options.keys ?? [];
+    this.#changes = new AuditStream(redis, { chain: "changes", stream, kept: KEPT, key });
+    this.#refused = new AuditStream(redis, {
+      chain: "refused",
+      stream: this.#refusedStream,
+      kept: KEPT_REFUSED,
+      key,
+    });
   }
 
   async write(note: AuditNote): Promise<void> {
-    if (this.#isRepeated(note)) return this.gather(note);
-    if (!this.#mayAdd(note)) return this.#combine(note);
-    await withRedis(this.#redis, () => this.#add(note));
+    const [failed] = await this.#addOrCount(note);
+    if (failed !== undefined) throw failed.error;
+  }
+
+  async record(note: AuditNote): Promise<void> {
+    this.#delay(await this.#addOrCount(note));
   }
 
   gather(note: AuditNote): void {
@@ -150,18 +198,34 @@ class RedisAuditLog implements AuditLog {
     return row?.[0] ?? "0-0";
   }
 
+  async verify(options: Omit<VerifyOptions, "keys"> = {}): Promise<AuditReport[]> {
+    const all = { ...options, keys: this.#options.keys ?? [] };
+    return [await verifyStream(this.#changes, all), await verifyStream(this.#refused, all)];
+  }
+
+  async *lines(after: Readonly<Partial<Record<AuditChain, number>>>): AsyncGenerator<string> {
+    for (const stream of [this.#changes, this.#refused]) {
+      const { [stream.chain]: last = 0 } = after;
+      for await (const entry of stream.readAll()) {
+        if (isChained(entry) && entry.sequence > last) yield lineOf(entry);
+      }
+    }
+  }
+
   async close(): Promise<void> {
     await this.#flushGathered();
     await this.#flushCombined();
+    await this.#flushDelayed();
+    clearTimeout(this.#retryTimer);
+    const lost = this.#delayed.reduce((sum, { batch }) => sum + batch.texts.length, 0);
+    if (lost > 0) this.#options.onLost?.(lost);
   }
 
-  async #add(note: AuditNote): Promise<void> {
-    this.#options.onEntry?.(note);
-    const text = JSON.stringify(note);
-    const [stream, kept] = isRefused(note)
-      ? [this.#refusedStream, KEPT_REFUSED]
-      : [this.#stream, KEPT];
-    await this.#redis.xadd(stream, "MAXLEN", "~", kept, "*", "e", text);
+  async #addOrCount(note: AuditNote): Promise<Unwritten[]> {
+    if (this.#isRepeated(note)) this.gather(note);
+    else if (!this.#mayAdd(note)) this.#combine(note);
+    else return await this.#add([note]);
+    return [];
   }
 
   #isRepeated(note: AuditNote): boolean {
@@ -175,24 +239,17 @@ class RedisAuditLog implements AuditLog {
   }
 
   #mayAdd(note: AuditNote): boolean {
-    const now = performance.now();
-    const id = JSON.stringify([isRefused(note), note.via !== undefined, note.by]);
-    const { tatMs, waitMs } = takeToken(limitsOf(note), this.#buckets.get(id) ?? 0, now);
-    if (waitMs > 0) return false;
-    if (this.#buckets.size >= MOST_REMEMBERED) {
-      for (const [author, fullAtMs] of this.#buckets) {
-        if (fullAtMs <= now) this.#buckets.delete(author);
-      }
-    }
-    this.#buckets.set(id, tatMs);
-    return true;
+    const owner = JSON.stringify([note.via !== undefined, note.by]);
+    return this.#buckets.get(limitsOf(note))?.take(owner) === 0;
   }
 
   #combine(note: AuditNote): void {
     const { by, via, action, count } = note;
     // A refused request can name any cluster.
     const cluster = isRefused(note) ? undefined : note.cluster;
-    this.#combined.add({ by, action, filter: COMBINED, ...defined({ via, cluster, count }) });
+    const isFull = this.#combined.size >= MOST_REMEMBERED;
+    const own = isFull ? { by: OTHERS } : { by, ...defined({ via, cluster }) };
+    this.#combined.add({ ...own, action, filter: COMBINED, ...defined({ count }) });
     this.#combineTimer ??= setTimeout(() => void this.#flushCombined(), COMBINED_MS).unref();
   }
 
@@ -204,25 +261,79 @@ class RedisAuditLog implements AuditLog {
       if (this.#mayAdd(note)) own.push(note);
       else this.#combine(note);
     }
-    await this.#addAll(own);
+    await this.#addOrDelay(own);
   }
 
   async #flushCombined(): Promise<void> {
     clearTimeout(this.#combineTimer);
     this.#combineTimer = undefined;
-    await this.#addAll(this.#combined.take());
+    await this.#addOrDelay(this.#combined.take());
   }
 
-  async #addAll(notes: readonly AuditNote[]): Promise<void> {
-    if (notes.length === 0) return;
-    try {
-      await withRedis(this.#redis, () => Promise.all(notes.map((note) => this.#add(note))));
-    } catch (error) {
-      this.#options.onError(ensureError(error));
+  async #flushDelayed(): Promise<void> {
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = undefined;
+    const all = this.#delayed;
+    this.#delayed = [];
+    const failed: Unwritten[] = [];
+    for (const { stream, batch } of all) {
+      // Without Redis, every further try would take seconds.
+      const [first] = failed;
+      if (first === undefined) failed.push(...(await append(stream, batch)));
+      else failed.push({ stream, batch, error: first.error });
     }
+    this.#delay(failed);
+  }
+
+  async #addOrDelay(notes: readonly AuditNote[]): Promise<void> {
+    this.#delay(await this.#add(notes));
+  }
+
+  #delay(failed: readonly Unwritten[]): void {
+    const [first] = failed;
+    if (first === undefined) return;
+    this.#options.onError(first.error);
+    for (const unwritten of failed) {
+      const { batch } = unwritten;
+      if (this.#delayed.length < MOST_DELAYED) this.#delayed.push(unwritten);
+      else for (const text of batch.texts) this.#combine(JSON.parse(text) as AuditNote);
+    }
+    this.#retryTimer ??= setTimeout(() => void this.#flushDelayed(), RETRY_MS).unref();
+  }
+
+  /** Returns the notes that were not written. */
+  async #add(notes: readonly AuditNote[]): Promise<Unwritten[]> {
+    for (const note of notes) this.#options.onEntry?.(note);
+    const failed = await Promise.all([
+      append(this.#changes, batchOf(notes.filter((note) => !isRefused(note)))),
+      append(this.#refused, batchOf(notes.filter(isRefused))),
+    ]);
+    return failed.flat();
   }
 }
 
+/** Notes that were not written to a stream. */
+interface Unwritten {
+  readonly stream: AuditStream;
+  readonly batch: AuditBatch;
+  readonly error: Error;
+}
+
+async function append(stream: AuditStream, batch: AuditBatch): Promise<Unwritten[]> {
+  try {
+    await stream.append(batch);
+    return [];
+  } catch (error) {
+    return [{ stream, batch, error: ensureError(error) }];
+  }
+}
+
+function batchOf(notes: readonly AuditNote[]): AuditBatch {
+  return { texts: notes.map(canonicalText), tried: [] };
+}
+
+/** The author of combined entries of too many authors. */
+const OTHERS = "others";
 const COMBINED = "more changes than the author has entries";
 
 /** Notes that differ in their count only, added up. */
@@ -267,22 +378,6 @@ function limitsOf(note: AuditNote): BucketLimits {
   return note.via === undefined ? UNKNOWN_ENTRIES : REFUSED_ENTRIES;
 }
 
-interface IdParts {
-  readonly ms: number;
-  readonly sequence: number;
-}
-
-function partsOf(id: string): IdParts {
-  const [ms, sequence] = id.split("-").map(Number);
-  return { ms: ms ?? 0, sequence: sequence ?? 0 };
-}
-
-/** The last ID before another. Redis completes one without a sequence to the last of its millisecond. */
-function endBefore({ ms, sequence }: IdParts): string {
-  if (sequence > 0) return `${ms}-${sequence - 1}`;
-  return ms > 0 ? `${ms - 1}` : "0-0";
-}
-
 /** Within a millisecond, refused changes are listed before the others. @throws KonvergeError `invalid_request` */
 function endsOf(cursor: string): { readonly changes: string; readonly refused: string } {
   const { ms, sequence } = partsOf(checkCursor(cursor));
@@ -299,7 +394,10 @@ async function* newestFirst(
 ): AsyncGenerator<AuditEntry> {
   let [change, refusal] = await Promise.all([changes.next(), refused.next()]);
   while (change.done !== true || refusal.done !== true) {
-    if (refusal.done === true || (change.done !== true && isNewer(change.value, refusal.value))) {
+    if (
+      refusal.done === true ||
+      (change.done !== true && isNewer(change.value.id, refusal.value.id))
+    ) {
       yield change.value as AuditEntry;
       change = await changes.next();
     } else {
@@ -307,11 +405,6 @@ async function* newestFirst(
       refusal = await refused.next();
     }
   }
-}
-
-function isNewer(one: AuditEntry, other: AuditEntry): boolean {
-  const [a, b] = [partsOf(one.id), partsOf(other.id)];
-  return a.ms === b.ms ? a.sequence > b.sequence : a.ms > b.ms;
 }
 
 function checkCursor(cursor: string): string {
