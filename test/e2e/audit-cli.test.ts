@@ -23,14 +23,15 @@ test("verifies and exports the audit log, and finds a removed entry in Redis and
     code: 0,
     stdout: expect.stringMatching(/^changes:3:hmac-sha256:\S+\n$/) as string,
   });
-  const file = join(mkdtempSync(join(tmpdir(), "audit-")), "audit.jsonl");
+  const folder = mkdtempSync(join(tmpdir(), "audit-"));
+  const [file, known] = [join(folder, "audit.jsonl"), join(folder, "anchors")];
+  writeFileSync(known, anchors.stdout);
   const exported = (await konverge("audit", "export")).stdout;
   const lines = exported.trimEnd().split("\n");
   writeFileSync(file, exported);
-  const anchor = anchors.stdout.trim();
-  const whole = await konverge("audit", "verify", "--file", file, "--anchor", anchor);
+  const whole = await konverge("audit", "verify", "--file", file, "--anchors", known);
   expect(whole).toMatchObject({ code: 0, stdout: expect.stringMatching(/no fault/) as string });
-  expect(await konverge("audit", "export", "--after", anchor)).toMatchObject({ stdout: "" });
+  expect(await konverge("audit", "export", "--after", known)).toMatchObject({ stdout: "" });
   writeFileSync(file, `${lines[0]}\n${lines[2]}\n`);
   expect(await konverge("audit", "verify", "--file", file)).toMatchObject({
     code: 1,

@@ -3,7 +3,7 @@ import { readSettings } from "@konverge/contracts";
 import { ensureError, KonvergeError } from "@konverge/core";
 import { InvalidArgumentError, type Command } from "commander";
 import { once } from "node:events";
-import { createReadStream } from "node:fs";
+import { createReadStream, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { runWithAccess, runWithErrors } from "../ask/run-with-access.ts";
 import { columns } from "../text/columns.ts";
@@ -15,7 +15,7 @@ interface VerifyFlags {
   readonly output: Output;
   readonly file?: readonly string[];
   readonly from?: readonly From[];
-  readonly anchor?: readonly AuditAnchor[];
+  readonly anchors?: readonly AuditAnchor[];
 }
 
 const HELP = `
@@ -25,7 +25,7 @@ the first fault of each chain, and exits with 1 if there is one. KONVERGE_AUDIT_
 Examples:
   konverge audit verify
   konverge audit verify -o name > anchors
-  konverge audit verify --anchor $(cat anchors)
+  konverge audit verify --anchors anchors
   konverge audit export > audit.jsonl
   konverge audit verify --file audit.jsonl
 Exit codes: 0 no fault, 1 fault found, 2 invalid input or configuration, 6 Redis unavailable.`;
@@ -35,11 +35,11 @@ export function addVerifyCommand(audit: Command): void {
     audit.command("verify").description("Find removed, altered, reordered and inserted entries"),
   )
     .option("--file <path...>", "Files with exported entries, oldest first (default: Redis)")
-    .option("--anchor <anchor...>", "Known entries, as -o name prints them", addAnchor)
+    .option("--anchors <file>", "File with known entries, as -o name prints them", readAnchors)
     .option("--from <chain:sequence...>", "First entry to check (default: the oldest)", addFrom)
     .addHelpText("after", HELP)
-    .action(async ({ output, file, from = [], anchor = [] }: VerifyFlags) => {
-      const options = { from: Object.fromEntries(from), anchors: anchor };
+    .action(async ({ output, file, from = [], anchors = [] }: VerifyFlags) => {
+      const options = { from: Object.fromEntries(from), anchors };
       const show = (reports: readonly AuditReport[]) => showReports(output, reports);
       await (file === undefined
         ? runWithAccess(async (access) => show(await access.audit.verify(options)))
@@ -53,14 +53,14 @@ per entry, with its sequence and hash.
 
 Examples:
   konverge audit export > audit.jsonl
-  konverge audit export --after $(cat anchors) >> audit.jsonl
+  konverge audit export --after anchors >> audit.jsonl
 Exit codes: 0 success, 2 invalid input or configuration, 6 Redis unavailable.`;
 
 export function addExportCommand(audit: Command): void {
   audit
     .command("export")
     .description("Print all entries with their hashes, oldest first")
-    .option("--after <anchor...>", "Last entries that were exported (default: none)", addAnchor)
+    .option("--after <file>", "File with the last exported entries (default: none)", readAnchors)
     .addHelpText("after", EXPORT_HELP)
     .action(async ({ after = [] }: { readonly after?: readonly AuditAnchor[] }) => {
       const last = Object.fromEntries(after.map(({ chain, sequence }) => [chain, sequence]));
@@ -109,12 +109,22 @@ function showReports(output: Output, items: readonly AuditReport[]): void {
   if (items.some(({ fault }) => fault !== undefined)) process.exitCode = 1;
 }
 
-function addAnchor(text: string, others: readonly AuditAnchor[] = []): AuditAnchor[] {
-  const [, chain, sequence, hash] = /^(changes|refused):(\d{1,15}):(\S+)$/.exec(text) ?? [];
-  if (chain === undefined || hash === undefined) {
-    throw new InvalidArgumentError("must be chain:sequence:hash, as -o name prints it");
+/** Reads lines such as `changes:120:sha256:...`. */
+function readAnchors(path: string): AuditAnchor[] {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new InvalidArgumentError(`cannot be read: ${ensureError(error).message}`);
   }
-  return [...others, { chain: chain as AuditAnchor["chain"], sequence: Number(sequence), hash }];
+  return text.split(/\s+/).flatMap((line) => {
+    if (line === "") return [];
+    const [, chain, sequence, hash] = /^(changes|refused):(\d{1,15}):(\S+)$/.exec(line) ?? [];
+    if (chain === undefined || hash === undefined) {
+      throw new InvalidArgumentError("must have lines chain:sequence:hash, as -o name prints them");
+    }
+    return [{ chain: chain as AuditAnchor["chain"], sequence: Number(sequence), hash }];
+  });
 }
 
 function addFrom(text: string, others: readonly From[] = []): From[] {
