@@ -373,7 +373,9 @@ test("opens no connections for unknown clusters and controllers", async () => {
   for (const path of paths) await call(`/v1/${path}?cluster=default`);
   // Earlier requests are written to the audit log with a delay of one second.
   const kept = async () =>
-    (await redis.keys(`${prefix}:*`)).filter((key) => !/:audit(-refused)?(-head|$)/.test(key)).toSorted();
+    (await redis.keys(`${prefix}:*`))
+      .filter((key) => !/:audit(-refused)?(-head|$)/.test(key))
+      .toSorted();
   const [before, keys] = [connections(), await kept()];
   for (let i = 0; i < 300; i++) {
     const cluster = `cluster-${i}`;
