@@ -1,7 +1,10 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { child, defineController } from "@konverge/engine";
 import { ConfigMap } from "@konverge/kube/kinds";
 import { planRecordSchema } from "@konverge/records";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { useWorkers } from "../integration/worker/worker-harness.ts";
 import { until } from "../support/until.ts";
 import { runCommand } from "./cli-runner.ts";
@@ -87,4 +90,78 @@ test("approval lists, shows and decides plans, and deploy check compares the pla
   });
   expect(await run("deploy", "check", "--expect", "unchanged")).toMatchObject({ code: 0 });
   expect((await run("plan", "--all")).stdout).toContain("1 objects planned, 1 without changes");
+});
+
+test("plan --config compares new code with the running code, and deploy check fails beyond its limits", async () => {
+  const { Widgets, client, server } = workers;
+  const folder = await mkdtemp(join(tmpdir(), "konverge-plan-cli-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const kubeconfig = join(folder, "kubeconfig");
+  await writeFile(kubeconfig, server.kubeconfig);
+  const names = ["blue", "green"];
+  for (const name of names) {
+    await client.create(Widgets, { metadata: { namespace, name }, spec: {} });
+    await client.create(ConfigMap, { metadata: { namespace, name }, data: {} });
+  }
+  await workers.start([
+    defineController({
+      name: "widgets",
+      for: Widgets,
+      reconcile: async ({ object, kube, plan }) => {
+        const { name } = object.metadata;
+        const map = await kube.get(ConfigMap, { namespace, name });
+        if (!plan) return;
+        await kube.mutate(map, (draft) => {
+          draft.metadata.labels = { version: "1" };
+        });
+      },
+    }),
+  ]);
+  const run = (...words: string[]) =>
+    runCommand([...words, "--config", "test/e2e/new-code.config.ts"], {
+      ...environment(),
+      KUBECONFIG: kubeconfig,
+    });
+  await until("all keys are known", async () => {
+    const { stdout } = await runCommand(["object", "list", "-o", "json"], environment());
+    return (JSON.parse(stdout) as { items: unknown[] }).items.length === names.length;
+  });
+  const before = (await client.list(ConfigMap, { namespace })).items;
+  const resume = join(folder, "plans.jsonl");
+  const compared = await run("plan", "--all", "--resume", resume);
+  expect(compared).toMatchObject({ code: 0 });
+  expect(compared.stdout.split("\n").slice(0, -1)).toEqual([
+    "4 objects planned with new and running code, 0 without differences",
+    "2 ConfigMap deleted, not changed",
+    expect.stringContaining("default/blue"),
+    "2 Widget changed: metadata.labels.version",
+    expect.stringContaining("default/blue"),
+  ]);
+  const check = await run(
+    "deploy",
+    "check",
+    "--max-deletes",
+    "1",
+    "--resume",
+    resume,
+    "-o",
+    "json",
+  );
+  expect(check).toMatchObject({ code: 1 });
+  expect(check.stderr).toContain("using the plans made since");
+  expect(JSON.parse(check.stdout)).toMatchObject({
+    fit: 0,
+    planned: 4,
+    deletes: 2,
+    groups: [{ difference: "altered", action: "deleted", instead: "changed" }, {}],
+    removed: [],
+    exceeded: ["exceeded: 2 deletions, at most 1 expected"],
+  });
+  const limited = await run("deploy", "check", "--max-deletes", "2", "--resume", resume);
+  expect(limited).toMatchObject({ code: 0 });
+  // Nothing was written.
+  expect((await client.list(ConfigMap, { namespace })).items).toEqual(before);
+  const planned = workers.calls("konverge-planner/").filter((call) => !call.startsWith("get"));
+  expect(planned.filter((call) => /^(create|update|patch|delete)/.test(call))).not.toEqual([]);
+  expect(planned.filter((call) => !/^(list|watch) |dryRun=All/.test(call))).toEqual([]);
 });

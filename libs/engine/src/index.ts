@@ -84,6 +84,8 @@ export type { NamespaceSelection } from "./define/namespace-selection.ts";
 export { findScopeIssues } from "./watch/scope-of.ts";
 export { startEngine } from "./engine.ts";
 export type { Engine } from "./engine.ts";
+export { startPlanner } from "./start-planner.ts";
+export type { Planner, PlannerOptions } from "./start-planner.ts";
 export type { PlanRequest } from "./plan/run-plan.ts";
 export type { DescribedObject } from "./access/describe-object.ts";
 export type { ReachableClusters, ReachedCluster } from "./access/attempt.ts";

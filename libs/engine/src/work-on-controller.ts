@@ -97,11 +97,17 @@ export function concurrencyOf(
   return Math.min(controller.concurrency, concurrency);
 }
 
+/** The options that attempts use. */
+export type RuntimeOptions = Pick<
+  EngineOptions,
+  "use" | "client" | "lanes" | "conflictRetry" | "runs" | "limits" | "clusters"
+>;
+
 /** The state that attempts and plans of a controller share. */
 export function runtimeOf(
   controller: Controller,
   { reflectors, cache }: Pick<WorkParts, "reflectors" | "cache">,
-  options: EngineOptions,
+  options: RuntimeOptions,
 ): ControllerRuntime {
   return {
     controller,

@@ -29,6 +29,11 @@ const change = z.object({
   moreWrites: z.number().optional(),
   /** The merge patch from the current object to the planned one, without values of sensitive kinds; large values are truncated. */
   patch: z.record(z.string(), z.unknown()).optional(),
+  /**
+   * Equal for equal changes of an object: covers truncated values, and only the field names of sensitive kinds. Missing for workers
+   * of older versions.
+   */
+  digest: z.string().optional(),
   /** Fields that belong to another manager now. */
   fieldsTakenOver: z.array(z.object({ manager: z.string(), path: z.string() })).optional(),
 });

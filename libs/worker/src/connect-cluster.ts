@@ -26,6 +26,8 @@ export interface ClusterConnector {
   readonly env: NodeJS.ProcessEnv;
   /** Resources as `plural.group`, in addition to Secrets (P12). */
   readonly sensitiveResources?: readonly string[];
+  /** True for a process that only plans: it can send only reads and dry runs, and keeps the limits of the workers. */
+  readonly isPlanner?: boolean;
 }
 
 export interface ClusterTarget {
@@ -61,7 +63,7 @@ export async function connectCluster(
   connector: ClusterConnector,
   { name, cluster, kubeconfigText, kubeConfig, context, namespaces, provided }: ClusterTarget,
 ): Promise<ClusterConnection> {
-  const { settings, version, workerId, log, metrics, env } = connector;
+  const { settings, version, workerId, log, metrics, env, isPlanner = false } = connector;
   const credentials = createRotatingCredentials(
     loadKubeCredentials({
       env,
@@ -77,6 +79,7 @@ export async function connectCluster(
     cluster,
     workerId,
     log,
+    keepLimits: isPlanner,
     probe: (signal) =>
       readClusterUid(
         client.scoped({ signal, priority: "critical", isProbe: true }),
@@ -84,13 +87,14 @@ export async function connectCluster(
       ),
   });
   const gate = counted(guard, metrics.ofCluster(name), new URL(credentials.server).host);
-  const userAgent = `konverge-worker/${version}`;
+  const userAgent = `konverge-${isPlanner ? "planner" : "worker"}/${version}`;
   const { requestTimeout: requestTimeoutMs } = settings;
   const client = createKubeClient({
     credentials,
     gate,
     userAgent,
     requestTimeoutMs,
+    isDryRunOnly: isPlanner,
     // As many as the guard admits at once.
     ...defined({
       maxConnections: cluster.maxInFlight,

@@ -24,6 +24,7 @@ import {
   identityNamespace,
   readClusterUid,
   type ClusterConnection,
+  type ClusterConnector,
 } from "./connect-cluster.ts";
 import { onceAdmitted } from "./once-admitted.ts";
 import { onceAnswered } from "./once-answered.ts";
@@ -52,12 +53,15 @@ export interface WorkerConnections {
 }
 
 /** Connects the cluster that the worker serves; no call is sent. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
-export async function connectHome(setup: WorkerSetup): Promise<ClusterConnection> {
+export async function connectHome(
+  setup: WorkerSetup,
+  connector: ClusterConnector = connectorOf(setup),
+): Promise<ClusterConnection> {
   const { cluster, place, options, engagement } = setup;
   const { settings, log, kubeconfigText, kubeConfig } = options;
   // For a cluster of a provider, the fleet worker has checked Redis.
   if (engagement === undefined) await assertRedis(place.redis, log);
-  const home = await connectCluster(connectorOf(setup), {
+  const home = await connectCluster(connector, {
     name: place.cluster,
     cluster,
     kubeconfigText,
@@ -125,7 +129,11 @@ async function claimCluster(setup: WorkerSetup, uid: string): Promise<void> {
 }
 
 /** The clusters of the configuration, or those of the provider. */
-function reachClusters(setup: WorkerSetup, client: KubeClient): OpenClusters {
+export function reachClusters(
+  setup: WorkerSetup,
+  client: KubeClient,
+  connector: ClusterConnector = connectorOf(setup),
+): OpenClusters {
   const { config, place, namespaces, engagement, options } = setup;
   const name = place.cluster;
   if (engagement !== undefined) {
@@ -136,7 +144,7 @@ function reachClusters(setup: WorkerSetup, client: KubeClient): OpenClusters {
     home: { name, client, namespaces },
     clusters: isClusterProvider(clusters) ? {} : clusters,
     kubeconfigText: options.kubeconfigText,
-    connector: connectorOf(setup),
+    connector,
     registry: setup.registry,
   });
 }
@@ -211,7 +219,7 @@ function openStores(
   return { lanes, history, runner };
 }
 
-function connectorOf({ options, workerId }: WorkerSetup) {
+export function connectorOf({ options, workerId }: WorkerSetup): ClusterConnector {
   const { settings, version, log, metrics, env } = options;
   // Also those of controllers that do not run on this cluster: the others reach it with `kube.on`.
   const marked = sensitiveResources(options.config);

@@ -34,6 +34,8 @@ export type { NotifyRule } from "./notify/notify-options.ts";
 export { findMissingAccess } from "./config/find-missing-access.ts";
 export { namespacesOf } from "./config/cluster-options.ts";
 export { identityNamespace, readClusterUid } from "./connect-cluster.ts";
+export { openPlanner } from "./open-planner.ts";
+export type { PlannerOptions } from "./open-planner.ts";
 export { openKube } from "./open-kube.ts";
 export type { OpenKube, OpenKubeOptions } from "./open-kube.ts";
 export { createRunStarter } from "./run-starter.ts";

@@ -22,8 +22,8 @@ export interface WorkerHarness {
   readonly server: EmbeddedApiServer;
   readonly client: KubeClient;
   readonly Widgets: ResourceType<Widget>;
-  /** Completed calls of workers, as `verb path`. */
-  calls(): string[];
+  /** Completed calls of workers, or of another user agent, as `verb path`. */
+  calls(agent?: string): string[];
   start(
     controllers: readonly Controller[],
     options?: Partial<WorkerOptions>,
@@ -78,10 +78,10 @@ export function useWorkers(group: string): WorkerHarness {
     get Widgets() {
       return opened().Widgets;
     },
-    calls() {
+    calls(agent = "konverge-worker/") {
       return readFileSync(join(folder, "audit.jsonl"), "utf8")
         .split("\n")
-        .filter((line) => line.includes('"userAgent":"konverge-worker/'))
+        .filter((line) => line.includes(`"userAgent":"${agent}`))
         .map((line) => {
           const { verb, requestURI } = JSON.parse(line) as { verb: string; requestURI: string };
           return `${verb} ${requestURI}`;

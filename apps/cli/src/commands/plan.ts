@@ -13,9 +13,11 @@ const HELP = `
   konverge plan --all
   konverge plan --all --controller node-pool -n demo
   konverge plan --all --resume plans.jsonl
+  konverge plan --all --config new.config.ts
 
 Workers plan the next attempt of each object, with calls after those of all other work. Nothing is stored in the
-cluster. Exit code 1: a plan is incomplete.`;
+cluster. With --config, this process also plans with the code of the file, and prints the differences; it needs the
+Redis and the kubeconfig of a worker. Exit code 1: a plan is incomplete.`;
 
 export function addPlanCommand(program: Command): void {
   withFleet(
@@ -26,16 +28,17 @@ export function addPlanCommand(program: Command): void {
     ),
   )
     .option("--all", "Plan all selected objects (required)")
+    .option("--config <file>", "Configuration file with new code, to compare with the running code")
     .addHelpText("afterAll", groupHelp(HELP))
     .action((flags: PlanFlags) =>
       runWithClient(
         flags,
-        async ({ client, cluster }) => {
+        async (asking) => {
           if (flags.all !== true) {
             const detail = "--all: is required; use konverge object plan for one object";
             throw new KonvergeError("invalid_request", detail);
           }
-          const fleet = await planSelected(client, cluster, flags);
+          const fleet = await planSelected(asking, flags);
           print(flags.output, {
             document: fleetDocument(fleet),
             items: fleet.groups,

@@ -1,16 +1,21 @@
 import { ProblemError, type Client, type ControllerObject } from "@konverge/client";
 import type { ObjectPlan } from "@konverge/contracts";
-import { KonvergeError, parseKey } from "@konverge/core";
-import { FleetPlan, type FleetQuery } from "./fleet-plan.ts";
+import { defined, KonvergeError, parseKey, sleepMs } from "@konverge/core";
+import type { PlanRecord } from "@konverge/records";
+import { areComparable, comparePlans } from "./compare-plans.ts";
+import { FleetPlan, type FleetEntry, type FleetQuery } from "./fleet-plan.ts";
+import type { NewCode } from "./open-new-code.ts";
 import type { ProgressFile } from "./progress-file.ts";
 
 export interface FleetOptions {
   /** Keeps the plans of earlier calls; their objects are not planned again. */
   readonly progress: ProgressFile | undefined;
-  /** Longest time of one plan, in ms. */
+  /** Longest time of one plan in a worker, in ms. */
   readonly timeoutMs: number;
   /** Called after each plan. */
   readonly onPlanned: (plan: FleetPlan) => void;
+  /** Its plans are compared with those of the workers. Default: the plans of the workers alone. */
+  readonly newCode?: NewCode | undefined;
 }
 
 /** Plans at once. A worker runs two at a time; further ones wait. */
@@ -18,24 +23,35 @@ const CONCURRENCY = 8;
 const PAGE = 1_000;
 /** Plans of one object before the command gives up, because workers stop or Redis loses them. */
 const MOST_PLANS = 5;
+/** Time between two tries of a plan that the guard defers, in ms. */
+const SHORTEST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 5_000;
+/** Comparisons of an object that another client changes between its two plans. */
+const MOST_TRIES = 3;
 
 /** Plans all objects of a cluster, in order of their lists, with calls after those of all other work. */
 export async function planFleet(
   client: Client,
   query: FleetQuery,
-  { progress, timeoutMs, onPlanned }: FleetOptions,
+  { progress, timeoutMs, onPlanned, newCode }: FleetOptions,
 ): Promise<FleetPlan> {
-  const fleet = new FleetPlan();
+  const fleet = new FleetPlan({ isComparison: newCode !== undefined });
   const running = new Set<Promise<void>>();
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => undefined);
+  const { keys, plan } = await planningOf(client, query, { newCode, timeoutMs });
   const planAndAdd = async (key: string) => {
-    const entry = await planOne(client, key, timeoutMs);
+    const entry = await plan(key);
     fleet.add(entry);
     progress?.append(entry);
     onPlanned(fleet);
   };
-  for await (const { key } of client.objects.list({ ...query, limit: PAGE })) {
+  for await (const key of keys) {
+    const { controller } = parseKey(key);
+    if (newCode?.controllers.includes(controller) === false) {
+      fleet.addRemoved(controller);
+      continue;
+    }
     const known = progress?.find(key);
     if (known !== undefined) {
       fleet.add(known);
@@ -51,13 +67,101 @@ export async function planFleet(
   return fleet;
 }
 
-async function planOne(client: Client, key: string, timeoutMs: number) {
+interface Planning {
+  readonly keys: AsyncIterable<string>;
+  readonly plan: (key: string) => Promise<FleetEntry>;
+}
+
+async function planningOf(
+  client: Client,
+  query: FleetQuery,
+  { newCode, timeoutMs }: Pick<FleetOptions, "newCode" | "timeoutMs">,
+): Promise<Planning> {
+  const planRunning = (key: string) =>
+    onceAdmitted(() => planInWorker(client, key, timeoutMs), timeoutMs);
+  const planNew = (key: string, code: NewCode) => onceAdmitted(() => code.plan(key), timeoutMs);
+  if (newCode === undefined) {
+    return {
+      keys: keysOf(client, query),
+      plan: async (key) => FleetPlan.entryOf(key, await planRunning(key)),
+    };
+  }
+  const { cluster } = query;
+  const { controllers } = await client.overview({ cluster });
+  const workers = new Map(controllers.map((each) => [each.name, each.workers]));
+  return {
+    keys: keysOfBoth(client, query, { newCode, workers }),
+    plan: (key) =>
+      workers.has(parseKey(key).controller)
+        ? compare(key, { planNew: () => planNew(key, newCode), planRunning })
+        : planNew(key, newCode).then((next) => comparePlans(key, undefined, next)),
+  };
+}
+
+interface Compared {
+  readonly planNew: () => Promise<PlanRecord>;
+  readonly planRunning: (key: string) => Promise<PlanRecord>;
+}
+
+/** Plans with the running code, and at once with the new code, until both have read the same version of the object. */
+async function compare(key: string, { planNew, planRunning }: Compared): Promise<FleetEntry> {
+  for (let tries = 1; ; tries += 1) {
+    const before = await planRunning(key);
+    const after = await planNew();
+    if (areComparable(before, after) || tries === MOST_TRIES) {
+      return comparePlans(key, before, after);
+    }
+  }
+}
+
+/** Repeats a plan whose calls the guard has deferred, because other work needs the rate. */
+async function onceAdmitted(
+  plan: () => Promise<PlanRecord>,
+  timeoutMs: number,
+): Promise<PlanRecord> {
+  const endMs = performance.now() + timeoutMs;
+  for (;;) {
+    const record = await plan();
+    const { outcome, afterMs = SHORTEST_PAUSE_MS } = record;
+    if (outcome !== "deferred" || performance.now() >= endMs) return record;
+    await sleepMs(Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, afterMs)));
+  }
+}
+
+async function* keysOf(client: Client, { cluster, controller, namespace }: FleetQuery) {
+  const query = { cluster, ...defined({ controller, namespace }) };
+  for await (const { key } of client.objects.list({ ...query, limit: PAGE })) yield key;
+}
+
+/** The keys of the running code, then those of controllers that only the new code has. */
+async function* keysOfBoth(
+  client: Client,
+  query: FleetQuery,
+  {
+    newCode: { controllers, keys },
+    workers,
+  }: { readonly newCode: NewCode; readonly workers: ReadonlyMap<string, number> },
+): AsyncGenerator<string> {
+  for await (const key of keysOf(client, query)) {
+    const { controller } = parseKey(key);
+    // A controller that neither runs nor is in the new code has left its keys.
+    if (controllers.includes(controller) || workers.get(controller) !== 0) yield key;
+  }
+  for (const controller of controllers) {
+    const isSelected = query.controller === undefined || query.controller === controller;
+    if (workers.has(controller) || !isSelected) continue;
+    const { namespace } = query;
+    yield* keys(controller, defined({ namespace }));
+  }
+}
+
+async function planInWorker(client: Client, key: string, timeoutMs: number): Promise<PlanRecord> {
   const { cluster, controller, namespace, name } = parseKey(key);
   const object: ControllerObject = { cluster, controller, namespace, name };
   for (let tries = 1; ; tries += 1) {
     const options = { class: "background", timeoutMs } as const;
     const { plan, state, message } = await client.objects.plan(object, options).catch(lostPlan);
-    if (plan !== undefined) return FleetPlan.entryOf(key, plan);
+    if (plan !== undefined) return plan;
     if (state === "lost" && tries < MOST_PLANS) continue;
     throw new KonvergeError("deferred", `no plan of ${key}: ${message}; repeat the command`);
   }

@@ -1,5 +1,5 @@
 import { appendFileSync, existsSync, readFileSync, truncateSync } from "node:fs";
-import { KonvergeError } from "@konverge/core";
+import { defined, KonvergeError } from "@konverge/core";
 import type { FleetEntry, FleetQuery } from "./fleet-plan.ts";
 
 /** The plans of an interrupted command, one JSON document per line. The first line has the selection. */
@@ -24,8 +24,8 @@ export function openProgressFile(path: string, query: FleetQuery): ProgressFile 
   return { since, find: (key) => known.get(key), append };
 }
 
-function selectionOf({ cluster, controller, namespace }: FleetQuery): string {
-  const parts = { cluster, controller: controller ?? "*", namespace: namespace ?? "*" };
+function selectionOf({ cluster, controller = "*", namespace = "*", config }: FleetQuery): string {
+  const parts = { cluster, controller, namespace, ...defined({ config }) };
   return Object.entries(parts)
     .map(([name, value]) => `${name} ${value}`)
     .join(", ");

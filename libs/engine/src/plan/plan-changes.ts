@@ -21,6 +21,7 @@ import {
 } from "@konverge/kube";
 import { redactPatch, type PlanRecord } from "@konverge/records";
 import { scrubValue } from "../attempt/handler-log.ts";
+import { planHash } from "./plan-hash.ts";
 
 type PlanChange = PlanRecord["changes"][number];
 
@@ -41,6 +42,8 @@ export interface ChangeContext {
   readonly sinceMs: number;
 }
 
+/** Hexadecimal digits of the digest of a change. */
+const DIGEST_LENGTH = 32;
 /** The default limit of etcd for a request, which a dry run does not reach. */
 const MOST_BYTES = 1_500_000;
 
@@ -70,6 +73,8 @@ function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange
   const shownPatch = sensitive
     ? redactValues(patch ?? {})
     : redactPatch(resourceId(place), patch ?? {});
+  const hashedPatch =
+    patch === undefined ? null : sensitive ? redactValues(patch) : stable(patch, object, context);
   return {
     shown: {
       ...identity,
@@ -77,17 +82,13 @@ function changeOf(object: PlannedObject, context: ChangeContext): RecordedChange
       ...(showsPatch
         ? { patch: (secrets.isEmpty ? shownPatch : scrubValue(shownPatch, secrets)) as JsonObject }
         : {}),
+      digest: planHash({ action, patch: hashedPatch }).slice(0, DIGEST_LENGTH),
       ...(fieldsTakenOver.length === 0 ? {} : { fieldsTakenOver }),
     },
     hashed: {
       ...identity,
       writes: writes.map((write) => ({ ...write })),
-      patch:
-        patch === undefined
-          ? null
-          : sensitive
-            ? redactValues(patch)
-            : stable(patch, object, context),
+      patch: hashedPatch,
     },
     warning:
       view !== undefined && JSON.stringify(view).length > MOST_BYTES

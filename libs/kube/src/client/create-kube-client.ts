@@ -50,6 +50,8 @@ export interface KubeClientOptions {
    * (P12).
    */
   readonly sensitiveResources?: readonly string[];
+  /** Rejects each call that is neither a read nor a dry run with `not_plannable`. Default false. */
+  readonly isDryRunOnly?: boolean | undefined;
   readonly random?: () => number;
   /** Serves the calls inside this process, for simulations. Default: connections to the server of the credentials. */
   readonly dispatcher?: CallDispatcher;
@@ -58,7 +60,7 @@ export interface KubeClientOptions {
 /** @throws KonvergeError `invalid_config` if an option is out of range */
 export function createKubeClient(options: KubeClientOptions): KubeClient {
   const { credentials, gate, userAgent, maxConnections = 64, requestTimeoutMs = 35_000 } = options;
-  const { dispatcher } = options;
+  const { dispatcher, isDryRunOnly } = options;
   checkOptions({ userAgent, maxConnections, requestTimeoutMs });
   const shared: SharedClient = {
     server: credentials.server,
@@ -69,6 +71,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       maxConnections,
       requestTimeoutMs,
       dispatcher,
+      isDryRunOnly,
     }),
     discovery: createDiscovery(),
     pageSizes: createPageSizes(),

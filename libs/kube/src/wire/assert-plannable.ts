@@ -5,11 +5,14 @@ import { parsePath } from "../names/resource-path.ts";
 
 /**
  * The last check before a call of a plan is sent: a plan must never write, whatever the code above did. Rejects each request that
- * is neither a read nor a dry run.
+ * is neither a read nor a dry run. With `isDryRunOnly`, all calls of the client are checked.
  * @throws KonvergeError `not_plannable`
  */
-export function assertPlannable({ scope, method, path, body }: ApiCall): void {
-  if (scope.plan === undefined) return;
+export function assertPlannable(
+  { scope, method, path, body }: ApiCall,
+  { isDryRunOnly = false }: { readonly isDryRunOnly?: boolean | undefined } = {},
+): void {
+  if (scope.plan === undefined && !isDryRunOnly) return;
   const place = parsePath(path);
   const isProgram = hasConnection(place?.subresource);
   if (!isProgram && (method === "GET" || isWhollyDry({ method, path, body }))) return;

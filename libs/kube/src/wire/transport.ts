@@ -34,6 +34,7 @@ export interface TransportOptions {
   readonly maxConnections: number;
   readonly requestTimeoutMs: number;
   readonly dispatcher?: CallDispatcher | undefined;
+  readonly isDryRunOnly?: boolean | undefined;
 }
 
 /** Extra connections, so that Lease renewals do not queue behind slow calls. */
@@ -79,7 +80,7 @@ export class Transport {
   /** Like `send`, for a watch, on separate connections. A stream without data for `silentMs` is aborted. */
   async stream(call: ApiCall, silentMs: number): Promise<AsyncIterable<Uint8Array>> {
     this.#assertOpen();
-    assertPlannable(call);
+    assertPlannable(call, this.#options);
     const requestedAtMs = performance.now();
     const { headers, tls } = await this.#authorize();
     const permit = await this.#admit(call);
@@ -114,7 +115,7 @@ export class Transport {
 
   async #sendOnce(call: ApiCall): Promise<ApiAnswer> {
     this.#assertOpen();
-    assertPlannable(call);
+    assertPlannable(call, this.#options);
     const requestedAtMs = performance.now();
     const { headers, tls } = await this.#authorize();
     const slots = call.scope.priority === "critical" ? this.#criticalSlots : this.#ordinarySlots;
