@@ -138,10 +138,11 @@ async function* keysOfBoth(
   client: Client,
   query: FleetQuery,
   {
-    newCode: { controllers, keys },
+    newCode,
     workers,
   }: { readonly newCode: NewCode; readonly workers: ReadonlyMap<string, number> },
 ): AsyncGenerator<string> {
+  const { controllers } = newCode;
   for await (const key of keysOf(client, query)) {
     const { controller } = parseKey(key);
     // A controller that neither runs nor is in the new code has left its keys.
@@ -151,7 +152,7 @@ async function* keysOfBoth(
     const isSelected = query.controller === undefined || query.controller === controller;
     if (workers.has(controller) || !isSelected) continue;
     const { namespace } = query;
-    yield* keys(controller, defined({ namespace }));
+    yield* newCode.keys(controller, defined({ namespace }));
   }
 }
 
