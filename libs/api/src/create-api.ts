@@ -50,7 +50,7 @@ import { Waits } from "./http/waits.ts";
 import { createUserRights } from "./rights/authorize-user.ts";
 import { createOidcProvider } from "./sign-in/oidc-provider.ts";
 import { signInPages } from "./sign-in/sign-in-pages.ts";
-import { createSignedInUsers } from "./sign-in/signed-in-users.ts";
+import { createSignedInUsers } from "./access/signed-in-users.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
 
 export interface ApiOptions {

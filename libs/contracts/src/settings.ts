@@ -384,6 +384,53 @@ export const settingsSchema = z.strictObject({
         "Audiences of Kubernetes tokens that the HTTP API accepts, separated by commas (default: none; the API accepts only its own tokens). docs/identity.md describes the rights of their users.",
       ),
     ),
+  inboundSecrets: z
+    .string()
+    .transform(parseInboundSecrets)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_INBOUND_SECRETS",
+        "Secrets of inbound sources for the HTTP API (default: none). Lines `name=secret`. Each secret has at least 16 characters. A name can have several secrets.",
+        true,
+      ),
+    ),
+  inboundSecretsDir: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_INBOUND_SECRETS_DIR",
+        "Folder with the secrets of inbound sources (default: none). One file per source, with one secret per line. Changes apply without a restart.",
+      ),
+    ),
+  auditKeys: z
+    .string()
+    .transform((text) => text.split(",").map((one) => one.trim()))
+    .refine(
+      (keys) => keys.every((key) => /^[\x21-\x7e]{32,}$/.test(key)),
+      "must be keys of at least 32 characters, separated by commas",
+    )
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_AUDIT_KEYS",
+        "Keys of the hash chain of the audit log, separated by commas (default: none; the hashes have no key). The first one hashes new entries, the others are accepted. Set the same keys for the HTTP API and for a CLI without a server.",
+        true,
+      ),
+    ),
+  token: z
+    .string()
+    .min(32, "must have at least 32 characters")
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_TOKEN",
+        "Bearer token of an admin of the HTTP API. docs/security.md explains other tokens.",
+        true,
+      ),
+    ),
   oidcIssuer: z
     .string()
     .refine(isPrivateUrl, "must be an https:// URL; http:// is allowed for localhost only")
@@ -486,53 +533,6 @@ export const settingsSchema = z.strictObject({
       meta(
         "KONVERGE_OIDC_SESSION",
         "Time after which a user must log in again (default 8h). Changed groups apply at the next login.",
-      ),
-    ),
-  inboundSecrets: z
-    .string()
-    .transform(parseInboundSecrets)
-    .optional()
-    .meta(
-      meta(
-        "KONVERGE_INBOUND_SECRETS",
-        "Secrets of inbound sources for the HTTP API (default: none). Lines `name=secret`. Each secret has at least 16 characters. A name can have several secrets.",
-        true,
-      ),
-    ),
-  inboundSecretsDir: z
-    .string()
-    .min(1)
-    .optional()
-    .meta(
-      meta(
-        "KONVERGE_INBOUND_SECRETS_DIR",
-        "Folder with the secrets of inbound sources (default: none). One file per source, with one secret per line. Changes apply without a restart.",
-      ),
-    ),
-  auditKeys: z
-    .string()
-    .transform((text) => text.split(",").map((one) => one.trim()))
-    .refine(
-      (keys) => keys.every((key) => /^[\x21-\x7e]{32,}$/.test(key)),
-      "must be keys of at least 32 characters, separated by commas",
-    )
-    .optional()
-    .meta(
-      meta(
-        "KONVERGE_AUDIT_KEYS",
-        "Keys of the hash chain of the audit log, separated by commas (default: none; the hashes have no key). The first one hashes new entries, the others are accepted. Set the same keys for the HTTP API and for a CLI without a server.",
-        true,
-      ),
-    ),
-  token: z
-    .string()
-    .min(32, "must have at least 32 characters")
-    .optional()
-    .meta(
-      meta(
-        "KONVERGE_TOKEN",
-        "Bearer token of an admin of the HTTP API. docs/security.md explains other tokens.",
-        true,
       ),
     ),
 });

@@ -51,9 +51,9 @@ import {
   type WorkflowsOptions,
 } from "@konverge/workflow";
 import { createAnswerStore, type AnswerStore } from "../kept/answer-store.ts";
-import { createUserSessions, type UserSessions } from "../sign-in/user-sessions.ts";
 import { createAuditLog, type AuditLog, type AuditNote } from "../audit/audit-log.ts";
 import type { AuditKeys } from "../audit/audit-hash.ts";
+import { createUserSessions, type UserSessions } from "../access/user-sessions.ts";
 import { createSessionStore, type SessionStore } from "../access/session-store.ts";
 import { atMostEvery } from "../access/at-most-every.ts";
 import { createTokenStore, type TokenStore } from "../access/token-store.ts";

@@ -29,7 +29,7 @@ import {
 import { digest } from "../access/digest.ts";
 import { ShortCache } from "../access/short-cache.ts";
 import { openLogin, sealLogin } from "./login-cookie.ts";
-import { userIdOf, type SignedInUser } from "./user-sessions.ts";
+import { userIdOf, type SignedInUser } from "../access/user-sessions.ts";
 
 /** Metadata of the provider are read again after this time. */
 const DISCOVERED_MS = 3_600_000;

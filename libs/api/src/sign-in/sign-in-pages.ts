@@ -16,8 +16,8 @@ import { LOGIN_MS, LONGEST_LOGIN_MS } from "./login-cookie.ts";
 import { answerMessage, type MessagePage } from "./message-page.ts";
 import type { OidcProvider } from "./oidc-provider.ts";
 import { returnAddress } from "./return-address.ts";
-import { callerOf } from "./signed-in-users.ts";
-import type { UserSessions } from "./user-sessions.ts";
+import { callerOf } from "../access/signed-in-users.ts";
+import type { UserSessions } from "../access/user-sessions.ts";
 
 const COOKIE = "konverge_login";
 /** The rate of all logins that a process begins, and of those that it completes, since each one calls the provider. */

@@ -1,7 +1,7 @@
 import type { GroupRole } from "@konverge/contracts";
-import type { Caller } from "../access/caller.ts";
-import { digest } from "../access/digest.ts";
-import { ShortCache } from "../access/short-cache.ts";
+import type { Caller } from "./caller.ts";
+import { digest } from "./digest.ts";
+import { ShortCache } from "./short-cache.ts";
 import { grantOf } from "./group-grant.ts";
 import type { SignedInUser, UserSessions } from "./user-sessions.ts";
 

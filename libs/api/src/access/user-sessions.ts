@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { KonvergeError } from "@konverge/core";
 import { withRedis, type RedisClient } from "@konverge/redis";
 import { z } from "zod";
-import { digest } from "../access/digest.ts";
+import { digest } from "./digest.ts";
 
 /** The oldest sessions of a user end beyond this. */
 const MOST_OF_USER = 100;

@@ -1,7 +1,7 @@
 import type { GroupRole } from "@konverge/contracts";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { covers } from "../access/caller.ts";
+import { covers } from "./caller.ts";
 import { grantOf } from "./group-grant.ts";
 
 const NAMES = ["a", "b", "c"];
