@@ -35,16 +35,12 @@ test("a user signs in, returns to the page that was opened, and signs out", asyn
   const signIn = page.getByRole("button", { name: "Sign in with Example ID" });
   await signIn.waitFor();
   expect(await findBarriers(page)).toEqual([]);
-  if (process.env["KONVERGE_TEST_PICTURES"] !== undefined)
-    await page.screenshot({ path: "/tmp/oidc-login.png" });
   await signIn.click();
   await page.locator('[name="login"]').fill("alice");
   await page.locator('[name="password"]').fill("any");
   await page.locator('[type="submit"]').click();
   await page.getByRole("heading", { name: "Workers" }).waitFor();
   expect(page.url()).toBe(`${base}workers?sort=host`);
-  if (process.env["KONVERGE_TEST_PICTURES"] !== undefined)
-    await page.screenshot({ path: "/tmp/oidc-in.png" });
   await page.getByRole("button", { name: "Sign out alice" }).click();
   await page.waitForURL((url) => url.href.startsWith(`${provider.issuer}/session/end`));
   await page.goto(base);
