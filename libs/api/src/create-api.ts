@@ -48,7 +48,7 @@ import type { Refusal } from "./http/refusal-log.ts";
 import { Scans } from "./http/scans.ts";
 import { Waits } from "./http/waits.ts";
 import { createUserRights } from "./rights/authorize-user.ts";
-import { createOidcProvider } from "./sign-in/oidc-provider.ts";
+import { createOidcProvider, type SignInOptions } from "./sign-in/oidc-provider.ts";
 import { signInPages } from "./sign-in/sign-in-pages.ts";
 import { createSignedInUsers } from "./access/signed-in-users.ts";
 import { sessionRoutes } from "./routes/session-routes.ts";
@@ -69,9 +69,7 @@ export interface ApiOptions {
   /** Accepts Kubernetes tokens. Default: none; every request then needs a token of Konverge. */
   readonly reviews?: KubernetesReviews | undefined;
   /** The OIDC provider with which users log in to the dashboard. Default: none. */
-  readonly signIn?:
-    | { readonly settings: SignInSettings; readonly onError: (error: unknown) => void }
-    | undefined;
+  readonly signIn?: (SignInOptions & { readonly settings: SignInSettings }) | undefined;
   /** The secrets of inbound sources. Default: none; their deliveries are rejected. */
   readonly inboundSecrets?: InboundSecrets;
   /** Rate limit per caller and process. Default 1,000 per second with a burst of 2,000. */
@@ -156,7 +154,7 @@ export function createApi(options: ApiOptions): Api {
       "/",
       signInPages({
         settings: signIn.settings,
-        provider: createOidcProvider(signIn.settings, signIn.onError),
+        provider: createOidcProvider(signIn.settings, signIn),
         sessions: access.userSessions,
         endSession: (context) => authenticator.endSession(context),
         audit,

@@ -15,12 +15,17 @@ const provider = useHostileProvider();
 const { path: secretPath, secret } = useClientSecret();
 const HOUR_S = 3_600;
 
-function serve(env: Readonly<Record<string, string>> = {}) {
+/** @param deadlineMs of calls. Default: more than a busy machine needs; null: that of the API. */
+function serve(env: Readonly<Record<string, string>> = {}, deadlineMs: number | null = 60_000) {
   const errors: unknown[] = [];
   const roles = [{ group: "platform", role: "admin" }];
   const settings = signInSettings(provider.issuer, secretPath, { roles, env });
   const call = harness.serve({
-    signIn: { settings, onError: (error) => errors.push(error) },
+    signIn: {
+      settings,
+      onError: (error) => errors.push(error),
+      ...(deadlineMs === null ? {} : { deadlineMs }),
+    },
   });
   return { call, errors };
 }
@@ -309,7 +314,7 @@ test("a provider whose metadata name another issuer is not used", async () => {
 test("a provider that does not respond is reported within a second", async () => {
   provider.behave({ answers: { "/.well-known/openid-configuration": () => undefined } });
   // The deadline of the call ends it; the test has none of its own.
-  const { call, errors } = serve();
+  const { call, errors } = serve({}, null);
   await refused(await new Browser(call).send("auth/login"), 503);
   expect(inspect(errors)).toContain("TimeoutError");
 });

@@ -14,7 +14,7 @@ const ROLES = [
 ];
 const serve = (roles: readonly object[]) => {
   const settings = signInSettings(provider.issuer, provider.secretPath, { roles });
-  return harness.serve({ signIn: { settings, onError: () => undefined } });
+  return harness.serve({ signIn: { settings, onError: () => undefined, deadlineMs: 60_000 } });
 };
 const SAME_ORIGIN = { "sec-fetch-site": "same-origin" };
 const WHOAMI = "v1/whoami";

@@ -34,14 +34,21 @@ import { userIdOf, type SignedInUser } from "../access/user-sessions.ts";
 /** Metadata of the provider are read again after this time. */
 const DISCOVERED_MS = 3_600_000;
 /** An unavailable provider is reported within a second. */
-const DISCOVERY_S = 0.8;
+const DISCOVERY_MS = 800;
 /** The time for each call after the user has logged in at the provider. */
-const CALL_S = 5;
+const CALL_MS = 5_000;
 const CLOCK_TOLERANCE_S = 30;
 const LONGEST_NAME = 150;
 const MOST_GROUPS = 10_000;
 const BAD_TEXT = /[\p{C}\p{Zl}\p{Zp}]/u;
 const AGAIN = "sign in again";
+
+export interface SignInOptions {
+  /** Receives the cause of each failed sign-in. */
+  readonly onError: (error: unknown) => void;
+  /** Longest time of a call to the provider, in ms. Default: 800 for its metadata, 5,000 for the others. */
+  readonly deadlineMs?: number;
+}
 
 /** The logins of users at an OIDC provider. */
 export interface OidcProvider {
@@ -65,7 +72,7 @@ export interface OidcProvider {
 /** The metadata of the provider are read at the first login, so that the API starts while the provider is unavailable. */
 export function createOidcProvider(
   settings: SignInSettings,
-  onError: (error: unknown) => void,
+  { onError, deadlineMs }: SignInOptions,
 ): OidcProvider {
   const { issuer, clientId, clientSecretFile } = settings;
   const redirectUrl = new URL(settings.redirectUrl).href;
@@ -77,7 +84,7 @@ export function createOidcProvider(
       { [clockTolerance]: CLOCK_TOLERANCE_S },
       authenticateWith(secret),
       {
-        timeout: DISCOVERY_S,
+        timeout: (deadlineMs ?? DISCOVERY_MS) / 1_000,
         [customFetch]: reachable,
         execute: [
           // The settings allow HTTP for this machine only.
@@ -86,7 +93,7 @@ export function createOidcProvider(
         ],
       },
     );
-    configuration.timeout = CALL_S;
+    configuration.timeout = (deadlineMs ?? CALL_MS) / 1_000;
     return configuration;
   };
   const open = async () => {
