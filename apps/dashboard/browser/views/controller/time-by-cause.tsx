@@ -26,12 +26,12 @@ interface Row {
 
 const COLUMNS: readonly Column<Row>[] = [
   { title: "Cause", cell: ({ cause }) => TITLES[cause] },
-  { title: "Time", look: "num right", cell: ({ ms }) => formatMs(ms) },
-  { title: "Share", look: "num right", cell: ({ share }) => percent(share) },
+  { title: "Time", look: "num right nowrap", cell: ({ ms }) => formatMs(ms) },
+  { title: "Share", look: "num right nowrap", cell: ({ share }) => percent(share) },
 ];
 const LATE: Column<Row> = {
   title: "Share of late",
-  look: "num right",
+  look: "num right nowrap",
   cell: ({ lateShare }) => percent(lateShare),
 };
 
