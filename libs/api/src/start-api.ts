@@ -9,10 +9,11 @@ import {
   sleepMs,
   type PayloadCodec,
 } from "@konverge/core";
-import { openGuardControl } from "@konverge/guard";
+import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { loadKubeCredentials } from "@konverge/kube";
 import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
 import { createApi, type Api, type ApiOptions } from "./create-api.ts";
+import { fileTarget, httpTarget, type AuditTarget } from "./audit/audit-target.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
 import { createInboundSecrets } from "./inbound/inbound-secrets.ts";
 import { isLoopback } from "./access/is-loopback.ts";
@@ -102,11 +103,7 @@ export async function startApi(options: {
     port: apiPort,
     requestTimeoutMs,
   });
-  const stopSampling = startSampling({
-    access,
-    guards,
-    onError: (error) => log.warn({ err: error }, "queue measurement failed"),
-  });
+  const stopBackground = startBackground({ access, guards, settings, log });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
   if ((token ?? signIn) === undefined && !isLoopback(apiHost)) void warnWithoutTokens(access, log);
@@ -131,7 +128,7 @@ export async function startApi(options: {
           resolve();
         });
       });
-      await stopSampling();
+      await stopBackground();
       await Promise.all([access.close(), guards.close(), reviews?.close()]);
       refusals.flush();
       await tracing?.flush();
@@ -176,6 +173,42 @@ function openSignIn(
     settings: signIn,
     onError: (error) => log.warn({ err: error }, "sign-in failed"),
   };
+}
+
+/** Measures the queues and streams the audit log. Returns a function that stops both. */
+function startBackground({
+  access,
+  guards,
+  settings,
+  log,
+}: {
+  readonly access: QueueAccess;
+  readonly guards: GuardControl;
+  readonly settings: Settings;
+  readonly log: ReturnType<typeof createLogger>;
+}): () => Promise<void> {
+  const stopSampling = startSampling({
+    access,
+    guards,
+    onError: (error) => log.warn({ err: error }, "queue measurement failed"),
+  });
+  const streams = targetsOf(settings).map((to) =>
+    access.audit.stream(to, (error, target) =>
+      log.warn({ err: error, target }, "audit entries not delivered"),
+    ),
+  );
+  return async () => {
+    await stopSampling();
+    await Promise.all(streams.map((each) => each.stop()));
+  };
+}
+
+/** The targets of the audit log. */
+function targetsOf({ auditFile, auditUrl, auditUrlToken: token }: Settings): AuditTarget[] {
+  return [
+    ...(auditFile === undefined ? [] : [fileTarget(auditFile)]),
+    ...(auditUrl === undefined ? [] : [httpTarget(auditUrl, { token })]),
+  ];
 }
 
 /** All requests are rejected until a token exists. A token can be created later, and Redis can be unavailable now. */

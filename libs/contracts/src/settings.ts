@@ -420,6 +420,41 @@ export const settingsSchema = z.strictObject({
         true,
       ),
     ),
+  auditFile: z
+    .string()
+    .min(1)
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_AUDIT_FILE",
+        "File to which the HTTP API appends the entries of the audit log, as JSON lines (default: none). docs/audit.md describes its rotation.",
+      ),
+    ),
+  auditUrl: z
+    .url({ protocol: /^https?$/, error: "must be an http:// or https:// URL" })
+    .refine(
+      (url) => !URL.canParse(url) || `${new URL(url).username}${new URL(url).password}` === "",
+      "must not contain a user name or password; set KONVERGE_AUDIT_URL_TOKEN instead",
+    )
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_AUDIT_URL",
+        "URL to which the HTTP API sends the entries of the audit log (default: none). docs/audit.md describes the requests.",
+        true,
+      ),
+    ),
+  auditUrlToken: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, "must consist of visible ASCII characters")
+    .optional()
+    .meta(
+      meta(
+        "KONVERGE_AUDIT_URL_TOKEN",
+        "Bearer token of the requests to KONVERGE_AUDIT_URL (default: none).",
+        true,
+      ),
+    ),
   token: z
     .string()
     .min(32, "must have at least 32 characters")

@@ -8,8 +8,10 @@ import { defined, ensureError, KonvergeError, type BucketLimits } from "@konverg
 import { withRedis, type RedisClient } from "@konverge/redis";
 import { Buckets } from "../access/buckets.ts";
 import { AuditStream, isChained, type AuditBatch } from "./audit-chain.ts";
+import { startAuditExport, type AuditExport } from "./audit-export.ts";
 import { canonicalText, type AuditChain, type AuditKeys } from "./audit-hash.ts";
 import { endBefore, isNewer, partsOf } from "./audit-id.ts";
+import type { AuditTarget } from "./audit-target.ts";
 import { lineOf } from "./audit-line.ts";
 import type { AuditReport } from "./chain-check.ts";
 import { verifyStream, type VerifyOptions } from "./verify-audit.ts";
@@ -73,6 +75,8 @@ export interface AuditLog {
   verify(options?: Omit<VerifyOptions, "keys">): Promise<AuditReport[]>;
   /** Returns the entries of both chains as lines, without those up to `after`. @throws KonvergeError `redis_unavailable` */
   lines(after: Readonly<Partial<Record<AuditChain, number>>>): AsyncGenerator<string>;
+  /** Delivers all entries to a target, until it is stopped. */
+  stream(target: AuditTarget, onError: (error: Error, target: string) => void): AuditExport;
   /** Writes the gathered, combined and delayed notes. */
   close(): Promise<void>;
 }
@@ -210,6 +214,12 @@ class RedisAuditLog implements AuditLog {
         if (isChained(entry) && entry.sequence > last) yield lineOf(entry);
       }
     }
+  }
+
+  stream(target: AuditTarget, onError: (error: Error, target: string) => void): AuditExport {
+    const streams = [this.#changes, this.#refused];
+    const [redis, root] = [this.#redis, this.#stream];
+    return startAuditExport({ redis, root, streams, target, onError });
   }
 
   async close(): Promise<void> {

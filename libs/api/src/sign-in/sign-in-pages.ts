@@ -93,7 +93,7 @@ export function signInPages(options: SignInPagesOptions): Hono {
       const session = await sessions.create(user, settings.sessionMs);
       const { name, attributes } = sessionCookieFor(place);
       setCookie(context, name, session, { ...attributes, maxAge: settings.sessionMs / 1_000 });
-      await audit.write({ action: "session.create", by: caller.name, via: "oidc" });
+      await audit.record({ action: "session.create", by: caller.name, via: "oidc" });
       // Browsers do not send a strict cookie after a redirect from the provider, but after a page of this site.
       const url = returnAddress(returnTo, base);
       return answerMessage(context, { ...DONE, link: { url, text: "Open the dashboard" } });
