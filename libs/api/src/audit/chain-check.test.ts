@@ -66,7 +66,9 @@ function altered(line: string, field: number): string {
     at: "2000-01-01T00:00:00.000Z",
     junk: { deep: 1 },
   };
-  return JSON.stringify({ ...entry, [name]: wrong[name] });
+  // Another time, in both fields that have it.
+  const at = name === "id" ? { at: new Date(5).toISOString() } : {};
+  return JSON.stringify({ ...entry, [name]: wrong[name], ...at });
 }
 
 const scenario = fc
