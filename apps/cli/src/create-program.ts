@@ -1,5 +1,6 @@
 import { Command, Help, type Option } from "commander";
 import { addApiCommand } from "./commands/api.ts";
+import { addDriftCommand } from "./commands/drift.ts";
 import { addApprovalCommand } from "./commands/approval.ts";
 import { addApiserverCommand } from "./commands/apiserver.ts";
 import { addAttemptCommand } from "./commands/attempt.ts";
@@ -103,6 +104,7 @@ export function createProgram(): Command {
   addClusterCommand(program);
   addPlanCommand(program);
   addApprovalCommand(program);
+  addDriftCommand(program);
   addGuardCommand(program);
   addLimitCommand(program);
   addMcpCommand(program);

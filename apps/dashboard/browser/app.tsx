@@ -62,6 +62,12 @@ const PAGES: readonly Page[] = [
     title: "Approvals",
     view: lazyView(({ ApprovalsView }) => <ApprovalsView />),
   },
+  {
+    to: "/drift",
+    icon: "drift",
+    title: "Drift",
+    view: lazyView(({ DriftView }) => <DriftView />),
+  },
   { to: "/dead-letters", icon: "dead", title: "Dead letters", view: () => <DeadLettersView /> },
   { to: "/guards", icon: "guards", title: "Guards", view: () => <GuardsView /> },
   { to: "/workers", icon: "workers", title: "Workers", view: () => <WorkersView /> },
@@ -144,6 +150,12 @@ function findPage(): Page {
     const target = { cluster, controller, namespace, name };
     const view = lazyView(({ ApprovalView }) => <ApprovalView key={at} target={target} />);
     return { to: "/approvals", icon: "approvals", title: decodeURIComponent(name), view };
+  }
+  if (first === "drift" && segments.length === 5) {
+    const at = segments.join("/");
+    const target = { cluster, controller, namespace, name };
+    const view = lazyView(({ DriftObjectView }) => <DriftObjectView key={at} target={target} />);
+    return { to: "/drift", icon: "drift", title: decodeURIComponent(name), view };
   }
   if (first === "controllers" && segments.length === 2) {
     const title = decodeURIComponent(cluster);

@@ -29,6 +29,7 @@ import { notificationRoutes } from "./routes/notification-routes.ts";
 import { objectActionRoutes } from "./routes/object-action-routes.ts";
 import { mutationRoutes } from "./routes/mutation-routes.ts";
 import { objectRoutes } from "./routes/object-routes.ts";
+import { driftRoutes } from "./routes/drift-routes.ts";
 import { approvalRoutes } from "./routes/approval-routes.ts";
 import { planRoutes } from "./routes/plan-routes.ts";
 import { overviewRoutes } from "./routes/overview-routes.ts";
@@ -224,6 +225,7 @@ function routesOf(
     ...explanationRoutes({ access, guards }),
     ...planRoutes(access),
     ...approvalRoutes(access),
+    ...driftRoutes(access),
     ...objectActionRoutes(access),
     ...fleetRoutes(access, cluster),
     ...clusterRoutes(access, guards),

@@ -6,6 +6,9 @@ import type {
   ApprovalDetail,
   ApprovalList,
   ApprovalQuery,
+  DriftDetail,
+  DriftList,
+  DriftQuery,
   AttemptListQuery,
   AttemptPage,
   AttemptSummary,
@@ -235,6 +238,13 @@ export interface Client {
       decision: ApprovalDecision,
       options?: WriteOptions,
     ): Promise<Approval>;
+  };
+  /** Changes that controllers with the mode `observe` would make. */
+  readonly drift: {
+    /** Lists groups of equal changes, and the objects. */
+    list(query?: Partial<DriftQuery>, options?: ReadOptions): Promise<DriftList>;
+    /** Returns the changes of an object, with its plan. @throws ProblemError `not_found` */
+    get(object: ControllerObject, options?: ReadOptions): Promise<DriftDetail>;
   };
   /** Workflow runs. IDs are `<workflow>/<cluster>/<id>`. */
   readonly runs: {

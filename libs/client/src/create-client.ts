@@ -25,6 +25,7 @@ export function createClient(options: ClientOptions): Client {
     mutations: mutations(api),
     objects: objects(api),
     approvals: approvals(api),
+    drift: drift(api),
     runs: runs(api, codec),
     schedules: schedules(api, codec),
     attempts: { list: api.pages("/v1/attempts") },
@@ -137,6 +138,14 @@ function approvals(api: ApiCalls): Client["approvals"] {
     get: (object, read) => api.get(at(object), undefined, read),
     approve: (object, decision, write) => api.post(`${at(object)}/approve`, decision, write),
     reject: (object, decision, write) => api.post(`${at(object)}/reject`, decision, write),
+  };
+}
+
+function drift(api: ApiCalls): Client["drift"] {
+  const at = (object: ControllerObject) => pathOf(object).replace("/objects/", "/drift/");
+  return {
+    list: (query, read) => api.get("/v1/drift", query, read),
+    get: (object, read) => api.get(at(object), undefined, read),
   };
 }
 

@@ -12,6 +12,8 @@ export type {
   ApprovalList,
   ApprovalQuery,
 } from "./approval-api.ts";
+export { driftDetailSchema, driftListSchema, driftQuerySchema, driftSchema } from "./drift-api.ts";
+export type { Drift, DriftDetail, DriftList, DriftQuery } from "./drift-api.ts";
 export { activityQuerySchema, activitySchema } from "./activity-api.ts";
 export type { Activity, ActivityMinute } from "./activity-api.ts";
 export { auditEntrySchema, auditPageSchema, auditQuerySchema } from "./audit-api.ts";

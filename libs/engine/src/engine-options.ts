@@ -1,7 +1,13 @@
 import type { Limits, WorkerRole } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import type { ObjectLanes } from "@konverge/lanes";
-import type { ApprovalStore, HistoryWriter, SourceStore, WorkQueue } from "@konverge/queue";
+import type {
+  ApprovalStore,
+  DriftStore,
+  HistoryWriter,
+  SourceStore,
+  WorkQueue,
+} from "@konverge/queue";
 import type { Metrics, Tracing } from "@konverge/telemetry";
 import type { Shutdown } from "./create-shutdown.ts";
 import type { ReachableClusters } from "./access/attempt.ts";
@@ -29,6 +35,8 @@ interface EngineConnections {
   readonly sources?: SourceStore;
   /** Stores the plans that wait for users. Required if a controller has `approval`. */
   readonly approvals?: ApprovalStore;
+  /** Stores the drift of objects. Required if a controller observes. */
+  readonly drifts?: DriftStore;
   /** Starts workflow runs for handlers; opened by the first use. Default: such calls are rejected. */
   readonly runs?: () => RunStarter;
   /** The other clusters that handlers can reach. Default: none; such calls are rejected. */

@@ -120,19 +120,23 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 }
 
 /** @throws KonvergeError `invalid_config` */
-function assertStore({ controllers, sources, approvals }: EngineOptions): void {
+function assertStore({ controllers, sources, approvals, drifts }: EngineOptions): void {
   const lacks = (
-    option: "sources" | "approvals",
+    option: "sources" | "approvals" | "drifts",
+    has: string,
     isNeeded: (controller: Controller) => boolean,
   ): void => {
     const needy = controllers.find(isNeeded);
     if (needy === undefined) return;
-    const has = option === "sources" ? "sources" : "approval";
     const detail = `controller "${needy.name}" has ${has}; set the engine option ${option}`;
     throw new KonvergeError("invalid_config", detail);
   };
-  if (sources === undefined) lacks("sources", ({ eventSources }) => eventSources.length > 0);
-  if (approvals === undefined) lacks("approvals", ({ approval }) => approval !== undefined);
+  if (sources === undefined)
+    lacks("sources", "sources", ({ eventSources }) => eventSources.length > 0);
+  if (approvals === undefined) {
+    lacks("approvals", "approval", ({ approval }) => approval !== undefined);
+  }
+  if (drifts === undefined) lacks("drifts", 'mode "observe"', ({ mode }) => mode === "observe");
 }
 
 function openPart(
@@ -157,7 +161,9 @@ function openPart(
 /** Returns the functions that end it. */
 function observePart(part: Leader, options: EngineOptions): (() => void)[] {
   const { controller, queue } = part;
-  const { metrics, role } = options;
+  const { metrics, role, drifts } = options;
+  const drifted = async () =>
+    controller.mode === "observe" ? await drifts?.count(controller.name) : undefined;
   return [
     metrics.addController(controller.name, {
       concurrency: role === "watch" ? 0 : concurrencyOf(controller, options),
@@ -167,8 +173,12 @@ function observePart(part: Leader, options: EngineOptions): (() => void)[] {
     metrics.observeQueue(controller.name, {
       isLeader: () => part.leading,
       counts: async () => {
-        const [counts, backlog] = await Promise.all([queue.counts(), queue.backlog()]);
-        return { ...counts, ...backlog };
+        const [counts, backlog, objects] = await Promise.all([
+          queue.counts(),
+          queue.backlog(),
+          drifted(),
+        ]);
+        return { ...counts, ...backlog, ...defined({ drifted: objects }) };
       },
     }),
   ];

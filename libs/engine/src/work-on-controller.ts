@@ -1,11 +1,11 @@
 import { createEventRecorder } from "@konverge/kube";
-import { defined } from "@konverge/core";
+import { defined, type ObjectKey } from "@konverge/core";
 import type { Quarantine, QueueWorker } from "@konverge/queue";
 import type { ControllerRuntime } from "./access/attempt.ts";
 import type { ObjectCache } from "./access/object-cache.ts";
 import { createWriteGroups } from "./access/write-group.ts";
 import { createApprovedRun } from "./approve/run-with-approval.ts";
-import { createAttemptHandler } from "./attempt/attempt-handler.ts";
+import { createAttemptHandler, type RunLease } from "./attempt/attempt-handler.ts";
 import { AttemptReporter } from "./attempt/attempt-reporter.ts";
 import type { LoopWatch } from "./attempt/loop-watch.ts";
 import type { Controller } from "./define/define-controller.ts";
@@ -13,6 +13,7 @@ import { inlineRetry } from "./define/inline-retry.ts";
 import type { EngineOptions } from "./engine-options.ts";
 import type { AttemptHistory } from "./history/attempt-history.ts";
 import type { OutageLog } from "./history/outage-log.ts";
+import { createObservedRun } from "./observe/run-observed.ts";
 import type { Leader } from "./watch/start-leader.ts";
 import type { Reflectors } from "./watch/start-reflectors.ts";
 
@@ -45,24 +46,11 @@ export function workOnController(
     outages: () => outages.spans(),
   });
   const runtime = runtimeOf(controller, { reflectors, cache }, options);
-  const { approval: rule } = controller;
-  const { approvals } = options;
   const handle = createAttemptHandler({
     runtime,
     report,
     loop,
-    ...(rule === undefined || approvals === undefined
-      ? {}
-      : {
-          run: createApprovedRun({
-            runtime,
-            rule,
-            approvals,
-            newestEpoch: async (key) => (await queue.getKey(key))?.epoch,
-            loop,
-            worker: workerId,
-          }),
-        }),
+    ...defined({ run: runOf({ runtime, queue, loop }, options) }),
     putOffMs: past && ((lease) => past.throttle.putOffMs(lease)),
     tracing,
   });
@@ -83,6 +71,27 @@ export function workOnController(
     },
     onError: (error) => log.warn({ err: error, controller: controller.name }, "queue error"),
   });
+}
+
+/** Returns how attempts run if they first plan, or only plan. */
+function runOf(
+  {
+    runtime,
+    queue,
+    loop,
+  }: Pick<WorkParts, "loop"> &
+    Pick<Leader, "queue"> & {
+      readonly runtime: ControllerRuntime;
+    },
+  { approvals, drifts, workerId: worker }: EngineOptions,
+): RunLease | undefined {
+  const { approval: rule, mode } = runtime.controller;
+  if (mode === "observe" && drifts !== undefined) {
+    return createObservedRun({ runtime, drifts, loop, worker });
+  }
+  if (rule === undefined || approvals === undefined) return undefined;
+  const newestEpoch = async (key: ObjectKey) => (await queue.getKey(key))?.epoch;
+  return createApprovedRun({ runtime, rule, approvals, newestEpoch, loop, worker });
 }
 
 /** Lost attempts are failures too, but the first two may be the fault of another key in the process. */

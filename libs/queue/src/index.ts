@@ -6,6 +6,8 @@ export { askForObject, serveObjectReads } from "./fleet/object-reads.ts";
 export type { ObjectRead } from "./fleet/object-reads.ts";
 export { readPlan, readPlansOf, requestPlan } from "./plans/plan-store.ts";
 export type { PlanState, WantedPlan } from "./plans/plan-store.ts";
+export { createDriftStore } from "./drift/drift-store.ts";
+export type { Drift, DriftChange, DriftStore } from "./drift/drift-store.ts";
 export { createApprovalStore } from "./approvals/approval-store.ts";
 export type { ApprovalStore, Requesters } from "./approvals/approval-store.ts";
 export {

@@ -76,6 +76,8 @@ export const attemptLogSchema = z.array(logLine);
 
 /** The stored record of one attempt, which explains it later. Times are ISO 8601, durations ms. */
 export const attemptRecordSchema = z.object({
+  /** `plan`: all writes were dry runs, because the controller observes. Missing for other attempts. */
+  kind: z.literal("plan").optional(),
   id: z.string(),
   key: z.string(),
   /** Incremented by every attempt of the key. */

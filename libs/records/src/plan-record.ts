@@ -34,8 +34,10 @@ const change = z.object({
    * of older versions.
    */
   digest: z.string().optional(),
-  /** Fields that belong to another manager now. */
-  fieldsTakenOver: z.array(z.object({ manager: z.string(), path: z.string() })).optional(),
+  /** Fields that belong to another manager now. `at`: the last time that this manager wrote the object. */
+  fieldsTakenOver: z
+    .array(z.object({ manager: z.string(), path: z.string(), at: z.string().optional() }))
+    .optional(),
 });
 
 const count = z.number().int();

@@ -46,6 +46,8 @@ export interface ObservedQueue {
     readonly headAgeMs: number;
     /** The same without keys that only a resync requested. */
     readonly changeAgeMs: number;
+    /** Objects that the controller would change if it did not only observe; undefined if it does not observe. */
+    readonly drifted?: number;
   }>;
 }
 
@@ -193,6 +195,20 @@ function createQueueGauges(registry: Registry, queues: Observed<ObservedQueue>):
     "Age of the first key that was not requested by a resync alone.",
     ({ changeAgeMs }) => changeAgeMs / 1_000,
   );
+  const drifted: Gauge<"cluster" | "controller"> = new Gauge({
+    name: "konverge_drifted_objects",
+    help: "Number of objects that an observing controller would change. Reported by the leader.",
+    labelNames: ["cluster", "controller"],
+    registers: [registry],
+    async collect() {
+      const counted = await readOnce();
+      drifted.reset();
+      for (const { of, counts } of counted) {
+        if (counts.drifted === undefined) continue;
+        drifted.set({ cluster: of.cluster, controller: of.name }, counts.drifted);
+      }
+    },
+  });
 }
 
 interface CountedQueue {

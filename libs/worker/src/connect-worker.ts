@@ -232,7 +232,7 @@ function announcedWorkflows({ config }: WorkerSetup): readonly AnnouncedWorkflow
 }
 
 function announcedControllers({ config, place }: WorkerSetup): readonly AnnouncedController[] {
-  return config.controllers.map(({ name, for: type, eventSources, approval, slo }) => ({
+  return config.controllers.map(({ name, for: type, eventSources, approval, mode, slo }) => ({
     name,
     cluster: place.cluster,
     group: type.group,
@@ -243,6 +243,7 @@ function announcedControllers({ config, place }: WorkerSetup): readonly Announce
     ...(eventSources.length === 0 ? {} : { sources: eventSources.map(announcedSource) }),
     ...(approval === undefined ? {} : { approval: true }),
     ...defined({ slo }),
+    ...(mode === "observe" ? { observes: true } : {}),
   }));
 }
 

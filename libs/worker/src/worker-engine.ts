@@ -3,11 +3,11 @@ import { codecName, defined, DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
 import {
   createApprovalStore,
+  createDriftStore,
   createWorkQueue,
   openSourceStore,
   QueueProcess,
   type AnnouncedWorker,
-  type ApprovalStore,
   type SourceStore,
 } from "@konverge/queue";
 import { closeRedis, openProducer } from "@konverge/redis";
@@ -125,7 +125,7 @@ function engineOptions(
       builds: buildsOf(config, settings.buildId),
       tracing,
       sources: openSources(setup),
-      approvals: openApprovals(setup),
+      ...openPlanStores(setup),
       concurrency: settings.concurrency,
       limits,
       namespaces: setup.namespaces,
@@ -158,14 +158,19 @@ function openSources(setup: WorkerSetup): SourceStore | undefined {
   return store;
 }
 
-/** Undefined if no controller has plans that users must approve. */
-function openApprovals(setup: WorkerSetup): ApprovalStore | undefined {
+/** The stores of controllers whose attempts plan; none without such controllers. */
+function openPlanStores(setup: WorkerSetup): Pick<EngineOptions, "approvals" | "drifts"> {
   const { config, place, options } = setup;
-  if (config.controllers.every(({ approval }) => approval === undefined)) return undefined;
+  const approves = config.controllers.some(({ approval }) => approval !== undefined);
+  const observes = config.controllers.some(({ mode }) => mode === "observe");
+  if (!approves && !observes) return {};
   const redis = openProducer(place.redis);
   redis.on("error", (error) => options.log.warn({ err: error }, "approval connection error"));
-  setup.atEnd("the connection of the approvals", () => closeRedis(redis));
-  return createApprovalStore(redis, place);
+  setup.atEnd("the connection of plans", () => closeRedis(redis));
+  return {
+    ...(approves ? { approvals: createApprovalStore(redis, place) } : {}),
+    ...(observes ? { drifts: createDriftStore(redis, place) } : {}),
+  };
 }
 
 /** Repeats the last measurement until it is old. Empty caches are measured again, because that costs nothing. */

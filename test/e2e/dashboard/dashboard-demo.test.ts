@@ -126,6 +126,7 @@ const VIEWS = [
   "/objects",
   "/dead-letters",
   "/approvals",
+  "/drift",
   "/guards",
   "/workers",
   "/audit",

@@ -413,6 +413,8 @@ test("each view shows a valid CLI command", async (context) => {
     `/dead-letters${filters}`,
     "/approvals?namespace=demo&controller=node-pool",
     "/approvals/default/node-pool/demo/blue",
+    "/drift?namespace=demo&controller=node-pool",
+    "/drift/default/node-pool/demo/blue",
     "/workers",
     "/workflows?workflow=release&status=blocked&search=web&by=ann&key=k",
     "/objects/default/node-pool/demo/blue",

@@ -3,7 +3,12 @@ import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream";
 import { openQueueAccess, startApi, type QueueAccess } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
-import { createControllerRegistry, type AnnouncedLoad, type WorkQueue } from "@konverge/queue";
+import {
+  createControllerRegistry,
+  type AnnouncedController,
+  type AnnouncedLoad,
+  type WorkQueue,
+} from "@konverge/queue";
 import { onTestFinished } from "vitest";
 import { NODE_POOL } from "../../integration/queue/announce.ts";
 import type { QueueHarness } from "../../integration/queue/queue-harness.ts";
@@ -29,11 +34,14 @@ const LOAD: AnnouncedLoad = {
 export async function startOwnApi(
   harness: QueueHarness,
   env: Readonly<Record<string, string>> = {},
-  { readsObjects = false }: { readonly readsObjects?: boolean } = {},
+  {
+    readsObjects = false,
+    controller = NODE_POOL,
+  }: { readonly readsObjects?: boolean; readonly controller?: AnnouncedController } = {},
 ): Promise<OwnApi> {
   const redis = harness.target;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix: harness.prefix });
-  await registry.announce([NODE_POOL]);
+  await registry.announce([controller]);
   const stopHeartbeat = registry.heartbeat(
     {
       workerId: "w-1",

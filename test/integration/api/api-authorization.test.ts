@@ -98,6 +98,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   getPlan: whole("viewer", ofObject),
   listApprovals: part("viewer", ofList),
   getApproval: whole("viewer", ofObject),
+  listDrift: part("viewer", ofList),
+  getDrift: whole("viewer", ofObject),
   approvePlan: whole("operator", ofObject),
   rejectPlan: whole("operator", ofObject),
   listObjectAttempts: whole("viewer", ofObject),

@@ -7,11 +7,12 @@ export const cluster = computed(
   () => query.value.get("cluster") ?? clusterOfPage(path.value) ?? defaultCluster,
 );
 
-/** Returns the cluster in `/objects/cluster/...`, `/approvals/cluster/...` or `/runs/workflow/cluster/...`. */
+const OF_OBJECTS = new Set(["objects", "approvals", "drift"]);
+
+/** Returns the cluster in `/objects/cluster/...` and the like, or in `/runs/workflow/cluster/...`. */
 function clusterOfPage(page: string): string | undefined {
   const [, kind, first, second] = page.split("/");
-  const name =
-    kind === "objects" || kind === "approvals" ? first : kind === "runs" ? second : undefined;
+  const name = OF_OBJECTS.has(kind ?? "") ? first : kind === "runs" ? second : undefined;
   return name === undefined ? undefined : decodeURIComponent(name);
 }
 

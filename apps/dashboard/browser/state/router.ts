@@ -59,6 +59,11 @@ export function approvalHref(key: string): string {
   return href(`/approvals/${placeOf(key)}`);
 }
 
+/** Returns the address of the drift of an object. */
+export function driftHref(key: string): string {
+  return href(`/drift/${placeOf(key)}`);
+}
+
 function placeOf(key: string): string {
   const [controller = "", cluster = "", , namespace = "", name = ""] = key.split("/");
   return `${cluster}/${controller}/${namespace}/${name}`;
@@ -71,7 +76,7 @@ export function runHref(id: string): string {
 }
 
 const PAGES =
-  /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|approvals|live|audit|docs|hints)(\/|$))/;
+  /^\/($|(objects|controllers|runs|attempts|workflows|schedules|contention|guards|workers|dead-letters|approvals|drift|live|audit|docs|hints)(\/|$))/;
 
 /** Scrolls as soon as the page is long enough: its data arrives later. */
 function restoreScroll(top: number, tries = 60): void {

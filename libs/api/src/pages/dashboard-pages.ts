@@ -14,6 +14,7 @@ const VIEWS = [
   "objects",
   "dead-letters",
   "approvals",
+  "drift",
   "schedules",
   "guards",
   "workers",
@@ -22,12 +23,14 @@ const VIEWS = [
 ] as const;
 const OBJECT = "/objects/:cluster/:controller/:namespace/:name";
 const APPROVAL = "/approvals/:cluster/:controller/:namespace/:name";
+const DRIFT = "/drift/:cluster/:controller/:namespace/:name";
 const RUN = "/runs/:workflow/:cluster/:id";
 const CONTROLLER = "/controllers/:controller";
 /** The addresses of views of one thing. */
 const PARTS = [
   OBJECT,
   APPROVAL,
+  DRIFT,
   RUN,
   CONTROLLER,
   "/schedules/:cluster/:name",

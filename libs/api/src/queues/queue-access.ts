@@ -10,6 +10,7 @@ import {
 import {
   askForObject,
   createApprovalStore,
+  createDriftStore,
   createGaugeStore,
   createHistoryReader,
   createRestoreControl,
@@ -22,6 +23,7 @@ import {
   readServerState,
   type AnnouncedController,
   type ApprovalStore,
+  type DriftStore,
   type AnnouncedInbound,
   type AnnouncedWorker,
   type AnnouncedWorkflow,
@@ -134,6 +136,8 @@ export interface QueueAccess {
   readonly plans: PlanAccess;
   /** The plans of a cluster that wait for users. */
   approvals(cluster: string): ApprovalStore;
+  /** The changes that observing controllers would make. */
+  drifts(cluster: string): DriftStore;
   /** The measured values of a cluster per minute. */
   gauges(cluster: string): GaugeStore;
   /** One queue per shard. */
@@ -415,6 +419,10 @@ class RedisQueueAccess implements QueueAccess {
 
   approvals(cluster: string): ApprovalStore {
     return createApprovalStore(this.#redis, { prefix: this.#prefix, cluster });
+  }
+
+  drifts(cluster: string): DriftStore {
+    return createDriftStore(this.#redis, { prefix: this.#prefix, cluster });
   }
 
   gauges(cluster: string): GaugeStore {

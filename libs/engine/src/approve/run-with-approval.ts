@@ -1,6 +1,5 @@
-import { isKonvergeError, KonvergeError, type Outcome } from "@konverge/core";
+import { KonvergeError, type Outcome } from "@konverge/core";
 import type { Approval, ApprovalStore, AttemptLease } from "@konverge/queue";
-import type { PlanRecord } from "@konverge/records";
 import { randomUUID } from "node:crypto";
 import { AttemptHold, type AttemptHoldOptions } from "../access/attempt-hold.ts";
 import type { AttemptPlan } from "../access/attempt-plan.ts";
@@ -20,6 +19,7 @@ import { readObject } from "../attempt/read-object.ts";
 import { runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
 import type { ApprovalPlan, ApprovalRule } from "../define/approval-rule.ts";
 import { buildPlan, type BuiltPlan } from "../plan/build-plan.ts";
+import { incompleteOutcome } from "../plan/incomplete-outcome.ts";
 import { planAttempt } from "../plan/run-plan.ts";
 import { openApprovalGate, type ApprovalGate, type GateParts } from "./approval-gate.ts";
 
@@ -83,7 +83,7 @@ async function runApproved(running: Running): Promise<AttemptRun> {
     client: runtime.client,
   });
   const { record } = built;
-  if (!record.complete) return endedRun(incomplete(run.outcome, record));
+  if (!record.complete) return endedRun(incompleteOutcome(run.outcome, record));
   // The rule could miss changes in a part that was cut.
   if (!parts.rule.when(planFor(built)) && !built.isCut) {
     if (known !== undefined) await gate.drop();
@@ -164,21 +164,6 @@ function issueOf(plan: AttemptPlan): Outcome | undefined {
   if (!plan.isChanged) return undefined;
   const detail = "an object has changed while it was planned; the key is planned again";
   return { kind: "retry", error: new KonvergeError("approval_stale", detail) };
-}
-
-function incomplete(outcome: Outcome, { gaps }: PlanRecord): Outcome {
-  if ("error" in outcome && outcome.error !== undefined && !isNotPlannable(outcome.error)) {
-    return outcome;
-  }
-  if (outcome.kind === "deferred" || outcome.kind === "cancelled") return outcome;
-  const [first] = gaps;
-  const reason = first === undefined ? "" : `: ${first.about}: ${first.reason}`;
-  const detail = `the attempt cannot be planned, so it makes no changes${reason}`;
-  return { kind: "rejected", error: new KonvergeError("not_plannable", detail) };
-}
-
-function isNotPlannable(error: Error): boolean {
-  return isKonvergeError(error) && error.code === "not_plannable";
 }
 
 function planFor({ record, changes, externals, runs, gaps }: BuiltPlan): ApprovalPlan {

@@ -33,9 +33,10 @@ export function buildRecord(
   run: AttemptRun,
   { controller, worker, hints, traceId }: RecordContext,
 ): AttemptRecord {
-  const { outcome, trace, eventLoopBlockedMs } = run;
+  const { outcome, trace, eventLoopBlockedMs, isPlan = false } = run;
   const finishedAtMs = Date.now();
   return {
+    ...(isPlan ? { kind: "plan" } : {}),
     id: `${attempt.id}#${attempt.epoch}`,
     key: attempt.id,
     epoch: attempt.epoch,

@@ -16,6 +16,8 @@ export interface AttemptRun {
   readonly trace: AttemptTrace;
   /** The object as read at the start; undefined if it does not exist or could not be read. */
   readonly object: ApiObject | undefined;
+  /** True if its writes were dry runs, because the controller observes. */
+  readonly isPlan?: true;
   /** Where the error of the outcome was thrown, as lines of code. */
   readonly frames?: readonly string[];
   /** Time during which the event loop of this process was blocked, in ms. */

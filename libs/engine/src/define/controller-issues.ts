@@ -188,6 +188,11 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
   ),
   approval: optional(findApprovalIssue),
   slo: optional(findServiceLevelIssue),
+  mode: optional((value) =>
+    value === "reconcile" || value === "observe"
+      ? undefined
+      : `"${String(value)}" must be reconcile or observe`,
+  ),
   use: optional(
     listOf((value) =>
       isFunction(value) ? undefined : "must be a function (context, next) => result",
@@ -216,9 +221,16 @@ export function findControllerIssues(options: Written): ErrorIssue[] {
         ? []
         : [{ pointer: `/${option}`, detail: `${option}: ${detail}` }];
     }),
+    ...findModeIssues(options),
     ...findBackoffIssues(options.backoff),
     ...findWeightIssues(options.weights),
   ];
+}
+
+function findModeIssues({ mode, approval }: Written): ErrorIssue[] {
+  if (mode !== "observe" || approval === undefined) return [];
+  const detail = "mode: a controller that observes makes no changes, so it cannot have approval";
+  return [{ pointer: "/mode", detail }];
 }
 
 function findWeightIssues(weights: unknown = {}): ErrorIssue[] {

@@ -86,6 +86,11 @@ export interface ControllerOptions<
    * fast the error budget is used (docs/slo.md). Too strict alerts on every restart; too lax hides a slow handler. Default: none.
    */
   readonly slo?: ServiceLevel;
+  /**
+   * `observe`: attempts only plan, and the drift report shows what they would change. Nothing is written to the cluster.
+   * Default `reconcile`.
+   */
+  readonly mode?: "reconcile" | "observe";
   /** Runs around every `reconcile` and `cleanup`, the first outermost; inside the middleware of the configuration. */
   readonly use?: readonly Middleware<T>[];
   /** Reconciles the actual state with the spec. May run many times; must be idempotent. */

@@ -42,6 +42,7 @@ export interface Controller {
   readonly loopProtection: "throttle" | "report" | "accept";
   readonly approval: Required<ApprovalRule> | undefined;
   readonly slo: { readonly thresholdMs: number; readonly objective: number } | undefined;
+  readonly mode: "reconcile" | "observe";
   readonly use: readonly Middleware[];
   readonly reconcile: Handler;
   readonly cleanup: Handler | undefined;
@@ -86,6 +87,7 @@ export function defineController<
       thresholdMs: toMs(erased.slo.threshold, "threshold"),
       objective: erased.slo.objective,
     },
+    mode: erased.mode ?? "reconcile",
     use: erased.use ?? [],
     reconcile: erased.reconcile,
     cleanup: cleanup === "abandon" ? undefined : cleanup,

@@ -23,6 +23,8 @@ export function emitEvent(
   to: { readonly client: KubeClient; readonly controller: Controller; readonly log: Log },
 ): void {
   const { client, controller, log } = to;
+  // A controller that observes writes nothing, not even Events.
+  if (controller.mode === "observe") return;
   const { namespace, name } = parseKey(key);
   recordEvent(client.scoped({ priority: "resync" }), {
     regarding: {

@@ -130,15 +130,23 @@ function actionOf(
 function takenOver(
   { before, view, writes }: PlannedObject,
   { patch, sensitive }: { readonly patch: JsonObject | undefined; readonly sensitive: boolean },
-): { readonly manager: string; readonly path: string }[] {
+): NonNullable<PlanChange["fieldsTakenOver"]> {
   if (before === undefined || view === undefined || patch === undefined) return [];
   const own = new Set(writes.map(({ fieldManager }) => fieldManager));
   const [manager = ""] = own;
-  return findTakenFields(before as unknown as ApiObject, view as unknown as ApiObject, {
-    manager,
-    sensitive,
-    patch,
-  }).filter((field) => !own.has(field.manager));
+  const current = before as unknown as ApiObject;
+  const options = { manager, sensitive, patch };
+  return findTakenFields(current, view as unknown as ApiObject, options)
+    .filter((field) => !own.has(field.manager))
+    .map((field) => ({ ...field, ...defined({ at: writtenAt(current, field.manager) }) }));
+}
+
+/** The last time that a manager wrote the object. */
+function writtenAt({ metadata }: ApiObject, manager: string): string | undefined {
+  const times = (metadata.managedFields ?? []).flatMap((entry) =>
+    entry.manager === manager && entry.time !== undefined ? [entry.time] : [],
+  );
+  return times.toSorted().at(-1);
 }
 
 function contentOf(object: JsonObject | undefined): JsonObject {

@@ -16,6 +16,8 @@ export interface AnnouncedController {
   readonly approval?: boolean;
   /** The service level objective: the share of changes that must be reconciled within the threshold. */
   readonly slo?: { readonly thresholdMs: number; readonly objective: number };
+  /** True if it only plans. */
+  readonly observes?: boolean;
 }
 
 /** A source of a controller besides its watches. */

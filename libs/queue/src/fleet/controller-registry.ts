@@ -19,6 +19,7 @@ import type {
   AnnouncedWorker,
   AnnouncedWorkflow,
 } from "./announced.ts";
+import { driftKey } from "../drift/drift-store.ts";
 import { clustersKey, controllersKey, workflowsKey } from "../keys/queue-names.ts";
 import { HEARTBEAT_MS, keepAlive, listLiveWorkers, WORKER_TTL_MS } from "./live-workers.ts";
 
@@ -135,6 +136,12 @@ class RedisRegistry implements ControllerRegistry {
     for (const controller of controllers) this.#controllers.set(controller.name, controller);
     for (const workflow of workflows) this.#workflows.set(workflow.name, textOf(workflow));
     await withRedis(this.#redis, () => this.#store());
+    // The drift of an earlier version that only planned.
+    const place = { prefix: this.#prefix, cluster };
+    const old = controllers.filter(({ observes }) => observes !== true);
+    if (old.length === 0) return;
+    const keys = old.map(({ name }) => driftKey(place, name));
+    await withRedis(this.#redis, () => this.#redis.del(...keys));
   }
 
   async list(): Promise<AnnouncedController[]> {

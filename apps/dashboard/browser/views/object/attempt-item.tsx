@@ -43,6 +43,7 @@ export function AttemptItem({ record, all, scaleMs }: AttemptItemProps) {
           <Outcome of={outcome} />
           <span class="did">
             {conflicts === 0 ? null : <Status tone="race">{plural(conflicts, "conflict")}</Status>}
+            {record.kind === "plan" ? <span class="dim">only planned</span> : null}
             {writes.length === 0 ? null : <span>{plural(writes.length, "write")}</span>}
             {error === undefined ? null : (
               <span class="bad" title={error.message}>

@@ -4,7 +4,7 @@ import { ErrorCode } from "../../parts/error-code.tsx";
 import { plural } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
 import { now, Time } from "../../parts/time.tsx";
-import { approvalHref } from "../../state/router.ts";
+import { approvalHref, driftHref } from "../../state/router.ts";
 import { currentRival, toneOfObject } from "./current-contention.ts";
 
 /** The state of an object, its cause, and when it runs next. */
@@ -125,7 +125,12 @@ function Reason({ history }: { readonly history: ObjectHistory }): ComponentChil
         </p>
       ) : (
         <p>
-          The last attempt ended <Time at={latest.finishedAt} />.
+          The last attempt ended <Time at={latest.finishedAt} />.{" "}
+          {latest.kind === "plan" ? (
+            <>
+              It only planned. <a href={driftHref(history.key)}>Drift</a>
+            </>
+          ) : null}
         </p>
       );
   }
