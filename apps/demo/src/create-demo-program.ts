@@ -20,16 +20,18 @@ interface DemoFlags {
   readonly seed: number;
   readonly blindWriter?: true;
   readonly outage?: boolean;
-  readonly objects: number;
+  readonly objects?: number;
   readonly reduced?: true;
   readonly screenshots?: string;
   readonly docImages?: string;
 }
 
-const SCENARIOS = ["contention", "rollout", "incident", "mutations"] as const;
+const SCENARIOS = ["contention", "rollout", "incident", "mutations", "plan"] as const;
 /** The options of each scenario, besides those of all. */
 const SHARED = ["scenario", "story", "exit", "keep", "output", "logs"];
 const INCIDENT = ["objects", "reduced", "outage", "screenshots", "docImages"];
+const INCIDENT_OBJECTS = 10_000;
+const PLANNED_OBJECTS = 200;
 const USAGE = 2;
 /** More workers than the 20 pools of an act can use. Each worker is a process on this machine. */
 const MAX_WORKERS = 50;
@@ -39,7 +41,7 @@ export function createDemoProgram(): Command {
   const program = new Command("demo")
     .usage("[options]")
     .description(
-      "Compare retry strategies under contention, follow a rollout, play an incident, or apply mutations",
+      "Compare retry strategies under contention, follow a rollout, play an incident, apply mutations, or plan a new version",
     )
     .enablePositionalOptions()
     .exitOverride((error) => {
@@ -100,7 +102,11 @@ function addDemoOptions(program: Command): Command {
     )
     .option("--outage", "Freeze the API server for 20 s during the konverge act")
     .option("--no-outage", "incident: let the API server answer to the end")
-    .option("--objects <number>", "incident: objects without a problem", parseCount, 10_000)
+    .option(
+      "--objects <number>",
+      `incident: objects without a problem (default: ${INCIDENT_OBJECTS}); plan: planned objects (default: ${PLANNED_OBJECTS})`,
+      parseCount,
+    )
     .option("--reduced", "incident: the same causes with few objects and runs")
     .option("--screenshots <dir>", "incident: take pictures of every view")
     .option("--doc-images <dir>", "incident: take the pictures of the docs");
@@ -143,11 +149,17 @@ async function play(flags: DemoFlags, signal: AbortSignal): Promise<number> {
     const { runMutations } = await import("./mutations/run-mutations.ts");
     return await runMutations({ exit, output, logs, signal });
   }
+  if (flags.scenario === "plan") {
+    const { runPlanDemo } = await import("./plan/run-plan.ts");
+    const { cluster, objects = PLANNED_OBJECTS } = flags;
+    return await runPlanDemo({ cluster, objects, exit, output, logs, signal });
+  }
   if (flags.scenario === "incident") {
     const { runIncident } = await import("./incident/run-incident.ts");
     const { reduced = false, outage = true, screenshots, docImages } = flags;
     return await runIncident({
       ...flags,
+      objects: flags.objects ?? INCIDENT_OBJECTS,
       exit,
       logs,
       reduced,
@@ -172,6 +184,7 @@ function rejectOtherFlags(scenario: DemoFlags["scenario"], command: Command): vo
     if (option.negate || SHARED.includes(name) || command.getOptionValueSource(name) !== "cli")
       return false;
     if (scenario === "incident") return !INCIDENT.includes(name);
+    if (scenario === "plan") return name !== "cluster" && name !== "objects";
     return (
       scenario === "rollout" ||
       scenario === "mutations" ||
