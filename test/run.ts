@@ -10,7 +10,7 @@ import { findTouchedTests, isCommit, listChangedFiles } from "./runner/changed-t
 import { obtainChromium } from "./runner/obtain-chromium.ts";
 import { startRealApiServer, type RealApiServer } from "./runner/real-api-server.ts";
 import { runChecks, STATIC_CHECKS } from "./runner/static-checks.ts";
-import { closingLine, tally } from "./runner/tally.ts";
+import { closingLine, tally, type Verdict } from "./runner/tally.ts";
 import { runSeed } from "./runner/run-seed.ts";
 import { createTestUsers } from "./runner/create-test-users.ts";
 import { runVitest } from "./runner/vitest-run.ts";
@@ -70,7 +70,7 @@ async function main(): Promise<number> {
     return 0;
   }
 
-  const checks = inCi && isWhole ? runChecks(STATIC_CHECKS) : [];
+  const checks = inCi && isWhole ? [checkStatically()] : [];
   const redis = await obtainRedis({ log });
   process.env["REDIS_URL"] = redis.url;
   const users =
@@ -104,6 +104,11 @@ async function main(): Promise<number> {
     if (target.server?.kind === "running") await target.server.stop();
     await redis.stop();
   }
+}
+
+function checkStatically(): Verdict {
+  const state = runChecks(STATIC_CHECKS) ? "passed" : "failed";
+  return { name: `static checks: ${STATIC_CHECKS.join(", ")}`, state };
 }
 
 /** Gives a `--changed` without a commit its default, which `parseArgs` cannot do. */

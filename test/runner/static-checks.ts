@@ -1,19 +1,33 @@
 import { spawnSync } from "node:child_process";
-import type { Verdict } from "./tally.ts";
 
-/**
- * The parts of `npm run check` that are not tests, by their script's name in package.json. The typed lint runs after
- * `typecheck`, because it reads the declarations that `typecheck` writes.
- */
+/** The parts of `npm run check` that are not tests, by their script's name in package.json. */
 export const STATIC_CHECKS: readonly string[] = ["format:check", "typecheck", "lint", "knip"];
 
-/** Runs all of them, so that one run shows every problem. Their output goes to stdout. */
-export function runChecks(names: readonly string[]): Verdict[] {
-  return names.map((name) => {
-    const started = Date.now();
-    const { status } = spawnSync("npm", ["run", "--silent", name], { stdio: "inherit" });
-    const state = status === 0 ? "passed" : "failed";
-    console.log(`npm run ${name}: ${state} (${Date.now() - started} ms)`);
-    return { name: `npm run ${name}`, state };
-  });
+/** The checks that run at the same time. The unit tests have two workers of their own. */
+const PARALLEL = 2;
+
+export interface CheckOptions {
+  /** Run checks whose inputs have not changed since they passed. Default false. */
+  readonly again?: boolean;
+}
+
+/**
+ * Runs scripts of package.json side by side, all of them after a failure too, so that one run shows every problem. nx.json has
+ * their inputs: a script that passed with the same inputs is not run again. Output goes to stdout.
+ * @returns whether all passed
+ */
+export function runChecks(names: readonly string[], { again = false }: CheckOptions = {}): boolean {
+  const { status } = spawnSync(
+    "nx",
+    [
+      "run-many",
+      `--targets=${names.join(",")}`,
+      `--parallel=${PARALLEL}`,
+      "--output-style=static",
+      "--nxBail=false",
+      ...(again ? ["--skip-nx-cache"] : []),
+    ],
+    { stdio: "inherit" },
+  );
+  return status === 0;
 }
