@@ -1,12 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { obtainRedis } from "@konverge/apiserver";
-import { runArm, type ArmResult, type Fault } from "../chaos/outage-experiment.ts";
+import { DOCUMENTED, runArm, type ArmResult, type Fault } from "../chaos/outage-experiment.ts";
 import { prepareKeys } from "../chaos/outage-load.ts";
 import { canRestart, startOutagePlane } from "../chaos/outage-plane.ts";
 import type { BenchOptions, Figure } from "./measure.ts";
 import { drawOutages, type OutageRun } from "./outage-picture.ts";
 
-const KEYS = 1_000;
 const FAULT_MS = 20_000;
 const PICTURE = "docs/images/outage.svg";
 const FAULTS: readonly { readonly fault: Fault; readonly title: string }[] = [
@@ -22,9 +21,9 @@ export async function benchOutage({ log }: BenchOptions): Promise<Figure[]> {
   const runs: OutageRun[] = [];
   try {
     await using plane = await startOutagePlane();
-    await prepareKeys(plane.admin, plane.namespace, KEYS);
+    await prepareKeys(plane.admin, plane.namespace, DOCUMENTED.keys);
     for (const { fault, title } of FAULTS) {
-      const options = { plane, redisUrl: redis.url, fault, faultMs: FAULT_MS, keys: KEYS };
+      const options = { plane, redisUrl: redis.url, fault, faultMs: FAULT_MS, shape: DOCUMENTED };
       log(`outage: ${title}, jittered retries alone`);
       const jitter = await runArm({ ...options, arm: "jitter" });
       log(`outage: ${title}, the guard`);
@@ -48,7 +47,7 @@ function figuresOf(
   const common = { suite: "outage", case: title, peerName: "jittered retries alone" };
   const ratio = guard.sentDuring / jitter.sentDuring;
   // The backlog at the full rate: two calls for every key.
-  const allowedMs = 15_000 + (2 * KEYS * 1_000) / 500;
+  const allowedMs = 15_000 + (2 * DOCUMENTED.keys * 1_000) / DOCUMENTED.ratePerSecond;
   return [
     {
       ...common,

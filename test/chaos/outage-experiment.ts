@@ -7,6 +7,23 @@ import { until } from "../support/until.ts";
 
 export type Fault = "etcd" | "throttle" | "restart";
 
+/** The size of the load and the limits of the guard, in proportion to each other. */
+export interface LoadShape {
+  readonly keys: number;
+  /** Concurrent attempts per worker. */
+  readonly concurrency: number;
+  readonly ratePerSecond: number;
+  readonly burst: number;
+}
+
+/** The load of the docs. It needs a machine of its own. */
+export const DOCUMENTED: LoadShape = {
+  keys: 1_000,
+  concurrency: 16,
+  ratePerSecond: 500,
+  burst: 1_000,
+};
+
 export interface ExperimentOptions {
   readonly plane: OutagePlane;
   readonly redisUrl: string;
@@ -14,7 +31,7 @@ export interface ExperimentOptions {
   /** The minimum length of the fault. It also lasts until `leastSent` calls were sent. */
   readonly faultMs: number;
   readonly leastSent?: number;
-  readonly keys: number;
+  readonly shape: LoadShape;
   readonly arm: "guard" | "jitter";
 }
 
@@ -36,29 +53,26 @@ export interface ArmResult {
   readonly events: readonly GuardEvent[];
 }
 
-/** The load of the experiment: 64 concurrent attempts in total. */
 const WORKERS = 4;
-const CONCURRENCY = 16;
-/** The maximum of calls in flight when the fault begins. */
-export const SLOTS = WORKERS * CONCURRENCY;
+/** Returns the maximum of calls in flight when the fault begins. */
+export const slotsOf = ({ concurrency }: LoadShape): number => WORKERS * concurrency;
 const PERIOD_MS = 5_000;
 const DEADLINE_MS = 1_000;
-export const RATE = 500;
-const BURST = 1_000;
 
 /** Runs one arm with one fault: steady, during the fault, and until it is steady again. */
 export async function runArm(options: ExperimentOptions): Promise<ArmResult> {
-  const { plane, fault, faultMs, keys, leastSent = 0 } = options;
+  const { plane, fault, faultMs, shape, leastSent = 0 } = options;
+  const { keys, concurrency } = shape;
   const events: GuardEvent[] = [];
   const load = await startLoad({
     kubeconfig: plane.kubeconfig,
     namespace: plane.namespace,
     keys,
     workers: WORKERS,
-    concurrency: CONCURRENCY,
+    concurrency,
     periodMs: PERIOD_MS,
     deadlineMs: DEADLINE_MS,
-    arm: options.arm === "guard" ? guardArm(options.redisUrl, events) : jitterArm,
+    arm: options.arm === "guard" ? guardArm(options.redisUrl, shape, events) : jitterArm,
   });
   const usual = (keys * 1_000) / PERIOD_MS;
   try {
@@ -146,7 +160,11 @@ const jitterArm: Arm = {
   openGate: () => Promise.resolve(createLocalGate({ ratePerSecond: 100_000, burst: 100_000 })),
 };
 
-function guardArm(redisUrl: string, events: GuardEvent[]): Arm {
+function guardArm(
+  redisUrl: string,
+  { ratePerSecond, burst }: LoadShape,
+  events: GuardEvent[],
+): Arm {
   const cluster = `outage-${randomUUID()}`;
   return {
     name: "guard",
@@ -156,7 +174,7 @@ function guardArm(redisUrl: string, events: GuardEvent[]): Arm {
         cluster,
         workerId,
         probe,
-        limits: { ratePerSecond: RATE, burst: BURST },
+        limits: { ratePerSecond, burst },
         onEvent: (event) => events.push(event),
       }),
   };
