@@ -1,50 +1,32 @@
 import { defined } from "@konverge/core";
 import { parseArgs } from "node:util";
 import type { BenchOptions, Figure } from "./measure.ts";
-import { benchApi } from "./api.ts";
-import { benchCache } from "./cache.ts";
-import { benchClusters } from "./clusters.ts";
-import { benchContention } from "./contention.ts";
-import { benchController } from "./controller.ts";
-import { benchGuard } from "./guard.ts";
-import { benchHistory } from "./history.ts";
-import { benchKeys } from "./keys.ts";
-import { benchLeader } from "./leader.ts";
-import { benchMemory } from "./memory.ts";
-import { benchMutations } from "./mutations.ts";
-import { benchOutage } from "./outage.ts";
-import { benchPorted } from "./ported.ts";
-import { benchQueue } from "./queue.ts";
-import { benchSecrets } from "./secrets.ts";
-import { benchSim } from "./sim.ts";
-import { benchTenants } from "./tenants.ts";
-import { benchTime } from "./time.ts";
-import { benchWorkflow } from "./workflow.ts";
-import { benchWorkflowPeers } from "./workflow-peers.ts";
-import { benchWritePath } from "./write-path.ts";
 
-const SUITES: Readonly<Record<string, (options: BenchOptions) => Promise<Figure[]>>> = {
-  api: benchApi,
-  "write-path": benchWritePath,
-  cache: benchCache,
-  clusters: benchClusters,
-  queue: benchQueue,
-  contention: benchContention,
-  controller: benchController,
-  guard: benchGuard,
-  history: benchHistory,
-  keys: benchKeys,
-  leader: benchLeader,
-  memory: benchMemory,
-  mutations: benchMutations,
-  outage: benchOutage,
-  ported: benchPorted,
-  secrets: benchSecrets,
-  sim: benchSim,
-  tenants: benchTenants,
-  time: benchTime,
-  workflow: benchWorkflow,
-  "workflow-peers": benchWorkflowPeers,
+type Suite = (options: BenchOptions) => Promise<Figure[]>;
+
+/** Each loads its peers only when it runs. */
+const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
+  api: async () => (await import("./api.ts")).benchApi,
+  "write-path": async () => (await import("./write-path.ts")).benchWritePath,
+  cache: async () => (await import("./cache.ts")).benchCache,
+  clusters: async () => (await import("./clusters.ts")).benchClusters,
+  queue: async () => (await import("./queue.ts")).benchQueue,
+  contention: async () => (await import("./contention.ts")).benchContention,
+  controller: async () => (await import("./controller.ts")).benchController,
+  guard: async () => (await import("./guard.ts")).benchGuard,
+  history: async () => (await import("./history.ts")).benchHistory,
+  keys: async () => (await import("./keys.ts")).benchKeys,
+  leader: async () => (await import("./leader.ts")).benchLeader,
+  memory: async () => (await import("./memory.ts")).benchMemory,
+  mutations: async () => (await import("./mutations.ts")).benchMutations,
+  outage: async () => (await import("./outage.ts")).benchOutage,
+  ported: async () => (await import("./ported.ts")).benchPorted,
+  secrets: async () => (await import("./secrets.ts")).benchSecrets,
+  sim: async () => (await import("./sim.ts")).benchSim,
+  tenants: async () => (await import("./tenants.ts")).benchTenants,
+  time: async () => (await import("./time.ts")).benchTime,
+  workflow: async () => (await import("./workflow.ts")).benchWorkflow,
+  "workflow-peers": async () => (await import("./workflow-peers.ts")).benchWorkflowPeers,
 };
 const log = (line: string): void => console.error(`bench: ${line}`);
 
@@ -67,12 +49,9 @@ if (!Number.isSafeInteger(objects) || objects < 1) {
 const figures: Figure[] = [];
 for (const name of wanted) {
   log(`${name}: running both sides in turn, medians of several rounds`);
-  for (const figure of (await SUITES[name]?.({
-    log,
-    objects,
-    long: values.long,
-    ...defined({ arm: values.arm }),
-  })) ?? []) {
+  const run = await SUITES[name]?.();
+  const options = { log, objects, long: values.long, ...defined({ arm: values.arm }) };
+  for (const figure of (await run?.(options)) ?? []) {
     figures.push(figure);
     if (values.output === "json") console.log(JSON.stringify(figure));
   }
