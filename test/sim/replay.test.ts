@@ -4,7 +4,7 @@ import { playSeed } from "./replay/play-program.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const PROGRAMS = isLong ? 1_000 : 500;
+const PROGRAMS = isLong ? 1_000 : 200;
 const PARTS = 100;
 
 /** Each part has its own seed, so that a stopped long run continues with `KONVERGE_TEST_SEED=<seed> ... -t "part 38 "`. */
