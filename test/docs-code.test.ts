@@ -68,6 +68,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/restore.md sh 2": "ends work of an installation that does not exist",
   "docs/restore.md sh 4": "deletes the keys of an installation that does not exist",
   "docs/scope-and-permissions.md sh": "manifests tests run it with the project of konverge init",
+  "docs/simulate.md sh": "simulate-cli tests run the command with another file",
   "docs/security.md sh": "generates a token with openssl",
   "docs/several-clusters.md sh":
     "tests start the worker in their process, and create the Secrets through the API",

@@ -220,6 +220,8 @@ export const PAGES: Readonly<Record<string, Page>> = {
       testing("SimulatedUser", "user."),
       testing("SimulatedObjects", "user."),
       testing("SimulatedReaction"),
+      testing("SimulatedRunState"),
+      testing("Simulation"),
       testing("SimulateOptions"),
       testing("SimulationReport"),
       testing("SimulationFailure"),

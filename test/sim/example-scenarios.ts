@@ -1,6 +1,11 @@
 import { ConfigMap, Deployment, Job } from "@konverge/kube/kinds";
 import type { Scenario, SimulatedConfig } from "../../apps/cli/src/testing/index.ts";
 import { autoscaler } from "../../apps/examples/src/autoscaler.ts";
+import {
+  DatabaseBackup,
+  databaseBackups,
+  databaseDump,
+} from "../../apps/examples/src/database-backup.ts";
 import { Memcached, memcached } from "../../apps/examples/src/memcached.ts";
 import { nodePool } from "../../apps/examples/src/node-pool.ts";
 import { Autoscaler, NodePool } from "../../apps/examples/src/resources.ts";
@@ -57,6 +62,37 @@ export const EXAMPLES: readonly (readonly [string, SimulatedConfig, Scenario])[]
         await user.settled();
         await user.apply(ConfigMap, load("15"));
         await user.settled();
+      },
+    },
+  ],
+  [
+    "database-backup",
+    { controllers: [databaseBackups], workflows: [databaseDump] },
+    {
+      reactions: [{ type: Job, change: (job, user) => user.completeJob(job) }],
+      // The id of the run has a hash of a uid, and the location has a time.
+      compare: (object) => {
+        const { status, ...rest } = object as { status?: { run?: string; location?: string } };
+        const { run: _run, location: _location, ...others } = status ?? {};
+        return { ...rest, status: others };
+      },
+      compareRun: ({ status, steps }) => ({ status, steps }),
+      async run(user) {
+        await user.apply(DatabaseBackup, {
+          metadata: { name: "shop" },
+          spec: { database: "shop" },
+        });
+        await user.settled();
+        while (user.runs(databaseDump).length === 0) await user.sleep(1_000);
+        const [{ workflow, id } = { workflow: "", id: "" }] = user.runs(databaseDump);
+        await user.signal({ workflow, id }, "approve", { by: "ann", ok: true });
+        await user.settled();
+      },
+      finally: {
+        "the dump is stored": (objects) =>
+          objects.get(DatabaseBackup, "shop")?.status?.location === undefined
+            ? "it has no location"
+            : undefined,
       },
     },
   ],

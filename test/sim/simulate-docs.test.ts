@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { defineController, defineResource, type Controller } from "@konverge/engine";
 import { Deployment } from "@konverge/kube/kinds";
+import { defineWorkflow } from "@konverge/workflow";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import {
   simulate,
+  type Simulation,
   type SimulationFailure,
   type SimulatedReaction,
 } from "../../apps/cli/src/testing/index.ts";
@@ -33,13 +35,13 @@ test("docs/simulate.md: the example passes", async () => {
 
 test("docs/simulate.md: a payment without protection fails with the story of the page", async () => {
   const define = await functionOf<(charge: (uid: string) => void) => Controller>(
-    blockOf("docs/simulate.md ts 2"),
+    blockOf("docs/simulate.md ts 3"),
     ["defineController", "Order"],
     "payments",
   );
   const payments = await define({ defineController, Order });
   const run = await functionOf<SimulationFailure | undefined>(
-    blockOf("docs/simulate.md ts 3"),
+    blockOf("docs/simulate.md ts 4"),
     ["payments", "simulate", "Order"],
     "failure",
   );
@@ -48,9 +50,42 @@ test("docs/simulate.md: a payment without protection fails with the story of the
   expect(`${failure?.story}\n`).toBe(story?.text);
 });
 
+test("docs/simulate.md: the file of konverge simulate has a simulation", async () => {
+  const scenario = { run: async () => undefined };
+  const run = await functionOf<Simulation>(
+    blockOf("docs/simulate.md ts 2"),
+    ["nodePool", "scenario"],
+    "exported",
+  );
+  const simulation = await run({ nodePool, scenario });
+  expect(simulation).toEqual({ config: { controllers: [nodePool] }, scenario });
+});
+
+test("docs/simulate.md: a workflow that charges without a key fails, and passes with one", async () => {
+  const block = blockOf("docs/simulate.md ts 5");
+  const names = ["simulate", "defineWorkflow", "ship"];
+  const env = { simulate, defineWorkflow, ship: () => undefined };
+  const failure = await (await functionOf<SimulationFailure>(block, names, "failure"))(env);
+  expect(failure.violations[0]).toEqual({
+    check: "the order is charged once",
+    detail: "2 charges (at rest)",
+  });
+  const text = block.text.replace(
+    "() => void charges.push(id)",
+    "({ idempotencyKey: key }) => void (charges.includes(key) || charges.push(key))",
+  );
+  expect(text).not.toBe(block.text);
+  const short = text.replace(
+    "simulate(config, scenario)",
+    "simulate(config, scenario, { seeds: 30 })",
+  );
+  const run = await functionOf({ ...block, text: short }, names, "failure");
+  await expect(run(env)).resolves.toBeUndefined();
+});
+
 test("docs/simulate.md: a reaction makes Deployments ready", async () => {
   const run = await functionOf<SimulatedReaction[]>(
-    blockOf("docs/simulate.md ts 4"),
+    blockOf("docs/simulate.md ts 6"),
     ["Deployment"],
     "reactions",
   );

@@ -163,6 +163,36 @@ test("delivers the events of a watch in the order of their versions", async () =
   expect(versions).toEqual([]);
 });
 
+test("keeps the order of timers with an equal delay and of immediates, and changes that of others", async () => {
+  const orders: string[] = [];
+  await play(
+    async () => {
+      const order: string[] = [];
+      const set = (name: string, ms: number) => setTimeout(() => order.push(name), ms);
+      set("a1", 20);
+      set("a2", 20);
+      set("a3", 20);
+      // The import of this file has promises.
+      globalThis.setImmediate(() => order.push("i1"));
+      globalThis.setImmediate(() => order.push("i2"));
+      await new Promise((resolve) => {
+        setTimeout(resolve, 10);
+      });
+      // Due at the same time as the first ones.
+      set("b", 10);
+      await new Promise((resolve) => {
+        setTimeout(resolve, 30);
+      });
+      orders.push(order.join(" "));
+    },
+    {},
+    { seeds: 30, faults: ["timing"] },
+  );
+  const withoutB = new Set(orders.map((order) => order.replace(" b", "")));
+  expect([...withoutB]).toEqual(["i1 i2 a1 a2 a3"]);
+  expect(new Set(orders).size).toBeGreaterThan(1);
+});
+
 test("makes all sources of time and randomness virtual, and equal in each run", async () => {
   const seen: string[] = [];
   const failure = await play(async (context) => {

@@ -32,6 +32,7 @@ import { addReconcileCommand } from "./commands/reconcile.ts";
 import { addRestoreCommand } from "./commands/restore.ts";
 import { addRunCommand } from "./commands/run.ts";
 import { addScheduleCommand } from "./commands/schedule.ts";
+import { addSimulateCommand } from "./commands/simulate.ts";
 import { addStatusCommand } from "./commands/status.ts";
 import { addSupportBundleCommand } from "./commands/support-bundle.ts";
 import { addTopCommand } from "./commands/top.ts";
@@ -78,6 +79,7 @@ export function createProgram(): Command {
   program.commandsGroup("Get started:");
   addInitCommand(program);
   addDevCommand(program);
+  addSimulateCommand(program);
   program.commandsGroup("Run:");
   addWorkerCommand(program);
   addApiCommand(program);

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { defined, formatKey, isEncoded, KonvergeError, type RunLimits } from "@konverge/core";
+import { defined, isEncoded, KonvergeError, type RunLimits } from "@konverge/core";
 import { joinWorkers, type QueueWorker } from "@konverge/queue";
 import {
   closeRedis,
@@ -18,12 +18,11 @@ import {
   type CountResult,
   type BulkResult,
 } from "./bulk-actions.ts";
-import { checkInput, checkLabels } from "./check-input.ts";
 import { cancelRun } from "./execution/cancel-run.ts";
 import { cancelEffectOf, type CancelEffect } from "./cancel-effect.ts";
 import { checkRunLimits } from "./define/check-run-limits.ts";
-import { checkRunId, type RunRef } from "./define/run-ref.ts";
-import { assertSameInput } from "./store/same-input.ts";
+import type { RunRef } from "./define/run-ref.ts";
+import { requestRun } from "./request-run.ts";
 import { pauseEffectOf, type PauseEffect } from "./pause-effect.ts";
 import { startRunWorker } from "./execution/run-worker.ts";
 import { terminateRun } from "./execution/terminate-run.ts";
@@ -138,25 +137,13 @@ class RedisWorkflows implements Workflows {
     input: NoInfer<I>,
     options: StartOptions = {},
   ): Promise<StartedRun> {
-    const { id = crypto.randomUUID(), key, onExisting, by, origin, labels } = options;
-    checkRunId(id);
-    if (key !== undefined) checkRunId(key);
-    checkInput(workflow, input);
-    if (labels !== undefined) checkLabels(labels);
-    const { name, version } = workflow;
-    const notify = options.notify === undefined ? undefined : formatKey(options.notify);
     const { wake } = this.#queues;
     const traced: typeof wake = (ref, reason) => wake(ref, reason, options.traceparent);
-    const started = await startRun(this.#store, traced, {
-      workflow: name,
-      id,
-      version,
+    const plainInput = (ref: RunRef) => this.#plainInput(ref, input);
+    return await requestRun({ store: this.#store, wake: traced, plainInput }, workflow, {
+      ...options,
       input,
-      ...defined({ key, onExisting, by, origin, notify, labels }),
     });
-    if (!("status" in started)) return started;
-    assertSameInput(started, await this.#plainInput({ workflow: name, id }, input));
-    return { id, created: false, createdAtMs: started.createdAtMs };
   }
 
   /** Decodes an input that its sender has encoded; the stored one is decoded as well. */

@@ -22,5 +22,7 @@ export type {
   SimulatedObjects,
   SimulatedReaction,
   SimulatedUser,
+  Simulation,
 } from "./simulate/scenario.ts";
 export type { Violation } from "./simulate/simulated-run.ts";
+export type { SimulatedRunState } from "./simulate/run-state.ts";

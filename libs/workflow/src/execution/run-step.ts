@@ -12,11 +12,12 @@ import {
 import { convertApiException } from "@konverge/kube";
 import type { Advance } from "./advance.ts";
 import { StepPermits } from "./step-permits.ts";
-import type { RetryOptions, StepContext, StepOptions } from "../define/define-workflow.ts";
+import type { RetryOptions, StepOptions } from "../define/define-workflow.ts";
 import { Heartbeats } from "./heartbeats.ts";
 import { runBody, type BodyOptions } from "./run-body.ts";
 import { runningBranch } from "../journal/branch.ts";
 import type { RunJournal } from "../journal/run-journal.ts";
+import type { StepBody } from "../journal/run-journal-options.ts";
 import { FencedError } from "../store/run-journal-store.ts";
 import {
   withFailedTry,
@@ -41,8 +42,6 @@ export class UndoFailedError extends Error {
   override readonly name = "UndoFailedError";
 }
 
-type Body = (step: StepContext) => unknown;
-
 interface Options extends Pick<
   StepOptions<never>,
   "retry" | "timeout" | "heartbeatTimeout" | "unsafe" | "limit"
@@ -62,7 +61,7 @@ export async function runStep(
   journal: RunJournal,
   key: string,
   kind: "step" | "undo",
-  body: Body,
+  body: StepBody,
   options: Options,
 ): Promise<Advance> {
   return await new StepRun(journal, key, kind, body, options).run();
@@ -72,7 +71,7 @@ class StepRun {
   readonly #journal: RunJournal;
   readonly #key: string;
   readonly #kind: "step" | "undo";
-  readonly #body: Body;
+  readonly #body: StepBody;
   readonly #isUnsafe: boolean;
   readonly #maxAttempts: number;
   readonly #policy: BackoffPolicy;
@@ -96,7 +95,7 @@ class StepRun {
     journal: RunJournal,
     key: string,
     kind: "step" | "undo",
-    body: Body,
+    body: StepBody,
     options: Options,
   ) {
     this.#journal = journal;
@@ -212,8 +211,8 @@ class StepRun {
     if (this.#heartbeatTimeoutMs !== undefined) await heartbeats.begin();
     const span = journal.trace?.startBody({ step: key, kind, attempt: this.#attempts });
     try {
-      const hold = journal.beforeBody(key);
-      const body = hold === undefined ? this.#body : heldBody(this.#body, hold);
+      const isLast = this.#attempts >= this.#maxAttempts;
+      const body = journal.aroundBody({ step: key, isLast }, this.#body);
       const options: BodyOptions = {
         run: journal.held.run,
         step: key,
@@ -402,13 +401,6 @@ function policyOf(key: string, { delay, policy = failureBackoff }: RetryOptions)
   const delayMs = toMs(delay, `retry.delay of step "${key}"`);
   const jitter = { kind: "none" } as const;
   return { baseMs: delayMs, factor: 1, capMs: delayMs, steps: Infinity, jitter };
-}
-
-function heldBody(body: Body, hold: (attempt: AbortSignal) => Promise<void>): Body {
-  return async (step) => {
-    await hold(step.signal);
-    return await body(step);
-  };
 }
 
 function unknownOutcome(step: string, attempts: number): StepRecord {

@@ -19,7 +19,7 @@ import { PauseState } from "../journal/pause-state.ts";
 import type { RecordedStep, RunObserver } from "../journal/run-observer.ts";
 import type { ExecutionSpan, RunTracing } from "../journal/run-tracing.ts";
 import { WakeRounds } from "./wake-rounds.ts";
-import { watchSilence } from "./watch-silence.ts";
+import { watchSilence, type Repeat } from "./watch-silence.ts";
 import { runOfKey, spreadOf, type RunRef } from "../define/run-ref.ts";
 import { SpreadSteps } from "./spread-steps.ts";
 import {
@@ -69,7 +69,13 @@ export interface RunWorkerOptions {
   readonly sweepEveryMs?: number;
   readonly onWarning?: (ref: RunRef, warning: RunWarning) => void;
   readonly onLog?: (ref: RunRef, line: LogLine) => void;
+  /** Repeats a round. For simulations. Default: a timer. */
+  readonly repeat?: Repeat;
+  /** As for an execution. For simulations. Default: none. */
+  readonly aroundBody?: (ref: RunRef, ...args: Parameters<AroundBody>) => ReturnType<AroundBody>;
 }
+
+type AroundBody = NonNullable<ExecutionOptions["aroundBody"]>;
 
 /** An execution of this process. */
 interface ActiveExecution {
@@ -106,7 +112,7 @@ class RunWorker implements QueueWorker {
   constructor(options: RunWorkerOptions) {
     this.#options = options;
     const { store, workflow, queue, abandon, workerId, concurrency, onError } = options;
-    const { sweepEveryMs = SWEEP_EVERY_MS } = options;
+    const { sweepEveryMs = SWEEP_EVERY_MS, repeat = repeatByTimer } = options;
     this.#spreads = new SpreadSteps({ store, workflow: workflow.name });
     const watchedNames = [workflow.name, spreadOf(workflow.name)];
     this.#rounds = [
@@ -118,6 +124,7 @@ class RunWorker implements QueueWorker {
           read: () => store.silent(name),
           abandon: (id, lease) => abandon({ workflow: name, id }, lease),
           onError,
+          ...defined({ repeat: options.repeat }),
         }),
       ]),
     ];
@@ -229,7 +236,7 @@ class RunWorker implements QueueWorker {
   ): Promise<ExecutionEnd> {
     const { store, workflow, startChild, wake, clusters, observer, onWarning, onLog } =
       this.#options;
-    const { recordLimitBytes, recheckMs, limits } = this.#options;
+    const { recordLimitBytes, recheckMs, limits, aroundBody } = this.#options;
     const permits = limits && { limits, key: formatKey(attempt.key) };
     const onRecorded = observer && ((step: RecordedStep) => observer.recorded(workflow.name, step));
     const beganMs = performance.now();
@@ -250,6 +257,7 @@ class RunWorker implements QueueWorker {
       onWarning: (warning) => onWarning?.(ref, warning),
       onLog: (line) => onLog?.(ref, line),
       ...defined({ onRecorded, clusters, permits, trace, recordLimitBytes, recheckMs }),
+      ...(aroundBody && { aroundBody: (...args) => aroundBody(ref, ...args) }),
     };
     const run = () => runExecution(options);
     const end = await (trace === undefined ? run() : trace.run(run));
@@ -388,12 +396,8 @@ function outcomeOf(end: Exclude<Executed, { kind: "unfit" }>): Outcome {
   }
 }
 
-/** Calls `round` repeatedly, one at a time. The returned function ends that and waits for the last one, but not for an unavailable Redis. */
-function repeat(
-  round: () => Promise<void>,
-  everyMs: number,
-  onError: (error: Error) => void,
-): () => Promise<void> {
+/** Does not wait for an unavailable Redis at the end. */
+const repeatByTimer: Repeat = (round, everyMs, onError) => {
   let last: Promise<void> = Promise.resolve();
   let isRunning = false;
   const timer = setInterval(() => {
@@ -409,4 +413,4 @@ function repeat(
     clearInterval(timer);
     await Promise.race([last, sleepMs(LAST_ROUND_MS)]);
   };
-}
+};

@@ -1,5 +1,6 @@
 import type { Limits } from "@konverge/core";
 import type { ClusterAccess } from "../define/cluster-access.ts";
+import type { StepContext } from "../define/define-workflow.ts";
 import type { Held, RunJournalStore } from "../store/run-journal-store.ts";
 import type { LogLine, RunWarning } from "../store/run-record.ts";
 import type { CancelRequests } from "./cancel-requests.ts";
@@ -50,8 +51,17 @@ export interface RunJournalOptions {
   /** Called with each heartbeat of a body. For tests. Default: none. */
   readonly onBeat?: (step: string, progress: unknown) => void;
   /**
-   * Called before each attempt of a body; an error replaces the body. A returned function is awaited by the attempt first, with
-   * the attempt's signal. For tests. Default: none.
+   * Called before each attempt of a body; an error replaces the body. Returns the body to run. For tests and simulations.
+   * Default: the body of the step.
    */
-  readonly beforeBody?: (step: string) => ((attempt: AbortSignal) => Promise<void>) | undefined;
+  readonly aroundBody?: (attempt: BodyAttempt, body: StepBody) => StepBody;
+}
+
+export type StepBody = (step: StepContext) => unknown;
+
+/** An attempt of a body. */
+interface BodyAttempt {
+  readonly step: string;
+  /** True if the step fails with this attempt. */
+  readonly isLast: boolean;
 }

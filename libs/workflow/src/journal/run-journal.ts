@@ -70,7 +70,7 @@ export class RunJournal {
   readonly inbox: SignalInbox;
   readonly random: () => number;
   readonly pause: NonNullable<RunJournalOptions["pause"]>;
-  readonly beforeBody: NonNullable<RunJournalOptions["beforeBody"]>;
+  readonly aroundBody: NonNullable<RunJournalOptions["aroundBody"]>;
   readonly beatEveryMs: number | undefined;
   readonly onBeat: NonNullable<RunJournalOptions["onBeat"]>;
   /** Texts of the sensitive objects that bodies of this execution have read. */
@@ -132,7 +132,7 @@ export class RunJournal {
     this.checkLease = options.checkLease ?? (() => undefined);
     this.random = options.random;
     this.pause = options.pause ?? pause;
-    this.beforeBody = options.beforeBody ?? (() => undefined);
+    this.aroundBody = options.aroundBody ?? ((_attempt, body) => body);
     this.beatEveryMs = options.beatEveryMs;
     this.onBeat = options.onBeat ?? (() => undefined);
     this.order = new DeliveryOrder(held.steps);

@@ -22,6 +22,11 @@ export function parseKindKey(key: string): WaitedKind {
   return { cluster, apiVersion, kind };
 }
 
+/** Returns the first three parts of an object's key. */
+export function kindKeyOf(objectKey: string): string {
+  return objectKey.split("/").slice(0, 3).join("/");
+}
+
 /** Formats the last two parts. */
 export function placeOf(namespace: string | undefined, name: string): string {
   return encode(namespace ?? "", name);

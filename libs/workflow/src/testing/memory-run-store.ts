@@ -6,7 +6,11 @@ import { MemoryRuns, type MemoryRunsOptions } from "./memory-runs.ts";
 
 /** Stores runs in memory, by the rules of the scripts in Redis. */
 export function createMemoryRunStore(options: MemoryRunsOptions): RunStore {
-  const runs = new MemoryRuns(options);
+  return storeOf(new MemoryRuns(options));
+}
+
+/** The ports of one store. */
+export function storeOf(runs: MemoryRuns): RunStore {
   return {
     ...createMemoryRunJournal(runs),
     ...createMemoryRunActions(runs),

@@ -228,6 +228,13 @@ export class MemoryRuns {
     return runs.filter(({ view }) => view.workflow === workflow).toReversed();
   }
 
+  /** Returns the runs that wait for objects, with the keys of these. */
+  waits(): { readonly run: RunRef; readonly objects: ReadonlySet<string> }[] {
+    return [...this.#runs.values()]
+      .filter(({ watched }) => watched.size > 0)
+      .map(({ view: { workflow, id }, watched }) => ({ run: { workflow, id }, objects: watched }));
+  }
+
   #isLive({ atMs }: AnnouncedCode): boolean {
     return atMs > this.now() - CODE_TTL_MS;
   }

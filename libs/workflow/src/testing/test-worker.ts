@@ -227,9 +227,13 @@ export class TestWorker {
           execution.crash(`crash at a heartbeat of ${step}`);
         }
       },
-      beforeBody: (step) => {
+      aroundBody: ({ step }, body) => {
         const released = this.faults.beforeBody(step);
-        return released && ((attempt) => execution.hold(released, attempt));
+        if (released === undefined) return body;
+        return async (context) => {
+          await execution.hold(released, context.signal);
+          return await body(context);
+        };
       },
       ...defined({ clusters: this.#clusters, permits: this.#permitsOf(held) }),
     });

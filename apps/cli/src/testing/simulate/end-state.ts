@@ -1,6 +1,5 @@
 import type { InProcessServer } from "@konverge/apiserver";
 import { isJsonObject, type ApiObject, type JsonObject, type JsonValue } from "@konverge/core";
-import type { Scenario } from "./scenario.ts";
 import { HOUSEKEEPING, nameOf, type SimulatedRun } from "./simulated-run.ts";
 
 /** Resources that controllers do not create. */
@@ -19,9 +18,9 @@ const VOLATILE: ReadonlySet<string> = new Set([
   "generation",
 ]);
 
-/** Values that the server generates, and the digest with which Konverge recognizes its own apply. */
+/** Values that the server generates, and those with which Konverge recognizes its own applies and steps. */
 const DRAWN =
-  /^\/(metadata\/annotations\/konverge\.dev\/applied|spec\/clusterIPs?|spec\/ports\/\*\/nodePort)$/;
+  /^\/(metadata\/annotations\/konverge\.dev\/(applied|step-[0-9a-f]+)|spec\/clusterIPs?|spec\/ports\/\*\/nodePort)$/;
 
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 const UID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
@@ -29,7 +28,7 @@ const UID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}
 /** The objects at the end of a run, as text that is equal for equal results: by kind and name, sorted. */
 export function endStateOf(
   { server }: Pick<SimulatedRun, "server">,
-  compare: Scenario["compare"],
+  compare: ((object: ApiObject) => unknown) | undefined,
 ): ReadonlyMap<string, readonly string[]> {
   const uids = uidNames(server);
   const generated = generatedNames(server);
@@ -51,6 +50,20 @@ export function endStateOf(
     }
   }
   return state;
+}
+
+/** Returns a function that makes equal texts of equal values, without times, uids and generated names. */
+export function normalizerOf({ server }: Pick<SimulatedRun, "server">): (value: unknown) => string {
+  const known = {
+    uids: uidNames(server),
+    generated: generatedNames(server),
+    generation: undefined,
+  };
+  return (value) => {
+    // Undefined members are omitted.
+    const json = JSON.parse(JSON.stringify(value)) as JsonValue;
+    return JSON.stringify(normalize(json, known), null, 1);
+  };
 }
 
 function isNamed(value: unknown): value is JsonObject {

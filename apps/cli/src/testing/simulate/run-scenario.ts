@@ -1,9 +1,11 @@
 import { createInProcessServer, type InProcessServer } from "@konverge/apiserver";
 import { deepFreeze, ensureError, resourceId, type JsonObject } from "@konverge/core";
 import { isKubeApiError } from "@konverge/kube";
+import type { AnyWorkflow } from "@konverge/workflow";
 import { resourcesOf } from "../../config/crds-of.ts";
 import { installCrds } from "../../config/install-crds.ts";
 import { endStateOf, orphansOf } from "./end-state.ts";
+import { checkReplays, checkRuns, runStatesOf } from "./run-state.ts";
 import type { SimulatedFault } from "./fault.ts";
 import {
   objectsOf,
@@ -41,7 +43,10 @@ export async function prepareServer(config: SimulatedConfig): Promise<InProcessS
   const actor = { name: "kubectl" };
   const client = openClient(new SimulatedWire({ run, actor }), "kubectl", run.clock.random);
   const install = async () =>
-    await installCrds(client, [...resourcesOf(config), ...(config.resources ?? [])]);
+    await installCrds(client, [
+      ...resourcesOf({ controllers: config.controllers ?? [] }),
+      ...(config.resources ?? []),
+    ]);
   await drive(run, places.run(run.place(actor), install));
   return run.server;
 }
@@ -83,8 +88,11 @@ export async function runScenario(
   const settling = new Settling(run);
   const user = openUser(run, "user", settling);
   observe(run, scenario, openUser(run, "cluster", settling));
-  const { controllers, use = [] } = places.run(run.cloud, config);
-  const workers = new SimulatedWorkers({ run, controllers, use });
+  const { controllers = [], use = [], workflows = [] } = places.run(run.cloud, config);
+  const workers = new SimulatedWorkers({ run, controllers, use, workflows });
+  if (scenario.always !== undefined) {
+    run.onRunChange.add(() => checkInvariants(run, scenario.always, "after a change of a run"));
+  }
   workers.start();
   const play = new Driver(run, settling, limits);
   if (await play.until(places.run(run.place({ name: "user" }), () => scenario.run(user)))) {
@@ -93,13 +101,23 @@ export async function runScenario(
     if (await play.rest(HORIZON_MS)) await checkEnd(play, scenario, workers);
   }
   const dead = run.queues.keys().flatMap(({ id, isDead }) => (isDead ? [shortKey(id)] : []));
-  return { run, endState: comparedState(run, scenario), dead };
+  const endState = comparedState(run, scenario, workflows);
+  checkRuns(run, workflows);
+  if (run.violations.length === 0 && workflows.length > 0) {
+    const checker = run.place({ name: "check" });
+    await play.until(places.run(checker, () => checkReplays(run, workflows)));
+  }
+  return { run, endState, dead };
 }
 
 /** The objects at the end of a run. An error of `compare` fails the run. */
-function comparedState(run: SimulatedRun, { compare }: Scenario): ScenarioRun["endState"] {
+function comparedState(
+  run: SimulatedRun,
+  { compare, compareRun }: Scenario,
+  workflows: readonly AnyWorkflow[],
+): ScenarioRun["endState"] {
   try {
-    return endStateOf(run, compare);
+    return new Map([...endStateOf(run, compare), ...runStatesOf(run, workflows, compareRun)]);
   } catch (error) {
     run.violate("compare succeeds", ensureError(error).message);
     return new Map();

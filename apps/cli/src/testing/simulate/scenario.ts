@@ -7,7 +7,9 @@ import {
 import type { ApiObject, JsonObject, ResourceType } from "@konverge/core";
 import { deepFreeze, resourceId } from "@konverge/core";
 import type { AppliedFields, KubeCalls, KubeClient, ObjectDraft } from "@konverge/kube";
+import type { AnyWorkflow, RunRef, StartedWorkflow, StartOptions } from "@konverge/workflow";
 import { createObjectStatus, type ObjectStatus } from "../object-status.ts";
+import { stateOf, type SimulatedRunState } from "./run-state.ts";
 import { nameOf, type SimulatedRun } from "./simulated-run.ts";
 import { openClient } from "./simulated-workers.ts";
 import { SimulatedWire } from "./simulated-wire.ts";
@@ -16,7 +18,9 @@ import type { Actor } from "./virtual-clock.ts";
 /** The part of a configuration that is simulated. */
 export interface SimulatedConfig {
   /** The controllers, which run in one worker. */
-  readonly controllers: readonly Controller[];
+  readonly controllers?: readonly Controller[];
+  /** The workflows, which the same worker executes. */
+  readonly workflows?: readonly AnyWorkflow[];
   /** Middleware of all controllers. */
   readonly use?: readonly Middleware[];
   /** Further resources whose CRDs are installed. */
@@ -29,6 +33,8 @@ export interface SimulatedObjects {
   list<T extends ApiObject>(type: ResourceType<T>): T[];
   /** One object; the default namespace is `default`. */
   get<T extends ApiObject>(type: ResourceType<T>, name: string, namespace?: string): T | undefined;
+  /** The runs of a workflow, oldest first. */
+  runs(workflow: Pick<AnyWorkflow, "name">): SimulatedRunState[];
 }
 
 /** The user of the simulated cluster. */
@@ -42,6 +48,19 @@ export interface SimulatedUser extends SimulatedObjects, ObjectStatus {
   ): Promise<T>;
   /** Requests the deletion of an object. */
   delete(object: ApiObject): Promise<void>;
+  /**
+   * Starts a run of a workflow. Default of the id: the number of the start, such as `run-1`.
+   * @throws KonvergeError as `Workflows.start`
+   */
+  start<I>(
+    workflow: StartedWorkflow<I>,
+    input: NoInfer<I>,
+    options?: Pick<StartOptions, "id" | "key" | "labels" | "onExisting">,
+  ): Promise<RunRef>;
+  /** Sends a signal to a run. */
+  signal(run: RunRef, name: string, payload?: unknown): Promise<void>;
+  /** Cancels a run. */
+  cancel(run: RunRef): Promise<void>;
   /**
    * Waits until the controllers are at rest. A run with faults may continue earlier, since users do not wait for controllers
    * either.
@@ -83,6 +102,19 @@ export interface Scenario {
    * except times, versions, uids and values that the server generates.
    */
   readonly compare?: (object: ApiObject) => unknown;
+  /**
+   * As `compare`, for workflow runs. Default: the status, the result, the code of the error and the names of the recorded steps. Of the
+   * runs with one key, the last one is compared.
+   */
+  readonly compareRun?: (run: SimulatedRunState) => unknown;
+}
+
+/** A configuration and a scenario, as a file for `konverge simulate` exports them. */
+export interface Simulation {
+  /** As for `simulate`. */
+  readonly config: SimulatedConfig | (() => SimulatedConfig);
+  /** The scenario that each seed plays. */
+  readonly scenario: Scenario;
 }
 
 /** Longest time that a scenario waits for controllers, in virtual ms. */
@@ -100,6 +132,7 @@ export function objectsOf(run: SimulatedRun): SimulatedObjects {
           metadata.name === name &&
           (metadata.namespace === undefined || metadata.namespace === namespace),
       ),
+    runs: ({ name }) => deepFreeze(run.workflows.of(name).map(stateOf)),
   };
 }
 
@@ -122,11 +155,60 @@ export function openUser(run: SimulatedRun, name: string, settling: Settling): S
       run.note(name, `deletes ${object.kind} ${nameOf(object as unknown as JsonObject)}`);
       await client.delete(await typeOf(object), object.metadata);
     },
+    ...userOfRuns(run, actor),
     settled: () => settling.wait(),
     sleep: (ms) =>
       new Promise((resolve) => {
         run.clock.after(run.place(actor), ms, resolve);
       }),
+  };
+}
+
+function userOfRuns(
+  run: SimulatedRun,
+  actor: Actor,
+): Pick<SimulatedUser, "cancel" | "signal" | "start"> {
+  const { name } = actor;
+  const place = run.place(actor);
+  const process = {
+    name,
+    silentSinceMs: () => undefined,
+    after: () => undefined,
+    attempt: () => undefined,
+  };
+  const calls = run.workflows.open({
+    name,
+    queueOf: (queue) => run.queues.open(queue, process),
+    storeOf: (store) => store,
+    onError: () => undefined,
+  });
+  let starts = 0;
+  /** Users call the HTTP API. */
+  const send = async <R>(text: string, call: () => Promise<R>): Promise<R> => {
+    await new Promise<void>((resolve) => {
+      run.clock.after(place, run.latencyMs, resolve);
+    });
+    run.note(name, text);
+    const result = await call();
+    run.runChanged();
+    return result;
+  };
+  return {
+    start: async (workflow, input, options = {}) => {
+      starts += 1;
+      const { id = `run-${starts}` } = options;
+      const started = await send(`starts ${workflow.name}/${id}`, () =>
+        calls.start(workflow, input, { ...options, id, by: name }),
+      );
+      return { workflow: workflow.name, id: started.id };
+    },
+    signal: (ref, signal, payload) =>
+      send(`signals ${signal} to ${ref.workflow}/${ref.id}`, () =>
+        calls.signal(ref, signal, { payload, by: name }),
+      ),
+    cancel: async (ref) => {
+      await send(`cancels ${ref.workflow}/${ref.id}`, () => calls.cancel(ref, { by: name }));
+    },
   };
 }
 

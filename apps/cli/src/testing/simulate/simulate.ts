@@ -56,6 +56,7 @@ const SCENARIO: ReadonlySet<string> = new Set([
   "finally",
   "periodic",
   "compare",
+  "compareRun",
 ]);
 
 /**
@@ -262,10 +263,10 @@ function checkOptions(
   if (unknown.length > 0 || faults.length === 0) {
     refuse("faults", `must be a list of ${FAULT_KINDS.join(", ")} (got ${faults.join(", ")})`);
   }
-  const workflows =
-    typeof config === "function" ? [] : ((config as { workflows?: [] }).workflows ?? []);
-  if (workflows.length > 0) {
-    refuse("workflows", "are not simulated; omit them, and test them with testWorkflow");
+  const schedules =
+    typeof config === "function" ? [] : ((config as { schedules?: [] }).schedules ?? []);
+  if (schedules.length > 0) {
+    refuse("schedules", "are not simulated; omit them, and test them with testWorkflow");
   }
   if (issues.length > 0) throw invalidConfig(issues, "the options of simulate are");
 }

@@ -1,10 +1,12 @@
 import type { InProcessServer } from "@konverge/apiserver";
-import type { JsonObject } from "@konverge/core";
+import type { JsonObject, ObjectKey } from "@konverge/core";
 import { MemoryQueues, type MemoryQueueEvent } from "@konverge/queue/memory";
 import type { AttemptLease } from "@konverge/queue";
+import { runOfKey } from "@konverge/workflow";
+import { MemoryWorkflows } from "@konverge/workflow/memory";
 import type { SimulatedFault } from "./fault.ts";
 import { describeFault } from "./fault.ts";
-import { seeded } from "./random.ts";
+import { drawnFor, seeded } from "./random.ts";
 import { places, START_MS, VirtualClock, type Actor, type Place } from "./virtual-clock.ts";
 
 /** A line of the story of a run. */
@@ -26,6 +28,8 @@ export interface NumberedCall {
   readonly faults: readonly SimulatedFault[];
 }
 
+/** The name of the simulated cluster. */
+export const CLUSTER = "default";
 /** Consecutive attempts of a key without a change, after which its timer counts as rest. */
 const QUIET_ATTEMPTS = 2;
 /** A timer beyond this counts as rest, in ms. */
@@ -53,6 +57,9 @@ export class SimulatedRun {
   readonly clock: VirtualClock;
   readonly server: InProcessServer;
   readonly queues: MemoryQueues;
+  readonly workflows: MemoryWorkflows;
+  /** Called after each change of a workflow run. */
+  readonly onRunChange: Set<() => void> = new Set();
   readonly story: StoryLine[] = [];
   readonly violations: Violation[] = [];
   readonly cloud: Place;
@@ -86,18 +93,23 @@ export class SimulatedRun {
     const random = seeded(7);
     this.clock = new VirtualClock({
       random,
-      tie: chance,
+      tie:
+        timing &&
+        chance &&
+        ((line) => (line === undefined ? chance() : drawnFor(timing.seed, line))),
       onNetwork: (what) => this.violate("no network calls", `the code under test made a ${what}`),
     });
     this.cloud = { clock: this.clock, actor: { name: "cluster" } };
     this.server = places.run(this.cloud, () => server(this));
     this.queues = new MemoryQueues({
-      cluster: "default",
+      cluster: CLUSTER,
       now: () => this.clock.nowMs,
       after: (ms, run) => void this.clock.after(this.cloud, ms, run, ms === 0),
       random,
       observe: (event) => this.#observe(event),
     });
+    const now = () => this.clock.nowMs;
+    this.workflows = places.run(this.cloud, () => new MemoryWorkflows({ cluster: CLUSTER, now }));
   }
 
   place(actor: Actor): Place {
@@ -177,11 +189,24 @@ export class SimulatedRun {
     if (activity !== undefined) activity.changes += 1;
   }
 
+  runChanged(): void {
+    for (const changed of this.onRunChange) changed();
+  }
+
+  /** True while an execution of a workflow run is at work. */
+  get areRunsExecuted(): boolean {
+    return this.queues
+      .keys()
+      .some(({ key, run }) => run !== undefined && runOfKey(key) !== undefined);
+  }
+
   /** True if nothing is left to run, apart from periodic work without effect. */
   get isAtRest(): boolean {
     if (this.clock.pendingWork > 0 || this.pending.size > 0) return false;
-    return this.queues.keys().every(({ id, isAtRest, timerAtMs }) => {
+    return this.queues.keys().every(({ id, key, isAtRest, timerAtMs }) => {
       if (!isAtRest) return false;
+      const rest = restOf(this.workflows, key, this.clock.nowMs);
+      if (rest !== undefined) return rest;
       if (this.isPeriodic || timerAtMs === undefined || timerAtMs - this.clock.nowMs > FAR_MS)
         return true;
       return (this.activity.get(id)?.quiet ?? 0) >= QUIET_ATTEMPTS;
@@ -238,4 +263,15 @@ export function shortKey(id: string): string {
 export function nameOf(object: JsonObject): string {
   const { namespace, name } = object["metadata"] as { namespace?: string; name?: string };
   return namespace === undefined ? (name ?? "") : `${namespace}/${name ?? ""}`;
+}
+
+/** Whether a workflow run is at rest; undefined if its number of attempts without effect decides, and for objects. */
+function restOf(workflows: MemoryWorkflows, key: ObjectKey, nowMs: number): boolean | undefined {
+  const ref = runOfKey(key);
+  const { waits = [] } = (ref && workflows.viewOf(ref)) ?? {};
+  if (waits.some(({ kind }) => kind === "signal" || kind === "update")) return true;
+  // A wait for objects is checked again, and ends with a change.
+  const timed = waits.filter(({ kind }) => kind !== "wait");
+  if (timed.some(({ untilMs = Infinity }) => untilMs - nowMs <= FAR_MS)) return false;
+  return timed.length > 0 && timed.length === waits.length ? true : undefined;
 }

@@ -11,8 +11,11 @@ import {
 import type { AttemptLease, WorkQueue } from "@konverge/queue";
 import type { MemoryProcess } from "@konverge/queue/memory";
 import type { Metrics } from "@konverge/telemetry";
+import { createRunStarter } from "@konverge/worker";
+import type { AnyWorkflow } from "@konverge/workflow";
+import { perturbedCall } from "./perturbed-call.ts";
 import type { SimulatedRun } from "./simulated-run.ts";
-import type { SimulatedFault } from "./fault.ts";
+import { openProcessRuns } from "./simulated-runs.ts";
 import { SimulatedWire, type ActorFaults } from "./simulated-wire.ts";
 import { places, type Actor, type Place } from "./virtual-clock.ts";
 
@@ -57,6 +60,7 @@ export interface SimulatedWorkersOptions {
   readonly run: SimulatedRun;
   readonly controllers: readonly Controller[];
   readonly use: readonly Middleware[];
+  readonly workflows: readonly AnyWorkflow[];
 }
 
 /** The workers of a run, of which at least one lives or will start. */
@@ -71,7 +75,7 @@ export class SimulatedWorkers {
 
   /** Starts a worker that becomes the leader. */
   start(): void {
-    const { run, controllers, use } = this.#options;
+    const { run, controllers, use, workflows } = this.#options;
     this.#started += 1;
     const actor: Actor = { name: `worker-${this.#started}` };
     const place = run.place(actor);
@@ -82,6 +86,11 @@ export class SimulatedWorkers {
     const begin = async () => {
       await this.#releaseLeadership();
       const client = openClient(wire, "konverge", run.clock.random);
+      const runs = openProcessRuns(run, place, {
+        client,
+        queueOf: (name) => run.queues.open(name, processOf(run, place)),
+        faults: this.#faults,
+      });
       const engine = await startEngine({
         controllers,
         use: [simulateExternals(run, place, this.#faults), ...use],
@@ -94,7 +103,9 @@ export class SimulatedWorkers {
         loop: NO_LOOP,
         election: ELECTION,
         leaseNamespace: "default",
+        runs: () => createRunStarter(runs.calls),
       });
+      runs.work(workflows);
       this.#engines.set(actor, engine);
       run.pending.delete(starting);
     };
@@ -173,54 +184,18 @@ function processOf(run: SimulatedRun, place: Place): MemoryProcess {
 }
 
 /** Shows calls of `external` in the story, and applies the faults of calls to them. */
-function simulateExternals(
-  run: SimulatedRun,
-  place: Place,
-  { crash, suspend }: ActorFaults,
-): Middleware {
-  const { actor } = place;
+function simulateExternals(run: SimulatedRun, place: Place, faults: ActorFaults): Middleware {
   return async (context, next) => {
     const { external } = context;
     const simulated = async (
       name: string,
       call: () => unknown,
       options?: { readonly planned: unknown },
-    ) => {
-      const { number, faults } = run.nextCall({ canConflict: false });
-      const find = <K extends SimulatedFault["kind"]>(kind: K) =>
-        faults.find((fault): fault is Extract<SimulatedFault, { kind: K }> => fault.kind === kind);
-      const [fail, dies, slow, stops] = [
-        find("fail"),
-        find("crash"),
-        find("slow"),
-        find("suspend"),
-      ];
-      const isExecuted = dies?.when !== "before" && fail?.landed !== false;
-      const what = `call ${number}: external ${name}`;
-      if (find("early") !== undefined) run.onEarly();
-      const delay = async (when: "before" | "after") => {
-        if (stops?.when === when) suspend(actor, stops.ms);
-        const ms = slow?.when === when ? slow.ms : 0;
-        // A suspended process continues later.
-        if (stops?.when === when || ms > 0) {
-          await new Promise<void>((resolve) => {
-            run.clock.after(place, ms, resolve);
-          });
-        }
-      };
-      await delay("before");
-      run.note(actor.name, isExecuted ? what : `${what}, not executed`);
-      const result = isExecuted
-        ? await external(name, call, options as { planned: unknown })
-        : undefined;
-      await delay("after");
-      if (dies !== undefined) {
-        crash(actor, dies.downMs);
-        await new Promise<never>(() => undefined);
-      }
-      if (fail !== undefined) throw new Error(`external ${name} failed: ${fail.answer}`);
-      return result;
-    };
+    ) =>
+      await perturbedCall(run, place, faults, {
+        what: `external ${name}`,
+        execute: () => external(name, call, options as { planned: unknown }),
+      });
     Object.assign(context, { external: simulated });
     return await next();
   };

@@ -38,8 +38,11 @@ export interface Planned {
 export interface VirtualClockOptions {
   /** Used by the code under test. */
   readonly random: () => number;
-  /** Orders work that is due at the same time; undefined for the order of planning. */
-  readonly tie?: (() => number) | undefined;
+  /**
+   * Orders work that is due at the same time; undefined for the order of planning. Returns equal numbers for equal lines, so that
+   * their work keeps its order.
+   */
+  readonly tie?: ((line?: string) => number) | undefined;
   readonly onNetwork: (what: string) => void;
 }
 
@@ -49,7 +52,7 @@ const macrotask = globalThis.setImmediate;
 export class VirtualClock {
   readonly random: () => number;
   readonly onNetwork: (what: string) => void;
-  readonly #tie: (() => number) | undefined;
+  readonly #tie: VirtualClockOptions["tie"];
   readonly #heap: Planned[] = [];
   #nowMs = START_MS;
   #order = 0;
@@ -76,12 +79,18 @@ export class VirtualClock {
     return `00000000-0000-4000-8000-${String(this.#uuids).padStart(12, "0")}`;
   }
 
-  /** Plans a run of an actor after `ms`. */
-  plan(actor: Actor, ms: number, run: () => void, isWork: boolean): Planned {
+  /** Plans a run of an actor after `ms`. Runs of one line of an actor that are due at the same time keep their order. */
+  plan(
+    actor: Actor,
+    ms: number,
+    run: () => void,
+    { isWork, line }: { readonly isWork: boolean; readonly line?: string },
+  ): Planned {
     this.#order += 1;
+    const atMs = this.#nowMs + Math.max(0, Number.isFinite(ms) ? Math.ceil(ms) : 0);
     const planned: Planned = {
-      atMs: this.#nowMs + Math.max(0, Number.isFinite(ms) ? Math.ceil(ms) : 0),
-      tie: this.#tie?.() ?? 0,
+      atMs,
+      tie: this.#tie?.(line && `${actor.name} ${atMs} ${line}`) ?? 0,
       order: this.#order,
       actor,
       run,
@@ -95,7 +104,7 @@ export class VirtualClock {
 
   /** Runs a function at a place, after `ms`. */
   after(place: Place, ms: number, run: () => void, isWork = true): Planned {
-    return this.plan(place.actor, ms, () => places.run(place, run), isWork);
+    return this.plan(place.actor, ms, () => places.run(place, run), { isWork });
   }
 
   cancel(planned: Planned): void {

@@ -35,7 +35,8 @@ class VirtualTimer {
         if (this.#isRepeated) this.refresh();
         this.#run();
       },
-      false,
+      // Node.js runs timers with an equal delay in the order in which they were set.
+      { isWork: false, line: `${this.#ms}` },
     );
     return this;
   }
@@ -96,7 +97,7 @@ const immediate = (place: Place, args: unknown[]) => {
   const inContext = AsyncLocalStorage.snapshot();
   const { clock, actor } = place;
   return new Immediate(
-    clock.plan(actor, 0, () => inContext(run, ...rest), true),
+    clock.plan(actor, 0, () => inContext(run, ...rest), { isWork: true, line: "immediate" }),
     place,
   );
 };
