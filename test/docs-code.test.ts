@@ -27,6 +27,8 @@ const RUN_BY: Readonly<Record<string, string>> = {
   "docs/notifications.md ts": "test/e2e/notification-docs.test.ts",
   "docs/notifications.md sh": "test/e2e/notification-docs.test.ts",
   "docs/plan.md ts": "test/integration/worker/plans.test.ts",
+  "docs/replay.md ts": "test/e2e/replay-docs.test.ts",
+  "docs/replay.md sh": "test/e2e/replay-docs.test.ts",
   "docs/several-clusters.md ts": "test/integration/worker/several-clusters.test.ts",
   "docs/simulate.md ts": "test/sim/simulate-docs.test.ts",
   "docs/from-kubebuilder.md sh": "test/e2e/packages.test.ts",

@@ -81,7 +81,7 @@ import type {
   Whoami,
   WorkerList,
 } from "@konverge/contracts";
-import type { AttemptRecord } from "@konverge/records";
+import type { AttemptRecord, AttemptRecording } from "@konverge/records";
 import type { ClientEvent } from "./event-stream.ts";
 import type { Pages } from "./pages.ts";
 
@@ -189,6 +189,15 @@ export interface Client {
     attempts(object: ControllerObject, options?: ReadOptions): Promise<ObjectAttempts>;
     /** Returns an attempt by its number. */
     attempt(object: ControllerObject, epoch: number, options?: ReadOptions): Promise<AttemptRecord>;
+    /**
+     * Returns everything that a recorded attempt has read and written.
+     * @param epoch the number of the attempt; default: the last recorded one
+     */
+    recording(
+      object: ControllerObject,
+      epoch?: number,
+      options?: ReadOptions,
+    ): Promise<AttemptRecording>;
     /** Returns the kept log lines of all attempts, or of one, oldest first. */
     logs(
       object: ControllerObject,

@@ -113,6 +113,8 @@ function objects(api: ApiCalls): Client["objects"] {
     attempts: (object, read) => api.get(`${pathOf(object)}/attempts`, undefined, read),
     attempt: (object, epoch, read) =>
       api.get(`${pathOf(object)}/attempts/${epoch}`, undefined, read),
+    recording: (object, epoch, read) =>
+      api.get(`${pathOf(object)}/attempts/${epoch ?? "latest"}/recording`, undefined, read),
     logs: (object, query, read) => api.get(`${pathOf(object)}/logs`, query, read),
     live: (object, read) => api.get(`${pathOf(object)}/live`, undefined, read),
     contention: (object, read) => api.get(`${pathOf(object)}/contention`, undefined, read),

@@ -53,6 +53,7 @@ export type ErrorCode =
   | "nested_mutate"
   | "not_found"
   | "not_plannable"
+  | "not_recorded"
   | "object_deleted"
   | "object_exists"
   | "object_failed"
@@ -131,6 +132,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorEntry>> = {
   nested_mutate: entry("The function of a mutate called mutate", 500, 1, true),
   not_found: entry("Not found", 404, 3, true),
   not_plannable: entry("The call cannot be part of a plan", 422, 1, true),
+  not_recorded: entry("The recording of the attempt does not hold this", 422, 4, true),
   object_deleted: entry("The awaited object was deleted", 409, 4, true),
   object_exists: entry("The object already exists", 409, 4, true),
   object_failed: entry("The awaited object reports a failure", 409, 1, true),

@@ -5,6 +5,7 @@ import type {
   ApprovalStore,
   DriftStore,
   HistoryWriter,
+  RecordingStore,
   SourceStore,
   WorkQueue,
 } from "@konverge/queue";
@@ -37,6 +38,8 @@ interface EngineConnections {
   readonly approvals?: ApprovalStore;
   /** Stores the drift of objects. Required if a controller observes. */
   readonly drifts?: DriftStore;
+  /** Stores the recordings of attempts. Default: none are made, whatever `record` of a controller is. */
+  readonly recordings?: RecordingStore;
   /** Starts workflow runs for handlers; opened by the first use. Default: such calls are rejected. */
   readonly runs?: () => RunStarter;
   /** The other clusters that handlers can reach. Default: none; such calls are rejected. */

@@ -86,6 +86,15 @@ export { startEngine } from "./engine.ts";
 export type { Engine } from "./engine.ts";
 export { startPlanner } from "./start-planner.ts";
 export type { Planner, PlannerOptions } from "./start-planner.ts";
+export { replayAttempt } from "./replay/replay-attempt.ts";
+export type {
+  AttemptReplay,
+  ReplayedOutcome,
+  ReplayedWrite,
+  ReplayParts,
+} from "./replay/replay-attempt.ts";
+export type { EffectDifference } from "./replay/compare-effects.ts";
+export type { ReplayGap } from "./replay/replay-tape.ts";
 export type { PlanRequest } from "./plan/run-plan.ts";
 export type { DescribedObject } from "./access/describe-object.ts";
 export type { ReachableClusters, ReachedCluster } from "./access/attempt.ts";

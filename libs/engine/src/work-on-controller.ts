@@ -14,6 +14,7 @@ import type { EngineOptions } from "./engine-options.ts";
 import type { AttemptHistory } from "./history/attempt-history.ts";
 import type { OutageLog } from "./history/outage-log.ts";
 import { createObservedRun } from "./observe/run-observed.ts";
+import { createRecordedRun } from "./recording/record-attempts.ts";
 import type { Leader } from "./watch/start-leader.ts";
 import type { Reflectors } from "./watch/start-reflectors.ts";
 
@@ -83,11 +84,14 @@ function runOf(
     Pick<Leader, "queue"> & {
       readonly runtime: ControllerRuntime;
     },
-  { approvals, drifts, workerId: worker }: EngineOptions,
+  { approvals, drifts, recordings, workerId: worker }: EngineOptions,
 ): RunLease | undefined {
-  const { approval: rule, mode } = runtime.controller;
+  const { approval: rule, mode, recordsReads } = runtime.controller;
   if (mode === "observe" && drifts !== undefined) {
     return createObservedRun({ runtime, drifts, loop, worker });
+  }
+  if (recordsReads && recordings !== undefined) {
+    return createRecordedRun({ runtime, loop, recordings });
   }
   if (rule === undefined || approvals === undefined) return undefined;
   const newestEpoch = async (key: ObjectKey) => (await queue.getKey(key))?.epoch;

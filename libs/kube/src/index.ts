@@ -33,6 +33,17 @@ export { createCallHold, type KubeHold } from "./plan/create-call-hold.ts";
 export { isCurrentTime } from "./plan/write-digest.ts";
 export type { PlanGap, PlannedObject } from "./plan/planned-object.ts";
 export type { CallHold, CallPlan } from "./contract/call-plan.ts";
+export type { DiscoveredResource, Discovery } from "./contract/discovery.ts";
+export { createDiscovery } from "./client/discovery.ts";
+export { createCallRecorder, ENTRY_CHARACTERS } from "./replay/call-recorder.ts";
+export type { CallRecorder, NotedCall } from "./replay/call-recorder.ts";
+export { CallReplay } from "./replay/call-replay.ts";
+export type { CallReplayOptions } from "./replay/call-replay.ts";
+export { recordedError } from "./replay/recorded-entry.ts";
+export { bodyDifferences } from "./replay/body-differences.ts";
+export type { FieldDifference, SameOptions } from "./replay/body-differences.ts";
+export type { RecordedCall, RecordedError, Tick } from "./replay/recorded-call.ts";
+export type { ComparedWrite } from "./replay/replayed-writes.ts";
 export { isDryRun } from "./names/is-dry-run.ts";
 export { redactValues } from "./names/sensitive-kinds.ts";
 export {
@@ -72,7 +83,6 @@ export type {
   ChangeDraft,
   DeepPartial,
   DeleteOptions,
-  DiscoveredResource,
   GetOptions,
   KubeClient,
   ListOptions,

@@ -4,6 +4,8 @@ export { createClusterRegistry, listServedClusters } from "./fleet/cluster-regis
 export type { ClusterRegistry, IdentityClaim } from "./fleet/cluster-registry.ts";
 export { askForObject, serveObjectReads } from "./fleet/object-reads.ts";
 export type { ObjectRead } from "./fleet/object-reads.ts";
+export { createRecordingStore } from "./plans/recording-store.ts";
+export type { RecordingStore } from "./plans/recording-store.ts";
 export { readPlan, readPlansOf, requestPlan } from "./plans/plan-store.ts";
 export type { PlanState, WantedPlan } from "./plans/plan-store.ts";
 export { createDriftStore } from "./drift/drift-store.ts";

@@ -1,3 +1,5 @@
+export { attemptRecordingSchema } from "./attempt-recording.ts";
+export type { AttemptRecording } from "./attempt-recording.ts";
 export {
   ATTEMPT_OUTCOMES,
   attemptLogSchema,

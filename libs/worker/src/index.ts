@@ -26,6 +26,7 @@ export { requiredAccess, WAITS_LEASE } from "./config/controller-access.ts";
 export type { AccessRule, RequiredAccess } from "./config/controller-access.ts";
 export { defineConfig } from "./config/define-config.ts";
 export type { Config, ConfigInput } from "./config/define-config.ts";
+export { sensitiveResources } from "./config/sensitive-resources.ts";
 export { openKindsOf } from "./config/mutation-options.ts";
 export type { MutationKind, MutationOptions } from "./config/mutation-options.ts";
 export { webhook, Webhook } from "./notify/webhook.ts";

@@ -4,10 +4,12 @@ import { startEngine, type Engine, type EngineOptions } from "@konverge/engine";
 import {
   createApprovalStore,
   createDriftStore,
+  createRecordingStore,
   createWorkQueue,
   openSourceStore,
   QueueProcess,
   type AnnouncedWorker,
+  type RecordingStore,
   type SourceStore,
 } from "@konverge/queue";
 import { closeRedis, openProducer } from "@konverge/redis";
@@ -126,6 +128,7 @@ function engineOptions(
       tracing,
       sources: openSources(setup),
       ...openPlanStores(setup),
+      recordings: openRecordings(setup),
       concurrency: settings.concurrency,
       limits,
       namespaces: setup.namespaces,
@@ -171,6 +174,16 @@ function openPlanStores(setup: WorkerSetup): Pick<EngineOptions, "approvals" | "
     ...(approves ? { approvals: createApprovalStore(redis, place) } : {}),
     ...(observes ? { drifts: createDriftStore(redis, place) } : {}),
   };
+}
+
+/** Undefined if no controller records what its handler reads. */
+function openRecordings(setup: WorkerSetup): RecordingStore | undefined {
+  const { config, place, options } = setup;
+  if (config.controllers.every(({ recordsReads }) => !recordsReads)) return undefined;
+  const redis = openProducer(place.redis);
+  redis.on("error", (error) => options.log.warn({ err: error }, "recording connection error"));
+  setup.atEnd("the connection of the recordings", () => closeRedis(redis));
+  return createRecordingStore(redis, place);
 }
 
 /** Repeats the last measurement until it is old. Empty caches are measured again, because that costs nothing. */

@@ -27,6 +27,7 @@ import { showPages, withPages } from "../ask/show-pages.ts";
 import { readVersion } from "../process/version.ts";
 import { addObjectLogsCommand } from "./object-logs.ts";
 import { addObjectPlanCommand } from "./object-plan.ts";
+import { addObjectRecordingCommand, addObjectReplayCommand } from "./object-replay.ts";
 import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
 
 interface BlameFlags extends ObjectFlags {
@@ -41,6 +42,9 @@ const HELP = `
   konverge object history node-pool blue -n demo --attempt 17
   konverge object logs node-pool blue -n demo --follow
   konverge object plan node-pool blue -n demo
+  konverge object recording node-pool blue -n demo --save attempt.json
+  konverge object replay node-pool blue -n demo --config konverge.config.ts
+  konverge object replay --file attempt.json --config konverge.config.ts
   konverge object diff node-pool blue -n demo
   konverge object blame node-pool blue -n demo`;
 
@@ -54,6 +58,8 @@ export function addObjectCommand(program: Command): void {
   addHistory(object);
   addObjectLogsCommand(object);
   addObjectPlanCommand(object);
+  addObjectRecordingCommand(object);
+  addObjectReplayCommand(object);
   addDiff(object);
   addBlame(object);
 }

@@ -9,6 +9,17 @@ export type {
   TestSchedule,
   TestWorkflowOptions,
 } from "@konverge/workflow/testing";
+export { replayAttempt } from "./replay-attempt.ts";
+export type { ReplayConfig } from "./replay-attempt.ts";
+export type {
+  AttemptReplay,
+  EffectDifference,
+  ReplayedOutcome,
+  ReplayedWrite,
+  ReplayGap,
+} from "@konverge/engine";
+export type { FieldDifference } from "@konverge/kube";
+export type { AttemptRecording } from "@konverge/records";
 export { startTestCluster } from "./start-test-cluster.ts";
 export type { TestCluster, TestClusterOptions } from "./start-test-cluster.ts";
 export type { TestServer } from "./test-server.ts";

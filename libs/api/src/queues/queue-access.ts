@@ -11,6 +11,7 @@ import {
   askForObject,
   createApprovalStore,
   createDriftStore,
+  createRecordingStore,
   createGaugeStore,
   createHistoryReader,
   createRestoreControl,
@@ -32,6 +33,7 @@ import {
   type NotificationStore,
   type ObjectRead,
   type PlanState,
+  type RecordingStore,
   type WantedPlan,
   readPlan,
   readPlansOf,
@@ -138,6 +140,8 @@ export interface QueueAccess {
   approvals(cluster: string): ApprovalStore;
   /** The changes that observing controllers would make. */
   drifts(cluster: string): DriftStore;
+  /** The recordings of a cluster's attempts. */
+  recordings(cluster: string): RecordingStore;
   /** The measured values of a cluster per minute. */
   gauges(cluster: string): GaugeStore;
   /** One queue per shard. */
@@ -423,6 +427,10 @@ class RedisQueueAccess implements QueueAccess {
 
   drifts(cluster: string): DriftStore {
     return createDriftStore(this.#redis, { prefix: this.#prefix, cluster });
+  }
+
+  recordings(cluster: string): RecordingStore {
+    return createRecordingStore(this.#redis, { prefix: this.#prefix, cluster });
   }
 
   gauges(cluster: string): GaugeStore {

@@ -7,17 +7,20 @@ import {
   objectLogSchema,
 } from "@konverge/contracts";
 import { KonvergeError } from "@konverge/core";
-import { attemptRecordSchema } from "@konverge/records";
+import { attemptRecordingSchema, attemptRecordSchema } from "@konverge/records";
 import { demand } from "../access/caller.ts";
-import { readRoute, type Route } from "../http/route.ts";
+import { readRoute, route, type Route } from "../http/route.ts";
 import type { QueueAccess } from "../queues/queue-access.ts";
 import { readContention } from "../views/history-view.ts";
 import { readLiveObject } from "../views/live-object.ts";
 import { readObjectLog } from "../views/object-log.ts";
+import { readRecording } from "../views/attempt-recording.ts";
 import { findKey, MAX_ATTEMPTS, readAttempts, readHistory } from "../views/object-view.ts";
 
 /** Two calls of an API server, in simple requests. */
 const LIVE_PRICE = 20;
+/** A recording has up to 1 MB. */
+const RECORDING_PRICE = 20;
 const PATH = "/v1/objects/{cluster}/{controller}/{namespace}/{name}";
 
 /** The object of a controller and its attempts. `_` is the namespace of cluster-scoped objects. */
@@ -84,6 +87,22 @@ export function objectRoutes(access: QueueAccess): Route[] {
         if (found !== undefined) return found;
         const detail = `attempt "${epoch}" not found; the last ${MAX_ATTEMPTS} attempts are kept`;
         throw new KonvergeError("not_found", detail);
+      },
+    }),
+    route({
+      id: "getAttemptRecording",
+      method: "get",
+      path: `${PATH}/attempts/{epoch}/recording`,
+      summary:
+        "Get everything that a recorded attempt has read and written; `latest` is the last one",
+      role: "admin",
+      answer: attemptRecordingSchema,
+      problems: ["unknown_controller", "not_found", "invalid_request"],
+      price: () => RECORDING_PRICE,
+      async handle({ params: { epoch, ...target }, caller }) {
+        demand(caller, target);
+        const { key } = await findKey(access, target);
+        return await readRecording(access, key, epoch);
       },
     }),
     readRoute({

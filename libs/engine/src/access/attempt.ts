@@ -28,6 +28,7 @@ import type { RunStarter } from "../define/start-run.ts";
 import { assertNotOwner } from "./assert-not-owner.ts";
 import type { AttemptHold } from "./attempt-hold.ts";
 import { NO_LANES, type AttemptPlan } from "./attempt-plan.ts";
+import type { AttemptTape } from "./attempt-tape.ts";
 import { createAttemptTrace, type AttemptTrace } from "./attempt-trace.ts";
 import { createFreshReads, type FreshReads } from "./fresh-reads.ts";
 import type { MembershipQuery } from "./membership-query.ts";
@@ -77,6 +78,8 @@ export interface AttemptOptions {
   readonly plan?: AttemptPlan;
   /** Set if the attempt may only make the writes of a plan. */
   readonly hold?: AttemptHold;
+  /** Set if the attempt is recorded or replayed. */
+  readonly tape?: AttemptTape;
 }
 
 /** Shared by all attempts: an error with its stack per attempt would cost more than the rest of its end. */
@@ -100,7 +103,7 @@ export class Attempt {
   readonly log: Log;
   readonly trace: AttemptTrace;
   readonly openCalls: OpenCalls;
-  readonly freshReads: FreshReads = createFreshReads();
+  readonly freshReads: FreshReads;
   /** Of its calls, while it holds object lanes. */
   readonly urgency: Urgency = new Urgency();
   /** Aborted when the attempt must end. */
@@ -111,6 +114,8 @@ export class Attempt {
   readonly plan: AttemptPlan | undefined;
   /** Undefined unless the attempt is held to a plan. */
   readonly hold: AttemptHold | undefined;
+  /** Undefined unless the attempt is recorded or replayed. */
+  readonly tape: AttemptTape | undefined;
   readonly #of: Attempt | undefined;
   readonly #span: AttemptSpan | undefined;
   #client: KubeClient;
@@ -121,6 +126,9 @@ export class Attempt {
     const { log, span, of } = options;
     this.plan = of?.plan ?? options.plan;
     this.hold = of?.hold ?? options.hold;
+    this.tape = of?.tape ?? options.tape;
+    const freshReads = createFreshReads();
+    this.freshReads = this.tape?.freshReads(freshReads) ?? freshReads;
     this.lease = lease;
     this.runtime = runtime;
     this.log = log;
@@ -152,7 +160,7 @@ export class Attempt {
     const runtime = {
       ...this.runtime,
       client,
-      lanes: this.plan === undefined ? lanes : NO_LANES,
+      lanes: this.plan === undefined ? (this.tape?.lanes(cluster, lanes) ?? lanes) : NO_LANES,
       cache: NO_CACHE,
       groups: createWriteGroups(),
     };
@@ -267,7 +275,8 @@ export class Attempt {
       fieldManager: `konverge/${controller.name}`,
       ...defined({
         plan: this.plan?.in(this.lease.key.cluster),
-        hold: this.hold?.in(this.lease.key.cluster),
+        hold: (this.tape ?? this.hold)?.in(this.lease.key.cluster),
+        discovery: this.tape?.discovery,
       }),
     });
   }

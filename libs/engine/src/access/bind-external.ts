@@ -10,6 +10,7 @@ export function bindExternal(attempt: Attempt): CallExternal {
   ): Promise<T> =>
     await attempt.call(async () => {
       const shown = attempt.trace.secrets.scrub(name);
+      if (attempt.tape !== undefined) return await attempt.tape.outside(shown, call);
       if (attempt.plan === undefined) {
         await attempt.hold?.external(shown);
         return await call();

@@ -13,37 +13,43 @@ export function bindLimit(attempt: Attempt): UseLimit {
   const key = formatKey(attempt.lease.key);
   let uses = 0;
   let permits = 0;
+  const useLimit: UseLimit = async (limit, call) => {
+    const use = typeof limit === "string" ? { name: limit } : limit;
+    if (attempt.plan !== undefined) {
+      const about = `the call within limit "${use.name}"`;
+      const reason = "it may have effects outside of Kubernetes; wrap it in ctx.external";
+      attempt.plan.noteRefusal({ about, reason: `was not made, because ${reason}` });
+      throw new KonvergeError("not_plannable", `${about} was not made, because ${reason}`);
+    }
+    if (limits === undefined) {
+      const detail = `limit "${use.name}" is not configured; add it to limits of defineConfig`;
+      throw new KonvergeError("invalid_config", detail);
+    }
+    uses += 1;
+    const { signal } = attempt;
+    const taken = await limits.take({
+      ...use,
+      waiter: `${key} ${use.name}#${uses}`,
+      // An attempt that has begun its work finishes it: the next one would begin from the start.
+      inPlaceMs: permits === 0 ? FIRST_WAIT_MS : controller.timeoutMs / 2,
+      signal,
+    });
+    if (taken.kind === "waiting") {
+      throw new LimitWaitError(use, Math.min(LONGEST_DEFERRAL_MS, taken.afterMs));
+    }
+    permits += 1;
+    const { permit } = taken;
+    try {
+      return await call(AbortSignal.any([signal, permit.signal]));
+    } finally {
+      permit.release();
+    }
+  };
   return (limit, call) =>
     attempt.call(async () => {
-      const use = typeof limit === "string" ? { name: limit } : limit;
-      if (attempt.plan !== undefined) {
-        const about = `the call within limit "${use.name}"`;
-        const reason = "it may have effects outside of Kubernetes; wrap it in ctx.external";
-        attempt.plan.noteRefusal({ about, reason: `was not made, because ${reason}` });
-        throw new KonvergeError("not_plannable", `${about} was not made, because ${reason}`);
-      }
-      if (limits === undefined) {
-        const detail = `limit "${use.name}" is not configured; add it to limits of defineConfig`;
-        throw new KonvergeError("invalid_config", detail);
-      }
-      uses += 1;
-      const { signal } = attempt;
-      const taken = await limits.take({
-        ...use,
-        waiter: `${key} ${use.name}#${uses}`,
-        // An attempt that has begun its work finishes it: the next one would begin from the start.
-        inPlaceMs: permits === 0 ? FIRST_WAIT_MS : controller.timeoutMs / 2,
-        signal,
-      });
-      if (taken.kind === "waiting") {
-        throw new LimitWaitError(use, Math.min(LONGEST_DEFERRAL_MS, taken.afterMs));
-      }
-      permits += 1;
-      const { permit } = taken;
-      try {
-        return await call(AbortSignal.any([signal, permit.signal]));
-      } finally {
-        permit.release();
-      }
+      const { tape } = attempt;
+      if (tape === undefined) return await useLimit(limit, call);
+      const name = typeof limit === "string" ? limit : limit.name;
+      return await tape.outside(`limit ${name}`, () => useLimit(limit, call));
     });
 }

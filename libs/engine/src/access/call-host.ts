@@ -77,7 +77,8 @@ export function attemptHost(attempt: Attempt): CallHost {
   };
 }
 
-function recorderOf({ plan, hold, runtime: { events } }: Attempt): EventRecorder {
+function recorderOf({ plan, hold, tape, runtime: { events } }: Attempt): EventRecorder {
+  if (tape !== undefined) return tape.recorder(events);
   return plan?.recorder ?? hold?.unheld(events) ?? events;
 }
 

@@ -102,13 +102,16 @@ function bindStartRun(attempt: Attempt, object: ApiObject): StartRun {
         };
         return planned as RunState<R>;
       }
-      if (runs === undefined) {
-        throw new KonvergeError(
-          "invalid_config",
-          "the engine was started without workflows; run the controller with konverge worker",
-        );
-      }
-      const run = await runs().startFor({ workflow, input, options, key, object });
+      const start = async () => {
+        if (runs === undefined) {
+          throw new KonvergeError(
+            "invalid_config",
+            "the engine was started without workflows; run the controller with konverge worker",
+          );
+        }
+        return await runs().startFor({ workflow, input, options, key, object });
+      };
+      const run = await (attempt.tape?.start(noted, start) ?? start());
       attempt.trace.noteRun({ id: run.id, created: run.created });
       // The workflow's function defines the type of its result.
       return run as RunState<R>;

@@ -193,6 +193,13 @@ const CHECKS: Readonly<Record<keyof ControllerOptions<never>, Check>> = {
       ? undefined
       : `"${String(value)}" must be reconcile or observe`,
   ),
+  record: optional((value) => {
+    const { reads, ...unknown } = (value ?? {}) as Record<string, unknown>;
+    const isRecord = typeof value === "object" && Object.keys(unknown).length === 0;
+    return isRecord && (reads === undefined || typeof reads === "boolean")
+      ? undefined
+      : "must be an object such as { reads: true }";
+  }),
   use: optional(
     listOf((value) =>
       isFunction(value) ? undefined : "must be a function (context, next) => result",
@@ -222,6 +229,7 @@ export function findControllerIssues(options: Written): ErrorIssue[] {
         : [{ pointer: `/${option}`, detail: `${option}: ${detail}` }];
     }),
     ...findModeIssues(options),
+    ...findRecordIssues(options),
     ...findBackoffIssues(options.backoff),
     ...findWeightIssues(options.weights),
   ];
@@ -231,6 +239,15 @@ function findModeIssues({ mode, approval }: Written): ErrorIssue[] {
   if (mode !== "observe" || approval === undefined) return [];
   const detail = "mode: a controller that observes makes no changes, so it cannot have approval";
   return [{ pointer: "/mode", detail }];
+}
+
+/** An approved attempt runs the handler twice, and may only make the writes of its plan. An observing one makes none. */
+function findRecordIssues({ record, approval, mode }: Written): ErrorIssue[] {
+  const isRecorded = (record as ControllerOptions<never>["record"])?.reads === true;
+  if (!isRecorded || (approval === undefined && mode !== "observe")) return [];
+  const other = approval === undefined ? "mode: observe" : "approval";
+  const detail = `record: reads cannot be combined with ${other}; remove one of them`;
+  return [{ pointer: "/record/reads", detail }];
 }
 
 function findWeightIssues(weights: unknown = {}): ErrorIssue[] {

@@ -91,6 +91,10 @@ export interface ControllerOptions<
    * Default `reconcile`.
    */
   readonly mode?: "reconcile" | "observe";
+   * `reads: true` stores everything that the handler reads and writes in each attempt, so that the attempt can be replayed
+   * (docs/replay.md). Values of Secrets are redacted. Cannot be combined with `approval`. Default: off.
+   */
+  readonly record?: { readonly reads?: boolean };
   /** Runs around every `reconcile` and `cleanup`, the first outermost; inside the middleware of the configuration. */
   readonly use?: readonly Middleware<T>[];
   /** Reconciles the actual state with the spec. May run many times; must be idempotent. */

@@ -43,6 +43,8 @@ export interface Controller {
   readonly approval: Required<ApprovalRule> | undefined;
   readonly slo: { readonly thresholdMs: number; readonly objective: number } | undefined;
   readonly mode: "reconcile" | "observe";
+  /** True if its attempts can be replayed. */
+  readonly recordsReads: boolean;
   readonly use: readonly Middleware[];
   readonly reconcile: Handler;
   readonly cleanup: Handler | undefined;
@@ -88,6 +90,7 @@ export function defineController<
       objective: erased.slo.objective,
     },
     mode: erased.mode ?? "reconcile",
+    recordsReads: erased.record?.reads === true,
     use: erased.use ?? [],
     reconcile: erased.reconcile,
     cleanup: cleanup === "abandon" ? undefined : cleanup,

@@ -18,7 +18,8 @@ import type { CallDispatcher } from "../wire/connection-pool.ts";
 import { Transport } from "../wire/transport.ts";
 import { createClientNodeApi } from "../interop/client-node-api.ts";
 import { createLostWrites } from "../mutate/lost-writes.ts";
-import { createDiscovery, type FetchResources } from "./discovery.ts";
+import type { FetchResources } from "../contract/discovery.ts";
+import { createDiscovery } from "./discovery.ts";
 import { forwardCall } from "./forward-call.ts";
 import { listAll } from "./list-all.ts";
 import { sendRaw } from "./raw-call.ts";
@@ -83,8 +84,9 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 }
 
 function bindClient(shared: SharedClient, scope: CallScope): KubeClient {
-  const { server, transport, discovery, isSensitive } = shared;
+  const { server, transport, isSensitive } = shared;
   const calls = new ScopedCalls(shared, scope);
+  const { discovery } = calls;
   const fetchResources = resourcesFrom(calls);
   const lostWrites = createLostWrites(isSensitive);
   const forward: KubeClient["forward"] = (request) => forwardCall(calls, request, lostWrites);
@@ -147,7 +149,7 @@ function mutateAccess(
   const serves = async (name: string): Promise<boolean> => {
     const apiVersion = formatApiVersion(group, version);
     const fetch = resourcesFrom(calls);
-    const { subresources } = await shared.discovery.resolveType(apiVersion, kind, fetch);
+    const { subresources } = await calls.discovery.resolveType(apiVersion, kind, fetch);
     return subresources.includes(name);
   };
   const through = <T>(used: string | undefined, call: () => Promise<T>): Promise<T> =>

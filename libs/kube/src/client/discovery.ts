@@ -8,18 +8,7 @@ import {
 } from "@konverge/core";
 import { BUILT_IN_GROUPS } from "../names/built-in-groups.ts";
 import { isNotFound } from "../errors/error-predicates.ts";
-import type { DiscoveredResource } from "../contract/kube-client.ts";
-
-/** The served resources, cached per apiVersion. */
-export interface Discovery {
-  discover(apiVersion: string, fetch: FetchResources): Promise<readonly DiscoveredResource[]>;
-  resolveType(apiVersion: string, kind: string, fetch: FetchResources): Promise<DiscoveredResource>;
-  /** Drops a group version from the cache, after a response that a resource does not exist. */
-  forget(group: string, version: string): void;
-}
-
-/** Fetches the APIResourceList of an apiVersion. */
-export type FetchResources = (apiVersion: string) => Promise<JsonValue>;
+import type { DiscoveredResource, Discovery, FetchResources } from "../contract/discovery.ts";
 
 export function createDiscovery(): Discovery {
   const known = new Map<string, Promise<readonly DiscoveredResource[]>>();

@@ -8,13 +8,13 @@ import {
 } from "@konverge/core";
 import type { ApiCall } from "../contract/api-call.ts";
 import type { CallScope } from "../contract/call-record.ts";
+import type { Discovery } from "../contract/discovery.ts";
 import type { ApiAnswer } from "../contract/http-answer.ts";
 import { isKubeApiError, type ErrorRef } from "../errors/kube-api-error.ts";
 import { isNotFound } from "../errors/error-predicates.ts";
 import type { IsSensitive } from "../names/sensitive-kinds.ts";
 import type { PageSizes } from "../wire/page-sizes.ts";
 import type { Transport } from "../wire/transport.ts";
-import type { Discovery } from "./discovery.ts";
 
 /** The parts that all scopes of one client share. */
 export interface SharedClient {
@@ -95,6 +95,10 @@ export class ScopedCalls {
     return { group, version, kind, resource, ...defined({ namespace, name }) };
   }
 
+  get discovery(): Discovery {
+    return this.scope.discovery ?? this.shared.discovery;
+  }
+
   /** The query parameter of writes. */
   get dryRun(): "All" | undefined {
     return this.scope.dryRun === true ? "All" : undefined;
@@ -121,7 +125,7 @@ export class ScopedCalls {
   /** A 404 for an unknown object names the object. A 404 for an unknown resource names nothing, or is plain text. */
   #forgetUnknown(ref: ErrorRef | undefined, error: unknown): void {
     if (ref === undefined || !isNotFound(error) || !isKubeApiError(error)) return;
-    if (error.details["name"] === undefined) this.shared.discovery.forget(ref.group, ref.version);
+    if (error.details["name"] === undefined) this.discovery.forget(ref.group, ref.version);
   }
 }
 

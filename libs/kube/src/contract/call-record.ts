@@ -1,5 +1,6 @@
 import type { CallPriority, CallVerb, ResourceRef } from "@konverge/core";
 import type { CallHold, CallPlan } from "./call-plan.ts";
+import type { Discovery } from "./discovery.ts";
 import type { Urgency } from "./urgency.ts";
 
 /** How one attempt, or one part of a program, makes its calls. */
@@ -32,6 +33,8 @@ export interface CallScope {
   readonly plan?: CallPlan;
   /** Rejects all writes that were not planned. */
   readonly hold?: CallHold;
+  /** Served resources of this scope alone. Default: those that all scopes of the client share. */
+  readonly discovery?: Discovery;
 }
 
 /** A call that has a connection and a token. */

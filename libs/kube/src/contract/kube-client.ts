@@ -1,3 +1,4 @@
+import type { DiscoveredResource } from "./discovery.ts";
 import type {
   ApiObject,
   JsonObject,
@@ -175,14 +176,6 @@ export interface RawResponse {
   /** Parsed if the content type is JSON, otherwise the text. */
   readonly body: JsonValue;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-}
-
-export interface DiscoveredResource extends ResourceType {
-  readonly singular: string;
-  readonly shortNames: readonly string[];
-  readonly verbs: readonly string[];
-  /** For example `status` and `scale`. */
-  readonly subresources: readonly string[];
 }
 
 export interface ServerVersion {

@@ -146,8 +146,9 @@ function mergeItems(
     return view === undefined || matches(view) === false ? [] : [view];
   });
   if (!isLast) return kept;
+  const shown = new Set(kept.map(keyOf));
   const added = written.flatMap(({ before, view }) => {
-    if (view === undefined || matches(view) !== true) return [];
+    if (view === undefined || matches(view) !== true || shown.has(keyOf(view))) return [];
     return before !== undefined && matches(before) === true ? [] : [view];
   });
   return added.length === 0

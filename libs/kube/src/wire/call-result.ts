@@ -21,7 +21,10 @@ export type Content =
   /** Something else responded, for example a login page or a captive proxy. */
   | { readonly kind: "foreign"; readonly error: KonvergeError };
 
-export function contentOf(call: ApiCall, answer: HttpAnswer): Content {
+/** What the content of a response depends on. */
+export type AnsweredCall = Pick<ApiCall, "verb" | "path" | "sensitive" | "ref" | "anyContent">;
+
+export function contentOf(call: AnsweredCall, answer: HttpAnswer): Content {
   const { status } = answer;
   const type = contentTypeOf(answer);
   const isRedirect = status >= 300 && status < 400;
@@ -41,7 +44,7 @@ export function contentOf(call: ApiCall, answer: HttpAnswer): Content {
   }
 }
 
-function foreign(call: ApiCall, answer: HttpAnswer, what: string, cause?: Error): Content {
+function foreign(call: AnsweredCall, answer: HttpAnswer, what: string, cause?: Error): Content {
   const { verb, path, sensitive } = call;
   const [place = ""] = path.split("?", 1);
   const start = sensitive ? "" : `: ${JSON.stringify(answer.body.slice(0, 80))}`;
@@ -64,7 +67,10 @@ function locationOf({ headers }: HttpAnswer): string {
 }
 
 /** The error of a response; undefined for a success. */
-function errorOf(call: ApiCall, { status, headers, body }: HttpAnswer): KubeApiError | undefined {
+function errorOf(
+  call: AnsweredCall,
+  { status, headers, body }: HttpAnswer,
+): KubeApiError | undefined {
   if (status >= 200 && status < 300) return undefined;
   const retryAfter = headers["retry-after"];
   return parseApiError({
