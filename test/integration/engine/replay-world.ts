@@ -63,6 +63,8 @@ export async function recordAttempt<T extends ApiObject>(
     failures: 0,
     conflicts: 0,
     triggers: [],
+    isResync: false,
+    pauses: [],
     requestedAtMs: Date.now(),
     startedAtMs: Date.now(),
     class: "interactive" as const,

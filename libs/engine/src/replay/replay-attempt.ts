@@ -173,6 +173,8 @@ function leaseOf(recording: AttemptRecording): AttemptLease {
     failures,
     conflicts,
     triggers,
+    isResync: false,
+    pauses: [],
     ...defined({ floor }),
     requestedAtMs: recording.requestedAtMs,
     startedAtMs: recording.startedAtMs,
