@@ -91,6 +91,7 @@ export interface ControllerOptions<
    * Default `reconcile`.
    */
   readonly mode?: "reconcile" | "observe";
+  /**
    * `reads: true` stores everything that the handler reads and writes in each attempt, so that the attempt can be replayed
    * (docs/replay.md). Values of Secrets are redacted. Cannot be combined with `approval`. Default: off.
    */
