@@ -6,11 +6,11 @@ import { until } from "../support/until.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 10 : 1;
-const HEALED_MS = 60_000;
+const HEALED_MS = 120_000;
 
 test(
   `P1: changes made while the leader is killed, stopped and replaced are reconciled (seed ${seed})`,
-  { timeout: 240_000 + ROUNDS * 60_000 },
+  { timeout: 600_000 + ROUNDS * 120_000 },
   async () => {
     const random = seededRandom(seed);
     await using fleet = await openFleet("hand-over");

@@ -56,7 +56,7 @@ async function keepRequesting({ redisUrl, prefix }: Fleet) {
 
 test(
   `P1: a fleet restarted one by one with a new version, under load, refuses no call and leaves every object as the new version writes it (seed ${seed})`,
-  { timeout: 240_000 },
+  { timeout: 900_000 },
   async () => {
     const random = seededRandom(seed);
     await using fleet = await openFleet("rolling");

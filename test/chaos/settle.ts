@@ -18,7 +18,7 @@ import { unlessRedisIsLate, until } from "../support/until.ts";
  * The longest wait of a key after recovery: the backoff's cap and the aging bound, the expiry of a lease, BullMQ's check for
  * stalled jobs, and a generous allowance for a busy machine.
  */
-const LONGEST_WAIT_MS: number = CAP_MS + AGING_MS + 2 * LEASE_MS + 20_000;
+const LONGEST_WAIT_MS: number = CAP_MS + AGING_MS + 2 * LEASE_MS + 90_000;
 
 /**
  * Waits until every acknowledged request is finished and nothing is left over. Returns what is missing after the time limit.

@@ -113,7 +113,7 @@ function openLeaders(world: World) {
 
 test(
   `no event of a source is lost when leaders are killed and suspended (KONVERGE_TEST_SEED=${seed})`,
-  { timeout: isLong ? 900_000 : 240_000 },
+  { timeout: 900_000 },
   async () => {
     const random = seededRandom(seed);
     const { target: redis, prefix } = queues;

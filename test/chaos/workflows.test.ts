@@ -33,7 +33,7 @@ const WORKER = fileURLToPath(new URL("workflow-worker.ts", import.meta.url));
 
 test(
   `P8, P9: random workflows match their prediction while their workers are killed and paused (KONVERGE_TEST_SEED=${seed})`,
-  { timeout: isLong ? 900_000 : 240_000 },
+  { timeout: 900_000 },
   async () => {
     const random = seededRandom(seed);
     const prefix = `test-wf-${process.pid}-${Date.now()}`;

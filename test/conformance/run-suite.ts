@@ -137,7 +137,7 @@ async function prepare(server: TestedServer): Promise<{
   };
 }
 
-const SERVED_LIMIT_MS = 20_000;
+const SERVED_LIMIT_MS = 90_000;
 
 /** Established does not mean served: the first create can fail for a second or two. */
 async function untilServed(

@@ -61,7 +61,7 @@ async function readBreaker() {
 
 test(
   `P5: 8 processes stay below rate * T + burst in every window, killed and stopped at random (seed ${seed})`,
-  { timeout: 400_000 },
+  { timeout: 600_000 },
   async () => {
     const random = seededRandom(seed);
     const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
@@ -132,7 +132,7 @@ test(
 
 test(
   "P6: an outage opens the breaker for all; one probe at a time detects its end, even if the prober is killed",
-  { timeout: 240_000 },
+  { timeout: 600_000 },
   async () => {
     // Half of the guards send the probe themselves; for the others, any call can be the probe.
     const all = await startAll(WORKERS, (n) => ({ ownProbe: n % 2 === 0 }));

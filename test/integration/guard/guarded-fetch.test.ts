@@ -67,7 +67,7 @@ async function runExample(
 
 test(
   "P5, P6: three processes share one rate and one breaker through fetch",
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async () => {
     const api = await startApi((call) => call > 60 && call <= 78);
     const reports = await Promise.all(

@@ -100,7 +100,7 @@ async function endLeases({ prefix }: LimitFleet): Promise<number> {
 
 test(
   `killed workers never lead to more holders than slots, and their slots return (seed ${seed})`,
-  { timeout: 240_000 },
+  { timeout: 600_000 },
   async () => {
     const fleet = fleetOf({ api: { concurrency: 3 } });
     for (const worker of ["a", "b", "c"]) fleet.start(worker);
@@ -128,7 +128,7 @@ test(
 
 test(
   "a stopped worker loses its slots, and its bodies are aborted when it continues",
-  { timeout: 240_000 },
+  { timeout: 600_000 },
   async () => {
     const fleet = fleetOf({ api: { concurrency: 1 } });
     fleet.start("a", { lanes: 1, holdMs: 600_000 });
@@ -144,7 +144,7 @@ test(
   },
 );
 
-test("processes together stay below the rate of a limit", { timeout: 240_000 }, async () => {
+test("processes together stay below the rate of a limit", { timeout: 600_000 }, async () => {
   const fleet = fleetOf({ api: { rate: 200, burst: 10 } });
   for (const worker of ["a", "b", "c"]) fleet.start(worker, { holdMs: 0 });
   await until("300 permits", () => fleet.uses.size >= 300);

@@ -95,7 +95,7 @@ test("settles each permit once, with the result of the call", async () => {
     else if (url.pathname.endsWith("/cut")) request.socket.destroy();
   });
   const { gate, settled } = watchfulGate();
-  await using client = clientFor(server, { gate, requestTimeoutMs: 300 });
+  await using client = clientFor(server, { gate, requestTimeoutMs: 2_000 });
   const read = (name: string, signal?: AbortSignal) =>
     client
       .get(ConfigMap, { namespace: "n", name }, signal === undefined ? {} : { signal })

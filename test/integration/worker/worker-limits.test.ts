@@ -11,7 +11,7 @@ const Payment = defineResource({
   spec: z.object({ amount: z.int() }),
 });
 
-const DEADLINE = { timeout: 120_000 };
+const DEADLINE = { timeout: 600_000 };
 
 test(
   "handlers and steps share the slots of a limit, and none of them fails",

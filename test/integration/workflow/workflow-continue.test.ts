@@ -39,7 +39,7 @@ async function memoryOf(id: string): Promise<number> {
 
 test(
   `a counter that is passed through ${ROUNDS} rounds is exact although ${KILLS} workers are killed, and the run does not grow`,
-  { timeout: isLong ? 900_000 : 240_000 },
+  { timeout: 900_000 },
   async () => {
     const { prefix, redis } = harness;
     const runs = harness.openRuns({ leaseMs: LIVE_LEASE_MS });

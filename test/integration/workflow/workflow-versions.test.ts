@@ -5,7 +5,7 @@ import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 import { until } from "../../support/until.ts";
 
 const harness = useWorkflows();
-const start = { timeout: 240_000 };
+const start = { timeout: 600_000 };
 const RUNS = 1_000;
 
 /** Repeats a call that Redis does not answer in time: the workers of the test share its process. */
