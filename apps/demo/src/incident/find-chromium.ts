@@ -6,12 +6,20 @@ const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-s
 export const NO_CHROMIUM =
   "no Chromium: `apt-get install chromium`, or set KONVERGE_TEST_CHROMIUM to the path of one";
 
+/** By the PATH: a start of Chromium takes a second on a busy machine. */
+const found = new Map<string, string | undefined>();
+
 /** Returns the path of a Chromium: the configured one, else the first on PATH. */
 export function findChromium(): string | undefined {
   const configured = process.env["KONVERGE_TEST_CHROMIUM"];
   if (configured !== undefined && configured !== "") return configured;
-  const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
-  return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(runs);
+  const { PATH = "" } = process.env;
+  if (!found.has(PATH)) {
+    const folders = PATH.split(delimiter).filter((folder) => folder !== "");
+    const paths = folders.flatMap((folder) => NAMES.map((name) => join(folder, name)));
+    found.set(PATH, paths.find(runs));
+  }
+  return found.get(PATH);
 }
 
 /** Starts the file once, because Ubuntu's package is a script that only points to a snap. */
