@@ -1,10 +1,6 @@
 /** `npm run conformance`: runs the suite, kubectl and programs of other clients on the embedded and, if available, a real API server. */
 import { parseArgs } from "node:util";
-import { comparePrograms } from "./foreign/compare-programs.ts";
-import { compareWithKubectl } from "./foreign/compare-with-kubectl.ts";
-import { FOREIGN_PROGRAMS } from "./foreign/foreign-programs.ts";
-import { runSuite, type Report } from "./run-suite.ts";
-import { startEmbedded, startReal } from "./servers.ts";
+import type { Report } from "./run-suite.ts";
 
 const USAGE = `npm run conformance [-- [-o table|json] [-t TEXT]]
   -o      table (default) or json: { servers, cases, passed, differences }
@@ -39,6 +35,11 @@ async function main(): Promise<number> {
     log(`-o ${values.output}: use table or json\n${USAGE}`);
     return 2;
   }
+  const { comparePrograms } = await import("./foreign/compare-programs.ts");
+  const { compareWithKubectl } = await import("./foreign/compare-with-kubectl.ts");
+  const { FOREIGN_PROGRAMS } = await import("./foreign/foreign-programs.ts");
+  const { runSuite } = await import("./run-suite.ts");
+  const { startEmbedded, startReal } = await import("./servers.ts");
   const servers = [await startEmbedded()];
   try {
     const real = await startReal(log);
