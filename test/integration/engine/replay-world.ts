@@ -28,7 +28,7 @@ export interface RecordedObject<T extends ApiObject> {
   readonly name: string;
 }
 
-export function controllerFor<T extends ApiObject>(
+function controllerFor<T extends ApiObject>(
   type: ResourceType<T>,
   reconcile: Reconcile<T>,
 ): Controller {

@@ -6,7 +6,7 @@ export const NAMESPACES: readonly string[] = ["team-a", "team-b", "team-c", "tea
 /** The namespace whose plans are approved. */
 export const APPROVED = "team-b";
 /** Label of a Service with the version of the operator. */
-export const VERSION = "shop.example/operator";
+const VERSION = "shop.example/operator";
 /** One of so many apps is stopped. */
 const STOPPED_EVERY = 17;
 

@@ -30,7 +30,7 @@ import type { RunState } from "../define/start-run.ts";
 import { findQuery, listQuery } from "./cache-query.ts";
 
 /** Largest recording, in characters of JSON. Later reads are not recorded. */
-export const MOST_CHARACTERS = 1_000_000;
+const MOST_CHARACTERS = 1_000_000;
 
 /** Longest path of a call that counts as an entry. */
 const MOST_PATH = 1_000;

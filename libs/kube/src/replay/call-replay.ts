@@ -356,7 +356,7 @@ export class CallReplay implements CallHold {
 /** Of the answer to a create, until the overlay replaces it. */
 const DRAWN_UID = "00000000-0000-0000-0000-000000000000";
 
-export const OMITTED: Readonly<Record<NonNullable<RecordedCall["omitted"]>, string>> = {
+const OMITTED: Readonly<Record<NonNullable<RecordedCall["omitted"]>, string>> = {
   tooLarge: "the recording would be too large",
   notJson: "it is not JSON",
   aborted: "the attempt ended before the answer",

@@ -1,5 +1,5 @@
 /** The reason why the answer of a recorded call is missing. */
-export type Omission = "tooLarge" | "notJson" | "aborted";
+type Omission = "tooLarge" | "notJson" | "aborted";
 
 /** An error without a response of the API server. */
 export interface RecordedError {
