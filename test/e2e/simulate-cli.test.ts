@@ -9,10 +9,10 @@ const main = fileURLToPath(new URL("../../apps/cli/src/main.ts", import.meta.url
 
 test("simulate runs parts of the seeds in processes, and prints the failure with the lowest seed", async () => {
   const file = "test/sim/planted/charging.simulation.ts";
-  const args = ["simulate", file, "--seeds", "60", "--parallel", "2", "-o", "json"];
+  const args = ["simulate", file, "--seeds", "24", "--parallel", "2", "-o", "jsonl"];
   const child = start([main, ...args]);
   expect(await child.exited).toEqual([1, null]);
-  const report = JSON.parse(child.output.join("\n")) as SimulationReport;
+  const report = child.messages[0] as unknown as SimulationReport;
   expect(report).toMatchObject({ runs: 10, failure: { seed: 10 } });
   expect(report.failure?.story).toContain("happened twice");
 });

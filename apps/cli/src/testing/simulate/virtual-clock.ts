@@ -25,7 +25,8 @@ export const places: AsyncLocalStorage<Place> = new AsyncLocalStorage<Place>();
 export const START_MS = 1_767_225_600_000;
 
 export interface Planned {
-  readonly atMs: number;
+  /** Later than planned if its actor is suspended then. */
+  atMs: number;
   readonly tie: number;
   readonly order: number;
   readonly actor: Actor;
@@ -134,7 +135,9 @@ export class VirtualClock {
       }
       if (suspended !== undefined && suspended.untilMs > next.atMs) {
         if (isWork) this.#work += 1;
-        this.#push({ ...next, atMs: suspended.untilMs });
+        // The same object, so that it can be cancelled.
+        next.atMs = suspended.untilMs;
+        this.#push(next);
         continue;
       }
       next.isCancelled = true;
