@@ -8,6 +8,7 @@ import { readJournals } from "./fleet-journal.ts";
 import { createLoad } from "./fleet-load.ts";
 import { startEmbeddedPlane, startRealPlane, type FleetPlane } from "./fleet-plane.ts";
 import { canRestart } from "./outage-plane.ts";
+import { partsOfRun } from "../support/parts-of-run.ts";
 import { removeRogueJobs } from "./rogue-queue.ts";
 import { contend, settle } from "./settle.ts";
 
@@ -22,12 +23,13 @@ const SHORT = 6;
 /** The final check that writers of one object queue in its lane, without faults. */
 const CALM_ROUNDS = 3;
 
+/** A short run has one of them. */
 const PLANES = [
   { name: "the embedded API server", isReal: false },
   { name: "kube-apiserver", isReal: true },
 ];
 
-test.for(PLANES)(
+test.for(partsOfRun(PLANES, 2))(
   `P1, P2, P3, P8: a fleet keeps its guarantees through disasters, on $name (KONVERGE_TEST_SEED=${firstSeed})`,
   { timeout: 600_000 },
   async ({ isReal }, { skip }) => {

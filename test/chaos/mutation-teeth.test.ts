@@ -1,11 +1,5 @@
 import { openMutations } from "@konverge/mutations";
-import {
-  DEADLINE_MS,
-  LEASE_MS,
-  openCounterStage,
-  testTeeth,
-  type CounterStage,
-} from "./teeth/counter-stage.ts";
+import { LEASE_MS, openCounterStage, testTeeth, type CounterStage } from "./teeth/counter-stage.ts";
 import { COUNTER } from "./teeth/counting.ts";
 import { MUTATION_PATCHES, type MutationPatchName } from "./teeth/mutation-patches.ts";
 import type { MutationDisturbance } from "./teeth/mutation-worker.ts";
@@ -76,7 +70,7 @@ testTeeth(NAMES, async (name, patch) => {
     ...stage,
     submit: async (id) =>
       void (await mutations.submit([{ id, object: { ...counter, name: object }, changes }])),
-    ended: async (id) => void (await mutations.settled(id, AbortSignal.timeout(DEADLINE_MS))),
+    ended: async (id) => void (await mutations.settled(id, AbortSignal.timeout(90_000))),
   });
   return { got: await stage.counter(), wanted };
 });

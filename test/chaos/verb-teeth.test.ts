@@ -1,12 +1,6 @@
 import { openWorkflows, type Workflows } from "@konverge/workflow";
 import { until } from "../support/until.ts";
-import {
-  DEADLINE_MS,
-  LEASE_MS,
-  openCounterStage,
-  testTeeth,
-  type CounterStage,
-} from "./teeth/counter-stage.ts";
+import { LEASE_MS, openCounterStage, testTeeth, type CounterStage } from "./teeth/counter-stage.ts";
 import { makeCounting, type Disturbance } from "./teeth/counting.ts";
 import { VERB_PATCHES, type VerbPatchName } from "./teeth/verb-patches.ts";
 
@@ -76,7 +70,7 @@ testTeeth(NAMES, async (name, patch) => {
     async ended(id) {
       const isOver = async () =>
         (await workflows.get({ workflow: "counting", id }))?.endedAtMs !== undefined;
-      await until(`${id} ends`, isOver, DEADLINE_MS);
+      await until(`${id} ends`, isOver);
     },
   });
   return { got: await stage.counter(), wanted };

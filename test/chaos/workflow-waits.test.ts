@@ -7,12 +7,13 @@ import { openWorkflows, type ObjectRef, type RunView } from "@konverge/workflow"
 import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { installWidgets, removeWidgets, testServers } from "../integration/kube/kube-servers.ts";
 import { makeReadiness, type WaitWorkerConfig } from "./wait-worker.ts";
+import { partsOfRun } from "../support/parts-of-run.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
 
 const RUNS = 200;
 const WORKERS = 3;
-const HEALED_MS = 60_000;
+const HEALED_MS = 180_000;
 const GROUP = "many-waits.test.konverge.dev";
 const CHILD = fileURLToPath(new URL("wait-worker.ts", import.meta.url));
 const redisUrl = process.env["REDIS_URL"] ?? "";
@@ -44,7 +45,8 @@ async function leaderOf(
   return workers.find(({ workerId }) => workerId === lease?.spec?.holderIdentity);
 }
 
-test.each(testServers())(
+// One of the servers in a short run.
+test.each(partsOfRun(testServers(), testServers().length))(
   `${RUNS} runs wait for ${RUNS} objects of the $name in ${WORKERS} processes; the leader of the watch is killed, and all runs end`,
   async (server) => {
     const prefix = `waits-${process.pid}-${Date.now()}`;

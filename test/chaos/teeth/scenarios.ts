@@ -11,7 +11,6 @@ import { until } from "../../support/until.ts";
 /** Causes the situation that one protection handles. Returns the problems found meanwhile. */
 type Scenario = (fleet: Fleet, load: FleetLoad) => Promise<string[]>;
 
-const DEADLINE_MS = 20_000;
 const CONTENTIONS = 4;
 const TAKINGS = 5;
 
@@ -26,14 +25,10 @@ async function waitForLine<Kind extends Journaled["kind"]>(
   type Line = Extract<Journaled, { kind: Kind }>;
   const isIt = (line: Journaled): line is Line => line.kind === kind && fits(line as Line);
   let found: Line | undefined;
-  await until(
-    what,
-    () => {
-      found = readJournals(fleet.journals).find(isIt);
-      return found !== undefined;
-    },
-    DEADLINE_MS,
-  );
+  await until(what, () => {
+    found = readJournals(fleet.journals).find(isIt);
+    return found !== undefined;
+  });
   if (found === undefined) throw new Error(`not found: ${what}`);
   return found;
 }
@@ -81,7 +76,7 @@ const lease: Scenario = async (fleet, load) => {
   try {
     const job = await rogue.add(ROGUE_JOB, { key: id }, FORGOTTEN);
     const isGone = async () => (await rogue.getJob(job.id ?? "")) === undefined;
-    await until("the second job is done", isGone, DEADLINE_MS);
+    await until("the second job is done", isGone);
   } finally {
     await rogue.close();
   }
@@ -99,7 +94,7 @@ const carry: Scenario = async (fleet, load) => {
     await load.request("counter", name, "interactive");
     const wrote = () =>
       readJournals(fleet.journals).filter(({ kind }) => kind === "wrote").length > stamped;
-    await until(`${name} has written`, wrote, DEADLINE_MS);
+    await until(`${name} has written`, wrote);
     await load.writeAsStranger();
   }
   return [];

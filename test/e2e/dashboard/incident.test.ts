@@ -282,9 +282,10 @@ test("no view of the incident has serious axe violations or needs more than five
         details.open = true;
       });
     }
-    // Each look takes seconds on a page with many rows, so one run checks each view in one of them.
+    // Each look takes seconds on a page with many rows, so a short run checks half of the views, each in one of them.
+    if (!isLong && Math.floor(seed / LOOKS.length + at) % 2 === 0) continue;
     for (const [index, [look, viewport, colorScheme]] of LOOKS.entries()) {
-      if (!isLong && (seed + at + index) % LOOKS.length !== 0) continue;
+      if (!isLong && (seed + Math.floor(at / 2) + index) % LOOKS.length !== 0) continue;
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme });
       const found = await findBarriers(page);

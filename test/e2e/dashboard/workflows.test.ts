@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { keyOf, useQueues } from "../../integration/queue/queue-harness.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
+import { partsOfRun } from "../../support/parts-of-run.ts";
 import { inStatus, rollout, sentenceOf, stageRuns, started } from "./run-stage.ts";
 
 const harness = useQueues();
@@ -209,11 +210,13 @@ test("renders recorded values as text, and shows no action buttons to viewers", 
   expect(troubles).toEqual([]);
 });
 
-test.for([
+const LOOKS = [
   ["desktop, light", { ...DESKTOP, colorScheme: "light" }],
   ["mobile, dark", { ...MOBILE, colorScheme: "dark" }],
   ["320 px, forced colors", { viewport: { width: 320, height: 640 }, forcedColors: "active" }],
-] as const)(
+] as const;
+// One of them in a short run.
+test.for(partsOfRun(LOOKS, LOOKS.length))(
   "%s: pages of runs fit the window, send few requests, and have no serious axe violations",
   async ([, options], context) => {
     const { page, troubles, requests, visit } = await open(context, options);
