@@ -189,7 +189,10 @@ export class SimulatedWire implements CallDispatcher {
     let isCut = false;
     for (const fault of run.nextEvent()) {
       if (fault.kind === "gap") isCut = true;
-      if (fault.kind === "late") this.#eventsFromMs = run.clock.nowMs + fault.ms;
+      if (fault.kind === "late") {
+        // An earlier fault still holds back all later events.
+        this.#eventsFromMs = Math.max(this.#eventsFromMs, run.clock.nowMs + fault.ms);
+      }
     }
     return isCut;
   }
