@@ -50,6 +50,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   text: "output or a diagram",
   console: "output of a command",
   "README.md sh": "the demo, the suite and the commands have tests of their own",
+  "docs/audit.md sh": "commands on the log of a running installation; audit-cli.test.ts runs them",
   "docs/cli.md sh": "sets up completion in the user's shell",
   "docs/cluster.md yaml": "values of a chart and an autoscaler that no test installs",
   "docs/configuration.md sh": "addresses of Redis servers that do not exist",

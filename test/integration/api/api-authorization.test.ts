@@ -104,6 +104,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   rejectPlan: whole("operator", ofObject),
   listObjectAttempts: whole("viewer", ofObject),
   getAttempt: whole("viewer", ofObject),
+  getAttemptRecording: whole("admin", ofObject),
   getObjectLogs: whole("viewer", ofObject),
   reconcileObject: whole("operator", ofObject),
   pauseObject: whole("operator", ofObject),

@@ -110,6 +110,8 @@ export const RIGHTS: Readonly<Record<string, NeededRight>> = {
   // A user who may patch an object must not thereby approve the changes of its controller.
   approvePlan: INSTALLATION,
   rejectPlan: INSTALLATION,
+  // It has more than the object: everything that the handler has read.
+  getAttemptRecording: INSTALLATION,
   listControllers: INSTALLATION,
   listWorkers: INSTALLATION,
   listQueues: INSTALLATION,
