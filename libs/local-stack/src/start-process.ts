@@ -75,7 +75,7 @@ export function startProcess({
     get alive() {
       return child.exitCode === null && child.signalCode === null;
     },
-    async logged(message, deadlineMs = 30_000) {
+    async logged(message, deadlineMs = 120_000) {
       const { promise: failed, resolve: fail } = Promise.withResolvers<string>();
       void ended.then(fail);
       const late = `did not log "${message}" within ${deadlineMs} ms`;
