@@ -17,7 +17,7 @@ import { startNaiveProcess } from "../naive/start-naive-process.ts";
 import { createProgress, type DemoProgress } from "../stage/progress.ts";
 import { renderTable } from "./report.ts";
 import { CLI_SCRIPT, lazyFile } from "../stage/scripts.ts";
-import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, stayUp, untilInterrupted } from "../stage/stay-up.ts";
 import { createWorld, type Installable, type World } from "../load/world.ts";
 
 export type ClusterKind = "embedded" | "envtest" | "kubeconfig";
@@ -62,7 +62,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   print(addressLine(`${stack.apiUrl}/`, options));
   const world = createWorld(stack.client, stack.installation);
   const played: PlayedAct[] = [];
-  try {
+  const play = async () => {
     const resources = (await import(exampleFile("resources.ts"))) as Record<string, Installable>;
     await world.install(Object.values(resources));
     for (const name of options.acts) {
@@ -78,12 +78,10 @@ export async function runDemo(options: DemoOptions): Promise<number> {
       await stayUp(`${stack.apiUrl}/`, { signal: options.signal, print });
     }
     return played.every(({ figures }) => isGood(figures)) ? 0 : 1;
-  } catch (error) {
-    if (!options.signal.aborted) throw error;
-    print("interrupted");
-    return INTERRUPTED;
+  };
+  try {
+    return await untilInterrupted({ signal: options.signal, progress }, play);
   } finally {
-    progress.end();
     print("removing the demo's objects");
     await played.at(-1)?.end();
     await world.remove(["node-pool", "autoscaler"].map((name) => `${stack.installation}-${name}`));

@@ -3,7 +3,7 @@ import { embeddedApiServer, startLocalStack } from "@konverge/local-stack";
 import { isolatedEnv } from "../stage/isolated-env.ts";
 import { createProgress } from "../stage/progress.ts";
 import { CLI_SCRIPT } from "../stage/scripts.ts";
-import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, stayUp, untilInterrupted } from "../stage/stay-up.ts";
 import { playIncident, playOutage, randomToken, type IncidentOptions } from "./play-incident.ts";
 
 export interface RunIncidentOptions {
@@ -29,7 +29,7 @@ export async function runIncident(options: RunIncidentOptions): Promise<number> 
   const progress = createProgress(process.stderr);
   const { print } = progress;
   const token = randomToken();
-  try {
+  return await untilInterrupted({ signal, progress }, async () => {
     await using stack = await startLocalStack({
       name: "demo",
       cli: CLI_SCRIPT,
@@ -59,13 +59,7 @@ export async function runIncident(options: RunIncidentOptions): Promise<number> 
     if (options.exit) print("the incident was reported");
     else await stayUp(`${stack.apiUrl}/`, { signal, print });
     return 0;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    print("interrupted");
-    return INTERRUPTED;
-  } finally {
-    progress.end();
-  }
+  });
 }
 
 /** A chart of fewer minutes shows no course. */

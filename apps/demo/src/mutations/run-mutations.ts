@@ -8,7 +8,7 @@ import { pollUntil } from "../stage/poll-until.ts";
 import { createProgress } from "../stage/progress.ts";
 import { renderChecks, type Check } from "../rollout/rollout-report.ts";
 import { CLI_SCRIPT } from "../stage/scripts.ts";
-import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, stayUp, untilInterrupted } from "../stage/stay-up.ts";
 import { playMutations, RELEASES, REQUESTS, type MutationsPlayed } from "./play-mutations.ts";
 import { APPS, createShop, imageOf, NAMESPACE, readShop } from "./shop.ts";
 
@@ -28,7 +28,7 @@ export async function runMutations(options: MutationsOptions): Promise<number> {
   const { signal } = options;
   const progress = createProgress(process.stderr);
   const { print } = progress;
-  try {
+  return await untilInterrupted({ signal, progress }, async () => {
     await using stack = await startLocalStack({
       name: "demo",
       cli: CLI_SCRIPT,
@@ -58,13 +58,7 @@ export async function runMutations(options: MutationsOptions): Promise<number> {
     }
     if (!options.exit) await stayUp(stack.apiUrl, { signal, print });
     return checks.every(({ ok }) => ok) ? 0 : 1;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    print("interrupted");
-    return INTERRUPTED;
-  } finally {
-    progress.end();
-  }
+  });
 }
 
 async function startWorkers(stack: LocalStack, cleanup: AsyncDisposableStack) {

@@ -127,7 +127,7 @@ function decidedChecks(
   ];
 }
 
-/** Compares the planned changes, without the deletions that nobody has approved, with the writes of version 2. */
+/** Compares the planned changes, without the deletions that are not approved, with the writes of version 2. */
 function auditChecks(changes: readonly Change[], writes: readonly AuditedWrite[]): Check[] {
   const expected = changes.filter(
     (change) => change.startsWith("change ") || change.startsWith(`delete ${APPROVED}/`),

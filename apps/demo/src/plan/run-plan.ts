@@ -10,7 +10,7 @@ import { envtestApiServer } from "../stage/envtest-api-server.ts";
 import { isolatedEnv } from "../stage/isolated-env.ts";
 import { createProgress } from "../stage/progress.ts";
 import { CLI_SCRIPT } from "../stage/scripts.ts";
-import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, stayUp, untilInterrupted } from "../stage/stay-up.ts";
 import { playPlan } from "./play-plan.ts";
 import { sizeOf } from "./shop.ts";
 
@@ -36,7 +36,7 @@ export async function runPlanDemo(options: PlanDemoOptions): Promise<number> {
   const progress = createProgress(process.stderr);
   const { print } = progress;
   const token = randomBytes(24).toString("base64url");
-  try {
+  return await untilInterrupted({ signal, progress }, async () => {
     await using stack = await startLocalStack({
       name: "demo",
       cli: CLI_SCRIPT,
@@ -62,11 +62,5 @@ export async function runPlanDemo(options: PlanDemoOptions): Promise<number> {
     }
     if (!options.exit) await stayUp(`${stack.apiUrl}/`, { signal, print });
     return checks.every(({ ok }) => ok) ? 0 : 1;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    print("interrupted");
-    return INTERRUPTED;
-  } finally {
-    progress.end();
-  }
+  });
 }

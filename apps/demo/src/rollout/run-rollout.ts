@@ -4,7 +4,7 @@ import { exampleFile } from "../stage/example-file.ts";
 import { isolatedEnv } from "../stage/isolated-env.ts";
 import { createProgress } from "../stage/progress.ts";
 import { CLI_SCRIPT } from "../stage/scripts.ts";
-import { addressLine, INTERRUPTED, stayUp } from "../stage/stay-up.ts";
+import { addressLine, stayUp, untilInterrupted } from "../stage/stay-up.ts";
 import { checkRollout } from "./check-rollout.ts";
 import type { DemoWorker } from "./kill-in-write.ts";
 import { HOME, playRollout } from "./play-rollout.ts";
@@ -31,7 +31,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
   const config = exampleFile("fleet-rollout.config.ts");
   const progress = createProgress(process.stderr);
   const { print } = progress;
-  try {
+  return await untilInterrupted({ signal, progress }, async () => {
     await using clusters = await startTwoClusters();
     await using stack = await startLocalStack({
       name: "demo",
@@ -80,13 +80,7 @@ export async function runRollout(options: RolloutOptions): Promise<number> {
     }
     if (!options.exit) await stayUp(page, { signal, print });
     return checks.every(({ ok }) => ok) ? 0 : 1;
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    print("interrupted");
-    return INTERRUPTED;
-  } finally {
-    progress.end();
-  }
+  });
 }
 
 async function startWorkers(

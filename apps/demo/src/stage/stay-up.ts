@@ -1,7 +1,8 @@
+import type { DemoProgress } from "./progress.ts";
 import { aborted } from "./stop-signal.ts";
 
 /** What a shell reports for Ctrl-C. */
-export const INTERRUPTED = 130;
+const INTERRUPTED = 130;
 
 /** Returns the line with the address of the dashboard, and whether it will be gone at the end. */
 export function addressLine(url: string, { exit }: { readonly exit: boolean }): string {
@@ -17,4 +18,20 @@ export async function stayUp(
 ): Promise<void> {
   print(`still running: open ${at}; press Ctrl-C to stop and remove everything`);
   await aborted(signal);
+}
+
+/** Plays a demo and returns its exit code, also if Ctrl-C interrupts it. */
+export async function untilInterrupted(
+  { signal, progress }: { readonly signal: AbortSignal; readonly progress: DemoProgress },
+  play: () => Promise<number>,
+): Promise<number> {
+  try {
+    return await play();
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    progress.print("interrupted");
+    return INTERRUPTED;
+  } finally {
+    progress.end();
+  }
 }
