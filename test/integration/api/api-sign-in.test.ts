@@ -161,12 +161,12 @@ test("a removed entry of the mapping ends its rights without a sign-in", async (
   await provider.users({ alice: user("platform", "staff") });
   const browser = new Browser(serve(ROLES));
   await browser.signIn("alice");
-  const [viewers, nobody] = [ROLES.slice(3), [{ group: "another", role: "admin" }]].map(
+  const [viewers, strangers] = [ROLES.slice(3), [{ group: "another", role: "admin" }]].map(
     (roles) => new Browser(serve(roles)),
   );
   for (const [one, status, role] of [
     [viewers, 200, "viewer"],
-    [nobody, 401, undefined],
+    [strangers, 401, undefined],
   ] as const) {
     one?.keep("konverge_session", browser.cookie("konverge_session") ?? "");
     const response = await one?.send(WHOAMI);

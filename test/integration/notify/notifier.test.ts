@@ -60,7 +60,7 @@ test("reports each fault once, also after a restart, and its end", async () => {
   ]);
 });
 
-test("forgets the reported faults of a receiver that nobody sends to for 30 days", async () => {
+test("forgets the reported faults of a receiver without messages for 30 days", async () => {
   const receiver = await open();
   harness.begin(faultOf(1));
   harness.start([{ on: EVENTS, to: webhook(receiver.url, { format: "json" }), group: "0s" }]);
