@@ -1,6 +1,7 @@
+import { shortName } from "@konverge/core";
 import type { KeyList, QueueList, RunList } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
-import { partsOf, shortName } from "./api/object-key.ts";
+import { partsOf } from "./api/object-key.ts";
 import { useQuery } from "./api/use-query.ts";
 import { Icon } from "./parts/icon.tsx";
 import type { NavigationPage } from "./parts/navigation.tsx";

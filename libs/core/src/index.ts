@@ -122,6 +122,7 @@ export type {
   NotificationState,
 } from "./notification-event.ts";
 export { findNameIssue } from "./object-name.ts";
+export { shortName } from "./short-name.ts";
 export { CONVERGENCE_CAUSES, divideConvergence } from "./convergence.ts";
 export type { ConvergenceCause, TimeSpan } from "./convergence.ts";
 export { endedWell, handlerSucceeded, isFinal, OUTCOME_KINDS } from "./outcome.ts";

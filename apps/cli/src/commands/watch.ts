@@ -1,3 +1,4 @@
+import { shortName } from "@konverge/core";
 import type { ClientEvent } from "@konverge/client";
 import type { AttemptRecord } from "@konverge/records";
 import { InvalidArgumentError, type Command } from "commander";
@@ -70,7 +71,7 @@ function lineOf(event: ClientEvent): string {
     case "attempt": {
       const { startedAt, controller, namespace, name, outcome, durationMs } = event.data;
       const { managers } = event.data;
-      const object = namespace === undefined ? name : `${namespace}/${name}`;
+      const object = shortName({ namespace, name });
       const note = [
         attemptError(event.data),
         managers.length === 0 ? undefined : `conflict with ${managers.join(", ")}`,

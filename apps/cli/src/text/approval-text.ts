@@ -1,3 +1,4 @@
+import { shortName } from "@konverge/core";
 import type { Approval, ApprovalDetail } from "@konverge/contracts";
 import { age } from "./age.ts";
 import { columns, fields } from "./columns.ts";
@@ -11,7 +12,7 @@ export function approvalRows(approvals: readonly Approval[]): string {
   return columns([
     ["OBJECT", "STATE", "CHANGES", "APPROVALS", "AGE", "PLAN"],
     ...approvals.map((approval) => [
-      `${approval.controller} ${pathOf(approval)}`,
+      `${approval.controller} ${shortName(approval)}`,
       approval.state,
       summaryText(approval),
       `${approval.approvals.length}/${approval.by}`,
@@ -24,7 +25,7 @@ export function approvalRows(approvals: readonly Approval[]): string {
 export function approvalText({ plan, ...approval }: ApprovalDetail): string {
   const { state, by, role, approvals, requesters, rejected, since, replaced, hash } = approval;
   const rows: [string, string][] = [
-    ["object", `${approval.controller} ${pathOf(approval)}`],
+    ["object", `${approval.controller} ${shortName(approval)}`],
     ["state", state],
     ["needs", `${by} with the role ${role}`],
     ["approved by", approvals.map((each) => each.by).join(", ") || "none"],
@@ -35,8 +36,4 @@ export function approvalText({ plan, ...approval }: ApprovalDetail): string {
   if (rejected !== undefined) rows.push(["rejected by", `${rejected.by}: ${rejected.reason}`]);
   const text = plain(fields(rows));
   return plan === undefined ? text : `${text}\n\n${planText(plan)}`;
-}
-
-function pathOf({ namespace, name }: Approval): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
 }

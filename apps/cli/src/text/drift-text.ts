@@ -1,5 +1,5 @@
 import type { DriftDetail, DriftList } from "@konverge/contracts";
-import { parseKey } from "@konverge/core";
+import { parseKey, shortName } from "@konverge/core";
 import { age } from "./age.ts";
 import { columns, fields } from "./columns.ts";
 import { plain } from "./plain-text.ts";
@@ -23,7 +23,7 @@ export function driftRows({ objects, groups }: DriftList): string {
 }
 
 function examplesText(keys: readonly string[], count: number): string {
-  const names = keys.map((key) => pathOf(parseKey(key))).join(", ");
+  const names = keys.map((key) => shortName(parseKey(key))).join(", ");
   return count > keys.length ? `${names}, ...` : names;
 }
 
@@ -31,7 +31,7 @@ function examplesText(keys: readonly string[], count: number): string {
 export function driftText({ plan, ...drift }: DriftDetail): string {
   const { controller, summary, since, at, changes } = drift;
   const rows: [string, string][] = [
-    ["object", `${controller} ${pathOf(drift)}`],
+    ["object", `${controller} ${shortName(drift)}`],
     ["changes", summaryText({ summary })],
     ["since", `${since} (${age(since)})`],
     ["planned", `${at} (${age(at)})`],
@@ -39,19 +39,9 @@ export function driftText({ plan, ...drift }: DriftDetail): string {
   const movers = changes.flatMap((change) =>
     change.moved.map(
       ({ manager, path, at: time }) =>
-        `${change.resource} ${pathOf(change)}: ${path} belongs to ${manager}${time === undefined ? "" : `, which wrote at ${time} (${age(time)})`}`,
+        `${change.resource} ${shortName(change)}: ${path} belongs to ${manager}${time === undefined ? "" : `, which wrote at ${time} (${age(time)})`}`,
     ),
   );
   const lines = [fields(rows), ...movers].map((line) => plain(line));
   return plan === undefined ? lines.join("\n") : `${lines.join("\n")}\n\n${planText(plan)}`;
-}
-
-function pathOf({
-  namespace,
-  name,
-}: {
-  readonly namespace?: string | undefined;
-  readonly name: string;
-}): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
 }

@@ -1,3 +1,4 @@
+import { shortName } from "@konverge/core";
 import type { PlanRecord } from "@konverge/records";
 import { age, span } from "./age.ts";
 import { fields } from "./columns.ts";
@@ -57,7 +58,7 @@ export function summaryText({ summary }: Pick<PlanRecord, "summary">): string {
 
 function changeText(change: Change): string {
   const { action, resource, namespace, name, cluster, terminating, fieldsTakenOver = [] } = change;
-  const path = namespace === undefined ? name : `${namespace}/${name}`;
+  const path = shortName({ namespace, name });
   const where = cluster === undefined ? "" : ` in cluster ${cluster}`;
   const waits = terminating === true ? " (waits for its finalizers)" : "";
   const lines = [`${SIGNS[action]} ${resource} ${path}${where} ${action}${waits}`];

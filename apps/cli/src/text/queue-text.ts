@@ -1,5 +1,5 @@
 import type { KeyItem, OperatorActionList, PauseList, QueueList } from "@konverge/contracts";
-import { NO_NAMESPACE, parseKey } from "@konverge/core";
+import { NO_NAMESPACE, parseKey, shortName } from "@konverge/core";
 import { age } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { outcomeCell, toneCell } from "./tone.ts";
@@ -146,6 +146,5 @@ function shortScope(scope: string): string {
 }
 
 function nameOf(key: string): string {
-  const { namespace, name } = parseKey(key);
-  return namespace === undefined ? name : `${namespace}/${name}`;
+  return shortName(parseKey(key));
 }

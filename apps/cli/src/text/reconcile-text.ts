@@ -1,5 +1,5 @@
 import type { AttemptSummary, ReconcileState } from "@konverge/contracts";
-import { parseKey } from "@konverge/core";
+import { parseKey, shortName } from "@konverge/core";
 import { age, span } from "./age.ts";
 import { columns, type Cell } from "./columns.ts";
 import { outcomeCell } from "./tone.ts";
@@ -18,7 +18,7 @@ export function stateRows(states: readonly ReconcileState[]): string {
         String(attempts),
         finishedAt === undefined ? NONE : `${age(finishedAt)} ago`,
         controller,
-        namespace === undefined ? name : `${namespace}/${name}`,
+        shortName({ namespace, name }),
       ];
     }),
   ]);
@@ -67,7 +67,7 @@ export function attemptRows(items: readonly AttemptSummary[]): string {
       return [
         age(startedAt),
         controller,
-        namespace === undefined ? name : `${namespace}/${name}`,
+        shortName({ namespace, name }),
         outcomeCell(outcome),
         span(durationMs),
         String(calls),

@@ -19,14 +19,3 @@ export function partsOf(key: string): KeyParts {
     name: decodeURIComponent(name),
   };
 }
-
-/** Formats an object as `namespace/name`. */
-export function shortName({
-  namespace,
-  name,
-}: {
-  readonly namespace?: string | undefined;
-  readonly name: string;
-}): string {
-  return namespace === undefined ? name : `${namespace}/${name}`;
-}

@@ -1,7 +1,7 @@
-import { defined } from "@konverge/core";
+import { defined, shortName } from "@konverge/core";
 import type { ComponentChildren } from "preact";
 import { call, CallError } from "../api/call.ts";
-import { partsOf, shortName } from "../api/object-key.ts";
+import { partsOf } from "../api/object-key.ts";
 import { plural } from "./format.ts";
 import { ActionButton, type OperatorAction } from "./action-dialog.tsx";
 

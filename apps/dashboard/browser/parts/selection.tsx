@@ -1,5 +1,6 @@
+import { shortName } from "@konverge/core";
 import { useState } from "preact/hooks";
-import { partsOf, shortName } from "../api/object-key.ts";
+import { partsOf } from "../api/object-key.ts";
 import { mayOperate } from "../state/session.ts";
 import { plural } from "./format.ts";
 import { ObjectBulk, type ObjectBulkProps } from "./object-bulk.tsx";

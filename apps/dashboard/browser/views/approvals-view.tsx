@@ -1,5 +1,5 @@
+import { shortName } from "@konverge/core";
 import type { Approval, ApprovalList } from "@konverge/contracts";
-import { shortName } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";

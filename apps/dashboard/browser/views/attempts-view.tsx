@@ -1,8 +1,8 @@
+import { shortName } from "@konverge/core";
 import type { AttemptPage, AttemptSummary, Overview } from "@konverge/contracts";
 import { HINTS } from "@konverge/records";
 import { useRef } from "preact/hooks";
 import { useQuery } from "../api/use-query.ts";
-import { shortName } from "../api/object-key.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
 import { objectHref, query, setQuery } from "../state/router.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";

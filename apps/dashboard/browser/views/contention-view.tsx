@@ -1,5 +1,6 @@
+import { shortName } from "@konverge/core";
 import type { ContentionReport } from "@konverge/contracts";
-import { shortName, partsOf } from "../api/object-key.ts";
+import { partsOf } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
 import { objectHref, query, setQuery } from "../state/router.ts";

@@ -1,8 +1,8 @@
-import { defined } from "@konverge/core";
+import { defined, shortName } from "@konverge/core";
 import type { ControllerList, KeyItem, KeyList, ReleaseResponse } from "@konverge/contracts";
 import { useEffect, useState } from "preact/hooks";
 import { call, CallError } from "../api/call.ts";
-import { partsOf, shortName, type KeyParts } from "../api/object-key.ts";
+import { partsOf, type KeyParts } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../state/cluster.ts";
 import { objectHref, query } from "../state/router.ts";

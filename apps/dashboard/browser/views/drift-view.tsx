@@ -1,5 +1,6 @@
+import { shortName } from "@konverge/core";
 import type { DriftDetail, DriftList } from "@konverge/contracts";
-import { partsOf, shortName } from "../api/object-key.ts";
+import { partsOf } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { CliLine, flagsOf } from "../parts/cli-line.tsx";
 import { Filter, Filters, filtersOf } from "../parts/filters.tsx";

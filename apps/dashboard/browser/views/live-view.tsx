@@ -1,6 +1,6 @@
+import { shortName } from "@konverge/core";
 import type { StreamEvent } from "@konverge/contracts";
 import { useRef } from "preact/hooks";
-import { shortName } from "../api/object-key.ts";
 import { workflowOf } from "../api/run-id.ts";
 import { apiPath, viewHref } from "../state/cluster.ts";
 import { objectHref, runHref } from "../state/router.ts";

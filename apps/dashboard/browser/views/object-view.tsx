@@ -1,7 +1,8 @@
+import { shortName } from "@konverge/core";
 import type { AttemptRecord } from "@konverge/records";
 import type { Explanation, LiveObject, ObjectHistory } from "@konverge/contracts";
 import { useState } from "preact/hooks";
-import { partsOf, shortName, type KeyParts } from "../api/object-key.ts";
+import { partsOf, type KeyParts } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { viewHref } from "../state/cluster.ts";
 import { href, path as page, query } from "../state/router.ts";

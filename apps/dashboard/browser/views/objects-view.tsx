@@ -1,7 +1,7 @@
 import type { KeyItem, KeyList, QueueList } from "@konverge/contracts";
-import { defined, type KeyPhase } from "@konverge/core";
+import { defined, type KeyPhase, shortName } from "@konverge/core";
 import { call } from "../api/call.ts";
-import { partsOf, shortName } from "../api/object-key.ts";
+import { partsOf } from "../api/object-key.ts";
 import { useQuery } from "../api/use-query.ts";
 import { apiPath, cluster } from "../state/cluster.ts";
 import { href, objectHref, query } from "../state/router.ts";

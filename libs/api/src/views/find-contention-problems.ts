@@ -1,5 +1,5 @@
 import type { ContentionEpisode, OverviewProblem } from "@konverge/contracts";
-import { defined, parseKey } from "@konverge/core";
+import { defined, parseKey, shortName } from "@konverge/core";
 import { EPISODE_PAUSE_MS } from "@konverge/queue";
 import type { LoopState } from "@konverge/records";
 import { count, cut, tallied, trendOf } from "./problem-text.ts";
@@ -24,10 +24,10 @@ export function findContentionProblems({ episodes, loops }: ContentionFindings):
     ({ wastedWrites, lastAt }) =>
       wastedWrites >= MIN_WRITES && Date.now() - Date.parse(lastAt) < EPISODE_PAUSE_MS,
   );
-  const covered = new Set(current.map((episode) => `${episode.controller} ${nameOf(episode)}`));
+  const covered = new Set(current.map((episode) => `${episode.controller} ${shortName(episode)}`));
   const others = [...loops].filter(([key, { kind }]) => {
     const { controller, ...object } = parseKey(key);
-    return kind !== "requeue" && !covered.has(`${controller} ${nameOf(object)}`);
+    return kind !== "requeue" && !covered.has(`${controller} ${shortName(object)}`);
   });
   return [
     ...limited(groupsOf(current, writersOf).map(ofEpisodes), "contention", "with contention"),
@@ -79,7 +79,7 @@ function ofEpisodes(episodes: Group<ContentionEpisode>): Found {
   const { kind, controller, managers, fields, key } = first;
   const sum = (of: (episode: ContentionEpisode) => number) =>
     episodes.reduce((all, each) => all + of(each), 0);
-  const object = objectsText(nameOf(first), episodes);
+  const object = objectsText(shortName(first), episodes);
   const field = fields[0] ?? "fields";
   const perMinute = sum((each) => each.perMinute);
   const rate = rateText(Math.round(perMinute));
@@ -97,7 +97,7 @@ function ofEpisodes(episodes: Group<ContentionEpisode>): Found {
     code: kind === "selfTriggered" ? "loop" : "contention",
     level: "warning",
     message,
-    subject: nameOf(first),
+    subject: shortName(first),
     count: wasted,
     trend: trendOf(first.minutes.map((_, at) => sum(({ minutes }) => minutes[at] ?? 0))),
     since,
@@ -121,8 +121,8 @@ function ofLoops(loops: Group<readonly [string, LoopState]>): Found {
   const problem: OverviewProblem = {
     code: "loop",
     level: "warning",
-    message: `${controller} ${what} on ${objectsText(nameOf(object), loops)}`,
-    subject: nameOf(object),
+    message: `${controller} ${what} on ${objectsText(shortName(object), loops)}`,
+    subject: shortName(object),
     since: new Date(since).toISOString(),
     cause: causeOf(writers),
     consequence: `Each write starts another attempt.${throttleText(protection === "throttle")}`,
@@ -188,14 +188,4 @@ function limited(
     action: "List them with `konverge contention list`",
   };
   return [...shown, summary];
-}
-
-function nameOf({
-  namespace,
-  name,
-}: {
-  readonly namespace?: string | undefined;
-  readonly name: string;
-}) {
-  return namespace === undefined ? name : `${namespace}/${name}`;
 }

@@ -9,7 +9,7 @@ import {
   type PauseView,
   type SourceView,
 } from "@konverge/contracts";
-import { parseKey } from "@konverge/core";
+import { parseKey, shortName } from "@konverge/core";
 import type { AnnouncedWorker, RestoreState, ServedQueue } from "@konverge/queue";
 import { findGuardProblems } from "./find-cluster-problems.ts";
 import {
@@ -191,6 +191,5 @@ function scopeText(scope: PauseView["scope"]): string {
 
 /** The short name of the object of a key. */
 function nameOf(key: string): string {
-  const { namespace, name } = parseKey(key);
-  return namespace === undefined ? name : `${namespace}/${name}`;
+  return shortName(parseKey(key));
 }

@@ -4,6 +4,7 @@ import {
   parseJson,
   type JsonObject,
   type JsonValue,
+  shortName,
 } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import type { ErrorRef } from "../errors/kube-api-error.ts";
@@ -31,7 +32,7 @@ export function apiVersionOf({ group, version }: Place): string {
 /** For messages, for example `pools.demo.dev prod/blue`. */
 export function labelOf({ group, resource, namespace, name = "" }: Place): string {
   const type = group === "" ? resource : `${resource}.${group}`;
-  return `${type} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+  return `${type} ${shortName({ namespace, name })}`;
 }
 
 export function queryOf(path: string): URLSearchParams {

@@ -1,3 +1,4 @@
+import { shortName } from "@konverge/core";
 import type { PlannedCall } from "../contract/call-plan.ts";
 import { pathOnly, type Place } from "../plan/planned-call.ts";
 
@@ -8,7 +9,7 @@ export function aboutOf(call: PlannedCall, place: Place | undefined): string {
   const part = place.subresource === undefined ? "" : `/${place.subresource}`;
   const { namespace, name, resource } = place;
   if (name !== undefined) {
-    const path = namespace === undefined ? name : `${namespace}/${name}`;
+    const path = shortName({ namespace, name });
     return `${kind === "" ? resource : kind} ${path}${part}`;
   }
   const [, query = ""] = call.path.split("?", 2);

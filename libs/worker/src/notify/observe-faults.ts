@@ -1,4 +1,10 @@
-import { ensureError, parseKey, type Fault, type NotificationEvent } from "@konverge/core";
+import {
+  ensureError,
+  parseKey,
+  type Fault,
+  type NotificationEvent,
+  shortName,
+} from "@konverge/core";
 import type { Log } from "@konverge/engine";
 import {
   createHistoryReader,
@@ -242,6 +248,5 @@ class RedisFaultObserver implements FaultObserver {
 
 /** The short name of the object of a key. */
 function nameOf(key: string): string {
-  const { namespace, name } = parseKey(key);
-  return namespace === undefined ? name : `${namespace}/${name}`;
+  return shortName(parseKey(key));
 }

@@ -1,4 +1,4 @@
-import { defined, KonvergeError, type ApiObject } from "@konverge/core";
+import { defined, KonvergeError, type ApiObject, shortName } from "@konverge/core";
 import type { ObjectRef } from "@konverge/kube";
 
 /**
@@ -29,7 +29,7 @@ export function checkTarget(target: unknown, where: string): WaitTarget {
 /** Formats an object for users: `Deployment team-a/web`. */
 export function nameOf({ cluster, kind, namespace, name }: WaitTarget): string {
   const where = cluster === undefined ? "" : ` of cluster ${cluster}`;
-  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}${where}`;
+  return `${kind} ${shortName({ namespace, name })}${where}`;
 }
 
 /** Returns the ref of an object, without its contents. */

@@ -1,5 +1,11 @@
 import { createHash } from "node:crypto";
-import { defined, formatApiVersion, KonvergeError, type ResourceType } from "@konverge/core";
+import {
+  defined,
+  formatApiVersion,
+  KonvergeError,
+  type ResourceType,
+  shortName,
+} from "@konverge/core";
 import type {
   AttemptSecrets,
   CallObserver,
@@ -185,7 +191,7 @@ export function dryRunOf(reached: Reached, dryRun: boolean | undefined): Reached
 /** Formats an object for messages. */
 export function labelOf(target: ObjectTarget): string {
   const { kind, namespace, name, cluster } = nameOf(target);
-  const place = namespace === undefined ? name : `${namespace}/${name}`;
+  const place = shortName({ namespace, name });
   return `${kind} ${place}${cluster === undefined ? "" : ` on ${cluster}`}`;
 }
 

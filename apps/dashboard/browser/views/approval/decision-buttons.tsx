@@ -1,6 +1,6 @@
+import { shortName } from "@konverge/core";
 import type { Approval } from "@konverge/contracts";
 import { call, CallError } from "../../api/call.ts";
-import { shortName } from "../../api/object-key.ts";
 import { ActionButton, type OperatorAction } from "../../parts/action-dialog.tsx";
 import { CliLine, quote } from "../../parts/cli-line.tsx";
 import { callerName, isAdmin, mayOperate } from "../../state/session.ts";

@@ -1,5 +1,5 @@
+import { shortName } from "@konverge/core";
 import type { ContentionEpisode } from "@konverge/contracts";
-import { shortName } from "../../api/object-key.ts";
 import { formatCount, plural } from "../../parts/format.ts";
 import { Sparkline } from "../../parts/sparkline.tsx";
 import { Table, type Column, type RowGroup } from "../../parts/table.tsx";

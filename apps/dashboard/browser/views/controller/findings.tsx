@@ -1,6 +1,7 @@
+import { shortName } from "@konverge/core";
 import type { Activity } from "@konverge/contracts";
 import type { ComponentChildren } from "preact";
-import { partsOf, shortName } from "../../api/object-key.ts";
+import { partsOf } from "../../api/object-key.ts";
 import { formatCount, plural } from "../../parts/format.ts";
 import { Table, type Column } from "../../parts/table.tsx";
 import { viewHref } from "../../state/cluster.ts";

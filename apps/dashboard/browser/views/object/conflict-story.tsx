@@ -1,3 +1,4 @@
+import { shortName } from "@konverge/core";
 import type { AttemptRecord } from "@konverge/records";
 import { formatMs } from "../../parts/format.ts";
 import { Status } from "../../parts/status.tsx";
@@ -30,7 +31,7 @@ export function LostWriteCard({
       <header>
         <span class="tag">write</span>{" "}
         <span class="strong">
-          {resource} {namespace === undefined ? name : `${namespace}/${name}`}
+          {resource} {shortName({ namespace, name })}
         </span>
         {subresource === undefined ? null : <span class="dim"> {subresource}</span>}
         <span class="versions num">not written in this attempt</span>

@@ -1,3 +1,4 @@
+import { shortName } from "@konverge/core";
 import type { AttemptRecord } from "@konverge/records";
 import { ConflictSteps } from "./conflict-story.tsx";
 import { flatten } from "./flatten.ts";
@@ -22,7 +23,7 @@ export function WriteCard({
       <header>
         <span class="tag">{verb}</span>{" "}
         <span class="strong">
-          {resource} {namespace === undefined ? name : `${namespace}/${name}`}
+          {resource} {shortName({ namespace, name })}
         </span>
         {subresource === undefined ? null : <span class="dim"> {subresource}</span>}
         {write.cluster === undefined ? null : <span class="dim"> in cluster {write.cluster}</span>}

@@ -1,5 +1,5 @@
+import { shortName } from "@konverge/core";
 import type { ComponentChildren } from "preact";
-import { shortName } from "../../api/object-key.ts";
 import { quote } from "../../parts/cli-line.tsx";
 import { href } from "../../state/router.ts";
 import type { Target } from "../object-view.tsx";

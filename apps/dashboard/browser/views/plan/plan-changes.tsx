@@ -1,6 +1,6 @@
+import { shortName } from "@konverge/core";
 import type { PlanRecord } from "@konverge/records";
 import type { ComponentChildren } from "preact";
-import { shortName } from "../../api/object-key.ts";
 import { plural } from "../../parts/format.ts";
 import { Status, type Tone } from "../../parts/status.tsx";
 import { flatten } from "../object/flatten.ts";
