@@ -3,7 +3,6 @@ import type { Approval, ApprovalStore, AttemptLease } from "@konverge/queue";
 import { randomUUID } from "node:crypto";
 import { AttemptHold, type AttemptHoldOptions } from "../access/attempt-hold.ts";
 import type { AttemptPlan } from "../access/attempt-plan.ts";
-import { createAttemptTrace } from "../access/attempt-trace.ts";
 import {
   Attempt,
   NO_CACHE,
@@ -16,7 +15,7 @@ import type { RunLease } from "../attempt/attempt-handler.ts";
 import { classifyError } from "../attempt/classify-error.ts";
 import type { LoopWatch } from "../attempt/loop-watch.ts";
 import { readObject } from "../attempt/read-object.ts";
-import { runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
+import { endedRun, runAttempt, type AttemptRun } from "../attempt/run-attempt.ts";
 import type { ApprovalPlan, ApprovalRule } from "../define/approval-rule.ts";
 import { buildPlan, type BuiltPlan } from "../plan/build-plan.ts";
 import { incompleteOutcome } from "../plan/incomplete-outcome.ts";
@@ -63,7 +62,7 @@ async function runApproved(running: Running): Promise<AttemptRun> {
     if (joined?.state === "awaiting" || joined?.state === "rejected") return waiting();
   }
   const startedAtMs = Date.now();
-  const { runtime, loop } = parts;
+  const { runtime, loop, worker } = parts;
   const log = options.log.child({ plan: true });
   const salt = known?.salt ?? randomUUID();
   const { plan, run } = await planAttempt(lease, { runtime, loop, log, isExact: true, salt });
@@ -72,16 +71,7 @@ async function runApproved(running: Running): Promise<AttemptRun> {
     await gate.forgetRequesters();
     return endedRun(run.outcome);
   }
-  const built = buildPlan(plan, run, {
-    id: randomUUID(),
-    key: lease.id,
-    cluster: lease.key.cluster,
-    controller: runtime.controller.name,
-    worker: parts.worker,
-    by: undefined,
-    startedAtMs,
-    client: runtime.client,
-  });
+  const built = buildPlan(plan, run, { lease, runtime, worker, startedAtMs });
   const { record } = built;
   if (!record.complete) return endedRun(incompleteOutcome(run.outcome, record));
   // The rule could miss changes in a part that was cut.
@@ -181,8 +171,4 @@ function planFor({ record, changes, externals, runs, gaps }: BuiltPlan): Approva
 
 function waiting(): AttemptRun {
   return endedRun({ kind: "awaitApproval" });
-}
-
-function endedRun(outcome: Outcome): AttemptRun {
-  return { outcome, trace: createAttemptTrace(), object: undefined };
 }

@@ -2,12 +2,11 @@ import { defined } from "@konverge/core";
 import { LOOP_CAUSE } from "@konverge/records";
 import type { AttemptEnd, AttemptLease } from "@konverge/queue";
 import type { AttemptSpan, Tracing } from "@konverge/telemetry";
-import { createAttemptTrace } from "../access/attempt-trace.ts";
 import { Attempt, type AttemptOptions, type ControllerRuntime } from "../access/attempt.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 import { objectVersions } from "./object-versions.ts";
-import { runAttempt, type AttemptRun } from "./run-attempt.ts";
+import { endedRun, runAttempt, type AttemptRun } from "./run-attempt.ts";
 
 export interface AttemptHandlerOptions {
   readonly runtime: ControllerRuntime;
@@ -56,7 +55,7 @@ export function createAttemptHandler(
 /** An attempt that only moves the start of a key in a reconcile loop. */
 function deferredRun(afterMs: number): AttemptRun {
   const outcome = { kind: "deferred", afterMs, cause: LOOP_CAUSE, endsOnRequest: true } as const;
-  return { outcome, trace: createAttemptTrace(), object: undefined };
+  return endedRun(outcome);
 }
 
 function inSpan<R>(span: AttemptSpan | undefined, run: () => Promise<R>): Promise<R> {

@@ -1,6 +1,6 @@
 import { framesOf, KonvergeError, sleepMs, type ApiObject, type Outcome } from "@konverge/core";
 import { AttemptCancelledError } from "@konverge/queue";
-import type { AttemptTrace } from "../access/attempt-trace.ts";
+import { createAttemptTrace, type AttemptTrace } from "../access/attempt-trace.ts";
 import type { Attempt } from "../access/attempt.ts";
 import { deferralOf } from "./classify-error.ts";
 import type { LoopWatch } from "./loop-watch.ts";
@@ -22,6 +22,11 @@ export interface AttemptRun {
   readonly frames?: readonly string[];
   /** Time during which the event loop of this process was blocked, in ms. */
   readonly eventLoopBlockedMs?: number;
+}
+
+/** Returns an attempt that has only an outcome: its handler has not run, or has only planned. */
+export function endedRun(outcome: Outcome): AttemptRun {
+  return { outcome, trace: createAttemptTrace(), object: undefined };
 }
 
 /**

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { Outcome } from "@konverge/core";
 import type { PlanRecord } from "@konverge/records";
 import type { AttemptLease, Drift, DriftStore } from "@konverge/queue";
@@ -7,7 +6,7 @@ import type { ControllerRuntime } from "../access/attempt.ts";
 import type { RunLease } from "../attempt/attempt-handler.ts";
 import { classifyError } from "../attempt/classify-error.ts";
 import type { LoopWatch } from "../attempt/loop-watch.ts";
-import type { AttemptRun } from "../attempt/run-attempt.ts";
+import { endedRun, type AttemptRun } from "../attempt/run-attempt.ts";
 import { buildPlan } from "../plan/build-plan.ts";
 import { incompleteOutcome } from "../plan/incomplete-outcome.ts";
 import { planAttempt } from "../plan/run-plan.ts";
@@ -31,7 +30,7 @@ export function createObservedRun(parts: ObservingParts): RunLease {
     } catch (error) {
       const { controller } = parts.runtime;
       const outcome = classifyError(error, { ...controller.for, name: lease.key.name });
-      return { outcome, trace: createAttemptTrace(), object: undefined, isPlan: true };
+      return { ...endedRun(outcome), isPlan: true };
     }
   };
 }
@@ -43,16 +42,7 @@ async function observe(
 ): Promise<AttemptRun> {
   const startedAtMs = Date.now();
   const { plan, run } = await planAttempt(lease, { runtime, loop, log: log.child({ plan: true }) });
-  const built = buildPlan(plan, run, {
-    id: randomUUID(),
-    key: lease.id,
-    cluster: lease.key.cluster,
-    controller: runtime.controller.name,
-    worker,
-    by: undefined,
-    startedAtMs,
-    client: runtime.client,
-  });
+  const built = buildPlan(plan, run, { lease, runtime, worker, startedAtMs });
   const { record } = built;
   // A later attempt may have planned the key while this worker was suspended.
   lease.checkExpiry();

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   defined,
   endedWell,
@@ -5,25 +6,27 @@ import {
   isKonvergeError,
   typeOfError,
   type JsonValue,
+  shortName,
 } from "@konverge/core";
-import { isKubeApiError, type KubeClient, type KubePlan } from "@konverge/kube";
+import { isKubeApiError, type KubePlan } from "@konverge/kube";
+import type { AttemptLease } from "@konverge/queue";
 import type { PlanRecord } from "@konverge/records";
 import type { AttemptPlan } from "../access/attempt-plan.ts";
+import type { ControllerRuntime } from "../access/attempt.ts";
 import type { AttemptRun } from "../attempt/run-attempt.ts";
 import { fitPlan } from "./fit-plan.ts";
 import { changesOf, type RecordedChange } from "./plan-changes.ts";
 import { planHash } from "./plan-hash.ts";
 
 export interface PlanContext {
-  readonly id: string;
-  readonly key: string;
-  /** Of the key. */
-  readonly cluster: string;
-  readonly controller: string;
+  readonly lease: Pick<AttemptLease, "id" | "key">;
+  readonly runtime: Pick<ControllerRuntime, "controller" | "client">;
   readonly worker: string;
-  readonly by: string | undefined;
   readonly startedAtMs: number;
-  readonly client: Pick<KubeClient, "isSensitive">;
+  /** Default: a new one. */
+  readonly id?: string;
+  /** The user who requested it. Default: none. */
+  readonly by?: string | undefined;
 }
 
 /** Changes that a record lists; the rest is counted. */
@@ -42,19 +45,20 @@ export interface BuiltPlan extends Pick<PlanRecord, "changes" | "externals" | "r
 /** Makes the record of a planned attempt. */
 export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanContext): BuiltPlan {
   const { outcome, object, trace } = run;
+  const { lease, runtime, worker, startedAtMs, id = randomUUID(), by } = context;
+  const { controller, client } = runtime;
   const finishedAtMs = Date.now();
   const changes = [...plan.clusters].flatMap(([cluster, kubePlan]) =>
     changesOf(kubePlan, {
-      cluster: cluster === context.cluster ? undefined : cluster,
+      cluster: cluster === lease.key.cluster ? undefined : cluster,
       isSensitive: (type) =>
-        context.client.isSensitive(type) ||
+        client.isSensitive(type) ||
         // Only the calls have the mark of a type that the handler defines.
         [...plan.clusters.values()].some(({ objects }) => objects.isSensitive(type)),
       secrets: trace.secrets,
-      sinceMs: context.startedAtMs,
+      sinceMs: startedAtMs,
     }),
   );
-  const { id, key, controller, worker, by, startedAtMs } = context;
   const error = errorOf(run);
   const gaps = gapsOf(plan, changes).map(({ about, reason }) => ({
     about: trace.secrets.scrub(about).slice(0, 300),
@@ -63,8 +67,8 @@ export function buildPlan(plan: AttemptPlan, run: AttemptRun, context: PlanConte
   const record = fitPlan({
     kind: "plan",
     id,
-    key,
-    controller,
+    key: lease.id,
+    controller: controller.name,
     worker,
     ...defined({ by }),
     ...defined({
@@ -186,7 +190,7 @@ function gapsOf(
 ): { readonly about: string; readonly reason: string }[] {
   const warnings = changes.flatMap(({ shown: { resource, namespace, name }, warning }) => {
     if (warning === undefined) return [];
-    const path = namespace === undefined ? name : `${namespace}/${name}`;
+    const path = shortName({ namespace, name });
     return [{ about: `${resource} ${path}`, reason: warning }];
   });
   const runs = plan.runs.map(({ workflow }) => ({

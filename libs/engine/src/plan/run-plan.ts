@@ -42,16 +42,7 @@ export async function runPlan(
   const fields = { controller, key: text, ...defined({ namespace }), name, plan: id };
   const lease = leaseOf({ key, text, requestClass, startedAtMs, signal });
   const { plan, run } = await planAttempt(lease, { runtime, loop, log: log.child(fields) });
-  return buildPlan(plan, run, {
-    id,
-    key: text,
-    cluster: key.cluster,
-    controller,
-    worker,
-    by,
-    startedAtMs,
-    client: runtime.client,
-  }).record;
+  return buildPlan(plan, run, { lease, runtime, worker, startedAtMs, id, by }).record;
 }
 
 /** Runs the handler once, with all writes as dry runs. */
