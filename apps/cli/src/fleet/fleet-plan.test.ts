@@ -33,6 +33,13 @@ function fleetOf(plans: readonly PlanRecord[]): FleetPlan {
 }
 
 describe("the plan of a fleet", () => {
+  test("has the same groups and examples in whatever order the plans end", () => {
+    const plans = Array.from({ length: 20 }, (_, index) =>
+      planOf([{ action: index % 2 === 0 ? "deleted" : "created", name: `map-${index}` }]),
+    );
+    expect(fleetOf(plans.toReversed()).groups).toEqual(fleetOf(plans).groups);
+  });
+
   test("groups equal changes, and counts those that plans do not list", () => {
     const labelled = (name: string) =>
       planOf([{ action: "changed", name, patch: { metadata: { labels: { x: "1" } } } }]);

@@ -1,3 +1,4 @@
+import { shortName } from "@konverge/core";
 import type { PlanRecord } from "@konverge/records";
 import { changesOf } from "../text/patch-changes.ts";
 
@@ -100,7 +101,7 @@ export class FleetPlan {
   ): FleetChange {
     const { action, kind, namespace, name, patch } = change;
     const fields = action === "changed" ? changesOf(patch).map(({ path }) => path) : [];
-    const object = namespace === undefined ? name : `${namespace}/${name}`;
+    const object = shortName({ namespace, name });
     return { action, kind, fields: fields.toSorted(), object };
   }
 
@@ -202,7 +203,10 @@ function count<G extends { count: number; readonly examples: string[] }>(
   const id = JSON.stringify(equal);
   const group = groups.get(id) ?? ({ ...equal, count: 0, examples: [] } as unknown as G);
   group.count += 1;
-  if (group.examples.length < MOST_EXAMPLES) group.examples.push(example);
+  // Plans end in any order; the first in alphabetical order are the same in every run.
+  group.examples.push(example);
+  group.examples.sort();
+  group.examples.splice(MOST_EXAMPLES);
   groups.set(id, group);
 }
 
