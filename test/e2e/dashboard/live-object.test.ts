@@ -94,7 +94,8 @@ test.for([
     await page.goto(new URL(ADDRESS, url).href);
     const conditions = page.getByRole("region", { name: "Conditions" });
     await conditions.getByText("NoQuota: quota is 0").waitFor();
-    expect(requests.length, requests.join(" ")).toBeLessThanOrEqual(5);
+    // The page, its script and style, the object, its live state and the explanation.
+    expect(requests.length, requests.join(" ")).toBeLessThanOrEqual(6);
     const related = page.getByRole("region", { name: "Owners and children" });
     expect(await related.innerText()).toMatch(
       /Fleet eu controller[\s\S]*NodePool blue[\s\S]*failed/,

@@ -57,6 +57,12 @@ beforeAll(async () => {
       });
     },
   });
+  const observer = defineController({
+    name: "observer",
+    for: Widgets,
+    mode: "observe",
+    reconcile: () => undefined,
+  });
   const settings = readSettings({
     env: {
       KONVERGE_REDIS_URL: harness.url,
@@ -68,7 +74,7 @@ beforeAll(async () => {
   });
   worker = await startWorkerProcess({
     config: defineConfig({
-      controllers: [widgets],
+      controllers: [widgets, observer],
       workflows: [rollout],
       mutations: { kinds: [ConfigMap] },
       limits: { mail: { rate: 1 } },
@@ -134,6 +140,7 @@ test("serves exactly the metrics and labels of docs/metrics.md", async () => {
       "konverge_requests_total",
       "konverge_source_lag_seconds",
       "konverge_notifications_total",
+      "konverge_drifted_objects",
     ];
     return last.every((name) => found.get(name) !== "no series");
   });
