@@ -61,7 +61,7 @@ beforeAll(async () => {
     name: "observer",
     for: Widgets,
     mode: "observe",
-    reconcile: () => undefined,
+    reconcile: async () => undefined,
   });
   const settings = readSettings({
     env: {
