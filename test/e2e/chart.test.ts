@@ -193,7 +193,17 @@ test("renders objects of other operators in their documented form", async (conte
   });
   expect(find("PodMonitor")).toMatchObject({
     metadata: { labels: { release: "prometheus" } },
-    spec: { podMetricsEndpoints: [{ port: "metrics", interval: "30s" }] },
+    spec: {
+      podMetricsEndpoints: [
+        { port: "metrics", interval: "30s" },
+        {
+          port: "http",
+          path: "/metrics",
+          interval: "30s",
+          authorization: { credentials: { name: "konverge-scrape", key: "token" } },
+        },
+      ],
+    },
   });
   const { spec } = find("PrometheusRule") as { spec: object };
   const target = { installation: "konverge", clusters: ["default"], runbooks: RUNBOOKS };

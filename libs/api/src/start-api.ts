@@ -11,7 +11,13 @@ import {
 } from "@konverge/core";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { loadKubeCredentials } from "@konverge/kube";
-import { createLogger, createMetrics, loadTracing, observeRequests } from "@konverge/telemetry";
+import {
+  createLogger,
+  createMetrics,
+  loadTracing,
+  observeRequests,
+  type Metrics,
+} from "@konverge/telemetry";
 import { createApi, type Api, type ApiOptions } from "./create-api.ts";
 import { fileTarget, httpTarget, type AuditTarget } from "./audit/audit-target.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
@@ -103,7 +109,7 @@ export async function startApi(options: {
     port: apiPort,
     requestTimeoutMs,
   });
-  const stopBackground = startBackground({ access, guards, settings, log });
+  const stopBackground = startBackground({ access, guards, metrics, settings, log });
   const url = `http://${apiHost.includes(":") ? `[${apiHost}]` : apiHost}:${port}`;
   log.info({ url }, "api listening");
   if ((token ?? signIn) === undefined && !isLoopback(apiHost)) void warnWithoutTokens(access, log);
@@ -179,11 +185,13 @@ function openSignIn(
 function startBackground({
   access,
   guards,
+  metrics,
   settings,
   log,
 }: {
   readonly access: QueueAccess;
   readonly guards: GuardControl;
+  readonly metrics: Metrics;
   readonly settings: Settings;
   readonly log: ReturnType<typeof createLogger>;
 }): () => Promise<void> {
@@ -197,7 +205,11 @@ function startBackground({
       log.warn({ err: error, target }, "audit entries not delivered"),
     ),
   );
+  const unobserve = streams.map(({ target, lagMs }) =>
+    metrics.observeAuditStream(target.sink, lagMs),
+  );
   return async () => {
+    for (const stop of unobserve) stop();
     await stopSampling();
     await Promise.all(streams.map((each) => each.stop()));
   };

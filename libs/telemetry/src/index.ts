@@ -1,3 +1,4 @@
+export type { AuditSink } from "./audit-metrics.ts";
 export type { ReceivedDelivery } from "./delivery-metrics.ts";
 export type { GuardMetrics } from "./guard-metrics.ts";
 export { REJECTIONS } from "./http-api-metrics.ts";

@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { createAuditMetrics, type ObserveAuditStream } from "./audit-metrics.ts";
 import { createClusterMetrics, type ObserveClusters } from "./cluster-metrics.ts";
 import { createServerMetrics, type ObserveServer } from "./server-metrics.ts";
 import { createWorkerMetrics, type WorkerMetrics } from "./worker-metrics.ts";
@@ -38,6 +39,7 @@ export interface Metrics
   rejectedRequest(code: RejectionCode): void;
   /** Counts one delivery to an inbound source. */
   receivedDelivery(delivery: ReceivedDelivery): void;
+  readonly observeAuditStream: ObserveAuditStream;
   readonly observeGuard: ObserveGuard;
   readonly observeLimits: ObserveLimits;
   readonly observeClusters: ObserveClusters;
@@ -90,6 +92,7 @@ export function createMetrics({
   const shared = {
     rejectedRequest: createHttpApiMetrics(registry),
     receivedDelivery: createDeliveryMetrics(registry),
+    observeAuditStream: createAuditMetrics(registry),
     observeGuard: createGuardMetrics(registry),
     observeClusters: createClusterMetrics(registry),
     forgetCluster(name: string) {

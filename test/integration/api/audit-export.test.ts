@@ -86,6 +86,7 @@ test("one process at a time delivers, and another continues after it", async () 
   const { add, run } = open();
   const seen: string[] = [];
   const targetOf = (process: string): AuditTarget => ({
+    sink: "http",
     name: "shared",
     async deliver(entries) {
       seen.push(...entries.map(({ chain, sequence }) => `${process} ${chain} ${sequence}`));

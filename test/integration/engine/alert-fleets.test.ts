@@ -85,6 +85,20 @@ class Process {
   }
 }
 
+/** The metrics of an API process that streams the audit log. */
+class ApiProcess {
+  static #started = 0;
+  readonly id = `api-${(ApiProcess.#started += 1)}`;
+  readonly metrics: Metrics;
+  readonly lagsMs = { file: 0, http: 0 };
+
+  constructor(installation: string) {
+    this.metrics = createMetrics({ version: "1", installation });
+    this.metrics.observeAuditStream("file", async () => this.lagsMs.file);
+    this.metrics.observeAuditStream("http", async () => this.lagsMs.http);
+  }
+}
+
 /** Ends changes of a process on its first cluster. */
 function endChanges({ metrics }: Process, slo: "good" | "bad", count: number): void {
   const none = { queueMs: 0, rateLimitMs: 0, laneMs: 0, conflicts: 0, writes: 1, apiCalls: 1 };
@@ -116,7 +130,7 @@ class Scraper {
   }
 
   /** Scrapes for this time, and returns the alerts that fired at its end, each as `alert installation/cluster`. */
-  async run(seconds: number, processes: readonly Process[]): Promise<string[]> {
+  async run(seconds: number, processes: readonly (Process | ApiProcess)[]): Promise<string[]> {
     let firing: string[] = [];
     for (let passed = 0; passed < seconds; passed += STEP_SECONDS) {
       const scrapes = processes.map(
@@ -300,6 +314,26 @@ test("alerts on a source that fails repeatedly, until it recovers", async (conte
   );
   leader.state.sourceFailures = 0;
   expect(await prometheus.run(30, all)).toEqual([]);
+});
+
+test("alerts on audit entries that a sink does not receive, and not for those of a deployment", async (context) => {
+  const prometheus = new Scraper(engine(context));
+  const bank = [...fleet("bank"), new ApiProcess("bank")];
+  const [one, two] = [new ApiProcess("shop"), new ApiProcess("shop")];
+  const all = [...bank, ...fleet("shop"), one, two];
+  expect(await prometheus.run(60, all)).toEqual([]);
+  // A new process reads what the command line has written while none ran, and delivers it.
+  const next = new ApiProcess("shop");
+  next.lagsMs.http = 3_600_000;
+  const rolled = [...bank, ...fleet("shop"), next];
+  expect(await prometheus.run(240, rolled)).toEqual([]);
+  next.lagsMs.http = 0;
+  expect(await prometheus.run(600, rolled)).toEqual([]);
+  next.lagsMs.file = 320_000;
+  expect(await prometheus.run(270, rolled)).toEqual([]);
+  expect(await prometheus.run(60, rolled)).toEqual(["KonvergeAuditNotDelivered shop/"]);
+  next.lagsMs.file = 0;
+  expect(await prometheus.run(30, rolled)).toEqual([]);
 });
 
 test("the autoscaling query ignores resyncs, other installations and protected clusters", async (context) => {

@@ -1,4 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startApi } from "@konverge/api";
 import { readSettings } from "@konverge/contracts";
 import { defineController, githubSignature, inbound } from "@konverge/engine";
@@ -60,7 +63,13 @@ async function startProcesses() {
     version: "1.2.3",
   });
   onTestFinished(() => worker.kill());
-  const settings = readSettings({ env: { ...env, KONVERGE_INBOUND_SECRETS: `github=${SECRET}` } });
+  const settings = readSettings({
+    env: {
+      ...env,
+      KONVERGE_INBOUND_SECRETS: `github=${SECRET}`,
+      KONVERGE_AUDIT_FILE: join(mkdtempSync(join(tmpdir(), "grafana-")), "audit.jsonl"),
+    },
+  });
   const api = await startApi({
     settings: { ...settings, redisUrl: harness.apiUrl, apiPort: 0 },
     version: "1.2.3",

@@ -215,6 +215,12 @@ const RULES: Readonly<Record<string, Definition>> = {
     summary: "Notifications to {{ $labels.receiver }} are not delivered",
     expr: `${max(of("notification_failing_seconds"), "receiver")} > 300 or ${increases("notifications_total", 'result="failed"', "receiver")}`,
   },
+  KonvergeAuditNotDelivered: {
+    severity: "warning",
+    summary: "Entries of the audit log are not delivered to the {{ $labels.sink }}",
+    expr: `${max(of("audit_stream_lag_seconds"), "sink")} > 300`,
+    for: "5m",
+  },
   KonvergeMapErrors: {
     severity: "warning",
     summary:

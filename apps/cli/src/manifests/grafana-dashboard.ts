@@ -21,6 +21,11 @@ function of(metric: string, more = ""): string {
 const CONTROLLER = 'controller=~"$controller"';
 const INTERVAL = "$__rate_interval";
 
+/** Selects the series that belong to no cluster. */
+function ofInstallation(metric: string): string {
+  return `konverge_${metric}{installation="$installation"}`;
+}
+
 /** Each aggregation keeps the cluster. */
 function aggregate(operator: "max" | "min" | "sum", series: string, labels: readonly string[]) {
   return `${operator} by (${["cluster", ...labels].join(", ")}) (${series})`;
@@ -229,6 +234,12 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       "s",
       max(of("notification_failing_seconds"), ["receiver"]),
     ),
+  ],
+  "Audit log": [
+    one("Age of the oldest undelivered entry", "s", {
+      expr: `max by (sink) (${ofInstallation("audit_stream_lag_seconds")})`,
+      legend: "{{sink}}",
+    }),
   ],
 };
 

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensureError } from "@konverge/core";
-import { runScript, withRedis, type RedisClient } from "@konverge/redis";
+import { readClockUs, runScript, withRedis, type RedisClient } from "@konverge/redis";
 import { isChained, type AuditStream } from "./audit-chain.ts";
+import { partsOf } from "./audit-id.ts";
 import type { AuditTarget } from "./audit-target.ts";
 import { holdExportScript, type ExportCursors } from "./hold-export.ts";
 
@@ -25,6 +26,9 @@ export interface AuditExportOptions {
 }
 
 export interface AuditExport {
+  readonly target: AuditTarget;
+  /** Returns the age of the oldest entry that no process has delivered, or 0. @throws KonvergeError `redis_unavailable` */
+  readonly lagMs: () => Promise<number>;
   /** Ends after the current delivery. Another process continues. */
   stop(): Promise<void>;
 }
@@ -57,6 +61,8 @@ export function startAuditExport(options: AuditExportOptions): AuditExport {
   };
   const ended = loop();
   return {
+    target,
+    lagMs: () => lagOf(options),
     async stop() {
       stopping.abort();
       await ended;
@@ -75,8 +81,7 @@ async function deliverNext(
   for (const stream of options.streams) {
     const cursors = await hold(options, holder);
     if (cursors === undefined) return false;
-    const cursor = cursors[stream.chain];
-    const stored = await stream.read(cursor === "" ? "-" : `(${cursor}`, BATCH);
+    const stored = await stream.read(rangeAfter(cursors[stream.chain]), BATCH);
     const last = stored.at(-1);
     if (last === undefined) continue;
     // Entries of versions without a chain have no place in it.
@@ -88,8 +93,34 @@ async function deliverNext(
   return isBehind;
 }
 
+/** IDs have the time of Redis. */
+async function lagOf(options: AuditExportOptions): Promise<number> {
+  const { redis, streams } = options;
+  const key = exportKeyOf(options);
+  const cursors = await withRedis(redis, () =>
+    redis.hmget(key, ...streams.map(({ chain }) => chain)),
+  );
+  const nowMs = (await withRedis(redis, () => readClockUs(redis, key))) / 1_000;
+  const ages = await Promise.all(
+    streams.map(async (stream, at) => {
+      const [oldest] = await stream.read(rangeAfter(cursors[at] ?? ""), 1);
+      return oldest === undefined ? 0 : nowMs - partsOf(oldest.id).ms;
+    }),
+  );
+  return Math.max(0, ...ages);
+}
+
+/** Returns the start of the range after the last delivered ID. */
+function rangeAfter(cursor: string): string {
+  return cursor === "" ? "-" : `(${cursor}`;
+}
+
+function exportKeyOf({ root, target }: AuditExportOptions): string {
+  return `${root}-export/${encodeURIComponent(target.name)}`;
+}
+
 function hold(
-  { redis, root, target }: AuditExportOptions,
+  options: AuditExportOptions,
   holder: string,
   {
     leaseMs = LEASE_MS,
@@ -99,9 +130,10 @@ function hold(
     readonly moved?: readonly { readonly chain: string; readonly cursor: string }[];
   } = {},
 ): Promise<ExportCursors | undefined> {
+  const { redis } = options;
   return withRedis(redis, () =>
     runScript(redis, holdExportScript, {
-      keys: { export: `${root}-export/${encodeURIComponent(target.name)}` },
+      keys: { export: exportKeyOf(options) },
       args: { holder, leaseMs },
       each: moved,
     }),

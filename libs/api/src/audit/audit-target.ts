@@ -1,10 +1,13 @@
 import { KonvergeError } from "@konverge/core";
 import { open, type FileHandle } from "node:fs/promises";
+import type { AuditSink } from "@konverge/telemetry";
 import type { ChainedEntry } from "./audit-hash.ts";
 import { lineOf } from "./audit-line.ts";
 
 /** A place to which the audit log is streamed. */
 export interface AuditTarget {
+  /** Its label in metrics. */
+  readonly sink: AuditSink;
   /** Identifies its cursor in Redis. */
   readonly name: string;
   /** Resolves when the entries of one chain are stored. Entries can be repeated. */
@@ -23,6 +26,7 @@ const TIMEOUT_MS = 30_000;
  */
 export function fileTarget(path: string): AuditTarget {
   return {
+    sink: "file",
     name: `file ${path}`,
     async deliver(entries) {
       const file = await open(path, "a+", FILE_MODE);
@@ -65,6 +69,7 @@ export function httpTarget(
 ): AuditTarget {
   const { origin, pathname } = new URL(url);
   return {
+    sink: "http",
     // The query can have a secret.
     name: `http ${origin}${pathname}`,
     async deliver(entries, signal) {
