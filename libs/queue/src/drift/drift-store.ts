@@ -1,5 +1,6 @@
 import { parseKey } from "@konverge/core";
 import { clusterRoot, runScript, withRedis, type RedisClient } from "@konverge/redis";
+import { dropPlanScript } from "../plans/scripts/drop-plan.ts";
 import { storePlanScript } from "../plans/scripts/store-plan.ts";
 
 /** A change that an observing controller would make to an object. */
@@ -63,6 +64,11 @@ export function createDriftStore(redis: RedisClient, place: DriftPlace): DriftSt
   const root = `${clusterRoot(place.prefix, place.cluster)}/drift`;
   const hashOf = (key: string) => driftKey(place, parseKey(key).controller);
   const planOf = (key: string) => `${root}/plans/${key}`;
+  const plansKeysOf = (key: string) => ({
+    plans: `${root}/plans-of/${key}`,
+    ages: `${root}/plan-ages`,
+    sizes: `${root}/plan-sizes`,
+  });
   return {
     async read(key) {
       const text = await withRedis(redis, () => redis.hget(hashOf(key), key));
@@ -87,11 +93,7 @@ export function createDriftStore(redis: RedisClient, place: DriftPlace): DriftSt
     count: (controller) => withRedis(redis, () => redis.hlen(driftKey(place, controller))),
     async store(drift, record) {
       const { key } = drift;
-      const keys = {
-        plans: `${root}/plans-of/${key}`,
-        ages: `${root}/plan-ages`,
-        sizes: `${root}/plan-sizes`,
-      };
+      const keys = plansKeysOf(key);
       // The ID is that of the object, so its next plan replaces this one.
       const args = { root, id: key, record, keptMs: KEPT_MS };
       await withRedis(redis, () =>
@@ -104,7 +106,10 @@ export function createDriftStore(redis: RedisClient, place: DriftPlace): DriftSt
     },
     async remove(key) {
       await withRedis(redis, () =>
-        Promise.all([redis.hdel(hashOf(key), key), redis.del(planOf(key))]),
+        Promise.all([
+          redis.hdel(hashOf(key), key),
+          runScript(redis, dropPlanScript, { keys: plansKeysOf(key), args: { root, id: key } }),
+        ]),
       );
     },
   };

@@ -1,11 +1,3 @@
-local function forget(id)
-  redis.call('DEL', root .. '/plans/' .. id)
-  redis.call('ZREM', ages, id)
-  local size = redis.call('HGET', sizes, id)
-  if size then redis.call('HINCRBY', sizes, '', '-' .. size) end
-  redis.call('HDEL', sizes, id)
-end
-
 forget(id)
 redis.call('SET', root .. '/plans/' .. id, record, 'PX', keptMs)
 redis.call('ZADD', ages, nowText, id)

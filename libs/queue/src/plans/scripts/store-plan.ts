@@ -1,5 +1,6 @@
 import { defineScript, readLua, type Script } from "@konverge/redis";
 import { nowPart } from "../../scripts/now.ts";
+import { forgetPlanPart } from "./forget-plan.ts";
 
 /** Plans that are kept of one object. */
 const MOST_OF_OBJECT = 20;
@@ -24,7 +25,7 @@ const signature = {
 /** Stores the record of a plan, and deletes the oldest records beyond the limits of its object and its cluster. */
 export const storePlanScript: Script<typeof signature, void> = defineScript(signature, {
   lua: readLua(new URL("store-plan.lua", import.meta.url)),
-  include: [nowPart],
+  include: [nowPart, forgetPlanPart],
   constants: { MOST_OF_OBJECT, MOST_BYTES, MOST_FORGOTTEN },
   answer: () => undefined,
 });
