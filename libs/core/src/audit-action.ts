@@ -30,5 +30,6 @@ export const AUDIT_ACTIONS = [
   "token.revoke",
   "restore.accept",
   "session.create",
+  "session.end",
   "refused",
 ] as const;

@@ -12,7 +12,7 @@ import { operations } from "./api-targets.ts";
 
 const api = useApi();
 
-/** Deliveries of inbound sources have a metric. A logout needs no rights. */
+/** Deliveries of inbound sources have a metric. A logout needs a session (tests of tokens and sign-ins). */
 const NOT_RECORDED = ["deliver", "logout"];
 const ADMIN = "the-token-of-the-configuration";
 const RATE = { ratePerSecond: 1e6, burst: 1e6 };

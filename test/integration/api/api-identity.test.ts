@@ -294,6 +294,23 @@ test("each refusal of a repeated request is in the audit log", async () => {
   expect(refused).toMatchObject([entry, entry]);
 });
 
+test("users with long names are refused, since approvals would confuse their shortened names", async () => {
+  const call = serve();
+  const most = 200 - `kubernetes:system:serviceaccount:${HOME}:`.length;
+  const accepted = await users.cluster.token(await users.cluster.named("a".repeat(most)));
+  const whoami = await call("/v1/whoami", { token: accepted });
+  expect(((await whoami.json()) as { name: string }).name).toHaveLength(200);
+  for (const end of ["b", "c"]) {
+    const name = await users.cluster.named(`${"a".repeat(most)}${end}`);
+    const response = await call("/v1/whoami", { token: await users.cluster.token(name) });
+    expect(await problemIn(response)).toMatchObject({
+      status: 403,
+      code: "forbidden",
+      detail: expect.stringContaining("must have at most 189 characters (got 190: ") as string,
+    });
+  }
+});
+
 test("an explanation names no controllers outside the scope", async () => {
   const { target: redis, prefix } = harness.queues;
   const registry = createControllerRegistry({ redis, cluster: "default", prefix });

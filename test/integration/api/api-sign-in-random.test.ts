@@ -32,6 +32,32 @@ const entryArbitrary: fc.Arbitrary<GroupRole> = fc
     }),
   })
   .map((entry) => JSON.parse(JSON.stringify(entry)) as GroupRole);
+/** Entries of which the later ones can extend an earlier one: the same role, and another value of one field. */
+const rolesArbitrary: fc.Arbitrary<readonly GroupRole[]> = fc
+  .tuple(
+    fc.array(entryArbitrary, { minLength: 2, maxLength: 4 }),
+    fc.array(
+      fc.record({
+        of: fc.nat(3),
+        group: fc.constantFrom(...GROUPS),
+        field: fc.constantFrom("clusters", "controllers", "namespaces"),
+        other: entryArbitrary,
+      }),
+      { minLength: 2, maxLength: 4 },
+    ),
+  )
+  .map(([own, extensions]) => [
+    ...own,
+    ...extensions.flatMap(({ of, group, field, other }) => {
+      const extended = own[of % own.length];
+      if (extended === undefined) return [];
+      const { [field]: _, ...scope } = extended.scope;
+      const { [field]: names } = other.scope;
+      return [
+        { ...extended, group, scope: names === undefined ? scope : { ...scope, [field]: names } },
+      ];
+    }),
+  ]);
 const stepArbitrary = fc.record({
   groups: fc.subarray(GROUPS, { minLength: 1 }),
   operation: fc.constantFrom(...protectedOperations),
@@ -59,7 +85,7 @@ test(
     const counted = { allowed: 0, refused: 0, joined: 0 };
     let count = 0;
     const program = fc.tuple(
-      fc.array(entryArbitrary, { minLength: 3, maxLength: 6 }),
+      rolesArbitrary,
       fc.array(stepArbitrary, { minLength: 60, maxLength: 60 }),
     );
     await fc.assert(
@@ -124,6 +150,6 @@ test(
       { seed, numRuns: RUNS, endOnFailure: true },
     );
     console.log(JSON.stringify(counted));
-    expect(Math.min(counted.allowed, counted.refused)).toBeGreaterThan(0);
+    expect(Math.min(counted.allowed, counted.refused, counted.joined)).toBeGreaterThan(0);
   },
 );

@@ -119,6 +119,36 @@ test("a sign-out ends the session in every process, and names the page of the pr
   browser.keep("konverge_session", cookie);
   expect(await statusOf(browser)).toBe(401);
   await until("the other process notices", async () => (await statusOf(other)) === 401);
+  const again = await browser.send("auth/logout", { method: "POST", headers: SAME_ORIGIN });
+  expect(again.status).toBe(200);
+  // The forged sign-out and the second one have ended no session.
+  const by = { by: "oidc:alice", via: "oidc" };
+  expect(await auditOf()).toEqual([
+    { action: "session.end", ...by, filter: undefined },
+    { action: "session.create", ...by, filter: "role: viewer, groups: staff" },
+  ]);
+});
+
+test("the entry of a sign-in names the groups that gave the role, and no secret", async () => {
+  await provider.users({ alice: user("other", "demo", "billing") });
+  const browser = new Browser(serve(ROLES));
+  await browser.signIn("alice");
+  expect(await auditOf()).toEqual([
+    {
+      action: "session.create",
+      by: "oidc:alice",
+      via: "oidc",
+      filter: "role: operator, groups: demo, billing",
+    },
+  ]);
+  const lines: string[] = [];
+  for await (const line of harness.access.audit.lines({})) lines.push(line);
+  const text = lines.join("\n");
+  expect(lines).toHaveLength(1);
+  expect(text).not.toContain("other");
+  for (const part of (browser.cookie("konverge_session") ?? "").split(".").slice(1)) {
+    expect(text).not.toContain(part);
+  }
 });
 
 test("a sign-in replaces the session of the browser, and the groups of all sessions of the user", async () => {

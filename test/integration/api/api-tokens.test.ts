@@ -457,10 +457,13 @@ test("the audit log separates the sessions of a token from the token", async () 
   const headers = { cookie, "sec-fetch-site": "same-origin" };
   await call("/v1/pauses", { body: { ...BLUE, ...ORDER }, headers });
   await call("/v1/pauses", { body: { ...GREEN, ...ORDER }, token });
+  // The second one ends no session.
+  for (let n = 0; n < 2; n += 1) await call("/v1/session", { method: "DELETE", headers });
   const admin = await make("root", { role: "admin" });
   const read = await call("/v1/audit", { token: admin });
   const { items } = auditPageSchema.parse(await read.json());
   expect(items.map(({ by, via, action }) => `${action} by ${by} via ${via}`)).toEqual([
+    "session.end by ada via session",
     "pause by ada via token",
     "pause by ada via session",
     "session.create by ada via token",

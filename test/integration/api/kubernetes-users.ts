@@ -79,6 +79,11 @@ function openCluster() {
       await create(`/api/v1/namespaces/${HOME}/serviceaccounts`, { metadata: { name: account } });
       return { name: account, withdraw: await grant(account, rules, namespace) };
     },
+    /** Creates an account with this name and without rights. */
+    async named(name: string) {
+      await create(`/api/v1/namespaces/${HOME}/serviceaccounts`, { metadata: { name } });
+      return name;
+    },
     grant,
     tokenOf,
     token: (name: string) => tokenOf(name, { audiences: [AUDIENCE], expirationSeconds: 3_600 }),

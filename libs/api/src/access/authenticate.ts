@@ -33,7 +33,7 @@ const SAFE: readonly string[] = ["GET", "HEAD", "OPTIONS"];
 /** Headers that proxies add. A proxied request may come from another machine. */
 const FORWARDED =
   /^(via|forwarded|x-forwarded(-.+)?|x-real-ip|x-original-.+|x-envoy-.+|cf-.+|(.+-)?client-ip)$/;
-/** The longest author of an action. */
+/** The longest author of an action. A shortened name could be that of another user. */
 const LONGEST_NAME = 200;
 const SEND_TOKEN = "send the header `Authorization: Bearer <token>`";
 
@@ -44,10 +44,10 @@ export interface Authenticator {
   identify(context: Context): Promise<Caller | undefined>;
   /** Starts the session of a browser and sets its cookie. Undefined for an unknown, revoked or expired token. */
   login(context: Context, token: string): Promise<Caller | undefined>;
-  /** Ends the session of a browser, and leaves its cookie. */
-  endSession(context: Context): Promise<void>;
-  /** Ends the session of a browser, and deletes its cookie. */
-  logout(context: Context): Promise<void>;
+  /** Ends the session of a browser, and leaves its cookie. Returns its caller; undefined without a valid session. */
+  endSession(context: Context): Promise<Caller | undefined>;
+  /** As `endSession`, and deletes the cookie. */
+  logout(context: Context): Promise<Caller | undefined>;
   /** True while an authenticated caller would still be accepted. */
   isStillValid(caller: Caller): Promise<boolean>;
 }
@@ -124,26 +124,23 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     const views = await tokens.list();
     return new Map(views.map((view) => [view.id, view]));
   });
-  const endSession = async (context: Context): Promise<void> => {
+  const endSession = async (context: Context): Promise<Caller | undefined> => {
     const session = sessionOf(context);
-    if (session === undefined) return;
-    if (isUserSession(session)) return await users?.end(session);
-    remembered.forget(session);
-    await sessions.end(session);
+    if (session === undefined) return undefined;
+    const caller = await orUndefined(resume(session));
+    if (isUserSession(session)) await users?.end(session);
+    else {
+      remembered.forget(session);
+      await sessions.end(session);
+    }
+    return caller;
   };
   return {
     middleware: async (context, next) => {
       context.set("caller", await callerOf(context));
       await next();
     },
-    async identify(context) {
-      try {
-        return await callerOf(context);
-      } catch (error) {
-        if (isKonvergeError(error) && REFUSALS.includes(error.code)) return undefined;
-        throw error;
-      }
-    },
+    identify: (context) => orUndefined(callerOf(context)),
     async login(context, token) {
       const caller = await verify(token, "session");
       if (caller === undefined) return undefined;
@@ -154,9 +151,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     },
     endSession,
     async logout(context) {
-      await endSession(context);
+      const caller = await endSession(context);
       const { name, attributes } = sessionCookieFor(placeOf(context));
       deleteCookie(context, name, attributes);
+      return caller;
     },
     async isStillValid({ id, via, isStillValid }) {
       if (isStillValid !== undefined) return await isStillValid();
@@ -205,13 +203,31 @@ function callerAs(view: TokenView | undefined, via: Caller["via"]): Caller | und
   return { id, name, role, scope, classes, via };
 }
 
-/** Without rights, until the API server has been asked for those of a request. */
+/** Returns undefined for a rejected caller. */
+async function orUndefined(found: Promise<Caller | undefined>): Promise<Caller | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if (isKonvergeError(error) && REFUSALS.includes(error.code)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Without rights, until the API server has been asked for those of a request.
+ * @throws KonvergeError `forbidden`
+ */
 function userCaller(user: KubernetesUser, isStillValid: () => Promise<boolean>): Caller {
   const { username, uid } = user;
+  // No token has such a name.
+  const name = `kubernetes:${username}`;
+  if (name.length > LONGEST_NAME) {
+    const detail = `the name of the Kubernetes user must have at most ${LONGEST_NAME - name.length + username.length} characters (got ${username.length}: "${username.slice(0, 60)}..."); use a user or service account with a shorter name`;
+    throw new KonvergeError("forbidden", detail);
+  }
   return {
     id: `kubernetes.${digest(JSON.stringify([username, uid])).toString("base64url")}`,
-    // No token has such a name.
-    name: `kubernetes:${username}`.slice(0, LONGEST_NAME),
+    name,
     role: "viewer",
     scope: { clusters: [], controllers: [], namespaces: [] },
     via: "kubernetes",

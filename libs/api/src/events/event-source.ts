@@ -44,6 +44,7 @@ const QUIET: ReadonlySet<string> = new Set([
   "token.create",
   "token.revoke",
   "session.create",
+  "session.end",
   "refused",
 ]);
 

@@ -39,9 +39,10 @@ export function sessionRoutes(authenticator: Authenticator): Route[] {
       answer: z.undefined(),
       status: 204,
       problems: ["forbidden"],
-      async handle({ context }) {
+      async handle({ context, audit }) {
         demandSameOrigin(context, "unknown");
-        await authenticator.logout(context);
+        const caller = await authenticator.logout(context);
+        if (caller !== undefined) audit({ action: "session.end", via: caller.via }, caller.name);
         return context.body(null, 204);
       },
     }),

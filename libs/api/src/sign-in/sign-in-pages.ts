@@ -11,6 +11,7 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { demandSameOrigin } from "../access/authenticate.ts";
 import { Buckets } from "../access/buckets.ts";
 import { sessionCookieFor, type CookiePlace } from "../access/session-cookie.ts";
+import type { Caller } from "../access/caller.ts";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { LOGIN_MS, LONGEST_LOGIN_MS } from "./login-cookie.ts";
 import { answerMessage, type MessagePage } from "./message-page.ts";
@@ -28,8 +29,8 @@ export interface SignInPagesOptions {
   readonly settings: SignInSettings;
   readonly provider: OidcProvider;
   readonly sessions: UserSessions;
-  /** Ends the session that a browser already has. */
-  readonly endSession: (context: Context) => Promise<void>;
+  /** Ends the session that a browser already has, and returns its caller. */
+  readonly endSession: (context: Context) => Promise<Caller | undefined>;
   readonly audit: AuditLog;
   /** Receives each failed login. */
   readonly onFailed: (context: Context, error: unknown) => void;
@@ -93,7 +94,12 @@ export function signInPages(options: SignInPagesOptions): Hono {
       const session = await sessions.create(user, settings.sessionMs);
       const { name, attributes } = sessionCookieFor(place);
       setCookie(context, name, session, { ...attributes, maxAge: settings.sessionMs / 1_000 });
-      await audit.record({ action: "session.create", by: caller.name, via: "oidc" });
+      await audit.record({
+        action: "session.create",
+        by: caller.name,
+        via: "oidc",
+        filter: `role: ${caller.role}, groups: ${user.groups.join(", ")}`,
+      });
       // Browsers do not send a strict cookie after a redirect from the provider, but after a page of this site.
       const url = returnAddress(returnTo, base);
       return answerMessage(context, { ...DONE, link: { url, text: "Open the dashboard" } });
@@ -104,7 +110,10 @@ export function signInPages(options: SignInPagesOptions): Hono {
   });
   app.post("/auth/logout", async (context) => {
     demandSameOrigin(context, "unknown");
-    await options.endSession(context);
+    const caller = await options.endSession(context);
+    if (caller !== undefined) {
+      await audit.record({ action: "session.end", by: caller.name, via: caller.via });
+    }
     const { name, attributes } = sessionCookieFor(place);
     deleteCookie(context, name, attributes);
     context.header("cache-control", "no-store");
