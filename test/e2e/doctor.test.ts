@@ -53,7 +53,7 @@ test("fails for eviction, warns without persistence, and accepts a good Redis", 
   expect(fine.code).toBe(0);
   const redis = fine.checks.filter(({ check }) => check.startsWith("redis"));
   expect(redis.map(({ level }) => level)).toEqual(redis.map(() => "ok"));
-  expect(redis).toHaveLength(9);
+  expect(redis).toHaveLength(10);
   expect(fine.checks).toContainEqual(expect.objectContaining({ check: "workers", level: "warn" }));
 });
 

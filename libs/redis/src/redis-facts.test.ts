@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgeRedis } from "./redis-facts.ts";
+import { judgeLatency, judgeRedis } from "./redis-facts.ts";
 
 const info = (version: string, policy = "noeviction", aof = 1) =>
   `# Server\r\nredis_version:${version}\r\nmaxmemory_policy:${policy}\r\naof_enabled:${aof}\r\nredis_mode:standalone\r\nrun_id:a\r\n`;
@@ -63,4 +63,16 @@ test.each([
   },
 ])("judges memory and replicas: $fields", ({ fields, warnings }) => {
   expect(judgeRedis(`${info("7.0.0")}${fields}\r\n`).warnings).toEqual(warnings);
+});
+
+test("warns about a Redis that answers slowly", () => {
+  expect(judgeLatency(0.42)).toEqual({
+    check: "latency",
+    level: "ok",
+    detail: "answers within 0.4 ms",
+  });
+  expect(judgeLatency(45)).toMatchObject({
+    level: "warn",
+    detail: expect.stringContaining("45.0 ms at best: ") as string,
+  });
 });

@@ -1,5 +1,5 @@
 import { checkRedisVersion, ensureError, KonvergeError } from "@konverge/core";
-import { Cluster } from "ioredis";
+import { Cluster, type Redis } from "ioredis";
 import { openProducer } from "./open-redis.ts";
 import { primariesOf, type RedisTarget } from "./redis-target.ts";
 import { runIdOf } from "./server-of.ts";
@@ -24,7 +24,8 @@ export interface RedisFinding {
     | "identity"
     | "clock"
     | "memory"
-    | "replicas";
+    | "replicas"
+    | "latency";
   /** `warn` limits a promise; `fail` breaks one; `unknown` was not reported by the server. */
   readonly level: "ok" | "warn" | "fail" | "unknown";
   /** One sentence, with a suggested fix unless `ok`. */
@@ -45,7 +46,10 @@ export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
 
 /** Returns all findings, including those that are ok. @throws KonvergeError `redis_unavailable` */
 export async function inspectRedis(target: RedisTarget): Promise<RedisFinding[]> {
-  const servers = await askServers(target, findRedisIssues);
+  const servers = await askServers(target, async (info, isCluster, node) => [
+    ...findRedisIssues(info, isCluster),
+    judgeLatency(await measureLatency(node)),
+  ]);
   if (servers.length === 0) throw noPrimary();
   const found = new Map(
     servers.flat().map((finding) => [`${finding.check} ${finding.detail}`, finding]),
@@ -56,20 +60,44 @@ export async function inspectRedis(target: RedisTarget): Promise<RedisFinding[]>
 /** Returns the findings for each primary. */
 async function askServers<Answer>(
   target: RedisTarget,
-  judge: (info: string, isCluster: boolean) => Answer,
+  judge: (info: string, isCluster: boolean, node: Redis) => Answer | Promise<Answer>,
 ): Promise<Answer[]> {
   const redis = openProducer(target);
   // withRedis reports failures to the caller; without a listener they would also be thrown.
   redis.on("error", () => undefined);
   try {
     const isCluster = redis instanceof Cluster;
-    const infos = await withRedis(redis, () =>
-      Promise.all(primariesOf(redis).map((node) => node.info())),
+    return await withRedis(redis, () =>
+      Promise.all(
+        primariesOf(redis).map(async (node) => await judge(await node.info(), isCluster, node)),
+      ),
     );
-    return infos.map((info) => judge(info, isCluster));
   } finally {
     await closeRedis(redis);
   }
+}
+
+/** Calls of which the fastest counts, because a busy machine delays single ones. */
+const PINGS = 5;
+/** An attempt waits for several calls of Redis. Slower answers limit the throughput of a key. */
+const MOST_LATENCY_MS = 20;
+
+async function measureLatency(node: Redis): Promise<number> {
+  let fastestMs = Infinity;
+  for (let sent = 0; sent < PINGS; sent += 1) {
+    const begunMs = performance.now();
+    await node.ping();
+    fastestMs = Math.min(fastestMs, performance.now() - begunMs);
+  }
+  return fastestMs;
+}
+
+/** Judges the time of the fastest of several calls. */
+export function judgeLatency(fastestMs: number): RedisFinding {
+  const detail = `answers within ${fastestMs.toFixed(1)} ms`;
+  if (fastestMs <= MOST_LATENCY_MS) return { check: "latency", level: "ok", detail };
+  const fix = "attempts wait for several calls; run Redis near the workers";
+  return { check: "latency", level: "warn", detail: `${detail} at best: ${fix}` };
 }
 
 function noPrimary(): KonvergeError {
