@@ -38,7 +38,9 @@ export interface RedisFinding {
  * @throws KonvergeError `redis_unavailable`
  */
 export async function checkRedis(target: RedisTarget): Promise<RedisFacts> {
-  const [first, ...others] = await askServers(target, judgeRedis);
+  const [first, ...others] = await askServers(target, (info, isCluster) =>
+    judgeRedis(info, isCluster),
+  );
   if (first === undefined) throw noPrimary();
   const warnings = [first, ...others].flatMap((facts) => facts.warnings);
   return { version: first.version, warnings: [...new Set(warnings)] };
