@@ -188,7 +188,13 @@ test("renders objects of other operators in their documented form", async (conte
     apiVersion: "keda.sh/v1alpha1",
     spec: {
       scaleTargetRef: { name: "konverge-worker" },
-      triggers: [{ type: "prometheus", metricType: "Value", metadata: { query, threshold: "10" } }],
+      triggers: [
+        {
+          type: "prometheus",
+          metricType: "Value",
+          metadata: { query, threshold: "10", ignoreNullValues: "false" },
+        },
+      ],
     },
   });
   expect(find("PodMonitor")).toMatchObject({

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { ETCD_VERSION, KUBERNETES_VERSION } from "@konverge/infra-envtest";
+import { KEDA_VERSION } from "../../infra/keda/find-keda-scaler.js";
 import { KUBECTL_VERSION } from "../../infra/kubectl/find-kubectl.js";
 import { COMMANDS } from "../../infra/setup/commands.js";
 
@@ -45,6 +46,11 @@ test("kubectl has the version of the control plane and of its Go module", () => 
   expect(KUBECTL_VERSION).toBe(KUBERNETES_VERSION);
   const module = readFileSync("infra/kubectl/program/go.mod", "utf8");
   expect(module).toContain(`k8s.io/kubectl ${KUBECTL_VERSION.replace("v1.", "v0.")}\n`);
+});
+
+test("the scalers of KEDA have the version of their Go module", () => {
+  const module = readFileSync("infra/keda/scaler/go.mod", "utf8");
+  expect(module).toContain(`github.com/kedacore/keda/v2 ${KEDA_VERSION}\n`);
 });
 
 test("every command of the set-up has its script", () => {
