@@ -111,9 +111,7 @@ function openUrl(
       ...(url.tls ? byName : {}),
       redisOptions: access,
     });
-    for (const node of cluster.nodes()) follow(node);
-    cluster.on("+node", follow);
-    return followed(cluster, () => undefined);
+    return followed(cluster, follow);
   }
   const redis = new Redis({
     ...access,
@@ -140,14 +138,21 @@ function followed<Client extends RedisClient>(
   redis: Client,
   follow: CredentialFiles["follow"],
 ): Client {
-  if (redis instanceof Redis) follow(redis);
+  followAll(redis, follow);
   FOLLOWS.set(redis, follow);
   return redis;
 }
 
+function followAll(redis: RedisClient, follow: CredentialFiles["follow"]): void {
+  if (redis instanceof Redis) return follow(redis);
+  for (const node of redis.nodes()) follow(node);
+  redis.on("+node", follow);
+}
+
 /** Makes the copy of a connection read its passwords from the same files. */
 export function followLike(original: RedisClient, copy: RedisClient): void {
-  if (copy instanceof Redis) FOLLOWS.get(original)?.(copy);
+  const follow = FOLLOWS.get(original);
+  if (follow !== undefined) followAll(copy, follow);
 }
 
 function readUrl(url: string): RedisUrl {

@@ -35,14 +35,36 @@ const clusterArgs = [
 ];
 
 /** Nodes communicate on their port + 10000; both are below the range of ephemeral ports. */
+const BUS_OFFSET = 10_000;
 const FIRST_PORT = 15_000;
 const PORTS = 7_000;
 
-async function startNode(parent: string): Promise<RunningRedis> {
+interface ClusterFixtureOptions {
+  readonly replica?: boolean;
+  /** Files and settings for TLS. The port for TLS is `TLS_OFFSET` above the one without, which administrators use. */
+  readonly tls?: Readonly<Record<string, string>>;
+}
+
+/** A port for TLS is between the others. */
+export const TLS_OFFSET = 7_000;
+
+/** Returns the arguments of a node. Clients receive the ports for TLS of other nodes only if nodes use TLS as well. */
+function argsOf(port: number, tls: Readonly<Record<string, string>> | undefined): string[] {
+  if (tls === undefined) return clusterArgs;
+  const ports = { "tls-port": port + TLS_OFFSET, "cluster-port": port + BUS_OFFSET };
+  const settings = { ...ports, "tls-cluster": "yes", ...tls };
+  return [
+    ...clusterArgs,
+    ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]),
+  ];
+}
+
+async function startNode(parent: string, tls: ClusterFixtureOptions["tls"]): Promise<RunningRedis> {
   for (let tries = 1; ; tries += 1) {
     const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
     try {
-      return await startRedis({ dir: join(parent, String(port)), port, extraArgs: clusterArgs });
+      const extraArgs = argsOf(port, tls);
+      return await startRedis({ dir: join(parent, String(port)), port, extraArgs });
     } catch (error) {
       if (tries >= 5) throw error;
     }
@@ -51,8 +73,9 @@ async function startNode(parent: string): Promise<RunningRedis> {
 
 /** Starts three primaries with a third of the slots each, and a replica of the first if requested. */
 export async function startRedisCluster(
-  options: { readonly replica?: boolean } = {},
+  options: ClusterFixtureOptions = {},
 ): Promise<RunningRedisCluster> {
+  const { tls } = options;
   const dir = mkdtempSync(join(tmpdir(), "konverge-redis-cluster-"));
   const servers: RunningRedis[] = [];
   const clients: Redis[] = [];
@@ -63,7 +86,7 @@ export async function startRedisCluster(
   };
   try {
     const count = options.replica === true ? 4 : 3;
-    for (let index = 0; index < count; index += 1) servers.push(await startNode(dir));
+    for (let index = 0; index < count; index += 1) servers.push(await startNode(dir, tls));
     for (const { port } of servers) clients.push(quiet(new Redis({ port })));
     const primaries = clients.slice(0, 3);
     await Promise.all(
@@ -77,7 +100,10 @@ export async function startRedisCluster(
     );
     const [first] = clients;
     if (first === undefined) throw new Error("no node was started");
-    for (const { port } of servers.slice(1)) await first.cluster("MEET", "127.0.0.1", port);
+    for (const { port } of servers.slice(1)) {
+      const known = tls === undefined ? port : port + TLS_OFFSET;
+      await first.cluster("MEET", "127.0.0.1", known, port + BUS_OFFSET);
+    }
     await until("all nodes know each other", async () => {
       const known = await Promise.all(
         clients.map(async (client) => String(await client.cluster("INFO"))),
@@ -105,7 +131,8 @@ export async function startRedisCluster(
         const dead = servers[index];
         if (dead === undefined) throw new Error(`there is no node ${index}`);
         const { port } = dead;
-        servers[index] = await startRedis({ dir: dead.dir, port, extraArgs: clusterArgs });
+        const extraArgs = argsOf(port, tls);
+        servers[index] = await startRedis({ dir: dead.dir, port, extraArgs });
       },
       [Symbol.asyncDispose]: stop,
     };

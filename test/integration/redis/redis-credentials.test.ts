@@ -9,6 +9,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { until } from "../../support/until.ts";
 import { createCertificateAuthority } from "../kube/certificate-authority.ts";
 import { CLUSTER, CONTROLLER, keyOf, workOn } from "../queue/queue-harness.ts";
+import { startRedisCluster, TLS_OFFSET } from "./redis-cluster-fixture.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -23,15 +24,15 @@ function write(name: string, text: string): string {
 }
 
 /** Opens a queue with a worker, and returns a function that waits until a new key has run. */
-function open(url: string) {
+function open(url: string, cluster = CLUSTER) {
   const target = { url, deadlineMs: 10_000 };
-  const queue = createWorkQueue({ redis: target, controller: CONTROLLER, cluster: CLUSTER });
+  const queue = createWorkQueue({ redis: target, controller: CONTROLLER, cluster });
   onTestFinished(() => queue.close());
   const { closed } = workOn(queue, () => ({ kind: "done" }));
   return async (name: string) => {
     await until(`${name} is requested`, async () => {
       try {
-        return await queue.request(keyOf(name), { kind: "http" });
+        return await queue.request({ ...keyOf(name), cluster }, { kind: "http" });
       } catch {
         // Connections are replaced.
         return undefined;
@@ -107,4 +108,47 @@ test("follows a client certificate and a private authority, and names a missing 
       /parameter key cannot be read: .*tls\.keyx \(ENOENT\)/,
     ) as string,
   });
+});
+
+test("a Redis Cluster with certificates for names, as hosted ones have, and a password that is replaced", async () => {
+  const authority = createCertificateAuthority();
+  const { cert, key } = authority.issue("redis", ["localhost"]);
+  const ca = write("ca.crt", authority.ca);
+  const tls = {
+    "tls-cert-file": write("server.crt", cert),
+    "tls-key-file": write("server.key", key),
+    "tls-ca-cert-file": ca,
+    "tls-auth-clients": "no",
+    "cluster-announce-hostname": "localhost",
+    "cluster-preferred-endpoint-type": "hostname",
+  };
+  await using redis = await startRedisCluster({ tls });
+  const nodes = redis.primaries.map(({ port }) => new Redis({ port }));
+  for (const node of nodes) node.on("error", () => undefined);
+  onTestFinished(() => nodes.forEach((node) => node.disconnect()));
+  const setPassword = async (password: string) => {
+    for (const node of nodes) await node.config("SET", "requirepass", password);
+  };
+  await setPassword("first");
+  const password = write("password", "first\n");
+  const [seed] = redis.primaries.map(({ port }) => port + TLS_OFFSET);
+  const url = `rediss+cluster://localhost:${seed}?ca=${ca}&passwordFile=${password}`;
+  await checkRedis({ url });
+  const names = ["default", "east", "west", "north", "south", "center"];
+  const clusters = names.map((name) => open(url, name));
+  for (const runs of clusters) await runs("before");
+  const used = await Promise.all(nodes.map((node) => node.dbsize()));
+  expect(Math.min(...used)).toBeGreaterThan(0);
+
+  write("password", "second\n");
+  await setPassword("second");
+  for (const node of nodes) await node.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  for (const runs of clusters) await runs("after");
+
+  // By its address, the certificate of a node is not valid.
+  for (const wrong of [url.replace("localhost", "127.0.0.1"), url.replace(`ca=${ca}&`, "")]) {
+    await expect(checkRedis({ url: wrong }), wrong).rejects.toMatchObject({
+      code: "redis_unavailable",
+    });
+  }
 });
