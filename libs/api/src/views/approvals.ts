@@ -37,9 +37,16 @@ export async function listApprovals(
       covers(caller.scope, place)
     );
   });
-  const items = views.toSorted((one, other) => (one.since < other.since ? -1 : 1));
+  const items = views.toSorted(byAge);
   const more = items.length - MOST_LISTED;
   return { items: items.slice(0, MOST_LISTED), ...(more > 0 ? { more } : {}) };
+}
+
+/** Oldest first. Equal times are ordered by key, because Redis returns the entries in any order. */
+function byAge(one: ApprovalView, other: ApprovalView): number {
+  const [left, right] = one.since === other.since ? [one.key, other.key] : [one.since, other.since];
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
 }
 
 /** @throws KonvergeError `not_found` */
