@@ -150,4 +150,5 @@ test("KEDA's scalers read the backlog of a worker, and keep the workers while th
   });
   expect(age).toMatchObject({ values: [], isActive: false });
   expect(age?.error).toMatch(/metrics .*target may be lost, the result is empty/);
-}, 300_000);
+  // Includes the build of the scalers.
+}, 1_200_000);
