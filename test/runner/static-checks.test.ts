@@ -39,7 +39,8 @@ test("a check runs again after an edit in the same second", () => {
     utimesSync(join(root, "state.txt"), new Date(at), new Date(at));
   };
   edit("good", "2026-01-01T00:00:00.100Z");
-  expect(runChecks(["part"], { root })).toBe(true);
+  // Nx stores its hashes in the second run.
+  for (const _ of [1, 2]) expect(runChecks(["part"], { root })).toBe(true);
   edit("evil", "2026-01-01T00:00:00.900Z");
   expect(runChecks(["part"], { root })).toBe(false);
 });
