@@ -1,3 +1,4 @@
+export { clockPart } from "./clock.ts";
 export { clusterRoot, DEFAULT_PREFIX, sharedRoot } from "./cluster-root.ts";
 export { atEndOfTurn } from "./end-of-turn.ts";
 export { explainRedisError } from "./explain-redis-error.ts";

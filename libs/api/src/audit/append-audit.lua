@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local known = redis.call('HMGET', head, 'sequence', 'hash', 'id')
 local newest = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)
 local sequence, hash, id = known[1] or '0', known[2] or '', known[3] or ''

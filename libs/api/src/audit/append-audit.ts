@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyNumber,
@@ -43,6 +44,7 @@ const signature = {
 /** Appends entries if the chain has not changed since its head was read. Otherwise it returns the head. */
 export const appendAuditScript: Script<typeof signature, Appended> = defineScript(signature, {
   lua: readLua(new URL("append-audit.lua", import.meta.url)),
+  include: [clockPart],
   answer: (reply) => {
     const [kind, now, sequence, hash, id, top] = replyTagged(reply);
     const nowMs = replyNumber(now);

@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held = redis.call('HMGET', export, 'holder', 'until')
 if held[1] and held[1] ~= holder and tonumber(held[2]) > now then return { 'held' } end
 redis.call('HSET', export, 'holder', holder, 'until', string.format('%.0f', now + leaseMs))

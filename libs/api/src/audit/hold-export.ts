@@ -1,4 +1,11 @@
-import { defineScript, readLua, replyTagged, replyText, type Script } from "@konverge/redis";
+import {
+  clockPart,
+  defineScript,
+  readLua,
+  replyTagged,
+  replyText,
+  type Script,
+} from "@konverge/redis";
 import type { AuditChain } from "./audit-hash.ts";
 
 /** The last delivered ID of each chain; empty if none was delivered. */
@@ -17,6 +24,7 @@ export const holdExportScript: Script<typeof signature, ExportCursors | undefine
   signature,
   {
     lua: readLua(new URL("hold-export.lua", import.meta.url)),
+    include: [clockPart],
     answer: (reply) => {
       const [kind, changes, refused] = replyTagged(reply);
       if (kind === "held") return undefined;

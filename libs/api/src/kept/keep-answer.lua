@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('SET', answer, value, 'PX', keptMs)
 if redis.call('ZADD', order, now, name .. ' ' .. size) == 0 then return 0 end
 local sum = redis.call('INCRBY', kept, size)

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 
 const signature = {
   name: "keep-answer",
@@ -23,5 +23,6 @@ const signature = {
  */
 export const keepAnswerScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("keep-answer.lua", import.meta.url)),
+  include: [clockPart],
   answer: replyNumber,
 });

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
 
 const signature = {
   name: "leave-lane",
@@ -22,5 +22,6 @@ const signature = {
 /** Leaves a lane to the next process that waits, and wakes it. Returns false, and changes nothing, if the lane was lost. */
 export const leaveLaneScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("leave-lane.lua", import.meta.url)),
+  include: [clockPart],
   answer: replyFlag,
 });

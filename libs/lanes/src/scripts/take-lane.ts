@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyNumber,
@@ -50,6 +51,7 @@ const signature = {
 /** Takes the lane of an object, renews it, or takes it when it was passed on. */
 export const takeLaneScript: Script<typeof signature, LaneAnswer> = defineScript(signature, {
   lua: readLua(new URL("take-lane.lua", import.meta.url)),
+  include: [clockPart],
   answer: decode,
 });
 

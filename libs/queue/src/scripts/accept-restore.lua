@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local held = redis.call('HGET', state, 'held') or ''
 local left, accepted = {}, {}
 for kind in string.gmatch(held, '%S+') do

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 
 const signature = {
   name: "accept-restore",
@@ -17,6 +17,7 @@ export const acceptRestoreScript: Script<
   { readonly accepted: string; readonly held: string }
 > = defineScript(signature, {
   lua: readLua(new URL("accept-restore.lua", import.meta.url)),
+  include: [clockPart],
   answer: (reply) => {
     const [accepted = "", held = ""] = replyTexts(reply);
     return { accepted, held };

@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Requesters read the weights of the workers' configuration; a Redis that lost them gets them again.
 if redis.call('HGET', fair, 'weights') ~= weights then
   for _, field in ipairs(redis.call('HKEYS', fair)) do

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 import { askPart } from "./ask.ts";
 import { fairTagPart } from "./fair-tag.ts";
 import { waitingJobPart } from "./waiting-job.ts";
@@ -31,6 +31,6 @@ const signature = {
  */
 export const ageScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("age.lua", import.meta.url)),
-  include: [askPart, fairTagPart, waitingJobPart],
+  include: [clockPart, askPart, fairTagPart, waitingJobPart],
   answer: replyNumber,
 });

@@ -1,6 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
 -- Returns since when the key waits, 0 in backoff, and whether more than resyncs requested it.
 local function waitOf(jobId)
   local member = redis.call('HGET', bull .. jobId, 'deid')

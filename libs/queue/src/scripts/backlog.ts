@@ -1,4 +1,11 @@
-import { defineScript, readLua, replyList, replyNumber, type Script } from "@konverge/redis";
+import {
+  clockPart,
+  defineScript,
+  readLua,
+  replyList,
+  replyNumber,
+  type Script,
+} from "@konverge/redis";
 import type { Backlog } from "../contract/work-queue.ts";
 import { askPart } from "./ask.ts";
 
@@ -26,7 +33,7 @@ const signature = {
  */
 export const backlogScript: Script<typeof signature, Backlog> = defineScript(signature, {
   lua: readLua(new URL("backlog.lua", import.meta.url)),
-  include: [askPart],
+  include: [clockPart, askPart],
   answer(reply) {
     const [keys = 0, deadLettered = 0, paused = 0, headAgeMs = 0, changeAgeMs = 0] =
       replyList(reply).map(replyNumber);

@@ -4,7 +4,7 @@ local aged, highest = {}, 0
 local KEY_HASH = '^(.-}/)key/(.*)$'
 local isRestored = oldestMs > 0 and tonumber(redis.call('HGET', progress, work) or '0') < oldestMs
 
-local function int(text) return tonumber(text) or 0 end
+local function num(text) return tonumber(text) or 0 end
 -- A kind without generation keeps its failures: its resourceVersion changes with each write, also of the handler.
 local function isOtherGeneration(one, other)
   return string.gsub(one, '@.*', '') ~= string.gsub(other, '@.*', '')
@@ -20,7 +20,7 @@ end
 -- A run stores its trace context for its retries, with its number; it is void after the run has finished.
 local function traceOf(left, finished)
   local number, trace = string.match(left or '', '^(%d+) (.+)$')
-  if number and int(number) > finished then return trace end
+  if number and num(number) > finished then return trace end
 end
 
 -- The caller's trace context if there is one, because callers look for their trace, else the oldest.
@@ -75,20 +75,20 @@ local function begin(key, owner)
   local h = redis.call('HMGET', key, 'owner', 'number', 'pending', 'finished', 'epoch', 'attempts', 'failures',
     'conflicts', 'ask', 'hold', 'lost', 'dead', 'covered', 'revision', 'parks', 'quiet')
   local open = h[1] and h[1] ~= ''
-  local failures, conflicts, covered, lost, lostInARow = h[7] or '0', h[8] or '0', h[13] or '0', 0, int(h[11])
+  local failures, conflicts, covered, lost, lostInARow = h[7] or '0', h[8] or '0', h[13] or '0', 0, num(h[11])
   if open then
     if h[1] == owner then
       local past = redis.call('HMGET', key, 'run', 'runTrace')
       local counters = h[5] .. ' ' .. h[6] .. ' ' .. failures .. ' ' .. conflicts .. ' ' .. covered
       if lostInARow > 0 then counters = counters .. ' 0 ' .. lostInARow end
-      return runOf(counters, past[1], traceOf(past[2], int(h[4])), h[16] == '1', h[15] or '')
+      return runOf(counters, past[1], traceOf(past[2], num(h[4])), h[16] == '1', h[15] or '')
     end
   end
   if isRestored then return { 'held' } end
   if open then
-    local leftMs = int(redis.call('HGET', key, 'leaseUntil')) - now
+    local leftMs = num(redis.call('HGET', key, 'leaseUntil')) - now
     if leftMs > 0 then return { 'busy', leftMs } end
-    failures = string.format('%d', int(failures) + 1)
+    failures = string.format('%d', num(failures) + 1)
     -- A suspect that still waited for its turn did not crash its worker.
     local hadTurn = lostInARow < SUSPECT_FROM or redis.call('HGET', key, 'turn') == h[5]
     lost = hadTurn and lostInARow + 1 or lostInARow
@@ -115,10 +115,10 @@ local function begin(key, owner)
     end
   end
   if h[12] == '1' then return { 'dead', 0 } end
-  local number, finished, pending = h[2] or '0', int(h[4]), h[3] and h[3] ~= '0'
+  local number, finished, pending = h[2] or '0', num(h[4]), h[3] and h[3] ~= '0'
   -- The number is higher if waiting requests were cancelled.
-  if not pending and h[2] and finished >= int(covered) and not open then
-    if finished < int(number) then redis.call('HSET', key, 'covered', number, 'finished', number) end
+  if not pending and h[2] and finished >= num(covered) and not open then
+    if finished < num(number) then redis.call('HSET', key, 'covered', number, 'finished', number) end
     return { 'covered' }
   end
   if anyPause then
@@ -139,12 +139,12 @@ local function begin(key, owner)
   end
   -- A retry has the age of its requests.
   local trace
-  local isRetry = finished < int(covered)
+  local isRetry = finished < num(covered)
   if isRetry then
     local past = redis.call('HMGET', key, 'run', 'runTrace')
     since, trace = readRun(past[1]).since, traceOf(past[2], finished)
   end
-  tag = int(tag)
+  tag = num(tag)
   if tag > highest then highest = tag end
   -- Keys of a backlog age regardless of their class. Idle queues are not swept, so the key must not remain.
   aged[#aged + 1] = memberOf(key)
@@ -152,7 +152,7 @@ local function begin(key, owner)
     failures = '0'
     redis.call('HSET', key, 'failures', failures)
   end
-  local epoch, attempts = string.format('%d', int(h[5]) + 1), string.format('%d', int(h[6]) + 1)
+  local epoch, attempts = string.format('%d', num(h[5]) + 1), string.format('%d', num(h[6]) + 1)
   local run = nowText .. '\n' .. worker .. '\n' .. (class or '3') .. '\n' .. (since or nowText) .. '\n' .. (floor or '-') ..
     '\n' .. (h[14] or '') .. '\n' .. (triggers or '')
   redis.call('HSET', key, 'owner', owner, 'leaseUntil', leaseUntil, 'epoch', epoch, 'covered', number, 'attempts',

@@ -1,11 +1,8 @@
-local function int(value) return string.format('%d', value) end
 local h = redis.call('HMGET', key, 'number', 'covered', 'finished', 'owner', 'epoch')
 local number, covered, finished = tonumber(h[1]) or 0, tonumber(h[2]) or 0, tonumber(h[3]) or 0
 if asked > number then return 'unknown' end
 if asked <= finished or redis.call('ZCOUNT', cancelled, asked, asked) == 1 then return 'alreadyFinished' end
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local stamped = noteAt(note, now)
 redis.call('ZADD', cancelled, asked, int(asked) .. ' ' .. stamped)
 local oldestKept = redis.call('ZRANGE', cancelled, -KEPT, -KEPT, 'WITHSCORES')[2]

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
 import { actionLogPart } from "./action-log.ts";
 
 /**
@@ -31,7 +31,7 @@ const signature = {
  */
 export const cancelScript: Script<typeof signature, CancelAnswer> = defineScript(signature, {
   lua: readLua(new URL("cancel.lua", import.meta.url)),
-  include: [actionLogPart],
+  include: [clockPart, actionLogPart],
   constants: { KEPT },
   answer: (reply) =>
     replyWord(reply, ["unknown", "alreadyFinished", "cancelled", "detached", "aborting"]),

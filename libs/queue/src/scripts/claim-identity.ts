@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 
 const signature = {
   name: "claim-identity",
@@ -13,5 +13,9 @@ const signature = {
  */
 export const claimIdentityScript: Script<typeof signature, readonly string[]> = defineScript(
   signature,
-  { lua: readLua(new URL("claim-identity.lua", import.meta.url)), answer: replyTexts },
+  {
+    lua: readLua(new URL("claim-identity.lua", import.meta.url)),
+    include: [clockPart],
+    answer: replyTexts,
+  },
 );

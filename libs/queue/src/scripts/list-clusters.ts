@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 
 const signature = {
   name: "list-clusters",
@@ -9,5 +9,9 @@ const signature = {
 /** Returns the recent reports of `reportClustersScript`. */
 export const listClustersScript: Script<typeof signature, readonly string[]> = defineScript(
   signature,
-  { lua: readLua(new URL("list-clusters.lua", import.meta.url)), answer: replyTexts },
+  {
+    lua: readLua(new URL("list-clusters.lua", import.meta.url)),
+    include: [clockPart],
+    answer: replyTexts,
+  },
 );

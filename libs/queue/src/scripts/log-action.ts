@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 import { actionLogPart } from "./action-log.ts";
 
 const signature = {
@@ -13,6 +13,6 @@ const signature = {
 /** Logs an operator action that consists of several commands. */
 export const logActionScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("log-action.lua", import.meta.url)),
-  include: [actionLogPart],
+  include: [clockPart, actionLogPart],
   answer: replyNumber,
 });

@@ -1,6 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
 local function dropOldest()
   local all, oldest, oldestMs = redis.call('HGETALL', contention), nil, nil
   for i = 1, #all, 2 do

@@ -1,4 +1,11 @@
-import { defineScript, readLua, replyList, replyNumber, type Script } from "@konverge/redis";
+import {
+  clockPart,
+  defineScript,
+  readLua,
+  replyList,
+  replyNumber,
+  type Script,
+} from "@konverge/redis";
 
 const signature = {
   name: "note-contention",
@@ -28,5 +35,6 @@ const signature = {
  */
 export const noteContentionScript: Script<typeof signature, number[]> = defineScript(signature, {
   lua: readLua(new URL("note-contention.lua", import.meta.url)),
+  include: [clockPart],
   answer: (reply) => replyList(reply).map(replyNumber),
 });

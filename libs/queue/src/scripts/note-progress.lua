@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local h = redis.call('HMGET', state, 'id', 'progress', 'held', 'recordedAt')
 local at, held = tonumber(h[2]), h[3] or ''
 local isKnown = known > 0 and (knownId == '' or knownId == h[1])

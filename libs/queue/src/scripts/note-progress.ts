@@ -1,4 +1,11 @@
-import { defineScript, readLua, replyNumber, replyTexts, type Script } from "@konverge/redis";
+import {
+  clockPart,
+  defineScript,
+  readLua,
+  replyNumber,
+  replyTexts,
+  type Script,
+} from "@konverge/redis";
 
 export interface NotedProgress {
   readonly id: string;
@@ -39,6 +46,7 @@ const signature = {
  */
 export const noteProgressScript: Script<typeof signature, NotedProgress> = defineScript(signature, {
   lua: readLua(new URL("note-progress.lua", import.meta.url)),
+  include: [clockPart],
   answer: (reply) => {
     const [id = "", progress, held = "", isDue] = replyTexts(reply);
     return {

@@ -1,3 +1,1 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText = string.format('%d', now)

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 import { actionLogPart } from "./action-log.ts";
 
 const signature = {
@@ -16,6 +16,6 @@ const signature = {
 /** Pauses a scope. A pause of the same scope is replaced. Returns 1 for a new pause, 0 for a replaced one. */
 export const pauseScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("pause.lua", import.meta.url)),
-  include: [actionLogPart],
+  include: [clockPart, actionLogPart],
   answer: replyNumber,
 });

@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local queues = {}
 for i, item in ipairs(each) do queues[i] = item.queue end
 local elected = redis.call('HMGET', pumps, unpack(queues))

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyFlag,
@@ -73,6 +74,7 @@ const signature = {
  */
 export const pumpScript: Script<typeof signature, PumpAnswer[]> = defineScript(signature, {
   lua: readLua(new URL("pump.lua", import.meta.url)),
+  include: [clockPart],
   constants: { FLOWS_KEPT },
   answer: (reply) => replyList(reply).map(decode),
 });

@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local h = redis.call('HMGET', formatKey, 'format', 'olderAt', 'checkedAt')
 -- Another worker has raised it, or Redis has lost it.
 if not h[1] or tonumber(h[1]) >= newest then return tonumber(h[1]) or 0 end

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 
 const signature = {
   name: "raise-format",
@@ -21,5 +21,6 @@ const signature = {
  */
 export const raiseFormatScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("raise-format.lua", import.meta.url)),
+  include: [clockPart],
   answer: replyNumber,
 });

@@ -1,6 +1,4 @@
 local MEND_MS = 3600000
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local h = redis.call('HMGET', fair, 'v', 'base', 'next', 'rebasedAt')
 local v, base, goal = tonumber(h[1]) or 0, tonumber(h[2]) or 0, tonumber(h[3])
 local prioritized = bull .. 'prioritized'

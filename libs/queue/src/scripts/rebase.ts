@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
 import { askPart } from "./ask.ts";
 import { fairTagPart } from "./fair-tag.ts";
 import { waitingJobPart } from "./waiting-job.ts";
@@ -32,6 +32,6 @@ const signature = {
 export const rebaseScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("rebase.lua", import.meta.url)),
   constants: { FLOWS_KEPT },
-  include: [askPart, fairTagPart, waitingJobPart],
+  include: [clockPart, askPart, fairTagPart, waitingJobPart],
   answer: replyFlag,
 });

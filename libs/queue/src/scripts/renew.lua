@@ -1,5 +1,4 @@
-local time = redis.call('TIME')
-local untilMs = time[1] * 1000 + math.floor(time[2] / 1000) + leaseMs
+local untilMs = now + leaseMs
 local answers = {}
 for i, lease in ipairs(each) do
   local h = redis.call('HMGET', lease.key, 'epoch', 'owner')

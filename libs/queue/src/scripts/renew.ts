@@ -1,4 +1,11 @@
-import { defineScript, readLua, replyFlag, replyList, type Script } from "@konverge/redis";
+import {
+  clockPart,
+  defineScript,
+  readLua,
+  replyFlag,
+  replyList,
+  type Script,
+} from "@konverge/redis";
 
 const signature = {
   name: "renew",
@@ -12,5 +19,6 @@ const signature = {
  */
 export const renewScript: Script<typeof signature, boolean[]> = defineScript(signature, {
   lua: readLua(new URL("renew.lua", import.meta.url)),
+  include: [clockPart],
   answer: (reply) => replyList(reply).map(replyFlag),
 });

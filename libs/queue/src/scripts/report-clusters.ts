@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 
 const signature = {
   name: "report-clusters",
@@ -10,5 +10,6 @@ const signature = {
 /** Stores the clusters of a worker, and removes expired reports. Before Redis 7.4 the fields of a hash cannot expire. */
 export const reportClustersScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("report-clusters.lua", import.meta.url)),
+  include: [clockPart],
   answer: replyNumber,
 });

@@ -1,6 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local nowText = string.format('%d', now)
 -- Written once for all requests of the call: changed flows, new members of the index and of the aging set.
 local flows, indexed, waitsSince = {}, {}, {}
 -- The number of keys that waited before the call, read on demand.

@@ -11,6 +11,7 @@ import { addJobPart } from "./add-job.ts";
 import { askPart } from "./ask.ts";
 import { fairTagPart } from "./fair-tag.ts";
 import { newsPart } from "./news.ts";
+import { nowPart } from "./now.ts";
 import { revisionPart } from "./revision.ts";
 
 export type RequestAnswer =
@@ -66,7 +67,7 @@ const signature = {
  */
 export const requestScript: Script<typeof signature, RequestAnswer[]> = defineScript(signature, {
   lua: readLua(new URL("request.lua", import.meta.url)),
-  include: [askPart, fairTagPart, newsPart, revisionPart, addJobPart],
+  include: [nowPart, askPart, fairTagPart, newsPart, revisionPart, addJobPart],
   answer: (reply) => replyList(reply).map(decode),
 });
 

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
 import { actionLogPart } from "./action-log.ts";
 
 const signature = {
@@ -19,6 +19,6 @@ const signature = {
  */
 export const resumeScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("resume.lua", import.meta.url)),
-  include: [actionLogPart],
+  include: [clockPart, actionLogPart],
   answer: replyFlag,
 });

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyList,
@@ -34,6 +35,7 @@ export const serverStateScript: Script<typeof signature, ReadServerState> = defi
   signature,
   {
     lua: readLua(new URL("server-state.lua", import.meta.url)),
+    include: [clockPart],
     answer: (reply) => {
       const [info, timeMs] = replyList(reply);
       return {

@@ -1,7 +1,5 @@
 local claimed, cursor = string.match(redis.call('GET', resuming) or '', '^(%d+) (.*)$')
 if not claimed then return { 0, 0 } end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if claimMs == 0 and now < tonumber(claimed) then return { 0, 0 } end
 local from = cursor == '' and '-' or '(' .. cursor
 local members = redis.call('ZRANGEBYLEX', parked, from, '+', 'LIMIT', 0, limit)

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyFlag,
@@ -34,7 +35,7 @@ const signature = {
  */
 export const unparkScript: Script<typeof signature, UnparkAnswer> = defineScript(signature, {
   lua: readLua(new URL("unpark.lua", import.meta.url)),
-  include: [isPausedPart],
+  include: [clockPart, isPausedPart],
   answer: (reply) => {
     const [resumed, more] = replyList(reply);
     return { resumed: replyNumber(resumed), more: replyFlag(more) };

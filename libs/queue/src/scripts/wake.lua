@@ -1,5 +1,3 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local h = redis.call('HMGET', key, 'pending', 'ask', 'hold')
 if (tonumber(h[1]) or 0) == 0 or not h[3] or h[3] == '' then return 0 end
 local ask = readAsk(h[2])

@@ -1,4 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 import { askPart } from "./ask.ts";
 import { fairTagPart } from "./fair-tag.ts";
 import { newsPart } from "./news.ts";
@@ -15,6 +15,6 @@ const signature = {
  */
 export const wakeScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("wake.lua", import.meta.url)),
-  include: [askPart, fairTagPart, newsPart],
+  include: [clockPart, askPart, fairTagPart, newsPart],
   answer: replyNumber,
 });

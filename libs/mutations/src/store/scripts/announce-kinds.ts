@@ -1,5 +1,4 @@
-import { defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, defineScript, readLua, replyNumber, type Script } from "@konverge/redis";
 
 /** Time after which a kind that no worker announces again is closed, in ms. Only a worker with other kinds closes it. */
 const STALE_MS = 60_000;

@@ -1,8 +1,3 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-
-/** `now` is Redis's time in ms, so that no worker's clock decides about deadlines. `int` formats a number as digits. */
-export const clockPart: LuaPart = { lua: readLua(new URL("clock.lua", import.meta.url)) };
-
 /** How long after its submission a sweep requests an object that no worker has taken, in ms. */
 export const GRACE_MS = 10_000;
 /** How long after it was taken a sweep requests an object again, in ms. A follow-up attempt that finds nothing is harmless. */

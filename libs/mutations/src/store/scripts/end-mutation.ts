@@ -1,5 +1,4 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 
 /** Ends mutations, and publishes their ids for callers that wait. */
 export const endMutationPart: LuaPart = {

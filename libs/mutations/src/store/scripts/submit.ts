@@ -1,6 +1,6 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 import { MAX_WAITING, MAX_WAITING_BYTES } from "../mutation-store.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 
 const signature = {
   name: "mutation-submit",

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyNumber,
@@ -8,7 +9,7 @@ import {
   type Script,
 } from "@konverge/redis";
 import { MAX_BATCH, MAX_BATCH_BYTES } from "../mutation-store.ts";
-import { clockPart, TAKEN_CHECK_MS } from "./clock.ts";
+import { TAKEN_CHECK_MS } from "./clock.ts";
 
 const signature = {
   name: "mutation-take",

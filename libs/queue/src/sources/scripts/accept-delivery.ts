@@ -1,5 +1,4 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
-import { sourceClockPart } from "./source-clock.ts";
+import { clockPart, defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 
 /** Maximum number and size in bytes of the waiting deliveries of an inbound source. */
 const MAX_WAITING = 10_000;
@@ -42,7 +41,7 @@ export const acceptDeliveryScript: Script<typeof signature, AcceptedDelivery> = 
   signature,
   {
     lua: readLua(new URL("accept-delivery.lua", import.meta.url)),
-    include: [sourceClockPart],
+    include: [clockPart],
     constants: { MAX_WAITING, MAX_WAITING_BYTES },
     answer(reply) {
       const [kind = "", detail = ""] = replyTexts(reply);

@@ -1,5 +1,4 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { sourceClockPart } from "./source-clock.ts";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
 
 const signature = {
   name: "advance-source",
@@ -20,7 +19,7 @@ export const advanceSourceScript: Script<typeof signature, "advanced" | "fenced"
   signature,
   {
     lua: readLua(new URL("advance-source.lua", import.meta.url)),
-    include: [sourceClockPart],
+    include: [clockPart],
     answer: (reply) => replyWord(reply, ["advanced", "fenced"]),
   },
 );

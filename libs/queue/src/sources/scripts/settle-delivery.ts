@@ -1,5 +1,4 @@
-import { defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
-import { sourceClockPart } from "./source-clock.ts";
+import { clockPart, defineScript, readLua, replyFlag, type Script } from "@konverge/redis";
 
 const signature = {
   name: "settle-delivery",
@@ -17,6 +16,6 @@ const signature = {
 /** Removes a delivery, or delays it after a failed try. False if it was removed before. */
 export const settleDeliveryScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("settle-delivery.lua", import.meta.url)),
-  include: [sourceClockPart],
+  include: [clockPart],
   answer: replyFlag,
 });

@@ -1,5 +1,4 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
-import { sourceClockPart } from "./source-clock.ts";
+import { clockPart, defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 
 const signature = {
   name: "take-deliveries",
@@ -22,7 +21,7 @@ export const takeDeliveriesScript: Script<typeof signature, TakenDeliveries> = d
   signature,
   {
     lua: readLua(new URL("take-deliveries.lua", import.meta.url)),
-    include: [sourceClockPart],
+    include: [clockPart],
     answer(reply) {
       const [next = "", oldest = "0", waiting = "0", ...due] = replyTexts(reply);
       return {

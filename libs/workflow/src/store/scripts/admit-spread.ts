@@ -1,7 +1,8 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import type { SpreadState } from "../run-journal-store.ts";
 import { childNotePart } from "./child-note.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 
 const signature = {
   name: "workflow-admit-spread",
@@ -22,7 +23,7 @@ const signature = {
 /** Returns whether a spread step may begin a try, and notes in its run that it may not. */
 export const admitSpreadScript: Script<typeof signature, SpreadState> = defineScript(signature, {
   lua: readLua(new URL("admit-spread.lua", import.meta.url)),
-  include: [clockPart, childNotePart],
+  include: [endedPart, clockPart, childNotePart],
   constants: { GRACE_MS },
   answer: (reply) => replyWord(reply, ["active", "held", "over"]),
 });

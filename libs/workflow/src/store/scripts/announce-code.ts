@@ -1,6 +1,5 @@
-import { defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyTexts, type Script } from "@konverge/redis";
 import { MAX_RECHECKED } from "../code-version.ts";
-import { clockPart } from "./clock.ts";
 import { codeFitsPart } from "./code-fits.ts";
 
 const signature = {

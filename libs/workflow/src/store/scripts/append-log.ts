@@ -1,6 +1,6 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { LOGS_KEPT_MS, MOST_LINES } from "../log-limits.ts";
-import { clockPart } from "./clock.ts";
 
 const signature = {
   name: "workflow-append-log",
@@ -22,7 +22,7 @@ export const appendLogScript: Script<typeof signature, "appended" | "fenced"> = 
   signature,
   {
     lua: readLua(new URL("append-log.lua", import.meta.url)),
-    include: [clockPart],
+    include: [endedPart],
     constants: { MOST_LINES, LOGS_KEPT_MS },
     answer: (reply) => replyWord(reply, ["appended", "fenced"]),
   },

@@ -1,4 +1,5 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { noteCancelPart } from "./note-cancel.ts";
 import { pausesPart } from "./pauses.ts";
 
@@ -27,6 +28,6 @@ export type CancelAnswer =
 /** Requests the cancellation of a run, also again after the run has caught the one before. */
 export const cancelScript: Script<typeof signature, CancelAnswer> = defineScript(signature, {
   lua: readLua(new URL("cancel.lua", import.meta.url)),
-  include: [noteCancelPart, pausesPart],
+  include: [endedPart, noteCancelPart, pausesPart],
   answer: (reply) => replyWord(reply, ["requested", "pending", "compensating", "ended", "missing"]),
 });

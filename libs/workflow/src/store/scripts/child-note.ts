@@ -1,5 +1,6 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
+import { GRACE_MS } from "./clock.ts";
 
 /**
  * The note of a parent about a child, as the progress of its step: a parent asks only for children that are new or have ended.
@@ -9,6 +10,6 @@ import { clockPart, GRACE_MS } from "./clock.ts";
  */
 export const childNotePart: LuaPart = {
   lua: readLua(new URL("child-note.lua", import.meta.url)),
-  include: [clockPart],
+  include: [endedPart, clockPart],
   constants: { GRACE_MS },
 };

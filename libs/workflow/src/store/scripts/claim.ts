@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyList,
@@ -9,7 +10,8 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { clockPart, HELD_CHECK_MS } from "./clock.ts";
+import { endedPart } from "./ended.ts";
+import { HELD_CHECK_MS } from "./clock.ts";
 import { codeFitsPart } from "./code-fits.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { linePart } from "./line.ts";
@@ -77,6 +79,7 @@ export const claimScript: Script<typeof signature, readonly (ClaimAnswer | Alone
   {
     lua: readLua(new URL("claim.lua", import.meta.url)),
     include: [
+      endedPart,
       clockPart,
       movePart,
       linePart,

@@ -1,8 +1,3 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-
-/** `now` is Redis's time in ms, so that no worker's clock decides when a wait is over. `int` formats a number as digits. */
-export const clockPart: LuaPart = { lua: readLua(new URL("clock.lua", import.meta.url)) };
-
 /** How long after a wake-up was due a sweep looks for it, in ms. */
 export const GRACE_MS = 10_000;
 /** How long a run may be held before it is requested again, in ms; a follow-up of an execution that continues is harmless. */

@@ -1,6 +1,5 @@
-import { readLua, type LuaPart } from "@konverge/redis";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 import { CODE_TTL_MS } from "../code-version.ts";
-import { clockPart } from "./clock.ts";
 
 /**
  * `codeFits(code, version, continuedBy)` returns true if code may continue a run of that version, and `liveCodeFits(codes,

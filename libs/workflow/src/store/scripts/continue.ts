@@ -1,6 +1,7 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { ANSWERS_KEPT_MS, MAX_KEPT_ANSWER, MOST_ANSWERED } from "../run-updates.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 import { codeFitsPart } from "./code-fits.ts";
 import { movePart } from "./move-run.ts";
 import { pausesPart } from "./pauses.ts";
@@ -36,7 +37,7 @@ export const continueScript: Script<typeof signature, "continued" | "fenced"> = 
   signature,
   {
     lua: readLua(new URL("continue.lua", import.meta.url)),
-    include: [clockPart, codeFitsPart, movePart, pausesPart, waitsPart],
+    include: [endedPart, clockPart, codeFitsPart, movePart, pausesPart, waitsPart],
     constants: { GRACE_MS, ANSWERS_KEPT_MS, MAX_KEPT_ANSWER, MOST_ANSWERED },
     answer: (reply) => replyWord(reply, ["continued", "fenced"]),
   },

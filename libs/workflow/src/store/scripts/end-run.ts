@@ -1,5 +1,4 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 import { forgetPart } from "./forget-runs.ts";
 import { lastRunPart } from "./last-run.ts";
 import { movePart } from "./move-run.ts";

@@ -1,5 +1,5 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { endedPart } from "./ended.ts";
 import { movePart } from "./move-run.ts";
 import { pausesPart } from "./pauses.ts";
 import { runSlotsPart } from "./run-slots.ts";
@@ -27,6 +27,6 @@ const signature = {
 export const enterScript: Script<typeof signature, "entered" | "waiting" | "cancelled" | "fenced"> =
   defineScript(signature, {
     lua: readLua(new URL("enter.lua", import.meta.url)),
-    include: [clockPart, movePart, pausesPart, runSlotsPart],
+    include: [endedPart, movePart, pausesPart, runSlotsPart],
     answer: (reply) => replyWord(reply, ["entered", "waiting", "cancelled", "fenced"]),
   });

@@ -7,7 +7,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { endedPart } from "./ended.ts";
 
 export type KeepInputAnswer =
   | { readonly kind: "kept"; readonly input: string }
@@ -27,7 +27,7 @@ const signature = {
 /** Stores the input as the schema has parsed it, once, so that all executions see one value. */
 export const keepInputScript: Script<typeof signature, KeepInputAnswer> = defineScript(signature, {
   lua: readLua(new URL("keep-input.lua", import.meta.url)),
-  include: [clockPart],
+  include: [endedPart],
   answer: decode,
 });
 

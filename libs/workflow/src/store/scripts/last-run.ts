@@ -1,6 +1,5 @@
-import { readLua, type LuaPart } from "@konverge/redis";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 import { MAX_KEPT_TEXT } from "../run-actions.ts";
-import { clockPart } from "./clock.ts";
 
 /** Interval between two checks whether the object of a last run still exists, in ms. */
 export const LAST_CHECK_MS = 86_400_000;

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyList,
@@ -7,8 +8,9 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { childNotePart } from "./child-note.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 import { ENDING_KEYS, endRunPart, type EndingKey } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { movePart } from "./move-run.ts";
@@ -63,7 +65,7 @@ export const leaveScript: Script<typeof signature, readonly LeaveAnswer[]> = def
   signature,
   {
     lua: readLua(new URL("leave.lua", import.meta.url)),
-    include: [childNotePart, clockPart, movePart, pausesPart, waitsPart, endRunPart],
+    include: [endedPart, childNotePart, clockPart, movePart, pausesPart, waitsPart, endRunPart],
     constants: { GRACE_MS },
     answer: (reply) => replyList(reply).map(decode),
   },

@@ -1,5 +1,5 @@
 import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { endedPart } from "./ended.ts";
 
 /**
  * The runs that wait for each other, because they have the same key. `lineFrom(last, runRoot, most)` returns the ids of a run
@@ -8,5 +8,5 @@ import { clockPart } from "./clock.ts";
  */
 export const linePart: LuaPart = {
   lua: readLua(new URL("line.lua", import.meta.url)),
-  include: [clockPart],
+  include: [endedPart],
 };

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyFlag,
@@ -7,7 +8,6 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
 
 export interface LookAnswer {
   /** Up to when the times are handled, in ms; the first time, up to now. */

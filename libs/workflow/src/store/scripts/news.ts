@@ -10,7 +10,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { endedPart } from "./ended.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 export type NewsAnswer =
@@ -51,7 +51,7 @@ const signature = {
 /** Returns what an execution may continue with during its work: signals, ends of children, and a cancellation. */
 export const newsScript: Script<typeof signature, NewsAnswer> = defineScript(signature, {
   lua: readLua(new URL("news.lua", import.meta.url)),
-  include: [clockPart, signalBufferPart],
+  include: [endedPart, signalBufferPart],
   answer: decode,
 });
 

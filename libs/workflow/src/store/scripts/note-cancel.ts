@@ -1,5 +1,5 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
+import { GRACE_MS } from "./clock.ts";
 
 /**
  * `noteCancel(run, wakes, cancelling, id, request, again)` stores a cancellation. A later one counts only if it may be given

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyTagged,
@@ -7,7 +8,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { endedPart } from "./ended.ts";
 
 export type NoteAnswer =
   | { readonly kind: "noted"; readonly progress: string }
@@ -43,7 +44,7 @@ const signature = {
  */
 export const noteScript: Script<typeof signature, NoteAnswer> = defineScript(signature, {
   lua: readLua(new URL("note.lua", import.meta.url)),
-  include: [clockPart],
+  include: [endedPart, clockPart],
   answer: decode,
 });
 

@@ -1,4 +1,5 @@
 import { defineScript, readLua, replyList, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { pausesPart } from "./pauses.ts";
 import { runSlotsPart } from "./run-slots.ts";
 
@@ -28,7 +29,7 @@ export const pauseRunsScript: Script<typeof signature, readonly PauseAnswer[]> =
   signature,
   {
     lua: readLua(new URL("pause-runs.lua", import.meta.url)),
-    include: [pausesPart, runSlotsPart],
+    include: [endedPart, pausesPart, runSlotsPart],
     answer: (reply) => replyList(reply).map((each) => replyWord(each, ANSWERS)),
   },
 );

@@ -1,5 +1,5 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { endedPart } from "./ended.ts";
 
 const signature = {
   name: "workflow-publish",
@@ -19,7 +19,7 @@ export const publishScript: Script<typeof signature, "published" | "fenced"> = d
   signature,
   {
     lua: readLua(new URL("publish.lua", import.meta.url)),
-    include: [clockPart],
+    include: [endedPart],
     answer: (reply) => replyWord(reply, ["published", "fenced"]),
   },
 );

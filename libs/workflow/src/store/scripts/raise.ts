@@ -1,5 +1,6 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
+import { GRACE_MS } from "./clock.ts";
 
 const signature = {
   name: "workflow-raise",
@@ -20,7 +21,7 @@ export const raiseScript: Script<typeof signature, (typeof ANSWERS)[number]> = d
   signature,
   {
     lua: readLua(new URL("raise.lua", import.meta.url)),
-    include: [clockPart],
+    include: [endedPart, clockPart],
     constants: { GRACE_MS },
     answer: (reply) => replyWord(reply, ANSWERS),
   },

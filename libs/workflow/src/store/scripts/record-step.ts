@@ -1,5 +1,5 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 
 /**
  * The first record of a step stays. `findRecord(run, steps, epoch, step)` returns an answer if there is nothing to record; else
@@ -7,5 +7,5 @@ import { clockPart } from "./clock.ts";
  */
 export const recordStepPart: LuaPart = {
   lua: readLua(new URL("record-step.lua", import.meta.url)),
-  include: [clockPart],
+  include: [endedPart, clockPart],
 };

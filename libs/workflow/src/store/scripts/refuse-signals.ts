@@ -1,6 +1,6 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { MOST_REFUSALS } from "../signal-limits.ts";
-import { clockPart } from "./clock.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 const signature = {
@@ -28,7 +28,7 @@ export const refuseSignalsScript: Script<typeof signature, "refused" | "fenced">
   signature,
   {
     lua: readLua(new URL("refuse-signals.lua", import.meta.url)),
-    include: [clockPart, signalBufferPart],
+    include: [endedPart, signalBufferPart],
     constants: { MOST_REFUSALS },
     answer: (reply) => replyWord(reply, ["refused", "fenced"]),
   },

@@ -1,6 +1,6 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { ANSWERS_KEPT_MS, MOST_ANSWERED } from "../run-updates.ts";
-import { clockPart } from "./clock.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 const signature = {
@@ -23,7 +23,7 @@ export const refuseUpdateScript: Script<typeof signature, "refused" | "fenced"> 
   signature,
   {
     lua: readLua(new URL("refuse-update.lua", import.meta.url)),
-    include: [clockPart, signalBufferPart],
+    include: [endedPart, signalBufferPart],
     constants: { ANSWERS_KEPT_MS, MOST_ANSWERED },
     answer: (reply) => replyWord(reply, ["refused", "fenced"]),
   },

@@ -1,5 +1,5 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { endedPart } from "./ended.ts";
 import { labelsPart } from "./labels.ts";
 
 const signature = {
@@ -20,7 +20,7 @@ export const relabelScript: Script<typeof signature, "labelled" | "fenced"> = de
   signature,
   {
     lua: readLua(new URL("relabel.lua", import.meta.url)),
-    include: [clockPart, labelsPart],
+    include: [endedPart, labelsPart],
     answer: (reply) => replyWord(reply, ["labelled", "fenced"]),
   },
 );

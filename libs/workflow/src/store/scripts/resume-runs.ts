@@ -1,4 +1,5 @@
 import { defineScript, readLua, replyList, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { pausesPart } from "./pauses.ts";
 
 const signature = {
@@ -25,7 +26,7 @@ export const resumeRunsScript: Script<typeof signature, readonly ResumeAnswer[]>
   signature,
   {
     lua: readLua(new URL("resume-runs.lua", import.meta.url)),
-    include: [pausesPart],
+    include: [endedPart, pausesPart],
     answer: (reply) => replyList(reply).map((each) => replyWord(each, ANSWERS)),
   },
 );

@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyTagged,
@@ -7,8 +8,9 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import type { Reopened } from "../run-actions.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 import { movePart } from "./move-run.ts";
 import { runSizesPart } from "./run-sizes.ts";
 
@@ -51,7 +53,7 @@ const signature = {
  */
 export const resumeScript: Script<typeof signature, Reopened> = defineScript(signature, {
   lua: readLua(new URL("resume.lua", import.meta.url)),
-  include: [clockPart, movePart, runSizesPart],
+  include: [endedPart, clockPart, movePart, runSizesPart],
   constants: { GRACE_MS },
   answer: decode,
 });

@@ -1,5 +1,4 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 
 /** Memory of an ended run with small values, in bytes, without its steps. */
 const RUN_BYTES = 3_600;

@@ -1,5 +1,5 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
+import { GRACE_MS } from "./clock.ts";
 
 /** Most runs that one script gives a slot; the sweep continues. */
 const MOST_GIVEN = 100;

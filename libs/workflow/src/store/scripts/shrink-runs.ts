@@ -1,5 +1,5 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { forgetPart } from "./forget-runs.ts";
 import { runSizesPart } from "./run-sizes.ts";
 
@@ -12,6 +12,6 @@ export const LEAST_KEPT_MS = 3_600_000;
  */
 export const shrinkPart: LuaPart = {
   lua: readLua(new URL("shrink-runs.lua", import.meta.url)),
-  include: [clockPart, forgetPart, runSizesPart],
+  include: [endedPart, clockPart, forgetPart, runSizesPart],
   constants: { LEAST_KEPT_MS },
 };

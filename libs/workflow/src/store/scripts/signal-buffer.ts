@@ -1,5 +1,4 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 
 /**
  * The unconsumed signals of a run: a hash of JSON texts by number, and a sorted set, all of one score, of the hash of a name

@@ -1,6 +1,7 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { MOST_SEEN } from "../signal-limits.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 import { signalBufferPart } from "./signal-buffer.ts";
 
 /** `buffered`: stored, and the run does not wait for it. */
@@ -26,7 +27,7 @@ const signature = {
 /** Buffers a signal for a run that has not ended. Its id keeps it from being stored twice. */
 export const signalScript: Script<typeof signature, SignalAnswer> = defineScript(signature, {
   lua: readLua(new URL("signal.lua", import.meta.url)),
-  include: [clockPart, signalBufferPart],
+  include: [endedPart, clockPart, signalBufferPart],
   constants: { GRACE_MS, MOST_SEEN },
   answer: (reply) =>
     replyWord(reply, ["stored", "buffered", "duplicate", "ended", "full", "missing"]),

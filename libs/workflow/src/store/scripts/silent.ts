@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyList,
@@ -8,7 +9,6 @@ import {
   type Script,
 } from "@konverge/redis";
 import type { Silence } from "../run-queries.ts";
-import { clockPart } from "./clock.ts";
 
 /** Delay before a silent run is returned again, in ms. */
 export const AGAIN_MS = 5_000;

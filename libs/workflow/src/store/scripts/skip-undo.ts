@@ -1,5 +1,6 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
+import { GRACE_MS } from "./clock.ts";
 
 /** `active`: the run is not being undone. Only `skipped` means a change. */
 export type SkipUndoAnswer = "skipped" | "active" | "ended" | "missing";
@@ -19,7 +20,7 @@ const signature = {
 /** Records that the undo of a step is skipped, unless the undo was recorded before. */
 export const skipUndoScript: Script<typeof signature, SkipUndoAnswer> = defineScript(signature, {
   lua: readLua(new URL("skip-undo.lua", import.meta.url)),
-  include: [clockPart],
+  include: [endedPart, clockPart],
   constants: { GRACE_MS },
   answer: (reply) => replyWord(reply, ["skipped", "active", "ended", "missing"]),
 });

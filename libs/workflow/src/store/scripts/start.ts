@@ -1,5 +1,6 @@
 import { defined } from "@konverge/core";
 import {
+  clockPart,
   defineScript,
   readLua,
   replyTagged,
@@ -8,9 +9,10 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { MAX_QUEUED } from "../run-actions.ts";
 import { childNotePart } from "./child-note.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 import { lastRunPart } from "./last-run.ts";
 import { linePart } from "./line.ts";
 import { labelsPart } from "./labels.ts";
@@ -92,7 +94,16 @@ const signature = {
  */
 export const startScript: Script<typeof signature, StartAnswer> = defineScript(signature, {
   lua: readLua(new URL("start.lua", import.meta.url)),
-  include: [clockPart, childNotePart, noteCancelPart, movePart, lastRunPart, linePart, labelsPart],
+  include: [
+    endedPart,
+    clockPart,
+    childNotePart,
+    noteCancelPart,
+    movePart,
+    lastRunPart,
+    linePart,
+    labelsPart,
+  ],
   constants: { GRACE_MS, MAX_LINE: MAX_QUEUED + 1 },
   answer: decode,
 });

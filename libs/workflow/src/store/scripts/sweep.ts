@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyList,
@@ -7,7 +8,8 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { endedPart } from "./ended.ts";
+import { GRACE_MS } from "./clock.ts";
 import { forgetPart } from "./forget-runs.ts";
 import { LAST_CHECK_MS } from "./last-run.ts";
 import { runSlotsPart } from "./run-slots.ts";
@@ -61,7 +63,7 @@ const signature = {
  */
 export const sweepScript: Script<typeof signature, SweepAnswer> = defineScript(signature, {
   lua: readLua(new URL("sweep.lua", import.meta.url)),
-  include: [clockPart, forgetPart, runSlotsPart, shrinkPart],
+  include: [endedPart, clockPart, forgetPart, runSlotsPart, shrinkPart],
   constants: {
     GRACE_MS,
     RECHECK_MS,

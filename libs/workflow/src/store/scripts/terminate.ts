@@ -1,4 +1,5 @@
 import {
+  clockPart,
   defineScript,
   readLua,
   replyTagged,
@@ -6,8 +7,9 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { childNotePart } from "./child-note.ts";
-import { clockPart, GRACE_MS } from "./clock.ts";
+import { GRACE_MS } from "./clock.ts";
 import { ENDING_KEYS, endRunPart, type EndingKey } from "./end-run.ts";
 import { decodeFollowers, type FollowerNames } from "./followers.ts";
 import { linePart } from "./line.ts";
@@ -51,7 +53,7 @@ const signature = {
  */
 export const terminateScript: Script<typeof signature, TerminateAnswer> = defineScript(signature, {
   lua: readLua(new URL("terminate.lua", import.meta.url)),
-  include: [childNotePart, clockPart, waitsPart, linePart, endRunPart],
+  include: [endedPart, childNotePart, clockPart, waitsPart, linePart, endRunPart],
   constants: { GRACE_MS },
   answer: decode,
 });

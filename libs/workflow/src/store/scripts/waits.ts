@@ -1,5 +1,4 @@
-import { readLua, type LuaPart } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 
 /** Delay before a waiting run rechecks its objects without an event, in ms. */
 export const RECHECK_MS = 30_000;

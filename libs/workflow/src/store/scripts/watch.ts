@@ -1,5 +1,5 @@
-import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { clockPart } from "./clock.ts";
+import { clockPart, defineScript, readLua, replyWord, type Script } from "@konverge/redis";
+import { endedPart } from "./ended.ts";
 import { waitsPart } from "./waits.ts";
 
 const signature = {
@@ -23,6 +23,6 @@ const signature = {
  */
 export const watchScript: Script<typeof signature, "watched" | "fenced"> = defineScript(signature, {
   lua: readLua(new URL("watch.lua", import.meta.url)),
-  include: [clockPart, waitsPart],
+  include: [endedPart, clockPart, waitsPart],
   answer: (reply) => replyWord(reply, ["watched", "fenced"]),
 });

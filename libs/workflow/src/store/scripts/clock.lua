@@ -1,4 +1,0 @@
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function int(number) return string.format('%.0f', number) end
-local function ended(status) return status == 'done' or status == 'failed' or status == 'cancelled' end

@@ -1,0 +1,1 @@
+local function ended(status) return status == 'done' or status == 'failed' or status == 'cancelled' end
