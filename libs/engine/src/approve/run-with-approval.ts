@@ -1,4 +1,4 @@
-import { KonvergeError, type Outcome } from "@konverge/core";
+import { endedWell, KonvergeError, type Outcome } from "@konverge/core";
 import type { Approval, ApprovalStore, AttemptLease } from "@konverge/queue";
 import { randomUUID } from "node:crypto";
 import { AttemptHold, type AttemptHoldOptions } from "../access/attempt-hold.ts";
@@ -78,7 +78,7 @@ async function runApproved(running: Running): Promise<AttemptRun> {
   if (!parts.rule.when(planFor(built)) && !built.isCut) {
     if (known !== undefined) await gate.drop();
     const made = await apply(running, plan, { admit: async () => undefined, isStrict: false });
-    if (made.outcome.kind in ENDED_WELL) await gate.forgetRequesters();
+    if (endedWell(made.outcome.kind)) await gate.forgetRequesters();
     return made;
   }
   const issue = issueOf(plan);
@@ -90,14 +90,12 @@ async function runApproved(running: Running): Promise<AttemptRun> {
     isStrict: true,
   });
   // Otherwise the next attempt plans what is left, which needs another approval.
-  if (applied.outcome.kind in ENDED_WELL) {
+  if (endedWell(applied.outcome.kind)) {
     await gate.finish(record.hash);
     await gate.forgetRequesters();
   }
   return applied;
 }
-
-const ENDED_WELL = { done: true, requeueAfter: true, awaitChange: true, gone: true };
 
 /** True if neither the object nor its children have changed since a plan that users have not approved. */
 async function stillWaits({ lease, options, parts }: Running, known: Approval): Promise<boolean> {
