@@ -46,8 +46,6 @@ const MOST_PLANS = 2;
 const MOST_PLANS_OF_USERS = MOST_PLANS + 1;
 /** Longest blocking read, in s. Ends it if the connection is lost without a notice. */
 const BLOCK_S = 10;
-/** The same while some plans are not accepted, if the end of a plan could not wake it. */
-const BUSY_BLOCK_S = 1;
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 160;
 const AGAIN_MS = 1_000;
@@ -139,7 +137,7 @@ export function serveObjectReads({
           ...(isLimited ? [] : fleetKeys),
         ];
         const popped = await Promise.race([
-          consumer.redis.blpop(...keys, isLimited ? BUSY_BLOCK_S : BLOCK_S),
+          consumer.redis.blpop(...keys, BLOCK_S),
           stopping.promise,
         ]);
         if (popped === null || popped[0] === wakeKey) continue;
