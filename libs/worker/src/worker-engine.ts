@@ -9,7 +9,6 @@ import {
   openSourceStore,
   QueueProcess,
   type AnnouncedWorker,
-  type RecordingStore,
   type SourceStore,
 } from "@konverge/queue";
 import { closeRedis, openProducer } from "@konverge/redis";
@@ -127,8 +126,7 @@ function engineOptions(
       builds: buildsOf(config, settings.buildId),
       tracing,
       sources: openSources(setup),
-      ...openPlanStores(setup),
-      recordings: openRecordings(setup),
+      ...openStores(setup),
       concurrency: settings.concurrency,
       limits,
       namespaces: setup.namespaces,
@@ -161,29 +159,23 @@ function openSources(setup: WorkerSetup): SourceStore | undefined {
   return store;
 }
 
-/** The stores of controllers whose attempts plan; none without such controllers. */
-function openPlanStores(setup: WorkerSetup): Pick<EngineOptions, "approvals" | "drifts"> {
+/** The stores of plans, and of what handlers read, on one connection; none without controllers that use them. */
+function openStores(
+  setup: WorkerSetup,
+): Pick<EngineOptions, "approvals" | "drifts" | "recordings"> {
   const { config, place, options } = setup;
   const approves = config.controllers.some(({ approval }) => approval !== undefined);
   const observes = config.controllers.some(({ mode }) => mode === "observe");
-  if (!approves && !observes) return {};
+  const records = config.controllers.some(({ recordsReads }) => recordsReads);
+  if (!approves && !observes && !records) return {};
   const redis = openProducer(place.redis);
-  redis.on("error", (error) => options.log.warn({ err: error }, "approval connection error"));
-  setup.atEnd("the connection of plans", () => closeRedis(redis));
+  redis.on("error", (error) => options.log.warn({ err: error }, "plan store connection error"));
+  setup.atEnd("the connection of plans and recordings", () => closeRedis(redis));
   return {
     ...(approves ? { approvals: createApprovalStore(redis, place) } : {}),
     ...(observes ? { drifts: createDriftStore(redis, place) } : {}),
+    ...(records ? { recordings: createRecordingStore(redis, place) } : {}),
   };
-}
-
-/** Undefined if no controller records what its handler reads. */
-function openRecordings(setup: WorkerSetup): RecordingStore | undefined {
-  const { config, place, options } = setup;
-  if (config.controllers.every(({ recordsReads }) => !recordsReads)) return undefined;
-  const redis = openProducer(place.redis);
-  redis.on("error", (error) => options.log.warn({ err: error }, "recording connection error"));
-  setup.atEnd("the connection of the recordings", () => closeRedis(redis));
-  return createRecordingStore(redis, place);
 }
 
 /** Repeats the last measurement until it is old. Empty caches are measured again, because that costs nothing. */
