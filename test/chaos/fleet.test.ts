@@ -11,14 +11,14 @@ import { canRestart } from "./outage-plane.ts";
 import { partsOfRun } from "../support/parts-of-run.ts";
 import { removeRogueJobs } from "./rogue-queue.ts";
 import { contend, settle } from "./settle.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const given = process.env["KONVERGE_TEST_SEED"];
 const firstSeed = given === undefined ? randomInt(2 ** 31) : Number(given);
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
 const WORKERS = 3;
 /** Rounds of all disasters. The short run has one round with half of them, selected by the seed. */
-const ROUNDS = isLong ? 4 : 1;
+const ROUNDS = isLongRun ? 4 : 1;
 const SHORT = 6;
 /** The final check that writers of one object queue in its lane, without faults. */
 const CALM_ROUNDS = 3;
@@ -49,7 +49,7 @@ async function suffer(plane: FleetPlane, seed: number): Promise<string[]> {
   await Promise.all(Array.from({ length: WORKERS }, () => fleet.startWorker()));
   const load = createLoad(fleet, random);
   load.start();
-  for (const disasters of drawDisasters(random, isLong ? undefined : SHORT)) {
+  for (const disasters of drawDisasters(random, isLongRun ? undefined : SHORT)) {
     const said = disasters.join(" while ");
     console.log(`${said} (${load.acknowledged.length} requests, ${load.refused} refused)`);
     await strike(disasters, fleet, random);

@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { keepChanging, openFleet, V1, type FleetWorker } from "./changing-fleet.ts";
 import { until } from "../support/until.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 10 : 1;
+const ROUNDS = isLongRun ? 10 : 1;
 const HEALED_MS = 120_000;
 
 test(

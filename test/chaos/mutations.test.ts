@@ -7,15 +7,15 @@ import { startEmbeddedPlane, startRealPlane } from "./fleet-plane.ts";
 import { startMutationFleet, type MutationFleet } from "./mutation-fleet.ts";
 import { CLIENTS, expectedSums, idOf } from "./mutation-load.ts";
 import { canRestart } from "./outage-plane.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
-const PER_CLIENT = isLong ? 200 : 20;
-const DISASTERS = isLong ? 40 : 7;
+const PER_CLIENT = isLongRun ? 200 : 20;
+const DISASTERS = isLongRun ? 40 : 7;
 const WORKERS = 2;
 const READ_AT_ONCE = 500;
-const HEAL_MS = isLong ? 600_000 : 120_000;
+const HEAL_MS = isLongRun ? 600_000 : 120_000;
 
 type Disaster = (fleet: MutationFleet, random: () => number) => Promise<void>;
 
@@ -62,7 +62,7 @@ test(
       perClient: PER_CLIENT,
       batch: 4,
       // So that the load lasts as long as the disasters.
-      pauseMs: isLong ? 600 : 400,
+      pauseMs: isLongRun ? 600 : 400,
     });
     const names = Object.keys(DISASTERS_OF);
     for (let count = 0; count < DISASTERS; count += 1) {

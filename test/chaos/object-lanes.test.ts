@@ -16,13 +16,13 @@ import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const WRITERS = 40;
 const WORKERS = 4;
-const ROUNDS = isLong ? 10 : 2;
+const ROUNDS = isLongRun ? 10 : 2;
 /** Longer than a silent process holds a lane. */
 const STOP_MS = 3_000;
 const CHILD = fileURLToPath(new URL("../bench/contention-child.ts", import.meta.url));

@@ -11,13 +11,13 @@ import {
   type LoadShape,
 } from "./outage-experiment.ts";
 import { canRestart, startOutagePlane, type OutagePlane } from "./outage-plane.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
 const redisUrl = process.env["REDIS_URL"] ?? "";
 /** Short: a load that a busy machine can serve beside other tests. */
-const SHAPE: LoadShape = isLong
+const SHAPE: LoadShape = isLongRun
   ? DOCUMENTED
   : { keys: 400, concurrency: 8, ratePerSecond: 200, burst: 400 };
 /** The maximum number of tokens in one lease. */
@@ -25,8 +25,8 @@ const LEASE = 64;
 /** How long a token may be used after its time. */
 const TOKEN_TTL_S = DEFAULT_GUARD_LIMITS.tokenTtlMs / 1_000;
 /** Long: the documented length. Short: the first second has the same cost, so it weighs more. */
-const FAULT_MS = isLong ? 20_000 : 8_000;
-const SHARE = isLong ? 0.05 : 0.15;
+const FAULT_MS = isLongRun ? 20_000 : 8_000;
+const SHARE = isLongRun ? 0.05 : 0.15;
 /** The calls in flight when the fault begins cannot be saved: they are at most half of the share, also on a slow machine. */
 const LEAST_SENT = (2 * slotsOf(SHAPE)) / SHARE;
 
@@ -49,7 +49,7 @@ const chosen = FAULTS[seed % FAULTS.length];
 
 describe(`P5, P6: an outage of a real API server loses no work and causes no burst of calls (KONVERGE_TEST_SEED=${seed})`, () => {
   test.for(FAULTS)("$name", { timeout: 3_000_000 }, async ({ fault }, { skip }) => {
-    if (!isLong && fault !== chosen?.fault) {
+    if (!isLongRun && fault !== chosen?.fault) {
       skip(`this seed has the fault "${chosen?.name}"; npm run test:long has all`);
       return;
     }

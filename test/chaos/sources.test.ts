@@ -12,12 +12,12 @@ import { Child } from "../support/child.ts";
 import { until } from "../support/until.ts";
 import type { SourceLeaderConfig } from "./source-leader.ts";
 import { SOURCED, sourcedController, startWorld, type World } from "./source-world.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 /** For the long form, a kill every 5 s for 5 minutes. */
-const DISASTERS = isLong ? 60 : 6;
-const EVERY_MS = isLong ? 5_000 : 400;
+const DISASTERS = isLongRun ? 60 : 6;
+const EVERY_MS = isLongRun ? 5_000 : 400;
 const HEAL_MS = 120_000;
 const ITEMS = 20;
 const SECRET = "a secret of the test";
@@ -147,7 +147,7 @@ test(
       }
     })();
     for (let count = 0; count < DISASTERS; count += 1) {
-      await pause(isLong ? EVERY_MS : random() * EVERY_MS);
+      await pause(isLongRun ? EVERY_MS : random() * EVERY_MS);
       if (random() < 0.25) await leaders.suspend(random() * EVERY_MS);
       else await leaders.kill();
     }

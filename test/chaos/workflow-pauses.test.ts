@@ -1,10 +1,10 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { playPauses } from "./pausing-runs.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const size = isLong ? { runs: 300, pauses: 10, kills: 12 } : { runs: 40, pauses: 3, kills: 2 };
+const size = isLongRun ? { runs: 300, pauses: 10, kills: 12 } : { runs: 40, pauses: 3, kills: 2 };
 
 test(
   `no body begins in a paused run, and resumed runs match their prediction (KONVERGE_TEST_SEED=${seed})`,

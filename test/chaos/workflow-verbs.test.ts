@@ -15,16 +15,16 @@ import {
 } from "./verb-programs.ts";
 import { checkWaits } from "./wait-invariants.ts";
 import { until } from "../support/until.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
-const RUNS = isLong ? 3_000 : 60;
-const DISASTERS = isLong ? 60 : 9;
+const RUNS = isLongRun ? 3_000 : 60;
+const DISASTERS = isLongRun ? 60 : 9;
 /** One of this many runs fails at a step. Few enough that a counter keeps all marks of their retries. */
-const BREAKING = isLong ? 50 : 5;
+const BREAKING = isLongRun ? 50 : 5;
 const WORKERS = 2;
-const HEAL_MS = isLong ? 900_000 : 120_000;
+const HEAL_MS = isLongRun ? 900_000 : 120_000;
 
 type Disaster = (fleet: VerbFleet, random: () => number) => Promise<void>;
 
@@ -65,7 +65,9 @@ const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
   retry: (fleet, random) => fleet.retryJobs(pickRuns(random), random),
   /** Newer code continues the runs of older code. Both run together only in the long test, because older code retries a newer child after a minute. */
   async roll(fleet, random) {
-    const slots = isLong ? [pickSlot(random)] : Array.from({ length: WORKERS }, (_, slot) => slot);
+    const slots = isLongRun
+      ? [pickSlot(random)]
+      : Array.from({ length: WORKERS }, (_, slot) => slot);
     await Promise.all(slots.map((slot) => fleet.replace(slot, "SIGTERM", 2)));
   },
 };

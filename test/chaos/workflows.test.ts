@@ -15,11 +15,11 @@ import { makeInterpreter, makeProgram, predict, traceNames } from "./workflow-pr
 import { PATIENT_MS } from "../support/patient.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
+import { isLongRun } from "../support/parts-of-run.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const RUNS = isLong ? 3_000 : 60;
-const DISASTERS = isLong ? 40 : 6;
+const RUNS = isLongRun ? 3_000 : 60;
+const DISASTERS = isLongRun ? 40 : 6;
 /** One of this many disasters includes retries of jobs. */
 const RETRIED = 3;
 const LEASE_MS = 1_000;
@@ -108,7 +108,7 @@ test(
         }
         return open.size === 0;
       },
-      isLong ? HEAL_MS * 4 : HEAL_MS,
+      isLongRun ? HEAL_MS * 4 : HEAL_MS,
     ).catch((error: unknown) => {
       throw new Error(`${open.size} runs did not end: ${[...open].slice(0, 5).join(", ")}`, {
         cause: error,

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { findKedaScaler } from "../../infra/keda/find-keda-scaler.js";
+import { isLongRun } from "./parts-of-run.ts";
 
 /** A trigger of a ScaledObject, and the parameters of its TriggerAuthentication. */
 export interface KedaTrigger {
@@ -19,13 +20,21 @@ export interface KedaAnswer {
   readonly error?: string;
 }
 
-/** Returns the function that asks KEDA's scalers, or the reason if they are missing. */
+/** Returns the function that asks KEDA's scalers, or the reason if they are missing. Only a long run builds them. */
 export async function openKeda(): Promise<
   | { readonly ask: (triggers: readonly KedaTrigger[]) => Promise<KedaAnswer[]> }
   | { readonly missing: string }
 > {
-  const found = await findKedaScaler({ log: (line) => console.error(line) });
-  if ("missing" in found) return found;
+  const found = await findKedaScaler({
+    log: (line) => console.error(line),
+    build: isLongRun,
+    env: { ...process.env, CI: "" },
+  });
+  if ("missing" in found) {
+    return isLongRun
+      ? found
+      : { missing: "KEDA's scalers are not built; `npm run test:long -- keda` builds them" };
+  }
   const ask = async (triggers: readonly KedaTrigger[]) => {
     const output = await new Promise<string>((resolve, reject) => {
       const child = execFile(found.path, [], (error, stdout) => {
