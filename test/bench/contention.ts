@@ -17,7 +17,7 @@ import {
   type ContentionCommand,
   type ContentionWord,
 } from "./contention-child.ts";
-import { buildGoPeer } from "./go-peer.ts";
+import { buildGoPeer } from "./build-peer.ts";
 import { median, round2, type BenchOptions, type Figure } from "./measure.ts";
 
 const execute = promisify(execFile);

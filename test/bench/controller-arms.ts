@@ -6,8 +6,7 @@ import type { ControllerWorkerConfig } from "./controller-worker.ts";
 import { drained, openGaugeQueue } from "./gauge-queue.ts";
 import { buildAsShipped } from "./as-shipped.ts";
 import { findPythonPackages } from "../../infra/host/python-packages.js";
-import { buildGoPeer } from "./go-peer.ts";
-import { buildRustPeer } from "./rust-peer.ts";
+import { buildGoPeer, buildJavaPeer, buildRustPeer } from "./build-peer.ts";
 import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
 
 const execute = promisify(execFile);
@@ -70,10 +69,14 @@ export async function makeArms(options: AllArmsOptions): Promise<Arm[]> {
     );
   }
   arms.push(clientNodeArm(programs["controller-client-node.ts"], options));
-  const dotI = await installDotI(options.log);
-  if (dotI !== undefined) arms.push(dotIArm(dotI, options));
+  const dotI = await installNodePeer("dot-i", options.log);
+  if (dotI !== undefined) {
+    arms.push(nodePeerArm("@dot-i/k8s-operator, 1 at a time", [dotI], options));
+  }
   const kubeRs = await buildRustPeer("kube-rs", options.log);
   if (kubeRs !== undefined) arms.push(kubeRsArm(kubeRs, options));
+  const josdk = await buildJavaPeer("josdk", options.log);
+  if (josdk !== undefined) arms.push(josdkArm(josdk, options));
   const kopf = await installKopf(options.log);
   if (kopf !== undefined) arms.push(kopfArm(kopf, options));
   return arms;
@@ -135,14 +138,12 @@ function clientNodeArm(program: string, { kubeconfigPath }: ArmOptions): Arm {
   };
 }
 
-function dotIArm(main: string, { kubeconfigPath }: ArmOptions): Arm {
+function nodePeerArm(name: string, args: readonly string[], { kubeconfigPath }: ArmOptions): Arm {
+  const env = { ...process.env, KUBECONFIG: kubeconfigPath, LOG_LEVEL: "silent" };
   return {
-    name: "@dot-i/k8s-operator, 1 at a time",
+    name,
     ours: false,
-    start: () =>
-      startAll(1, () =>
-        startPeerProcess(process.execPath, [main], { ...process.env, KUBECONFIG: kubeconfigPath }),
-      ),
+    start: () => startAll(1, () => startPeerProcess(process.execPath, args, env)),
   };
 }
 
@@ -151,6 +152,15 @@ function kubeRsArm(program: string, { kubeconfigPath }: ArmOptions): Arm {
     name: "kube-rs, 16 at a time",
     ours: false,
     start: () => startAll(1, () => startPeerProcess(program, [kubeconfigPath, "16"])),
+  };
+}
+
+function josdkArm(classPath: string, { kubeconfigPath }: ArmOptions): Arm {
+  const args = ["-cp", classPath, "dev.konverge.bench.Main", kubeconfigPath, "16"];
+  return {
+    name: "Java Operator SDK, 16 at a time",
+    ours: false,
+    start: () => startAll(1, () => startPeerProcess("java", args)),
   };
 }
 
@@ -177,19 +187,23 @@ async function installKopf(log: (line: string) => void): Promise<string | undefi
 /** The Node options of a worker in the manifests. The limit makes V8 collect garbage before the heap has doubled. */
 export const AS_DEPLOYED = ["--max-old-space-size=384", "--max-semi-space-size=4"];
 
-/** Returns undefined and logs the reason if it cannot be installed. */
-async function installDotI(log: (line: string) => void): Promise<string | undefined> {
-  const folder = fileURLToPath(new URL("peers/dot-i", import.meta.url));
+/**
+ * Installs the program in `peers/<name>` outside the project's lock file, and returns its path. Returns undefined and logs
+ * the reason if it cannot be installed.
+ */
+async function installNodePeer(
+  name: string,
+  log: (line: string) => void,
+): Promise<string | undefined> {
+  const folder = fileURLToPath(new URL(`peers/${name}`, import.meta.url));
   try {
     if (!existsSync(`${folder}/node_modules`)) {
-      log(
-        "installing @dot-i/k8s-operator outside the lock file, because it needs an old client-node",
-      );
-      await execute("npm", ["ci", "--no-audit", "--no-fund"], { cwd: folder });
+      log(`installing the ${name} peer`);
+      await execute("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: folder });
     }
     return `${folder}/main.js`;
   } catch (error) {
-    log(`without @dot-i/k8s-operator: ${error instanceof Error ? error.message : String(error)}`);
+    log(`without ${name}: ${error instanceof Error ? error.message : String(error)}`);
     return undefined;
   }
 }

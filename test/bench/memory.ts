@@ -8,7 +8,7 @@ import { controllerRuntimeArm, konvergeArm, type Arm, type ArmOptions } from "./
 import { startEmbeddedServer } from "./embedded-server.ts";
 import { createGauges } from "./gauge.ts";
 import { startGaugeLoad, type GaugeLoad } from "./gauge-load.ts";
-import { buildGoPeer } from "./go-peer.ts";
+import { buildGoPeer } from "./build-peer.ts";
 import { figureOf, round2, type BenchOptions, type Figure } from "./measure.ts";
 import { peakMemoryMiB, residentMemoryMiB } from "./peer-process.ts";
 

@@ -9,7 +9,7 @@ import { createKubeClient, loadKubeCredentials, type KubeClient } from "@konverg
 import { ConfigMap } from "@konverge/kube/kinds";
 import { openMutations, type Mutations, type NewMutation } from "@konverge/mutations";
 import { openBareClient } from "./bare-client.ts";
-import { buildGoPeer } from "./go-peer.ts";
+import { buildGoPeer } from "./build-peer.ts";
 import { figureOf, rateOf, type BenchOptions, type Figure } from "./measure.ts";
 import type { MutationsWorkerConfig } from "./mutations-worker.ts";
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { startRedis } from "@konverge/infra-redis";
-import { buildGoPeer } from "./go-peer.ts";
+import { buildGoPeer } from "./build-peer.ts";
 
 /** The server of a workflow engine, started for one measurement. */
 export interface EngineServer extends AsyncDisposable {
