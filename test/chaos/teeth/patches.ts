@@ -27,7 +27,7 @@ export const PATCHES = {
   lane: [
     {
       file: "libs/lanes/src/scripts/take-lane.lua",
-      from: "if holder ~= '' and holder ~= process and untilMs > nowMs then",
+      from: "if holder ~= '' and holder ~= process and untilMs > now then",
       to: "if false then",
     },
   ],
