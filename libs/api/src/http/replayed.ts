@@ -32,9 +32,9 @@ export async function replayed(
   const request = comparableText(
     JSON.stringify([req.method, req.url.replace(/^\w+:\/\/[^/]+/, ""), await req.text()]),
   );
-  const kept = await answers.begin(callerId, key, request);
-  if (kept !== undefined) {
-    const { status, body, location } = kept;
+  const begun = await answers.begin(callerId, key, request);
+  if ("kept" in begun) {
+    const { status, body, location } = begun.kept;
     return new Response(body, {
       status,
       headers: {
@@ -44,20 +44,19 @@ export async function replayed(
       },
     });
   }
+  const { claim } = begun;
   let response: Response;
   try {
     response = await respond();
   } catch (error) {
-    // If Redis failed, the key remains in flight until it expires.
-    await answers.forget(callerId, key).catch(onError);
+    // If Redis failed, the key remains in flight until Redis is available again.
+    await claim.forget().catch(onError);
     throw error;
   }
   const location = response.headers.get("location");
   const { status } = response;
   const body = await response.clone().text();
-  // The change is made. A key whose response cannot be stored remains in flight, so that the change is not repeated soon.
-  await answers
-    .keep(callerId, key, request, { status, body, ...(location === null ? {} : { location }) })
-    .catch(onError);
+  // The change is made, so its response is returned even if it cannot be stored yet.
+  await claim.keep({ status, body, ...(location === null ? {} : { location }) }).catch(onError);
   return response;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import {
@@ -25,14 +26,25 @@ interface KeptAnswer {
  */
 export interface AnswerStore {
   /**
-   * Returns undefined for a new key, which is then in flight until `keep` or `forget`, or for 90 s if this process dies.
+   * Returns the stored response of a repeated request, or the claim of a new one.
    * @param request text that must be equal, including the body; with other keys, only the sizes of encoded values
-   * @throws KonvergeError `idempotency_mismatch`, `idempotency_in_flight`
+   * @throws KonvergeError `idempotency_mismatch`, `idempotency_in_flight`, `redis_unavailable`
    */
-  begin(callerId: string, key: string, request: ComparableText): Promise<KeptAnswer | undefined>;
-  keep(callerId: string, key: string, request: ComparableText, answer: KeptAnswer): Promise<void>;
+  begin(
+    callerId: string,
+    key: string,
+    request: ComparableText,
+  ): Promise<{ readonly kept: KeptAnswer } | { readonly claim: AnswerClaim }>;
+}
+
+/**
+ * A new key, which is in flight until one of the methods is called, or for 90 s if this process dies. While Redis is
+ * unavailable, a method fails after its first try, and the tries continue in the background for as long as the key is in flight.
+ */
+interface AnswerClaim {
+  keep(answer: KeptAnswer): Promise<void>;
   /** Deletes the key after a failure, so that it can be retried. */
-  forget(callerId: string, key: string): Promise<void>;
+  forget(): Promise<void>;
 }
 
 /** The line before a stored body. */
@@ -51,6 +63,7 @@ const BUDGET_BYTES: number = 64 * 1_024 * 1_024;
 const OVERHEAD_BYTES = 350;
 /** Compression enlarges smaller bodies. */
 const PACKED_FROM_BYTES = 1_024;
+/** Time between two tries while Redis is unavailable, in ms. */
 const AGAIN_MS = 1_000;
 
 const pack = promisify(gzip);
@@ -67,56 +80,90 @@ export function createAnswerStore(
   // One slot of a Redis Cluster, so that a script can access all keys.
   const home = `${prefix}:{answers}`;
   const root = `${home}/answer/`;
-  const nameOf = (callerId: string, key: string) => hash(JSON.stringify([callerId, key]));
+  const keptOf = async (stored: string, digests: string): Promise<KeptAnswer> => {
+    const [before = "", head, body] = stored.split("\n");
+    if (!isRepeated(before, digests)) {
+      throw new KonvergeError(
+        "idempotency_mismatch",
+        "Idempotency-Key was used for a different request; use a new key per request",
+      );
+    }
+    if (head === undefined || body === undefined) throw inFlight();
+    const { packed, codec: encodedBy, ...rest } = JSON.parse(head) as KeptHead;
+    const bytes = await decode(Buffer.from(body, "base64"), { encodedBy, codec });
+    return { ...rest, body: Buffer.from(packed ? await unpack(bytes) : bytes).toString() };
+  };
+  const valueOf = async (digests: string, { body, ...rest }: KeptAnswer): Promise<string> => {
+    const bytes = Buffer.from(body);
+    const packed = bytes.length >= PACKED_FROM_BYTES;
+    const head: KeptHead = { ...rest, packed, ...defined({ codec: codec && codecName(codec) }) };
+    const plain = packed ? await pack(bytes) : bytes;
+    const encoded = codec === undefined ? plain : await codec.encode(plain, RESPONSE);
+    return `${digests}\n${JSON.stringify(head)}\n${Buffer.from(encoded).toString("base64")}`;
+  };
+  /** Replaces the mark of a claim by a value, or deletes it without one. Another claim of the key is not changed. */
+  const settle = (name: string, { mark, value }: { mark: string; value: string }) =>
+    withRedis(redis, () =>
+      runScript(redis, keepAnswerScript, {
+        keys: { answer: `${root}${name}`, order: `${home}/order`, kept: `${home}/bytes` },
+        args: {
+          root,
+          name,
+          mark,
+          value,
+          size: value.length + OVERHEAD_BYTES,
+          keptMs: KEPT_MS,
+          budget: budgetBytes,
+        },
+      }),
+    );
   return {
     async begin(callerId, key, request) {
-      const name = nameOf(callerId, key);
-      const mine = await withRedis(redis, () =>
-        redis.set(`${root}${name}`, digestOf(key, request), "PX", IN_FLIGHT_MS, "NX"),
-      );
-      if (mine === "OK") return undefined;
-      const stored = await withRedis(redis, () => redis.get(`${root}${name}`));
+      const name = hash(JSON.stringify([callerId, key]));
+      const digests = digestOf(key, request);
+      // Tells this call from others, also if the connection breaks and the client sends the command again.
+      const mark = `${digests}\n${randomUUID()}`;
+      const endMs = performance.now() + IN_FLIGHT_MS;
+      const forget = () => untilSettled(redis, () => settle(name, { mark, value: "" }), endMs);
+      let stored: string | null;
+      try {
+        const set = () => redis.set(`${root}${name}`, mark, "PX", IN_FLIGHT_MS, "NX");
+        const mine = await withRedis(redis, set);
+        stored = mine === "OK" ? mark : await withRedis(redis, () => redis.get(`${root}${name}`));
+      } catch (error) {
+        // Redis may have stored the mark, or may still do so.
+        forget().catch(() => undefined);
+        throw error;
+      }
       // The key expired between the two calls.
       if (stored === null) throw inFlight();
-      const [before = "", head, body] = stored.split("\n");
-      if (!isRepeated(before, digestOf(key, request))) {
-        throw new KonvergeError(
-          "idempotency_mismatch",
-          "Idempotency-Key was used for a different request; use a new key per request",
-        );
-      }
-      if (head === undefined || body === undefined) throw inFlight();
-      const { packed, codec: encodedBy, ...rest } = JSON.parse(head) as KeptHead;
-      const bytes = await decode(Buffer.from(body, "base64"), { encodedBy, codec });
-      return { ...rest, body: Buffer.from(packed ? await unpack(bytes) : bytes).toString() };
-    },
-    async keep(callerId, key, request, { body, ...rest }) {
-      const bytes = Buffer.from(body);
-      const packed = bytes.length >= PACKED_FROM_BYTES;
-      const head: KeptHead = { ...rest, packed, ...defined({ codec: codec && codecName(codec) }) };
-      const plain = packed ? await pack(bytes) : bytes;
-      const encoded = codec === undefined ? plain : await codec.encode(plain, RESPONSE);
-      const text = Buffer.from(encoded).toString("base64");
-      const value = `${digestOf(key, request)}\n${JSON.stringify(head)}\n${text}`;
-      const name = nameOf(callerId, key);
-      await withRedis(redis, () =>
-        runScript(redis, keepAnswerScript, {
-          keys: { answer: `${root}${name}`, order: `${home}/order`, kept: `${home}/bytes` },
-          args: {
-            root,
-            name,
-            value,
-            size: value.length + OVERHEAD_BYTES,
-            keptMs: KEPT_MS,
-            budget: budgetBytes,
-          },
-        }),
-      );
-    },
-    async forget(callerId, key) {
-      await withRedis(redis, () => redis.del(`${root}${nameOf(callerId, key)}`));
+      if (stored !== mark) return { kept: await keptOf(stored, digests) };
+      const keep = async (answer: KeptAnswer) => {
+        const value = await valueOf(digests, answer);
+        await untilSettled(redis, () => settle(name, { mark, value }), endMs);
+      };
+      return { claim: { keep, forget } };
     },
   };
+}
+
+/** Fails with the error of the first try. Further tries follow in the background, because only this process has the result. */
+async function untilSettled(
+  redis: RedisClient,
+  settle: () => Promise<unknown>,
+  endMs: number,
+): Promise<void> {
+  try {
+    await settle();
+  } catch (error) {
+    const again = () => {
+      if (redis.status === "end" || performance.now() >= endMs) return;
+      untilSettled(redis, settle, endMs).catch(() => undefined);
+    };
+    // A command that ends does not wait for it.
+    setTimeout(again, AGAIN_MS).unref();
+    throw error;
+  }
 }
 
 /** Digests of the comparable parts. Not of the request alone, whose content could be guessed from it: keys should be random. */

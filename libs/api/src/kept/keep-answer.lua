@@ -1,3 +1,9 @@
+local current = redis.call('GET', answer)
+if current and current ~= mark then return 0 end
+if value == '' then
+  redis.call('DEL', answer)
+  return 0
+end
 redis.call('SET', answer, value, 'PX', keptMs)
 if redis.call('ZADD', order, now, name .. ' ' .. size) == 0 then return 0 end
 local sum = redis.call('INCRBY', kept, size)

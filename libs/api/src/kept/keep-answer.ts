@@ -8,6 +8,9 @@ const signature = {
     /** Prefix of the names of answers. */
     root: "text",
     name: "text",
+    /** The stored value of the claim. */
+    mark: "text",
+    /** Empty to delete the claim. */
     value: "text",
     /** Bytes of the answer. */
     size: "text",
@@ -18,8 +21,8 @@ const signature = {
 } as const;
 
 /**
- * Stores an answer. Older ones leave when they have expired, or when the budget is exceeded, the oldest first. Returns how many
- * left.
+ * Stores an answer, or deletes its claim, unless another claim or answer has the key. Older answers leave when they have
+ * expired, or when the budget is exceeded, the oldest first. Returns how many left.
  */
 export const keepAnswerScript: Script<typeof signature, number> = defineScript(signature, {
   lua: readLua(new URL("keep-answer.lua", import.meta.url)),
