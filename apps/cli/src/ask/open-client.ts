@@ -18,14 +18,8 @@ export interface OpenClient {
 /** The address of the API in this process, which has no listener. */
 const HERE = "http://localhost";
 
-/**
- * Opens the HTTP API of `settings.server`, or without one the same API in this process, on Redis alone.
- * @param options.retries of a call in this process. Default 0: without Redis, the error must come within seconds
- */
-export async function openClient(
-  settings: Settings,
-  { retries = 0 }: { readonly retries?: number | undefined } = {},
-): Promise<OpenClient> {
+/** Opens the HTTP API of `settings.server`, or without one the same API in this process, on Redis alone. */
+export async function openClient(settings: Settings): Promise<OpenClient> {
   const { server, token, redisUrl, prefix } = settings;
   const cluster = clusterOf(settings);
   if (server !== undefined) {
@@ -67,7 +61,8 @@ export async function openClient(
   });
   const client = createClient({
     server: HERE,
-    retry: { retries },
+    // Without Redis, the error must come within seconds.
+    retry: { retries: 0 },
     fetch: async (request) => await api.fetch(request),
   });
   return {

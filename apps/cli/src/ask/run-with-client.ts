@@ -53,8 +53,6 @@ export async function runWithClient(
   context: {
     readonly fixes?: Readonly<Record<string, string>>;
     readonly options?: Readonly<Record<string, string>>;
-    /** As for `openClient`. */
-    readonly retries?: number;
   } = {},
 ): Promise<void> {
   let opened: OpenClient | undefined;
@@ -64,7 +62,7 @@ export async function runWithClient(
     const env =
       flags.server === undefined ? process.env : { ...process.env, KONVERGE_SERVER: flags.server };
     const settings = readSettings({ env });
-    opened = await openClient(settings, { retries: context.retries });
+    opened = await openClient(settings);
     await work({ client: opened.client, settings, cluster: flags.cluster ?? clusterOf(settings) });
     await opened.close();
     // Signal listeners would keep the process alive.

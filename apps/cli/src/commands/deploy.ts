@@ -9,7 +9,7 @@ import {
 } from "../ask/run-with-client.ts";
 import type { DeployCheck } from "../config/check-live-runs.ts";
 import { loadConfig } from "../config/load-config.ts";
-import { FLEET_RETRIES, planSelected, withFleet, type FleetFlags } from "../fleet/fleet-flags.ts";
+import { planSelected, withFleet, type FleetFlags } from "../fleet/fleet-flags.ts";
 import type { FleetPlan } from "../fleet/fleet-plan.ts";
 import { fleetDocument, fleetText } from "../fleet/fleet-text.ts";
 import { print } from "../text/output.ts";
@@ -53,28 +53,24 @@ export function addDeployCommand(program: Command): void {
     .option("--max-deletes <n>", "Most deleted objects, including replaced ones", parseLimit)
     .addHelpText("after", CHECK_HELP)
     .action((flags: CheckFlags) =>
-      runWithClient(
-        flags,
-        async (asking) => {
-          const { config: file, expect, maxChanges, maxDeletes } = flags;
-          const hasLimits = [expect, maxChanges, maxDeletes].some((limit) => limit !== undefined);
-          if (file === undefined && !hasLimits) {
-            const detail = "--config, --expect, --max-changes or --max-deletes is required";
-            throw new KonvergeError("invalid_request", detail);
-          }
-          const checks: Checked[] = [];
-          if (file !== undefined) checks.push(await checkRuns(asking, file));
-          if (hasLimits) checks.push(await checkPlans(asking, flags));
-          print(flags.output, {
-            document: Object.assign({}, ...checks.map(({ document }) => document)) as object,
-            items: checks.flatMap(({ items }) => items),
-            names: checks.flatMap(({ names }) => names),
-            table: () => checks.map(({ text }) => text).join("\n"),
-          });
-          if (checks.some(({ isFailed }) => isFailed)) process.exitCode = 1;
-        },
-        { retries: FLEET_RETRIES },
-      ),
+      runWithClient(flags, async (asking) => {
+        const { config: file, expect, maxChanges, maxDeletes } = flags;
+        const hasLimits = [expect, maxChanges, maxDeletes].some((limit) => limit !== undefined);
+        if (file === undefined && !hasLimits) {
+          const detail = "--config, --expect, --max-changes or --max-deletes is required";
+          throw new KonvergeError("invalid_request", detail);
+        }
+        const checks: Checked[] = [];
+        if (file !== undefined) checks.push(await checkRuns(asking, file));
+        if (hasLimits) checks.push(await checkPlans(asking, flags));
+        print(flags.output, {
+          document: Object.assign({}, ...checks.map(({ document }) => document)) as object,
+          items: checks.flatMap(({ items }) => items),
+          names: checks.flatMap(({ names }) => names),
+          table: () => checks.map(({ text }) => text).join("\n"),
+        });
+        if (checks.some(({ isFailed }) => isFailed)) process.exitCode = 1;
+      }),
     );
 }
 

@@ -1,7 +1,7 @@
 import { KonvergeError } from "@konverge/core";
 import type { Command } from "commander";
 import { groupHelp, runWithClient, withClient, type ClientFlags } from "../ask/run-with-client.ts";
-import { FLEET_RETRIES, planSelected, withFleet, type FleetFlags } from "../fleet/fleet-flags.ts";
+import { planSelected, withFleet, type FleetFlags } from "../fleet/fleet-flags.ts";
 import { fleetDocument, fleetText } from "../fleet/fleet-text.ts";
 import { print } from "../text/output.ts";
 
@@ -31,23 +31,19 @@ export function addPlanCommand(program: Command): void {
     .option("--config <file>", "Configuration file with new code, to compare with the running code")
     .addHelpText("afterAll", groupHelp(HELP))
     .action((flags: PlanFlags) =>
-      runWithClient(
-        flags,
-        async (asking) => {
-          if (flags.all !== true) {
-            const detail = "--all: is required; use konverge object plan for one object";
-            throw new KonvergeError("invalid_request", detail);
-          }
-          const fleet = await planSelected(asking, flags);
-          print(flags.output, {
-            document: fleetDocument(fleet),
-            items: fleet.groups,
-            names: fleet.groups.flatMap(({ examples }) => examples),
-            table: () => fleetText(fleet),
-          });
-          if (fleet.incomplete.length > 0) process.exitCode = 1;
-        },
-        { retries: FLEET_RETRIES },
-      ),
+      runWithClient(flags, async (asking) => {
+        if (flags.all !== true) {
+          const detail = "--all: is required; use konverge object plan for one object";
+          throw new KonvergeError("invalid_request", detail);
+        }
+        const fleet = await planSelected(asking, flags);
+        print(flags.output, {
+          document: fleetDocument(fleet),
+          items: fleet.groups,
+          names: fleet.groups.flatMap(({ examples }) => examples),
+          table: () => fleetText(fleet),
+        });
+        if (fleet.incomplete.length > 0) process.exitCode = 1;
+      }),
     );
 }

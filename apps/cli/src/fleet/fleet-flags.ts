@@ -16,9 +16,6 @@ export interface FleetFlags {
   readonly timeout: number;
 }
 
-/** Retries of each call, so that a command for many objects continues after a failover of Redis. */
-export const FLEET_RETRIES = 4;
-
 /** Time between two notes about the progress, in ms. */
 const NOTE_MS = 5_000;
 

@@ -26,6 +26,15 @@ const MOST_PLANS = 5;
 /** Time between two tries of a plan that the guard defers, in ms. */
 const SHORTEST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
+/** Longest time without Redis, or without the HTTP API, that does not end the command, in ms: a failover takes up to 30 s. */
+const OUTAGE_MS = 120_000;
+const AGAIN_MS = 1_000;
+/** Errors of an outage. A key in flight belongs to a call whose end could not be stored. */
+const OUTAGES: ReadonlySet<string> = new Set([
+  "api_unreachable",
+  "idempotency_in_flight",
+  "redis_unavailable",
+]);
 /** Comparisons of an object that another client changes between its two plans. */
 const MOST_TRIES = 3;
 
@@ -130,7 +139,15 @@ async function onceAdmitted(
 
 async function* keysOf(client: Client, { cluster, controller, namespace }: FleetQuery) {
   const query = { cluster, ...defined({ controller, namespace }) };
-  for await (const { key } of client.objects.list({ ...query, limit: PAGE })) yield key;
+  let cursor: string | undefined;
+  do {
+    const read = () =>
+      client.objects.list({ ...query, limit: PAGE, ...defined({ cursor }) }).page();
+    // The first page reports a missing Redis soon.
+    const { items, next } = await (cursor === undefined ? read() : throughOutages(read));
+    for (const { key } of items) yield key;
+    cursor = next;
+  } while (cursor !== undefined);
 }
 
 /** The keys of the running code, then those of controllers that only the new code has. */
@@ -161,10 +178,25 @@ async function planInWorker(client: Client, key: string, timeoutMs: number): Pro
   const object: ControllerObject = { cluster, controller, namespace, name };
   for (let tries = 1; ; tries += 1) {
     const options = { class: "background", timeoutMs } as const;
-    const { plan, state, message } = await client.objects.plan(object, options).catch(lostPlan);
+    const ask = () => client.objects.plan(object, options);
+    const { plan, state, message } = await throughOutages(ask).catch(lostPlan);
     if (plan !== undefined) return plan;
     if (state === "lost" && tries < MOST_PLANS) continue;
     throw new KonvergeError("deferred", `no plan of ${key}: ${message}; repeat the command`);
+  }
+}
+
+/** Repeats a call during an outage. A plan has no effect, so each try is a new request. */
+async function throughOutages<T>(call: () => Promise<T>): Promise<T> {
+  const endMs = performance.now() + OUTAGE_MS;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      const isOutage = error instanceof ProblemError && OUTAGES.has(error.code);
+      if (!isOutage || performance.now() >= endMs) throw error;
+      await sleepMs(AGAIN_MS);
+    }
   }
 }
 
