@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startPeerProcess } from "./peer-process.ts";
 
-/** Starts the embedded API server in a process of its own. */
-export async function startEmbeddedServer(): Promise<
+/** Starts the embedded API server in a process of its own. `auditLog`: the file of its audit log; none by default. */
+export async function startEmbeddedServer({
+  auditLog,
+}: { readonly auditLog?: string } = {}): Promise<
   { readonly kubeconfigPath: string } & AsyncDisposable
 > {
   const folder = mkdtempSync(join(tmpdir(), "konverge-bench-"));
@@ -15,6 +17,7 @@ export async function startEmbeddedServer(): Promise<
     "--conditions=@konverge/source",
     fileURLToPath(new URL("embedded-server-process.ts", import.meta.url)),
     kubeconfigPath,
+    ...(auditLog === undefined ? [] : [auditLog]),
   ]);
   await server.ready;
   return {

@@ -20,6 +20,7 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   memory: async () => (await import("./memory.ts")).benchMemory,
   mutations: async () => (await import("./mutations.ts")).benchMutations,
   outage: async () => (await import("./outage.ts")).benchOutage,
+  plan: async () => (await import("./plan.ts")).benchPlan,
   ported: async () => (await import("./ported.ts")).benchPorted,
   secrets: async () => (await import("./secrets.ts")).benchSecrets,
   sim: async () => (await import("./sim.ts")).benchSim,
