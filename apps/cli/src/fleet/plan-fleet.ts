@@ -26,13 +26,16 @@ const MOST_PLANS = 5;
 /** Time between two tries of a plan that the guard defers, in ms. */
 const SHORTEST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
-/** Longest time without Redis, or without the HTTP API, that does not end the command, in ms: a failover takes up to 30 s. */
+/** Longest time without Redis or the HTTP API that does not end the command, in ms: a failover takes up to 30 s. */
 const OUTAGE_MS = 120_000;
 const AGAIN_MS = 1_000;
-/** Errors of an outage. A key in flight belongs to a call whose end could not be stored. */
-const OUTAGES: ReadonlySet<string> = new Set([
+/**
+ * Errors of an outage, or of a limit of the HTTP API. A key in flight belongs to a call whose end could not be stored.
+ */
+const PASSING: ReadonlySet<string> = new Set([
   "api_unreachable",
   "idempotency_in_flight",
+  "rate_limited",
   "redis_unavailable",
 ]);
 /** Comparisons of an object that another client changes between its two plans. */
@@ -144,7 +147,7 @@ async function* keysOf(client: Client, { cluster, controller, namespace }: Fleet
     const read = () =>
       client.objects.list({ ...query, limit: PAGE, ...defined({ cursor }) }).page();
     // The first page reports a missing Redis soon.
-    const { items, next } = await (cursor === undefined ? read() : throughOutages(read));
+    const { items, next } = await (cursor === undefined ? read() : throughPassing(read));
     for (const { key } of items) yield key;
     cursor = next;
   } while (cursor !== undefined);
@@ -179,23 +182,23 @@ async function planInWorker(client: Client, key: string, timeoutMs: number): Pro
   for (let tries = 1; ; tries += 1) {
     const options = { class: "background", timeoutMs } as const;
     const ask = () => client.objects.plan(object, options);
-    const { plan, state, message } = await throughOutages(ask).catch(lostPlan);
+    const { plan, state, message } = await throughPassing(ask).catch(lostPlan);
     if (plan !== undefined) return plan;
     if (state === "lost" && tries < MOST_PLANS) continue;
     throw new KonvergeError("deferred", `no plan of ${key}: ${message}; repeat the command`);
   }
 }
 
-/** Repeats a call during an outage. A plan has no effect, so each try is a new request. */
-async function throughOutages<T>(call: () => Promise<T>): Promise<T> {
+/** Repeats a call while an error passes. A plan has no effect, so each try is a new request. */
+async function throughPassing<T>(call: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + OUTAGE_MS;
   for (;;) {
     try {
       return await call();
     } catch (error) {
-      const isOutage = error instanceof ProblemError && OUTAGES.has(error.code);
-      if (!isOutage || performance.now() >= endMs) throw error;
-      await sleepMs(AGAIN_MS);
+      const isPassing = error instanceof ProblemError && PASSING.has(error.code);
+      if (!isPassing || performance.now() >= endMs) throw error;
+      await sleepMs(Math.max(SHORTEST_PAUSE_MS, error.retryAfterMs ?? AGAIN_MS));
     }
   }
 }
