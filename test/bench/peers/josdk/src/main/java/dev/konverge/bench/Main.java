@@ -17,6 +17,8 @@ public final class Main {
       throw new IllegalArgumentException("usage: josdk-peer KUBECONFIG CONCURRENCY");
     }
     var config = Config.fromKubeconfig(new File(arguments[0]));
+    // The library assumes RSA and does not read the algorithm from the key.
+    config.setClientKeyAlgo("EC");
     // The client library sends five requests per host at a time by default.
     config.setMaxConcurrentRequests(256);
     config.setMaxConcurrentRequestsPerHost(256);
