@@ -15,10 +15,11 @@ interface DoctorFlags extends ClientFlags {
 const HELP = `
 Checks Redis (version, eviction, persistence, memory, replicas, latency,
 clock), the workers and guards, current problems such as dead-lettered keys,
-and the API server of the kubeconfig. With --config, also checks what stops a worker: kinds, CRDs,
-permissions, and data in Redis of another cluster; and that controllers have a
-leader. With --server, the HTTP API replaces the Redis checks. Exits with 0 if
-no check failed, or else with the exit code of the first failure.`;
+and the API server of the kubeconfig. With --config, also checks what stops a
+worker: kinds, CRDs, permissions, and data in Redis of another cluster; and
+that controllers have a leader. With --server, the HTTP API replaces the Redis
+checks. Exits with 0 if no check failed, or else with the exit code of the
+first failure.`;
 
 export function addDoctorCommand(program: Command): void {
   withClient(program.command("doctor").description("Check the installation and suggest fixes"))
