@@ -105,7 +105,7 @@ export function createApprovalStore(
         const changed = await withRedis(redis, () =>
           runScript(redis, changeApprovalScript, {
             keys: { approvals, due, ages, sizes },
-            args: { root, key, expected, stored, record, isDue },
+            args: { records: planOf(""), key, expected, stored, record, isDue },
           }),
         );
         if (changed) return next;

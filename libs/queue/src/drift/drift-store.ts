@@ -95,7 +95,7 @@ export function createDriftStore(redis: RedisClient, place: DriftPlace): DriftSt
       const { key } = drift;
       const keys = plansKeysOf(key);
       // The ID is that of the object, so its next plan replaces this one.
-      const args = { root, id: key, record, keptMs: KEPT_MS };
+      const args = { records: planOf(""), id: key, record, keptMs: KEPT_MS };
       await withRedis(redis, () =>
         Promise.all([
           redis.hset(hashOf(key), key, JSON.stringify(drift)),
@@ -108,7 +108,10 @@ export function createDriftStore(redis: RedisClient, place: DriftPlace): DriftSt
       await withRedis(redis, () =>
         Promise.all([
           redis.hdel(hashOf(key), key),
-          runScript(redis, dropPlanScript, { keys: plansKeysOf(key), args: { root, id: key } }),
+          runScript(redis, dropPlanScript, {
+            keys: plansKeysOf(key),
+            args: { records: planOf(""), id: key },
+          }),
         ]),
       );
     },

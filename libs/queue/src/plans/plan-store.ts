@@ -106,7 +106,7 @@ export async function storePlan(
     ages: `${root}/plan-ages`,
     sizes: `${root}/plan-sizes`,
   };
-  const args = { root, id, record, keptMs: KEPT_MS };
+  const args = { records: `${root}/plans/`, id, record, keptMs: KEPT_MS };
   await withRedis(redis, () => runScript(redis, storePlanScript, { keys, args }));
 }
 

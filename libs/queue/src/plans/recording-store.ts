@@ -29,7 +29,7 @@ export function createRecordingStore(
     async store(key, epoch, recording) {
       const record = (await pack(recording)).toString("base64");
       const keys = { plans: listOf(key), ages: `${root}/ages`, sizes: `${root}/sizes` };
-      const args = { root, id: idOf(key, epoch), record, keptMs: KEPT_MS };
+      const args = { records: `${root}/plans/`, id: idOf(key, epoch), record, keptMs: KEPT_MS };
       await withRedis(redis, () => runScript(redis, storePlanScript, { keys, args }));
     },
     async read(key, epoch) {

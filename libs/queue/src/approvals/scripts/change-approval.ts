@@ -1,12 +1,8 @@
 import { defineScript, readLua, replyWord, type Script } from "@konverge/redis";
-import { nowPart } from "../../scripts/now.ts";
+import { limitRecordsPart } from "../../plans/scripts/limit-records.ts";
 
 /** Retention of the record of a plan that waits, and of the users who requested it, in ms. */
 export const KEPT_MS: number = 30 * 86_400_000;
-/** Largest sum of the records of a cluster, in bytes. */
-const MOST_BYTES = 67_108_864;
-/** Maximum number of records of each kind that one call deletes, so that it does not block Redis for long. */
-const MOST_FORGOTTEN = 200;
 
 const signature = {
   name: "change-approval",
@@ -22,7 +18,7 @@ const signature = {
   ],
   args: {
     /** Prefix of the records. */
-    root: "text",
+    records: "text",
     key: "text",
     /** The stored approval that the caller has read; empty if there was none. */
     expected: "text",
@@ -40,7 +36,7 @@ const signature = {
  */
 export const changeApprovalScript: Script<typeof signature, boolean> = defineScript(signature, {
   lua: readLua(new URL("change-approval.lua", import.meta.url)),
-  include: [nowPart],
-  constants: { KEPT_MS, MOST_BYTES, MOST_FORGOTTEN },
+  include: [limitRecordsPart],
+  constants: { KEPT_MS },
   answer: (reply) => replyWord(reply, ["done", "changed"]) === "done",
 });

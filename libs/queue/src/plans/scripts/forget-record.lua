@@ -1,5 +1,5 @@
 local function forget(id)
-  redis.call('DEL', root .. '/plans/' .. id)
+  redis.call('DEL', records .. id)
   redis.call('ZREM', ages, id)
   local size = redis.call('HGET', sizes, id)
   if size then redis.call('HINCRBY', sizes, '', '-' .. size) end
