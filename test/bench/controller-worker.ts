@@ -1,16 +1,13 @@
 /** Konverge's side of the suite `controller`: a worker as `konverge worker` runs it. Its only argument is its configuration. */
 import type { CustomObjectsApi } from "@kubernetes/client-node";
-import { readSettings } from "@konverge/contracts";
-import { defineConfig, startWorkerProcess, type WorkerProcess } from "@konverge/worker";
+import type { WorkerProcess } from "@konverge/worker";
 import { defineController, type AttemptKube, type ControllerOptions } from "@konverge/engine";
 import { Gauge, GAUGES_IN, type GaugeObject } from "./gauge.ts";
 import { GAUGE_CONTROLLER } from "./gauge-queue.ts";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";
+import { startBenchWorker, type BenchWorkerPlace } from "./start-bench-worker.ts";
 
-export interface ControllerWorkerConfig {
-  readonly redisUrl: string;
-  readonly kubeconfigPath: string;
-  readonly prefix: string;
+export interface ControllerWorkerConfig extends BenchWorkerPlace {
   /** Default: the guard's own defaults. */
   readonly ratePerSecond?: number;
   /** Handlers read and replace with an API of client-node, through `kube.api` or its own client. Default: `mutateStatus`. */
@@ -18,10 +15,11 @@ export interface ControllerWorkerConfig {
 }
 
 export async function startGaugeWorker(
-  { redisUrl, kubeconfigPath, prefix, ratePerSecond, ported }: ControllerWorkerConfig,
+  { ratePerSecond, ported, ...place }: ControllerWorkerConfig,
   options: Partial<ControllerOptions<GaugeObject>> = {},
 ): Promise<WorkerProcess> {
-  const portedApi = ported === undefined ? undefined : await openPortedApi(ported, kubeconfigPath);
+  const portedApi =
+    ported === undefined ? undefined : await openPortedApi(ported, place.kubeconfigPath);
   const gauge = defineController({
     name: GAUGE_CONTROLLER,
     for: Gauge,
@@ -34,19 +32,9 @@ export async function startGaugeWorker(
     },
     ...options,
   });
-  const cluster = {
-    kubeconfig: kubeconfigPath,
-    ...(ratePerSecond === undefined ? {} : { rate: ratePerSecond, burst: 2 * ratePerSecond }),
-  };
-  return startWorkerProcess({
-    config: defineConfig({ controllers: [gauge], clusters: { default: cluster } }),
-    settings: readSettings({
-      // The peers do not log reconciles either.
-      file: { redisUrl, prefix, metricsPort: 0, logLevel: "warn" },
-      env: {},
-    }),
-    version: "bench",
-  });
+  const limits =
+    ratePerSecond === undefined ? {} : { rate: ratePerSecond, burst: 2 * ratePerSecond };
+  return startBenchWorker(place, [gauge], limits);
 }
 
 /** Imports client-node only here: other workers do not load it. */

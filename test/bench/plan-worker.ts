@@ -2,19 +2,15 @@
  * A worker whose objects are planned while another controller reconciles changes. Prints `ready` when all objects are
  * reconciled, and adds the time of each change in ms to a list in Redis.
  */
-import { readSettings } from "@konverge/contracts";
 import { createLocalGate } from "@konverge/core";
 import { child, defineController } from "@konverge/engine";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
 import { ConfigMap } from "@konverge/kube/kinds";
-import { defineConfig, startWorkerProcess } from "@konverge/worker";
 import { Redis } from "ioredis";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";
+import { startBenchWorker, type BenchWorkerPlace } from "./start-bench-worker.ts";
 
-export interface PlanWorkerConfig {
-  readonly redisUrl: string;
-  readonly kubeconfigPath: string;
-  readonly prefix: string;
+export interface PlanWorkerConfig extends BenchWorkerPlace {
   readonly objects: number;
   /** The list of the times of live changes. */
   readonly times: string;
@@ -25,7 +21,7 @@ const namespace = "default";
 const LIVE_EVERY_MS = 25;
 const LIVE_OBJECTS = 20;
 
-async function main({ objects, times, ...config }: PlanWorkerConfig): Promise<void> {
+async function main({ objects, times, ...place }: PlanWorkerConfig): Promise<void> {
   const found = new Set<string>();
   const all = Promise.withResolvers<void>();
   const waiting = new Map<string, () => void>();
@@ -47,29 +43,14 @@ async function main({ objects, times, ...config }: PlanWorkerConfig): Promise<vo
       waiting.get(`${object.metadata.name} ${object.data?.["n"] ?? ""}`)?.();
     },
   });
-  const worker = await startWorkerProcess({
-    config: defineConfig({
-      controllers: [planned, live],
-      clusters: { default: { kubeconfig: config.kubeconfigPath } },
-    }),
-    settings: readSettings({
-      file: {
-        redisUrl: config.redisUrl,
-        prefix: config.prefix,
-        metricsPort: 0,
-        logLevel: "warn",
-      },
-      env: {},
-    }),
-    version: "bench",
-  });
+  const worker = await startBenchWorker(place, [planned, live]);
   await all.promise;
   const client = createKubeClient({
-    credentials: loadKubeCredentials({ kubeconfigPath: config.kubeconfigPath }),
+    credentials: loadKubeCredentials({ kubeconfigPath: place.kubeconfigPath }),
     gate: createLocalGate({ ratePerSecond: 1e6, burst: 1e6 }),
     userAgent: "konverge-bench",
   });
-  const redis = new Redis(config.redisUrl);
+  const redis = new Redis(place.redisUrl);
   let serial = 0;
   const change = async () => {
     const n = serial++;

@@ -1,15 +1,11 @@
 /** A worker whose controller owns one Secret per object. Prints `ready` when each handler has found its Secret in the cache. */
-import { readSettings } from "@konverge/contracts";
 import { defineController } from "@konverge/engine";
 import { onlyMetadata } from "@konverge/kube";
 import { ConfigMap, Secret } from "@konverge/kube/kinds";
-import { defineConfig, startWorkerProcess } from "@konverge/worker";
 import { sayReadyUntilStdinEnds } from "./peer-process.ts";
+import { startBenchWorker, type BenchWorkerPlace } from "./start-bench-worker.ts";
 
-export interface SecretsWorkerConfig {
-  readonly redisUrl: string;
-  readonly kubeconfigPath: string;
-  readonly prefix: string;
+export interface SecretsWorkerConfig extends BenchWorkerPlace {
   /** The part of all Secrets that the worker caches. */
   readonly scope: SecretsScope;
   readonly owners: number;
@@ -20,7 +16,7 @@ export type SecretsScope = "labels" | "metadata";
 
 const OWNED_BY_BENCH = "app.kubernetes.io/managed-by=bench";
 
-async function main({ scope, owners, ...config }: SecretsWorkerConfig): Promise<void> {
+async function main({ scope, owners, ...place }: SecretsWorkerConfig): Promise<void> {
   const found = new Set<string>();
   const all = Promise.withResolvers<void>();
   const note = (owner: string, secrets: readonly object[]) => {
@@ -44,22 +40,7 @@ async function main({ scope, owners, ...config }: SecretsWorkerConfig): Promise<
       note(object.metadata.name, await kube.list(onlyMetadata(Secret), { ownedBy: object }));
     },
   });
-  const worker = await startWorkerProcess({
-    config: defineConfig({
-      controllers: [scope === "labels" ? byLabels : byMetadata],
-      clusters: { default: { kubeconfig: config.kubeconfigPath } },
-    }),
-    settings: readSettings({
-      file: {
-        redisUrl: config.redisUrl,
-        prefix: config.prefix,
-        metricsPort: 0,
-        logLevel: "warn",
-      },
-      env: {},
-    }),
-    version: "bench",
-  });
+  const worker = await startBenchWorker(place, [scope === "labels" ? byLabels : byMetadata]);
   await all.promise;
   await sayReadyUntilStdinEnds();
   await worker.stop();
