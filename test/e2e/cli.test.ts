@@ -191,7 +191,8 @@ test.each(SHOWN)("%j prints each format, with and without a server", async (give
   const lines = jsonl.stdout.split("\n").filter((line) => line !== "");
   expect(lines.map((line) => typeof JSON.parse(line))).toEqual(lines.map(() => "object"));
   const items = (document as { readonly items?: readonly unknown[] }).items;
-  if (items !== undefined) expect(lines).toHaveLength(items.length);
+  // How many checks `doctor` makes depends on what it measures.
+  if (items !== undefined && args[0] !== "doctor") expect(lines).toHaveLength(items.length);
   expect((await run([...args, "-o", "name"])).stdout).toMatch(name);
   if (args[0] === "config" || args[0] === "doctor") return;
   const here = await run([...args, "-o", "json"], {

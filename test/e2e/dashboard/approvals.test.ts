@@ -102,6 +102,7 @@ test.for([
     await page.getByRole("link", { name: "demo/blue" }).click();
     await page.getByRole("heading", { name: "Plan of blue" }).waitFor();
     const fields = page.getByRole("table", { name: "Changed fields of configmaps demo/settings" });
+    await fields.getByText("data.mode").waitFor();
     expect(await fields.locator("tr").allInnerTexts()).toEqual([
       expect.stringMatching(/data\.size.*taken over from kubectl-edit.*"a"/s),
       expect.stringMatching(/data\.mode.*removed/s),

@@ -5,8 +5,13 @@ import { createMetrics } from "@konverge/telemetry";
 
 const [url = "", prefix = "", key = "", body = ""] = process.argv.slice(2);
 const access = openQueueAccess({ redis: { url }, prefix, onError: () => undefined });
-Object.defineProperty(access, "answers", {
-  value: { ...access.answers, keep: async () => void process.kill(process.pid, "SIGKILL") },
+const die = async () => void process.kill(process.pid, "SIGKILL");
+const begin = access.answers.begin;
+Object.assign(access.answers, {
+  begin: async (...request: Parameters<typeof begin>) => {
+    const begun = await begin(...request);
+    return "claim" in begun ? { claim: { ...begun.claim, keep: die } } : begun;
+  },
 });
 const api = createApi({
   access,
@@ -22,3 +27,5 @@ for (let status = 503; status === 503;) {
   const request = new Request("http://localhost/v1/runs", { method: "POST", headers, body });
   ({ status } = await api.fetch(request));
 }
+process.stderr.write("the API answered, although it should have died\n");
+process.exit(1);
