@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { parseJson, ProblemError, readProblem, unexpected } from "./problem-error.ts";
 
 /** The retries of a call. */
@@ -115,7 +116,7 @@ function toRequest(
     headers: {
       ...ownHeaders,
       ...(body === undefined ? {} : { "content-type": "application/json" }),
-      ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+      ...defined({ "idempotency-key": idempotencyKey }),
       ...headers,
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),

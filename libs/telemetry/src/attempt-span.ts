@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Context, Span, Tracer } from "@opentelemetry/api";
 import type { OutcomeKind } from "@konverge/core";
@@ -30,7 +31,7 @@ export function startAttemptSpan(options: AttemptSpanOptions): AttemptSpan {
       span.addEvent("conflict", {
         "konverge.conflict.try": attempt,
         "konverge.conflict.read_version": readVersion,
-        ...(foundVersion === undefined ? {} : { "konverge.conflict.found_version": foundVersion }),
+        ...defined({ "konverge.conflict.found_version": foundVersion }),
         "konverge.conflict.managers": competingWriters
           .slice(0, MAX_TOLD)
           .map(({ manager }) => manager),

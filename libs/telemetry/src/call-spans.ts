@@ -1,6 +1,6 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Attributes, Context, Tracer } from "@opentelemetry/api";
-import { formatTraceparent } from "@konverge/core";
+import { formatTraceparent, defined } from "@konverge/core";
 import type { CallSpan, TracedCall } from "./tracing.ts";
 
 /** Shortest wait with a span of its own, in ms; shorter ones would hide the others. */
@@ -88,9 +88,11 @@ function callAttributes(call: TracedCall): Attributes {
     "http.request.method": method,
     "konverge.kube.verb": verb,
     "konverge.kube.resource": resource,
-    ...(subresource === undefined ? {} : { "konverge.kube.subresource": subresource }),
-    ...(namespace === undefined ? {} : { "k8s.namespace.name": namespace }),
-    ...(name === undefined ? {} : { "konverge.kube.name": name }),
+    ...defined({
+      "konverge.kube.subresource": subresource,
+      "k8s.namespace.name": namespace,
+      "konverge.kube.name": name,
+    }),
     "konverge.kube.wait_ms": Math.round(waitedMs),
   };
 }

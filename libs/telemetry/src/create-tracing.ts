@@ -7,6 +7,7 @@ import {
   type ObjectKey,
   type Trigger,
   type TriggerKind,
+  defined,
 } from "@konverge/core";
 import { startAttemptSpan } from "./attempt-span.ts";
 import { startExecutionSpan } from "./execution-span.ts";
@@ -48,7 +49,7 @@ export function createTracing(
           attributes: {
             ...keyAttributes(key),
             "konverge.trigger": trigger.kind,
-            ...(trigger.by === undefined ? {} : { "konverge.trigger.by": trigger.by }),
+            ...defined({ "konverge.trigger.by": trigger.by }),
           },
         },
         parentOfRequest(trigger),
@@ -107,7 +108,7 @@ function keyAttributes({ controller, cluster, group, resource, namespace, name }
     "konverge.controller": controller,
     "konverge.cluster": cluster,
     "konverge.resource": resourceId({ group, resource }),
-    ...(namespace === undefined ? {} : { "k8s.namespace.name": namespace }),
+    ...defined({ "k8s.namespace.name": namespace }),
     "konverge.name": name,
   };
 }

@@ -134,7 +134,7 @@ function attributesOf(execution: TracedExecution): Attributes {
     "konverge.workflow.version": version,
     "konverge.run": id,
     "konverge.epoch": epoch,
-    ...(round === undefined ? {} : { "konverge.round": round }),
+    ...defined({ "konverge.round": round }),
     ...(parent === undefined ? {} : { "konverge.parent_run": `${parent.workflow}/${parent.id}` }),
   };
 }

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { Settings } from "@konverge/contracts";
 import { startPlanner, type Log, type Planner } from "@konverge/engine";
 import { bindCluster } from "@konverge/queue";
@@ -53,7 +54,7 @@ async function startOn(setup: WorkerSetup, log: Log): Promise<Planner> {
     log,
     metrics: options.metrics,
     conflictRetry: options.settings.conflictRetry,
-    ...(namespaces === undefined ? {} : { namespaces }),
+    ...defined({ namespaces }),
   });
   return {
     ...planner,

@@ -6,7 +6,7 @@ import { createMetrics } from "@konverge/telemetry";
 const [url = "", prefix = "", key = "", body = ""] = process.argv.slice(2);
 const access = openQueueAccess({ redis: { url }, prefix, onError: () => undefined });
 const die = async () => void process.kill(process.pid, "SIGKILL");
-const begin = access.answers.begin;
+const begin = access.answers.begin.bind(access.answers);
 Object.assign(access.answers, {
   begin: async (...request: Parameters<typeof begin>) => {
     const begun = await begin(...request);

@@ -105,8 +105,17 @@ async function mutate(
     cluster,
     ...object,
     changes,
-    ...defined({ namespace, apiVersion, subresource, uid, deadline, id, class: of }),
-    ...defined({ create: flags.create, if: conditions }),
+    ...defined({
+      namespace,
+      apiVersion,
+      subresource,
+      uid,
+      deadline,
+      id,
+      class: of,
+      create: flags.create,
+      if: conditions,
+    }),
   };
   const { output } = flags;
   if (flags.dryRun === true) {

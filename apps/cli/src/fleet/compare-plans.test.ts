@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { PlanRecord } from "@konverge/records";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../demo/src/load/seeded-random.ts";
@@ -34,7 +35,7 @@ const changed = (name: string, data: Record<string, string>, digest?: string): G
   action: "changed",
   name,
   patch: { data },
-  ...(digest === undefined ? {} : { digest }),
+  ...defined({ digest }),
 });
 
 describe("the comparison of two plans", () => {

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { isDeepStrictEqual } from "node:util";
 import type { PlanRecord } from "@konverge/records";
 import { changesOf } from "../text/patch-changes.ts";
@@ -25,7 +26,7 @@ export function comparePlans(
   return {
     key,
     complete: problem === undefined,
-    ...(problem === undefined ? {} : { error: problem }),
+    ...defined({ error: problem }),
     changes,
     total: changes.length,
     deletes: deletes.length,

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { ApiObject } from "@konverge/core";
 
 /** A Kubernetes object to apply. */
@@ -19,7 +20,7 @@ export function labelsOf({ name }: Installation, component?: Component): Record<
   return {
     "app.kubernetes.io/name": "konverge",
     "app.kubernetes.io/instance": name,
-    ...(component === undefined ? {} : { "app.kubernetes.io/component": component }),
+    ...defined({ "app.kubernetes.io/component": component }),
     "app.kubernetes.io/managed-by": "konverge",
   };
 }

@@ -4,6 +4,7 @@ import {
   takeToken,
   type BucketLimits,
   type JsonObject,
+  defined,
 } from "@konverge/core";
 import { createKubeClient, type KubeClient, type KubeCredentials } from "@konverge/kube";
 import { z } from "zod";
@@ -171,7 +172,7 @@ function accessSpec({ username, uid, groups, extra }: KubernetesUser, right: Ask
     user: username,
     groups: [...groups],
     extra: Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, [...values]])),
-    ...(uid === undefined ? {} : { uid }),
+    ...defined({ uid }),
     resourceAttributes: { ...right },
   };
 }

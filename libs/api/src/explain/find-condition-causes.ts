@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { z } from "zod";
 import { cut } from "../views/problem-text.ts";
 import { attemptEvidence, isPending, type Cause, type ObjectFacts } from "./object-facts.ts";
@@ -63,13 +64,13 @@ export function findConditionCauses(facts: ObjectFacts): Cause[] {
           code: "condition",
           level: isBad ? "error" : "info",
           message: cut(`Its condition ${type} is ${value}${why === "" ? "" : `: ${why}`}`),
-          ...(at === undefined ? {} : { since: at }),
+          ...defined({ since: at }),
           docs: "docs/resources.md",
           evidence: [
             {
               kind: "condition",
               name: type,
-              ...(at === undefined ? {} : { at }),
+              ...defined({ at }),
               detail: why === "" ? value : cut(why),
             },
           ],

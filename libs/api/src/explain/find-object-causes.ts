@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { SourceView } from "@konverge/contracts";
 import { findSourceProblems } from "../views/find-source-problems.ts";
 import { count, cut } from "../views/problem-text.ts";
@@ -71,8 +72,7 @@ function ofSources(sources: readonly SourceView[]): Cause[] {
       code: "source_failing",
       level: "warning",
       message: cut(`${message}: ${cause ?? "unknown"}`),
-      ...(since === undefined ? {} : { since }),
-      ...(action === undefined ? {} : { action }),
+      ...defined({ since, action }),
       page: "/workers",
       docs: "docs/sources.md",
       evidence: [{ kind: "source", name: subject ?? "", detail: count(n ?? 0, "failure") }],

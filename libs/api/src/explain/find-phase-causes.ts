@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import { count } from "../views/problem-text.ts";
 import { objectWords, type Cause, type ObjectFacts } from "./object-facts.ts";
 
@@ -102,7 +103,7 @@ function requestEvidence({ state }: ObjectFacts): Cause["evidence"] {
     {
       kind: "request",
       name: pending ?? state.key,
-      ...(nextAt === undefined ? {} : { at: nextAt }),
+      ...defined({ at: nextAt }),
       detail: phase,
     },
   ];

@@ -1,4 +1,4 @@
-import { formatKey, namespaceSegment } from "@konverge/core";
+import { formatKey, namespaceSegment, defined } from "@konverge/core";
 import { heldQueues } from "@konverge/queue";
 import { findGuardProblems } from "../views/find-cluster-problems.ts";
 import { findRestoreProblems } from "../views/find-redis-problems.ts";
@@ -22,8 +22,7 @@ function ofRestore({ restore }: ObjectFacts): Cause[] {
     code: "restored",
     level: "error",
     message: `${message}, so no attempt starts`,
-    ...(since === undefined ? {} : { since }),
-    ...(action === undefined ? {} : { action }),
+    ...defined({ since, action }),
     page: "/workers",
     docs: "docs/restore.md",
     evidence: [],
@@ -75,15 +74,14 @@ function ofGuard({ guard, queue }: ObjectFacts): Cause[] {
       code: code === "api_server_isolated" ? "api_server_isolated" : "api_server_outage",
       level: "error",
       message: cut(`${message}${cause === undefined ? "" : `: ${cause}`}`),
-      ...(since === undefined ? {} : { since }),
-      ...(action === undefined ? {} : { action }),
+      ...defined({ since, action }),
       page: "/guards",
       docs: "docs/outages.md",
       evidence: [
         {
           kind: "guard",
           name: cluster,
-          ...(since === undefined ? {} : { at: since }),
+          ...defined({ at: since }),
           detail: `breaker ${breaker.state}. ${consequence ?? ""}`.trim(),
         },
       ],

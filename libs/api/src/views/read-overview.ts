@@ -205,8 +205,7 @@ async function readController(
     ...lengths,
     ...defined({ oldestRequestAgeMs }),
     workers: workers.filter(({ controllers }) => controllers.includes(name)).length,
-    ...defined({ slots: slotsOf(workers, name) }),
-    ...defined({ p50Ms, p99Ms }),
+    ...defined({ slots: slotsOf(workers, name), p50Ms, p99Ms }),
     deadLetters: dead.items.length,
     minutes: minutesOf(rollups),
   };

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue } from "@konverge/core";
+import { isJsonObject, type JsonValue, defined } from "@konverge/core";
 import type { Drift, DriftChange } from "@konverge/queue";
 import type { BuiltPlan } from "../plan/build-plan.ts";
 
@@ -37,7 +37,7 @@ function driftChange(change: BuiltPlan["changes"][number]): DriftChange | undefi
   return {
     resource,
     kind,
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ namespace }),
     name,
     action,
     fields: more > 0 ? [...fields, `${more} more`] : fields,

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
+import { isJsonObject, type JsonObject, type JsonValue, defined } from "@konverge/core";
 
 /** Fields that belong to the form of an object; not a secret, also of sensitive kinds. */
 const PUBLIC = new Set(["apiVersion", "kind", "type", "immutable"]);
@@ -49,7 +49,7 @@ function hideOperation(value: JsonValue): JsonValue {
   return {
     op,
     path,
-    ...(from === undefined ? {} : { from }),
+    ...defined({ from }),
     ...(given === undefined ? {} : { value: isVersion ? given : hide(given) }),
   };
 }

@@ -1,10 +1,11 @@
+import { defined } from "@konverge/core";
 import { describe, expect, test } from "vitest";
 import type { ApiCall } from "../contract/api-call.ts";
 import { assertPlannable } from "./assert-plannable.ts";
 
 function callOf(method: string, query: string, body?: string): ApiCall {
   const path = `/api/v1/namespaces/demo/configmaps/one${query}`;
-  return { scope: {}, method, path, ...(body === undefined ? {} : { body }) } as unknown as ApiCall;
+  return { scope: {}, method, path, ...defined({ body }) } as unknown as ApiCall;
 }
 
 describe("a client that only plans", () => {

@@ -3,6 +3,7 @@ import {
   type BackoffPolicy,
   type ObjectKey,
   type Trigger,
+  defined,
 } from "@konverge/core";
 import { delayOf, type EndPlan } from "../attempt/end-plan.ts";
 import { isNewEventByDefault, rankOf } from "../contract/request-class.ts";
@@ -194,7 +195,7 @@ export class MemoryKey {
   leaseOf(run: MemoryRun): Omit<AttemptLease, "signal" | "checkExpiry" | "keepLog"> {
     const { worker: _worker, revision: _revision, covered: _covered, floor, ...fields } = run;
     const { key, id } = this;
-    return { key, id, ...fields, ...(floor === undefined ? {} : { floor }) };
+    return { key, id, ...fields, ...defined({ floor }) };
   }
 
   #die(): void {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ensureError, type Fault } from "@konverge/core";
+import { ensureError, type Fault, defined } from "@konverge/core";
 import type { Log } from "@konverge/engine";
 import type { NotificationRecord, NotificationStore } from "@konverge/queue";
 import type { NotificationMetrics } from "@konverge/telemetry";
@@ -162,7 +162,7 @@ export class Notifier {
         ...changes.firing,
         ...[...changes.resolved.keys()].map((id) => [id, undefined] as const),
       ]),
-      ...(message === undefined ? {} : { message }),
+      ...defined({ message }),
     });
     if (!isStored) {
       this.#told.delete(subscription);

@@ -1,3 +1,4 @@
+import { defined } from "@konverge/core";
 import type { NotificationRecord, NotificationTry } from "@konverge/queue";
 import type { ResolvedWebhook, Webhook } from "./webhook.ts";
 
@@ -66,7 +67,7 @@ function verdictOf({
   return {
     end: REJECTED.has(status) ? "failed" : "again",
     error: `HTTP ${status}`,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...defined({ retryAfterMs }),
   };
 }
 

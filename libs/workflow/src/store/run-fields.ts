@@ -137,8 +137,7 @@ function summaryOf(ref: RunRef, fields: Fields): RunSummary {
     id: ref.id,
     version: Number(fields["version"]),
     status,
-    ...defined({ round, roundStartedAtMs }),
-    ...defined({ error }),
+    ...defined({ round, roundStartedAtMs, error }),
     ...(fields["reason"]
       ? {
           blockedReason: fields["reason"],

@@ -136,7 +136,7 @@ async function send(body: Partial<ActOnRuns>, signal?: AbortSignal): Promise<Act
 function cliLine(action: Action, { by, ...others }: Filter): string {
   const flags = flagsOf({
     ...others,
-    ...(by === undefined ? {} : { "started-by": by }),
+    ...defined({ "started-by": by }),
     ...(cluster.value === defaultCluster ? {} : { cluster: cluster.value }),
   });
   const all = Object.keys(others).length === 0 && by === undefined ? ["--all"] : [];
