@@ -105,9 +105,9 @@ test("drops records in favor of the queue when Redis is full", async () => {
 
 test("records an attempt as lost after the crash of its worker, also without another worker at that time", async () => {
   const { reader } = open(harness.url, harness.prefix, 1_000_000);
-  const queue = harness.open({ leaseMs: 300 });
+  const queue = harness.open({ leaseMs: 1_000 });
   await queue.request(keyOf("a"), { kind: "http", by: "somebody" });
-  const dead = harness.open({ leaseMs: 300 });
+  const dead = harness.open({ leaseMs: 1_000 });
   const { promise: started, resolve } = Promise.withResolvers<void>();
   const first = workOn(dead, async () => {
     resolve();

@@ -29,6 +29,8 @@ describe.each(testServers())("history on $name", (target) => {
     await harness.make("fails");
     await harness.make("blue-pool");
     const { controller } = await harness.start({
+      // The index is in the order of the ends of attempts, which is then that of their starts.
+      concurrency: 1,
       backoff: { failure: QUICK },
       reconcile: async ({ object, attempt }) => {
         if (object.metadata.name === "fails" && attempt < 3) throw new Error("not yet");

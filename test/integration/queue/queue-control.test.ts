@@ -259,13 +259,13 @@ describe("cancel", () => {
   });
 
   test("an attempt that dies during its cancellation is not repeated", async () => {
-    const queue = harness.open({ leaseMs: 200 });
+    const queue = harness.open({ leaseMs: 1_000 });
     const { id } = await queue.request(keyOf("a"), http);
     const dying = workOn(queue, () => new Promise<Outcome>(() => undefined));
     await until("the attempt", () => dying.started.length === 1);
     expect(await queue.control.cancel(id, ada)).toBe("aborting");
     void dying.kill();
-    const other = harness.open({ leaseMs: 200 });
+    const other = harness.open({ leaseMs: 1_000 });
     const worker = workOn(other, () => done);
     await until("the request", async () => (await other.getRequest(id)).phase === "finished");
     expect(await other.getRequest(id)).toMatchObject({ outcome: "cancelled" });

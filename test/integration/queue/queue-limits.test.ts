@@ -183,14 +183,14 @@ test("a key that one version dead-lettered stays so for the other, until a user 
 test("an attempt with a long lease keeps its key from a worker with a short one", async () => {
   const held = hold();
   const patient = workOn(
-    harness.open({ leaseMs: 2_000 }),
+    harness.open({ leaseMs: 10_000 }),
     async () => {
       await held.wait();
       return done;
     },
     { concurrency: 1 },
   );
-  const queue = harness.open({ leaseMs: 200 });
+  const queue = harness.open({ leaseMs: 1_000 });
   await queue.request(keyOf("a"), http);
   await until("the attempt", () => patient.started.length === 1);
   const hasty = workOn(queue, () => done, { workerId: "hasty" });
@@ -198,7 +198,7 @@ test("an attempt with a long lease keeps its key from a worker with a short one"
     const { id } = await queue.request(keyOf(`other-${n}`), http);
     await until("another key", async () => (await queue.getRequest(id)).phase === "finished");
   }
-  // By now the second worker has checked for stalled jobs, as it does every 100 ms.
+  // By now the second worker has checked for stalled jobs, as it does every 500 ms.
   const check = `${harness.prefix}:{default}:node-pool:stalled-check`;
   for (let n = 0; n < 4; n++) {
     await until("a stalled check", async () => (await harness.redis.exists(check)) === 1);
