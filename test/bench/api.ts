@@ -1,5 +1,6 @@
 import { Agent, request } from "node:http";
 import { createHistoryWriter, type HistoryBatch } from "@konverge/queue";
+import { setTimeout as sleep } from "node:timers/promises";
 import { announce } from "../integration/queue/announce.ts";
 import {
   contest,
@@ -27,8 +28,14 @@ const ROUNDS = 5;
 const PER_OBJECT = 50;
 const ROWS_PER_FLUSH = 500;
 const READS = 200;
+const POSTS = 1_000;
+const POSTS_PER_S = 100;
+const SEARCHES_PER_S = 20;
 
-/** Measures enqueueing over HTTP next to Hono with BullMQ, and reads of an object with many stored attempts. */
+/**
+ * Measures enqueueing over HTTP next to Hono with BullMQ and beside searches, and reads of an object with many stored
+ * attempts.
+ */
 export async function benchApi({ log, long }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
   await announce({ target: own, prefix: PREFIX });
@@ -46,7 +53,8 @@ export async function benchApi({ log, long }: BenchOptions): Promise<Figure[]> {
     await Promise.all(children.map(({ ready }) => ready));
     const figures = await enqueue(agent);
     await own.redis.flushall();
-    return [...figures, ...(await readObjects(own, agent, long ? 1_000_000 : 50_000, log))];
+    figures.push(...(await readObjects(own, agent, long ? 1_000_000 : 50_000, log)));
+    return [...figures, ...(await enqueueBesideSearch(agent))];
   } finally {
     agent.destroy();
     await Promise.all(children.map((child) => child.stop()));
@@ -134,6 +142,66 @@ async function readObjects(
   ];
 }
 
+/**
+ * Measures requests sent at a steady rate, alone and while a viewer searches all stored attempts for a name that none has.
+ * Both are measured in turn.
+ */
+async function enqueueBesideSearch(agent: Agent): Promise<Figure[]> {
+  let serial = 0;
+  const enqueue = async () => {
+    const name = `beside-${serial++}`;
+    const startedMs = performance.now();
+    const body = { controller: "node-pool", namespace: "team-a", name };
+    await send(agent, "ours", "POST", "/v1/reconciles", body);
+    return performance.now() - startedMs;
+  };
+  // Each process has a limit of concurrent searches and answers 429 beyond it.
+  const statuses: number[] = [];
+  const search = async (viewer: Agent) => {
+    statuses.push(await statusOf(viewer, "ours", "GET", "/v1/attempts?name=no-such-name"));
+  };
+  const p99 = async (isSearching: boolean) => {
+    const sent: Promise<number>[] = [];
+    const searches: Promise<void>[] = [];
+    const viewer = new Agent({ keepAlive: true });
+    await atRate(POSTS_PER_S, POSTS, (at) => {
+      sent.push(enqueue());
+      if (isSearching && at % (POSTS_PER_S / SEARCHES_PER_S) === 0) searches.push(search(viewer));
+    });
+    await Promise.all(searches);
+    viewer.destroy();
+    return percentile(await Promise.all(sent), 0.99);
+  };
+  const what = {
+    suite: SUITE,
+    case: `enqueue at ${POSTS_PER_S}/s beside ${SEARCHES_PER_S} searches/s without matches`,
+  };
+  const times = await contest({
+    ...what,
+    metric: "p99",
+    unit: "ms",
+    goalIs: "most",
+    ours: () => p99(true),
+    peers: [{ name: "without searches", side: () => p99(false), goal: 2 }],
+    rounds: 3,
+  });
+  const answered = statuses.filter((status) => status === 200).length / statuses.length;
+  return [
+    ...times,
+    figureOf({ ...what, metric: "searches answered", unit: "%", ours: [100 * answered] }),
+  ];
+}
+
+/** Calls `work` `count` times, `perS` times per second. Calls that are late are made at once. */
+async function atRate(perS: number, count: number, work: (at: number) => void): Promise<void> {
+  const startMs = performance.now();
+  for (let at = 0; at < count; at++) {
+    const waitMs = startMs + (1_000 * at) / perS - performance.now();
+    if (waitMs > 0) await sleep(waitMs);
+    work(at);
+  }
+}
+
 /** Stores one object in the queue's format, copies it to all other keys and adds an index row for each attempt. */
 async function store({ url, redis }: OwnRedis, objects: number): Promise<void> {
   const idOf = (serial: number) => `node-pool/default/${TYPE}/team-a/pool-${serial}`;
@@ -218,29 +286,31 @@ const RECORD = {
   calls: { count: 2, durationMs: 9 },
 } as const;
 
+/** Fails unless the request succeeds. */
+async function send(...sent: Parameters<typeof statusOf>): Promise<void> {
+  const status = await statusOf(...sent);
+  if (status >= 300) throw new Error(`${sent[2]} ${sent[3]} returned ${status}`);
+}
+
 /** Uses Node's own client, because `fetch` would cost more than the measured code. */
-async function send(
+async function statusOf(
   agent: Agent,
   side: keyof typeof PORTS,
   method: string,
   path: string,
   body?: unknown,
-): Promise<void> {
+): Promise<number> {
   const text = body === undefined ? "" : JSON.stringify(body);
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(text) };
-  await new Promise<void>((resolve, reject) => {
-    const sent = request(
-      { agent, host: "127.0.0.1", port: PORTS[side], method, path, headers },
-      (response) => {
-        const { statusCode = 0 } = response;
-        response.resume();
-        response.once("end", () => {
-          if (statusCode < 300) resolve();
-          else reject(new Error(`${method} ${path} returned ${statusCode}`));
-        });
-      },
-    );
-    sent.once("error", reject);
-    sent.end(text);
-  });
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const sent = request(
+    { agent, host: "127.0.0.1", port: PORTS[side], method, path, headers },
+    (response) => {
+      response.resume();
+      response.once("end", () => resolve(response.statusCode ?? 0));
+    },
+  );
+  sent.once("error", reject);
+  sent.end(text);
+  return await promise;
 }

@@ -15,6 +15,7 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   controller: async () => (await import("./controller.ts")).benchController,
   guard: async () => (await import("./guard.ts")).benchGuard,
   history: async () => (await import("./history.ts")).benchHistory,
+  idle: async () => (await import("./idle.ts")).benchIdle,
   keys: async () => (await import("./keys.ts")).benchKeys,
   leader: async () => (await import("./leader.ts")).benchLeader,
   memory: async () => (await import("./memory.ts")).benchMemory,

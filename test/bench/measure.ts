@@ -25,7 +25,7 @@ export interface BenchOptions {
   readonly long: boolean;
 }
 
-/** Runs one side once and returns operations per second. */
+/** Runs one side once and returns its figure, usually operations per second. */
 type Side = () => Promise<number>;
 
 export interface Contest {
@@ -36,6 +36,8 @@ export interface Contest {
   readonly ours: Side;
   readonly peers: readonly { readonly name: string; readonly side: Side; readonly goal: number }[];
   readonly rounds: number;
+  /** Whether the goals are minimums or maximums. Default: minimums. */
+  readonly goalIs?: "least" | "most";
 }
 
 /** Runs all sides in turn, round by round. The first round is a warm-up and is left out. */
@@ -51,7 +53,7 @@ export async function contest(options: Contest): Promise<Figure[]> {
       if (round > 0) theirs[index]?.push(other);
     }
   }
-  const { suite, metric, unit } = options;
+  const { suite, metric, unit, goalIs = "least" } = options;
   return peers.map(({ name, goal }, index) =>
     figureOf({
       suite,
@@ -59,6 +61,7 @@ export async function contest(options: Contest): Promise<Figure[]> {
       metric,
       unit,
       goal,
+      goalIs,
       ours: mine,
       peer: { name, values: theirs[index] ?? [] },
     }),
