@@ -17,6 +17,7 @@ import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
 import { isLongRun } from "../support/parts-of-run.ts";
+import { PATIENT_MS } from "../support/patient.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
@@ -66,7 +67,7 @@ test(
     await Promise.all(Array.from({ length: WORKERS }, () => startWorker(false)));
 
     const queue = createWorkQueue({
-      redis: { url: redisUrl },
+      redis: { url: redisUrl, deadlineMs: PATIENT_MS },
       controller: CONTROLLER,
       cluster: "default",
       prefix,

@@ -10,6 +10,7 @@ import { makeReadiness, type WaitWorkerConfig } from "./wait-worker.ts";
 import { partsOfRun } from "../support/parts-of-run.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
+import { PATIENT_MS } from "../support/patient.ts";
 
 const RUNS = 200;
 const WORKERS = 3;
@@ -83,7 +84,7 @@ test.each(partsOfRun(testServers(), testServers().length))(
 
     const config = { redisUrl, prefix, kubeconfig, kind: widgets };
     const workers = await Promise.all(Array.from({ length: WORKERS }, () => startChild(config)));
-    const runs = openWorkflows({ redis: { url: redisUrl }, prefix });
+    const runs = openWorkflows({ redis: { url: redisUrl, deadlineMs: PATIENT_MS }, prefix });
     cleanup.defer(() => runs.close());
     const readiness = makeReadiness(widgets);
     await Promise.all(refs.map((ref, at) => runs.start(readiness, ref, { id: String(at) })));

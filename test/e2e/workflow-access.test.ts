@@ -7,6 +7,7 @@ import { runCommand } from "./cli-runner.ts";
 import { runContainer, type Deployment } from "./deployed-worker.ts";
 import { openRbacCluster } from "./rbac-cluster.ts";
 import { until } from "../support/until.ts";
+import { PATIENT_MS } from "../support/patient.ts";
 
 const CONFIG = "test/e2e/gated-setting.config.ts";
 const ACCOUNT = { namespace: "konverge", name: "konverge" };
@@ -57,7 +58,7 @@ test("a workflow's kinds grant its permissions; without them it reports the miss
   const workers = deployments.map((deployment) => runContainer(deployment, host));
   onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.stop()))));
   await Promise.all(workers.map((worker) => worker.said("worker ready")));
-  const runs = openWorkflows({ redis: { url: redis.url } });
+  const runs = openWorkflows({ redis: { url: redis.url, deadlineMs: PATIENT_MS } });
   onTestFinished(() => runs.close());
   const ref = { workflow: "gated", id: "first" };
   const gated = { name: "gated", version: 1 };

@@ -14,6 +14,7 @@ import { keyOf } from "../queue/queue-harness.ts";
 import { useApi } from "./api-harness.ts";
 import { until } from "../../support/until.ts";
 import { attemptRow, historyBatch, openHistoryWriter } from "../../support/history-batch.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const api = useApi({ announces: false });
 const harness = api.queues;
@@ -169,7 +170,11 @@ test("activity stays within the scope of a token", async () => {
 test("a cluster that cannot be measured does not keep the others from being measured", async () => {
   await announce();
   const { prefix, redis, url } = harness;
-  const other = createControllerRegistry({ redis: { url }, cluster: "a-newer", prefix });
+  const other = createControllerRegistry({
+    redis: { url, deadlineMs: PATIENT_MS },
+    cluster: "a-newer",
+    prefix,
+  });
   onTestFinished(() => other.close());
   await other.announce([{ ...NODE_POOL, cluster: "a-newer" }]);
   await redis.hset(`${clusterRoot(prefix, "a-newer")}/format`, "format", 99);

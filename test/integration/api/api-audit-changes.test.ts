@@ -9,6 +9,7 @@ import { workOn } from "../queue/queue-harness.ts";
 import { announceOpenKinds, WIDGET } from "./announce-open-kinds.ts";
 import { useApi, type Call } from "./api-harness.ts";
 import { operations } from "./api-targets.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const api = useApi();
 
@@ -249,7 +250,7 @@ const ENTRIES: Readonly<Record<string, number>> = { actOnRuns: 2 };
 async function announce(): Promise<void> {
   const { queues } = api;
   const { url, prefix } = queues;
-  const place = { redis: { url }, prefix, cluster: "default" };
+  const place = { redis: { url, deadlineMs: PATIENT_MS }, prefix, cluster: "default" };
   const runs = await openAnnounced(queues, [waits, fails]);
   runs.work({ workflows: [waits, fails] });
   runs.schedule([nightly]);

@@ -16,6 +16,7 @@ import { requestFor, type Json, type Operation } from "./api-request-arbitrary.t
 import { announce, NODE_POOL } from "../queue/announce.ts";
 import { workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const harness = useApi();
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
@@ -84,7 +85,7 @@ beforeEach(async () => {
   const call = harness.serve();
   const { url: redisUrl, prefix } = harness.queues;
   const guard = await createGuard({
-    redis: { url: redisUrl },
+    redis: { url: redisUrl, deadlineMs: PATIENT_MS },
     prefix,
     cluster: "default",
     workerId: "w",
@@ -92,7 +93,7 @@ beforeEach(async () => {
   });
   await guard.close();
   const registry = createControllerRegistry({
-    redis: { url: redisUrl },
+    redis: { url: redisUrl, deadlineMs: PATIENT_MS },
     prefix,
     cluster: "default",
   });

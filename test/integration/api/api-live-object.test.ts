@@ -4,6 +4,7 @@ import { clusterRoot } from "@konverge/redis";
 import { expect, onTestFinished, test } from "vitest";
 import { until } from "../../support/until.ts";
 import { useApi } from "./api-harness.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const api = useApi();
 const { queues: harness } = api;
@@ -31,7 +32,7 @@ async function serveReads(): Promise<Error[]> {
   const { url, prefix } = harness;
   const errors: Error[] = [];
   const stop = serveObjectReads({
-    redis: { url },
+    redis: { url, deadlineMs: PATIENT_MS },
     prefix,
     cluster: "default",
     controllers: ["nodes"],
@@ -39,7 +40,11 @@ async function serveReads(): Promise<Error[]> {
     onError: (error) => errors.push(error),
   });
   onTestFinished(stop);
-  const registry = createControllerRegistry({ redis: { url }, cluster: "default", prefix });
+  const registry = createControllerRegistry({
+    redis: { url, deadlineMs: PATIENT_MS },
+    cluster: "default",
+    prefix,
+  });
   onTestFinished(() => registry.close());
   registry.heartbeat({
     workerId: "w-1",

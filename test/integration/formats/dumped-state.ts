@@ -3,6 +3,7 @@ import { openQueueAccess } from "@konverge/api";
 import { bindCluster, createWorkQueue, type WorkQueue } from "@konverge/queue";
 import { defineWorkflow, openWorkflows, type Workflows } from "@konverge/workflow";
 import { until } from "../../support/until.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 export const CLUSTER = "default";
 export const UID = "7c1f0a5e-0000-4000-8000-000000000001";
@@ -50,11 +51,15 @@ export interface DumpedState {
 
 /** Writes one of each kind of state to an empty installation. */
 export async function writeState({ url, prefix }: Place): Promise<DumpedState> {
-  const place = { redis: { url }, prefix, cluster: CLUSTER };
+  const place = { redis: { url, deadlineMs: PATIENT_MS }, prefix, cluster: CLUSTER };
   await bindCluster({ ...place, uid: UID });
   const queue = createWorkQueue({ ...place, controller: CONTROLLER });
   const runs = openWorkflows(place);
-  const access = openQueueAccess({ redis: { url }, prefix, onError: () => undefined });
+  const access = openQueueAccess({
+    redis: { url, deadlineMs: PATIENT_MS },
+    prefix,
+    onError: () => undefined,
+  });
   try {
     const requests = await writeKeys(queue);
     await writeRuns(runs);

@@ -14,6 +14,7 @@ import {
   type DumpedState,
 } from "./dumped-state.ts";
 import { loadDump, type DumpedKey } from "./redis-dump.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const harness = useWorkflows();
 const OPERATOR = { by: "ada", reason: "a test" };
@@ -114,7 +115,11 @@ test.each(readable)("finishes the runs of %s without repeating a step", async (p
 test.each(readable)("accepts the token of %s", async (path) => {
   const { state } = await load(path);
   const { apiUrl: url, prefix } = harness;
-  const access = openQueueAccess({ redis: { url }, prefix, onError: () => undefined });
+  const access = openQueueAccess({
+    redis: { url, deadlineMs: PATIENT_MS },
+    prefix,
+    onError: () => undefined,
+  });
   onTestFinished(() => access.close());
   expect(await access.tokens.find(state.token)).toMatchObject({ name: "ci", role: "operator" });
 });

@@ -15,6 +15,7 @@ import {
 } from "./guard-harness.ts";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../../support/until.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
 const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
@@ -48,7 +49,10 @@ const everybodyCalls = (sinceMs = monotonicMs()) =>
 const pass = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function readBreaker() {
-  await using control = openGuardControl({ redis: { url: redisUrl }, prefix: fleet.prefix });
+  await using control = openGuardControl({
+    redis: { url: redisUrl, deadlineMs: PATIENT_MS },
+    prefix: fleet.prefix,
+  });
   // It waits for Redis less than a busy machine may take.
   const view = await until("an answer of Redis", () =>
     control.read(`fleet-${serial - 1}`).catch((error: unknown) => {

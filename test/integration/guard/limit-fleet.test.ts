@@ -8,6 +8,7 @@ import { Child } from "../../support/child.ts";
 import { until } from "../../support/until.ts";
 import { limitNames } from "../../../libs/guard/src/limits/limit-names.ts";
 import type { LimitChildConfig, LimitChildWord } from "./limit-child.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const url = process.env["REDIS_URL"] ?? "";
 const redis = new Redis(url, { replyMapping: "legacy" });
@@ -117,7 +118,10 @@ test(
     await used(fleet.uses.size + 100);
     expect(fleet.most()).toBeLessThanOrEqual(3);
     const reported = fleet.uses.size;
-    const control = openGuardControl({ redis: { url }, prefix: fleet.prefix });
+    const control = openGuardControl({
+      redis: { url, deadlineMs: PATIENT_MS },
+      prefix: fleet.prefix,
+    });
     const [view] = await control.limits();
     await control.close();
     expect(view).toMatchObject({ name: "api", options: { concurrency: 3 }, keys: [] });

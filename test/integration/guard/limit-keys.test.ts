@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import { openGuardControl, openLimits, type OpenLimits } from "@konverge/guard";
 import { until } from "../../support/until.ts";
 import { limitsRoot } from "../../../libs/guard/src/limits/limit-names.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 const url = process.env["REDIS_URL"] ?? "";
 const redis = new Redis(url, { replyMapping: "legacy" });
@@ -18,7 +19,7 @@ beforeEach(() => {
   errors = [];
   woken = [];
   limits = openLimits({
-    redis: { url },
+    redis: { url, deadlineMs: PATIENT_MS },
     prefix,
     limits: { api: { rate: 10, concurrency: 1 } },
     workerId: "a",
@@ -66,7 +67,7 @@ test("lists a configured limit again after its name was removed", async () => {
   await redis.srem(limitsRoot(prefix), "api");
   await limits.configure();
   await limits.close();
-  const control = openGuardControl({ redis: { url }, prefix });
+  const control = openGuardControl({ redis: { url, deadlineMs: PATIENT_MS }, prefix });
   const views = await control.limits();
   await control.close();
   expect(views).toMatchObject([{ name: "api" }]);

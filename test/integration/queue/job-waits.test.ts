@@ -7,6 +7,7 @@ import { openBlocking, openConsumer } from "@konverge/redis";
 import { JobWaits, type JobWait } from "../../../libs/queue/src/attempt/job-waits.ts";
 import { until } from "../../support/until.ts";
 import { CLUSTER, keyOf, workOn } from "./queue-harness.ts";
+import { PATIENT_MS } from "../../support/patient.ts";
 
 /** Longer than a test: a wait that ends was ended by its marker. */
 const LONG_MS = 600_000;
@@ -184,7 +185,12 @@ test("the connections of a process do not grow with its queues", async () => {
     const admin = new Redis(url);
     const process = new QueueProcess({ url });
     const opened = Array.from({ length: queues }, (_, index) =>
-      createWorkQueue({ redis: { url }, cluster: CLUSTER, controller: `c${index}`, process }),
+      createWorkQueue({
+        redis: { url, deadlineMs: PATIENT_MS },
+        cluster: CLUSTER,
+        controller: `c${index}`,
+        process,
+      }),
     );
     const workers = opened.map((queue) => workOn(queue, () => ({ kind: "done" })));
     await Promise.all(
