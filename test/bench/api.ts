@@ -148,7 +148,7 @@ async function readObjects(
  */
 async function enqueueBesideSearch(agent: Agent): Promise<Figure[]> {
   let serial = 0;
-  const enqueue = async () => {
+  const enqueueOne = async () => {
     const name = `beside-${serial++}`;
     const startedMs = performance.now();
     const body = { controller: "node-pool", namespace: "team-a", name };
@@ -165,7 +165,7 @@ async function enqueueBesideSearch(agent: Agent): Promise<Figure[]> {
     const searches: Promise<void>[] = [];
     const viewer = new Agent({ keepAlive: true });
     await atRate(POSTS_PER_S, POSTS, (at) => {
-      sent.push(enqueue());
+      sent.push(enqueueOne());
       if (isSearching && at % (POSTS_PER_S / SEARCHES_PER_S) === 0) searches.push(search(viewer));
     });
     await Promise.all(searches);
