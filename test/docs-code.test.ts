@@ -70,6 +70,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   "docs/releasing.md sh 2": "changes the version of every package; a test compares them",
   "docs/restore.md sh 2": "ends work of an installation that does not exist",
   "docs/restore.md sh 4": "deletes the keys of an installation that does not exist",
+  "docs/restore.md sh 5": "needs kubectl and jq, and Deployments with marks of an earlier Redis",
   "docs/scope-and-permissions.md sh": "manifests tests run it with the project of konverge init",
   "docs/simulate.md sh": "simulate-cli tests run the command with another file",
   "docs/security.md sh": "generates a token with openssl",

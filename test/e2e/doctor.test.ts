@@ -7,7 +7,9 @@ import { startRedis } from "@konverge/infra-redis";
 import { createControllerRegistry } from "@konverge/queue";
 import { createApiServer } from "@konverge/apiserver";
 import { createKubeClient, loadKubeCredentials } from "@konverge/kube";
+import { ConfigMap } from "@konverge/kube/kinds";
 import { startWorker, type Config } from "@konverge/worker";
+import { openWorkflows } from "@konverge/workflow";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keepLog } from "../../apps/cli/src/testing/kept-log.ts";
 import { until } from "../support/until.ts";
@@ -230,6 +232,81 @@ export default defineConfig({
     }
   },
 );
+
+test("counts the marks of steps that an earlier Redis or another installation has left", async () => {
+  await using earlier = await startRedis();
+  await using present = await startRedis();
+  const server = await createApiServer({});
+  const folder = await mkdtemp(join(import.meta.dirname, "doctor-"));
+  const [config, kubeconfig] = [join(folder, "konverge.config.ts"), join(folder, "kubeconfig")];
+  const client = createKubeClient({
+    credentials: loadKubeCredentials({ kubeconfigText: server.kubeconfig }),
+    gate: createLocalGate({ ratePerSecond: 5_000, burst: 5_000 }),
+    userAgent: "konverge-test/1",
+  });
+  const create = async (name: string) =>
+    void (await client.create(ConfigMap, { metadata: { namespace: "default", name } }));
+  const look = async (url: string) => {
+    const env = { KONVERGE_REDIS_URL: url, KUBECONFIG: kubeconfig };
+    const { checks } = await doctor(env, "--config", config);
+    return checks.find(({ check }) => check === "step marks");
+  };
+  try {
+    await writeFile(kubeconfig, server.kubeconfig);
+    await writeFile(
+      config,
+      `
+import { defineConfig, defineWorkflow } from "konverge";
+import { ConfigMap } from "konverge/kinds";
+export const mark = defineWorkflow("mark", { version: 1, kinds: [ConfigMap] }, async (w) => {
+  await w.step("act", (k) =>
+    k.mutate({ type: ConfigMap, namespace: "default", name: "marked" }, (draft) => { draft.data = { n: "1" }; }),
+  );
+});
+export default defineConfig({ workflows: [mark] });
+`,
+    );
+    await create("marked");
+    await create("unmarked");
+    const { default: loaded } = (await import(config)) as { readonly default: Config };
+    const worker = await startWorker({
+      config: loaded,
+      redis: earlier.url,
+      kubeconfig: { text: server.kubeconfig },
+      log: keepLog([]),
+    });
+    try {
+      const [mark] = loaded.workflows;
+      if (mark === undefined) throw new Error("the configuration has no workflow");
+      await using cleanup = new AsyncDisposableStack();
+      const runs = openWorkflows({ redis: { url: earlier.url } });
+      cleanup.defer(() => runs.close());
+      const run = { workflow: mark.name, id: "r" };
+      await runs.start(mark, undefined, { id: run.id });
+      await until("the run ends", async () => (await runs.peek(run))?.status === "done");
+    } finally {
+      await worker.stop();
+    }
+    expect(await look(earlier.url), "its own mark").toEqual({
+      check: "step marks",
+      level: "ok",
+      detail: "none of another installation on 2 configmaps",
+    });
+    const found = await look(present.url);
+    expect(found?.level, "it is harmless").toBe("ok");
+    expect(found?.detail).toMatch(
+      /^of other installations: [-0-9a-f]{36} on 1 configmaps \(read 2 configmaps\); .*docs\/restore\.md/,
+    );
+    await Promise.all(Array.from({ length: 2_000 }, (_, at) => create(`more-${at}`)));
+    expect((await look(present.url))?.detail, "a large kind costs 4 calls").toContain(
+      "(read the first 2000 configmaps)",
+    );
+  } finally {
+    await client.close();
+    await server.close();
+    await rm(folder, { recursive: true });
+  }
+});
 
 let cluster: RbacCluster | undefined;
 let redis: Awaited<ReturnType<typeof startRedis>>;

@@ -48,6 +48,11 @@ export async function closeSite(
   );
 }
 
+/** Returns the autoscaler's query of an installation. */
+export function backlogQuery({ name }: Pick<Installation, "name">): string {
+  return BACKLOG_AGE_QUERY.replaceAll("INSTALLATION", name);
+}
+
 interface Backlog {
   /** The largest value of the autoscaler's query, in s. */
   readonly query: number;
@@ -60,7 +65,7 @@ export function recordBacklog({
   installation,
   observer,
 }: Pick<Site, "installation" | "observer">): () => Promise<Backlog> {
-  const query = BACKLOG_AGE_QUERY.replaceAll("INSTALLATION", installation.name);
+  const query = backlogQuery(installation);
   const largest = { query: 0, headAge: 0 };
   let isOver = false;
   const loop = (async () => {

@@ -6,6 +6,8 @@ export { decodeValue, encodeValue } from "./codec/value-codec.ts";
 export { externalCodec } from "./codec/external-codec.ts";
 export type { ExternalCodecOptions, ExternalStore } from "./codec/external-codec.ts";
 export type { ObjectRef } from "@konverge/kube";
+export { countForeignMarks, readInstallation } from "./verbs/count-foreign-marks.ts";
+export type { ForeignMarks, ForeignMarksOptions } from "./verbs/count-foreign-marks.ts";
 export { defineWorkflow } from "./define/define-workflow.ts";
 export type {
   AnyWorkflow,

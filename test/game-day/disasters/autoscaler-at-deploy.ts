@@ -1,7 +1,8 @@
 import { startRedis } from "@konverge/infra-redis";
 import { RECENT } from "../recent.ts";
 import type { Scene } from "../scene.ts";
-import { closeSite, openSite, recordBacklog } from "../site.ts";
+import { until } from "../../support/until.ts";
+import { backlogQuery, closeSite, openSite, recordBacklog } from "../site.ts";
 
 /** More objects than the workers reconcile in the time of a deployment. */
 const OBJECTS = 400;
@@ -16,8 +17,13 @@ export async function deployBesideAutoscaler(scene: Scene): Promise<void> {
   const redis = await startRedis();
   scene.defer(() => redis.stop());
   const site = await openSite(scene, { redisUrl: redis.url, env: SLOW });
-  const { installation, traffic, workers } = site;
+  const { installation, observer, traffic, workers } = site;
   await traffic.createRestingObjects(OBJECTS);
+  // Until then, the creation of the objects is a backlog of its own.
+  await until("no change waits for long", async () => {
+    const [age = Infinity] = await observer.values(backlogQuery(installation));
+    return age < TARGET_SECONDS / 5;
+  });
   const stopRecording = recordBacklog(site);
   for (const old of workers) {
     await installation.startWorker({ env: { KONVERGE_BUILD_ID: "next" } });

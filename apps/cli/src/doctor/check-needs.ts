@@ -13,6 +13,7 @@ import type { KubeClient } from "@konverge/kube";
 import { checkBinding } from "./check-binding.ts";
 import { failedCheck, type Check } from "./check.ts";
 import { checkLeaders } from "./check-leaders.ts";
+import { checkMarks } from "./check-marks.ts";
 
 const INSTALL = "konverge crds --config <file> --apply";
 const FORBIDDEN = 7;
@@ -31,7 +32,7 @@ export interface NeedsOfCluster {
 
 /**
  * Checks that the cluster is the one of the data in Redis, serves the kinds of the controllers that run on it, grants the
- * permissions, and that the controllers have leaders.
+ * permissions, and that the controllers have leaders. Counts marks that steps of another installation have left.
  */
 export async function checkNeeds(
   client: KubeClient,
@@ -45,12 +46,13 @@ export async function checkNeeds(
   const namespaces = namespacesOf(settings, cluster);
   const access = requiredAccess(config, { installation, leaseNamespace, namespaces });
   const bound = hasRedis ? [await checkBinding(client, settings, cluster)] : [];
-  const [served, allowed, led] = await Promise.all([
+  const [served, allowed, led, marked] = await Promise.all([
     checkKinds(client, config),
     checkPermissions(client, access, settings),
     checkLeaders(client, settings, config),
+    hasRedis ? checkMarks(client, { settings, workflows: config.workflows, cluster }) : [],
   ]);
-  return [...bound, ...served, ...allowed, ...led];
+  return [...bound, ...served, ...allowed, ...led, ...marked];
 }
 
 async function checkKinds(client: KubeClient, { controllers }: Config): Promise<Check[]> {
