@@ -14,7 +14,6 @@ export class Traffic implements AsyncDisposable {
   readonly #client: KubeClient;
   readonly #widgets: ResourceType<Widget>;
   readonly #requests = new Set<string>();
-  /** Names of accepted runs by ID. */
   readonly #runs = new Map<string, string>();
   /** How often each error code was returned, or `refused` for a connection. */
   readonly errors = new Map<string, number>();
@@ -35,8 +34,9 @@ export class Traffic implements AsyncDisposable {
     return this.#requests.size + this.#runs.size;
   }
 
-  get runs(): number {
-    return this.#runs.size;
+  /** Names of accepted runs by ID. */
+  get runs(): ReadonlyMap<string, string> {
+    return this.#runs;
   }
 
   async createObjects(): Promise<void> {

@@ -1,13 +1,13 @@
 import { startRedis } from "@konverge/infra-redis";
-import type { StartOptions } from "../installation.ts";
-import { installPrevious } from "../previous-version.ts";
+import { installPrevious } from "../../support/previous-version.ts";
+import { CONFIG, type StartOptions } from "../installation.ts";
 import { RECENT } from "../recent.ts";
 import type { Scene } from "../scene.ts";
 import { closeSite, openSite, type Site } from "../site.ts";
 
 /** Rolls the workers and the API from the packages of the previous version to this one, and back, under load. */
 export async function upgradeAndRollBack(scene: Scene): Promise<void> {
-  const previous = await installPrevious((line) => scene.log(line));
+  const previous = await installPrevious(CONFIG, (line) => scene.log(line));
   if ("missing" in previous) {
     scene.fact(`not played: ${previous.missing}`, []);
     return;
