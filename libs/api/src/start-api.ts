@@ -205,8 +205,8 @@ function startBackground({
       log.warn({ err: error, target }, "audit entries not delivered"),
     ),
   );
-  const unobserve = streams.map(({ target, lagMs }) =>
-    metrics.observeAuditStream(target.sink, lagMs),
+  const unobserve = streams.map(({ target, read }) =>
+    metrics.observeAuditStream(target.sink, read),
   );
   return async () => {
     for (const stop of unobserve) stop();

@@ -17,6 +17,8 @@ export const OVERVIEW_PROBLEMS = [
   "backlog",
   "failing",
   "source_failing",
+  "audit_not_delivered",
+  "notification_failing",
   "lost",
   "loop",
   "contention",

@@ -148,3 +148,47 @@ test("a receiver that fails gets the entries again, with the same key, and loses
   expect(reports).toMatchObject([{ last: 4 }, { last: 4 }]);
   expect(reports.every(({ fault }) => fault === undefined)).toBe(true);
 });
+
+test("entries that retention removes before the delivery are counted once, also by the next process", async () => {
+  const { add, run } = open();
+  const { redis, prefix } = queues;
+  const delivered: number[] = [];
+  let isAway = false;
+  const target: AuditTarget = {
+    sink: "http",
+    name: "http receiver",
+    async deliver(entries) {
+      if (isAway) throw new Error("away");
+      delivered.push(...entries.map(({ sequence }) => sequence));
+    },
+  };
+  const first = run(target, () => undefined);
+  await add(3);
+  await until("they are delivered", () => delivered.length === 6);
+  isAway = true;
+  await add(5);
+  // Removes entries 4 to 6 of one chain.
+  const rows = await redis.xrange(`${prefix}:audit`, "-", "+");
+  await redis.xtrim(`${prefix}:audit`, "MINID", rows[6]?.[0] ?? "");
+  await until("the gap is found", async () => (await first.read()).lost === 3);
+  await first.stop();
+  const second = run(target, () => undefined);
+  isAway = false;
+  await until("the others are delivered", () => delivered.length === 6 + 2 + 5);
+  await add(1);
+  await until("the next ones are delivered", () => delivered.length === 6 + 2 + 5 + 2);
+  expect(await second.read()).toMatchObject({ lost: 3, lagMs: 0 });
+  expect((await second.read()).lostAtMs).toBeGreaterThan(Date.now() - 600_000);
+});
+
+test("entries from before the first start of a stream are not lost", async () => {
+  const { add, run } = open();
+  const { redis, prefix } = queues;
+  await add(5);
+  const rows = await redis.xrange(`${prefix}:audit`, "-", "+");
+  await redis.xtrim(`${prefix}:audit`, "MINID", rows[3]?.[0] ?? "");
+  const file = join(mkdtempSync(join(tmpdir(), "audit-")), "audit.jsonl");
+  const started = run(fileTarget(file));
+  await until("the present ones are written", () => linesIn(file).length === 7);
+  expect(await started.read()).toMatchObject({ lost: 0 });
+});

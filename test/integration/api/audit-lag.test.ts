@@ -78,19 +78,21 @@ test("each API process reports the lag while the receiver is away, and 0 after i
 test("a lag that cannot be read has no series, and another sink's remains", async () => {
   const metrics = createMetrics({ version: "1" });
   let isAway = false;
-  metrics.observeAuditStream("file", async () => 1_500);
+  metrics.observeAuditStream("file", async () => ({ lagMs: 1_500, lost: 2 }));
   const stop = metrics.observeAuditStream("http", async () => {
     if (isAway) throw new Error("away");
-    return 0;
+    return { lagMs: 0, lost: 0 };
   });
   const read = async () =>
-    [...withoutHome(await metrics.text()).matchAll(/^konverge_audit_\w+(\{.*)$/gm)].map(
+    [...withoutHome(await metrics.text()).matchAll(/^konverge_audit_(\w+\{.*)$/gm)].map(
       ([, series]) => series,
     );
-  expect(await read()).toEqual(['{sink="file"} 1.5', '{sink="http"} 0']);
+  const ofFile = ['stream_lag_seconds{sink="file"} 1.5', 'entries_lost_total{sink="file"} 2'];
+  const ofHttp = ['stream_lag_seconds{sink="http"} 0', 'entries_lost_total{sink="http"} 0'];
+  expect((await read()).toSorted()).toEqual([...ofFile, ...ofHttp].toSorted());
   isAway = true;
-  expect(await read()).toEqual(['{sink="file"} 1.5']);
+  expect(await read()).toEqual(ofFile);
   isAway = false;
   stop();
-  expect(await read()).toEqual(['{sink="file"} 1.5']);
+  expect(await read()).toEqual(ofFile);
 });

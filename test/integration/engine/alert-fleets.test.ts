@@ -91,11 +91,13 @@ class ApiProcess {
   readonly id = `api-${(ApiProcess.#started += 1)}`;
   readonly metrics: Metrics;
   readonly lagsMs = { file: 0, http: 0 };
+  lost = 0;
 
   constructor(installation: string) {
     this.metrics = createMetrics({ version: "1", installation });
-    this.metrics.observeAuditStream("file", async () => this.lagsMs.file);
-    this.metrics.observeAuditStream("http", async () => this.lagsMs.http);
+    const read = async (sink: "file" | "http") => ({ lagMs: this.lagsMs[sink], lost: this.lost });
+    this.metrics.observeAuditStream("file", () => read("file"));
+    this.metrics.observeAuditStream("http", () => read("http"));
   }
 }
 
@@ -334,6 +336,13 @@ test("alerts on audit entries that a sink does not receive, and not for those of
   expect(await prometheus.run(60, rolled)).toEqual(["KonvergeAuditNotDelivered shop/"]);
   next.lagsMs.file = 0;
   expect(await prometheus.run(30, rolled)).toEqual([]);
+  next.lost = 2;
+  expect(await prometheus.run(270, rolled)).toEqual([]);
+  expect(await prometheus.run(60, rolled)).toEqual(["KonvergeAuditNotDelivered shop/"]);
+  // Another process reports the same total.
+  const another = new ApiProcess("shop");
+  another.lost = 2;
+  expect(await prometheus.run(3_600, [...rolled, another])).toEqual([]);
 });
 
 test("the autoscaling query ignores resyncs, other installations and protected clusters", async (context) => {

@@ -218,7 +218,7 @@ const RULES: Readonly<Record<string, Definition>> = {
   KonvergeAuditNotDelivered: {
     severity: "warning",
     summary: "Entries of the audit log are not delivered to the {{ $labels.sink }}",
-    expr: `${max(of("audit_stream_lag_seconds"), "sink")} > 300`,
+    expr: `${max(of("audit_stream_lag_seconds"), "sink")} > 300 or ${increases("audit_entries_lost_total", "", "sink")}`,
     for: "5m",
   },
   KonvergeMapErrors: {

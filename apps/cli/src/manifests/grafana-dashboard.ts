@@ -240,6 +240,10 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       expr: `max by (sink) (${ofInstallation("audit_stream_lag_seconds")})`,
       legend: "{{sink}}",
     }),
+    one("Entries removed before their delivery", "short", {
+      expr: `max by (sink) (${ofInstallation("audit_entries_lost_total")})`,
+      legend: "{{sink}}",
+    }),
   ],
 };
 

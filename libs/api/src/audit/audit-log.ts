@@ -8,7 +8,12 @@ import { defined, ensureError, KonvergeError, type BucketLimits } from "@konverg
 import { withRedis, type RedisClient } from "@konverge/redis";
 import { Buckets } from "../access/buckets.ts";
 import { AuditStream, isChained, type AuditBatch } from "./audit-chain.ts";
-import { startAuditExport, type AuditExport } from "./audit-export.ts";
+import {
+  readAuditTargets,
+  startAuditExport,
+  type AuditExport,
+  type AuditTargetState,
+} from "./audit-export.ts";
 import { canonicalText, type AuditChain, type AuditKeys } from "./audit-hash.ts";
 import { endBefore, isNewer, partsOf } from "./audit-id.ts";
 import type { AuditTarget } from "./audit-target.ts";
@@ -77,6 +82,8 @@ export interface AuditLog {
   lines(after: Readonly<Partial<Record<AuditChain, number>>>): AsyncGenerator<string>;
   /** Delivers all entries to a target, until it is stopped. */
   stream(target: AuditTarget, onError: (error: Error, target: string) => void): AuditExport;
+  /** Returns what the targets of all API processes have received. @throws KonvergeError `redis_unavailable` */
+  targets(): Promise<readonly AuditTargetState[]>;
   /** Writes the gathered, combined and delayed notes. */
   close(): Promise<void>;
 }
@@ -220,6 +227,11 @@ class RedisAuditLog implements AuditLog {
     const streams = [this.#changes, this.#refused];
     const [redis, root] = [this.#redis, this.#stream];
     return startAuditExport({ redis, root, streams, target, onError });
+  }
+
+  async targets(): Promise<readonly AuditTargetState[]> {
+    const streams = [this.#changes, this.#refused];
+    return await readAuditTargets({ redis: this.#redis, root: this.#stream, streams });
   }
 
   async close(): Promise<void> {

@@ -129,7 +129,7 @@ export interface QueueAccess {
     readonly find: (name: string) => AnnouncedInbound | undefined;
   }>;
   /** The notifications of a cluster. @throws as `history` */
-  notifications(cluster: string): Promise<Pick<NotificationStore, "list">>;
+  notifications(cluster: string): Promise<Pick<NotificationStore, "list" | "waiting">>;
   /** The attempt history of a cluster. @throws KonvergeError `not_found` for a cluster that no worker has announced */
   history(cluster: string): Promise<HistoryReader>;
   /** Asks the workers for an object; the answer is JSON. Undefined if none answers. @throws KonvergeError `redis_unavailable` */

@@ -7,7 +7,7 @@ import {
   type OverviewWorkflow,
   type RunList,
 } from "@konverge/contracts";
-import type { AnnouncedWorker, RestoreState } from "@konverge/queue";
+import type { AnnouncedWorker, NotificationRecord, RestoreState } from "@konverge/queue";
 import { queueOfWorkflow } from "@konverge/workflow";
 import { expect, test } from "vitest";
 import { findProblems, type Findings } from "./find-problems.ts";
@@ -87,6 +87,21 @@ const loop = (rest: object = {}) => ({
 });
 const many = <Each>(one: (index: number) => Each) => Array.from({ length: 5 }, (_, at) => one(at));
 
+const notification = (rest: Partial<NotificationRecord>): NotificationRecord => ({
+  id: "m",
+  receiver: "slack",
+  subscription: "slack",
+  format: "json",
+  state: "waiting",
+  createdAtMs: NOW,
+  deadlineMs: NOW + 3_600_000,
+  groups: [],
+  examples: [],
+  tries: 0,
+  lastTries: [],
+  ...rest,
+});
+
 const HEALTHY: Findings = {
   controllers: [CONTROLLER],
   workflows: [],
@@ -103,6 +118,13 @@ const HEALTHY: Findings = {
   loops: new Map(),
   pauses: [],
   sources: [],
+  auditTargets: [{ sink: "file", lagMs: 200_000, lost: 3, lostAtMs: NOW - 25 * 3_600_000 }],
+  notifications: [
+    notification({ tries: 3, createdAtMs: NOW - 200_000 }),
+    notification({ createdAtMs: HALF_AN_HOUR_AGO }),
+    notification({ state: "failed", tries: 9, endedAtMs: NOW - 3_700_000 }),
+    notification({ state: "sent", tries: 2, createdAtMs: HALF_AN_HOUR_AGO, endedAtMs: NOW }),
+  ],
   troubles: new Map(),
 };
 const pause = (scope: Findings["pauses"][number]["scope"]) => ({
@@ -212,6 +234,32 @@ const SITUATIONS: Readonly<Record<OverviewProblem["code"], readonly Partial<Find
       },
     ],
   })),
+  audit_not_delivered: [
+    { auditTargets: [{ sink: "file", lagMs: 1_800_000, lost: 0 }] },
+    { auditTargets: [{ sink: "http", lagMs: 0, lost: 1, lostAtMs: HALF_AN_HOUR_AGO }] },
+  ],
+  notification_failing: [
+    {
+      notifications: [
+        notification({
+          tries: 2,
+          createdAtMs: HALF_AN_HOUR_AGO,
+          lastTries: [{ atMs: NOW, status: 503 }],
+        }),
+      ],
+    },
+    {
+      notifications: [
+        notification({
+          state: "failed",
+          tries: 1,
+          createdAtMs: HALF_AN_HOUR_AGO,
+          endedAtMs: HALF_AN_HOUR_AGO,
+          lastTries: [{ atMs: NOW, error: "no route" }],
+        }),
+      ],
+    },
+  ],
   lost: [
     {
       troubles: new Map([
@@ -275,6 +323,27 @@ test("a full Redis is the cause of missing heartbeats, so missing workers are no
 
 test("a healthy cluster has no problems", () => {
   expect(findProblems(HEALTHY).problems).toEqual([]);
+});
+
+test("undelivered audit entries, lost ones, and the notifications of a receiver are problems of their own", () => {
+  const failed = { state: "failed", tries: 1, endedAtMs: NOW, lastTries: [] } as const;
+  const waits = notification({
+    tries: 4,
+    createdAtMs: HALF_AN_HOUR_AGO,
+    lastTries: [{ atMs: NOW - 5, error: "no route" }],
+  });
+  const { problems } = findProblems({
+    ...HEALTHY,
+    auditTargets: [{ sink: "http", lagMs: 600_000, lost: 2, lostAtMs: NOW }],
+    notifications: [waits, notification(failed), notification({ ...failed, receiver: "pager" })],
+  });
+  expect(problems.map((problem) => problem.message)).toEqual([
+    "The audit log is not delivered to its receiver",
+    "2 entries of the audit log did not reach its receiver",
+    "slack does not accept 2 notifications",
+    "pager does not accept 1 notification",
+  ]);
+  expect(problems[2]).toMatchObject({ cause: "no route", count: 2, since: AT });
 });
 
 test("loops and other contention are ranked by their cost", () => {

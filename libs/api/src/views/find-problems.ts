@@ -10,7 +10,13 @@ import {
   type SourceView,
 } from "@konverge/contracts";
 import { parseKey, shortName } from "@konverge/core";
-import type { AnnouncedWorker, RestoreState, ServedQueue } from "@konverge/queue";
+import type {
+  AnnouncedWorker,
+  NotificationRecord,
+  RestoreState,
+  ServedQueue,
+} from "@konverge/queue";
+import type { AuditTargetState } from "../audit/audit-export.ts";
 import { findGuardProblems } from "./find-cluster-problems.ts";
 import {
   findMemoryProblems,
@@ -19,6 +25,7 @@ import {
   type FoundRedis,
 } from "./find-redis-problems.ts";
 import { findContentionProblems, type ContentionFindings } from "./find-contention-problems.ts";
+import { findAuditProblems, findNotificationProblems } from "./find-delivery-problems.ts";
 import { findControllerProblems, type ControllerTrouble } from "./find-controller-problems.ts";
 import { findRunProblems, type RunTrouble } from "./find-run-problems.ts";
 import { findSourceProblems } from "./find-source-problems.ts";
@@ -38,6 +45,8 @@ export interface Findings extends ContentionFindings {
   readonly served: ReadonlyMap<string, ServedQueue>;
   readonly pauses: PauseList["items"];
   readonly sources: readonly SourceView[];
+  readonly auditTargets: readonly AuditTargetState[];
+  readonly notifications: readonly NotificationRecord[];
   /** By controller. */
   readonly troubles: ReadonlyMap<string, ControllerTrouble>;
 }
@@ -61,6 +70,8 @@ export function findProblems(found: Findings): Pick<Overview, "summary" | "probl
       }),
     ),
     ...findSourceProblems(found.sources),
+    ...findAuditProblems(found.auditTargets),
+    ...findNotificationProblems(found.notifications),
     ...findRunProblems(found),
     ...findContentionProblems(found),
     ...ofPauses(found.pauses),

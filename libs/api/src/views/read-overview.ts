@@ -7,9 +7,10 @@ import {
   type AnnouncedWorker,
   type AttemptRow,
   type HistoryReader,
+  type NotificationRecord,
   type Rollup,
 } from "@konverge/queue";
-import { covers, touches, type Caller } from "../access/caller.ts";
+import { covers, isUnrestricted, touches, type Caller } from "../access/caller.ts";
 import { errorsOf } from "./controller-errors.ts";
 import type { ControllerTrouble } from "./find-controller-problems.ts";
 import { activityMinutes, outcomesOf } from "./read-activity.ts";
@@ -30,6 +31,8 @@ const MOST_DEAD = 100;
 /** Waiting jobs that are read from each end of the queue. */
 const LOOKED_AT = 20;
 const WAITING = ["wait", "prioritized"] as const;
+/** The newest notifications that are read; each has about 3 KiB. */
+const MESSAGES = 50;
 
 export interface OverviewInput {
   readonly access: QueueAccess;
@@ -79,6 +82,8 @@ const NOTHING: Findings = {
   loops: new Map(),
   pauses: [],
   sources: [],
+  auditTargets: [],
+  notifications: [],
   troubles: new Map(),
 };
 
@@ -101,6 +106,8 @@ async function readFindings({
     stored,
     isSeen,
     ofSources,
+    auditTargets,
+    notifications,
   ] = await Promise.all([
     access.controllers(cluster),
     access.workers(cluster),
@@ -113,6 +120,8 @@ async function readFindings({
     history.loops(),
     objectFilter(access, caller, cluster),
     access.sources(cluster),
+    isUnrestricted(caller) ? access.audit.targets() : [],
+    covers(caller.scope, { cluster }) ? readUndelivered(access, cluster) : [],
   ]);
   const loops = loopsOf(stored, caller);
   const { episodes } = await readVisibleEpisodes(history, {
@@ -151,6 +160,8 @@ async function readFindings({
     loops,
     pauses: visiblePauses(caller, cluster, { items: pauses }).items,
     sources: sourceViews(sourced, reports),
+    auditTargets,
+    notifications,
     troubles: new Map(read.map(({ row, trouble }) => [row.name, trouble])),
     activity: activityMinutes({
       minutes: MINUTES,
@@ -160,6 +171,16 @@ async function readFindings({
       isSingle: false,
     }),
   };
+}
+
+/** Reads the messages that their receivers have not accepted, of the newest ones. */
+async function readUndelivered(
+  access: QueueAccess,
+  cluster: string,
+): Promise<readonly NotificationRecord[]> {
+  const store = await access.notifications(cluster);
+  const [waiting, newest] = await Promise.all([store.waiting(), store.list(MESSAGES)]);
+  return [...waiting, ...newest.filter(({ state }) => state === "failed")];
 }
 
 async function readController(

@@ -20,6 +20,8 @@ export function problemHref({
     case "version_skew":
     case "unserved":
     case "source_failing":
+    case "audit_not_delivered":
+    case "notification_failing":
       return viewHref("/workers");
     case "api_server_outage":
     case "api_server_isolated":
@@ -60,6 +62,8 @@ export function problemPlace({
     case "version_skew":
     case "unserved":
     case "source_failing":
+    case "audit_not_delivered":
+    case "notification_failing":
       return "Workers";
     case "api_server_outage":
     case "api_server_isolated":
