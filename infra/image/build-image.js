@@ -1,15 +1,7 @@
-import { spawnSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { join } from "node:path";
+import { copyInstallation } from "../release/copy-installation.js";
 import { lockedPackages } from "../release/locked-packages.js";
 import { makeSbom } from "../release/sbom.js";
 import { createBaseFiles, createNodeFiles } from "./base-files.js";
@@ -34,7 +26,11 @@ export function buildImage({ root, out, version, created, packed }) {
     for (const folder of [base, node, app]) mkdirSync(folder);
     const debian = createBaseFiles(base);
     createNodeFiles(join(root, "node_modules/node/bin/node"), node);
-    const placed = copyPackages({ root, packed, folder: join(app, "app") });
+    // Without packages for other systems.
+    const placed = lockedPackages({ root, names: ["konverge"] }).filter(
+      ({ isOwn, from }) => isOwn || existsSync(join(root, from)),
+    );
+    copyInstallation({ root, placed, packed, folder: join(app, "app") });
     const { homepage, repository, license } = readManifest(root);
     const { digest, size } = writeLayout(out, [base, node, app], {
       architecture: process.arch === "x64" ? "amd64" : process.arch,
@@ -73,43 +69,6 @@ export function buildImage({ root, out, version, created, packed }) {
 
 /** @param {string} folder */
 const readManifest = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-
-/**
- * @param {{ root: string, folder: string, packed: readonly { readonly name: string, readonly file: string }[] }} options
- * `folder` receives node_modules
- * @returns {readonly import("../release/locked-packages.js").Placed[]} without packages of other systems
- */
-function copyPackages({ root, packed, folder }) {
-  const placed = lockedPackages({ root, names: ["konverge"] }).filter(
-    ({ isOwn, from }) => isOwn || existsSync(join(root, from)),
-  );
-  for (const { path, from, isOwn } of placed) {
-    const target = join(folder, path);
-    mkdirSync(target, { recursive: true });
-    if (isOwn)
-      unpack(packed.find(({ name }) => path === `node_modules/${name}`)?.file, path, target);
-    else copyPackage(join(root, from), target);
-  }
-  // Stops the search for a manifest. Modules of a configuration file in this folder are ES modules even without it.
-  writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }\n');
-  return placed;
-}
-
-/** @param {string | undefined} file @param {string} path @param {string} target */
-function unpack(file, path, target) {
-  if (file === undefined) throw new Error(`${path} is not packed; pack konverge and its siblings`);
-  const args = ["--extract", "--gzip", "--file", file, "--strip-components=1", "--directory"];
-  const { status, stderr } = spawnSync("tar", [...args, target], { encoding: "utf8" });
-  if (status !== 0) throw new Error(`tar failed for ${file}: ${stderr}`);
-}
-
-/** Copies a package without the packages inside it, which are copied separately. @param {string} from @param {string} to */
-function copyPackage(from, to) {
-  cpSync(from, to, {
-    recursive: true,
-    filter: (path) => relative(from, path).split("/")[0] !== "node_modules",
-  });
-}
 
 /** @param {string} root @returns {Record<string, unknown>} */
 function nodeComponent(root) {

@@ -1,8 +1,8 @@
-import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { archiveFolder } from "../release/archive-folder.js";
 
 const OCI = "application/vnd.oci.image";
 
@@ -37,7 +37,7 @@ export function writeLayout(out, folders, { architecture, created, tag, labels, 
   /** @type {string[]} */
   const contents = [];
   const layers = folders.map((folder) => {
-    const files = archive(folder, created);
+    const files = archiveFolder(folder, created);
     contents.push(`sha256:${hashOf(files)}`);
     return add(`${OCI}.layer.v1.tar+gzip`, gzipSync(files, { level: 9 }));
   });
@@ -74,27 +74,3 @@ export function writeLayout(out, folders, { architecture, created, tag, labels, 
 
 /** @param {Buffer} bytes @returns {string} */
 const hashOf = (bytes) => createHash("sha256").update(bytes).digest("hex");
-
-/** @param {string} folder @param {Date} created @returns {Buffer} a tar archive in the order of the names */
-function archive(folder, created) {
-  const args = [
-    "--create",
-    "--sort=name",
-    "--format=posix",
-    "--numeric-owner",
-    "--owner=0",
-    "--group=0",
-    // Without the time of the archive and the process id, which GNU tar adds.
-    "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
-    // Files belong to root, and only root may write; no program gains rights.
-    "--mode=a-st,u=rwX,go=rX",
-    `--mtime=@${created.getTime() / 1000}`,
-    "--directory",
-    folder,
-    ".",
-  ];
-  const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
-  const { status, stdout, stderr, error } = spawnSync("tar", args, { env, maxBuffer: 2e9 });
-  if (status === 0) return stdout;
-  throw new Error(`tar failed: ${error?.message ?? stderr.toString()}; the image needs GNU tar`);
-}

@@ -7,11 +7,12 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { packPackages } from "../pack/pack-packages.js";
 import { checkRelease, commitTime } from "./check-release.js";
+import { createKrewPlugin } from "./krew-plugin.js";
 import { lockedPackages } from "./locked-packages.js";
 import { makeSbom } from "./sbom.js";
 
 const USAGE = "npm run release -- [--dry-run] [--out DIR]";
-const PUBLISHED = ["konverge"];
+const PUBLISHED = ["konverge", "@konverge/demo"];
 const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 const log = (/** @type {string} */ line) => console.error(`release: ${line}`);
 
@@ -41,8 +42,11 @@ function main() {
   const created = commitTime(root);
   const sbom = makeSbom({ name: "konverge-packages", version, placed, created });
   writeFileSync(join(out, `konverge-${version}.cdx.json`), sbom);
+  createKrewPlugin({ root, out, version, created, packed });
   writeFileSync(join(out, "SHA256SUMS"), checksums(out));
-  console.log(`${relative(process.cwd(), out)}: ${packed.length} packages, SBOM and SHA256SUMS`);
+  console.log(
+    `${relative(process.cwd(), out)}: ${packed.length} packages, kubectl plugin, SBOM and SHA256SUMS`,
+  );
   console.log(isDry ? "A release runs:" : "To release, run:");
   for (const command of commands({ version, out, packed })) console.log(`  ${command}`);
   return 0;

@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   copyFileSync,
   mkdirSync,
@@ -7,7 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, mkdtempDisposable, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { basename, delimiter, join, resolve } from "node:path";
 import { createLocalGate, type ApiObject, type ResourceType } from "@konverge/core";
@@ -17,6 +18,8 @@ import { load } from "js-yaml";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { findKubectl } from "../../infra/kubectl/find-kubectl.js";
+import { KrewManifest } from "../support/krew-manifest.ts";
 import { removePrefix } from "./remove-prefix.ts";
 import { until } from "../support/until.ts";
 
@@ -140,20 +143,90 @@ test("packages have resolvable exports, exact versions of siblings and no worksp
 
 test("a dry run of the release creates the tarballs with an SBOM, checksums and commands", async () => {
   // A published package never lacks one that it needs.
-  expect(basename(packed.at(-1) ?? "")).toBe(`konverge-${String(version)}.tgz`);
+  const [cli, demo] = ["konverge", "konverge-demo"].map((name) =>
+    packed.findIndex((file) => basename(file) === `${name}-${String(version)}.tgz`),
+  );
+  expect(demo).toBe(packed.length - 1);
+  expect(cli).toBeGreaterThan(0);
   // To pack takes as long as the rest of the release; test/infra/pack.test.ts compares bytes in every run.
   expect(pack).toBe("npm run pack");
   if (isLong) {
     const again = join(folder, "packed-again");
     await run(root, "sh", "-c", `${pack} -- ${again}`);
-    for (const file of packed) {
+    for (const file of packed.slice(0, (cli ?? 0) + 1)) {
       const [one, other] = [await readFile(file), await readFile(join(again, basename(file)))];
       expect(other.equals(one), file).toBe(true);
     }
   }
   const checked = await run(join(folder, "packages"), "sha256sum", "--check", "SHA256SUMS");
-  expect(checked.trim().split("\n")).toHaveLength(packed.length + 1);
-  expect(checked).toContain(`konverge-${String(version)}.cdx.json: OK`);
+  expect(checked.trim().split("\n")).toHaveLength(packed.length + 3);
+  for (const file of [
+    `konverge-${String(version)}.cdx.json`,
+    `kubectl-konverge-${String(version)}.tar.gz`,
+    "konverge.yaml",
+  ]) {
+    expect(checked).toContain(`${file}: OK`);
+  }
+});
+
+/** Unpacks the archive of the kubectl plugin as krew does, and returns the folder of the linked program. */
+async function installPlugin(parent: string): Promise<string> {
+  const store = join(parent, "store");
+  const plugins = join(parent, "plugins");
+  for (const each of [store, plugins]) mkdirSync(each);
+  const archive = join(folder, "packages", `kubectl-konverge-${String(version)}.tar.gz`);
+  await run(store, "tar", "xzf", archive);
+  const { spec } = readPlugin();
+  symlinkSync(join(store, spec.platforms[0].bin), join(plugins, "kubectl-konverge"));
+  return plugins;
+}
+
+const readPlugin = () =>
+  KrewManifest.parse(load(readFileSync(join(folder, "packages/konverge.yaml"), "utf8")));
+
+test("the krew manifest follows krew's rules and has the checksum of the archive, which runs without npm", async () => {
+  const { metadata, spec } = readPlugin();
+  expect(metadata.name).toBe("konverge");
+  expect(spec.version).toBe(`v${String(version)}`);
+  const [{ uri, sha256 }] = spec.platforms;
+  const archive = join(folder, "packages", basename(uri));
+  expect(createHash("sha256").update(readFileSync(archive)).digest("hex")).toBe(sha256);
+  // Krew unpacks only files and folders, and no path with "..".
+  const entries = (await run(folder, "tar", "tvzf", archive)).trim().split("\n");
+  expect(entries.filter((entry) => !/^[-d]/.test(entry) || entry.includes(".."))).toEqual([]);
+
+  await using home = await mkdtempDisposable(join(tmpdir(), "konverge-plugin-"));
+  const program = join(await installPlugin(home.path), "kubectl-konverge");
+  expect(await run(home.path, program, "--version")).toBe(`${String(version)}\n`);
+  expect(await run(home.path, program, "explain", "object", "--help")).toMatch(
+    /^Usage: kubectl konverge explain object .*^ {2}kubectl konverge explain object/ms,
+  );
+  const demo = await end(home.path, program, "demo", "--exit");
+  expect(demo.stderr).toBe(
+    `konverge: the demo is not installed; run \`npm install @konverge/demo@${String(version)}\` and repeat the command\n`,
+  );
+  expect(demo.code).toBe(3);
+});
+
+test("kubectl runs the plugin", async ({ skip }) => {
+  const kubectl = await findKubectl({ build: isLong });
+  if ("missing" in kubectl) return skip(kubectl.missing);
+  await using home = await mkdtempDisposable(join(tmpdir(), "konverge-plugin-"));
+  const plugins = await installPlugin(home.path);
+  const call = (args: string) =>
+    run(home.path, "sh", "-c", `PATH="$1:$PATH"; "$0" ${args}`, kubectl.path, plugins);
+  expect(await call("konverge --help")).toMatch(/^Usage: kubectl konverge \[options\] \[command\]/);
+  expect(await call("konverge --version")).toBe(`${String(version)}\n`);
+  expect(await call("plugin list")).toContain(join(plugins, "kubectl-konverge"));
+});
+
+test("the demo runs from the packages, with a Redis of its own", async () => {
+  const script = "unset REDIS_URL; exec npx konverge demo --exit -o json";
+  const { acts } = JSON.parse(await run(empty, "sh", "-c", script)) as {
+    readonly acts: readonly { readonly name: string; readonly converged: boolean }[];
+  };
+  expect(acts.map(({ name }) => name)).toEqual(["naive", "lazy", "konverge"]);
+  expect(acts.at(-1)).toMatchObject({ converged: true, lostUpdates: 0 });
 });
 
 test("installs in an empty folder, creates a project, checks and tests it, and reconciles an object", async () => {

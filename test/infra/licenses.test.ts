@@ -25,7 +25,7 @@ const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8")) as {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 };
 
-/** Returns the installed packages that the CLI needs at run time, by path in the lock file. */
+/** Returns the installed packages that the CLI and the demo need at run time, by path in the lock file. */
 function closure(): Map<string, LockedPackage> {
   const found = new Map<string, LockedPackage>();
   const visit = (path: string) => {
@@ -37,6 +37,7 @@ function closure(): Map<string, LockedPackage> {
     }
   };
   visit("apps/cli");
+  visit("apps/demo");
   return found;
 }
 

@@ -10,6 +10,7 @@ import { addConfigCommand } from "./commands/config.ts";
 import { addCrdsCommand } from "./commands/crds.ts";
 import { addDeadLetterCommand } from "./commands/dead-letter.ts";
 import { addDeployCommand } from "./commands/deploy.ts";
+import { addDemoCommand } from "./commands/demo.ts";
 import { addDevCommand } from "./commands/dev.ts";
 import { addDoctorCommand } from "./commands/doctor.ts";
 import { addContentionCommand } from "./commands/contention.ts";
@@ -42,6 +43,7 @@ import { addWorkerCommand } from "./commands/worker.ts";
 import { pathOf } from "./ask/run-with-client.ts";
 import { COMMON_OPTIONS } from "./text/output.ts";
 import { exitCodesHelp } from "./process/exit-codes.ts";
+import { nameCalls } from "./process/program-name.ts";
 import { readVersion } from "./process/version.ts";
 
 const USAGE = 2;
@@ -77,6 +79,7 @@ export function createProgram(): Command {
       process.exit(error.exitCode === 0 ? 0 : USAGE);
     });
   program.commandsGroup("Get started:");
+  addDemoCommand(program);
   addInitCommand(program);
   addDevCommand(program);
   addSimulateCommand(program);
@@ -127,7 +130,11 @@ export function createProgram(): Command {
 /** Sets the texts of errors and help of a command and all below it. */
 function arrangeTexts(command: Command): void {
   command.configureHelp({ groupItems: commonOptionsLast });
-  command.configureOutput({ outputError: (text, write) => write(withHint(text, command)) });
+  command.configureOutput({
+    outputError: (text, write) => write(withHint(text, command)),
+    writeOut: (text) => process.stdout.write(nameCalls(text)),
+    writeErr: (text) => process.stderr.write(nameCalls(text)),
+  });
   if (command.commands.length > 0) {
     command.helpCommand("help [command]", "Show help for a command");
   }

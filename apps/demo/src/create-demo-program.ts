@@ -36,9 +36,12 @@ const USAGE = 2;
 /** More workers than the 20 pools of an act can use. Each worker is a process on this machine. */
 const MAX_WORKERS = 50;
 
-/** The demo's command line, ready to parse. Hidden commands are the demo's own processes. */
-export function createDemoProgram(): Command {
-  const program = new Command("demo")
+/**
+ * The demo's command line, ready to parse. Hidden commands are the demo's own processes.
+ * @param name by which users call it
+ */
+export function createDemoProgram(name: string): Command {
+  const program = new Command(name)
     .usage("[options]")
     .description(
       "Compare retry strategies under contention, follow a rollout, play an incident, apply mutations, or plan a new version",

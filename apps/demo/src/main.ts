@@ -2,7 +2,7 @@ import { ensureError, ERRORS, isKonvergeError } from "@konverge/core";
 import { createDemoProgram } from "./create-demo-program.ts";
 
 try {
-  await createDemoProgram().parseAsync();
+  await createDemoProgram("npm run demo --").parseAsync();
 } catch (thrown) {
   const error = ensureError(thrown);
   const known = isKonvergeError(error);

@@ -16,7 +16,7 @@ import { findMostContended } from "../load/most-contended.ts";
 import { startNaiveProcess } from "../naive/start-naive-process.ts";
 import { createProgress, type DemoProgress } from "../stage/progress.ts";
 import { renderTable } from "./report.ts";
-import { CLI_SCRIPT, lazyFile } from "../stage/scripts.ts";
+import { CLI_SCRIPT, demoFile } from "../stage/scripts.ts";
 import { addressLine, stayUp, untilInterrupted } from "../stage/stay-up.ts";
 import { createWorld, type Installable, type World } from "../load/world.ts";
 
@@ -63,7 +63,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   const world = createWorld(stack.client, stack.installation);
   const played: PlayedAct[] = [];
   const play = async () => {
-    const resources = (await import(exampleFile("resources.ts"))) as Record<string, Installable>;
+    const resources = (await import(exampleFile("resources"))) as Record<string, Installable>;
     await world.install(Object.values(resources));
     for (const name of options.acts) {
       options.signal.throwIfAborted();
@@ -128,12 +128,13 @@ async function playNext(
     outage,
     startControllers: () => {
       if (name === "naive") return startNaiveProcess({ stack, namespace, logs });
-      const file = name === "lazy" ? lazyFile : exampleFile;
+      const fileOf = (config: string) =>
+        name === "lazy" ? demoFile(`lazy/${config}`) : exampleFile(config);
       const configs = options.split ? ["node-pool", "autoscaler"] : ["konverge"];
       return startKonvergeWorkers({
         stack,
         namespace,
-        configs: configs.map((config) => file(`${config}.config.ts`)),
+        configs: configs.map((config) => fileOf(`${config}.config`)),
         workers: options.workers,
         env: {
           ...(name === "lazy" ? { KONVERGE_CONFLICT_RETRY: "job" } : {}),

@@ -4,6 +4,7 @@ import { KonvergeError } from "@konverge/core";
 import { parseLogLine, type LocalProcess, type LocalStack } from "@konverge/local-stack";
 import type { DemoProgress } from "../stage/progress.ts";
 import { pollUntil } from "../stage/poll-until.ts";
+import { demoFile } from "../stage/scripts.ts";
 import { startCompetingWriter } from "./competing-writer.ts";
 import { createTenants, createTroubled, installKinds, type Troubled } from "./populate.ts";
 import { startLateRuns, startRuns } from "./start-runs.ts";
@@ -112,7 +113,7 @@ async function startWorkers(
   count: number,
   cleanup: AsyncDisposableStack,
 ): Promise<LocalProcess[]> {
-  const config = new URL(`${release}.config.ts`, import.meta.url).pathname;
+  const config = demoFile(`incident/${release}.config`);
   const workers = Array.from({ length: count }, () =>
     stack.start(["worker", "--config", config], {
       KONVERGE_METRICS_PORT: "0",

@@ -1,4 +1,4 @@
-import { sleepMs } from "@konverge/core";
+import { KonvergeError, sleepMs } from "@konverge/core";
 import { embeddedApiServer, startLocalStack } from "@konverge/local-stack";
 import { isolatedEnv } from "../stage/isolated-env.ts";
 import { createProgress } from "../stage/progress.ts";
@@ -76,8 +76,7 @@ async function photograph(
     await sleepMs(CHARTED_MS, signal);
   }
   progress.begin(`pictures of the ${part}`);
-  // The browser is loaded only for pictures.
-  const { takePictures } = await import("./take-pictures.ts");
+  const { takePictures } = await loadPictures();
   const onPicture = progress.update;
   await takePictures({
     server: stack.apiUrl,
@@ -88,4 +87,18 @@ async function photograph(
     onPicture,
     signal,
   });
+}
+
+/** Loads the browser, which few users install. @throws KonvergeError `invalid_config` if it is not installed */
+async function loadPictures() {
+  try {
+    return await import("./take-pictures.ts");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw cause;
+    throw new KonvergeError(
+      "invalid_config",
+      "pictures need playwright-core; run `npm install playwright-core` and repeat the command",
+      { cause },
+    );
+  }
 }

@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import { createClient } from "@konverge/client";
 import { KonvergeError } from "@konverge/core";
 import { embeddedApiServer, startLocalStack, type LocalStack } from "@konverge/local-stack";
@@ -7,7 +6,7 @@ import { isolatedEnv } from "../stage/isolated-env.ts";
 import { pollUntil } from "../stage/poll-until.ts";
 import { createProgress } from "../stage/progress.ts";
 import { renderChecks, type Check } from "../rollout/rollout-report.ts";
-import { CLI_SCRIPT } from "../stage/scripts.ts";
+import { CLI_SCRIPT, demoFile } from "../stage/scripts.ts";
 import { addressLine, stayUp, untilInterrupted } from "../stage/stay-up.ts";
 import { playMutations, RELEASES, REQUESTS, type MutationsPlayed } from "./play-mutations.ts";
 import { APPS, createShop, imageOf, NAMESPACE, readShop } from "./shop.ts";
@@ -20,7 +19,7 @@ export interface MutationsOptions {
   readonly signal: AbortSignal;
 }
 
-const CONFIG = fileURLToPath(new URL("mutations.config.ts", import.meta.url));
+const CONFIG = demoFile("mutations/mutations.config");
 const TOTAL = APPS.length * (RELEASES + REQUESTS);
 
 /** Plays three systems that change the same objects, and returns the exit code: 0 if no change was lost. */

@@ -1,17 +1,17 @@
 import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { createClient, ProblemError, type Client, type ControllerObject } from "@konverge/client";
 import { KonvergeError, parseKey } from "@konverge/core";
 import type { LocalStack } from "@konverge/local-stack";
 import type { Check } from "../rollout/rollout-report.ts";
 import { pollUntil } from "../stage/poll-until.ts";
 import type { DemoProgress } from "../stage/progress.ts";
+import { demoFile } from "../stage/scripts.ts";
 import { readAuditedWrites, type AuditedWrite } from "./audited-writes.ts";
 import { runCli } from "./run-cli.ts";
 import { APPROVED, createShop, NAMESPACES, readServices, type ShopSize } from "./shop.ts";
 
-const FIRST = fileURLToPath(new URL("first.config.ts", import.meta.url));
-const SECOND = fileURLToPath(new URL("second.config.ts", import.meta.url));
+const FIRST = demoFile("plan/first.config");
+const SECOND = demoFile("plan/second.config");
 /** The user who deploys version 2, and the user who approves its plans. */
 const AUTHOR = "anna";
 const APPROVER = "ben";

@@ -28,7 +28,7 @@ const SOAK_SECONDS = 3;
 /** Plays the rollout over two clusters and returns the exit code: 0 if all final checks pass. */
 export async function runRollout(options: RolloutOptions): Promise<number> {
   const { signal } = options;
-  const config = exampleFile("fleet-rollout.config.ts");
+  const config = exampleFile("fleet-rollout.config");
   const progress = createProgress(process.stderr);
   const { print } = progress;
   return await untilInterrupted({ signal, progress }, async () => {

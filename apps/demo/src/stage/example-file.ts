@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 
-/** Path of a file of apps/examples. */
+/** Path of a file of apps/examples, which is named without its extension. */
 export function exampleFile(name: string): string {
-  return fileURLToPath(new URL(`../../../examples/src/${name}`, import.meta.url));
+  return fileURLToPath(import.meta.resolve(`@konverge/examples/${name}`));
 }

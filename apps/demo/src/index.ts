@@ -1,0 +1,1 @@
+export { createDemoProgram } from "./create-demo-program.ts";
