@@ -4,6 +4,7 @@ import {
   copyFileSync,
   mkdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   symlinkSync,
   writeFileSync,
@@ -169,16 +170,16 @@ test("a dry run of the release creates the tarballs with an SBOM, checksums and 
   }
 });
 
-/** Unpacks the archive of the kubectl plugin as krew does, and returns the folder of the linked program. */
-async function installPlugin(parent: string): Promise<string> {
-  const store = join(parent, "store");
-  const plugins = join(parent, "plugins");
-  for (const each of [store, plugins]) mkdirSync(each);
-  const archive = join(folder, "packages", `kubectl-konverge-${String(version)}.tar.gz`);
-  await run(store, "tar", "xzf", archive);
-  const { spec } = readPlugin();
-  symlinkSync(join(store, spec.platforms[0].bin), join(plugins, "kubectl-konverge"));
-  return plugins;
+const [, tryPackages = "", installPlugin = ""] = blocksOf("releasing.md", "sh");
+
+/** The folder of the unpacked plugin in the page. */
+const UNPACKED = ".local/share/kubectl-konverge";
+
+/** Installs the kubectl plugin as the page says, and returns the folder of its program. */
+async function pluginIn(home: string): Promise<string> {
+  symlinkSync(join(folder, "packages"), join(home, "release"));
+  await run(home, "sh", "-ec", `HOME=${home}\n${installPlugin}`);
+  return join(home, ".local/bin");
 }
 
 const readPlugin = () =>
@@ -188,7 +189,7 @@ test("the krew manifest follows krew's rules and has the checksum of the archive
   const { metadata, spec } = readPlugin();
   expect(metadata.name).toBe("konverge");
   expect(spec.version).toBe(`v${String(version)}`);
-  const [{ uri, sha256 }] = spec.platforms;
+  const [{ uri, sha256, bin }] = spec.platforms;
   const archive = join(folder, "packages", basename(uri));
   expect(createHash("sha256").update(readFileSync(archive)).digest("hex")).toBe(sha256);
   // Krew unpacks only files and folders, and no path with "..".
@@ -196,7 +197,8 @@ test("the krew manifest follows krew's rules and has the checksum of the archive
   expect(entries.filter((entry) => !/^[-d]/.test(entry) || entry.includes(".."))).toEqual([]);
 
   await using home = await mkdtempDisposable(join(tmpdir(), "konverge-plugin-"));
-  const program = join(await installPlugin(home.path), "kubectl-konverge");
+  const program = join(await pluginIn(home.path), "kubectl-konverge");
+  expect(realpathSync(program)).toBe(join(realpathSync(home.path), UNPACKED, bin));
   expect(await run(home.path, program, "--version")).toBe(`${String(version)}\n`);
   expect(await run(home.path, program, "explain", "object", "--help")).toMatch(
     /^Usage: kubectl konverge explain object .*^ {2}kubectl konverge explain object/ms,
@@ -212,7 +214,7 @@ test("kubectl runs the plugin", async ({ skip }) => {
   const kubectl = await findKubectl({ build: isLong });
   if ("missing" in kubectl) return skip(kubectl.missing);
   await using home = await mkdtempDisposable(join(tmpdir(), "konverge-plugin-"));
-  const plugins = await installPlugin(home.path);
+  const plugins = await pluginIn(home.path);
   const call = (args: string) =>
     run(home.path, "sh", "-c", `PATH="$1:$PATH"; "$0" ${args}`, kubectl.path, plugins);
   expect(await call("konverge --help")).toMatch(/^Usage: kubectl konverge \[options\] \[command\]/);
@@ -221,7 +223,9 @@ test("kubectl runs the plugin", async ({ skip }) => {
 });
 
 test("the demo runs from the packages, with a Redis of its own", async () => {
-  const script = "unset REDIS_URL; exec npx konverge demo --exit -o json";
+  const [, installReleased = "", demo = ""] = tryPackages.trim().split("\n");
+  expect(installReleased.replace("release/", "packages/")).toBe(installPackages);
+  const script = `unset REDIS_URL; ${demo} --exit -o json`;
   const { acts } = JSON.parse(await run(empty, "sh", "-c", script)) as {
     readonly acts: readonly { readonly name: string; readonly converged: boolean }[];
   };
