@@ -6,7 +6,9 @@ import type { Widget } from "../kube/kube-servers.ts";
 import { runProgram, shapeOf, type Step } from "./plan-programs.ts";
 import { startWorld, type WorldOptions } from "./plan-world.ts";
 
-interface Program extends WorldOptions {
+export interface Program extends WorldOptions {
+  /** Run before, so that the objects have managers and states. */
+  readonly history: readonly Step[];
   readonly steps: readonly Step[];
 }
 
@@ -20,10 +22,11 @@ interface Checked {
 export async function checkProgram(
   client: KubeClient,
   Widgets: ResourceType<Widget>,
-  { steps, ...options }: Program,
+  { history, steps, ...options }: Program,
 ): Promise<Checked> {
   const world = await startWorld(client, Widgets, options);
   try {
+    await world.run(async (context) => void (await runProgram(context, history)));
     const before = await world.objects();
     const plan = new AttemptPlan();
     let seen: JsonValue[] = [];

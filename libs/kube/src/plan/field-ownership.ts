@@ -33,6 +33,8 @@ const UNOWNED_METADATA = new Set([
  */
 export class FieldOwnership {
   readonly #owners = new Map<string, Set<string>>();
+  /** Maps that have owners as a whole. */
+  readonly #atomic = new Set<string>();
 
   /** @param before the object on the server */
   constructor(before: JsonObject | undefined) {
@@ -44,13 +46,21 @@ export class FieldOwnership {
         for (const path of managedPaths(fieldsV1)) this.#of(path).add(id);
       }
     }
+    const fields = [...this.#owners.keys()];
+    const outer = new Set(fields.flatMap((field) => outerOf(pathOf(field)).map(idOf)));
+    for (const field of fields) {
+      // Members of other maps have owners of their own.
+      if (!outer.has(field) && isFilled(valueAt(before ?? {}, pathOf(field)))) {
+        this.#atomic.add(field);
+      }
+    }
   }
 
   /** Records a write other than an apply: its manager alone owns the changed fields. */
   update(id: string, before: JsonObject, after: JsonObject): void {
     for (const path of fieldsOf(after)) {
       if (jsonEquals(valueAt(before, path), valueAt(after, path))) continue;
-      this.#owners.set(idOf(path), new Set([id]));
+      this.#owners.set(this.#fieldOf(path), new Set([id]));
     }
     this.#forgetMissing(after);
   }
@@ -63,10 +73,11 @@ export class FieldOwnership {
   ): void {
     const wanted = new Set<string>();
     for (const path of fieldsOf(intent)) {
-      wanted.add(idOf(path));
+      const field = this.#fieldOf(path);
       const isSame = jsonEquals(valueAt(change.before, path), valueAt(change.after, path));
-      if (isSame) this.#of(path).add(id);
-      else this.#owners.set(idOf(path), new Set([id]));
+      if (isSame) this.#of(pathOf(field)).add(id);
+      else if (!wanted.has(field)) this.#owners.set(field, new Set([id]));
+      wanted.add(field);
     }
     for (const [field, owners] of this.#owners) if (!wanted.has(field)) owners.delete(id);
     this.#forgetMissing(change.after);
@@ -80,7 +91,9 @@ export class FieldOwnership {
     return fieldsOf(intent).flatMap((path) => {
       const wanted = valueAt(intent, path);
       if (Array.isArray(wanted) || jsonEquals(wanted, valueAt(object, path))) return [];
-      const others = [...(this.#owners.get(idOf(path)) ?? [])].filter((owner) => owner !== id);
+      const others = [...(this.#owners.get(this.#fieldOf(path)) ?? [])].filter(
+        (owner) => owner !== id,
+      );
       return others.map((owner) => ({
         manager: owner.split(" ")[0] ?? "",
         path: `.${path.join(".")}`,
@@ -90,11 +103,15 @@ export class FieldOwnership {
 
   /** Returns the object without the fields that only this manager has applied and now omits. */
   withoutOmitted(id: string, intent: JsonObject, object: JsonObject): JsonObject {
-    const wanted = new Set(fieldsOf(intent).map(idOf));
+    const wanted = new Set(fieldsOf(intent).map((path) => this.#fieldOf(path)));
     const omitted = [...this.#owners]
       .filter(([field, owners]) => owners.has(id) && owners.size === 1 && !wanted.has(field))
-      .map(([field]) => JSON.parse(field) as string[]);
-    return omitted.reduce<JsonObject>((left, path) => withoutPath(left, path), object);
+      .map(([field]) => pathOf(field));
+    return omitted.reduce<JsonObject>((left, path) => {
+      // A map remains while it has members of other managers.
+      const isKept = isFilled(valueAt(left, path)) && !this.#atomic.has(idOf(path));
+      return isKept ? left : withoutPath(left, path);
+    }, object);
   }
 
   #of(path: Path): Set<string> {
@@ -103,14 +120,28 @@ export class FieldOwnership {
     return owners;
   }
 
+  /** Returns the field that has owners: the path itself, or an atomic map around it. */
+  #fieldOf(path: Path): string {
+    return (
+      outerOf(path)
+        .map(idOf)
+        .find((id) => this.#atomic.has(id)) ?? idOf(path)
+    );
+  }
+
   #forgetMissing(object: JsonObject): void {
     for (const field of this.#owners.keys()) {
-      if (valueAt(object, JSON.parse(field) as string[]) === undefined) this.#owners.delete(field);
+      if (valueAt(object, pathOf(field)) === undefined) this.#owners.delete(field);
     }
   }
 }
 
 const idOf = (path: Path) => JSON.stringify(path);
+const pathOf = (id: string) => JSON.parse(id) as string[];
+/** The paths of the maps around a field. */
+const outerOf = (path: Path) => path.slice(1).map((_name, at) => path.slice(0, at + 1));
+const isFilled = (value: JsonValue | undefined) =>
+  isJsonObject(value) && Object.keys(value).length > 0;
 
 export function hasLists(object: JsonObject): boolean {
   return fieldsOf(object).some((path) => Array.isArray(valueAt(object, path)));

@@ -19,15 +19,35 @@ export interface Merge {
   readonly result: JsonObject | undefined;
   /** The body of the write. */
   readonly intent: JsonObject;
+  /** True for an apply. The fields that it removes depend on owners, which earlier planned writes may have changed. */
+  readonly isApply: boolean;
   /** Receives the path of a list that both change: how the server merges it is unknown. */
   readonly onUnknown: (path: string) => void;
 }
 
 /** Combines a write with the earlier planned writes of its object. */
-export function mergeIntent({ view, before, result, intent, onUnknown }: Merge): JsonObject {
-  const changes = result === undefined ? undefined : diffMergePatch(plain(before), plain(result));
+export function mergeIntent(merge: Merge): JsonObject {
+  const { view, before, result, intent, isApply, onUnknown } = merge;
+  const made = result === undefined ? undefined : diffMergePatch(plain(before), plain(result));
+  const changes = made !== undefined && isApply ? unplanned(made, { view, before }) : made;
   const composed = changes === undefined ? view : (applyMergePatch(view, changes) as JsonObject);
   return impose({ target: composed, intent, view, before, result }, "", onUnknown) as JsonObject;
+}
+
+/** Returns the changes without removed fields and without those that earlier planned writes have changed as well. */
+function unplanned(
+  changes: JsonObject,
+  { view, before }: Readonly<Record<"view" | "before", JsonValue | undefined>>,
+): JsonObject {
+  const kept = Object.entries(changes).flatMap(([name, change]): [string, JsonValue][] => {
+    if (change === null) return [];
+    const old = { view: memberOf(view, name), before: memberOf(before, name) };
+    if (isJsonObject(change) && isJsonObject(old.before) && isJsonObject(old.view)) {
+      return [[name, unplanned(change, old)]];
+    }
+    return jsonEquals(old.view ?? null, old.before ?? null) ? [[name, change]] : [];
+  });
+  return Object.fromEntries(kept);
 }
 
 interface Imposed {

@@ -65,8 +65,9 @@ async function mergedBy(
   const { call, live, objects } = writing;
   const { before } = known;
   const whole = isWholeApply(call, known);
+  const merge = { view, intent, isApply: call.verb === "apply", onUnknown: noteList };
   if (isNew(known) && !(whole && place.subresource === undefined)) {
-    return mergeIntent({ view, before: view, result: undefined, intent, onUnknown: noteList });
+    return mergeIntent({ ...merge, before: view, result: undefined });
   }
   const named =
     known.standIn === undefined ? intent : withMetadata(intent, { name: known.standIn });
@@ -80,7 +81,7 @@ async function mergedBy(
   );
   const result = isJsonObject(value) ? value : view;
   if (whole && place.subresource === undefined) return asPlanned(result, { known, view });
-  return mergeIntent({ view, before: before ?? view, result, intent, onUnknown: noteList });
+  return mergeIntent({ ...merge, before: before ?? view, result });
 
   function noteList(path_: string): void {
     objects.noteGap(
