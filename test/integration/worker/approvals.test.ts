@@ -463,6 +463,36 @@ test("an object that changes between the plan and its write is not overwritten",
   expect(data).toEqual({ by: "another client" });
 });
 
+test("an approved attempt reads an object that another client has changed after a controller", async () => {
+  await makeBlue();
+  await makeMap("target");
+  const target = { namespace, name: "target" };
+  await startWith(
+    async ({ object, kube }) => {
+      await kube.mutate({ type: ConfigMap, ...target }, (draft) => {
+        draft.data = { ...draft.data, size: String(object.spec?.["size"] ?? 0) };
+      });
+    },
+    { when: () => true },
+  );
+  const client = openClient();
+  const sizeOf = async () => (await workers.client.get(ConfigMap, target)).data?.["size"];
+  const first = await awaited(client);
+  await client.approvals.approve(blue, { hash: first.hash, ...action("ada") });
+  await until("the plan is applied", async () => (await sizeOf()) === "0");
+  await workers.client.mutate(ConfigMap, target, (draft) => {
+    draft.data = { ...draft.data, by: "another client" };
+  });
+  await workers.client.mutate(workers.Widgets, { namespace, name: "blue" }, (draft) => {
+    draft.spec = { size: 1 };
+  });
+  const next = await awaited(client);
+  await client.approvals.approve(blue, { hash: next.hash, ...action("ada") });
+  await until("the plan is applied", async () => (await sizeOf()) === "1");
+  const { attempts } = await client.objects.get(blue);
+  expect(attempts.map(({ error }) => error?.code)).not.toContain("approval_stale");
+});
+
 test("an object that is created between the plan and its creation is not overwritten", async () => {
   await makeBlue();
   const target = { namespace, name: "late" };

@@ -1,5 +1,6 @@
 import { KonvergeError } from "@konverge/core";
 import { createCallHold, type CallHold, type EventRecorder, type KubeHold } from "@konverge/kube";
+import type { ObjectLanes } from "@konverge/lanes";
 import type { AttemptPlan, PlannedRun } from "./attempt-plan.ts";
 
 const UNHELD: CallHold = { send: (call, live) => live(call) };
@@ -48,6 +49,14 @@ export class AttemptHold {
   get deviation(): KonvergeError | undefined {
     const found = [...this.#clusters.values()].find(({ deviation }) => deviation !== undefined);
     return this.#deviation ?? found?.deviation;
+  }
+
+  /** The attempt waits for its turns, but reads each object itself, as the plan has done: a passed one may be older. */
+  lanes(lanes: ObjectLanes): ObjectLanes {
+    return {
+      enter: async (...options) => ({ ...(await lanes.enter(...options)), carried: undefined }),
+      close: () => lanes.close(),
+    };
   }
 
   /** Events only report what happens, so they are not held. */

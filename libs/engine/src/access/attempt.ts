@@ -160,7 +160,10 @@ export class Attempt {
     const runtime = {
       ...this.runtime,
       client,
-      lanes: this.plan === undefined ? (this.tape?.lanes(cluster, lanes) ?? lanes) : NO_LANES,
+      lanes:
+        this.plan === undefined
+          ? (this.hold?.lanes(lanes) ?? this.tape?.lanes(cluster, lanes) ?? lanes)
+          : NO_LANES,
       cache: NO_CACHE,
       groups: createWriteGroups(),
     };

@@ -134,6 +134,7 @@ async function apply(
       noteConflict: (...noted: Parameters<ObjectCache["noteConflict"]>) =>
         cache.noteConflict(...noted),
     },
+    lanes: hold.lanes(parts.runtime.lanes),
     groups: createWriteGroups(),
   };
   const run = await runAttempt(new Attempt(lease, runtime, { ...options, hold }), parts.loop);
