@@ -1,7 +1,11 @@
 import { serveObjectReads } from "@konverge/queue";
 import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { requestPlan } from "../../../libs/queue/src/plans/plan-store.ts";
+import {
+  planRequestsKey,
+  readPlan,
+  requestPlan,
+} from "../../../libs/queue/src/plans/plan-store.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 import { useQueues } from "./queue-harness.ts";
@@ -50,4 +54,25 @@ test("plans that users wait for begin before plans of the fleet, and in addition
   await begins(["f1", "f2", "u1", "u2", "f3"]);
   await request("u3", "interactive");
   await begins(["f1", "f2", "u1", "u2", "f3", "u3"]);
+});
+
+test("a plan is made although the worker that took its request from Redis never received it", async () => {
+  const { prefix, target } = queues;
+  const place = { prefix, cluster: "default" };
+  const wanted = { id: "1", key: "1", controller: "widgets", by: "ada" };
+  await requestPlan(redis, place, wanted);
+  const list = planRequestsKey(place, wanted.controller);
+  expect(JSON.parse((await redis.lpop(list)) ?? "")).toMatchObject(wanted);
+  const stop = serveObjectReads({
+    redis: target,
+    ...place,
+    controllers: ["widgets"],
+    plan: async () => "{}",
+    onError: () => undefined,
+  });
+  onTestFinished(stop);
+  await until("the plan has ended", async () => {
+    const found = await readPlan(redis, place, wanted.id);
+    return found?.state === "ended";
+  });
 });

@@ -66,9 +66,10 @@ describe("the store of plans", () => {
   test("M3: a plan whose worker has died is lost, and stored if the worker was only suspended", async () => {
     await requestPlan(redis, place(), { id: "1", key, controller: "widgets", by: "ada" });
     expect(await readPlan(redis, place(), "1")).toEqual({ state: "waiting" });
-    expect(await beginPlan(redis, place(), "1")).toBe(true);
+    const claim = { id: "1", run: "run-1" };
+    expect(await beginPlan(redis, place(), claim)).toBe(true);
     const release = holdPlan(redis, place(), {
-      id: "1",
+      ...claim,
       onError: (error) => expect.unreachable(String(error)),
     });
     expect(await readPlan(redis, place(), "1")).toEqual({ state: "running" });
@@ -79,5 +80,63 @@ describe("the store of plans", () => {
     expect(await readPlan(redis, place(), "1")).toEqual({ state: "lost" });
     await storePlan(redis, place(), { id: "1", key }, "record");
     expect(await readPlan(redis, place(), "1")).toEqual({ state: "ended", record: "record" });
+  });
+
+  test("M4: a waiting plan begins once, also if the call is repeated", async () => {
+    await requestPlan(redis, place(), { id: "1", key, controller: "widgets", by: "ada" });
+    const begin = (run: string) => beginPlan(redis, place(), { id: "1", run });
+    expect(await begin("run-1")).toBe(true);
+    // The response was lost.
+    expect(await begin("run-1")).toBe(true);
+    expect(await begin("run-2")).toBe(false);
+    await storePlan(redis, place(), { id: "1", key }, "record");
+    expect(await begin("run-1")).toBe(false);
+    expect(await begin("run-2")).toBe(false);
+    expect(await readPlan(redis, place(), "1")).toEqual({ state: "ended", record: "record" });
+    expect(await beginPlan(redis, place(), { id: "2", run: "run-1" })).toBe(false);
+  });
+
+  test("M5: readers add a request that no worker has begun to its list again", async () => {
+    const root = `${queues.prefix}:{default}`;
+    const list = `${root}/fleet-plan-requests/widgets`;
+    const request = (id: string) =>
+      requestPlan(redis, place(), {
+        id,
+        key,
+        controller: "widgets",
+        by: "ada",
+        class: "background",
+      });
+    const idsOf = (entries: readonly string[]) =>
+      entries.map((entry) => (JSON.parse(entry) as { id: string }).id);
+    const listed = async () => idsOf(await redis.lrange(list, 0, -1));
+    /** Ends the time until the next check. */
+    const readLate = async (id: string) => {
+      await redis.del(`${root}/plan-leases/${id}`);
+      return await readPlan(redis, place(), id);
+    };
+    for (const id of ["1", "2", "3"]) await request(id);
+    expect(await readLate("2")).toEqual({ state: "waiting" });
+    expect(await listed()).toEqual(["1", "2", "3"]);
+
+    await redis.lpop(list);
+    expect(await readPlan(redis, place(), "1")).toEqual({ state: "waiting" });
+    expect(await listed()).toEqual(["2", "3"]);
+    await Promise.all([readLate("1"), readLate("1")]);
+    expect(await listed()).toEqual(["1", "2", "3"]);
+
+    // A worker begins it between the two calls of a reader.
+    await redis.lpop(list);
+    expect(await beginPlan(redis, place(), { id: "1", run: "run-1" })).toBe(true);
+    expect(await readLate("1")).toEqual({ state: "lost" });
+    expect(await listed()).toEqual(["2", "3"]);
+
+    // A full list has dropped the oldest.
+    for (let id = 4; id < 54; id += 1) await request(`${id}`);
+    expect(await readLate("2")).toEqual({ state: "waiting" });
+    expect(await listed()).toEqual(Array.from({ length: 50 }, (_, index) => `${index + 4}`));
+    await redis.lpop(list);
+    await readLate("2");
+    expect((await listed()).slice(0, 2)).toEqual(["2", "5"]);
   });
 });

@@ -49,8 +49,8 @@ const BLOCK_S = 10;
 const FIRST_LOOK_MS = 10;
 const LONGEST_LOOK_MS = 160;
 const AGAIN_MS = 1_000;
-/** Each fails after up to 1 s, so that the record is stored within the lease of the plan. */
-const MOST_STORE_TRIES = 12;
+/** Each fails after up to 1 s, so that a plan is begun and its record is stored within its lease. */
+const MOST_TRIES = 12;
 
 export interface ObjectReadsOptions {
   readonly redis: RedisTarget;
@@ -180,28 +180,28 @@ interface PlanServing extends Pick<ObjectReadsOptions, "plan" | "onError"> {
 
 async function servePlan(wanted: WantedPlan, serving: PlanServing): Promise<void> {
   const { redis, place, plan, onError } = serving;
-  if (!(await beginPlan(redis, place, wanted.id))) return;
-  const release = holdPlan(redis, place, { id: wanted.id, onError });
+  const claim = { id: wanted.id, run: randomUUID() };
+  if (!(await throughOutage(() => beginPlan(redis, place, claim), serving))) return;
+  const release = holdPlan(redis, place, { ...claim, onError });
   try {
     const record = await plan?.(wanted);
-    if (record !== undefined) await storeSoon(wanted, record, serving);
+    if (record === undefined) return;
+    await throughOutage(() => storePlan(redis, place, wanted, record), serving);
   } finally {
     release();
   }
 }
 
-/** A plan that cannot be stored during a failover of Redis is otherwise lost, although its worker lives. */
-async function storeSoon(
-  wanted: WantedPlan,
-  record: string,
-  { redis, place, stopping }: PlanServing,
-): Promise<void> {
+/** Repeats a call during a failover of Redis. Otherwise the plan is lost, although its worker lives. */
+async function throughOutage<T>(
+  call: () => Promise<T>,
+  { stopping }: Pick<PlanServing, "stopping">,
+): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
-      await storePlan(redis, place, wanted, record);
-      return;
+      return await call();
     } catch (error) {
-      if (tries === MOST_STORE_TRIES) throw error;
+      if (tries === MOST_TRIES) throw error;
       const isStopping = await Promise.race([sleepMs(AGAIN_MS).then(() => false), stopping]);
       if (isStopping === null) throw error;
     }

@@ -1,4 +1,6 @@
 import { clusterRoot, runScript, withRedis, type RedisClient } from "@konverge/redis";
+import { beginPlanScript } from "./scripts/begin-plan.ts";
+import { requeuePlanScript } from "./scripts/requeue-plan.ts";
 import { storePlanScript } from "./scripts/store-plan.ts";
 
 export type PlanClass = "interactive" | "background";
@@ -28,10 +30,12 @@ export interface PlanPlace {
 const KEPT_MS = 7 * 86_400_000;
 /** Retention of a plan of class `background`, in ms. */
 const PASSING_MS = 10 * 60_000;
-/** Requests of a controller and class that wait for a worker; older ones are dropped. */
+/** Requests of a controller and class in the list for workers. Beyond that, the oldest are added again when there is space. */
 const MOST_WAITING = 50;
 /** Longest time that a request waits for a worker, in ms. */
 const WAITING_MS = 120_000;
+/** Time between two checks that a waiting request is still in its list, in ms. */
+const CHECK_MS = 2_000;
 /** The mark of a running plan, which outlives its lease. */
 const RUNNING_MS = 7 * 86_400_000;
 /** A worker that has not renewed the lease of its plan for this time has died, in ms. */
@@ -51,39 +55,48 @@ export async function requestPlan(
   wanted: WantedPlan,
 ): Promise<void> {
   const list = planRequestsKey(place, wanted.controller, wanted.class);
+  const request = JSON.stringify(wanted);
   await withRedis(redis, () =>
     redis
       .multi()
       .set(planKey(place, wanted.id), WAITING, "PX", WAITING_MS)
-      .rpush(list, JSON.stringify(wanted))
+      .set(leaseKey(place, wanted.id), "", "PX", CHECK_MS)
+      .set(wantedKey(place, wanted.id), request, "PX", WAITING_MS)
+      .rpush(list, request)
       .ltrim(list, -MOST_WAITING, -1)
       .pexpire(list, WAITING_MS)
       .exec(),
   );
 }
 
-/** Marks a plan as running. Returns false if its request has expired. */
+/** A plan that a worker runs. */
+export interface PlanClaim {
+  readonly id: string;
+  /** Identifies this run of the plan. */
+  readonly run: string;
+}
+
+/**
+ * Marks a waiting plan as running. Returns false if another run has begun it, or if its request has expired. A repeated call
+ * returns the same.
+ */
 export async function beginPlan(
   redis: RedisClient,
   place: PlanPlace,
-  id: string,
+  { id, run }: PlanClaim,
 ): Promise<boolean> {
-  const [, begun] = await withRedis(redis, () =>
-    Promise.all([
-      redis.set(leaseKey(place, id), "", "PX", LEASE_MS),
-      redis.set(planKey(place, id), RUNNING, "PX", RUNNING_MS, "XX"),
-    ]),
-  );
-  return begun !== null;
+  const keys = { plan: planKey(place, id), lease: leaseKey(place, id) };
+  const args = { run, leaseMs: LEASE_MS, runningMs: RUNNING_MS };
+  return await withRedis(redis, () => runScript(redis, beginPlanScript, { keys, args }));
 }
 
 /** Renews the lease of a running plan until the returned function is called. */
 export function holdPlan(
   redis: RedisClient,
   place: PlanPlace,
-  { id, onError }: { readonly id: string; readonly onError: (error: Error) => void },
+  { id, run, onError }: PlanClaim & { readonly onError: (error: Error) => void },
 ): () => void {
-  const renew = () => redis.set(leaseKey(place, id), "", "PX", LEASE_MS);
+  const renew = () => redis.set(leaseKey(place, id), run, "PX", LEASE_MS);
   const timer = setInterval(() => void withRedis(redis, renew).catch(onError), LEASE_MS / 3);
   return () => clearInterval(timer);
 }
@@ -110,19 +123,37 @@ export async function storePlan(
   await withRedis(redis, () => runScript(redis, storePlanScript, { keys, args }));
 }
 
-/** Returns the state of a plan; undefined if it is unknown or has expired. */
+/**
+ * Returns the state of a plan; undefined if it is unknown or has expired. If a worker took the request from its list and did
+ * not begin, for example because its connection broke, the request is added to the list again.
+ */
 export async function readPlan(
   redis: RedisClient,
   place: PlanPlace,
   id: string,
 ): Promise<PlanState | undefined> {
-  const [found, lease] = await withRedis(redis, () =>
-    redis.mget(planKey(place, id), leaseKey(place, id)),
+  const [found, lease, request] = await withRedis(redis, () =>
+    redis.mget(planKey(place, id), leaseKey(place, id), wantedKey(place, id)),
   );
   if (found === null || found === undefined) return undefined;
-  if (found === WAITING) return { state: found };
+  if (found === WAITING) {
+    // Without a request, an earlier version made it.
+    if (lease === null && typeof request === "string") await requeuePlan(redis, place, request);
+    return { state: found };
+  }
   if (found !== RUNNING) return { state: "ended", record: found };
   return { state: lease === null ? "lost" : found };
+}
+
+async function requeuePlan(redis: RedisClient, place: PlanPlace, request: string): Promise<void> {
+  const { id, controller, class: planClass } = JSON.parse(request) as WantedPlan;
+  const keys = {
+    plan: planKey(place, id),
+    lease: leaseKey(place, id),
+    list: planRequestsKey(place, controller, planClass),
+  };
+  const args = { request, checkMs: CHECK_MS, keptMs: WAITING_MS, mostWaiting: MOST_WAITING };
+  await withRedis(redis, () => runScript(redis, requeuePlanScript, { keys, args }));
 }
 
 /** Returns the records of an object's plans, newest first. */
@@ -156,8 +187,14 @@ function planKey({ prefix, cluster }: PlanPlace, id: string): string {
   return `${clusterRoot(prefix, cluster)}/plans/${id}`;
 }
 
+/** The lease of the worker that runs the plan. While it waits: exists until the next check of the list. */
 function leaseKey({ prefix, cluster }: PlanPlace, id: string): string {
   return `${clusterRoot(prefix, cluster)}/plan-leases/${id}`;
+}
+
+/** The request of a plan. */
+function wantedKey({ prefix, cluster }: PlanPlace, id: string): string {
+  return `${clusterRoot(prefix, cluster)}/plans-wanted/${id}`;
 }
 
 function plansOfKey({ prefix, cluster }: PlanPlace, key: string): string {
