@@ -10,7 +10,7 @@ export interface OpenClient {
   readonly client: Client;
   /** The Redis that is used without a server. */
   readonly redisUrl: string | undefined;
-  /** The error behind an `internal` response of the in-process API, which hides it. */
+  /** The error behind the last `internal` response of the in-process API, which hides it. */
   failure(): unknown;
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
     onError: () => undefined,
   });
   const guards = openGuardControl({ redis: redisOfCommand(redisUrl), prefix });
-  const thrown: unknown[] = [];
+  let hidden: unknown;
   const api = createApi({
     access,
     guards,
@@ -57,7 +57,9 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
     token: undefined,
     inProcess: { user: systemName() },
     cluster,
-    onError: (error) => thrown.push(error),
+    onError: (error) => {
+      hidden = error;
+    },
   });
   const client = createClient({
     server: HERE,
@@ -68,7 +70,7 @@ export async function openClient(settings: Settings): Promise<OpenClient> {
   return {
     client,
     redisUrl,
-    failure: () => thrown[0],
+    failure: () => hidden,
     async close() {
       await Promise.all([access.close(), guards.close()]);
     },

@@ -68,9 +68,9 @@ export async function runWithClient(
     // Signal listeners would keep the process alive.
     for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
   } catch (thrown) {
-    const unforeseen = opened?.failure();
-    if (unforeseen !== undefined) throw unforeseen;
     if (!isKonvergeError(thrown) && !(thrown instanceof ProblemError)) throw thrown;
+    const hidden = thrown.code === "internal" ? opened?.failure() : undefined;
+    if (hidden !== undefined) throw hidden;
     const { line, exitCode } = explainFailure(thrown, {
       redisUrl: opened?.redisUrl,
       options: { ...OPTIONS, ...context.options },
