@@ -2,8 +2,8 @@ import { mkdtemp, mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { contentionReportSchema, overviewSchema, type Overview } from "@konverge/contracts";
-import { createControllerRegistry, durationCounter } from "@konverge/queue";
-import { TerminalError } from "@konverge/core";
+import { createControllerRegistry, durationCounter, openNotificationStore } from "@konverge/queue";
+import { defined, TerminalError } from "@konverge/core";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
 import { expect, onTestFinished, test } from "vitest";
 import { NODE_POOL } from "../queue/announce.ts";
@@ -35,8 +35,8 @@ function call(path: string, { token, ...options }: { token?: string; pages?: str
   return api.serve({ token, ...options })(path);
 }
 
-async function overview(): Promise<Overview> {
-  const response = await call("/v1/overview");
+async function overview(token?: string): Promise<Overview> {
+  const response = await api.serve()("/v1/overview", defined({ token }));
   expect(response.status).toBe(200);
   return overviewSchema.parse(await response.json());
 }
@@ -148,6 +148,60 @@ test("summarizes a cluster without problems and lists its controllers", async ()
   expect(Math.abs((p99Ms ?? 0) / 400 - 1)).toBeLessThanOrEqual(0.1);
   expect(minutes).toHaveLength(60);
   expect(minutes.filter(({ ok }) => ok > 0)).toEqual([{ ok: 7, conflict: 2, failed: 1 }]);
+});
+
+test("lists undelivered audit entries and notifications, but not to callers with a scope", async () => {
+  await announce({ live: true });
+  const { redis, prefix, target } = harness;
+  const hour = 3_600_000;
+  const name = "http https://audit.example.com/";
+  // Chained, and from an hour ago.
+  const id = `${Date.now() - hour}-0`;
+  await redis.xadd(`${prefix}:audit`, id, "e", "{}", "n", "1", "p", "", "h", "x");
+  await redis.hset(
+    `${prefix}:audit-targets`,
+    name,
+    Date.now(),
+    "file /gone",
+    Date.now() - 2 * hour,
+  );
+  await redis.hset(`${prefix}:audit-export/${encodeURIComponent(name)}`, {
+    lost: 3,
+    lostMs: Date.now() - hour,
+  });
+  const store = openNotificationStore({
+    redis: target,
+    prefix,
+    cluster: "default",
+    onError: (error) => expect.unreachable(error.message),
+  });
+  onTestFinished(() => store.close());
+  await store.lead("slack", "p", 60_000);
+  const message = {
+    id: "m",
+    receiver: "slack",
+    subscription: "slack",
+    format: "json",
+    state: "waiting",
+    createdAtMs: Date.now() - hour,
+    deadlineMs: Date.now() + hour,
+    groups: [],
+    examples: [],
+    tries: 4,
+    lastTries: [{ atMs: Date.now(), status: 503 }],
+  } as const;
+  await store.compose("p", { subscription: "slack", changes: new Map(), message });
+  expect((await overview()).problems).toMatchObject([
+    { code: "audit_not_delivered", subject: "http", since: expect.any(String) as string },
+    { code: "audit_not_delivered", subject: "http", count: 3 },
+    { code: "notification_failing", subject: "slack", cause: "The receiver answered 503" },
+  ]);
+  const all = await api.token("all");
+  const limited = await api.token("limited", { scope: { namespaces: ["demo"] } });
+  expect(codesOf(await overview(all))).toHaveLength(3);
+  expect(codesOf(await overview(limited))).toEqual([]);
+  await store.record("p", { ...message, state: "sent", endedAtMs: Date.now() });
+  expect(codesOf(await overview(all))).toEqual(["audit_not_delivered", "audit_not_delivered"]);
 });
 
 test("lists current problems, most severe first", async () => {
