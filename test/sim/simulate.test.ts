@@ -184,6 +184,25 @@ async function violationsOf(
   return failure?.violations.map(({ check, detail }) => `${check}: ${detail}`).join("\n") ?? "";
 }
 
+test.each([
+  [
+    { mode: "observe" } as const,
+    'has the mode "observe", so it writes nothing; omit the controller, or define it without mode',
+  ],
+  [
+    { approval: { when: () => true } },
+    "has approval, and no users approve its plans; define it without approval",
+  ],
+])("rejects a controller that waits for users or only plans: %j", async (options, reason) => {
+  const definition = { name: "careful", for: App, reconcile: async () => undefined };
+  const controllers = [defineController({ ...definition, ...options })];
+  for (const config of [{ controllers }, () => ({ controllers })]) {
+    await expect(simulate(config, { run: async () => undefined })).rejects.toThrow(
+      `controllers: "careful" ${reason}`,
+    );
+  }
+});
+
 test("rejects network calls of a handler", async () => {
   const found = await violationsOf(async () => {
     await fetch("http://127.0.0.1:9/bill").catch(() => undefined);

@@ -82,11 +82,12 @@ export async function simulate(
   scenario: Scenario,
   options: SimulateOptions = {},
 ): Promise<SimulationReport> {
-  checkOptions(config, scenario, options);
   const make = typeof config === "function" ? config : () => config;
+  const first = make();
+  checkOptions(first, scenario, options);
   const endVirtual = useVirtualGlobals();
   try {
-    const server = await prepareServer(make());
+    const server = await prepareServer(first);
     return await new Simulation(server, { config: make, scenario }).run(options);
   } finally {
     endVirtual();
@@ -234,11 +235,7 @@ function describeDifference(one: ScenarioRun, other: ScenarioRun): string {
   return `two runs without faults differ: "${left?.[at]?.trim() ?? "the end"}" and "${right?.[at]?.trim() ?? "the end"}"; handlers must not depend on state that outlives a run: pass a function that returns the configuration`;
 }
 
-function checkOptions(
-  config: SimulatedConfig | (() => SimulatedConfig),
-  scenario: Scenario,
-  options: SimulateOptions,
-): void {
+function checkOptions(config: SimulatedConfig, scenario: Scenario, options: SimulateOptions): void {
   const issues: ErrorIssue[] = [];
   const refuse = (name: string, detail: string) =>
     issues.push({ pointer: `/${name}`, detail: `${name}: ${detail}` });
@@ -263,8 +260,14 @@ function checkOptions(
   if (unknown.length > 0 || faults.length === 0) {
     refuse("faults", `must be a list of ${FAULT_KINDS.join(", ")} (got ${faults.join(", ")})`);
   }
-  const schedules =
-    typeof config === "function" ? [] : ((config as { schedules?: [] }).schedules ?? []);
+  for (const { name, mode, approval } of config.controllers ?? []) {
+    const unable =
+      mode === "observe"
+        ? 'has the mode "observe", so it writes nothing; omit the controller, or define it without mode'
+        : approval && "has approval, and no users approve its plans; define it without approval";
+    if (unable !== undefined) refuse("controllers", `"${name}" ${unable}`);
+  }
+  const { schedules = [] } = config as { readonly schedules?: readonly unknown[] };
   if (schedules.length > 0) {
     refuse("schedules", "are not simulated; omit them, and test them with testWorkflow");
   }
