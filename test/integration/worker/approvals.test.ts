@@ -493,6 +493,30 @@ test("an approved attempt reads an object that another client has changed after 
   expect(attempts.map(({ error }) => error?.code)).not.toContain("approval_stale");
 });
 
+test("an object that another client creates after its planned deletion is not overwritten", async () => {
+  await makeBlue();
+  await makeMap("target");
+  const target = { namespace, name: "target" };
+  const changed = { by: "another client" };
+  let interfere = true;
+  await startWith(
+    async ({ kube, plan }) => {
+      await kube.delete({ type: ConfigMap, ...target });
+      if (!plan && interfere) {
+        interfere = false;
+        await workers.client.create(ConfigMap, { metadata: target, data: changed });
+      }
+      await kube.apply(ConfigMap, { metadata: target, data: { by: "the plan" } }, { force: true });
+    },
+    { when: () => true },
+  );
+  const client = openClient();
+  const { hash } = await awaited(client);
+  await client.approvals.approve(blue, { hash, ...action("ada") });
+  await until("the key is planned again", () => isReplanned(client, hash));
+  expect((await workers.client.get(ConfigMap, target)).data).toEqual(changed);
+});
+
 test("an object that is created between the plan and its creation is not overwritten", async () => {
   await makeBlue();
   const target = { namespace, name: "late" };

@@ -163,9 +163,10 @@ function newTarget(): Target {
 function noteAnswer(target: Target, { method }: PlannedCall, { value }: ApiAnswer): void {
   target.isWritten = true;
   const version = isJsonObject(value) ? textOf(value, "resourceVersion") : undefined;
-  // A deleted object that has no finalizers may be gone.
-  const mayBeGone = method === "DELETE" && isJsonObject(value) && finalizersOf(value).length === 0;
-  target.version = mayBeGone ? undefined : version;
+  const isDeleted = method === "DELETE" && isJsonObject(value);
+  // A deleted object that has no finalizers may be gone. A status as the answer means that it is.
+  const mayBeGone = isDeleted && finalizersOf(value).length === 0;
+  target.version = mayBeGone ? (value["kind"] === "Status" ? null : undefined) : version;
 }
 
 /** Undefined if it may not be read. */
