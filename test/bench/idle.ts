@@ -1,70 +1,89 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createWorkQueue, QueueProcess } from "@konverge/queue";
+import { createWorkQueue, QueueProcess, type WorkQueue } from "@konverge/queue";
 import { figureOf, type BenchOptions, type Figure } from "./measure.ts";
 import { startOwnRedis, type OwnRedis } from "./own-redis.ts";
 
-const PROCESSES = 40;
-const LONG_PROCESSES = 160;
+const SMALL = 20;
+const LARGE = 80;
 const CONTROLLERS = 30;
 /** The fleet whose load on Redis is calculated. */
 const FLEET = 1_000;
 /** Time from the start until elections and first rounds are over, in ms. */
-const SETTLE_MS = 10_000;
-/** A multiple of the slowest period that is per process, BullMQ's 30 s. */
+const SETTLE_MS = 15_000;
+/** Twice the longest period of a process, BullMQ's 30 s. */
 const WINDOW_MS = 60_000;
 
+interface Load {
+  /** Per second, with those that scripts call. */
+  readonly commands: number;
+  /** Per second. */
+  readonly cpuUs: number;
+}
+
 /**
- * Measures the load on Redis of worker processes with 30 controllers each and nothing to do, and calculates that of 1,000
- * processes. What one elected process does for a controller is included once per process, so the result is an upper bound.
+ * Measures the load on Redis of two fleets of worker processes with 30 controllers each and nothing to do, and calculates
+ * that of 1,000 processes from both: one elected process per controller does a part that does not depend on their number.
  */
-export async function benchIdle({ log, long }: BenchOptions): Promise<Figure[]> {
+export async function benchIdle({ log }: BenchOptions): Promise<Figure[]> {
   await using own = await startOwnRedis(log);
-  const processes = long ? LONG_PROCESSES : PROCESSES;
-  const without = await loadOf(own);
-  const queues = Array.from({ length: processes }, () => openProcess(own.url)).flat();
-  await sleep(SETTLE_MS);
-  const [{ connected }, load] = [await clientsOf(own), await loadOf(own)];
+  const queues: WorkQueue[] = [];
+  const grow = async (processes: number) => {
+    while (queues.length < processes * CONTROLLERS) queues.push(...openProcess(own.url));
+    await sleep(SETTLE_MS);
+    return await loadOf(own);
+  };
+  const none = await loadOf(own);
+  const small = await grow(SMALL);
+  const large = await grow(LARGE);
+  const connections = (await countClients(own)) - 1;
   await Promise.all(queues.map((queue) => queue.close()));
-  const perProcess = (total: number, base: number) => (total - base) / processes;
+  const perProcess = (what: keyof Load) => (large[what] - small[what]) / (LARGE - SMALL);
+  const ofFleet = (what: keyof Load) =>
+    large[what] - none[what] + (FLEET - LARGE) * perProcess(what);
   const what = {
     suite: "idle",
-    case: `${processes} idle processes with ${CONTROLLERS} controllers each`,
+    case: `idle processes with ${CONTROLLERS} controllers each`,
     goalIs: "most",
   } as const;
   return [
     figureOf({
       ...what,
-      metric: "Redis commands per process, with those of scripts",
+      metric: "commands of Redis per further process, with those of scripts",
       unit: "/s",
-      ours: [perProcess(load.commands, without.commands)],
+      ours: [perProcess("commands")],
     }),
     figureOf({
       ...what,
       metric: "connections per process",
       unit: "",
-      ours: [(connected - 1) / processes],
+      ours: [connections / LARGE],
       goal: 4,
+    }),
+    figureOf({
+      ...what,
+      metric: `commands of Redis with ${FLEET} processes, with those of scripts`,
+      unit: "/s",
+      ours: [ofFleet("commands")],
     }),
     figureOf({
       ...what,
       metric: `CPU of Redis with ${FLEET} processes`,
       unit: "% of a core",
-      ours: [perProcess(load.cpuUs, without.cpuUs) * FLEET * 1e-4],
+      ours: [ofFleet("cpuUs") / 10_000],
       goal: 5,
     }),
   ];
 }
 
-function openProcess(url: string) {
+function openProcess(url: string): WorkQueue[] {
   const redis = { url };
   const process = new QueueProcess(redis);
   return Array.from({ length: CONTROLLERS }, (_, n) => {
-    const controller = `controller-${n}`;
     const queue = createWorkQueue({
       redis,
       prefix: "bench",
       cluster: "default",
-      controller,
+      controller: `controller-${n}`,
       process,
     });
     queue.work({
@@ -80,10 +99,7 @@ function openProcess(url: string) {
   });
 }
 
-/** Returns the commands and the CPU time of Redis per second. */
-async function loadOf(
-  own: OwnRedis,
-): Promise<{ readonly commands: number; readonly cpuUs: number }> {
+async function loadOf(own: OwnRedis): Promise<Load> {
   const from = await own.totals();
   await sleep(WINDOW_MS);
   const to = await own.totals();
@@ -94,7 +110,7 @@ async function loadOf(
   };
 }
 
-async function clientsOf({ redis }: OwnRedis): Promise<{ readonly connected: number }> {
+async function countClients({ redis }: OwnRedis): Promise<number> {
   const [, connected] = /^connected_clients:(\d+)/m.exec(await redis.info("clients")) ?? [];
-  return { connected: Number(connected) };
+  return Number(connected);
 }

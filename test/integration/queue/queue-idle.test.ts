@@ -20,15 +20,25 @@ const TICK_MS = 500;
 /** Returns the number of ticks that pumps had, by the clock that starts their rounds: on a busy machine they miss some. */
 const ticks = () => Math.floor(performance.now() / TICK_MS);
 
-/** Starts the workers of an idle fleet, and returns our script calls per tick. */
-async function idleCalls(processes: number, controllers: number): Promise<number> {
+/** Short, so that BullMQ's looks for jobs of lost workers would be seen. */
+const LEASE_MS = 1_000;
+
+/** Starts the workers of an idle fleet, and returns our script calls per tick, and BullMQ's looks for jobs of lost workers. */
+async function idleCalls(processes: number, controllers: number) {
   const redis = { url: server.url };
   const prefix = `idle-${processes}-${controllers}`;
   using seen = await watchCommands(server.url);
   const queues = Array.from({ length: processes }, () => {
     const process = new QueueProcess(redis);
     return Array.from({ length: controllers }, (_, index) =>
-      createWorkQueue({ redis, prefix, cluster: CLUSTER, controller: `c${index}`, process }),
+      createWorkQueue({
+        redis,
+        prefix,
+        cluster: CLUSTER,
+        controller: `c${index}`,
+        process,
+        leaseMs: LEASE_MS,
+      }),
     );
   }).flat();
   for (const queue of queues) workOn(queue, () => ({ kind: "done" }));
@@ -51,8 +61,11 @@ async function idleCalls(processes: number, controllers: number): Promise<number
   const start = ticks();
   await until("ten ticks and rounds", () => ticks() - start >= 10 && calls(pumpScript, from) >= 10);
   const perTick = (ours().length - from) / (ticks() - start);
+  // The first key of BullMQ's script.
+  const stalled = new RegExp(`^${prefix}:.*:stalled$`);
+  const looks = seen.commands.filter(({ args }) => stalled.test(args[3] ?? "")).length;
   await Promise.all(queues.map((queue) => queue.close()));
-  return perTick;
+  return { perTick, looks };
 }
 
 test("an idle fleet sends commands per process, but not per queue", async () => {
@@ -66,10 +79,10 @@ test("an idle fleet sends commands per process, but not per queue", async () => 
   ] as const;
   await Promise.all(
     fleets.map(async ([processes, controllers]) => {
-      const perTick = await idleCalls(processes, controllers);
-      expect(perTick, `${processes} processes, ${controllers} controllers`).toBeLessThan(
-        1.5 * model(processes, controllers),
-      );
+      const { perTick, looks } = await idleCalls(processes, controllers);
+      const fleet = `${processes} processes, ${controllers} controllers`;
+      expect(perTick, fleet).toBeLessThan(1.5 * model(processes, controllers));
+      expect(looks, fleet).toBe(0);
     }),
   );
 });

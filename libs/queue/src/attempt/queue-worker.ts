@@ -33,8 +33,8 @@ const MOST_LOST = 1_000_000_000;
  * Longest waits of an idle worker for BullMQ's marker, in seconds: with the connection of the process, and with its own, which
  * should not block for longer. A lost marker is restored within two seconds.
  */
-const [IDLE_WAIT_S, OWN_WAIT_S] = [30, 10];
-/** Of this many looks for jobs of lost workers, a worker that is not elected makes one: the elected one may be paused. */
+const [IDLE_WAIT_S, OWN_WAIT_S] = [120, 10];
+/** Of this many looks for jobs of lost workers, one that is not elected makes one if jobs are active: the elected one may be paused. */
 const LOOKS_SKIPPED = 3;
 /** Failed jobs that BullMQ keeps for inspection. Only jobs that are not requests fail. */
 const FAILED_KEPT = 1_000;
@@ -91,7 +91,7 @@ export function startQueueWorker(options: StartWorkerOptions): QueueWorker {
   let looks = 0;
   const looksForLost = () => {
     looks += 1;
-    return pump.isElected ? pump.hasActive : looks % LOOKS_SKIPPED === 1;
+    return pump.hasActive && (pump.isElected || looks % LOOKS_SKIPPED === 1);
   };
   const runner: JobRunner = new JobRunner({
     redis,

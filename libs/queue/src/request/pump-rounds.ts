@@ -128,7 +128,7 @@ export class QueuePump {
     return this.#hasWaiting;
   }
 
-  /** Whether the queue had active jobs at the last round. False if the pump is not elected. */
+  /** Whether the queue had active jobs at the last round, which is up to 3 s ago. */
   get hasActive(): boolean {
     return this.#hasActive;
   }

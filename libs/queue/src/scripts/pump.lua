@@ -30,11 +30,10 @@ end
 local answers = {}
 for i, item in ipairs(each) do
   local otherMs = electedFor(elected[i])
-  local answer = { otherMs == 0 and 1 or 0, otherMs, -1, 0, now + claimMs, 0, 0 }
+  local answer = { otherMs == 0 and 1 or 0, otherMs, -1, 0, now + claimMs, 0, redis.call('EXISTS', item.active) }
   if otherMs == 0 then
     answer[6] = redis.call('EXISTS', item.aging, item.waiting, item.returned, item.delayed)
     if answer[6] == 0 and redis.call('HLEN', item.fair) > FLOWS_KEPT then answer[6] = 1 end
-    answer[7] = redis.call('EXISTS', item.active)
     elections[#elections + 1] = item.queue
     elections[#elections + 1] = string.format('%s %d', owner, now + electMs)
   end

@@ -22,7 +22,7 @@ export interface PumpAnswer {
   readonly ordered: boolean;
   /** Whether keys wait or age, or many flows are left; false if the pump is not elected. */
   readonly hasWaiting: boolean;
-  /** Whether jobs are active, or belong to lost workers; false if the pump is not elected. */
+  /** Whether jobs are active, or belong to lost workers. */
   readonly hasActive: boolean;
   /** End of the claim of `due`. */
   readonly claimedUntilMs: number;
