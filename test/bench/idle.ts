@@ -10,8 +10,8 @@ const CONTROLLERS = 30;
 const FLEET = 1_000;
 /** Time from the start until elections and first rounds are over, in ms. */
 const SETTLE_MS = 15_000;
-/** Twice the longest period of a process, BullMQ's 30 s. */
-const WINDOW_MS = 60_000;
+/** The longest period of a process, the wait of a worker without jobs. */
+const WINDOW_MS = 120_000;
 
 interface Load {
   /** Per second, with those that scripts call. */
