@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { Config } from "@konverge/worker";
 import type { ApiObject } from "@konverge/core";
@@ -13,8 +13,10 @@ import { blockOf } from "../integration/docs/load-block.ts";
 import { useWorkers } from "../integration/worker/worker-harness.ts";
 import { until } from "../support/until.ts";
 import { runCommand } from "./cli-runner.ts";
+import { debugProgram } from "./replay-debugger.ts";
 
 const workers = useWorkers("replay-docs.test.konverge.dev");
+const BIN = fileURLToPath(new URL("../../apps/cli/bin/konverge.js", import.meta.url));
 const namespace = "default";
 const environment = () => ({
   KONVERGE_REDIS_URL: workers.queues.apiUrl,
@@ -61,6 +63,13 @@ test("the page on replays does what it says", async () => {
   const unknown = await runCommand([...fromFile.slice(0, -1), reading], environment());
   expect(unknown.code).toBe(4);
   expect(unknown.stdout).toContain("attempt 1 did not read it");
+
+  const stopping = join(folder, "stopping.config.ts");
+  await writeFile(stopping, text.replace("const size =", "debugger;\n    const size ="));
+  const program = ["--conditions=@konverge/source", BIN, ...fromFile.slice(0, -1), stopping];
+  const debugged = await debugProgram(program, "object.data.text");
+  expect(debugged).toMatchObject({ stops: ["reconcile"], values: [data.text] });
+  expect(debugged).toMatchObject({ code: 0, stdout: expect.stringContaining("same") });
 
   await writeFile(join(folder, "replay.test.ts"), blockOf("docs/replay.md ts 2").text);
   const args = ["--conditions=@konverge/source", "--test", "replay.test.ts"];
