@@ -92,6 +92,8 @@ export function findUngranted(calls: readonly AuditedCall[], grants: readonly Gr
       (other) =>
         !other.isWorker &&
         other.target === target &&
+        // The second deletion of an object that waits for its finalizers changes nothing.
+        other.verb !== "delete" &&
         other.fromMs > grant.plannedAtMs &&
         other.endMs < fromMs,
     );
