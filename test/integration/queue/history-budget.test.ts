@@ -175,9 +175,9 @@ test("a search ends after its budget with a cursor, and takes a turn per round t
     );
     return page.then(({ next }) => ({ next, scanned }));
   };
-  expect(await scan(0)).toEqual({ next: expect.any(String), scanned: [1_000] });
-  expect(await scan(Infinity)).toEqual({ scanned: [1_000, 1_000, 1_000, 1_000, 0] });
-  expect(turns).toBe(6);
+  expect(await scan(0)).toEqual({ next: expect.any(String), scanned: [250] });
+  expect(await scan(Infinity)).toEqual({ scanned: [...Array<number>(16).fill(250), 0] });
+  expect(turns).toBe(18);
 });
 
 test("counts competing managers of all attempts, by hour and namespace", async () => {

@@ -1,4 +1,4 @@
-import { KonvergeError } from "@konverge/core";
+import { KonvergeError, sleepMs } from "@konverge/core";
 import type { ScanOptions } from "@konverge/queue";
 import type { Caller } from "../access/caller.ts";
 import type { Admission } from "./admission.ts";
@@ -15,8 +15,8 @@ const ROWS_PER_TOKEN = 50;
 export type RunScan = <T>(scan: (options: ScanOptions) => Promise<T>) => Promise<T>;
 
 /**
- * The scans of a process. They take turns, one round trip at a time, and other requests run in between. A caller pays for the
- * rows that it scans.
+ * The scans of a process. They take turns, one round trip at a time, and use at most half of the time, so that other requests
+ * run in between. A caller pays for the rows that it scans.
  */
 export class Scans {
   readonly #admission: Admission;
@@ -50,12 +50,19 @@ export class Scans {
   }
 
   #turn<T>(read: () => Promise<T>): Promise<T> {
+    let restMs = 0;
     const mine = this.#last.then(async () => {
       // Lets the event loop serve requests that arrived during the previous turn.
       await new Promise((resolve) => setImmediate(resolve));
-      return await read();
+      const startedMs = performance.now();
+      try {
+        return await read();
+      } finally {
+        restMs = performance.now() - startedMs;
+      }
     });
-    this.#last = mine.catch(() => undefined);
+    const rest = () => sleepMs(restMs);
+    this.#last = mine.then(rest, rest);
     return mine;
   }
 }

@@ -5,7 +5,7 @@ import { decodeRow, type AttemptRow } from "./attempt-row.ts";
 import type { HistoryNames } from "./history-names.ts";
 
 /** Rows per round trip. */
-const CHUNK = 1_000;
+const CHUNK = 250;
 /** Rows that one search reads before it returns a cursor. */
 const MOST_SCANNED = 20_000;
 
