@@ -12,6 +12,8 @@ const FLEET = 1_000;
 const SETTLE_MS = 15_000;
 /** The longest period of a process, the wait of a worker without jobs. */
 const WINDOW_MS = 120_000;
+/** Time in which the Redis is measured without a fleet, in ms. */
+const EMPTY_MS = 10_000;
 
 interface Load {
   /** Per second, with those that scripts call. */
@@ -32,7 +34,7 @@ export async function benchIdle({ log }: BenchOptions): Promise<Figure[]> {
     await sleep(SETTLE_MS);
     return await loadOf(own);
   };
-  const none = await loadOf(own);
+  const none = await loadOf(own, EMPTY_MS);
   const small = await grow(SMALL);
   const large = await grow(LARGE);
   const connections = (await countClients(own)) - 1;
@@ -99,11 +101,11 @@ function openProcess(url: string): WorkQueue[] {
   });
 }
 
-async function loadOf(own: OwnRedis): Promise<Load> {
+async function loadOf(own: OwnRedis, ms = WINDOW_MS): Promise<Load> {
   const from = await own.totals();
-  await sleep(WINDOW_MS);
+  await sleep(ms);
   const to = await own.totals();
-  const perSecond = (count: number) => (1_000 * count) / WINDOW_MS;
+  const perSecond = (count: number) => (1_000 * count) / ms;
   return {
     commands: perSecond(to.commands - from.commands),
     cpuUs: perSecond(to.cpuUs - from.cpuUs),
