@@ -82,7 +82,7 @@ test("pause and resume take an object as other commands do: by name, option or k
 test.each([
   [
     ["foo"],
-    /^konverge: unknown command 'foo'\nCommands of konverge: init, dev, simulate, worker, .*completion/,
+    /^konverge: unknown command 'foo'\nCommands of konverge: demo, init, dev, simulate, worker, .*completion/,
   ],
   [["queue", "foo"], /^konverge: unknown command 'foo'\nCommands of konverge queue: list, pauses/],
 ])("lists the commands after an unknown one: %j", async (args, expected) => {

@@ -74,8 +74,8 @@ test("a request is charged for its work", async () => {
     // 60 of its rows, and 2 of its page.
     "/v1/attempts?name=nowhere": 2,
     "/v1/rollups?controller=node-pool&minutes=1440": 1,
-    // 14 for the minutes, 6 for the contention, and 20 for the rows that are searched for errors.
-    "/v1/activity?controller=node-pool": 3,
+    // 14 for the minutes, 6 for the contention, and 5 for the rows that are searched for errors.
+    "/v1/activity?controller=node-pool": 4,
     "/v1/activity": 2,
     "/v1/guards?minutes=60": 15,
     "/v1/contention?hours=24": 4,

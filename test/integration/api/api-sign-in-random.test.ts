@@ -7,10 +7,11 @@ import { announceOpenKinds, PLANET, WIDGET } from "./announce-open-kinds.ts";
 import { useApi, type Sent } from "./api-harness.ts";
 import { KINDS, operations, requestOf, TARGETS } from "./api-targets.ts";
 import { signInSettings } from "./sign-in-stage.ts";
+import { isLongRun } from "../../support/parts-of-run.ts";
 
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 60 : 3;
+const RUNS = isLongRun ? 60 : 3;
 
 const harness = useApi({ announces: false });
 const { path: secretPath } = useClientSecret();
@@ -150,6 +151,8 @@ test(
       { seed, numRuns: RUNS, endOnFailure: true },
     );
     console.log(JSON.stringify(counted));
-    expect(Math.min(counted.allowed, counted.refused, counted.joined)).toBeGreaterThan(0);
+    expect(Math.min(counted.allowed, counted.refused)).toBeGreaterThan(0);
+    // Few programs reach it, and those of a short run may be none of them.
+    if (isLongRun) expect(counted.joined).toBeGreaterThan(0);
   },
 );
