@@ -17,7 +17,7 @@ export function createAuditMetrics(registry: Registry): ObserveAuditStream {
   const sinks = new Map<() => Promise<Delivery>, AuditSink>();
   const labelNames = ["sink"] as const;
   const registers = [registry];
-  const readAll = async () => {
+  const readNow = async () => {
     const all = await Promise.all(
       [...sinks].map(([read, sink]) =>
         read().then(
@@ -28,6 +28,9 @@ export function createAuditMetrics(registry: Registry): ObserveAuditStream {
     );
     return all.flat();
   };
+  let reading: ReturnType<typeof readNow> | undefined;
+  /** Both metrics of a scrape share a read. */
+  const readAll = () => (reading ??= readNow().finally(() => (reading = undefined)));
   const lag: Gauge<"sink"> = new Gauge({
     name: "konverge_audit_stream_lag_seconds",
     help: "Age of the oldest audit entry that was not delivered to the sink, or 0.",
