@@ -1,6 +1,6 @@
 import { Agent, request } from "node:http";
-import { createHistoryWriter, type HistoryBatch } from "@konverge/queue";
 import { setTimeout as sleep } from "node:timers/promises";
+import { createHistoryWriter, type HistoryBatch } from "@konverge/queue";
 import { announce } from "../integration/queue/announce.ts";
 import {
   contest,
@@ -155,7 +155,7 @@ async function enqueueBesideSearch(agent: Agent): Promise<Figure[]> {
     await send(agent, "ours", "POST", "/v1/reconciles", body);
     return performance.now() - startedMs;
   };
-  // Each process has a limit of concurrent searches and answers 429 beyond it.
+  // A caller may run a few searches at a time; the API rejects others with 429.
   const statuses: number[] = [];
   const search = async (viewer: Agent) => {
     statuses.push(await statusOf(viewer, "ours", "GET", "/v1/attempts?name=no-such-name"));

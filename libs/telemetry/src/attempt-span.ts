@@ -1,7 +1,6 @@
-import { defined } from "@konverge/core";
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Context, Span, Tracer } from "@opentelemetry/api";
-import type { OutcomeKind } from "@konverge/core";
+import { defined, type OutcomeKind } from "@konverge/core";
 import { createCallSpans } from "./call-spans.ts";
 import type { AttemptSpan } from "./tracing.ts";
 

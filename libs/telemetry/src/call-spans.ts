@@ -1,6 +1,6 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Attributes, Context, Tracer } from "@opentelemetry/api";
-import { formatTraceparent, defined } from "@konverge/core";
+import { defined, formatTraceparent } from "@konverge/core";
 import type { CallSpan, TracedCall } from "./tracing.ts";
 
 /** Shortest wait with a span of its own, in ms; shorter ones would hide the others. */

@@ -1,13 +1,13 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Context, Link, SpanContext, Tracer } from "@opentelemetry/api";
 import {
+  defined,
   formatTraceparent,
   parseTraceparent,
   resourceId,
   type ObjectKey,
   type Trigger,
   type TriggerKind,
-  defined,
 } from "@konverge/core";
 import { startAttemptSpan } from "./attempt-span.ts";
 import { startExecutionSpan } from "./execution-span.ts";

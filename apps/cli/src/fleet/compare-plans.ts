@@ -1,5 +1,5 @@
-import { defined } from "@konverge/core";
 import { isDeepStrictEqual } from "node:util";
+import { defined } from "@konverge/core";
 import type { PlanRecord } from "@konverge/records";
 import { changesOf } from "../text/patch-changes.ts";
 import { FleetPlan, isChange, reasonOf, type FleetChange, type FleetEntry } from "./fleet-plan.ts";

@@ -1,5 +1,4 @@
-import { defined } from "@konverge/core";
-import type { ApiObject } from "@konverge/core";
+import { defined, type ApiObject } from "@konverge/core";
 
 /** A Kubernetes object to apply. */
 export type Manifest = ApiObject & { readonly [field: string]: unknown };

@@ -1,10 +1,10 @@
 import {
   createLocalGate,
+  defined,
   KonvergeError,
   takeToken,
   type BucketLimits,
   type JsonObject,
-  defined,
 } from "@konverge/core";
 import { createKubeClient, type KubeClient, type KubeCredentials } from "@konverge/kube";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-import { formatKey, namespaceSegment, defined } from "@konverge/core";
+import { defined, formatKey, namespaceSegment } from "@konverge/core";
 import { heldQueues } from "@konverge/queue";
 import { findGuardProblems } from "../views/find-cluster-problems.ts";
 import { findRestoreProblems } from "../views/find-redis-problems.ts";

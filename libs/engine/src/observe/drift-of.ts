@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue, defined } from "@konverge/core";
+import { defined, isJsonObject, type JsonValue } from "@konverge/core";
 import type { Drift, DriftChange } from "@konverge/queue";
 import type { BuiltPlan } from "../plan/build-plan.ts";
 

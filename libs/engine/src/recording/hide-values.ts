@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue, defined } from "@konverge/core";
+import { defined, isJsonObject, type JsonObject, type JsonValue } from "@konverge/core";
 
 /** Fields that belong to the form of an object; not a secret, also of sensitive kinds. */
 const PUBLIC = new Set(["apiVersion", "kind", "type", "immutable"]);

@@ -34,7 +34,10 @@ const MOST_LOST = 1_000_000_000;
  * should not block for longer. A lost marker is restored within two seconds.
  */
 const [IDLE_WAIT_S, OWN_WAIT_S] = [120, 10];
-/** Of this many looks for jobs of lost workers, one that is not elected makes one if jobs are active: the elected one may be paused. */
+/**
+ * While jobs are active, a worker that is not elected makes one of this many looks for jobs of lost workers: the elected one may
+ * be paused.
+ */
 const LOOKS_SKIPPED = 3;
 /** Failed jobs that BullMQ keeps for inspection. Only jobs that are not requests fail. */
 const FAILED_KEPT = 1_000;

@@ -1,9 +1,9 @@
 import {
   compareResourceVersions,
+  defined,
   type BackoffPolicy,
   type ObjectKey,
   type Trigger,
-  defined,
 } from "@konverge/core";
 import { delayOf, type EndPlan } from "../attempt/end-plan.ts";
 import { isNewEventByDefault, rankOf } from "../contract/request-class.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ensureError, type Fault, defined } from "@konverge/core";
+import { defined, ensureError, type Fault } from "@konverge/core";
 import type { Log } from "@konverge/engine";
 import type { NotificationRecord, NotificationStore } from "@konverge/queue";
 import type { NotificationMetrics } from "@konverge/telemetry";
