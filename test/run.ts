@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { EnvtestUnavailable } from "@konverge/infra-envtest";
 import { obtainRedis, RedisUnavailable } from "@konverge/infra-redis";
+import { buildTools } from "./runner/build-tools.ts";
 import { findTouchedTests, isCommit, listChangedFiles } from "./runner/changed-tests.ts";
 import { obtainChromium } from "./runner/obtain-chromium.ts";
 import { startRealApiServer, type RealApiServer } from "./runner/real-api-server.ts";
@@ -86,6 +87,7 @@ async function main(): Promise<number> {
     const verdicts = await runVitest(selection, async (projects) => {
       if (projects.has("e2e")) obtainChromium(log);
       if (!inCi && [...projects].every((name) => name === "unit")) return;
+      if (inCi && isWhole) await buildTools(log);
       target.server = await startRealApiServer({ required: inCi, log });
       if (target.server.kind === "running") Object.assign(process.env, target.server.env);
       report(target);

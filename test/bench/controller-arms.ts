@@ -7,6 +7,7 @@ import { drained, openGaugeQueue } from "./gauge-queue.ts";
 import { buildAsShipped } from "./as-shipped.ts";
 import { findPythonPackages } from "../../infra/host/python-packages.js";
 import { buildGoPeer, buildJavaPeer, buildRustPeer } from "./build-peer.ts";
+import { isWanted } from "./measure.ts";
 import { startPeerProcess, type PeerProcess } from "./peer-process.ts";
 
 const execute = promisify(execFile);
@@ -34,52 +35,107 @@ interface AllArmsOptions extends ArmOptions {
   readonly objects: number;
 }
 
-export async function makeArms(options: AllArmsOptions): Promise<Arm[]> {
-  const programs = await buildAsShipped(["controller-worker.ts", "controller-client-node.ts"]);
-  const worker = programs["controller-worker.ts"];
-  const arms = [
-    ...[1, 2, 4].map((workers) =>
-      konvergeArm(
-        `ours, ${workers} ${workers === 1 ? "worker" : "workers"}, 16 at a time each, ${FREE_RATE}/s`,
-        options,
-        { worker, workers, ratePerSecond: FREE_RATE },
-      ),
-    ),
-    konvergeArm("ours, 1 worker, defaults (16 at a time, 500/s)", options, { worker, workers: 1 }),
-  ];
-  const controllerRuntime = await buildGoPeer("controller-runtime", options.log);
-  if (controllerRuntime !== undefined) {
-    const run = (name: string, args: readonly string[]): Arm =>
-      controllerRuntimeArm(name, options, { program: controllerRuntime, args });
-    arms.push(
-      run("1 at a time, no client limit (its defaults)", []),
-      run("16 at a time, no client limit", ["-concurrency", "16"]),
-      run("64 at a time, no client limit", ["-concurrency", "64"]),
-      {
-        ...run("16 at a time, 20/s with a burst of 30 (default before 0.21)", [
-          "-concurrency",
-          "16",
-          "-qps",
-          "20",
-          "-burst",
-          "30",
-        ]),
-        onceOnEvery: 10,
-      },
-    );
+/** The arms of one framework. The name of each begins with that of the group. */
+interface ArmGroup {
+  readonly name: string;
+  /** Builds what the arms run; returns no arm, and logs the reason, if that is not possible. */
+  readonly build: (options: AllArmsOptions) => Promise<readonly Arm[]>;
+}
+
+const GROUPS: readonly ArmGroup[] = [
+  {
+    name: "ours",
+    build: async (options) => {
+      const worker = (await buildAsShipped(["controller-worker.ts"]))["controller-worker.ts"];
+      return [
+        ...[1, 2, 4].map((workers) =>
+          konvergeArm(
+            `ours, ${workers} ${workers === 1 ? "worker" : "workers"}, 16 at a time each, ${FREE_RATE}/s`,
+            options,
+            { worker, workers, ratePerSecond: FREE_RATE },
+          ),
+        ),
+        konvergeArm("ours, 1 worker, defaults (16 at a time, 500/s)", options, {
+          worker,
+          workers: 1,
+        }),
+      ];
+    },
+  },
+  {
+    name: "controller-runtime",
+    build: async (options) => {
+      const program = await buildGoPeer("controller-runtime", options.log);
+      if (program === undefined) return [];
+      const run = (name: string, args: readonly string[]): Arm =>
+        controllerRuntimeArm(name, options, { program, args });
+      const limited = ["-concurrency", "16", "-qps", "20", "-burst", "30"];
+      return [
+        run("1 at a time, no client limit (its defaults)", []),
+        run("16 at a time, no client limit", ["-concurrency", "16"]),
+        run("64 at a time, no client limit", ["-concurrency", "64"]),
+        {
+          ...run("16 at a time, 20/s with a burst of 30 (default before 0.21)", limited),
+          onceOnEvery: 10,
+        },
+      ];
+    },
+  },
+  {
+    name: "client-node by hand",
+    build: async (options) => {
+      const programs = await buildAsShipped(["controller-client-node.ts"]);
+      return [clientNodeArm(programs["controller-client-node.ts"], options)];
+    },
+  },
+  {
+    name: "@dot-i/k8s-operator",
+    build: async (options) => {
+      const program = await installNodePeer("dot-i", options.log);
+      return program === undefined
+        ? []
+        : [nodePeerArm("@dot-i/k8s-operator, 1 at a time", [program], options)];
+    },
+  },
+  {
+    name: "kube-rs",
+    build: async (options) => {
+      const program = await buildRustPeer("kube-rs", options.log);
+      return program === undefined ? [] : [kubeRsArm(program, options)];
+    },
+  },
+  {
+    name: "Java Operator SDK",
+    build: async (options) => {
+      const classPath = await buildJavaPeer("josdk", options.log);
+      return classPath === undefined ? [] : [josdkArm(classPath, options)];
+    },
+  },
+  {
+    name: "kopf",
+    build: async (options) => {
+      const python = await installKopf(options.log);
+      return python === undefined ? [] : [kopfArm(python, options)];
+    },
+  },
+];
+
+/**
+ * Builds the arms whose name contains one of the texts, or all without texts. If each text contains the name of a group, only
+ * those groups are built.
+ * @throws Error if no arm has one of the texts
+ */
+export async function makeArms(options: AllArmsOptions, wanted: readonly string[]): Promise<Arm[]> {
+  const named = GROUPS.filter(({ name }) => wanted.some((text) => text.includes(name)));
+  const isNamed = wanted.every((text) => named.some(({ name }) => text.includes(name)));
+  const arms: Arm[] = [];
+  for (const { build } of wanted.length > 0 && isNamed ? named : GROUPS) {
+    arms.push(...(await build(options)));
   }
-  arms.push(clientNodeArm(programs["controller-client-node.ts"], options));
-  const dotI = await installNodePeer("dot-i", options.log);
-  if (dotI !== undefined) {
-    arms.push(nodePeerArm("@dot-i/k8s-operator, 1 at a time", [dotI], options));
-  }
-  const kubeRs = await buildRustPeer("kube-rs", options.log);
-  if (kubeRs !== undefined) arms.push(kubeRsArm(kubeRs, options));
-  const josdk = await buildJavaPeer("josdk", options.log);
-  if (josdk !== undefined) arms.push(josdkArm(josdk, options));
-  const kopf = await installKopf(options.log);
-  if (kopf !== undefined) arms.push(kopfArm(kopf, options));
-  return arms;
+  const found = arms.filter(({ name }) => isWanted(name, wanted));
+  if (found.length > 0) return found;
+  const names = arms.map(({ name }) => name).join("; ");
+  throw new Error(`--arm ${wanted.join(", ")}: matches none of ${names}`);
 }
 
 /** Workers of Konverge with the Node options of the manifests. */

@@ -36,7 +36,7 @@ export interface Result {
 export async function benchController({
   log,
   objects,
-  arm: wanted = "",
+  arms: wanted,
 }: BenchOptions): Promise<Figure[]> {
   const redis = await obtainRedis({ log });
   try {
@@ -51,16 +51,15 @@ export async function benchController({
     await createGauges(client, objects);
     const ceilings = await findCeiling(bare, objects);
     const load = await startGaugeLoad(client, bare);
-    const all = await makeArms({
-      redisUrl: redis.url,
-      kubeconfigPath: plane.kubeconfigPath,
-      objects,
-      log: (line) => log(`controller: ${line}`),
-    });
-    const arms = all.filter(({ name }) => name.includes(wanted));
-    if (arms.length === 0) {
-      throw new Error(`--arm ${wanted}: matches none of ${all.map(({ name }) => name).join("; ")}`);
-    }
+    const arms = await makeArms(
+      {
+        redisUrl: redis.url,
+        kubeconfigPath: plane.kubeconfigPath,
+        objects,
+        log: (line) => log(`controller: ${line}`),
+      },
+      wanted,
+    );
     const results = new Map<Arm, Result[]>(arms.map((arm) => [arm, []]));
     for (let round = 1; round <= ROUNDS; round++) {
       for (const arm of arms) {

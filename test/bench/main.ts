@@ -1,4 +1,3 @@
-import { defined } from "@konverge/core";
 import { parseArgs } from "node:util";
 import type { BenchOptions, Figure } from "./measure.ts";
 
@@ -52,7 +51,7 @@ const figures: Figure[] = [];
 for (const name of wanted) {
   log(`${name}: running both sides in turn, medians of several rounds`);
   const run = await SUITES[name]?.();
-  const options = { log, objects, long: values.long, ...defined({ arm: values.arm }) };
+  const options = { log, objects, long: values.long, arms: values.arm };
   for (const figure of (await run?.(options)) ?? []) {
     figures.push(figure);
     if (values.output === "json") console.log(JSON.stringify(figure));
@@ -82,7 +81,7 @@ function readArguments() {
         output: { type: "string", short: "o", default: "table" },
         objects: { type: "string", default: "1000" },
         long: { type: "boolean", default: false },
-        arm: { type: "string" },
+        arm: { type: "string", multiple: true, default: [] },
       },
     });
   } catch (error) {
@@ -93,7 +92,7 @@ function readArguments() {
 function exitWithUsage(wrong: string): never {
   const suites = Object.keys(SUITES).join("|");
   log(
-    `${wrong}; usage: npm run bench -- [${suites}]... [-o table|json] [--objects N] [--arm TEXT] [--long]`,
+    `${wrong}; usage: npm run bench -- [${suites}]... [-o table|json] [--objects N] [--arm TEXT]... [--long]`,
   );
   process.exit(2);
 }

@@ -19,8 +19,8 @@ export interface BenchOptions {
   readonly log: (line: string) => void;
   /** The number of objects that the suite `controller` changes. */
   readonly objects: number;
-  /** Runs only the arms whose names contain this text; for tuning. */
-  readonly arm?: string;
+  /** Runs only the arms whose names contain one of these texts; all if there is none. */
+  readonly arms: readonly string[];
   /** Also runs the largest sizes. */
   readonly long: boolean;
 }
@@ -38,6 +38,11 @@ export interface Contest {
   readonly rounds: number;
   /** Whether the goals are minimums or maximums. Default: minimums. */
   readonly goalIs?: "least" | "most";
+}
+
+/** Whether a name contains one of the texts, or there is none. */
+export function isWanted(name: string, texts: readonly string[]): boolean {
+  return texts.length === 0 || texts.some((text) => name.includes(text));
 }
 
 /** Runs all sides in turn, round by round. The first round is a warm-up and is left out. */

@@ -30,10 +30,10 @@ interface Memory {
  * starts, reconciles all objects, and writes a status after a change of 1,000 of them. The server is the embedded one, because a
  * real one on the same cores takes most of the time.
  */
-export async function benchMemory({ log, arm = "" }: BenchOptions): Promise<Figure[]> {
+export async function benchMemory({ log, arms }: BenchOptions): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const size of SIZES) {
-    if (arm !== "" && arm !== String(size.objects)) continue;
+    if (arms.length > 0 && !arms.includes(String(size.objects))) continue;
     figures.push(...(await measureSize(size, log)));
   }
   return figures;

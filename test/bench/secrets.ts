@@ -10,7 +10,7 @@ import { ConfigMap, Secret } from "@konverge/kube/kinds";
 import { buildAsShipped } from "./as-shipped.ts";
 import { AS_DEPLOYED } from "./controller-arms.ts";
 import { startEmbeddedServer } from "./embedded-server.ts";
-import { figureOf, rateOf, round2, type BenchOptions, type Figure } from "./measure.ts";
+import { figureOf, isWanted, rateOf, round2, type BenchOptions, type Figure } from "./measure.ts";
 import { startOwnRedis } from "./own-redis.ts";
 import { peakMemoryMiB, residentMemoryMiB, startPeerProcess } from "./peer-process.ts";
 import type { SecretsScope, SecretsWorkerConfig } from "./secrets-worker.ts";
@@ -30,7 +30,7 @@ const SCOPES: readonly { readonly scope: SecretsScope; readonly name: string }[]
  * Measures the memory of a worker that owns 50 of 60,000 Secrets of 20 kB, until each handler has listed its own. The server is
  * the embedded one, because the Secrets are most of the quota of etcd.
  */
-export async function benchSecrets({ log, arm = "" }: BenchOptions): Promise<Figure[]> {
+export async function benchSecrets({ log, arms }: BenchOptions): Promise<Figure[]> {
   await using cleanup = new AsyncDisposableStack();
   const redis = cleanup.use(await startOwnRedis(log));
   const { kubeconfigPath } = cleanup.use(await startEmbeddedServer());
@@ -54,7 +54,7 @@ export async function benchSecrets({ log, arm = "" }: BenchOptions): Promise<Fig
     const program = programs["secrets-worker.ts"];
     return startPeerProcess(process.execPath, [...AS_DEPLOYED, program, JSON.stringify(config)]);
   };
-  const scopes = SCOPES.filter(({ name }) => name.includes(arm)).map((each) => ({
+  const scopes = SCOPES.filter(({ name }) => isWanted(name, arms)).map((each) => ({
     ...each,
     peaks: new Array<number>(),
     ends: new Array<number>(),

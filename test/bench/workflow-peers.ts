@@ -7,7 +7,7 @@ import type { Readable, Writable } from "node:stream";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { figureOf, type BenchOptions, type Figure } from "./measure.ts";
+import { figureOf, isWanted, type BenchOptions, type Figure } from "./measure.ts";
 import type { PeerValue } from "./peer-scenarios.ts";
 import {
   freePort,
@@ -53,10 +53,14 @@ const METRICS: Readonly<Record<string, { readonly unit: string; readonly isCost:
 };
 
 /** Measures the same three workflows with Konverge, Restate, DBOS and Temporal, one server and one worker process each. */
-export async function benchWorkflowPeers({ log, long, arm }: BenchOptions): Promise<Figure[]> {
+export async function benchWorkflowPeers({
+  log,
+  long,
+  arms: wanted,
+}: BenchOptions): Promise<Figure[]> {
   await installPeers(log);
   const [own, ...others] = armsOf(log);
-  const arms = [own, ...others.filter(({ name }) => arm === undefined || name.includes(arm))];
+  const arms = [own, ...others.filter(({ name }) => isWanted(name, wanted))];
   const results = new Map<string, Map<string, number[]>>();
   const slow = new Set<Arm>();
   // In turn, so that a change of the machine's speed reaches all.

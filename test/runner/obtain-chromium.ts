@@ -8,14 +8,14 @@ export function obtainChromium(log: (line: string) => void): void {
   if (findChromium() !== undefined) return;
   if (process.env["CI"] !== "true" || process.getuid?.() !== 0 || !isOnPath("apt-get")) return;
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const apt = (...args: string[]) => succeeds("apt-get", [...WAIT_FOR_APT, ...args], { env });
+
   const install = () =>
-    succeeds(
-      "apt-get",
-      [...WAIT_FOR_APT, "install", "-y", "-q", "--no-install-recommends", "chromium"],
-      { env },
+    ["chromium-headless-shell", "chromium"].some((name) =>
+      apt("install", "-y", "-q", "--no-install-recommends", name),
     );
-  log("no Chromium on PATH; installing it with `apt-get install chromium`");
+  log("no Chromium on PATH; installing it with `apt-get`");
   if (install()) return;
-  if (succeeds("apt-get", [...WAIT_FOR_APT, "update", "-q"], { env }) && install()) return;
+  if (apt("update", "-q") && install()) return;
   log(NO_CHROMIUM);
 }

@@ -2,7 +2,11 @@ import { defined } from "@konverge/core";
 import { readFileSync } from "node:fs";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { afterAll, onTestFinished, type TestContext } from "vitest";
-import { findChromium, NO_CHROMIUM } from "../../../apps/demo/src/incident/find-chromium.ts";
+import {
+  CHROMIUM_ARGS,
+  findChromium,
+  NO_CHROMIUM,
+} from "../../../apps/demo/src/incident/find-chromium.ts";
 
 export const DESKTOP = { viewport: { width: 1440, height: 900 } };
 export const MOBILE = { viewport: { width: 360, height: 780 } };
@@ -30,10 +34,9 @@ export function useChromium(): (
   return async (context, options = DESKTOP) => {
     const executablePath = findChromium();
     if (executablePath === undefined) context.skip(NO_CHROMIUM);
-    // Chromium has no sandbox as root; the pages are trusted.
     browser ??= chromium.launch({
       ...defined({ executablePath }),
-      args: ["--no-sandbox", "--disable-dev-shm-usage"],
+      args: [...CHROMIUM_ARGS],
     });
     const profile = await (
       await browser

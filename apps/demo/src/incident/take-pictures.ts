@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { KonvergeError } from "@konverge/core";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { pollUntil } from "../stage/poll-until.ts";
-import { findChromium, NO_CHROMIUM } from "./find-chromium.ts";
+import { CHROMIUM_ARGS, findChromium, NO_CHROMIUM } from "./find-chromium.ts";
 
 /** The views of the dashboard, with objects and runs of the incident. */
 export const VIEWS = {
@@ -74,7 +74,7 @@ export async function takePictures(pictures: Pictures): Promise<void> {
   const executablePath = findChromium();
   if (executablePath === undefined) throw new KonvergeError("demo_failed", NO_CHROMIUM);
   // Chromium has no sandbox as root; the pages are the dashboard's own.
-  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+  const browser = await chromium.launch({ executablePath, args: [...CHROMIUM_ARGS] });
   try {
     if (docImages !== undefined) {
       await mkdir(docImages, { recursive: true });

@@ -1,0 +1,16 @@
+import { findHelm } from "../../infra/helm/find-helm.js";
+import { findKubectl } from "../../infra/kubectl/find-kubectl.js";
+import { findPromql } from "../../infra/prometheus/find-promql.js";
+import { FOREIGN_PROGRAMS } from "../conformance/foreign/foreign-programs.ts";
+
+/**
+ * Builds the programs of other projects with which CI compares, before the tests: a first build takes minutes, and longer than a
+ * test may take on a busy machine. Tests report those that cannot be built.
+ */
+export async function buildTools(log: (line: string) => void): Promise<void> {
+  const options = { log, build: true };
+  const programs = FOREIGN_PROGRAMS.map((each) => () => each.find(options));
+  const finds = [findHelm, findPromql, findKubectl].map((find) => () => find(options));
+  // In turn, because each build uses all cores.
+  for (const find of [...finds, ...programs]) await find();
+}
