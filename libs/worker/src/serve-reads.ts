@@ -27,6 +27,7 @@ export function startObjectReads(setup: WorkerSetup, engine: Engine): void {
       ? { read: async (wanted: ObjectRead) => JSON.stringify(await answerOf(engine, wanted)) }
       : {}),
     ...(plans ? { plan: (wanted: WantedPlan) => planOf(engine, wanted, stopping.signal) } : {}),
+    ended: () => engine.finished,
     onError: (error) => log.debug({ err: error }, "object reads and plans without Redis"),
   });
   setup.atEnd("reads and plans of objects", async () => {

@@ -56,6 +56,39 @@ test("plans that users wait for begin before plans of the fleet, and in addition
   await begins(["f1", "f2", "u1", "u2", "f3", "u3"]);
 });
 
+test("while attempts run, plans of the fleet are slowed down, but no plan of a user waits for them", async () => {
+  const { prefix, target } = queues;
+  const place = { prefix, cluster: "default" };
+  const begun: string[] = [];
+  const request = (id: string, planClass: "interactive" | "background") =>
+    requestPlan(redis, place, { id, key: id, controller: "widgets", by: "ada", class: planClass });
+  const fleet = Array.from({ length: 40 }, (_, index) => `f${index}`);
+  for (const id of fleet) await request(id, "background");
+  const requested = Promise.withResolvers<undefined>();
+  let ended = 0;
+  const stop = serveObjectReads({
+    redis: target,
+    ...place,
+    controllers: ["widgets"],
+    ended: () => (ended += 1),
+    plan: async ({ id }) => {
+      begun.push(id);
+      if (id === "f1") {
+        await request("user", "interactive");
+        requested.resolve(undefined);
+      }
+      if (id !== "f0") await requested.promise;
+      return "{}";
+    },
+    onError: () => undefined,
+  });
+  onTestFinished(stop);
+  await until("all plans have begun", () => begun.length > fleet.length);
+  expect(begun.toSorted()).toEqual([...fleet, "user"].toSorted());
+  // At most f2 begins beside f1 before the request of the user is in Redis, and two others are on their way.
+  expect(begun.indexOf("user")).toBeLessThan(6);
+});
+
 test("a plan is made although the worker that took its request from Redis never received it", async () => {
   const { prefix, target } = queues;
   const place = { prefix, cluster: "default" };

@@ -19,6 +19,7 @@ import {
   type PlanPlace,
   type WantedPlan,
 } from "../plans/plan-store.ts";
+import { PlanPace } from "./plan-pace.ts";
 
 /** The object that a user of the API wants to see. */
 export interface ObjectRead {
@@ -62,6 +63,8 @@ export interface ObjectReadsOptions {
   readonly read?: ((wanted: ObjectRead) => Promise<string>) | undefined;
   /** Plans the next attempt of an object, and returns its record as JSON, without secrets. */
   readonly plan?: ((wanted: WantedPlan) => Promise<string>) | undefined;
+  /** Number of ended attempts of this worker. Default: it runs none. */
+  readonly ended?: (() => number) | undefined;
   readonly onError: (error: Error) => void;
 }
 
@@ -76,6 +79,7 @@ export function serveObjectReads({
   controllers,
   read,
   plan,
+  ended = () => 0,
   onError,
 }: ObjectReadsOptions): () => Promise<void> {
   const consumer = openConsumer(target);
@@ -93,6 +97,7 @@ export function serveObjectReads({
   let isLimited = false;
   const reads = new Set<Promise<void>>();
   const plans = new Set<Promise<void>>();
+  const pace = new PlanPace(ended);
   let isStopped = false;
   /** ioredis never settles a command that waits for a connection when it is disconnected while it reconnects. */
   const stopping = Promise.withResolvers<null>();
@@ -129,15 +134,16 @@ export function serveObjectReads({
       try {
         if (reads.size >= MOST_RUNNING) await Promise.race(reads);
         isLimited = plans.size >= MOST_PLANS;
+        const restMs = pace.restMs();
         // Redis takes the first list that has an entry.
         const keys = [
           wakeKey,
           ...readKeys,
           ...(plans.size < MOST_PLANS_OF_USERS ? userKeys : []),
-          ...(isLimited ? [] : fleetKeys),
+          ...(isLimited || restMs > 0 ? [] : fleetKeys),
         ];
         const popped = await Promise.race([
-          consumer.redis.blpop(...keys, BLOCK_S),
+          consumer.redis.blpop(...keys, restMs > 0 ? Math.ceil(restMs) / 1_000 : BLOCK_S),
           stopping.promise,
         ]);
         if (popped === null || popped[0] === wakeKey) continue;
@@ -145,6 +151,7 @@ export function serveObjectReads({
         if (readKeys.includes(key)) {
           void begin(reads, serveRead(text));
         } else {
+          if (fleetKeys.includes(key)) pace.began();
           const wanted = JSON.parse(text) as WantedPlan;
           const served = begin(
             plans,

@@ -1,0 +1,33 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { PACE_MS, PlanPace, QUIET_MS } from "./plan-pace.ts";
+
+const moments = fc.array(
+  fc.record({ afterMs: fc.integer({ min: 0, max: 3 * PACE_MS }), ends: fc.boolean() }),
+  { maxLength: 200 },
+);
+
+test("while attempts end, plans begin at least one pace apart, and otherwise at once", () => {
+  fc.assert(
+    fc.property(moments, (steps) => {
+      let [nowMs, ended, beganMs, busyUntilMs] = [0, 0, -Infinity, -Infinity];
+      let endsSince = false;
+      const pace = new PlanPace(
+        () => ended,
+        () => nowMs,
+      );
+      for (const { afterMs, ends } of steps) {
+        nowMs += afterMs;
+        if (ends) ended += 1;
+        endsSince ||= ends;
+        const isPaced = beganMs < busyUntilMs;
+        expect(pace.restMs() <= 0).toBe(!isPaced || nowMs - beganMs >= PACE_MS);
+        if (pace.restMs() > 0) continue;
+        pace.began();
+        beganMs = nowMs;
+        if (endsSince) busyUntilMs = nowMs + QUIET_MS;
+        endsSince = false;
+      }
+    }),
+  );
+});
