@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRedis, type RunningRedis } from "@konverge/apiserver";
 import { createWorkQueue, QueueProcess } from "@konverge/queue";
+import { electionsScript } from "../../../libs/queue/src/scripts/elections.ts";
 import { pumpScript } from "../../../libs/queue/src/scripts/pump.ts";
 import { rebaseScript } from "../../../libs/queue/src/scripts/rebase.ts";
 import { watchCommands } from "../../contract/watch-commands.ts";
@@ -56,7 +57,9 @@ async function idleCalls(processes: number, controllers: number) {
   await until("the first rounds", () => calls(rebaseScript) >= processes * controllers);
   // So do the first elections, each with a round of its own.
   const first = ours().length;
-  await until("rounds of all queues", () => calls(pumpScript, first) >= 4 * processes);
+  await until("rounds of all queues", () => calls(pumpScript, first) >= 8);
+  const others = processes > controllers ? processes - controllers : 0;
+  await until("others hear of elections", () => calls(electionsScript, first) >= others);
   const from = ours().length;
   const start = ticks();
   await until("ten ticks and rounds", () => ticks() - start >= 10 && calls(pumpScript, from) >= 10);
@@ -69,8 +72,10 @@ async function idleCalls(processes: number, controllers: number) {
 }
 
 test("an idle fleet sends commands per process, but not per queue", async () => {
-  // A round of each process per tick, and aging and rebase of each queue every 60 s by the elected one.
-  const model = (processes: number, controllers: number) => processes + controllers / 60;
+  // A round of each process with an elected pump per tick, an election every six ticks, and aging and rebase of each queue every
+  // 60 s by the elected one.
+  const model = (processes: number, controllers: number) =>
+    Math.min(processes, controllers) + processes / 6 + controllers / 60;
   const fleets = [
     [1, 1],
     [1, 8],

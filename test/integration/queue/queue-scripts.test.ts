@@ -5,6 +5,7 @@ import { ageScript } from "../../../libs/queue/src/scripts/age.ts";
 import { beginScript } from "../../../libs/queue/src/scripts/begin.ts";
 import { endScript } from "../../../libs/queue/src/scripts/end.ts";
 import { acknowledgeScript } from "../../../libs/queue/src/scripts/acknowledge.ts";
+import { electionsScript } from "../../../libs/queue/src/scripts/elections.ts";
 import { pumpScript } from "../../../libs/queue/src/scripts/pump.ts";
 import { renewScript } from "../../../libs/queue/src/scripts/renew.ts";
 import { requestScript } from "../../../libs/queue/src/scripts/request.ts";
@@ -671,6 +672,34 @@ test("one pump is elected at a time; another is elected at the end of its time, 
   // An election of a clock that was ahead.
   await harness.redis.hset(pumps, "q", `first ${Date.now() + 1_000 * LONG_MS}`);
   expect((await pump("second")).isElected).toBe(true);
+});
+
+const electionOf = (owner: string) =>
+  runScript(harness.redis, electionsScript, {
+    keys: { pumps },
+    args: { owner, electMs: LONG_MS },
+    each: [{ queue: "unknown" }, { queue: "q" }],
+  });
+
+test("an election names its end and whether jobs are active, as of the last round of the elected pump", async () => {
+  const none = { electedForMs: 0, hasActive: true };
+  expect(await electionOf("second")).toEqual([none, none]);
+  await pump("first");
+  const [unknown, idle] = await electionOf("second");
+  expect(unknown).toEqual(none);
+  expect(idle?.hasActive).toBe(false);
+  expect(idle?.electedForMs).toBeGreaterThan(0);
+  expect(idle?.electedForMs).toBeLessThanOrEqual(LONG_MS);
+  expect((await electionOf("first"))[1]?.electedForMs).toBe(0);
+  await harness.redis.lpush(`${bull}active`, "1");
+  expect((await electionOf("second"))[1]?.hasActive).toBe(false);
+  await pump("first");
+  expect((await electionOf("second"))[1]?.hasActive).toBe(true);
+  // Of an earlier version, which does not store whether jobs are active.
+  await harness.redis.hset(pumps, "q", `first ${Date.now() + LONG_MS - 1_000}`);
+  expect((await electionOf("second"))[1]?.hasActive).toBe(true);
+  await pump("first", { electMs: -1 });
+  expect((await electionOf("second"))[1]?.electedForMs).toBe(0);
 });
 
 test("the elected pump learns whether keys wait, age or are delayed, and all whether jobs are active", async () => {

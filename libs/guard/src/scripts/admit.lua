@@ -5,7 +5,8 @@ local max, min, ceil, floor = math.max, math.min, math.ceil, math.floor
 local h = redis.call('HMGET', state, 'limitRate', 'burst', 'minRate', 'ttlMs', 'maxWaitMs', 'mode', 'generation',
   'tatUs', 'rate', 'lastUs', 'runId', 'pausedUntilUs', 'cutUs', 'raisedUs', 'untilUs', 'ticket', 'ticketUntilUs',
   'closedUs', 'openings', 'revision', 'promisedUs', 'booked1', 'booked2', 'booked3', 'skewUs',
-  'failuresToOpen', 'callsToOpen', 'failedShare', 'openUs', 'maxOpenUs')
+  'failuresToOpen', 'callsToOpen', 'failedShare', 'openUs', 'maxOpenUs', 'total', 'failed', 'slow', 'throttled', 'windowUs',
+  'consecutive', 'strainedUs', 'seriesMs', 'outageSeenMs')
 if not h[1] then return { 'unset' } end
 local function num(i) return tonumber(h[i]) or 0 end
 local limitRate, burst, minRate, ttlMs, maxWaitMs = num(1), num(2), num(3), num(4), num(5)
@@ -60,6 +61,8 @@ local function noteOutage(sinceMs, seenMs)
   if wallMs - seenMs > BREAKER.outageCalmMs then put('outageMs', string.format('%.0f', sinceMs)) end
   put('outageSeenMs', string.format('%.0f', wallMs))
 end
+-- Live workers, and those with failures, once they were counted.
+local live, failingNow
 local function clearCounts()
   put('total', 0)
   put('failed', 0)
@@ -68,6 +71,7 @@ local function clearCounts()
   put('consecutive', 0)
   put('strainedUs', 0)
   redis.call('DEL', failingWorkers)
+  failingNow = 0
 end
 local function open(reason, evidence)
   if mode == 'halfOpen' or nowUs - closedUs < BREAKER.calmUs then openings = openings + 1 else openings = 1 end
@@ -82,22 +86,24 @@ local function open(reason, evidence)
   clearCounts()
 end
 
-if mode == 'closed' and want > 0 then redis.call('ZADD', liveWorkers, nowUs, worker) end
-if mode == 'closed' and reported == generation and ok + failed + throttled + late > 0 then
-  redis.call('ZADD', liveWorkers, nowUs, worker)
-  if failed > 0 then redis.call('ZADD', failingWorkers, nowUs, worker)
-  elseif ok > 0 then
-    local failedUs = tonumber(redis.call('ZSCORE', failingWorkers, worker))
+local reports = mode == 'closed' and reported == generation and ok + failed + throttled + late > 0
+if reports or (mode == 'closed' and want > 0) then redis.call('ZADD', liveWorkers, nowUs, worker) end
+if reports then
+  local startUs = nowUs - BREAKER.quorumUs
+  redis.call('ZREMRANGEBYSCORE', liveWorkers, '-inf', startUs)
+  live = redis.call('ZCARD', liveWorkers)
+  if failed > 0 then redis.call('ZADD', failingWorkers, nowUs, worker) end
+  failingNow = redis.call('ZCARD', failingWorkers)
+  if failingNow > 0 then
+    local failedUs = failed == 0 and ok > 0 and tonumber(redis.call('ZSCORE', failingWorkers, worker))
     if failedUs and failedUs <= nowUs - BREAKER.failingUs then redis.call('ZREM', failingWorkers, worker) end
+    redis.call('ZREMRANGEBYSCORE', failingWorkers, '-inf', startUs)
+    failingNow = redis.call('ZCARD', failingWorkers)
   end
-  redis.call('ZREMRANGEBYSCORE', liveWorkers, '-inf', nowUs - BREAKER.quorumUs)
-  redis.call('ZREMRANGEBYSCORE', failingWorkers, '-inf', nowUs - BREAKER.quorumUs)
   -- Workers with a network failure of their own must not decide for the fleet.
-  local liveNow, failingNow = redis.call('ZCARD', liveWorkers), redis.call('ZCARD', failingWorkers)
-  local hasQuorum = 2 * failingNow > liveNow
-  local w = redis.call('HMGET', state, 'total', 'failed', 'slow', 'throttled', 'windowUs', 'consecutive', 'strainedUs',
-    'seriesMs', 'outageSeenMs')
-  for i = 1, 9 do w[i] = tonumber(w[i]) or 0 end
+  local hasQuorum = 2 * failingNow > live
+  local w = {}
+  for i = 1, 9 do w[i] = num(30 + i) end
   local left = max(0, 1 - (nowUs - w[5]) / BREAKER.windowUs)
   local total, failing = w[1] * left + (ok + failed + late), w[2] * left + failed
   local slowly, refused = w[3] * left + slow, w[4] * left + throttled
@@ -135,7 +141,7 @@ if mode == 'closed' and reported == generation and ok + failed + throttled + lat
     if reason == 'strained' or hasQuorum then
       open(reason, ',"calls":' .. floor(total + 0.5) .. ',"failed":' .. floor(failing + 0.5) .. ',"slow":' .. floor(slowly + 0.5) ..
         ',"throttled":' .. floor(refused + 0.5) .. ',"consecutive":' .. consecutive .. ',"failingWorkers":' .. failingNow ..
-        ',"liveWorkers":' .. liveNow)
+        ',"liveWorkers":' .. live)
     end
   end
   if failed + throttled > 0 then
@@ -202,7 +208,7 @@ local function restoringUs(tokens)
 end
 
 local granted, waitUs, turnUs, handed = 0, 0, 0, ''
-local live = redis.call('ZCARD', liveWorkers)
+live = live or redis.call('ZCARD', liveWorkers)
 if mode == 'isolated' then waitUs = BREAKER.isolatedUs
 elseif mode == 'open' then waitUs = untilUs - nowUs
 elseif mode == 'halfOpen' then
@@ -313,8 +319,6 @@ if transition ~= '' then
   redis.call('LTRIM', transitions, 0, 49)
   redis.call('PUBLISH', channel, mode .. ' ' .. string.format('%.0f', generation) .. ' ' .. string.format('%.0f', max(0, untilUs - nowUs)))
 end
-local reportsSoon = 0
-if rate < limitRate or redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf') > 0 then
-  reportsSoon = 1
-end
+failingNow = failingNow or redis.call('ZCOUNT', failingWorkers, '(' .. string.format('%.0f', nowUs - BREAKER.quorumUs), '+inf')
+local reportsSoon = (rate < limitRate or failingNow > 0) and 1 or 0
 return { mode, nowUs, generation, granted, waitUs, turnUs, handed, floor(rate * 1000), ttlMs, live, reportsSoon, num(20), transition }

@@ -2,6 +2,7 @@ import { ensureError, KonvergeError } from "@konverge/core";
 import { type RedisClient, runScript, type ScriptCall } from "@konverge/redis";
 import type { QueueNames } from "../keys/queue-names.ts";
 import { acknowledgeScript } from "../scripts/acknowledge.ts";
+import { electionsScript, type Election } from "../scripts/elections.ts";
 import { pumpScript, type PumpAnswer } from "../scripts/pump.ts";
 
 /** Longest sleep of an elected pump, in ms: the longest delay of a timer that another process armed. */
@@ -76,21 +77,40 @@ export class PumpRounds {
     const [first] = due;
     if (first === undefined) return;
     try {
-      const answers = await runScript(this.#redis, pumpScript, {
-        keys: { pumps: first.names.pumps },
-        args: {
-          owner: this.#owner,
-          electMs: ELECT_MS,
-          claimMs: CLAIM_MS,
-          limit: CLAIMED_AT_ONCE,
-        },
-        each: due.map((pump) => pump.begin()),
-      });
-      for (const [index, pump] of due.entries()) pump.take(answers[index]);
+      await this.#hear(due.filter((pump) => pump.mayBeIdle));
+      await this.#pump(due.filter(({ nextAtMs }) => nextAtMs <= soonMs));
     } catch (error) {
       for (const pump of due) pump.take(undefined);
       if (this.#pumps.has(first)) first.reportError(error);
     }
+  }
+
+  /** Gives the pumps a later round for which that of another process is still elected. */
+  async #hear(due: readonly QueuePump[]): Promise<void> {
+    const [first] = due;
+    if (first === undefined) return;
+    const elections = await runScript(this.#redis, electionsScript, {
+      keys: { pumps: first.names.pumps },
+      args: { owner: this.#owner, electMs: ELECT_MS },
+      each: due.map(({ names }) => ({ queue: names.bullName })),
+    });
+    for (const [index, pump] of due.entries()) pump.hear(elections[index]);
+  }
+
+  async #pump(due: readonly QueuePump[]): Promise<void> {
+    const [first] = due;
+    if (first === undefined) return;
+    const answers = await runScript(this.#redis, pumpScript, {
+      keys: { pumps: first.names.pumps },
+      args: {
+        owner: this.#owner,
+        electMs: ELECT_MS,
+        claimMs: CLAIM_MS,
+        limit: CLAIMED_AT_ONCE,
+      },
+      each: due.map((pump) => pump.begin()),
+    });
+    for (const [index, pump] of due.entries()) pump.take(answers[index]);
   }
 }
 
@@ -103,6 +123,7 @@ export class QueuePump {
   /** When a timer of this process is due before the elected pump looks again. */
   #armedAtMs = Infinity;
   #isElected = false;
+  #isOtherElected = false;
   #hasWaiting = false;
   #hasActive = false;
   #isStopped = false;
@@ -128,7 +149,7 @@ export class QueuePump {
     return this.#hasWaiting;
   }
 
-  /** Whether the queue had active jobs at the last round, which is up to 3 s ago. */
+  /** Whether the queue had active jobs at the last round, which is up to 4 s ago. */
   get hasActive(): boolean {
     return this.#hasActive;
   }
@@ -152,6 +173,20 @@ export class QueuePump {
     if (this.#nextAtMs <= atMs) return;
     this.#nextAtMs = atMs;
     this.#onChange();
+  }
+
+  /** Whether a round has nothing to do while the pump of another process is elected, as it was at the last round. */
+  get mayBeIdle(): boolean {
+    return this.#isOtherElected && this.#armedAtMs === Infinity && !this.#queue.isActive();
+  }
+
+  /** Ends the round if the pump of another process is elected. */
+  hear(election: Election | undefined): void {
+    if (election === undefined || election.electedForMs === 0) return;
+    this.#hasActive = election.hasActive;
+    // An attempt may have begun meanwhile.
+    const idleMs = this.#queue.isActive() ? 0 : election.electedForMs;
+    this.#nextAtMs = tickAfter(performance.now() + idleMs);
   }
 
   /** Returns this queue's part of a round. */
@@ -183,6 +218,7 @@ export class QueuePump {
     this.#nextAtMs = nextRoundAt(answer, this.#queue.isActive());
     if (answer === undefined || this.#isStopped) return;
     this.#isElected = answer.isElected;
+    this.#isOtherElected = !answer.isElected;
     this.#hasWaiting = answer.hasWaiting;
     this.#hasActive = answer.hasActive;
     if (!answer.isElected && answer.waitMs >= 0) this.armed(answer.waitMs);

@@ -3,14 +3,6 @@ for i, item in ipairs(each) do queues[i] = item.queue end
 local elected = redis.call('HMGET', pumps, unpack(queues))
 local elections = {}
 
--- How long another pump is elected; 0 if it is this one or none. A longer time than an election comes from another clock.
-local function electedFor(text)
-  local holder, untilMs = string.match(text or '', '^(%S+) (%d+)$')
-  if not holder or holder == owner then return 0 end
-  local leftMs = tonumber(untilMs) - now
-  return leftMs > 0 and leftMs <= electMs and leftMs or 0
-end
-
 local function claimFrom(set, item, answer)
   local head = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')
   local left = limit - (#answer - 7)
@@ -35,7 +27,7 @@ for i, item in ipairs(each) do
     answer[6] = redis.call('EXISTS', item.aging, item.waiting, item.returned, item.delayed)
     if answer[6] == 0 and redis.call('HLEN', item.fair) > FLOWS_KEPT then answer[6] = 1 end
     elections[#elections + 1] = item.queue
-    elections[#elections + 1] = string.format('%s %d', owner, now + electMs)
+    elections[#elections + 1] = string.format('%s%s %d', owner, answer[7] == 0 and IDLE or '', now + electMs)
   end
   if otherMs == 0 or item.isActive then answer[4] = redis.call('EXISTS', item.resuming, item.aborts) end
   if otherMs == 0 or item.fires then

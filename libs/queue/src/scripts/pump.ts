@@ -1,5 +1,4 @@
 import {
-  clockPart,
   defineScript,
   readLua,
   replyFlag,
@@ -9,6 +8,7 @@ import {
   type Reply,
   type Script,
 } from "@konverge/redis";
+import { electedForPart } from "./elected-for.ts";
 import { FLOWS_KEPT } from "./rebase.ts";
 
 /** What a pump has to do for one queue. */
@@ -74,7 +74,7 @@ const signature = {
  */
 export const pumpScript: Script<typeof signature, PumpAnswer[]> = defineScript(signature, {
   lua: readLua(new URL("pump.lua", import.meta.url)),
-  include: [clockPart],
+  include: [electedForPart],
   constants: { FLOWS_KEPT },
   answer: (reply) => replyList(reply).map(decode),
 });

@@ -1,0 +1,11 @@
+import { clockPart, readLua, type LuaPart } from "@konverge/redis";
+
+/**
+ * `electedFor(text)`, for the arguments `owner` and `electMs`. The hash of elected pumps has a field per queue,
+ * `<owner> <until, in ms>`, with `/idle` after the owner while the queue has no active jobs.
+ */
+export const electedForPart: LuaPart = {
+  lua: readLua(new URL("elected-for.lua", import.meta.url)),
+  include: [clockPart],
+  constants: { IDLE: "/idle" },
+};
