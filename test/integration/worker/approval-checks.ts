@@ -62,8 +62,9 @@ export function plannedWrites(changes: Grant["changes"]): Map<string, string[]> 
   return planned;
 }
 
-/** The name of a new object is not in the log of each server. */
+/** The name of a new object is not in the log of each server. There is one widget. */
 function targetOf(of: { readonly resource: string; readonly name: string; readonly verb: string }) {
+  if (of.resource === "widgets") return "widgets/own";
   return of.verb === "create" ? `${of.resource}/new` : `${of.resource}/${of.name}`;
 }
 

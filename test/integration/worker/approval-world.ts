@@ -8,7 +8,7 @@ import {
   type ResourceType,
 } from "@konverge/core";
 import { defineController, type ApprovalPlan, type ReconcileContext } from "@konverge/engine";
-import { isAlreadyExists, type KubeClient } from "@konverge/kube";
+import { isAlreadyExists, isNotFound, type KubeClient } from "@konverge/kube";
 import { ConfigMap, Deployment, Namespace } from "@konverge/kube/kinds";
 import type { PlanRecord } from "@konverge/records";
 import { defineConfig, startWorker } from "@konverge/worker";
@@ -36,6 +36,8 @@ export interface Rule {
   readonly when: "always" | "maps" | "deletes";
   readonly role: "operator" | "admin";
   readonly by: number;
+  /** Whether the controller has a cleanup, which runs the program too. */
+  readonly cleans: boolean;
 }
 
 interface Spec {
@@ -95,20 +97,53 @@ export class ApprovalWorld {
     return world;
   }
 
-  /** Gives the object another program, and returns its generation. */
-  async program(spec: Spec): Promise<number> {
-    const name = { namespace, name: "own" };
-    const { object } = await this.#client.mutate(this.#Widgets, name, (draft) => {
-      draft.spec = { ...spec, round: (this.#serial += 1) } as unknown as JsonObject;
-    });
-    return Number(object.metadata.generation);
+  /** Gives the object another program. Returns its generation, and whether it was created again. */
+  async program(spec: Spec): Promise<{ readonly generation: number; readonly isNew: boolean }> {
+    const metadata = { namespace, name: "own" };
+    const programmed = { ...spec, round: (this.#serial += 1) } as unknown as JsonObject;
+    for (;;) {
+      try {
+        const { object } = await this.#client.mutate(this.#Widgets, metadata, (draft) => {
+          draft.spec = programmed;
+        });
+        return { generation: Number(object.metadata.generation), isNew: false };
+      } catch (error) {
+        ignoreAbsence(error);
+      }
+      try {
+        await this.#client.create(this.#Widgets, { metadata, spec: programmed });
+        return { generation: 1, isNew: true };
+      } catch (error) {
+        if (!isAlreadyExists(error)) throw error;
+      }
+    }
   }
 
-  /** Changes the object without an event that requests an attempt. */
+  /** Deletes the object, which waits for a cleanup. Returns its generation, or undefined once it is gone. */
+  async remove(): Promise<number | undefined> {
+    const name = { namespace, name: "own" };
+    await this.#client.delete(this.#Widgets, name).catch(ignoreAbsence);
+    return await this.generation();
+  }
+
+  /** Undefined if the object does not exist. */
+  async generation(): Promise<number | undefined> {
+    try {
+      const { metadata } = await this.#client.get(this.#Widgets, { namespace, name: "own" });
+      return Number(metadata.generation);
+    } catch (error) {
+      ignoreAbsence(error);
+      return undefined;
+    }
+  }
+
+  /** Changes the object, if it exists, without an event that requests an attempt. */
   async label(): Promise<void> {
-    await this.#client.mutate(this.#Widgets, { namespace, name: "own" }, (draft) => {
-      draft.metadata.labels = { changed: `${(this.#serial += 1)}` };
-    });
+    await this.#client
+      .mutate(this.#Widgets, { namespace, name: "own" }, (draft) => {
+        draft.metadata.labels = { changed: `${(this.#serial += 1)}` };
+      })
+      .catch(ignoreAbsence);
   }
 
   /** Changes or creates a map, as another client. */
@@ -140,7 +175,7 @@ export class ApprovalWorld {
   }
 
   #controller() {
-    const { when, by, role } = this.rule;
+    const { when, by, role, cleans } = this.rule;
     return defineController({
       name: "widgets",
       for: this.#Widgets,
@@ -148,6 +183,7 @@ export class ApprovalWorld {
       approval: { by, role, when: (plan) => this.#selects(plan) },
       backoff: { failure: { baseMs: 50, capMs: 200 }, rejected: { baseMs: 50, capMs: 200 } },
       reconcile: (context) => this.#reconcile(context),
+      ...(cleans ? { cleanup: (context) => this.#reconcile(context) } : {}),
     });
   }
 
@@ -185,6 +221,10 @@ export class ApprovalWorld {
         await this.writeMap(name);
     }
   }
+}
+
+function ignoreAbsence(error: unknown): void {
+  if (!isNotFound(error)) throw error;
 }
 
 /** Returns the changes between two states, as a plan lists them: patches by kind and name. */

@@ -3,7 +3,7 @@ import { ProblemError } from "@konverge/client";
 import { describe, expect, test, type TestContext } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { unlessRedisIsLate, until } from "../../support/until.ts";
-import { randomProgram } from "../engine/plan-programs.ts";
+import { randomProgram, type Step } from "../engine/plan-programs.ts";
 import { AUDITED_SERVERS, startAuditedServer } from "../kube/audited-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { findUngranted, plannedWrites, writesFor, type Grant } from "./approval-checks.ts";
@@ -22,12 +22,22 @@ const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 150 : 12;
 const MAPS = ["a", "b", "c", "d"];
 const FAULTS: readonly Fault["kind"][] = ["throw", "stray", "foreign", "foreign"];
 
+/** A change of the object. */
+interface Change {
+  readonly generation: number;
+  readonly sinceMs: number;
+  readonly steps: readonly Step[];
+  /** Whether the attempt can follow its plan. */
+  readonly isQuiet: boolean;
+}
+
 /** Users, other clients and a worker, which act by a seed. */
 class Play {
   readonly world: ApprovalWorld;
   readonly users: ApprovalUsers;
   readonly violations: string[] = [];
   readonly #random: () => number;
+  #change: Change | undefined;
   readonly #approved = new Map<string, Grant>();
   /** The number of grants at the last request of a user: an attempt that is applied later may end the request. */
   readonly #requests = new Map<UserName, number>();
@@ -57,8 +67,8 @@ class Play {
       .map(([, value]) => value);
   }
 
-  /** Gives the object a new program. Returns its generation, and whether the attempt can follow its plan. */
-  async change() {
+  /** Gives the object a new program, and creates it if it does not exist. */
+  async change(): Promise<Change> {
     const all = randomProgram(this.#random);
     const steps = this.chance(0.1) ? all : all.filter(({ op }) => op !== "deleteAll");
     const at = Math.floor(this.#random() * steps.length);
@@ -66,8 +76,17 @@ class Play {
       ? { kind: this.pick(FAULTS), at, name: this.pick(MAPS) }
       : undefined;
     const sinceMs = Date.now();
-    const generation = await this.world.program({ steps, ...(fault && { fault }) });
-    return { generation, sinceMs, steps, isQuiet: fault === undefined };
+    const { generation, isNew } = await this.world.program({ steps, ...(fault && { fault }) });
+    this.#change = { generation, sinceMs, steps, isQuiet: fault === undefined && !isNew };
+    return this.#change;
+  }
+
+  /** Deletes the object, whose cleanup runs its program again. Undefined if it is gone. */
+  async remove(): Promise<Change | undefined> {
+    const sinceMs = Date.now();
+    const generation = await this.world.remove();
+    if (generation === undefined || this.#change === undefined) return undefined;
+    return { ...this.#change, generation, sinceMs };
   }
 
   async request(user: UserName): Promise<void> {
@@ -127,7 +146,7 @@ class Play {
   }
 
   /** Waits until an attempt or a plan of this generation has ended. Returns the plan that waits. */
-  async settled({ generation, sinceMs }: Awaited<ReturnType<Play["change"]>>) {
+  async settled({ generation, sinceMs }: Change) {
     return await until(`generation ${generation} is planned`, async () => {
       const waiting = await this.users.waiting();
       if ((waiting?.plan?.generation ?? 0) >= generation) return { waiting };
@@ -135,6 +154,7 @@ class Play {
       // An attempt that cannot be planned has no generation.
       const isRejected = last?.outcome === "rejected" && Date.parse(last.startedAt) >= sinceMs;
       const isOver = last?.outcome !== "awaitApproval" && (last?.generation ?? 0) >= generation;
+      if ((await this.world.generation()) === undefined) return { waiting: undefined };
       if (!isRejected && !isOver) return undefined;
       return { waiting: undefined };
     });
@@ -159,7 +179,7 @@ function randomRule(random: () => number): Rule {
   const role = random() < 0.3 ? "admin" : "operator";
   const by = 1 + Math.floor(random() * (role === "admin" ? 2 : 3));
   const when = (["always", "maps", "deletes"] as const)[Math.floor(random() * 3)] ?? "always";
-  return { when, role, by };
+  return { when, role, by, cleans: random() < 0.7 };
 }
 
 async function open(name: string, ctx: TestContext): Promise<Play> {
@@ -173,7 +193,8 @@ async function open(name: string, ctx: TestContext): Promise<Play> {
 /** One program: planned, disturbed, decided about and applied. */
 async function playRound(play: Play): Promise<void> {
   const { world, users } = play;
-  const change = await play.change();
+  const change = play.chance(0.2) ? await play.remove() : await play.change();
+  if (change === undefined) return;
   const { steps, isQuiet } = change;
   const about = JSON.stringify({ seed, rule: world.rule, steps });
   const { waiting } = await play.settled(change);
