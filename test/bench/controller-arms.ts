@@ -224,7 +224,7 @@ function kopfArm(python: string, { kubeconfigPath, objects }: AllArmsOptions): A
   const main = fileURLToPath(new URL("peers/kopf/main.py", import.meta.url));
   const env = { ...process.env, KUBECONFIG: kubeconfigPath };
   return {
-    name: "kopf, 16 at a time",
+    name: "kopf, its defaults",
     ours: false,
     start: () => startAll(1, () => startPeerProcess(python, ["-B", main, String(objects)], env)),
   };

@@ -72,10 +72,10 @@ async function idleCalls(processes: number, controllers: number) {
 }
 
 test("an idle fleet sends commands per process, but not per queue", async () => {
-  // A round of each process with an elected pump per tick, an election every six ticks, and aging and rebase of each queue every
+  // A round of each process with an elected pump per tick, a look at elections every five ticks, and aging and rebase of each queue every
   // 60 s by the elected one.
   const model = (processes: number, controllers: number) =>
-    Math.min(processes, controllers) + processes / 6 + controllers / 60;
+    Math.min(processes, controllers) + processes / 5 + controllers / 60;
   const fleets = [
     [1, 1],
     [1, 8],

@@ -33,7 +33,7 @@ const MOST_LOST = 1_000_000_000;
  * Longest waits of an idle worker for BullMQ's marker, in seconds: with the connection of the process, and with its own, which
  * should not block for longer. A lost marker is restored within two seconds.
  */
-const [IDLE_WAIT_S, OWN_WAIT_S] = [120, 10];
+const [IDLE_WAIT_S, OWN_WAIT_S] = [600, 10];
 /**
  * While jobs are active, a worker that is not elected makes one of this many looks for jobs of lost workers: the elected one may
  * be paused.

@@ -9,6 +9,8 @@ import { pumpScript, type PumpAnswer } from "../scripts/pump.ts";
 const MAX_SLEEP_MS = 500;
 /** Time after which another pump is elected, in ms: the longest further delay after a crash. */
 const ELECT_MS = 3_000;
+/** Time between looks at the elections of others, in ms: an elected pump renews its election before. */
+const LOOK_MS = ELECT_MS - MAX_SLEEP_MS;
 const CLAIMED_AT_ONCE = 100;
 /** Time after which another pump takes over a claim, in ms. */
 const CLAIM_MS = 5_000;
@@ -185,8 +187,8 @@ export class QueuePump {
     if (election === undefined || election.electedForMs === 0) return;
     this.#hasActive = election.hasActive;
     // An attempt may have begun meanwhile.
-    const idleMs = this.#queue.isActive() ? 0 : election.electedForMs;
-    this.#nextAtMs = tickAfter(performance.now() + idleMs);
+    const nowMs = performance.now();
+    this.#nextAtMs = this.#queue.isActive() ? tickAfter(nowMs) : lookAt(nowMs, election);
   }
 
   /** Returns this queue's part of a round. */
@@ -273,13 +275,18 @@ function nextRoundAt(answer: PumpAnswer | undefined, isActive: boolean): number 
   const nowMs = performance.now();
   const tickMs = tickAfter(nowMs);
   if (answer === undefined) return tickMs;
-  const { isElected, electedForMs, waitMs, due } = answer;
-  if (!isElected) return isActive ? tickMs : tickAfter(nowMs + electedForMs);
+  const { isElected, waitMs, due } = answer;
+  if (!isElected) return isActive ? tickMs : lookAt(nowMs, answer);
   if (due.length === CLAIMED_AT_ONCE) return nowMs;
   return waitMs >= 0 ? Math.min(nowMs + waitMs, tickMs) : tickMs;
 }
 
+/** When to look again at another's election: together with those of other queues, or soon after its end. */
+function lookAt(nowMs: number, { electedForMs }: Pick<Election, "electedForMs">): number {
+  return Math.min(tickAfter(nowMs, LOOK_MS), tickAfter(nowMs + electedForMs));
+}
+
 /** Queues without a due timer share the ticks of their process, and so its calls. Processes have different ticks. */
-function tickAfter(afterMs: number): number {
-  return (Math.floor(afterMs / MAX_SLEEP_MS) + 1) * MAX_SLEEP_MS;
+function tickAfter(afterMs: number, everyMs = MAX_SLEEP_MS): number {
+  return (Math.floor(afterMs / everyMs) + 1) * everyMs;
 }

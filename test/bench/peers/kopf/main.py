@@ -13,16 +13,13 @@ import threading
 
 import kopf
 
-# Handlers run in the event loop; kopf handles the events of one object in order.
-WORKERS = 16
-
 handled = set()
 stop = threading.Event()
 
 
 @kopf.on.startup()
 async def configure(settings, **_):
-    settings.batching.worker_limit = WORKERS
+    # Without a limit of workers, the default: each keeps its place for 5 s after an event.
     settings.posting.enabled = False
     settings.scanning.disabled = True
 
