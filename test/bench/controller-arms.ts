@@ -35,10 +35,10 @@ interface AllArmsOptions extends ArmOptions {
   readonly objects: number;
 }
 
-/** The arms of one framework. The name of each begins with that of the group. */
+/** The arms of one framework. Their names begin with the group's name. */
 interface ArmGroup {
   readonly name: string;
-  /** Builds what the arms run; returns no arm, and logs the reason, if that is not possible. */
+  /** Builds the program and returns its arms. If the build fails, logs the reason and returns no arms. */
   readonly build: (options: AllArmsOptions) => Promise<readonly Arm[]>;
 }
 
@@ -121,9 +121,9 @@ const GROUPS: readonly ArmGroup[] = [
 ];
 
 /**
- * Builds the arms whose name contains one of the texts, or all without texts. If each text contains the name of a group, only
- * those groups are built.
- * @throws Error if no arm has one of the texts
+ * Returns the arms whose names contain one of the texts; all arms if there are no texts. Builds only the named groups if each text
+ * contains the name of a group.
+ * @throws Error if no arm matches, or none could be built
  */
 export async function makeArms(options: AllArmsOptions, wanted: readonly string[]): Promise<Arm[]> {
   const named = GROUPS.filter(({ name }) => wanted.some((text) => text.includes(name)));
@@ -135,7 +135,9 @@ export async function makeArms(options: AllArmsOptions, wanted: readonly string[
   const found = arms.filter(({ name }) => isWanted(name, wanted));
   if (found.length > 0) return found;
   const names = arms.map(({ name }) => name).join("; ");
-  throw new Error(`--arm ${wanted.join(", ")}: matches none of ${names}`);
+  if (arms.length === 0)
+    throw new Error("no selected controller could be built; see the log lines above");
+  throw new Error(`--arm must match the name of a controller (got ${wanted.join(", ")}): ${names}`);
 }
 
 /** Workers of Konverge with the Node options of the manifests. */
@@ -224,7 +226,7 @@ function kopfArm(python: string, { kubeconfigPath, objects }: AllArmsOptions): A
   const main = fileURLToPath(new URL("peers/kopf/main.py", import.meta.url));
   const env = { ...process.env, KUBECONFIG: kubeconfigPath };
   return {
-    name: "kopf, its defaults",
+    name: "kopf, default concurrency",
     ours: false,
     start: () => startAll(1, () => startPeerProcess(python, ["-B", main, String(objects)], env)),
   };

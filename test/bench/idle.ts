@@ -10,7 +10,7 @@ const CONTROLLERS = 30;
 const FLEET = 1_000;
 /** Time from the start until elections and first rounds are over, in ms. */
 const SETTLE_MS = 15_000;
-/** Many periods of all that a process does, except the looks for jobs of a worker, every 600 s. */
+/** Measuring time, in ms. Covers many rounds of a process, but not the search for jobs that a worker makes every 600 s. */
 const WINDOW_MS = 120_000;
 /** Time in which the Redis is measured without a fleet, in ms. */
 const EMPTY_MS = 10_000;

@@ -19,7 +19,7 @@ export interface BenchOptions {
   readonly log: (line: string) => void;
   /** The number of objects that the suite `controller` changes. */
   readonly objects: number;
-  /** Runs only the arms whose names contain one of these texts; all if there is none. */
+  /** Selects arms by parts of their names; empty selects all. `memory` compares whole sizes, `workflow-peers` always runs Konverge. */
   readonly arms: readonly string[];
   /** Also runs the largest sizes. */
   readonly long: boolean;
@@ -40,7 +40,7 @@ export interface Contest {
   readonly goalIs?: "least" | "most";
 }
 
-/** Whether a name contains one of the texts, or there is none. */
+/** Returns true if the name contains one of the texts, or if there are no texts. */
 export function isWanted(name: string, texts: readonly string[]): boolean {
   return texts.length === 0 || texts.some((text) => name.includes(text));
 }

@@ -4,8 +4,8 @@ import { findPromql } from "../../infra/prometheus/find-promql.js";
 import { FOREIGN_PROGRAMS } from "../conformance/foreign/foreign-programs.ts";
 
 /**
- * Builds the programs of other projects with which CI compares, before the tests: a first build takes minutes, and longer than a
- * test may take on a busy machine. Tests report those that cannot be built.
+ * Builds the programs of other projects that tests compare Konverge with. A first build takes minutes and could exceed the timeout
+ * of a test. A failed build is reported by the test that needs the program.
  */
 export async function buildTools(log: (line: string) => void): Promise<void> {
   const options = { log, build: true };

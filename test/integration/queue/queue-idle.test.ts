@@ -57,9 +57,9 @@ async function idleCalls(processes: number, controllers: number) {
   await until("the first rounds", () => calls(rebaseScript) >= processes * controllers);
   // So do the first elections, each with a round of its own.
   const first = ours().length;
-  await until("rounds of all queues", () => calls(pumpScript, first) >= 8);
+  await until("eight rounds of elected pumps", () => calls(pumpScript, first) >= 8);
   const others = processes > controllers ? processes - controllers : 0;
-  await until("others hear of elections", () => calls(electionsScript, first) >= others);
+  await until("other processes read the elections", () => calls(electionsScript, first) >= others);
   const from = ours().length;
   const start = ticks();
   await until("ten ticks and rounds", () => ticks() - start >= 10 && calls(pumpScript, from) >= 10);
@@ -72,8 +72,8 @@ async function idleCalls(processes: number, controllers: number) {
 }
 
 test("an idle fleet sends commands per process, but not per queue", async () => {
-  // A round of each process with an elected pump per tick, a look at elections every five ticks, and aging and rebase of each queue every
-  // 60 s by the elected one.
+  // Per tick: one round of each process with an elected pump. Per five ticks: one read of the elections by each process.
+  // Every 60 s: aging and rebase of each queue by its elected process.
   const model = (processes: number, controllers: number) =>
     Math.min(processes, controllers) + processes / 5 + controllers / 60;
   const fleets = [

@@ -681,7 +681,7 @@ const electionOf = (owner: string) =>
     each: [{ queue: "unknown" }, { queue: "q" }],
   });
 
-test("an election names its end and whether jobs are active, as of the last round of the elected pump", async () => {
+test("reads the end of an election, and whether jobs were active at the last round of the elected pump", async () => {
   const none = { electedForMs: 0, hasActive: true };
   expect(await electionOf("second")).toEqual([none, none]);
   await pump("first");
@@ -695,7 +695,7 @@ test("an election names its end and whether jobs are active, as of the last roun
   expect((await electionOf("second"))[1]?.hasActive).toBe(false);
   await pump("first");
   expect((await electionOf("second"))[1]?.hasActive).toBe(true);
-  // Of an earlier version, which does not store whether jobs are active.
+  // An earlier version does not store whether jobs are active.
   await harness.redis.hset(pumps, "q", `first ${Date.now() + LONG_MS - 1_000}`);
   expect((await electionOf("second"))[1]?.hasActive).toBe(true);
   await pump("first", { electMs: -1 });

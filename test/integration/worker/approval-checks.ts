@@ -62,7 +62,7 @@ export function plannedWrites(changes: Grant["changes"]): Map<string, string[]> 
   return planned;
 }
 
-/** The name of a new object is not in the log of each server. There is one widget. */
+/** Returns a name for the written object. Not every server logs the name of a created object. The test has only one widget. */
 function targetOf(of: { readonly resource: string; readonly name: string; readonly verb: string }) {
   if (of.resource === "widgets") return "widgets/own";
   return of.verb === "create" ? `${of.resource}/new` : `${of.resource}/${of.name}`;

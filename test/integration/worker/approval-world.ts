@@ -36,7 +36,7 @@ export interface Rule {
   readonly when: "always" | "maps" | "deletes";
   readonly role: "operator" | "admin";
   readonly by: number;
-  /** Whether the controller has a cleanup, which runs the program too. */
+  /** Whether the controller has a `cleanup`; it runs the same program as `reconcile`. */
   readonly cleans: boolean;
 }
 
@@ -119,14 +119,17 @@ export class ApprovalWorld {
     }
   }
 
-  /** Deletes the object, which waits for a cleanup. Returns its generation, or undefined once it is gone. */
+  /**
+   * Deletes the object. With a cleanup, it exists until the cleanup has ended. Returns its generation, or undefined if it no longer
+   * exists.
+   */
   async remove(): Promise<number | undefined> {
     const name = { namespace, name: "own" };
     await this.#client.delete(this.#Widgets, name).catch(ignoreAbsence);
     return await this.generation();
   }
 
-  /** Undefined if the object does not exist. */
+  /** Returns the generation of the object, or undefined if it does not exist. */
   async generation(): Promise<number | undefined> {
     try {
       const { metadata } = await this.#client.get(this.#Widgets, { namespace, name: "own" });

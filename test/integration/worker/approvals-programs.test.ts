@@ -22,7 +22,7 @@ const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 150 : 12;
 const MAPS = ["a", "b", "c", "d"];
 const FAULTS: readonly Fault["kind"][] = ["throw", "stray", "foreign", "foreign"];
 
-/** A change of the object. */
+/** A change or deletion of the object by the test. */
 interface Change {
   readonly generation: number;
   readonly sinceMs: number;
@@ -81,7 +81,7 @@ class Play {
     return this.#change;
   }
 
-  /** Deletes the object, whose cleanup runs its program again. Undefined if it is gone. */
+  /** Deletes the object; its cleanup, if any, runs the last program. Returns undefined if the object no longer exists. */
   async remove(): Promise<Change | undefined> {
     const sinceMs = Date.now();
     const generation = await this.world.remove();

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** First the one without a window, which needs half of the CPU time. */
+/** The names of Chromium, preferred first. The headless shell needs half of the CPU time. */
 const NAMES = [
   "chromium-headless-shell",
   "chromium",
@@ -11,7 +11,10 @@ const NAMES = [
   "google-chrome-stable",
 ];
 
-/** Without a sandbox, which Chromium does not have as root (the pages are trusted), and without graphics emulated by the CPU. */
+/**
+ * Arguments for every start. As root, Chromium cannot use its sandbox; the pages are trusted. `/dev/shm` may be too small in
+ * containers. Software rendering is off to save CPU time.
+ */
 export const CHROMIUM_ARGS: readonly string[] = [
   "--no-sandbox",
   "--disable-dev-shm-usage",

@@ -73,7 +73,6 @@ export async function takePictures(pictures: Pictures): Promise<void> {
   const { part, screenshots, docImages } = pictures;
   const executablePath = findChromium();
   if (executablePath === undefined) throw new KonvergeError("demo_failed", NO_CHROMIUM);
-  // Chromium has no sandbox as root; the pages are the dashboard's own.
   const browser = await chromium.launch({ executablePath, args: [...CHROMIUM_ARGS] });
   try {
     if (docImages !== undefined) {

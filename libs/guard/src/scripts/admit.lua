@@ -61,7 +61,7 @@ local function noteOutage(sinceMs, seenMs)
   if wallMs - seenMs > BREAKER.outageCalmMs then put('outageMs', string.format('%.0f', sinceMs)) end
   put('outageSeenMs', string.format('%.0f', wallMs))
 end
--- Live workers, and those with failures, once they were counted.
+-- Numbers of live workers and of workers with failures; nil until counted.
 local live, failingNow
 local function clearCounts()
   put('total', 0)

@@ -63,7 +63,7 @@ export interface ObjectReadsOptions {
   readonly read?: ((wanted: ObjectRead) => Promise<string>) | undefined;
   /** Plans the next attempt of an object, and returns its record as JSON, without secrets. */
   readonly plan?: ((wanted: WantedPlan) => Promise<string>) | undefined;
-  /** Number of ended attempts of this worker. Default: it runs none. */
+  /** Returns the number of ended attempts of this worker. Default: always 0. */
   readonly ended?: (() => number) | undefined;
   readonly onError: (error: Error) => void;
 }

@@ -7,7 +7,7 @@ const moments = fc.array(
   { maxLength: 200 },
 );
 
-test("while attempts end, plans begin at least one pace apart, and otherwise at once", () => {
+test("starts plans at least PACE_MS apart while attempts end, and without a pause otherwise", () => {
   fc.assert(
     fc.property(moments, (steps) => {
       let [nowMs, ended, beganMs, busyUntilMs] = [0, 0, -Infinity, -Infinity];

@@ -1,9 +1,9 @@
 /**
- * Least time between the begins of two plans of the fleet while the worker runs attempts, in ms. A plan costs several ms of CPU
- * time of the worker, the command, the API server and Redis, for which attempts would wait.
+ * Minimum time between the starts of two fleet plans while attempts end, in ms. A plan takes several ms of CPU time in the worker,
+ * the command, the API server and Redis, which would delay attempts.
  */
 export const PACE_MS = 50;
-/** Time without an ended attempt after which plans are no longer slowed down, in ms. */
+/** Time for which plans are paced after a plan has found newly ended attempts, in ms. */
 export const QUIET_MS = 1_000;
 
 /** Leaves time for attempts between the plans of the fleet. */
@@ -15,7 +15,7 @@ export class PlanPace {
   #nextAtMs = -Infinity;
 
   /**
-   * @param ended the number of ended attempts
+   * @param ended returns the number of ended attempts
    * @param clock monotonic, in ms
    */
   constructor(ended: () => number, clock: () => number = () => performance.now()) {
@@ -29,6 +29,7 @@ export class PlanPace {
     return this.#nextAtMs - this.#clock();
   }
 
+  /** Records the start of a plan. */
   began(): void {
     const [nowMs, ended] = [this.#clock(), this.#ended()];
     if (ended !== this.#endedBefore) this.#busyUntilMs = nowMs + QUIET_MS;

@@ -9,7 +9,7 @@ import { pumpScript, type PumpAnswer } from "../scripts/pump.ts";
 const MAX_SLEEP_MS = 500;
 /** Time after which another pump is elected, in ms: the longest further delay after a crash. */
 const ELECT_MS = 3_000;
-/** Time between looks at the elections of others, in ms: an elected pump renews its election before. */
+/** Interval for reading the elections of other pumps, in ms: shorter than an election by the longest sleep of an elected pump. */
 const LOOK_MS = ELECT_MS - MAX_SLEEP_MS;
 const CLAIMED_AT_ONCE = 100;
 /** Time after which another pump takes over a claim, in ms. */
@@ -79,7 +79,7 @@ export class PumpRounds {
     const [first] = due;
     if (first === undefined) return;
     try {
-      await this.#hear(due.filter((pump) => pump.mayBeIdle));
+      await this.#readElections(due.filter((pump) => pump.mayBeIdle));
       await this.#pump(due.filter(({ nextAtMs }) => nextAtMs <= soonMs));
     } catch (error) {
       for (const pump of due) pump.take(undefined);
@@ -87,8 +87,8 @@ export class PumpRounds {
     }
   }
 
-  /** Gives the pumps a later round for which that of another process is still elected. */
-  async #hear(due: readonly QueuePump[]): Promise<void> {
+  /** Postpones the rounds of pumps whose queue another process still serves. */
+  async #readElections(due: readonly QueuePump[]): Promise<void> {
     const [first] = due;
     if (first === undefined) return;
     const elections = await runScript(this.#redis, electionsScript, {
@@ -96,7 +96,7 @@ export class PumpRounds {
       args: { owner: this.#owner, electMs: ELECT_MS },
       each: due.map(({ names }) => ({ queue: names.bullName })),
     });
-    for (const [index, pump] of due.entries()) pump.hear(elections[index]);
+    for (const [index, pump] of due.entries()) pump.applyElection(elections[index]);
   }
 
   async #pump(due: readonly QueuePump[]): Promise<void> {
@@ -177,13 +177,13 @@ export class QueuePump {
     this.#onChange();
   }
 
-  /** Whether a round has nothing to do while the pump of another process is elected, as it was at the last round. */
+  /** True if another pump was elected at the last round, and this process has neither an attempt nor a timer due soon. */
   get mayBeIdle(): boolean {
     return this.#isOtherElected && this.#armedAtMs === Infinity && !this.#queue.isActive();
   }
 
-  /** Ends the round if the pump of another process is elected. */
-  hear(election: Election | undefined): void {
+  /** Postpones the round if another pump is elected. */
+  applyElection(election: Election | undefined): void {
     if (election === undefined || election.electedForMs === 0) return;
     this.#hasActive = election.hasActive;
     // An attempt may have begun meanwhile.
@@ -281,7 +281,7 @@ function nextRoundAt(answer: PumpAnswer | undefined, isActive: boolean): number 
   return waitMs >= 0 ? Math.min(nowMs + waitMs, tickMs) : tickMs;
 }
 
-/** When to look again at another's election: together with those of other queues, or soon after its end. */
+/** Returns when to read another pump's election again: with those of other queues, or soon after it ends. */
 function lookAt(nowMs: number, { electedForMs }: Pick<Election, "electedForMs">): number {
   return Math.min(tickAfter(nowMs, LOOK_MS), tickAfter(nowMs + electedForMs));
 }

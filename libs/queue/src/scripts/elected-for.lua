@@ -1,5 +1,5 @@
--- How long another pump is elected, and whether its queue had no active job at its last round; 0 if the election is this
--- owner's or nobody's. A longer time than an election comes from another clock.
+-- Returns the remaining time of another pump's election, in ms (0 if there is none), and true if the queue had no active job
+-- at that pump's last round. An election that ends later than electMs from now comes from another clock and is ignored.
 local function electedFor(text)
   local holder, state, untilMs = string.match(text or '', '^([^%s/]+)(%S*) (%d+)$')
   if not holder or holder == owner then return 0, false end

@@ -2,7 +2,7 @@ import { clockPart, readLua, type LuaPart } from "@konverge/redis";
 
 /**
  * `electedFor(text)`, for the arguments `owner` and `electMs`. The hash of elected pumps has a field per queue,
- * `<owner> <until, in ms>`, with `/idle` after the owner while the queue has no active jobs.
+ * `<owner> <until, in ms>`, with `/idle` after the owner if the queue had no active jobs at its last round.
  */
 export const electedForPart: LuaPart = {
   lua: readLua(new URL("elected-for.lua", import.meta.url)),

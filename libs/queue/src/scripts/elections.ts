@@ -10,9 +10,9 @@ import { electedForPart } from "./elected-for.ts";
 
 /** The election of a queue's pump. */
 export interface Election {
-  /** Until the election of another pump ends; 0 if none is elected. */
+  /** Time until the election of another pump ends, in ms; 0 if no other pump is elected. */
   readonly electedForMs: number;
-  /** Whether jobs were active at the last round of the elected pump. */
+  /** Whether jobs were active at the last round of the elected pump; true if unknown. */
   readonly hasActive: boolean;
 }
 
@@ -28,7 +28,7 @@ const signature = {
   each: { args: { queue: "text" } },
 } as const;
 
-/** Reads who is elected. In an idle fleet, most pumps need no more, and it costs one command for all queues of a process. */
+/** Reads the elections of queues. Most pumps of an idle fleet need only this: one `HMGET` for all queues of a process. */
 export const electionsScript: Script<typeof signature, Election[]> = defineScript(signature, {
   lua: readLua(new URL("elections.lua", import.meta.url)),
   include: [electedForPart],

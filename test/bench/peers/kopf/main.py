@@ -19,7 +19,7 @@ stop = threading.Event()
 
 @kopf.on.startup()
 async def configure(settings, **_):
-    # Without a limit of workers, the default: each keeps its place for 5 s after an event.
+    # worker_limit stays at its default, no limit: an idle worker would occupy a slot for 5 s after an event.
     settings.posting.enabled = False
     settings.scanning.disabled = True
 
