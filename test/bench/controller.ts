@@ -221,6 +221,13 @@ function figuresOf(results: ReadonlyMap<Arm, readonly Result[]>, objects: number
         );
         continue;
       }
+      // Without an arm of Konverge, the peer is shown alone.
+      if (mine.length === 0) {
+        figures.push(
+          figureOf({ ...common, case: `${objects} objects, ${arm.name}`, ours: values }),
+        );
+        continue;
+      }
       const goal = GOALS.find(([start]) => name === THROUGHPUT && arm.name.startsWith(start))?.[1];
       figures.push(
         figureOf({

@@ -12,5 +12,11 @@ export async function buildTools(log: (line: string) => void): Promise<void> {
   const programs = FOREIGN_PROGRAMS.map((each) => () => each.find(options));
   const finds = [findHelm, findPromql, findKubectl].map((find) => () => find(options));
   // In turn, because each build uses all cores.
-  for (const find of [...finds, ...programs]) await find();
+  for (const find of [...finds, ...programs]) {
+    try {
+      await find();
+    } catch (error) {
+      log(`a program of another project was not built: ${String(error)}`);
+    }
+  }
 }

@@ -27,13 +27,17 @@ export function startObjectReads(setup: WorkerSetup, engine: Engine): void {
       ? { read: async (wanted: ObjectRead) => JSON.stringify(await answerOf(engine, wanted)) }
       : {}),
     ...(plans ? { plan: (wanted: WantedPlan) => planOf(engine, wanted, stopping.signal) } : {}),
-    ended: () => engine.finished,
+    attempts: () => ({ active: sumOf(Object.values(engine.slots)), ended: engine.finished }),
     onError: (error) => log.debug({ err: error }, "object reads and plans without Redis"),
   });
   setup.atEnd("reads and plans of objects", async () => {
     stopping.abort(new KonvergeError("cancelled", "the worker stops"));
     await stop();
   });
+}
+
+function sumOf(slots: readonly { readonly running: number }[]): number {
+  return slots.reduce((sum, { running }) => sum + running, 0);
 }
 
 async function planOf(

@@ -6,6 +6,7 @@ import {
   readPlan,
   requestPlan,
 } from "../../../libs/queue/src/plans/plan-store.ts";
+import { PACE_MS } from "../../../libs/queue/src/fleet/plan-pace.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
 import { until } from "../../support/until.ts";
 import { useQueues } from "./queue-harness.ts";
@@ -66,11 +67,12 @@ test("a plan that a user waits for begins before paced plans of the fleet", asyn
   for (const id of fleet) await request(id, "background");
   const requested = Promise.withResolvers<undefined>();
   let ended = 0;
+  const startedMs = performance.now();
   const stop = serveObjectReads({
     redis: target,
     ...place,
     controllers: ["widgets"],
-    ended: () => (ended += 1),
+    attempts: () => ({ active: 0, ended: (ended += 1) }),
     plan: async ({ id }) => {
       begun.push(id);
       if (id === "f1") {
@@ -84,6 +86,7 @@ test("a plan that a user waits for begins before paced plans of the fleet", asyn
   });
   onTestFinished(stop);
   await until("all plans have begun", () => begun.length > fleet.length);
+  expect(performance.now() - startedMs).toBeGreaterThan((fleet.length - 2) * PACE_MS);
   expect(begun.toSorted()).toEqual([...fleet, "user"].toSorted());
   // Before the request of the user is in Redis, f0, f1 and f2 can begin; two more may already have been taken.
   expect(begun.indexOf("user")).toBeLessThan(6);

@@ -36,7 +36,7 @@ export function findChromium(): string | undefined {
   const { PATH = "" } = process.env;
   if (!found.has(PATH)) {
     const folders = PATH.split(delimiter).filter((folder) => folder !== "");
-    const paths = folders.flatMap((folder) => NAMES.map((name) => join(folder, name)));
+    const paths = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
     found.set(PATH, paths.find(runs));
   }
   return found.get(PATH);

@@ -19,7 +19,7 @@ import {
   type PlanPlace,
   type WantedPlan,
 } from "../plans/plan-store.ts";
-import { PlanPace } from "./plan-pace.ts";
+import { PlanPace, type AttemptCounts } from "./plan-pace.ts";
 
 /** The object that a user of the API wants to see. */
 export interface ObjectRead {
@@ -45,6 +45,8 @@ const MOST_RUNNING = 8;
 const MOST_PLANS = 2;
 /** One more plan begins if a user waits for it, so that plans of the fleet do not delay it. */
 const MOST_PLANS_OF_USERS = MOST_PLANS + 1;
+/** Shortest blocking read, in ms: Redis before 7.0.8 rounds 1 ms down to 0, which blocks forever (redis#11688). */
+const SHORTEST_BLOCK_MS = 2;
 /** Longest blocking read, in s. Ends it if the connection is lost without a notice. */
 const BLOCK_S = 10;
 const FIRST_LOOK_MS = 10;
@@ -63,8 +65,8 @@ export interface ObjectReadsOptions {
   readonly read?: ((wanted: ObjectRead) => Promise<string>) | undefined;
   /** Plans the next attempt of an object, and returns its record as JSON, without secrets. */
   readonly plan?: ((wanted: WantedPlan) => Promise<string>) | undefined;
-  /** Returns the number of ended attempts of this worker. Default: always 0. */
-  readonly ended?: (() => number) | undefined;
+  /** Counts the attempts of this worker. Default: it has none. */
+  readonly attempts?: (() => AttemptCounts) | undefined;
   readonly onError: (error: Error) => void;
 }
 
@@ -79,7 +81,7 @@ export function serveObjectReads({
   controllers,
   read,
   plan,
-  ended = () => 0,
+  attempts = () => ({ active: 0, ended: 0 }),
   onError,
 }: ObjectReadsOptions): () => Promise<void> {
   const consumer = openConsumer(target);
@@ -97,7 +99,7 @@ export function serveObjectReads({
   let isLimited = false;
   const reads = new Set<Promise<void>>();
   const plans = new Set<Promise<void>>();
-  const pace = new PlanPace(ended);
+  const pace = new PlanPace(attempts);
   let isStopped = false;
   /** ioredis never settles a command that waits for a connection when it is disconnected while it reconnects. */
   const stopping = Promise.withResolvers<null>();
@@ -143,7 +145,10 @@ export function serveObjectReads({
           ...(isLimited || restMs > 0 ? [] : fleetKeys),
         ];
         const popped = await Promise.race([
-          consumer.redis.blpop(...keys, restMs > 0 ? Math.ceil(restMs) / 1_000 : BLOCK_S),
+          consumer.redis.blpop(
+            ...keys,
+            restMs > 0 ? Math.max(SHORTEST_BLOCK_MS, restMs) / 1_000 : BLOCK_S,
+          ),
           stopping.promise,
         ]);
         if (popped === null || popped[0] === wakeKey) continue;
