@@ -1,8 +1,15 @@
 import { createApprovalStore, proposed } from "@konverge/queue";
-import { expect, test } from "vitest";
+import { closeRedis, openProducer, type RedisClient } from "@konverge/redis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { PATIENT_MS } from "../../support/patient.ts";
 import { useQueues } from "./queue-harness.ts";
 
 const queues = useQueues();
+let redis: RedisClient;
+beforeAll(() => {
+  redis = openProducer({ url: process.env["REDIS_URL"] ?? "", deadlineMs: PATIENT_MS });
+});
+afterAll(() => closeRedis(redis));
 
 const proposalOf = (key: string) => ({
   key,
@@ -16,7 +23,7 @@ const proposalOf = (key: string) => ({
 });
 
 test("the records of plans that wait are limited, and their approvals remain", async () => {
-  const { redis, prefix } = queues;
+  const { prefix } = queues;
   const store = createApprovalStore(redis, { prefix, cluster: "default" });
   const record = "x".repeat(1_000_000);
   const keys = Array.from({ length: 70 }, (_, number) => `key-${number}`);
@@ -42,7 +49,7 @@ test("the records of plans that wait are limited, and their approvals remain", a
 });
 
 test("a user remains a requester if another request was made meanwhile", async () => {
-  const { redis, prefix } = queues;
+  const { prefix } = queues;
   const store = createApprovalStore(redis, { prefix, cluster: "default" });
   await store.noteRequester("key", "ada");
   await store.noteRequester("key", "bob");

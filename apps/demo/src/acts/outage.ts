@@ -28,6 +28,8 @@ export interface OutageOptions {
 }
 
 const SECONDS = 20;
+/** Longest wait for one answer of Redis, in ms. */
+const READ_MS = 30_000;
 
 /**
  * Freezes the API server's process: connections stay open without an answer, the worst kind of outage. Other systems keep
@@ -81,7 +83,8 @@ async function countProbes(
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): Promise<number> {
   await using control = openGuardControl({
-    redis: { url: stack.redis.url },
+    // Nobody waits for it, and the machine is busy after an outage.
+    redis: { url: stack.redis.url, deadlineMs: READ_MS },
     prefix: stack.installation,
   });
   const { transitions = [] } = (await control.read("default")) ?? {};

@@ -15,6 +15,8 @@ export const HOME = "east";
 const ID = "web-2";
 /** The lease of a dead worker lasts ten of these intervals. */
 const RUN_MS = 90_000;
+/** Longest wait for one answer of Redis, in ms. Nobody waits for it. */
+const READ_MS = 30_000;
 
 export interface PlayOptions {
   readonly clusters: TwoClusters;
@@ -120,7 +122,7 @@ async function readExecutions({
   workers,
 }: PlayOptions): Promise<Execution[]> {
   const queue = createWorkQueue({
-    redis: { url: redisUrl },
+    redis: { url: redisUrl, deadlineMs: READ_MS },
     prefix: installation,
     cluster: HOME,
     controller: queueOfWorkflow(WORKFLOW),
