@@ -90,10 +90,7 @@ export function serveObjectReads({
   const place = { prefix, cluster };
   const readKeys =
     read === undefined ? [] : controllers.map((name) => requestsKey(prefix, cluster, name));
-  const planKeysOf = (planClass: PlanClass) =>
-    plan === undefined ? [] : controllers.map((name) => planRequestsKey(place, name, planClass));
-  const userKeys = planKeysOf("interactive");
-  const fleetKeys = planKeysOf("background");
+  const [userKeys, fleetKeys] = planKeysOf(place, plan === undefined ? [] : controllers);
   const wakeKey = planWakesKey(place, randomUUID());
   /** True if the loop waits, and does not accept all plans. */
   let isLimited = false;
@@ -181,6 +178,13 @@ export function serveObjectReads({
     await Promise.all([...reads, ...plans]);
     await closeRedis(answers);
   };
+}
+
+/** Returns the lists of requests of users, and of fleets. */
+function planKeysOf(place: PlanPlace, controllers: readonly string[]): [string[], string[]] {
+  const keysOf = (planClass: PlanClass) =>
+    controllers.map((name) => planRequestsKey(place, name, planClass));
+  return [keysOf("interactive"), keysOf("background")];
 }
 
 interface PlanServing extends Pick<ObjectReadsOptions, "plan" | "onError"> {
