@@ -9,7 +9,6 @@ export function obtainChromium(log: (line: string) => void): void {
   if (process.env["CI"] !== "true" || process.getuid?.() !== 0 || !isOnPath("apt-get")) return;
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const apt = (...args: string[]) => succeeds("apt-get", [...WAIT_FOR_APT, ...args], { env });
-
   const install = () =>
     ["chromium-headless-shell", "chromium"].some((name) =>
       apt("install", "-y", "-q", "--no-install-recommends", name),

@@ -58,7 +58,7 @@ async function idleCalls(processes: number, controllers: number) {
   // So do the first elections, each with a round of its own.
   const first = ours().length;
   await until("eight rounds of elected pumps", () => calls(pumpScript, first) >= 8);
-  const others = processes > controllers ? processes - controllers : 0;
+  const others = Math.max(0, processes - controllers);
   await until("other processes read the elections", () => calls(electionsScript, first) >= others);
   const from = ours().length;
   const start = ticks();

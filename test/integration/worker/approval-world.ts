@@ -46,6 +46,9 @@ interface Spec {
   readonly fault?: Fault;
 }
 
+/** The reconciled object. */
+const OWN = { namespace, name: "own" };
+
 const SELECTS: Readonly<Record<Rule["when"], (plan: ApprovalPlan) => boolean>> = {
   always: () => true,
   // Maps of the object request it again, so plans without an approval may only write the object.
@@ -84,7 +87,7 @@ export class ApprovalWorld {
     const client = server.connect("konverge-test/1");
     const Widgets = await installWidgets(client, "approvals.test.konverge.dev");
     await client.create(Namespace, { metadata: { name: namespace } });
-    await client.create(Widgets, { metadata: { namespace, name: "own" }, spec: {} });
+    await client.create(Widgets, { metadata: OWN, spec: {} });
     const world = new ApprovalWorld({ server, rule, client, Widgets });
     const settings = { prefix: queues.prefix, leaseDuration: "3s" } as const;
     const worker = await startWorker({
@@ -99,11 +102,10 @@ export class ApprovalWorld {
 
   /** Gives the object another program. Returns its generation, and whether it was created again. */
   async program(spec: Spec): Promise<{ readonly generation: number; readonly isNew: boolean }> {
-    const metadata = { namespace, name: "own" };
     const programmed = { ...spec, round: (this.#serial += 1) } as unknown as JsonObject;
     for (;;) {
       try {
-        const { object } = await this.#client.mutate(this.#Widgets, metadata, (draft) => {
+        const { object } = await this.#client.mutate(this.#Widgets, OWN, (draft) => {
           draft.spec = programmed;
         });
         return { generation: Number(object.metadata.generation), isNew: false };
@@ -111,7 +113,7 @@ export class ApprovalWorld {
         ignoreAbsence(error);
       }
       try {
-        await this.#client.create(this.#Widgets, { metadata, spec: programmed });
+        await this.#client.create(this.#Widgets, { metadata: OWN, spec: programmed });
         return { generation: 1, isNew: true };
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
@@ -124,15 +126,14 @@ export class ApprovalWorld {
    * exists.
    */
   async remove(): Promise<number | undefined> {
-    const name = { namespace, name: "own" };
-    await this.#client.delete(this.#Widgets, name).catch(ignoreAbsence);
+    await this.#client.delete(this.#Widgets, OWN).catch(ignoreAbsence);
     return await this.generation();
   }
 
   /** Returns the generation of the object, or undefined if it does not exist. */
   async generation(): Promise<number | undefined> {
     try {
-      const { metadata } = await this.#client.get(this.#Widgets, { namespace, name: "own" });
+      const { metadata } = await this.#client.get(this.#Widgets, OWN);
       return Number(metadata.generation);
     } catch (error) {
       ignoreAbsence(error);
@@ -143,7 +144,7 @@ export class ApprovalWorld {
   /** Changes the object, if it exists, without an event that requests an attempt. */
   async label(): Promise<void> {
     await this.#client
-      .mutate(this.#Widgets, { namespace, name: "own" }, (draft) => {
+      .mutate(this.#Widgets, OWN, (draft) => {
         draft.metadata.labels = { changed: `${(this.#serial += 1)}` };
       })
       .catch(ignoreAbsence);
@@ -164,7 +165,7 @@ export class ApprovalWorld {
 
   /** As another client. */
   async deleteMap(name: string): Promise<void> {
-    await this.#client.delete(ConfigMap, { namespace, name }).catch(() => undefined);
+    await this.#client.delete(ConfigMap, { namespace, name }).catch(ignoreAbsence);
   }
 
   /** The objects that programs write, by kind and name. */

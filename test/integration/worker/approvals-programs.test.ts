@@ -154,9 +154,8 @@ class Play {
       // An attempt that cannot be planned has no generation.
       const isRejected = last?.outcome === "rejected" && Date.parse(last.startedAt) >= sinceMs;
       const isOver = last?.outcome !== "awaitApproval" && (last?.generation ?? 0) >= generation;
-      if ((await this.world.generation()) === undefined) return { waiting: undefined };
-      if (!isRejected && !isOver) return undefined;
-      return { waiting: undefined };
+      const isEnded = isRejected || isOver || (await this.world.generation()) === undefined;
+      return isEnded ? { waiting: undefined } : undefined;
     });
   }
 

@@ -4,6 +4,7 @@ import type { LocalProcess, LocalStack } from "@konverge/local-stack";
 import { requestReconcile, waitForReconcile } from "../stage/http-requests.ts";
 import { readWorkerTotals } from "../stage/worker-metrics.ts";
 import type { World } from "../load/world.ts";
+import { redisOfDemo } from "../stage/redis-of-demo.ts";
 
 /** What happened while the API server was frozen. */
 export interface OutageFigures {
@@ -28,8 +29,6 @@ export interface OutageOptions {
 }
 
 const SECONDS = 20;
-/** Longest wait for one answer of Redis, in ms. */
-const READ_MS = 30_000;
 
 /**
  * Freezes the API server's process: connections stay open without an answer, the worst kind of outage. Other systems keep
@@ -83,8 +82,7 @@ async function countProbes(
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): Promise<number> {
   await using control = openGuardControl({
-    // Nobody waits for it, and the machine is busy after an outage.
-    redis: { url: stack.redis.url, deadlineMs: READ_MS },
+    redis: redisOfDemo(stack.redis.url),
     prefix: stack.installation,
   });
   const { transitions = [] } = (await control.read("default")) ?? {};

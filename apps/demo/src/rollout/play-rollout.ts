@@ -8,6 +8,7 @@ import { killInWrite, type DemoWorker } from "./kill-in-write.ts";
 import { APP, NEW_IMAGE, readApp } from "./rollout-app.ts";
 import type { Execution } from "./run-timeline.ts";
 import type { TwoClusters } from "./two-clusters.ts";
+import { redisOfDemo } from "../stage/redis-of-demo.ts";
 
 const WORKFLOW = "fleet-rollout";
 /** The cluster whose workers execute the run. */
@@ -15,8 +16,6 @@ export const HOME = "east";
 const ID = "web-2";
 /** The lease of a dead worker lasts ten of these intervals. */
 const RUN_MS = 90_000;
-/** Longest wait for one answer of Redis, in ms. Nobody waits for it. */
-const READ_MS = 30_000;
 
 export interface PlayOptions {
   readonly clusters: TwoClusters;
@@ -122,7 +121,7 @@ async function readExecutions({
   workers,
 }: PlayOptions): Promise<Execution[]> {
   const queue = createWorkQueue({
-    redis: { url: redisUrl, deadlineMs: READ_MS },
+    redis: redisOfDemo(redisUrl),
     prefix: installation,
     cluster: HOME,
     controller: queueOfWorkflow(WORKFLOW),

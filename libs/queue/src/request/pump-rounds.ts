@@ -124,8 +124,8 @@ export class QueuePump {
   #nextAtMs = 0;
   /** When a timer of this process is due before the elected pump looks again. */
   #armedAtMs = Infinity;
-  #isElected = false;
-  #isOtherElected = false;
+  /** Undefined before the first round. */
+  #isElected: boolean | undefined;
   #hasWaiting = false;
   #hasActive = false;
   #isStopped = false;
@@ -143,7 +143,7 @@ export class QueuePump {
 
   /** False if the pump of another process serves the queue. */
   get isElected(): boolean {
-    return this.#isElected;
+    return this.#isElected === true;
   }
 
   /** Whether keys of the queue waited at the last round. False if the pump is not elected. */
@@ -179,7 +179,7 @@ export class QueuePump {
 
   /** True if another pump was elected at the last round, and this process has neither an attempt nor a timer due soon. */
   get mayBeIdle(): boolean {
-    return this.#isOtherElected && this.#armedAtMs === Infinity && !this.#queue.isActive();
+    return this.#isElected === false && this.#armedAtMs === Infinity && !this.#queue.isActive();
   }
 
   /** Postpones the round if another pump is elected. */
@@ -220,7 +220,6 @@ export class QueuePump {
     this.#nextAtMs = nextRoundAt(answer, this.#queue.isActive());
     if (answer === undefined || this.#isStopped) return;
     this.#isElected = answer.isElected;
-    this.#isOtherElected = !answer.isElected;
     this.#hasWaiting = answer.hasWaiting;
     this.#hasActive = answer.hasActive;
     if (!answer.isElected && answer.waitMs >= 0) this.armed(answer.waitMs);
