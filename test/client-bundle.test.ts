@@ -5,7 +5,11 @@ import { expect, test } from "vitest";
 const MOST_BYTES = 6_400;
 
 test("@konverge/client bundles to a browser module without imports, below 6.4 kB gzip", async () => {
-  const build = await rolldown({ input: "libs/client/src/index.ts", platform: "browser" });
+  const build = await rolldown({
+    input: "libs/client/src/index.ts",
+    platform: "browser",
+    resolve: { conditionNames: ["@konverge/source"] },
+  });
   const { output } = await build.generate({ format: "esm", minify: true });
   await build.close();
   expect(output).toHaveLength(1);

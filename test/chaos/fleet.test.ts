@@ -8,10 +8,9 @@ import { readJournals } from "./fleet-journal.ts";
 import { createLoad } from "./fleet-load.ts";
 import { startEmbeddedPlane, startRealPlane, type FleetPlane } from "./fleet-plane.ts";
 import { canRestart } from "./outage-plane.ts";
-import { partsOfRun } from "../support/parts-of-run.ts";
 import { removeRogueJobs } from "./rogue-queue.ts";
 import { contend, settle } from "./settle.ts";
-import { isLongRun } from "../support/parts-of-run.ts";
+import { isLongRun, partsOfRun } from "../support/test-run.ts";
 
 const given = process.env["KONVERGE_TEST_SEED"];
 const firstSeed = given === undefined ? randomInt(2 ** 31) : Number(given);
@@ -31,7 +30,6 @@ const PLANES = [
 
 test.for(partsOfRun(PLANES, 2))(
   `P1, P2, P3, P8: a fleet keeps its guarantees through disasters, on $name (KONVERGE_TEST_SEED=${firstSeed})`,
-  { timeout: 600_000 },
   async ({ isReal }, { skip }) => {
     if (isReal && !hasServer) skip("no real API server: `npm run envtest -- --build` builds one");
     if (isReal && !canRestart) skip("the command of a process is readable only on Linux");

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { isKonvergeError } from "@konverge/core";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
@@ -7,9 +6,8 @@ import { startEmbeddedPlane, startRealPlane } from "./fleet-plane.ts";
 import { startMutationFleet, type MutationFleet } from "./mutation-fleet.ts";
 import { CLIENTS, expectedSums, idOf } from "./mutation-load.ts";
 import { canRestart } from "./outage-plane.ts";
-import { isLongRun } from "../support/parts-of-run.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
 const PER_CLIENT = isLongRun ? 200 : 20;
 const DISASTERS = isLongRun ? 40 : 7;
@@ -51,49 +49,45 @@ const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
   holdNetwork: network("hold"),
 };
 
-test(
-  `P10: ${PER_CLIENT * CLIENTS} increments by ${CLIENTS} clients are made once, on ${isReal ? "kube-apiserver" : "the embedded API server"} (KONVERGE_TEST_SEED=${seed})`,
-  { timeout: 1_500_000 },
-  async () => {
-    const random = seededRandom(seed);
-    await using plane = await (isReal ? startRealPlane() : startEmbeddedPlane(seed));
-    await using fleet = await startMutationFleet(plane, {
-      workers: WORKERS,
-      perClient: PER_CLIENT,
-      batch: 4,
-      // So that the load lasts as long as the disasters.
-      pauseMs: isLongRun ? 600 : 400,
-    });
-    const names = Object.keys(DISASTERS_OF);
-    for (let count = 0; count < DISASTERS; count += 1) {
-      await pause(random() * 400);
-      // Each once, then at random.
-      const name = names[count] ?? names[pick(random, names.length)] ?? "";
-      await DISASTERS_OF[name]?.(fleet, random);
-    }
-    await fleet.submitted();
-    const open = new Set(
-      Array.from({ length: CLIENTS * PER_CLIENT }, (_, n) =>
-        idOf(n % CLIENTS, Math.floor(n / CLIENTS)),
-      ),
-    );
-    const ends = new Map<string, number>();
-    await until(
-      "all mutations end",
-      async () => {
-        for (const views of await readAll(fleet, [...open])) {
-          if (views?.endedAtMs === undefined) continue;
-          open.delete(views.id);
-          ends.set(views.state, (ends.get(views.state) ?? 0) + 1);
-        }
-        return open.size === 0;
-      },
-      HEAL_MS,
-    );
-    expect(Object.fromEntries(ends)).toEqual({ applied: CLIENTS * PER_CLIENT });
-    expect(await fleet.sums()).toEqual(expectedSums(PER_CLIENT));
-  },
-);
+test(`P10: ${PER_CLIENT * CLIENTS} increments by ${CLIENTS} clients are made once, on ${isReal ? "kube-apiserver" : "the embedded API server"} (KONVERGE_TEST_SEED=${seed})`, async () => {
+  const random = seededRandom(seed);
+  await using plane = await (isReal ? startRealPlane() : startEmbeddedPlane(seed));
+  await using fleet = await startMutationFleet(plane, {
+    workers: WORKERS,
+    perClient: PER_CLIENT,
+    batch: 4,
+    // So that the load lasts as long as the disasters.
+    pauseMs: isLongRun ? 600 : 400,
+  });
+  const names = Object.keys(DISASTERS_OF);
+  for (let count = 0; count < DISASTERS; count += 1) {
+    await pause(random() * 400);
+    // Each once, then at random.
+    const name = names[count] ?? names[pick(random, names.length)] ?? "";
+    await DISASTERS_OF[name]?.(fleet, random);
+  }
+  await fleet.submitted();
+  const open = new Set(
+    Array.from({ length: CLIENTS * PER_CLIENT }, (_, n) =>
+      idOf(n % CLIENTS, Math.floor(n / CLIENTS)),
+    ),
+  );
+  const ends = new Map<string, number>();
+  await until(
+    "all mutations end",
+    async () => {
+      for (const views of await readAll(fleet, [...open])) {
+        if (views?.endedAtMs === undefined) continue;
+        open.delete(views.id);
+        ends.set(views.state, (ends.get(views.state) ?? 0) + 1);
+      }
+      return open.size === 0;
+    },
+    HEAL_MS,
+  );
+  expect(Object.fromEntries(ends)).toEqual({ applied: CLIENTS * PER_CLIENT });
+  expect(await fleet.sums()).toEqual(expectedSums(PER_CLIENT));
+});
 
 async function readAll({ mutations }: MutationFleet, ids: readonly string[]) {
   const parts = Array.from({ length: Math.ceil(ids.length / READ_AT_ONCE) }, (_, part) =>

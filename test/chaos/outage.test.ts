@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { DEFAULT_GUARD_LIMITS } from "@konverge/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { prepareKeys } from "./outage-load.ts";
@@ -11,9 +10,8 @@ import {
   type LoadShape,
 } from "./outage-experiment.ts";
 import { canRestart, startOutagePlane, type OutagePlane } from "./outage-plane.ts";
-import { isLongRun } from "../support/parts-of-run.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
 const redisUrl = process.env["REDIS_URL"] ?? "";
 /** Short: a load that a busy machine can serve beside other tests. */
@@ -35,7 +33,7 @@ beforeAll(async () => {
   if (!hasServer) return;
   plane = await startOutagePlane();
   await prepareKeys(plane.admin, plane.namespace, SHAPE.keys);
-}, 300_000);
+});
 afterAll(async () => plane?.[Symbol.asyncDispose]());
 
 const FAULTS: readonly { readonly fault: Fault; readonly name: string }[] = [
@@ -48,7 +46,7 @@ const FAULTS: readonly { readonly fault: Fault; readonly name: string }[] = [
 const chosen = FAULTS[seed % FAULTS.length];
 
 describe(`P5, P6: an outage of a real API server loses no work and causes no burst of calls (KONVERGE_TEST_SEED=${seed})`, () => {
-  test.for(FAULTS)("$name", { timeout: 3_000_000 }, async ({ fault }, { skip }) => {
+  test.for(FAULTS)("$name", async ({ fault }, { skip }) => {
     if (!isLongRun && fault !== chosen?.fault) {
       skip(`this seed has the fault "${chosen?.name}"; npm run test:long has all`);
       return;

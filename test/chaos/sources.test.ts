@@ -1,4 +1,4 @@
-import { createHmac, randomInt } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { createApi, openQueueAccess } from "@konverge/api";
 import { openGuardControl } from "@konverge/guard";
@@ -12,9 +12,8 @@ import { Child } from "../support/child.ts";
 import { until } from "../support/until.ts";
 import type { SourceLeaderConfig } from "./source-leader.ts";
 import { SOURCED, sourcedController, startWorld, type World } from "./source-world.ts";
-import { isLongRun } from "../support/parts-of-run.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 /** For the long form, a kill every 5 s for 5 minutes. */
 const DISASTERS = isLongRun ? 60 : 6;
 const EVERY_MS = isLongRun ? 5_000 : 400;
@@ -111,66 +110,62 @@ function openLeaders(world: World) {
   };
 }
 
-test(
-  `no event of a source is lost when leaders are killed and suspended (KONVERGE_TEST_SEED=${seed})`,
-  { timeout: 900_000 },
-  async () => {
-    const random = seededRandom(seed);
-    const { target: redis, prefix } = queues;
-    await using world = await startWorld();
-    await using hook = await openHook();
-    const queue = createWorkQueue({ redis, prefix, cluster: "default", controller: SOURCED });
-    const handled = new Map<string, number>();
-    const worker = queue.work({
-      workerId: "w",
-      async handle({ key: { name } }) {
-        handled.set(name, world.version(name));
-        return { outcome: { kind: "done" } };
-      },
-      onError: () => undefined,
-    });
-    await using leaders = openLeaders(world);
-    await leaders.start();
+test(`no event of a source is lost when leaders are killed and suspended (KONVERGE_TEST_SEED=${seed})`, async () => {
+  const random = seededRandom(seed);
+  const { target: redis, prefix } = queues;
+  await using world = await startWorld();
+  await using hook = await openHook();
+  const queue = createWorkQueue({ redis, prefix, cluster: "default", controller: SOURCED });
+  const handled = new Map<string, number>();
+  const worker = queue.work({
+    workerId: "w",
+    async handle({ key: { name } }) {
+      handled.set(name, world.version(name));
+      return { outcome: { kind: "done" } };
+    },
+    onError: () => undefined,
+  });
+  await using leaders = openLeaders(world);
+  await leaders.start();
 
-    const once: string[] = [];
-    let isOver = false;
-    const load = (async () => {
-      for (let serial = 0; !isOver; serial += 1) {
-        const name = `e${serial}`;
-        const kind = Math.floor(random() * 4);
-        if (kind === 0) world.changeItem(`i${Math.floor(random() * ITEMS)}`);
-        else once.push(name);
-        if (kind === 1) world.addChange(name);
-        if (kind === 2) world.emit(name);
-        if (kind === 3) await hook.deliver(name);
-        await pause(random() * 20);
-      }
-    })();
-    for (let count = 0; count < DISASTERS; count += 1) {
-      await pause(isLongRun ? EVERY_MS : random() * EVERY_MS);
-      if (random() < 0.25) await leaders.suspend(random() * EVERY_MS);
-      else await leaders.kill();
+  const once: string[] = [];
+  let isOver = false;
+  const load = (async () => {
+    for (let serial = 0; !isOver; serial += 1) {
+      const name = `e${serial}`;
+      const kind = Math.floor(random() * 4);
+      if (kind === 0) world.changeItem(`i${Math.floor(random() * ITEMS)}`);
+      else once.push(name);
+      if (kind === 1) world.addChange(name);
+      if (kind === 2) world.emit(name);
+      if (kind === 3) await hook.deliver(name);
+      await pause(random() * 20);
     }
-    isOver = true;
-    await load;
-    let lost: string[] = [];
-    await until(
-      "all events are handled",
-      () => {
-        const items = Array.from({ length: ITEMS }, (_, item) => `i${item}`);
-        lost = [
-          ...once.filter((name) => !handled.has(name)),
-          ...items.filter((name) => (handled.get(name) ?? 0) < world.version(name)),
-        ];
-        return lost.length === 0;
-      },
-      HEAL_MS,
-    ).catch((cause: unknown) => {
-      throw new Error(`${lost.length} events lost: ${lost.slice(0, 20).join(", ")}`, { cause });
-    });
-    expect(once.length).toBeGreaterThan(10);
-    expect(hook.errors).toEqual([]);
-    await worker.kill();
-    await queue.close();
-  },
-);
+  })();
+  for (let count = 0; count < DISASTERS; count += 1) {
+    await pause(isLongRun ? EVERY_MS : random() * EVERY_MS);
+    if (random() < 0.25) await leaders.suspend(random() * EVERY_MS);
+    else await leaders.kill();
+  }
+  isOver = true;
+  await load;
+  let lost: string[] = [];
+  await until(
+    "all events are handled",
+    () => {
+      const items = Array.from({ length: ITEMS }, (_, item) => `i${item}`);
+      lost = [
+        ...once.filter((name) => !handled.has(name)),
+        ...items.filter((name) => (handled.get(name) ?? 0) < world.version(name)),
+      ];
+      return lost.length === 0;
+    },
+    HEAL_MS,
+  ).catch((cause: unknown) => {
+    throw new Error(`${lost.length} events lost: ${lost.slice(0, 20).join(", ")}`, { cause });
+  });
+  expect(once.length).toBeGreaterThan(10);
+  expect(hook.errors).toEqual([]);
+  await worker.kill();
+  await queue.close();
+});

@@ -4,10 +4,10 @@ import { startFleet, type Fleet } from "./fleet.ts";
 import { findViolations } from "./fleet-invariants.ts";
 import { createLoad, type FleetLoad } from "./fleet-load.ts";
 import { startEmbeddedPlane, type FleetPlane } from "./fleet-plane.ts";
-import { partsOfRun } from "../support/parts-of-run.ts";
 import { settle, settleFirstRuns } from "./settle.ts";
 import { PATCHES, type PatchName } from "./teeth/patches.ts";
 import { SCENARIOS } from "./teeth/scenarios.ts";
+import { partsOfRun } from "../support/test-run.ts";
 
 /** Proves that the chaos suite can fail: its checks must find each protection that a test build lacks. */
 

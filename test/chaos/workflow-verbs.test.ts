@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { isKonvergeError } from "@konverge/core";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
@@ -15,9 +14,8 @@ import {
 } from "./verb-programs.ts";
 import { checkWaits } from "./wait-invariants.ts";
 import { until } from "../support/until.ts";
-import { isLongRun } from "../support/parts-of-run.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
 const RUNS = isLongRun ? 3_000 : 60;
 const DISASTERS = isLongRun ? 60 : 9;
@@ -72,89 +70,85 @@ const DISASTERS_OF: Readonly<Record<string, Disaster>> = {
   },
 };
 
-test(
-  `P8, P9, P10: the cluster matches the prediction after random workflows, on ${isReal ? "kube-apiserver" : "the embedded API server"} (KONVERGE_TEST_SEED=${seed})`,
-  { timeout: 1_500_000 },
-  async () => {
-    const random = seededRandom(seed);
-    await using plane = await (isReal ? startRealPlane() : startEmbeddedPlane(seed));
-    await using fleet = await startVerbFleet(plane, WORKERS);
-    const { workflows } = fleet;
-    const interpreter = makeVerbInterpreter(fleet.test);
-    const programs = Array.from({ length: RUNS }, (_, index) => ({
-      id: `r${index}`,
-      // Some fail on the way and continue later.
-      program: index % BREAKING === 0 ? makeBreakingProgram(random) : makeVerbProgram(random),
-    }));
-    const breaking = programs.filter((_, index) => index % BREAKING === 0).map(({ id }) => id);
-    const names = Object.keys(DISASTERS_OF);
-    let stops = 0;
-    /** In order; sent again if the result is unknown. */
-    const signal = async (id: string, program: VerbProgram) => {
-      for (let n = 1; n <= countSignals(program); n += 1) {
-        const message = { payload: n, id: String(n) };
-        await insist(() =>
-          workflows.signal({ workflow: "verbs", id }, "signal", message).catch(unlessEnded),
-        );
-      }
-    };
-    let unsignalled: typeof programs = [];
-    const share = Math.ceil(RUNS / DISASTERS);
-    for (let count = 0; count < DISASTERS; count += 1) {
-      const started = programs.slice(count * share, (count + 1) * share);
-      for (const { id, program } of started) {
-        await insist(() => workflows.start(interpreter, program, { id }));
-      }
-      for (const { id, program } of unsignalled) await signal(id, program);
-      unsignalled = started;
-      await pause(random() * 600);
-      // Each once, then at random.
-      const name = names[count] ?? names[Math.floor(random() * names.length)] ?? "";
-      if (name === "stop" || name === "holdNetwork") stops += 1;
-      await DISASTERS_OF[name]?.(fleet, random);
+test(`P8, P9, P10: the cluster matches the prediction after random workflows, on ${isReal ? "kube-apiserver" : "the embedded API server"} (KONVERGE_TEST_SEED=${seed})`, async () => {
+  const random = seededRandom(seed);
+  await using plane = await (isReal ? startRealPlane() : startEmbeddedPlane(seed));
+  await using fleet = await startVerbFleet(plane, WORKERS);
+  const { workflows } = fleet;
+  const interpreter = makeVerbInterpreter(fleet.test);
+  const programs = Array.from({ length: RUNS }, (_, index) => ({
+    id: `r${index}`,
+    // Some fail on the way and continue later.
+    program: index % BREAKING === 0 ? makeBreakingProgram(random) : makeVerbProgram(random),
+  }));
+  const breaking = programs.filter((_, index) => index % BREAKING === 0).map(({ id }) => id);
+  const names = Object.keys(DISASTERS_OF);
+  let stops = 0;
+  /** In order; sent again if the result is unknown. */
+  const signal = async (id: string, program: VerbProgram) => {
+    for (let n = 1; n <= countSignals(program); n += 1) {
+      const message = { payload: n, id: String(n) };
+      await insist(() =>
+        workflows.signal({ workflow: "verbs", id }, "signal", message).catch(unlessEnded),
+      );
+    }
+  };
+  let unsignalled: typeof programs = [];
+  const share = Math.ceil(RUNS / DISASTERS);
+  for (let count = 0; count < DISASTERS; count += 1) {
+    const started = programs.slice(count * share, (count + 1) * share);
+    for (const { id, program } of started) {
+      await insist(() => workflows.start(interpreter, program, { id }));
     }
     for (const { id, program } of unsignalled) await signal(id, program);
-    const isOver = async (id: string, status?: string) => {
-      const run = await insist(() => workflows.get({ workflow: "verbs", id }));
-      return run?.endedAtMs !== undefined && (status === undefined || run.status === status);
-    };
-    const describe = async (id: string): Promise<string> => {
-      const run = await insist(() => workflows.get({ workflow: "verbs", id }));
-      const waits = run?.waits ?? [];
-      const child = waits.flatMap((wait) => (wait.child === undefined ? [] : [wait.child.id]));
-      const of = await Promise.all(child.map(describe));
-      return [`${id}: ${run?.status} ${run?.blockedReason ?? JSON.stringify(waits)}`, ...of].join(
-        "; ",
-      );
-    };
-    await allOf(
-      programs.map(({ id }) => id),
-      isOver,
-      describe,
+    unsignalled = started;
+    await pause(random() * 600);
+    // Each once, then at random.
+    const name = names[count] ?? names[Math.floor(random() * names.length)] ?? "";
+    if (name === "stop" || name === "holdNetwork") stops += 1;
+    await DISASTERS_OF[name]?.(fleet, random);
+  }
+  for (const { id, program } of unsignalled) await signal(id, program);
+  const isOver = async (id: string, status?: string) => {
+    const run = await insist(() => workflows.get({ workflow: "verbs", id }));
+    return run?.endedAtMs !== undefined && (status === undefined || run.status === status);
+  };
+  const describe = async (id: string): Promise<string> => {
+    const run = await insist(() => workflows.get({ workflow: "verbs", id }));
+    const waits = run?.waits ?? [];
+    const child = waits.flatMap((wait) => (wait.child === undefined ? [] : [wait.child.id]));
+    const of = await Promise.all(child.map(describe));
+    return [`${id}: ${run?.status} ${run?.blockedReason ?? JSON.stringify(waits)}`, ...of].join(
+      "; ",
     );
-    await fleet.heal();
-    for (const id of breaking) {
-      const ref = { workflow: "verbs", id };
-      await insist(() => workflows.retry(ref, { fromFailed: true }));
-    }
-    const retried = DISASTERS_OF["kill"]?.(fleet, random);
-    await allOf(breaking, (id) => isOver(id, "done"), describe);
-    await retried;
-    await fleet.actor.finish();
-    const { wrong, late, bodies } = await findWrongState(fleet, programs);
-    const waits = await checkWaits(fleet, programs);
-    const again = (await fleet.countBodies()) - bodies - breaking.length;
-    console.log(
-      `${RUNS} runs, ${bodies} bodies, ${DISASTERS} disasters: ${again} repeated bodies, ${late.length} late objects; ` +
-        `${waits.lateMs.length} waits were met, p50 ${waits.lateMs[waits.lateMs.length >> 1]} ms, at most ${waits.lateMs.at(-1)} ms late`,
-    );
-    expect(wrong).toEqual([]);
-    expect(waits.wrong).toEqual([]);
-    expect(await fleet.findWaitLeftovers()).toEqual([]);
-    // The documented exception: a creation in flight while its run was taken over, undone and ended.
-    expect(late.length, late.join()).toBeLessThanOrEqual(stops);
-  },
-);
+  };
+  await allOf(
+    programs.map(({ id }) => id),
+    isOver,
+    describe,
+  );
+  await fleet.heal();
+  for (const id of breaking) {
+    const ref = { workflow: "verbs", id };
+    await insist(() => workflows.retry(ref, { fromFailed: true }));
+  }
+  const retried = DISASTERS_OF["kill"]?.(fleet, random);
+  await allOf(breaking, (id) => isOver(id, "done"), describe);
+  await retried;
+  await fleet.actor.finish();
+  const { wrong, late, bodies } = await findWrongState(fleet, programs);
+  const waits = await checkWaits(fleet, programs);
+  const again = (await fleet.countBodies()) - bodies - breaking.length;
+  console.log(
+    `${RUNS} runs, ${bodies} bodies, ${DISASTERS} disasters: ${again} repeated bodies, ${late.length} late objects; ` +
+      `${waits.lateMs.length} waits were met, p50 ${waits.lateMs[waits.lateMs.length >> 1]} ms, at most ${waits.lateMs.at(-1)} ms late`,
+  );
+  expect(wrong).toEqual([]);
+  expect(waits.wrong).toEqual([]);
+  expect(await fleet.findWaitLeftovers()).toEqual([]);
+  // The documented exception: a creation in flight while its run was taken over, undone and ended.
+  expect(late.length, late.join()).toBeLessThanOrEqual(stops);
+});
 
 /** Waits until it is true for all. */
 async function allOf(

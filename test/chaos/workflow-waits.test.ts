@@ -7,10 +7,10 @@ import { openWorkflows, type ObjectRef, type RunView } from "@konverge/workflow"
 import { runNames } from "../../libs/workflow/src/store/run-names.ts";
 import { installWidgets, removeWidgets, testServers } from "../integration/kube/kube-servers.ts";
 import { makeReadiness, type WaitWorkerConfig } from "./wait-worker.ts";
-import { partsOfRun } from "../support/parts-of-run.ts";
 import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
 import { PATIENT_MS } from "../support/patient.ts";
+import { partsOfRun } from "../support/test-run.ts";
 
 const RUNS = 200;
 const WORKERS = 3;

@@ -11,7 +11,7 @@ beforeAll(async () => {
   const real = await startReal((line) => console.error(line));
   if (real !== undefined) servers.push(real);
   report = await runSuite(servers);
-}, 240_000);
+});
 afterAll(async () => {
   for (const server of servers) await server.stop();
 });

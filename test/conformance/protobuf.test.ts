@@ -75,7 +75,7 @@ let real: TestedServer | undefined;
 beforeAll(async () => {
   embedded = await startEmbedded();
   real = await startReal((line) => console.error(line));
-}, 240_000);
+});
 afterAll(async () => {
   await embedded.stop();
   await real?.stop();

@@ -1,6 +1,5 @@
 import { globSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { randomInt } from "node:crypto";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Schema } from "@konverge/apiserver/schema";
@@ -15,13 +14,12 @@ import { until } from "../support/until.ts";
 import { randomObject } from "./random-object.ts";
 import { Choices } from "./random-rules.ts";
 import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 /** Objects of each kind. */
-const OBJECTS = isLong ? 200 : 25;
+const OBJECTS = isLongRun ? 200 : 25;
 /** Kinds of each project, rotated by the seed: a server takes a second to install one. */
-const KINDS = isLong ? Infinity : 1;
+const KINDS = isLongRun ? Infinity : 1;
 const FILES = [
   "test/conformance/all-features.yaml",
   ...globSync("test/integration/kube/published-crds/*.yaml"),
@@ -35,7 +33,7 @@ beforeAll(async () => {
   servers.push(await startEmbedded());
   const real = await startReal((line) => console.error(line));
   if (real !== undefined) servers.push(real);
-}, 240_000);
+});
 afterAll(async () => {
   for (const server of servers) await server.stop();
   await rm(folder, { recursive: true });

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import type { JsonObject, JsonValue } from "@konverge/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/until.ts";
@@ -6,20 +5,19 @@ import { definitions } from "./objects.ts";
 import { definitionOf } from "./ruled-definition.ts";
 import { Choices, randomRule, randomValue, ruledSchema } from "./random-rules.ts";
 import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 /** Each round has its own definition. */
-const ROUNDS = isLong ? 40 : 1;
+const ROUNDS = isLongRun ? 40 : 1;
 const RULES = 30;
-const OBJECTS = isLong ? 12 : 4;
+const OBJECTS = isLongRun ? 12 : 4;
 const servers: TestedServer[] = [];
 
 beforeAll(async () => {
   servers.push(await startEmbedded());
   const real = await startReal((line) => console.error(line));
   if (real !== undefined) servers.push(real);
-}, 240_000);
+});
 afterAll(async () => {
   for (const server of servers) await server.stop();
 });
@@ -118,7 +116,7 @@ test(`random rules and writes have equal results on both servers (KONVERGE_TEST_
     await runRound({ choices, mismatches }, plural, rules);
   }
   expect(mismatches).toEqual([]);
-}, 1_800_000);
+});
 
 async function runRound(
   { choices, mismatches }: { readonly choices: Choices; readonly mismatches: Mismatch[] },

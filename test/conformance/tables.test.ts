@@ -139,7 +139,7 @@ beforeAll(async () => {
       return (await send(server, "POST", path, probe)).code === 201;
     });
   }
-}, 240_000);
+});
 afterAll(async () => {
   await embedded.stop();
   if (real !== undefined) await send(real, "DELETE", `${definitions}/columns.${GROUP}`);

@@ -4,12 +4,13 @@ import * as fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import { addJobPart, BACKOFF_TYPE } from "../../libs/queue/src/scripts/add-job.ts";
 import { useBull } from "./bull.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
 /** Compares the script with BullMQ's `add`: each changes a queue, and both queues must be equal. */
 
 const bull = useBull();
 const TOKEN = "t";
-const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 500 : 50;
+const RUNS = isLongRun ? 500 : 50;
 const KEYS = ["a", "c/d.e%2F"];
 /** In the past, so that promoted jobs are due. */
 const PAST_MS = 1_700_000_000_000;
@@ -213,7 +214,6 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 );
 
 test("leaves every queue as BullMQ's add would, for all job states", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   let serial = 0;
   await fc.assert(

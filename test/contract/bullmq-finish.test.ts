@@ -14,6 +14,7 @@ import type { JobPayload } from "../../libs/queue/src/keys/job-payload.ts";
 import { queueNames, type QueueNames } from "../../libs/queue/src/keys/queue-names.ts";
 import type { Begun } from "../../libs/queue/src/scripts/begun.ts";
 import { useBull } from "./bull.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
 /**
  * Compares the combined call at the end of an attempt with its parts: `end`, BullMQ's own finish and fetch, and `begin`. Each
@@ -21,7 +22,7 @@ import { useBull } from "./bull.ts";
  */
 
 const bull = useBull();
-const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 200 : 40;
+const RUNS = isLongRun ? 200 : 40;
 /** Ends the search for a smaller counterexample, and the test on a busy machine. */
 const LONGEST_MS = 60_000;
 const KEYS = ["a", "b", "c", "d"];
@@ -427,7 +428,6 @@ async function apply(side: Side, step: Step): Promise<unknown> {
 }
 
 test("leaves every queue as the separate calls would, for all job states", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   let serial = 0;
   Object.assign(combined, { finished: 0, fetched: 0 });

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { DEDUPED, useBull, type Payload } from "./bull.ts";
 import { until } from "../support/until.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
 /**
  * Random adds, failures and delays against BullMQ alone: one job per key runs at a time, and a run begins after the last add
@@ -10,8 +11,7 @@ import { until } from "../support/until.ts";
  */
 
 const bull = useBull();
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const ADDS = isLong ? 8_000 : 1_200;
+const ADDS = isLongRun ? 8_000 : 1_200;
 const KEYS = 20;
 const WORKERS = 3;
 
@@ -34,7 +34,6 @@ interface Found {
 }
 
 async function play({ reschedule, promote, rogue = 0, lease }: Chaos): Promise<Found> {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
   const running = new Map<string, number>();
@@ -116,7 +115,7 @@ async function play({ reschedule, promote, rogue = 0, lease }: Chaos): Promise<F
   return { most, lost: lost.map(([key]) => key), rogues };
 }
 
-const LIMIT_MS = isLong ? 300_000 : 60_000;
+const LIMIT_MS = isLongRun ? 300_000 : 60_000;
 
 test(
   "S1: with reschedule, one run of a key at a time, no add lost, no key left",

@@ -33,7 +33,7 @@ beforeAll(async () => {
   else helmPath = found.path;
   if (helmPath === undefined || process.env["KUBEBUILDER_ASSETS"] === undefined) return;
   cluster = await openRbacCluster();
-}, 900_000);
+});
 afterAll(async () => {
   await cluster?.[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });

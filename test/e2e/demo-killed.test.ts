@@ -50,7 +50,6 @@ test.each([
   },
 ])(
   "kill -9 of the demo's main process in the middle of the $scenario scenario leaves no process and no file",
-  { timeout: 900_000 },
   async ({ scenario, options, middle, parts }) => {
     const temporary = mkdtempSync(join(tmpdir(), "konverge-test-"));
     const args = ["--exit", "--scenario", scenario, ...options];

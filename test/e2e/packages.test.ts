@@ -23,10 +23,10 @@ import { findKubectl } from "../../infra/kubectl/find-kubectl.js";
 import { KrewManifest } from "../support/krew-manifest.ts";
 import { removePrefix } from "./remove-prefix.ts";
 import { until } from "../support/until.ts";
+import { isLongRun } from "../support/test-run.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const redisUrl = process.env["REDIS_URL"] ?? "";
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 
 /** Variables of the workspace and the runner to remove. Those of the registry stay. */
 const OURS = /^(npm_(?!config_(registry|cache|cafile))|NODE_(OPTIONS|ENV|PATH)$|KONVERGE_|VITEST)/;
@@ -155,7 +155,7 @@ test("a dry run of the release creates the tarballs with an SBOM, checksums and 
   expect(cli).toBeGreaterThan(0);
   // To pack takes as long as the rest of the release; test/infra/pack.test.ts compares bytes in every run.
   expect(pack).toBe("npm run pack");
-  if (isLong) {
+  if (isLongRun) {
     const again = join(folder, "packed-again");
     await run(root, "sh", "-c", `${pack} -- ${again}`);
     for (const file of packed.slice(0, (cli ?? 0) + 1)) {
@@ -215,7 +215,7 @@ test("the krew manifest follows krew's rules and has the checksum of the archive
 });
 
 test("kubectl runs the plugin", async ({ skip }) => {
-  const kubectl = await findKubectl({ build: isLong });
+  const kubectl = await findKubectl({ build: isLongRun });
   if ("missing" in kubectl) return skip(kubectl.missing);
   await using home = await mkdtempDisposable(join(tmpdir(), "konverge-plugin-"));
   const plugins = await pluginIn(home.path);
@@ -230,7 +230,7 @@ test("the demo runs from the packages, with a Redis of its own", async () => {
   const [, installReleased = "", demo = ""] = tryPackages.trim().split("\n");
   expect(installReleased.replace("release/", "packages/")).toBe(installPackages);
   // A whole demo takes as long as three other tests; a short run only loads it.
-  if (!isLong) {
+  if (!isLongRun) {
     expect(await run(empty, "sh", "-c", `${demo} --help`)).toMatch(/^Usage: konverge demo/);
     return;
   }

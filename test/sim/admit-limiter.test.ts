@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { largestExcess, type Use } from "./largest-excess.ts";
@@ -12,10 +11,9 @@ import {
   type GuardLimits,
 } from "@konverge/core";
 import type { GuardState } from "./model/guard-state.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const numRuns = isLong ? 5_000 : 300;
+const numRuns = isLongRun ? 5_000 : 300;
 
 const limitsOf = fc
   .record({

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { BREAKER, guardLimits, type AdmitRequest, type CallResult } from "@konverge/core";
 import { admit, newGuardState, type Admission } from "./model/admit.ts";
 import { type GuardState } from "./model/guard-state.ts";
@@ -8,10 +7,9 @@ import { expect, test } from "vitest";
 import { openDurationUs } from "./model/opening-rules.ts";
 import { createOutcomeTally } from "../../libs/guard/src/outcome-tally.ts";
 import { classifyResult } from "../../libs/guard/src/result-class.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const numRuns = isLong ? 5_000 : 120;
+const numRuns = isLongRun ? 5_000 : 120;
 const limits = guardLimits({ ratePerSecond: 100 });
 const START_US = 1.8e15;
 

@@ -1,9 +1,8 @@
-import { randomInt } from "node:crypto";
 import { guardLimits, type CallResult } from "@konverge/core";
 import { expect, test } from "vitest";
 import { answered, callForEver, createVirtualFleet, getCall } from "./virtual-fleet.ts";
+import { seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const network: CallResult = { kind: "network" };
 const RUN_MS = 60_000;
 

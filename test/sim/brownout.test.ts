@@ -1,11 +1,9 @@
-import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { simulateBrownout, type BrownoutOptions } from "./brownout.ts";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const fleet = isLong ? { workers: 1_000, keys: 100_000 } : { workers: 50, keys: 5_000 };
+const fleet = isLongRun ? { workers: 1_000, keys: 100_000 } : { workers: 50, keys: 5_000 };
 
 const load = { eventsPerSecond: 140, rate: 180, burst: 60, fromMs: 15_000, toMs: 35_000 };
 /** The last failing probe has its deadline of 1 s; then the breaker is open for at most 5 s and a jitter of 25 %. */
@@ -41,7 +39,6 @@ test.each([
   ["an outage", 0],
 ])(
   `P5, P6: a fleet recovers from %s long before jittered retries alone would (seed ${seed})`,
-  { timeout: 120_000 },
   async (_what, faultSeats) => {
     const alone = await simulate({ policy: "jitter", faultSeats });
     const guarded = await simulate({ policy: "guard", faultSeats });
@@ -50,7 +47,7 @@ test.each([
     // The overload sustains itself. In one run of 200 to 400, chance ends it after half a minute or more.
     expect(alone.recoveredMs ?? Infinity).toBeGreaterThan(RECOVERED_MS);
     // In a large fleet it takes up to 10 s until a majority of the workers has failed.
-    expect(guarded.sentDuring).toBeLessThanOrEqual((isLong ? 0.12 : 0.05) * alone.sentDuring);
+    expect(guarded.sentDuring).toBeLessThanOrEqual((isLongRun ? 0.12 : 0.05) * alone.sentDuring);
     // No second exceeds rate plus burst; after the start, no burst is left.
     expect(guarded.peakPerSecond).toBeLessThanOrEqual(load.rate + load.burst);
     // Only events of the last second are pending: about 14 calls are under way.

@@ -1,9 +1,8 @@
-import { randomInt } from "node:crypto";
 import { guardLimits, type GateCall } from "@konverge/core";
 import { expect, test } from "vitest";
 import { createVirtualFleet, getCall, type VirtualWorker } from "./virtual-fleet.ts";
+import { seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const list: GateCall = { ...getCall, verb: "list", cost: 10 };
 
 test.each([1, 4, 8, 9, 64])(

@@ -13,6 +13,7 @@ import { makeDraft, patchOf, type Draft } from "../../libs/kube/src/mutate/draft
 import { trackFields } from "../../libs/kube/src/mutate/field-tracker.ts";
 import { fieldsPatch } from "../../libs/kube/src/mutate/fields-patch.ts";
 import { changes, foreignChanges, runSteps, specs, type Step } from "./random-changes.ts";
+import { isLongRun } from "../support/test-run.ts";
 
 const given = process.env["KONVERGE_TEST_SEED"];
 const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
@@ -65,8 +66,7 @@ function sent(
 }
 const versionOf = (object: JsonObject) => (object["metadata"] as JsonObject)["resourceVersion"];
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const options = { seed, numRuns: isLong ? 20_000 : 3_000 };
+const options = { seed, numRuns: isLongRun ? 20_000 : 3_000 };
 
 test(`a patch has the effect of the change on the current object (KONVERGE_TEST_SEED=${seed})`, () => {
   const count = { landed: 0, refused: 0, "no write": 0, invalid: 0 };

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { bucketSize, guardLimits, type CallResult } from "@konverge/core";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
@@ -12,9 +11,8 @@ import {
   type VirtualServer,
   type VirtualWorker,
 } from "./virtual-fleet.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const timeout = 600_000;
 const PROBE_MS = 5_000;
 /** Messages and calls with a latency of some ms. */
@@ -47,7 +45,7 @@ test(
   { timeout },
   async () => {
     const sums = { probes: 0, crashed: 0, stalled: 0, openings: 0 };
-    for (let run = 0; run < (isLong ? 300 : 10); run += 1) {
+    for (let run = 0; run < (isLongRun ? 300 : 10); run += 1) {
       const random = seededRandom(seed + run);
       const ticketed = new Set<number>();
       const server: VirtualServer = ({ call, worker: id, atMs }) => {
@@ -190,7 +188,7 @@ test(
   { timeout },
   async () => {
     let closings = 0;
-    for (let run = 0; run < (isLong ? 300 : 8); run += 1) {
+    for (let run = 0; run < (isLongRun ? 300 : 8); run += 1) {
       const random = seededRandom(seed + run);
       const healedMs = 2_000 + random() * (run % 2 === 0 ? 3_000 : 60_000);
       const isSilent = run % 4 === 3;

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import {
   CLASSIC_GUARD_LIMITS,
   guardLimits,
@@ -15,9 +14,8 @@ import {
   type VirtualFleet,
   type VirtualWorker,
 } from "./virtual-fleet.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const timeout = 600_000;
 /** An election renews its Lease every 2 s, and loses it after 10 s. */
 const RENEW_MS = 2_000;
@@ -139,8 +137,8 @@ test.each([1, 10])(
 );
 
 const scenarios = fc.record({
-  rate: fc.constantFrom(10, 25, 50, 200, ...(isLong ? [500, 2_000] : [])),
-  workers: fc.integer({ min: 2, max: isLong ? 120 : 40 }),
+  rate: fc.constantFrom(10, 25, 50, 200, ...(isLongRun ? [500, 2_000] : [])),
+  workers: fc.integer({ min: 2, max: isLongRun ? 120 : 40 }),
   /** The callers of each process in turn. */
   callers: fc.array(fc.constantFrom(1, 2, 5, 20, 60), { minLength: 1, maxLength: 3 }),
   leaders: fc.constantFrom(0, 1, 3),
@@ -186,7 +184,7 @@ test(
   { timeout },
   async () => {
     const sums = { calls: 0, asks: 0, longestGapMs: 0, shares: 0 };
-    for (let run = 0; run < (isLong ? 200 : 4); run += 1) {
+    for (let run = 0; run < (isLongRun ? 200 : 4); run += 1) {
       const [drawn] = fc.sample(scenarios, { seed: seed + run, numRuns: 1 });
       if (drawn === undefined) continue;
       const isEven = run % 2 === 0;

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import {
   DEFAULT_BREAKER_LIMITS,
   bucketSize,
@@ -22,9 +21,8 @@ import {
   type VirtualWorker,
 } from "./virtual-fleet.ts";
 import type { VirtualRedis } from "./virtual-redis.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const timeout = 600_000;
 const rounding = 0.01;
 
@@ -46,7 +44,7 @@ function every(fleet: VirtualFleet, ms: () => number, happen: () => void): void 
 const scenarios = fc.record({
   limits: fc
     .record({
-      ratePerSecond: fc.constantFrom(...(isLong ? [10, 50] : []), 333.25, 2_000, 4_000),
+      ratePerSecond: fc.constantFrom(...(isLongRun ? [10, 50] : []), 333.25, 2_000, 4_000),
       spare: fc.constantFrom(2, 10, 64, 300),
       tokenTtlMs: fc.constantFrom(50, 100, 200),
       maxWaitMs: fc.constantFrom(100, 1_000),
@@ -57,7 +55,7 @@ const scenarios = fc.record({
       minRatePerSecond: rest.ratePerSecond / 10,
       burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
     })),
-  workers: fc.constantFrom(1, 5, 5, 20, 20, 50, ...(isLong ? [200] : [])),
+  workers: fc.constantFrom(1, 5, 5, 20, 20, 50, ...(isLongRun ? [200] : [])),
   callers: fc.constantFrom(2, 16, 40),
   thinkMs: fc.constantFrom(0, 100, 2_000),
   network: fc.record({
@@ -161,7 +159,7 @@ test(
       sums.worst = Math.max(sums.worst, excess / limits.burst);
       sums.openings += fleet.redis.moves.filter(({ to }) => to === "open").length;
       sums.errors += fleet.errors.length;
-      if (sums.tokens >= (isLong ? 1e6 : 4e4)) break;
+      if (sums.tokens >= (isLongRun ? 1e6 : 4e4)) break;
     }
     console.log(sums);
   },
@@ -381,7 +379,7 @@ test.each<[string, (fleet: VirtualFleet) => void]>([
   `P5 L6: a Redis that %s under load voids promised tokens (seed ${seed})`,
   async (_what, lose) => {
     const limits = guardLimits({ ratePerSecond: 300, burst: 60 });
-    for (let run = 0; run < (isLong ? 20 : 5); run += 1) {
+    for (let run = 0; run < (isLongRun ? 20 : 5); run += 1) {
       const fleet = createVirtualFleet({ limits, workers: 6, seed: seed + run });
       for (const worker of fleet.workers) void worker.call(getCall);
       // A full bucket, which the fleet uses, and then its promised tokens.

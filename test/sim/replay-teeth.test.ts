@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { REPLAY_PATCHES } from "../chaos/teeth/replay-patches.ts";
 import { Child } from "../support/child.ts";
+import { isLongRun } from "../support/test-run.ts";
 
 /** Proves that `replay.test.ts` can fail: without one of the protections, it finds a program that breaks a promise. */
 
@@ -19,26 +20,21 @@ const FOUND: Readonly<Record<string, number>> = {
   "resume-news": 21_286,
   "second-cancel": 20_138,
 };
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 
 /** The short form draws a third of the protections. */
 const SHARE = 3;
 const drawn = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(SHARE)) % SHARE;
-const patches = Object.keys(REPLAY_PATCHES).filter((_, at) => isLong || at % SHARE === drawn);
+const patches = Object.keys(REPLAY_PATCHES).filter((_, at) => isLongRun || at % SHARE === drawn);
 
-test.each(patches)(
-  "random programs find that %s is missing",
-  { timeout: 600_000 },
-  async (patch) => {
-    const from = isLong ? SEED : (FOUND[patch] ?? SEED);
-    const child = new Child([`--import=${PRELOAD}`, MAIN, String(from), String(PROGRAMS)], {
-      env: { FLEET_PATCH: patch },
-    });
-    await child.exited;
-    const [message] = child.messages;
-    expect(message).toMatchObject({
-      patch,
-      findings: expect.arrayContaining([expect.any(String)]),
-    });
-  },
-);
+test.each(patches)("random programs find that %s is missing", async (patch) => {
+  const from = isLongRun ? SEED : (FOUND[patch] ?? SEED);
+  const child = new Child([`--import=${PRELOAD}`, MAIN, String(from), String(PROGRAMS)], {
+    env: { FLEET_PATCH: patch },
+  });
+  await child.exited;
+  const [message] = child.messages;
+  expect(message).toMatchObject({
+    patch,
+    findings: expect.arrayContaining([expect.any(String)]),
+  });
+});

@@ -10,12 +10,12 @@ import { BUGS as KNOWN_BUGS } from "./planted/bugs.ts";
 import { PERTURBED_BUGS } from "./planted/perturbed-bugs.ts";
 import type { Planted } from "./planted/planted-bug.ts";
 import { WORKFLOW_BUGS } from "./planted/workflow-bugs.ts";
+import { isLongRun } from "../support/test-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 /** Seeds for each wrong controller or workflow at most. */
-const WRONG = isLong ? 2_000 : 150;
+const WRONG = isLongRun ? 2_000 : 150;
 /** The long form plays all seeds from which the short form draws. */
-const RIGHT: SimulateOptions = isLong
+const RIGHT: SimulateOptions = isLongRun
   ? { seeds: 500 }
   : {
       seeds: 1,
@@ -63,7 +63,7 @@ test("has 35 bugs, of which 18 need no fault", () => {
 
 test.each(BUGS)("finds $name", async (bug) => {
   const [, seed = 1] = Object.entries(FOUND).find(([name]) => bug.name.startsWith(name)) ?? [];
-  const firstSeed = isLong ? 1 : seed;
+  const firstSeed = isLongRun ? 1 : seed;
   const { failure } = await play(bug.wrong, bug, { seeds: WRONG, firstSeed });
   expect(failure?.violations[0]?.check).toBe(bug.check);
   expect(failure?.seed === 0).toBe(bug.isPlain === true);

@@ -1,12 +1,11 @@
-import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { largestExcess, type Use } from "./largest-excess.ts";
 import { bucketSize, DEFAULT_BREAKER_LIMITS, type GuardLimits } from "@konverge/core";
 import { emptiedTat, leaseTokens, rescaledTat } from "./model/token-lease.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 5_000 : 300;
+const numRuns = isLongRun ? 5_000 : 300;
 
 /** Rates with integer interval and bucket, so that both models are comparable to the microsecond. */
 const wholeLimits = fc

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { findKedaScaler } from "../../infra/keda/find-keda-scaler.js";
-import { isLongRun } from "./parts-of-run.ts";
+import { isLongRun } from "./test-run.ts";
 
 /** A trigger of a ScaledObject, and the parameters of its TriggerAuthentication. */
 export interface KedaTrigger {

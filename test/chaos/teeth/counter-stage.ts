@@ -7,9 +7,9 @@ import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { Child } from "../../support/child.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
-import { partsOfRun } from "../../support/parts-of-run.ts";
 import { until } from "../../support/until.ts";
 import { COUNTER } from "./counting.ts";
+import { partsOfRun } from "../../support/test-run.ts";
 
 const PATCHER = new URL("load-patched.ts", import.meta.url).href;
 export const LEASE_MS = 1_000;

@@ -5,15 +5,15 @@ import { compareScript, type Contest } from "./compare-scripts.ts";
 import { FILES } from "./kubectl-manifests.ts";
 import { KUBECTL_SCRIPTS } from "./kubectl-scripts.ts";
 import { makeRandomScript } from "./random-commands.ts";
+import { isLongRun } from "../../support/test-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const log = (line: string) => console.error(line);
 const servers: TestedServer[] = [];
 let contest: Contest | undefined;
 let missing = "";
 
 beforeAll(async () => {
-  const kubectl = await findKubectl({ log, build: isLong });
+  const kubectl = await findKubectl({ log, build: isLongRun });
   if ("missing" in kubectl) {
     missing = kubectl.missing;
     return;
@@ -24,12 +24,12 @@ beforeAll(async () => {
   const embedded = await startEmbedded();
   servers.push(real, embedded);
   contest = { embedded, real, program: kubectl.path, files: FILES };
-}, 900_000);
+});
 afterAll(async () => {
   for (const server of servers) await server.stop();
 });
 
-const scripts = KUBECTL_SCRIPTS.filter((script) => isLong || script.isLong !== true);
+const scripts = KUBECTL_SCRIPTS.filter((script) => isLongRun || script.isLong !== true);
 
 test.for(scripts)("kubectl $name as with kube-apiserver", async (script, { skip }) => {
   if (contest === undefined) return skip(missing);
@@ -39,7 +39,7 @@ test.for(scripts)("kubectl $name as with kube-apiserver", async (script, { skip 
 
 // Only in the long form; a seed that a run gives is repeated.
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? 1) >>> 0;
-const seeds = Array.from({ length: isLong ? 3 : 0 }, (_, index) => (seed + index) >>> 0);
+const seeds = Array.from({ length: isLongRun ? 3 : 0 }, (_, index) => (seed + index) >>> 0);
 
 test.for(seeds)(
   "random kubectl commands with seed %i as with kube-apiserver",

@@ -3,8 +3,8 @@ import { startEmbedded, startReal, type TestedServer } from "../servers.ts";
 import { installCrds, removeCrds } from "./compare-programs.ts";
 import { FOREIGN_PROGRAMS, type ForeignPrograms } from "./foreign-programs.ts";
 import { programOutput } from "./program-output.ts";
+import { isLongRun } from "../../support/test-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const log = (line: string) => console.error(line);
 const servers: TestedServer[] = [];
 
@@ -21,17 +21,17 @@ describe.for([...FOREIGN_PROGRAMS])("$name", (programs: ForeignPrograms) => {
   let found: Awaited<ReturnType<ForeignPrograms["find"]>> = { missing: "not looked for" };
 
   beforeAll(async () => {
-    found = await programs.find({ log, build: isLong });
+    found = await programs.find({ log, build: isLongRun });
     if ("missing" in found) return;
     for (const server of servers) await installCrds(server, programs.crds);
-  }, 900_000);
+  });
   afterAll(async () => {
     if ("missing" in found) return;
     for (const server of servers) await removeCrds(server, programs.crds);
   });
 
   const scenarios = Object.entries(programs.scenarios).filter(
-    ([, when]) => isLong || when === "always",
+    ([, when]) => isLongRun || when === "always",
   );
 
   test.for(scenarios)("%s run as with kube-apiserver", async ([scenario], { skip }) => {

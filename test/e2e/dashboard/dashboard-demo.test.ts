@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { partsOfRun } from "../../support/parts-of-run.ts";
 import { findBarriers, useChromium } from "./chromium.ts";
 import { startDemoStage, type DemoStage, type LoggedRequest } from "./demo-stage.ts";
+import { partsOfRun } from "../../support/test-run.ts";
 
 const open = useChromium();
 let demo: DemoStage;

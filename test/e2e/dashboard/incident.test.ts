@@ -10,6 +10,7 @@ import { until } from "../../support/until.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { startIncidentStage, type IncidentStage } from "./demo-stage.ts";
 import { findFirefox, NO_FIREFOX, openFirefox } from "./firefox.ts";
+import { isLongRun } from "../../support/test-run.ts";
 
 const open = useChromium();
 let incident: IncidentStage;
@@ -253,7 +254,6 @@ const LOOKS = [
   ["mobile, dark", MOBILE.viewport, "dark"],
 ] as const;
 const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? 0);
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 
 test("no view of the incident has serious axe violations or needs more than five requests, or six for an object", async (context) => {
   const headers = { authorization: `Bearer ${incident.token}` };
@@ -283,9 +283,9 @@ test("no view of the incident has serious axe violations or needs more than five
       });
     }
     // Each look takes seconds on a page with many rows, so a short run checks half of the views, each in one of them.
-    if (!isLong && Math.floor(seed / LOOKS.length + at) % 2 === 0) continue;
+    if (!isLongRun && Math.floor(seed / LOOKS.length + at) % 2 === 0) continue;
     for (const [index, [look, viewport, colorScheme]] of LOOKS.entries()) {
-      if (!isLong && (seed + Math.floor(at / 2) + index) % LOOKS.length !== 0) continue;
+      if (!isLongRun && (seed + Math.floor(at / 2) + index) % LOOKS.length !== 0) continue;
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme });
       const found = await findBarriers(page);

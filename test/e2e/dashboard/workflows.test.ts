@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { keyOf, useQueues } from "../../integration/queue/queue-harness.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
-import { partsOfRun } from "../../support/parts-of-run.ts";
 import { inStatus, rollout, sentenceOf, stageRuns, started } from "./run-stage.ts";
+import { partsOfRun } from "../../support/test-run.ts";
 
 const harness = useQueues();
 const open = useChromium();

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { createAnswerStore } from "../../../libs/api/src/kept/answer-store.ts";
 import { until } from "../../support/until.ts";
+import { seed } from "../../support/test-run.ts";
 
 const REQUEST = comparableText("POST /v1/reconciles");
 const answer = (body: string) => ({ status: 202, body });
@@ -64,7 +65,6 @@ test("deletes the key of a request that failed without Redis, once Redis is back
 });
 
 test("random orders: a key has the response of its claim, and no late claim replaces another", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
   const { redis, begin } = await open();

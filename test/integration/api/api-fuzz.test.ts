@@ -17,11 +17,11 @@ import { announce, NODE_POOL } from "../queue/announce.ts";
 import { workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const harness = useApi();
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 3_000 : 60;
+const RUNS = isLongRun ? 3_000 : 60;
 const HANG_MS = 40_000;
 const TOKEN = "the-token-of-the-configuration";
 /** Below the minute after which Node.js itself closes such connections. */

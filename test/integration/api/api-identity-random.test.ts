@@ -8,10 +8,10 @@ import { useApi } from "./api-harness.ts";
 import { mutationOf, operations, requestOf, TARGETS } from "./api-targets.ts";
 import { ADMIN, HOME, NO_LIMIT, own, useKubernetesUsers, widgets } from "./kubernetes-users.ts";
 import { askedFor, grants, isExpected, onInstallation, type Grant } from "./rbac-model.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 60 : 3;
+const RUNS = isLongRun ? 60 : 3;
 /** A call that is held back fails after this time, in ms. It is only for the state `held`. */
 const HELD_MS = 300;
 
@@ -140,135 +140,131 @@ function openOracle() {
   return { settle, close: () => reviews.close() };
 }
 
-test(
-  "no response shows or changes anything without the permission of the API server",
-  { timeout: 600_000 },
-  async () => {
-    const { credentials } = users;
-    const { port } = new URL(credentials.server);
-    const proxy = await startTcpProxy(Number(port));
-    onTestFinished(() => proxy[Symbol.asyncDispose]());
-    const server = credentials.server.replace(port, String(proxy.port));
-    const serveWith = (callMs: number) =>
-      users.serve({
-        credentials: { ...credentials, server },
-        callMs,
-        keptMs: 0,
-        userRate: NO_LIMIT,
-        onError: () => undefined,
-      });
-    const [patient, hasty] = [serveWith(60_000), serveWith(HELD_MS)];
-    const oracle = openOracle();
-    onTestFinished(() => oracle.close());
-    for (const target of Object.values(TARGETS)) {
-      if (target.cluster !== "default") continue;
-      const body = { ...mutationOf(target), id: target.name };
-      expect((await patient("/v1/mutations", { token: ADMIN, body })).status).toBe(202);
-    }
-    const changes = async () => {
-      await harness.access.audit.close();
-      return await harness.queues.redis.xlen(`${harness.queues.prefix}:audit`);
-    };
-    const counted = { allowed: 0, refused: 0, unavailable: 0, streams: 0 };
-    const program = fc.tuple(
-      fc.array(fc.array(grantArbitrary(), { minLength: 1, maxLength: 4 }), {
-        minLength: 2,
-        maxLength: 4,
-      }),
-      fc.array(stepArbitrary, { minLength: 60, maxLength: 120 }),
-    );
-    await fc.assert(
-      fc.asyncProperty(program, async ([allGrants, steps]) => {
-        proxy.heal();
-        const accounts: User[] = [];
-        for (const given of allGrants) accounts.push(await openUser(given));
-        for (const user of accounts) {
-          for (const grant of user.grants) await oracle.settle(user, grant);
+test("no response shows or changes anything without the permission of the API server", async () => {
+  const { credentials } = users;
+  const { port } = new URL(credentials.server);
+  const proxy = await startTcpProxy(Number(port));
+  onTestFinished(() => proxy[Symbol.asyncDispose]());
+  const server = credentials.server.replace(port, String(proxy.port));
+  const serveWith = (callMs: number) =>
+    users.serve({
+      credentials: { ...credentials, server },
+      callMs,
+      keptMs: 0,
+      userRate: NO_LIMIT,
+      onError: () => undefined,
+    });
+  const [patient, hasty] = [serveWith(60_000), serveWith(HELD_MS)];
+  const oracle = openOracle();
+  onTestFinished(() => oracle.close());
+  for (const target of Object.values(TARGETS)) {
+    if (target.cluster !== "default") continue;
+    const body = { ...mutationOf(target), id: target.name };
+    expect((await patient("/v1/mutations", { token: ADMIN, body })).status).toBe(202);
+  }
+  const changes = async () => {
+    await harness.access.audit.close();
+    return await harness.queues.redis.xlen(`${harness.queues.prefix}:audit`);
+  };
+  const counted = { allowed: 0, refused: 0, unavailable: 0, streams: 0 };
+  const program = fc.tuple(
+    fc.array(fc.array(grantArbitrary(), { minLength: 1, maxLength: 4 }), {
+      minLength: 2,
+      maxLength: 4,
+    }),
+    fc.array(stepArbitrary, { minLength: 60, maxLength: 120 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(program, async ([allGrants, steps]) => {
+      proxy.heal();
+      const accounts: User[] = [];
+      for (const given of allGrants) accounts.push(await openUser(given));
+      for (const user of accounts) {
+        for (const grant of user.grants) await oracle.settle(user, grant);
+      }
+      let state: ServerState = "up";
+      const streams: { user: User; isAllowed: () => boolean; ended: Promise<unknown> }[] = [];
+      const endStreams = async () => {
+        const isOver = state === "down" || state === "held";
+        for (const { isAllowed, ended } of streams) if (isOver || !isAllowed()) await ended;
+      };
+      for (const step of steps) {
+        if (step.kind === "server") {
+          ({ state } = step);
+          proxy.heal();
+          if (state === "slow") proxy.delay(5);
+          if (state === "down") proxy.cut();
+          if (state === "held") proxy.hold();
+          await endStreams();
+          continue;
         }
-        let state: ServerState = "up";
-        const streams: { user: User; isAllowed: () => boolean; ended: Promise<unknown> }[] = [];
-        const endStreams = async () => {
-          const isOver = state === "down" || state === "held";
-          for (const { isAllowed, ended } of streams) if (isOver || !isAllowed()) await ended;
-        };
-        for (const step of steps) {
-          if (step.kind === "server") {
-            ({ state } = step);
-            proxy.heal();
-            if (state === "slow") proxy.delay(5);
-            if (state === "down") proxy.cut();
-            if (state === "held") proxy.hold();
-            await endStreams();
-            continue;
-          }
-          const user = accounts[step.user % accounts.length];
-          if (user === undefined) throw new Error("no user");
-          if (step.kind === "revoke") {
-            const at = user.grants.length === 0 ? -1 : step.grant % user.grants.length;
-            const [withdraw] = at < 0 ? [] : user.withdrawals.splice(at, 1);
-            const [grant] = at < 0 ? [] : user.grants.splice(at, 1);
-            if (withdraw === undefined || grant === undefined) continue;
-            await withdraw();
-            await oracle.settle(user, grant);
-            await endStreams();
-            continue;
-          }
-          const operation = protectedOperations[step.operation % protectedOperations.length];
-          if (operation === undefined) throw new Error("no operation");
-          const target = TARGETS[step.target];
-          const sent = requestOf(operation, target, step.isNarrow);
-          const asked = askedFor(operation, target, step.isNarrow);
-          const { prefix: installation } = harness.queues;
-          const isAllowed = () => isExpected(user.grants, { operation, asked, installation });
-          const isReachable = state === "up" || state === "slow";
-          const before = await changes();
-          const call = state === "held" ? hasty : patient;
-          const response = await call(sent.path, {
-            token: user.token,
-            method: operation.method,
-            body: sent.body,
-          });
-          const what = [operation.operationId, step.target, step.isNarrow, state, user.grants];
-          if (response.headers.get("content-type") === "text/event-stream") {
-            expect([what, isReachable && isAllowed()]).toEqual([what, true]);
-            counted.streams++;
-            streams.push({ user, isAllowed, ended: drain(response) });
-            continue;
-          }
-          const text = await response.text();
-          const { code } = (text === "" ? {} : JSON.parse(text)) as { readonly code?: string };
-          const isRefused =
-            response.status === 401 || code === "forbidden" || text.includes("lack the right");
-          const found = !isReachable && response.status >= 400 ? "unavailable" : isRefused;
-          const expected = isReachable ? !isAllowed() : "unavailable";
-          expect([what, text.slice(0, 300), found]).toEqual([what, text.slice(0, 300), expected]);
-          if (!isReachable) expect([what, code]).toEqual([what, "identity_unavailable"]);
-          if (found === false) counted.allowed++;
-          else {
-            counted[found === true ? "refused" : "unavailable"]++;
-            expect([what, await changes()]).toEqual([what, before]);
-          }
-          // Names of another target need the right on the whole installation.
-          const has = user.grants.some((grant) =>
-            grants(grant, onInstallation(operation, installation)),
-          );
-          if (found === false && has) continue;
-          const request = JSON.stringify(sent);
-          for (const { name } of Object.values(TARGETS)) {
-            const isOfRequest = request.includes(name) || name === target.name;
-            expect([what, name, !isOfRequest && text.includes(name)]).toEqual([what, name, false]);
-          }
+        const user = accounts[step.user % accounts.length];
+        if (user === undefined) throw new Error("no user");
+        if (step.kind === "revoke") {
+          const at = user.grants.length === 0 ? -1 : step.grant % user.grants.length;
+          const [withdraw] = at < 0 ? [] : user.withdrawals.splice(at, 1);
+          const [grant] = at < 0 ? [] : user.grants.splice(at, 1);
+          if (withdraw === undefined || grant === undefined) continue;
+          await withdraw();
+          await oracle.settle(user, grant);
+          await endStreams();
+          continue;
         }
-        proxy.cut();
-        await Promise.all(streams.map(({ ended }) => ended));
-        proxy.heal();
-      }),
-      { seed, numRuns: RUNS, endOnFailure: true },
-    );
-    console.log(JSON.stringify(counted));
-    expect(Math.min(counted.allowed, counted.refused, counted.unavailable)).toBeGreaterThan(0);
-  },
-);
+        const operation = protectedOperations[step.operation % protectedOperations.length];
+        if (operation === undefined) throw new Error("no operation");
+        const target = TARGETS[step.target];
+        const sent = requestOf(operation, target, step.isNarrow);
+        const asked = askedFor(operation, target, step.isNarrow);
+        const { prefix: installation } = harness.queues;
+        const isAllowed = () => isExpected(user.grants, { operation, asked, installation });
+        const isReachable = state === "up" || state === "slow";
+        const before = await changes();
+        const call = state === "held" ? hasty : patient;
+        const response = await call(sent.path, {
+          token: user.token,
+          method: operation.method,
+          body: sent.body,
+        });
+        const what = [operation.operationId, step.target, step.isNarrow, state, user.grants];
+        if (response.headers.get("content-type") === "text/event-stream") {
+          expect([what, isReachable && isAllowed()]).toEqual([what, true]);
+          counted.streams++;
+          streams.push({ user, isAllowed, ended: drain(response) });
+          continue;
+        }
+        const text = await response.text();
+        const { code } = (text === "" ? {} : JSON.parse(text)) as { readonly code?: string };
+        const isRefused =
+          response.status === 401 || code === "forbidden" || text.includes("lack the right");
+        const found = !isReachable && response.status >= 400 ? "unavailable" : isRefused;
+        const expected = isReachable ? !isAllowed() : "unavailable";
+        expect([what, text.slice(0, 300), found]).toEqual([what, text.slice(0, 300), expected]);
+        if (!isReachable) expect([what, code]).toEqual([what, "identity_unavailable"]);
+        if (found === false) counted.allowed++;
+        else {
+          counted[found === true ? "refused" : "unavailable"]++;
+          expect([what, await changes()]).toEqual([what, before]);
+        }
+        // Names of another target need the right on the whole installation.
+        const has = user.grants.some((grant) =>
+          grants(grant, onInstallation(operation, installation)),
+        );
+        if (found === false && has) continue;
+        const request = JSON.stringify(sent);
+        for (const { name } of Object.values(TARGETS)) {
+          const isOfRequest = request.includes(name) || name === target.name;
+          expect([what, name, !isOfRequest && text.includes(name)]).toEqual([what, name, false]);
+        }
+      }
+      proxy.cut();
+      await Promise.all(streams.map(({ ended }) => ended));
+      proxy.heal();
+    }),
+    { seed, numRuns: RUNS, endOnFailure: true },
+  );
+  console.log(JSON.stringify(counted));
+  expect(Math.min(counted.allowed, counted.refused, counted.unavailable)).toBeGreaterThan(0);
+});
 
 /** Resolves when a stream ends. */
 async function drain({ body }: Response): Promise<void> {

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { runListSchema, runSchema, startRunResponseSchema } from "@konverge/contracts";
 import { defineWorkflow, type Workflow } from "@konverge/workflow";
 import * as fc from "fast-check";
@@ -7,8 +6,8 @@ import { openAnnounced } from "../queue/announce.ts";
 import { runCommand } from "../../e2e/cli-runner.ts";
 import { until } from "../../support/until.ts";
 import { useApi, type Call } from "./api-harness.ts";
+import { seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const harness = useApi();
 
 /** Waits for a signal, so that its runs can be signalled and cancelled. */

@@ -6,8 +6,8 @@ import { useClientSecret } from "../../support/use-oidc-provider.ts";
 import { useApi } from "./api-harness.ts";
 import { useHostileProvider } from "./hostile-provider.ts";
 import { BASE, Browser, signInSettings } from "./sign-in-stage.ts";
+import { seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 console.log(`KONVERGE_TEST_SEED=${seed}`);
 
 const harness = useApi();

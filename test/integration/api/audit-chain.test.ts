@@ -6,9 +6,9 @@ import { AuditStream } from "../../../libs/api/src/audit/audit-chain.ts";
 import { hashEntry, type ChainedEntry } from "../../../libs/api/src/audit/audit-hash.ts";
 import { verifyStream } from "../../../libs/api/src/audit/verify-audit.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { seed } from "../../support/test-run.ts";
 
 const queues = useQueues();
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const KEY = "k".repeat(32);
 const KEPT = 1_000;
 

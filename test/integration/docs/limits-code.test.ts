@@ -59,7 +59,7 @@ test("docs/limits.md: the limits of a configuration, in a handler and in a workf
   await cluster.apply(Payment, { metadata: { name: "one" }, spec: { amount: 3 } });
   await cluster.until("the payment is charged", () => charged.length > 0);
   expect(charged[0]).toEqual({ amount: 3 });
-}, 120_000);
+});
 
 test("docs/limits.md: the test of a workflow with limits passes", async () => {
   const calls: string[] = [];

@@ -16,7 +16,7 @@ beforeAll(async () => {
   const opened = await openPromql();
   if ("missing" in opened) missing = opened.missing;
   else promql = opened;
-}, 300_000);
+});
 function engine(context: TestContext): Promql {
   return promql ?? context.skip(missing);
 }

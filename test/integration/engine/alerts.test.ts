@@ -72,7 +72,7 @@ beforeAll(async () => {
     }),
     version: "1.2.3",
   });
-}, 300_000);
+});
 afterAll(async () => {
   await worker?.kill();
   await server?.[Symbol.asyncDispose]();

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import type { ApiObject, ResourceType } from "@konverge/core";
 import type { KubeClient, NewObject } from "@konverge/kube";
 import { ConfigMap, Namespace } from "@konverge/kube/kinds";
@@ -7,10 +6,10 @@ import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
 import { randomProgram, randomWorld, runProgram } from "./plan-programs.ts";
 import { recordAttempt, replayWith } from "./replay-world.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const GROUP = "replays.test.konverge.dev";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const rounds = process.env["KONVERGE_TEST_LONG"] === "1" ? 300 : 40;
+const rounds = isLongRun ? 300 : 40;
 
 let client: KubeClient;
 let close: () => Promise<void>;

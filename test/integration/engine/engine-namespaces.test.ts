@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { ensureError } from "@konverge/core";
 import { defineController, type NamespaceSelection } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
@@ -10,10 +9,9 @@ import { until } from "../../support/until.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { eager, namespace, useEngines, type StartedEngine } from "./engine-harness.ts";
 import { NamespaceLives } from "./namespace-lives.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const STEPS = isLong ? 300 : 40;
+const STEPS = isLongRun ? 300 : 40;
 /** Steps between two comparisons, on average. */
 const STEPS_PER_REST = 8;
 

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { isKonvergeError } from "@konverge/core";
 import type { AttemptKube } from "@konverge/engine";
 import type { ResourceTarget } from "@konverge/kube";
@@ -7,9 +6,9 @@ import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { eager, namespace, useEngines } from "./engine-harness.ts";
 import { testServers, type Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const PROGRAMS = process.env["KONVERGE_TEST_LONG"] === "1" ? 1_000 : 40;
+const PROGRAMS = isLongRun ? 1_000 : 40;
 const OBJECTS = ["a", "b", "c"] as const;
 const WAYS = ["mutate", "mutateStatus", "fields", "createOrUpdate"] as const;
 /** Far beyond the time that a program needs, so that a deadlock ends the test by this outcome. */

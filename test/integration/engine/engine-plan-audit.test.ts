@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import type { ResourceType } from "@konverge/core";
 import { defineController } from "@konverge/engine";
 import type { KubeClient } from "@konverge/kube";
@@ -19,10 +18,10 @@ import { installWidgets, type Widget } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { checkProgram } from "./plan-check.ts";
 import { randomProgram, randomWorld } from "./plan-programs.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const queues = useQueues();
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const PROGRAMS = process.env["KONVERGE_TEST_LONG"] === "1" ? 10 : 4;
+const PROGRAMS = isLongRun ? 10 : 4;
 const READS = new Set(["get", "list", "watch"]);
 
 describe.each(AUDITED_SERVERS)("the audit log of the %s", (name) => {

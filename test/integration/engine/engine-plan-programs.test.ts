@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import type { JsonValue, ResourceType } from "@konverge/core";
 import type { KubeClient } from "@konverge/kube";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -6,10 +5,10 @@ import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "../kube/kube-servers.ts";
 import { checkProgram, type Program } from "./plan-check.ts";
 import { randomProgram, randomWorld, type Step } from "./plan-programs.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const GROUP = "plans.test.konverge.dev";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const rounds = process.env["KONVERGE_TEST_LONG"] === "1" ? 100 : 15;
+const rounds = isLongRun ? 100 : 15;
 
 const step = (op: Step["op"], key: string, value: string): Step => {
   return { op, name: "a", key, value, flag: true };

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { defined, type ApiObject } from "@konverge/core";
 import { defineController, type AttemptKube } from "@konverge/engine";
 import { onlyMetadata, onlyPart } from "@konverge/kube";
@@ -8,11 +7,10 @@ import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../../support/until.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { namespace, useEngines } from "./engine-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const CONTROLLERS = isLong ? 12 : 3;
-const RESTS = isLong ? 8 : 3;
+const CONTROLLERS = isLongRun ? 12 : 3;
+const RESTS = isLongRun ? 8 : 3;
 const STEPS_PER_REST = 10;
 const QUERIES_PER_REST = 12;
 

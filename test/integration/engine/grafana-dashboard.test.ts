@@ -145,4 +145,4 @@ test("no panel is empty for a worker and an API that have work", async (context)
     return empty.length === 0;
   };
   await until("every query has values", look).catch(() => expect(empty).toEqual([]));
-}, 300_000);
+});

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import type { ResourceType } from "@konverge/core";
 import {
@@ -31,15 +30,14 @@ import {
   SEEN,
   Thing,
 } from "./object-life-controllers.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 /**
  * Lives of objects: created, edited, deleted, held by finalizers and created again, with and without generation, while workers
  * are killed. Owners, their children and the objects that they watch are in a namespace or cluster-scoped, in every combination
  * that Kubernetes allows. In the end the desired state is reached, and nothing else is left.
  */
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const STEPS = isLong ? 400 : 30;
+const STEPS = isLongRun ? 400 : 30;
 /** Half of them are refused. */
 const SIZES = [0, 1, 2, 3, MAX_SIZE + 1, MAX_SIZE + 2, MAX_SIZE + 3, MAX_SIZE + 4];
 const WORKERS = 2;
@@ -241,7 +239,7 @@ class World {
 
 const CUSTOM = [Thing, Realm, Plot, Notice];
 
-const servers = testServers().filter(({ name }) => isLong || name.startsWith("embedded"));
+const servers = testServers().filter(({ name }) => isLongRun || name.startsWith("embedded"));
 
 describe.each(servers)("on $name", (server) => {
   const queues = useQueues();
@@ -396,5 +394,5 @@ describe.each(servers)("on $name", (server) => {
     }).catch(() => undefined);
     expect(wrong, `after ${log.join("; ")}`).toEqual([]);
     await killAll();
-  }, 1_800_000);
+  });
 });

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isKonvergeError } from "@konverge/core";
 import { openGuardControl } from "@konverge/guard";
@@ -16,10 +15,9 @@ import {
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../../support/until.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const redisUrl = process.env["REDIS_URL"] ?? "";
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 
 const RATE = 200;
 const BURST = 120;
@@ -63,129 +61,121 @@ async function readBreaker() {
   return view;
 }
 
-test(
-  `P5: 8 processes stay below rate * T + burst in every window, killed and stopped at random (seed ${seed})`,
-  { timeout: 600_000 },
-  async () => {
-    const random = seededRandom(seed);
-    const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
-    await startAll(WORKERS);
-    fleet.order({ lanes: 8 });
-    await everybodyCalls();
+test(`P5: 8 processes stay below rate * T + burst in every window, killed and stopped at random (seed ${seed})`, async () => {
+  const random = seededRandom(seed);
+  const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
+  await startAll(WORKERS);
+  fleet.order({ lanes: 8 });
+  await everybodyCalls();
 
-    const stopped = new Set<FleetWorker>();
-    const resuming: Promise<unknown>[] = [];
-    const rounds = isLong ? 300 : 24;
-    for (let round = 0; round < rounds; round++) {
-      const victim = pick(fleet.workers);
-      switch (pick(["kill", "stop", "stop", "idle", "burst", "burst", "calm"])) {
-        case "kill":
-          await victim.kill();
-          resuming.push(fleet.start().then((worker) => worker.order({ lanes: 8 })));
-          break;
-        case "stop": {
-          if (stopped.has(victim)) break;
-          stopped.add(victim);
-          victim.process.kill("SIGSTOP");
-          const stoppedMs = 20 + random() * 1_000;
-          resuming.push(
-            pass(stoppedMs).then(() => {
-              stopped.delete(victim);
-              return victim.process.kill("SIGCONT");
-            }),
-          );
-          break;
-        }
-        case "idle":
-          // Promised tokens are used up within a second; then the bucket fills in half a second.
-          fleet.order({ lanes: 0 });
-          await pass(500 + random() * 1_500);
-          fleet.order({ lanes: 30 });
-          break;
-        case "burst":
-          fleet.order({ lanes: 30 });
-          break;
-        case "calm":
-          fleet.order({ lanes: 1 });
+  const stopped = new Set<FleetWorker>();
+  const resuming: Promise<unknown>[] = [];
+  const rounds = isLongRun ? 300 : 24;
+  for (let round = 0; round < rounds; round++) {
+    const victim = pick(fleet.workers);
+    switch (pick(["kill", "stop", "stop", "idle", "burst", "burst", "calm"])) {
+      case "kill":
+        await victim.kill();
+        resuming.push(fleet.start().then((worker) => worker.order({ lanes: 8 })));
+        break;
+      case "stop": {
+        if (stopped.has(victim)) break;
+        stopped.add(victim);
+        victim.process.kill("SIGSTOP");
+        const stoppedMs = 20 + random() * 1_000;
+        resuming.push(
+          pass(stoppedMs).then(() => {
+            stopped.delete(victim);
+            return victim.process.kill("SIGCONT");
+          }),
+        );
+        break;
       }
-      await pass(random() * 400);
+      case "idle":
+        // Promised tokens are used up within a second; then the bucket fills in half a second.
+        fleet.order({ lanes: 0 });
+        await pass(500 + random() * 1_500);
+        fleet.order({ lanes: 30 });
+        break;
+      case "burst":
+        fleet.order({ lanes: 30 });
+        break;
+      case "calm":
+        fleet.order({ lanes: 1 });
     }
-    await Promise.all(resuming);
+    await pass(random() * 400);
+  }
+  await Promise.all(resuming);
 
-    // Once more from a full bucket, then without pause. Without a burst the bound has not been tested: a machine that is
-    // busy elsewhere tries again.
-    await until("a burst", async () => {
-      fleet.order({ lanes: 0 });
-      await pass(2_000);
-      fleet.order({ lanes: 20 });
-      await everybodyCalls();
-      const allowedMs = server.calls.map((call) => call.allowedMs);
-      return largestExcess(allowedMs, RATE) > BURST / 2;
-    });
-    expect(fleet.workers).toHaveLength(WORKERS);
-    const saturatedMs = monotonicMs();
-    const saturated = () => server.calls.filter((call) => call.arrivedMs >= saturatedMs);
-    await until("calls of a fleet that has more to do", () => saturated().length >= 600);
-    await until("a fair share for each", () => {
-      const share = saturated().length / WORKERS;
-      return fleet.workers.every((worker) => callsOf(worker, saturatedMs).length > share / 4);
-    });
-    expectBound(server.calls, limits);
-  },
-);
-
-test(
-  "P6: an outage opens the breaker for all; one probe at a time detects its end, even if the prober is killed",
-  { timeout: 600_000 },
-  async () => {
-    // Half of the guards send the probe themselves; for the others, any call can be the probe.
-    const all = await startAll(WORKERS, (n) => ({ ownProbe: n % 2 === 0 }));
-    fleet.order({ lanes: 4 });
+  // Once more from a full bucket, then without pause. Without a burst the bound has not been tested: a machine that is
+  // busy elsewhere tries again.
+  await until("a burst", async () => {
+    fleet.order({ lanes: 0 });
+    await pass(2_000);
+    fleet.order({ lanes: 20 });
     await everybodyCalls();
+    const allowedMs = server.calls.map((call) => call.allowedMs);
+    return largestExcess(allowedMs, RATE) > BURST / 2;
+  });
+  expect(fleet.workers).toHaveLength(WORKERS);
+  const saturatedMs = monotonicMs();
+  const saturated = () => server.calls.filter((call) => call.arrivedMs >= saturatedMs);
+  await until("calls of a fleet that has more to do", () => saturated().length >= 600);
+  await until("a fair share for each", () => {
+    const share = saturated().length / WORKERS;
+    return fleet.workers.every((worker) => callsOf(worker, saturatedMs).length > share / 4);
+  });
+  expectBound(server.calls, limits);
+});
 
-    server.answer = () => 503;
-    await until("every worker sees the breaker open", () =>
-      all.every((worker) => eventsOf(worker, "breaker").some(({ mode }) => mode === "open")),
-    );
-    const openMs = Math.max(
-      ...all.map((worker) => eventsOf(worker, "breaker").find(({ mode }) => mode === "open")!.atMs),
-    );
-    const probes = () => server.calls.filter((call) => call.allowedMs > openMs);
-    await until("a probe that fails", () => probes().length > 0);
+test("P6: an outage opens the breaker for all; one probe at a time detects its end, even if the prober is killed", async () => {
+  // Half of the guards send the probe themselves; for the others, any call can be the probe.
+  const all = await startAll(WORKERS, (n) => ({ ownProbe: n % 2 === 0 }));
+  fleet.order({ lanes: 4 });
+  await everybodyCalls();
 
-    // The server stops responding; the next prober is killed during its probe.
-    server.answer = () => "hang";
-    const [hanging] = await until("a probe that hangs", () => {
-      const open = server.underWay().filter((call) => call.allowedMs > openMs);
-      return open.length > 0 && open;
-    });
-    const prober = all.find(({ id }) => id === hanging?.worker);
-    await prober?.kill();
-    await until("the connection of the killed prober ends", () => hanging!.endedMs < Infinity);
-    await until("a probe of another", () =>
-      probes().some((call) => call.arrivedMs > hanging!.endedMs),
-    );
+  server.answer = () => 503;
+  await until("every worker sees the breaker open", () =>
+    all.every((worker) => eventsOf(worker, "breaker").some(({ mode }) => mode === "open")),
+  );
+  const openMs = Math.max(
+    ...all.map((worker) => eventsOf(worker, "breaker").find(({ mode }) => mode === "open")!.atMs),
+  );
+  const probes = () => server.calls.filter((call) => call.allowedMs > openMs);
+  await until("a probe that fails", () => probes().length > 0);
 
-    server.answer = () => 200;
-    server.release();
-    const left = all.filter((worker) => worker !== prober);
-    await until("every worker sees the breaker closed", () =>
-      left.every((worker) => eventsOf(worker, "breaker").at(-1)?.mode === "closed"),
-    );
-    await fleet.start().then((worker) => worker.order({ lanes: 4 }));
-    await everybodyCalls();
+  // The server stops responding; the next prober is killed during its probe.
+  server.answer = () => "hang";
+  const [hanging] = await until("a probe that hangs", () => {
+    const open = server.underWay().filter((call) => call.allowedMs > openMs);
+    return open.length > 0 && open;
+  });
+  const prober = all.find(({ id }) => id === hanging?.worker);
+  await prober?.kill();
+  await until("the connection of the killed prober ends", () => hanging!.endedMs < Infinity);
+  await until("a probe of another", () =>
+    probes().some((call) => call.arrivedMs > hanging!.endedMs),
+  );
 
-    expectOneProbeAtATime(all);
-    expectBound(server.calls, limits);
-    const { transitions } = await readBreaker();
-    const moves = transitions.toReversed().map(({ from, to }) => `${from} > ${to}`);
-    expect(moves[0]).toBe("closed > open");
-    expect(moves.at(-1)).toBe("halfOpen > closed");
-    expect(new Set(moves)).toEqual(
-      new Set(["closed > open", "open > halfOpen", "halfOpen > open", "halfOpen > closed"]),
-    );
-  },
-);
+  server.answer = () => 200;
+  server.release();
+  const left = all.filter((worker) => worker !== prober);
+  await until("every worker sees the breaker closed", () =>
+    left.every((worker) => eventsOf(worker, "breaker").at(-1)?.mode === "closed"),
+  );
+  await fleet.start().then((worker) => worker.order({ lanes: 4 }));
+  await everybodyCalls();
+
+  expectOneProbeAtATime(all);
+  expectBound(server.calls, limits);
+  const { transitions } = await readBreaker();
+  const moves = transitions.toReversed().map(({ from, to }) => `${from} > ${to}`);
+  expect(moves[0]).toBe("closed > open");
+  expect(moves.at(-1)).toBe("halfOpen > closed");
+  expect(new Set(moves)).toEqual(
+    new Set(["closed > open", "open > halfOpen", "halfOpen > open", "halfOpen > closed"]),
+  );
+});
 
 /** Calls of a worker between its events for start and end of the outage are probes: never two at a time in the fleet. */
 function expectOneProbeAtATime(workers: readonly FleetWorker[]): void {

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { Redis } from "ioredis";
 import * as fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -11,11 +10,10 @@ import { admitArguments, admitScript } from "../../../libs/guard/src/scripts/adm
 import { configureScript } from "../../../libs/guard/src/scripts/configure.ts";
 import { runScript } from "@konverge/redis";
 import { clockAt, withInjectedClock } from "../queue/injected-clock.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
 afterAll(() => redis.quit());
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 
 const configure = withInjectedClock(configureScript);
 const stepScript = withInjectedClock(admitScript);
@@ -64,121 +62,117 @@ const step = fc.record({
   runId: fc.constantFrom("r1", "r1", "r1", "r1", "r1", "r1", "r1", "r2", ""),
 });
 
-test(
-  `the script admit does what the reference model does (seed ${seed})`,
-  { timeout: 600_000 },
-  async () => {
-    let run = 0;
-    const seen = new Set<string>();
-    await fc.assert(
-      fc.asyncProperty(
-        limitsOf,
-        fc.array(step, { minLength: 1, maxLength: 120, size: "max" }),
-        fc.boolean(),
-        async (choice, steps, isLoss) => {
-          run += 1;
-          const { spare, ...rest } = choice;
-          const limits: GuardLimits = {
-            ...rest,
-            burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
+test(`the script admit does what the reference model does (seed ${seed})`, async () => {
+  let run = 0;
+  const seen = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(
+      limitsOf,
+      fc.array(step, { minLength: 1, maxLength: 120, size: "max" }),
+      fc.boolean(),
+      async (choice, steps, isLoss) => {
+        run += 1;
+        const { spare, ...rest } = choice;
+        const limits: GuardLimits = {
+          ...rest,
+          burst: Math.ceil((rest.ratePerSecond * rest.tokenTtlMs) / 1_000) + spare,
+        };
+        const keys = guardKeys(`guard-model-${seed}`, String(run));
+        const { state: stateKey, live, failing, transitions, order, turns } = keys;
+        const names = {
+          state: stateKey,
+          liveWorkers: live,
+          failingWorkers: failing,
+          transitions,
+          order,
+          turns,
+        };
+        let nowUs = 1.8e15;
+        await runScript(redis, configure, {
+          keys: { state: stateKey },
+          args: {
+            by: "w",
+            limits: limitsText(limits),
+            isLoss,
+            keepsLimits: false,
+            ...clockAt(nowUs),
+          },
+        });
+        let state: GuardState = newGuardState(limits, nowUs, "", isLoss);
+        const answeredUs = new Map<string, number>();
+        let tickets = 0;
+        for (const one of steps) {
+          nowUs += one.afterUs;
+          const ask: AdmitRequest = {
+            worker: one.worker,
+            runId: one.runId,
+            answeredUs: answeredUs.get(one.worker) ?? 0,
+            elapsedUs: one.elapsedUs,
+            generation: state.generation - one.generationLag,
+            ok: one.ok,
+            failed: one.failed,
+            trailing: Math.floor(one.failed / 2),
+            slow: one.slow,
+            throttled: one.throttled,
+            retryAfterUs: one.retryAfterUs,
+            ticket: one.reportsTicket ? state.ticket : "",
+            verdict: one.reportsTicket && state.ticket !== "" ? one.verdict : "",
+            want: one.want,
+            need: one.want === 0 ? 0 : Math.min(one.need, one.want),
+            late: one.late,
+            rank: one.rank,
+            turn: one.turn,
+            probe: one.canProbe ? `t${++tickets}` : "",
+            random: one.random,
           };
-          const keys = guardKeys(`guard-model-${seed}`, String(run));
-          const { state: stateKey, live, failing, transitions, order, turns } = keys;
-          const names = {
-            state: stateKey,
-            liveWorkers: live,
-            failingWorkers: failing,
-            transitions,
-            order,
-            turns,
-          };
-          let nowUs = 1.8e15;
-          await runScript(redis, configure, {
-            keys: { state: stateKey },
-            args: {
-              by: "w",
-              limits: limitsText(limits),
-              isLoss,
-              keepsLimits: false,
-              ...clockAt(nowUs),
-            },
+          const expected = admit(state, ask, limits, nowUs);
+          const args = { ...admitArguments(keys.channel, ask), ...clockAt(nowUs) };
+          const answer = await runScript(redis, stepScript, { keys: names, args });
+          seen.add(expected.answer.mode);
+          expect(answer).toMatchObject({
+            ...expected.answer,
+            ratePerSecond: Math.floor(expected.answer.ratePerSecond * 1_000) / 1_000,
           });
-          let state: GuardState = newGuardState(limits, nowUs, "", isLoss);
-          const answeredUs = new Map<string, number>();
-          let tickets = 0;
-          for (const one of steps) {
-            nowUs += one.afterUs;
-            const ask: AdmitRequest = {
-              worker: one.worker,
-              runId: one.runId,
-              answeredUs: answeredUs.get(one.worker) ?? 0,
-              elapsedUs: one.elapsedUs,
-              generation: state.generation - one.generationLag,
-              ok: one.ok,
-              failed: one.failed,
-              trailing: Math.floor(one.failed / 2),
-              slow: one.slow,
-              throttled: one.throttled,
-              retryAfterUs: one.retryAfterUs,
-              ticket: one.reportsTicket ? state.ticket : "",
-              verdict: one.reportsTicket && state.ticket !== "" ? one.verdict : "",
-              want: one.want,
-              need: one.want === 0 ? 0 : Math.min(one.need, one.want),
-              late: one.late,
-              rank: one.rank,
-              turn: one.turn,
-              probe: one.canProbe ? `t${++tickets}` : "",
-              random: one.random,
-            };
-            const expected = admit(state, ask, limits, nowUs);
-            const args = { ...admitArguments(keys.channel, ask), ...clockAt(nowUs) };
-            const answer = await runScript(redis, stepScript, { keys: names, args });
-            seen.add(expected.answer.mode);
-            expect(answer).toMatchObject({
-              ...expected.answer,
-              ratePerSecond: Math.floor(expected.answer.ratePerSecond * 1_000) / 1_000,
-            });
-            ({ state } = expected);
-            answeredUs.set(one.worker, expected.answer.atUs);
-          }
-          const stored = await redis.hgetall(keys.state);
-          for (const field of [
-            "tatUs",
-            "lastUs",
-            "skewUs",
-            "promisedUs",
-            "untilUs",
-            "openings",
-            "total",
-            "failed",
-            "slow",
-            "throttled",
-            "consecutive",
-            "strainedUs",
-            "cutUs",
-            "raisedUs",
-            "pausedUntilUs",
-            "closedUs",
-          ] as const) {
-            expect([field, Number(stored[field] ?? 0)]).toEqual([field, state[field]]);
-          }
-          expect(await redis.zcard(keys.failing)).toBe(state.failing.size);
-          const places = await redis.zrange(order, "0", "-1", "WITHSCORES");
-          const expected = [...state.order].map(([worker, { rank, place, untilUs }]) => [
-            worker,
-            rank * ORDER.rankStep + place,
-            untilUs,
-          ]);
-          const ends: Record<string, string> = await redis.hgetall(turns);
-          const found = places.flatMap((name, i) =>
-            i % 2 === 0 ? [[name, Number(places[i + 1]), Number(ends[String(name)])]] : [],
-          );
-          expect(found.toSorted()).toEqual(expected.toSorted());
-          await redis.del(...Object.values(names));
-        },
-      ),
-      { seed, numRuns: isLong ? 2_000 : 150 },
-    );
-    expect([...seen].toSorted()).toEqual(["closed", "halfOpen", "open"]);
-  },
-);
+          ({ state } = expected);
+          answeredUs.set(one.worker, expected.answer.atUs);
+        }
+        const stored = await redis.hgetall(keys.state);
+        for (const field of [
+          "tatUs",
+          "lastUs",
+          "skewUs",
+          "promisedUs",
+          "untilUs",
+          "openings",
+          "total",
+          "failed",
+          "slow",
+          "throttled",
+          "consecutive",
+          "strainedUs",
+          "cutUs",
+          "raisedUs",
+          "pausedUntilUs",
+          "closedUs",
+        ] as const) {
+          expect([field, Number(stored[field] ?? 0)]).toEqual([field, state[field]]);
+        }
+        expect(await redis.zcard(keys.failing)).toBe(state.failing.size);
+        const places = await redis.zrange(order, "0", "-1", "WITHSCORES");
+        const expected = [...state.order].map(([worker, { rank, place, untilUs }]) => [
+          worker,
+          rank * ORDER.rankStep + place,
+          untilUs,
+        ]);
+        const ends: Record<string, string> = await redis.hgetall(turns);
+        const found = places.flatMap((name, i) =>
+          i % 2 === 0 ? [[name, Number(places[i + 1]), Number(ends[String(name)])]] : [],
+        );
+        expect(found.toSorted()).toEqual(expected.toSorted());
+        await redis.del(...Object.values(names));
+      },
+    ),
+    { seed, numRuns: isLongRun ? 2_000 : 150 },
+  );
+  expect([...seen].toSorted()).toEqual(["closed", "halfOpen", "open"]);
+});

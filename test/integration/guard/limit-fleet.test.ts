@@ -9,14 +9,13 @@ import { until } from "../../support/until.ts";
 import { limitNames } from "../../../libs/guard/src/limits/limit-names.ts";
 import type { LimitChildConfig, LimitChildWord } from "./limit-child.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const url = process.env["REDIS_URL"] ?? "";
 const redis = new Redis(url, { replyMapping: "legacy" });
 afterAll(() => redis.quit());
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 /** Tokens by which the clocks of Redis and of the machine may differ during the test. */
 const CLOCK_TOLERANCE = 1;
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 
 const CHILD = fileURLToPath(new URL("limit-child.ts", import.meta.url));
 
@@ -99,56 +98,48 @@ async function endLeases({ prefix }: LimitFleet): Promise<number> {
   return holders.length;
 }
 
-test(
-  `killed workers never lead to more holders than slots, and their slots return (seed ${seed})`,
-  { timeout: 600_000 },
-  async () => {
-    const fleet = fleetOf({ api: { concurrency: 3 } });
-    for (const worker of ["a", "b", "c"]) fleet.start(worker);
-    const used = (count: number) =>
-      until(`${count} permits`, () => fleet.uses.size >= count || undefined);
-    await used(50);
-    const victim = [...fleet.children.keys()][seed % 3] ?? "";
-    await fleet.kill(victim);
-    fleet.start("d");
-    await fleet.stop();
-    expect(await endLeases(fleet)).toBeLessThanOrEqual(3);
-    fleet.start("e");
-    fleet.start("f");
-    await used(fleet.uses.size + 100);
-    expect(fleet.most()).toBeLessThanOrEqual(3);
-    const reported = fleet.uses.size;
-    const control = openGuardControl({
-      redis: { url, deadlineMs: PATIENT_MS },
-      prefix: fleet.prefix,
-    });
-    const [view] = await control.limits();
-    await control.close();
-    expect(view).toMatchObject({ name: "api", options: { concurrency: 3 }, keys: [] });
-    expect(view?.permits).toBeGreaterThanOrEqual(reported);
-    expect(view?.held).toBeLessThanOrEqual(3);
-  },
-);
+test(`killed workers never lead to more holders than slots, and their slots return (seed ${seed})`, async () => {
+  const fleet = fleetOf({ api: { concurrency: 3 } });
+  for (const worker of ["a", "b", "c"]) fleet.start(worker);
+  const used = (count: number) =>
+    until(`${count} permits`, () => fleet.uses.size >= count || undefined);
+  await used(50);
+  const victim = [...fleet.children.keys()][seed % 3] ?? "";
+  await fleet.kill(victim);
+  fleet.start("d");
+  await fleet.stop();
+  expect(await endLeases(fleet)).toBeLessThanOrEqual(3);
+  fleet.start("e");
+  fleet.start("f");
+  await used(fleet.uses.size + 100);
+  expect(fleet.most()).toBeLessThanOrEqual(3);
+  const reported = fleet.uses.size;
+  const control = openGuardControl({
+    redis: { url, deadlineMs: PATIENT_MS },
+    prefix: fleet.prefix,
+  });
+  const [view] = await control.limits();
+  await control.close();
+  expect(view).toMatchObject({ name: "api", options: { concurrency: 3 }, keys: [] });
+  expect(view?.permits).toBeGreaterThanOrEqual(reported);
+  expect(view?.held).toBeLessThanOrEqual(3);
+});
 
-test(
-  "a stopped worker loses its slots, and its bodies are aborted when it continues",
-  { timeout: 600_000 },
-  async () => {
-    const fleet = fleetOf({ api: { concurrency: 1 } });
-    fleet.start("a", { lanes: 1, holdMs: 600_000 });
-    await until("a holds the slot", () => fleet.uses.size === 1);
-    const stopped = fleet.children.get("a");
-    stopped?.process.kill("SIGSTOP");
-    if (!isLong) await endLeases(fleet);
-    fleet.start("b", { lanes: 1, holdMs: 600_000 });
-    await until("b gets the slot", () => fleet.uses.size === 2);
-    stopped?.process.kill("SIGCONT");
-    await until("a is aborted", () => (fleet.uses.get("a/0/0")?.untilMs ?? Infinity) < Infinity);
-    expect(fleet.uses.get("b/0/0")?.untilMs).toBe(Infinity);
-  },
-);
+test("a stopped worker loses its slots, and its bodies are aborted when it continues", async () => {
+  const fleet = fleetOf({ api: { concurrency: 1 } });
+  fleet.start("a", { lanes: 1, holdMs: 600_000 });
+  await until("a holds the slot", () => fleet.uses.size === 1);
+  const stopped = fleet.children.get("a");
+  stopped?.process.kill("SIGSTOP");
+  if (!isLongRun) await endLeases(fleet);
+  fleet.start("b", { lanes: 1, holdMs: 600_000 });
+  await until("b gets the slot", () => fleet.uses.size === 2);
+  stopped?.process.kill("SIGCONT");
+  await until("a is aborted", () => (fleet.uses.get("a/0/0")?.untilMs ?? Infinity) < Infinity);
+  expect(fleet.uses.get("b/0/0")?.untilMs).toBe(Infinity);
+});
 
-test("processes together stay below the rate of a limit", { timeout: 600_000 }, async () => {
+test("processes together stay below the rate of a limit", async () => {
   const fleet = fleetOf({ api: { rate: 200, burst: 10 } });
   for (const worker of ["a", "b", "c"]) fleet.start(worker, { holdMs: 0 });
   await until("300 permits", () => fleet.uses.size >= 300);

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { Redis } from "ioredis";
 import * as fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -17,11 +16,10 @@ import { configureLimitScript } from "../../../libs/guard/src/scripts/configure-
 import { settlePermitsScript } from "../../../libs/guard/src/scripts/settle-permits.ts";
 import { takePermitScript } from "../../../libs/guard/src/scripts/take-permit.ts";
 import { clockAt, withInjectedClock } from "../queue/injected-clock.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const redis = new Redis(process.env["REDIS_URL"] ?? "", { replyMapping: "legacy" });
 afterAll(() => redis.quit());
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 
 const take = withInjectedClock(takePermitScript);
 const settle = withInjectedClock(settlePermitsScript);
@@ -57,79 +55,75 @@ const change = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("configure" as const), options }) },
 );
 
-test(
-  `the scripts of limits do what the reference model does (seed ${seed})`,
-  { timeout: 600_000 },
-  async () => {
-    let run = 0;
-    const seen = new Set<string>();
-    await fc.assert(
-      fc.asyncProperty(
-        options,
-        fc.array(fc.tuple(afterUs, change), { minLength: 1, maxLength: 100, size: "max" }),
-        async (first, changes) => {
-          run += 1;
-          const prefix = `limit-model-${seed}-${run}`;
-          const names = limitNames(prefix, "stripe", "eu");
-          const state = newLimitState();
-          let rules = limitRules(first);
-          const configure = async () => {
-            const { intervalUs, burst, concurrency } = rules;
-            await runScript(redis, configureLimitScript, {
-              keys: { limits: limitsRoot(prefix), limit: names.limit },
-              args: { name: "stripe", intervalUs, burst, concurrency, by: "w", options: "{}" },
-            });
-          };
-          await configure();
-          let nowUs = 1.8e15;
-          let permits = 0;
-          const holders: string[] = ["none"];
-          for (const [stepUs, each] of changes) {
-            nowUs += stepUs;
-            const clock = clockAt(nowUs);
-            if (each.kind === "configure") {
-              rules = limitRules(each.options);
-              await configure();
-              continue;
-            }
-            if (each.kind === "take") {
-              permits += 1;
-              const { cost, inPlaceUs } = each;
-              const ask = { waiter: each.waiter, holder: `h${permits}`, cost, inPlaceUs };
-              const expected = askPermit(state, rules, ask, nowUs);
-              const called = callWaiters(state, rules, nowUs);
-              const answer = await runScript(redis, take, {
-                keys: names,
-                args: { key: "eu", ...ask, ...clock },
-              });
-              seen.add(expected.kind).add(called.length > 0 ? "called" : "quiet");
-              const hasSlot = rules.concurrency > 0;
-              expect(answer).toEqual(
-                expected.kind === "granted"
-                  ? { kind: "granted", hasSlot, called }
-                  : { ...expected, called },
-              );
-              if (expected.kind === "granted") holders.push(ask.holder);
-              continue;
-            }
-            const name =
-              each.kind === "leave" ? each.waiter : (holders[each.at % holders.length] ?? "");
-            const lost: string[] = [];
-            if (each.kind === "release") releaseSlot(state, name);
-            if (each.kind === "leave") leaveLine(state, name);
-            if (each.kind === "renew" && !renewSlot(state, name, nowUs)) lost.push(name);
-            const called = callWaiters(state, rules, nowUs);
-            const answer = await runScript(redis, settle, {
-              keys: names,
-              args: { key: "eu", ...clock },
-              each: [{ action: each.kind, name }],
-            });
-            expect(answer).toEqual({ lost, called });
+test(`the scripts of limits do what the reference model does (seed ${seed})`, async () => {
+  let run = 0;
+  const seen = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(
+      options,
+      fc.array(fc.tuple(afterUs, change), { minLength: 1, maxLength: 100, size: "max" }),
+      async (first, changes) => {
+        run += 1;
+        const prefix = `limit-model-${seed}-${run}`;
+        const names = limitNames(prefix, "stripe", "eu");
+        const state = newLimitState();
+        let rules = limitRules(first);
+        const configure = async () => {
+          const { intervalUs, burst, concurrency } = rules;
+          await runScript(redis, configureLimitScript, {
+            keys: { limits: limitsRoot(prefix), limit: names.limit },
+            args: { name: "stripe", intervalUs, burst, concurrency, by: "w", options: "{}" },
+          });
+        };
+        await configure();
+        let nowUs = 1.8e15;
+        let permits = 0;
+        const holders: string[] = ["none"];
+        for (const [stepUs, each] of changes) {
+          nowUs += stepUs;
+          const clock = clockAt(nowUs);
+          if (each.kind === "configure") {
+            rules = limitRules(each.options);
+            await configure();
+            continue;
           }
-        },
-      ),
-      { seed, numRuns: isLong ? 3_000 : 150 },
-    );
-    expect([...seen].toSorted()).toEqual(["called", "granted", "quiet", "wait"]);
-  },
-);
+          if (each.kind === "take") {
+            permits += 1;
+            const { cost, inPlaceUs } = each;
+            const ask = { waiter: each.waiter, holder: `h${permits}`, cost, inPlaceUs };
+            const expected = askPermit(state, rules, ask, nowUs);
+            const called = callWaiters(state, rules, nowUs);
+            const answer = await runScript(redis, take, {
+              keys: names,
+              args: { key: "eu", ...ask, ...clock },
+            });
+            seen.add(expected.kind).add(called.length > 0 ? "called" : "quiet");
+            const hasSlot = rules.concurrency > 0;
+            expect(answer).toEqual(
+              expected.kind === "granted"
+                ? { kind: "granted", hasSlot, called }
+                : { ...expected, called },
+            );
+            if (expected.kind === "granted") holders.push(ask.holder);
+            continue;
+          }
+          const name =
+            each.kind === "leave" ? each.waiter : (holders[each.at % holders.length] ?? "");
+          const lost: string[] = [];
+          if (each.kind === "release") releaseSlot(state, name);
+          if (each.kind === "leave") leaveLine(state, name);
+          if (each.kind === "renew" && !renewSlot(state, name, nowUs)) lost.push(name);
+          const called = callWaiters(state, rules, nowUs);
+          const answer = await runScript(redis, settle, {
+            keys: names,
+            args: { key: "eu", ...clock },
+            each: [{ action: each.kind, name }],
+          });
+          expect(answer).toEqual({ lost, called });
+        }
+      },
+    ),
+    { seed, numRuns: isLongRun ? 3_000 : 150 },
+  );
+  expect([...seen].toSorted()).toEqual(["called", "granted", "quiet", "wait"]);
+});

@@ -1,13 +1,10 @@
-import { randomInt } from "node:crypto";
 import { loadKubeCredentials, type MutateOptions } from "@konverge/kube";
 import { ConfigMap } from "@konverge/kube/kinds";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { testServers } from "./kube-servers.ts";
 import { startRequestRelay, type RequestRelay } from "./request-relay.ts";
-
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 /** What happens to the connection of a write, and whether one of its requests takes effect. */
 const FAULTS = {
@@ -85,7 +82,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
             }
             await opened.client.delete(ConfigMap, target);
           }),
-          { seed, numRuns: isLong ? 300 : 15 },
+          { seed, numRuns: isLongRun ? 300 : 15 },
         );
       } finally {
         await relay[Symbol.asyncDispose]();

@@ -24,6 +24,7 @@ import { Deployment } from "@konverge/kube/kinds";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { changes, foreignChanges, runSteps, specs } from "../../sim/random-changes.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
+import { isLongRun } from "../../support/test-run.ts";
 
 const GROUP = "fields.test.konverge.dev";
 const namespace = "default";
@@ -453,7 +454,7 @@ const parts = fc.record(
 );
 
 describe.each(testServers())("the fields of a manager on $name", (server) => {
-  const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 200 : 12;
+  const RUNS = isLongRun ? 200 : 12;
 
   test(`applying what a manager owns changes nothing (KONVERGE_TEST_SEED=${seed})`, async () => {
     const open = await server.open();

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { sleepMs } from "@konverge/core";
 import { createObjectLanes } from "@konverge/lanes";
@@ -11,9 +10,8 @@ import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { testServers } from "../kube/kube-servers.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { OPEN_KINDS, useMutations, type MutationsHarness } from "./mutations-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const queues = useQueues();
 
 /** A deadline that passes during a test, in ms. */
@@ -256,7 +254,7 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
     const large = { ...write(), body: /too-large/ };
     h.relay.refuseAll(large, 500, "etcdserver: request is too large");
     h.work();
-    for (let round = 0; round < (isLong ? 100 : 6); round += 1) {
+    for (let round = 0; round < (isLongRun ? 100 : 6); round += 1) {
       await h.make({ n: "0" });
       const size = 1 + Math.floor(random() * 64);
       const share = random() ** 3;

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { MutationState } from "@konverge/core";
@@ -8,9 +7,8 @@ import {
   RedisMutationStore,
 } from "../../../libs/mutations/src/store/redis-mutation-store.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const queues = useQueues();
 const OBJECTS = ["a", "b"];
 const OPEN_STATES: ReadonlySet<MutationState | undefined> = new Set(["waiting", "applying"]);
@@ -213,9 +211,9 @@ test(`the store behaves as its model in random orders of calls (seed ${seed})`, 
       const bytes = Number(await queues.redis.get(store.names.bytes));
       expect(bytes).toBe(texts.reduce((sum, length) => sum + length, 0));
     }),
-    { seed, numRuns: isLong ? 3_000 : 100 },
+    { seed, numRuns: isLongRun ? 3_000 : 100 },
   );
-}, 600_000);
+});
 
 test("forgets mutations after the retention, and refuses more than 10,000 waiting ones of an object", async () => {
   const store = new RedisMutationStore({

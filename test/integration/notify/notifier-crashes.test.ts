@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -10,11 +9,10 @@ import { CLUSTER, useQueues } from "../queue/queue-harness.ts";
 import type { NotifierChildConfig } from "./notifier-child.ts";
 import { faultOf, useNotifiers } from "./notify-harness.ts";
 import { useReceivers } from "./receiver.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const CHILD = fileURLToPath(new URL("notifier-child.ts", import.meta.url));
 const FAULTS = 4;
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const queues = useQueues();
 const harness = useNotifiers(queues);
 const openReceiver = useReceivers();
@@ -126,6 +124,6 @@ test("reports each begin and end once, in any order of faults, failures and rest
       for (const { id, state } of await records()) expect(accepted.has(id)).toBe(state === "sent");
       await receiver.close();
     }),
-    { seed, numRuns: isLong ? 240 : 12 },
+    { seed, numRuns: isLongRun ? 240 : 12 },
   );
 });

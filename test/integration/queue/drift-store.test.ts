@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDriftStore, type Drift } from "../../../libs/queue/src/drift/drift-store.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
 import { useQueues } from "./queue-harness.ts";
+import { seed } from "../../support/test-run.ts";
 
 const queues = useQueues();
 /** With all permissions, for calls that wait for Redis as long as it takes. */
@@ -52,7 +53,6 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
 );
 
 test("the sum of the sizes is that of the stored plans, and removals leave no keys of plans", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   let runs = 0;
   let expired = 0;

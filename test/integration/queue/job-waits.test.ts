@@ -8,6 +8,7 @@ import { JobWaits, type JobWait } from "../../../libs/queue/src/attempt/job-wait
 import { until } from "../../support/until.ts";
 import { CLUSTER, keyOf, workOn } from "./queue-harness.ts";
 import { PATIENT_MS } from "../../support/patient.ts";
+import { seed } from "../../support/test-run.ts";
 
 /** Longer than a test: a wait that ends was ended by its marker. */
 const LONG_MS = 600_000;
@@ -106,7 +107,6 @@ test("a marker ends the wait of a worker of its queue, in any order of waits, ma
     }
     expect(opened.errors).toEqual([]);
   };
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 25 }), life), { numRuns: 60, seed });
 });

@@ -1,13 +1,12 @@
 import { defined } from "@konverge/core";
-import { randomInt } from "node:crypto";
 import { createObjectLanes, type ObjectLanes } from "@konverge/lanes";
 import { afterEach, expect, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { useQueues } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { seed } from "../../support/test-run.ts";
 
 const harness = useQueues();
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const open = new Set<ObjectLanes>();
 const errors: Error[] = [];
 

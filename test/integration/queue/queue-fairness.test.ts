@@ -6,9 +6,10 @@ import { rebaseScript } from "../../../libs/queue/src/scripts/rebase.ts";
 import { runScript } from "@konverge/redis";
 import { CLUSTER, CONTROLLER, hold, keyOf, useQueues, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { isLongRun } from "../../support/test-run.ts";
 
 const harness = useQueues();
-const BACKLOG = process.env["KONVERGE_TEST_LONG"] === undefined ? 10_000 : 100_000;
+const BACKLOG = isLongRun ? 100_000 : 10_000;
 
 const inTenant = (namespace: string, name: string): ObjectKey => ({ ...keyOf(name), namespace });
 async function requestMany(

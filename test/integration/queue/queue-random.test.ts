@@ -4,6 +4,7 @@ import type { AttemptCancelledError, PauseScope } from "@konverge/queue";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { expectNothingLeft, keyOf, useQueues, workOn } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { seed } from "../../support/test-run.ts";
 
 const harness = useQueues();
 const KEYS = 12;
@@ -21,7 +22,6 @@ const policy: BackoffPolicy = {
 };
 
 test("P1, P2: random requests, outcomes, pauses, cancellations and crashes lose no request and run one attempt per key at a time", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
   const pick = <T>(choices: readonly T[]): T => {
@@ -137,7 +137,6 @@ test("P1, P2: random requests, outcomes, pauses, cancellations and crashes lose 
 });
 
 test("P1: random lives with pauses keep every later time of a key", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
   const queue = harness.open();

@@ -12,6 +12,7 @@ import {
   workOn,
 } from "./queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 /** External writers to the queue: dashboards, scripts, users of redis-cli. */
 
@@ -19,7 +20,6 @@ const harness = useQueues();
 const done: Outcome = { kind: "done" };
 const failed: Outcome = { kind: "retry", error: new Error("broken") };
 const http = { kind: "http" } as const;
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const HOUR_MS = 3_600_000;
 const policy = (baseMs: number): BackoffPolicy => ({
   baseMs,
@@ -245,77 +245,72 @@ test.each([
 );
 
 /** Each retryJobs repeats all failed jobs, so the work grows with the square of the steps. */
-const STEPS = isLong ? 2_000 : 400;
-test(
-  "P1, P2: random external writes, except deletions, run no key concurrently and lose no request",
-  { timeout: isLong ? 300_000 : 180_000 },
-  async () => {
-    const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-    console.log(`KONVERGE_TEST_SEED=${seed}`);
-    const random = seededRandom(seed);
-    const queue = harness.open();
-    const rogue = openRogue();
-    const { overlaps, during } = overlapWatch();
-    let calm = false;
-    const handle = async ({ id }: { readonly id: string }): Promise<Outcome> =>
-      await during(id, async () => {
-        await new Promise((resolve) => setTimeout(resolve, random() * 6));
-        const fate = calm ? 1 : random();
-        if (fate < 0.2) return failed;
-        if (fate < 0.3) return { kind: "conflict", error: new Error("conflict") };
-        if (fate < 0.4) return { kind: "deferred", afterMs: 1 + random() * 20, cause: "test" };
-        if (fate < 0.5) return { kind: "requeueAfter", afterMs: 1 + random() * 20 };
-        return done;
-      });
-    const workers = ["one", "two", "three"].map((workerId) =>
-      workOn(queue, handle, { workerId, concurrency: 4, backoffs: backoffs(1) }),
-    );
-    const pick = () => `k${Math.floor(random() * 8)}`;
-    const some = async (state: "failed" | "delayed" | "prioritized") => {
-      const jobs = await rogue.getJobs(state, 0, 5);
-      return jobs[Math.floor(random() * jobs.length)];
-    };
-    const deeds: readonly (() => Promise<unknown>)[] = [
-      async () => await (await some("failed"))?.retry("failed"),
-      async () => await rogue.retryJobs({ state: "failed", count: 10 }),
-      async () => await rogue.removeDeduplicationKey(formatKey(keyOf(pick()))),
-      async () => await rogue.add("rogue", { key: formatKey(keyOf(pick())) }),
-      async () => await rogue.add("rogue", { key: formatKey(keyOf(pick())) }, { attempts: 3 }),
-      async () => await rogue.add("rogue", { nonsense: random() }, { attempts: 5 }),
-      async () => await (await some("delayed"))?.promote(),
-      async () => await rogue.promoteJobs({ count: 10 }),
-      async () =>
-        await (
-          await some("prioritized")
-        )?.changePriority({ priority: 1 + Math.floor(random() * 2_000_000) }),
-      async () => await rogue.clean(0, 10, "completed"),
-      async () => {
-        await rogue.pause();
-        await rogue.resume();
-      },
-    ];
-    const ids: string[] = [];
-    let refused = 0;
-    for (let step = 0; step < STEPS; step++) {
-      const classes = ["interactive", "event", "background"] as const;
-      const requestClass = classes[Math.floor(random() * classes.length)] ?? "event";
-      ids.push((await queue.request(keyOf(pick()), http, { class: requestClass })).id);
-      const deed = deeds[Math.floor(random() * deeds.length)];
-      // BullMQ rejects actions that the job's state no longer allows.
-      if (random() < 0.5) await deed?.().catch(() => (refused += 1));
-      if (random() < 0.3) await new Promise((resolve) => setTimeout(resolve, random() * 5));
-    }
-    calm = true;
-    await expectNothingLeft(harness, queue);
-    const timers = `${harness.prefix}:{${CLUSTER}}/timers/${CONTROLLER}`;
-    await until("timers", async () => (await harness.redis.exists(timers)) === 0);
-    await expectNothingLeft(harness, queue);
-    expect(overlaps).toEqual([]);
-    expect(refused).toBeLessThan(STEPS);
-    for (const id of ids) expect(await queue.getRequest(id)).toMatchObject({ phase: "finished" });
-    const surprises = workers
-      .flatMap(({ errors }) => errors.map(({ message }) => message))
-      .filter((message) => !/not a request of this queue/.test(message));
-    expect(surprises).toEqual([]);
-  },
-);
+const STEPS = isLongRun ? 2_000 : 400;
+test("P1, P2: random external writes, except deletions, run no key concurrently and lose no request", async () => {
+  console.log(`KONVERGE_TEST_SEED=${seed}`);
+  const random = seededRandom(seed);
+  const queue = harness.open();
+  const rogue = openRogue();
+  const { overlaps, during } = overlapWatch();
+  let calm = false;
+  const handle = async ({ id }: { readonly id: string }): Promise<Outcome> =>
+    await during(id, async () => {
+      await new Promise((resolve) => setTimeout(resolve, random() * 6));
+      const fate = calm ? 1 : random();
+      if (fate < 0.2) return failed;
+      if (fate < 0.3) return { kind: "conflict", error: new Error("conflict") };
+      if (fate < 0.4) return { kind: "deferred", afterMs: 1 + random() * 20, cause: "test" };
+      if (fate < 0.5) return { kind: "requeueAfter", afterMs: 1 + random() * 20 };
+      return done;
+    });
+  const workers = ["one", "two", "three"].map((workerId) =>
+    workOn(queue, handle, { workerId, concurrency: 4, backoffs: backoffs(1) }),
+  );
+  const pick = () => `k${Math.floor(random() * 8)}`;
+  const some = async (state: "failed" | "delayed" | "prioritized") => {
+    const jobs = await rogue.getJobs(state, 0, 5);
+    return jobs[Math.floor(random() * jobs.length)];
+  };
+  const deeds: readonly (() => Promise<unknown>)[] = [
+    async () => await (await some("failed"))?.retry("failed"),
+    async () => await rogue.retryJobs({ state: "failed", count: 10 }),
+    async () => await rogue.removeDeduplicationKey(formatKey(keyOf(pick()))),
+    async () => await rogue.add("rogue", { key: formatKey(keyOf(pick())) }),
+    async () => await rogue.add("rogue", { key: formatKey(keyOf(pick())) }, { attempts: 3 }),
+    async () => await rogue.add("rogue", { nonsense: random() }, { attempts: 5 }),
+    async () => await (await some("delayed"))?.promote(),
+    async () => await rogue.promoteJobs({ count: 10 }),
+    async () =>
+      await (
+        await some("prioritized")
+      )?.changePriority({ priority: 1 + Math.floor(random() * 2_000_000) }),
+    async () => await rogue.clean(0, 10, "completed"),
+    async () => {
+      await rogue.pause();
+      await rogue.resume();
+    },
+  ];
+  const ids: string[] = [];
+  let refused = 0;
+  for (let step = 0; step < STEPS; step++) {
+    const classes = ["interactive", "event", "background"] as const;
+    const requestClass = classes[Math.floor(random() * classes.length)] ?? "event";
+    ids.push((await queue.request(keyOf(pick()), http, { class: requestClass })).id);
+    const deed = deeds[Math.floor(random() * deeds.length)];
+    // BullMQ rejects actions that the job's state no longer allows.
+    if (random() < 0.5) await deed?.().catch(() => (refused += 1));
+    if (random() < 0.3) await new Promise((resolve) => setTimeout(resolve, random() * 5));
+  }
+  calm = true;
+  await expectNothingLeft(harness, queue);
+  const timers = `${harness.prefix}:{${CLUSTER}}/timers/${CONTROLLER}`;
+  await until("timers", async () => (await harness.redis.exists(timers)) === 0);
+  await expectNothingLeft(harness, queue);
+  expect(overlaps).toEqual([]);
+  expect(refused).toBeLessThan(STEPS);
+  for (const id of ids) expect(await queue.getRequest(id)).toMatchObject({ phase: "finished" });
+  const surprises = workers
+    .flatMap(({ errors }) => errors.map(({ message }) => message))
+    .filter((message) => !/not a request of this queue/.test(message));
+  expect(surprises).toEqual([]);
+});

@@ -120,4 +120,4 @@ test("worker and HTTP API work on a Redis Cluster with shards, and a node restar
   for (const name of names) ids.push(await taken(name));
   await restarted;
   await allFinished();
-}, 300_000);
+});

@@ -93,4 +93,4 @@ test("one node of a Redis Cluster that is restored from an older copy holds the 
   expect(seen.length).toBe(before);
   await control.accept(CLUSTER, [...held], "ann");
   await until("the widget is reconciled again", () => seen.length > before, DEADLINE_MS);
-}, 300_000);
+});

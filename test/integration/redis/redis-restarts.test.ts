@@ -8,11 +8,11 @@ import { expect, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { CLUSTER, CONTROLLER, keyOf, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
+import { seed } from "../../support/test-run.ts";
 
 const KEYS = 12;
 const RESTARTS = 5;
 const CALLERS = 4;
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
 test(`P1, P2: Redis is killed and restarted ${RESTARTS} times under load: every acknowledged request runs, one attempt per key at a time (seed ${seed})`, async () => {
   const random = seededRandom(seed);

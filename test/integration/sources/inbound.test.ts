@@ -1,4 +1,4 @@
-import { createHmac, randomInt } from "node:crypto";
+import { createHmac } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -20,9 +20,9 @@ import { until } from "../../support/until.ts";
 import { problemIn, useApi } from "../api/api-harness.ts";
 import { NODE_POOL } from "../queue/announce.ts";
 import { useSources } from "./sources-harness.ts";
+import { seed } from "../../support/test-run.ts";
 
 const SECRET = "It's a Secret to Everybody";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 const harness = useApi({ announces: false });
 const sources = useSources(harness.queues);
 

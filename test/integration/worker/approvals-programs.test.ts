@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { ProblemError } from "@konverge/client";
 import { describe, expect, test, type TestContext } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
@@ -15,10 +14,10 @@ import {
   type Fault,
   type Rule,
 } from "./approval-world.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const queues = useQueues();
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const ROUNDS = process.env["KONVERGE_TEST_LONG"] === "1" ? 150 : 12;
+const ROUNDS = isLongRun ? 150 : 12;
 const MAPS = ["a", "b", "c", "d"];
 const FAULTS: readonly Fault["kind"][] = ["throw", "stray", "foreign", "foreign"];
 

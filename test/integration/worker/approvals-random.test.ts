@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { createClient, ProblemError, type Client } from "@konverge/client";
 import { child, defineController } from "@konverge/engine";
 import { ConfigMap } from "@konverge/kube/kinds";
@@ -9,11 +8,11 @@ import type { Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 import { openApi } from "./open-api.ts";
 import { useWorkers } from "./worker-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const workers = useWorkers("approvals-random.test.konverge.dev");
 const namespace = "default";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const STEPS = process.env["KONVERGE_TEST_LONG"] === "1" ? 300 : 40;
+const STEPS = isLongRun ? 300 : 40;
 const OBJECTS = ["one", "two", "three"];
 const MAPS = ["a", "b", "c"];
 const USERS = ["ada", "bob", "eve"];

@@ -118,4 +118,4 @@ test("the slots, queues and calls of 19 clusters do not wait for one that hangs"
   folder.put("c0", throughProxy);
   await untilReconciled(dead, "3");
   expect(worker.ready).toBe(true);
-}, 900_000);
+});

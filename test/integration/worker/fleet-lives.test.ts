@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { defineController } from "@konverge/engine";
 import { listServedClusters } from "@konverge/queue";
 import { ConfigMap } from "@konverge/kube/kinds";
@@ -10,9 +9,9 @@ import { startTcpProxy, type TcpProxy } from "../../chaos/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { KubeconfigFolder, startFleetCluster, type FleetCluster } from "./fleet-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 40 : 3;
+const RUNS = isLongRun ? 40 : 3;
 const namespace = "default";
 const SERVERS = 3;
 /** Always present: once its objects are reconciled, a worker that had not left another cluster would have written there too. */
@@ -327,4 +326,4 @@ test(`a fleet reconciles live clusters and sends nothing to removed ones, in ran
     { seed, numRuns: RUNS, endOnFailure: true },
   );
   expect(life).toBe(RUNS);
-}, 900_000);
+});

@@ -14,6 +14,7 @@ import { afterEach, expect, test } from "vitest";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { until } from "../../support/until.ts";
 import { useWorkers } from "./worker-harness.ts";
+import { seed } from "../../support/test-run.ts";
 
 /** Redis is restored from a copy of a random moment, under running workflows, schedules and mutations. */
 
@@ -28,8 +29,6 @@ afterEach(async () => {
   await cleanup.disposeAsync();
   cleanup = new AsyncDisposableStack();
 });
-
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
 /** Counts the effects of steps by name, each of which has its own. */
 class Effects {

@@ -7,11 +7,11 @@ import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { startProbeServer } from "../../../libs/worker/src/probe-server.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const queues = useQueues();
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = process.env["KONVERGE_TEST_LONG"] === "1" ? 3_000 : 150;
+const RUNS = isLongRun ? 3_000 : 150;
 const NO_ANSWER_MS = 60_000;
 
 /** Targets that a URL parser rejects, or reads as another host. */

@@ -9,6 +9,7 @@ import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import type { RunSummary } from "../../../libs/workflow/src/store/run-record.ts";
 import { seededRandom } from "../../../apps/demo/src/load/seeded-random.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { seed } from "../../support/test-run.ts";
 
 const harness = useQueues();
 const WORKFLOWS = ["deploy", "deploy-all", "test"];
@@ -57,7 +58,6 @@ async function readAll(
 }
 
 test("pages of any size return each matching run once, newest first, while other runs start and continue", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
   const pick = <T>(choices: readonly T[]) => choices[Math.floor(random() * choices.length)] as T;

@@ -8,6 +8,7 @@ import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { LEAST_KEPT_MS } from "../../../libs/workflow/src/store/scripts/shrink-runs.ts";
 import { until } from "../../support/until.ts";
 import { ended, useWorkflows } from "./workflow-harness.ts";
+import { seed } from "../../support/test-run.ts";
 
 const harness = useWorkflows();
 const DAY_MS = 86_400_000;
@@ -66,7 +67,6 @@ async function age(id: string, ms: number): Promise<void> {
 }
 
 test("beyond their limit, the oldest ended runs are deleted, and no others", async () => {
-  const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`KONVERGE_TEST_SEED=${seed}`);
   const random = seededRandom(seed);
   const limitBytes = 300_000;

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
@@ -9,9 +8,8 @@ import { watchCommands } from "../../contract/watch-commands.ts";
 import { until } from "../../support/until.ts";
 import { fleetSteps, openStore, SlotFleet } from "./slot-fleet.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
 const harness = useWorkflows();
 const ref = (id: string) => ({ workflow: "w", id });
 
@@ -30,7 +28,7 @@ test(`runs under way never exceed the slots, and none waits for a free one (seed
     }
     await fleet.drain();
   });
-  await fc.assert(property, { seed, numRuns: isLong ? 1_000 : 12 });
+  await fc.assert(property, { seed, numRuns: isLongRun ? 1_000 : 12 });
 });
 
 test("an entry and an end cost the same with any number of waiting runs", async () => {

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { defined, ensureError } from "@konverge/core";
@@ -23,12 +22,11 @@ import { withCodec } from "../../../libs/workflow/src/codec/coded-run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import { scrambleCodec } from "../../support/scramble-codec.ts";
 import { useQueues } from "../queue/queue-harness.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const numRuns = isLong ? 2_000 : 30;
+const numRuns = isLongRun ? 2_000 : 30;
 /** Of the comparison of both stores. */
-const COMPARE_TIMEOUT_MS = isLong ? 7_200_000 : 600_000;
+const COMPARE_TIMEOUT_MS = isLongRun ? 7_200_000 : 600_000;
 const RETENTION_MS = 3_600_000;
 const harness = useQueues();
 

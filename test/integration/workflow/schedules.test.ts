@@ -7,7 +7,6 @@ import {
   type ScheduleOptions,
   type TriggerOptions,
 } from "@konverge/workflow";
-import { randomInt } from "node:crypto";
 import { defined } from "@konverge/core";
 import * as fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -21,14 +20,14 @@ import { useQueues } from "../queue/queue-harness.ts";
 import { useWorkers } from "../worker/worker-harness.ts";
 import { useWorkflows } from "./workflow-harness.ts";
 import { until } from "../../support/until.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const at = (text: string) => Date.parse(`2026-11-21T${text}Z`);
 const report = defineWorkflow("report", { version: 1 }, async (_w, day: string) => day);
 const hourly = (options: Partial<ScheduleOptions<string>> = {}): Schedule =>
   defineSchedule("hourly", { cron: "0 * * * *", workflow: report, input: "today", ...options });
 
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
-const numRuns = process.env["KONVERGE_TEST_LONG"] === "1" ? 500 : 30;
+const numRuns = isLongRun ? 500 : 30;
 const fuzzed = useQueues();
 
 const dueTimes = useQueues();

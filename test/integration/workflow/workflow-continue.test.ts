@@ -8,11 +8,11 @@ import type { DeathPoint } from "./die-at-call.ts";
 import { ended, inStatus, useWorkflows } from "./workflow-harness.ts";
 import type { RoundsChildConfig } from "./workflow-rounds-child.ts";
 import { begunList, countedSet, makeCounter, makeRounds } from "./workflow-samples.ts";
+import { isLongRun } from "../../support/test-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const ROUNDS = isLong ? 1_000 : 60;
-const KILLS = isLong ? 20 : 2;
-const SIGNALS = isLong ? 100 : 40;
+const ROUNDS = isLongRun ? 1_000 : 60;
+const KILLS = isLongRun ? 20 : 2;
+const SIGNALS = isLongRun ? 100 : 40;
 /** A killed worker's run continues after it. */
 const LEASE_MS = 2_000;
 /** Of workers that are not killed: on a busy machine, they must not lose their leases. */
@@ -37,50 +37,46 @@ async function memoryOf(id: string): Promise<number> {
   return bytes;
 }
 
-test(
-  `a counter that is passed through ${ROUNDS} rounds is exact although ${KILLS} workers are killed, and the run does not grow`,
-  { timeout: 900_000 },
-  async () => {
-    const { prefix, redis } = harness;
-    const runs = harness.openRuns({ leaseMs: LIVE_LEASE_MS });
-    const counter = makeCounter(redis, prefix);
-    const ref = { workflow: "counter", id: "r" };
-    await runs.start(counter, { n: 0, to: ROUNDS }, { id: "r", key: "k", by: "ann" });
-    let largest = 0;
-    for (let kill = 1; kill <= KILLS; kill += 1) {
-      const worker = start([CHILD, config()]);
-      const round = Math.floor((kill * ROUNDS) / (KILLS + 1));
-      await until(
-        `round ${round}`,
-        async () => ((await runs.get(ref))?.round ?? 1) >= round,
-        180_000,
-      );
-      largest = Math.max(largest, await memoryOf("r"));
-      await worker.end("SIGKILL");
-    }
-    runs.work({ workflows: [counter], workerId: "last" });
-    const run = await until(
-      "the run ends",
-      async () => {
-        const known = await runs.get(ref);
-        return known?.endedAtMs === undefined ? undefined : known;
-      },
+test(`a counter that is passed through ${ROUNDS} rounds is exact although ${KILLS} workers are killed, and the run does not grow`, async () => {
+  const { prefix, redis } = harness;
+  const runs = harness.openRuns({ leaseMs: LIVE_LEASE_MS });
+  const counter = makeCounter(redis, prefix);
+  const ref = { workflow: "counter", id: "r" };
+  await runs.start(counter, { n: 0, to: ROUNDS }, { id: "r", key: "k", by: "ann" });
+  let largest = 0;
+  for (let kill = 1; kill <= KILLS; kill += 1) {
+    const worker = start([CHILD, config()]);
+    const round = Math.floor((kill * ROUNDS) / (KILLS + 1));
+    await until(
+      `round ${round}`,
+      async () => ((await runs.get(ref))?.round ?? 1) >= round,
       180_000,
     );
-    expect(run).toMatchObject({
-      status: "done",
-      result: ROUNDS,
-      round: ROUNDS,
-      key: "k",
-      by: "ann",
-      published: { n: ROUNDS },
-    });
-    expect(await redis.scard(countedSet(prefix))).toBe(ROUNDS);
-    expect((await runs.steps(ref)).map(({ name, seq }) => [name, seq])).toEqual([["add", 1]]);
-    // Numbers with more digits, and the end.
-    expect(await memoryOf("r")).toBeLessThan(largest + 1_024);
-  },
-);
+    largest = Math.max(largest, await memoryOf("r"));
+    await worker.end("SIGKILL");
+  }
+  runs.work({ workflows: [counter], workerId: "last" });
+  const run = await until(
+    "the run ends",
+    async () => {
+      const known = await runs.get(ref);
+      return known?.endedAtMs === undefined ? undefined : known;
+    },
+    180_000,
+  );
+  expect(run).toMatchObject({
+    status: "done",
+    result: ROUNDS,
+    round: ROUNDS,
+    key: "k",
+    by: "ann",
+    published: { n: ROUNDS },
+  });
+  expect(await redis.scard(countedSet(prefix))).toBe(ROUNDS);
+  expect((await runs.steps(ref)).map(({ name, seq }) => [name, seq])).toEqual([["add", 1]]);
+  // Numbers with more digits, and the end.
+  expect(await memoryOf("r")).toBeLessThan(largest + 1_024);
+});
 
 test.each([
   { name: "before a round ends", when: "before" },

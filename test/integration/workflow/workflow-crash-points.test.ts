@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TerminalError } from "@konverge/core";
@@ -14,9 +13,8 @@ import type { RunStore } from "../../../libs/workflow/src/store/run-store.ts";
 import { createMemoryRunStore } from "../../../libs/workflow/src/testing/memory-run-store.ts";
 import { useQueues } from "../queue/queue-harness.ts";
 import { noChildren } from "../../support/no-children.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
-const isLong = process.env["KONVERGE_TEST_LONG"] === "1";
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(2 ** 31));
 console.log(`KONVERGE_TEST_SEED=${seed}`);
 const harness = useQueues();
 let redis: Redis;
@@ -206,7 +204,7 @@ const kinds = {
 function pointsOf(calls: readonly string[], store: string) {
   return calls.flatMap((call, at) =>
     WHENS.filter(
-      (_, index) => isLong || store !== "Redis" || index === (at + seed) % WHENS.length,
+      (_, index) => isLongRun || store !== "Redis" || index === (at + seed) % WHENS.length,
     ).map((when) => ({ at, when, call })),
   );
 }
