@@ -22,6 +22,7 @@ export {
 export type { NextDelay, Jitter, BackoffPolicy } from "./backoff-policy.ts";
 export { deepFreeze } from "./deep-freeze.ts";
 export { defined } from "./defined.ts";
+export { isoTime } from "./iso-time.ts";
 export { toMs } from "./duration.ts";
 export type { Duration } from "./duration.ts";
 export {

@@ -1,6 +1,6 @@
 import type { QueueAccess } from "@konverge/api";
 import type { Settings } from "@konverge/contracts";
-import { defined, RUN_STATUSES, type RunStatus } from "@konverge/core";
+import { defined, RUN_STATUSES, type RunStatus, isoTime } from "@konverge/core";
 import type { GuardView } from "@konverge/guard";
 import type { Pause, RestoreState } from "@konverge/queue";
 import { redisOfCommand } from "../process/redis-of-command.ts";
@@ -115,7 +115,7 @@ async function readRuns(
       const runs = await Promise.all(
         page.runs.map(async ({ id, status, createdAtMs }) => {
           const overview = await opened.peek({ workflow: name, id });
-          return { id, status, steps: overview?.steps ?? 0, createdAt: iso(createdAtMs) };
+          return { id, status, steps: overview?.steps ?? 0, createdAt: isoTime(createdAtMs) };
         }),
       );
       return { name, live: LIVE.reduce((sum, status) => sum + counts[status], 0), runs };
@@ -124,10 +124,6 @@ async function readRuns(
   const listed = await opened.schedules.list();
   const schedules = listed
     .filter(({ paused }) => paused === undefined)
-    .map(({ name, nextMs }) => ({ name, nextAt: iso(nextMs), isDue: nextMs <= Date.now() }));
+    .map(({ name, nextMs }) => ({ name, nextAt: isoTime(nextMs), isDue: nextMs <= Date.now() }));
   return { workflows, schedules };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -1,5 +1,5 @@
 import type { SourceView } from "@konverge/contracts";
-import { defined } from "@konverge/core";
+import { defined, isoTime } from "@konverge/core";
 import type { AnnouncedController, SourceReport } from "@konverge/queue";
 
 /** Consecutive failures after which a source counts as failing. */
@@ -24,17 +24,13 @@ export function sourceViews(
         waiting,
         lagMs,
         worker,
-        reportedAt: new Date(report.atMs).toISOString(),
+        reportedAt: isoTime(report.atMs),
         ...defined({
           error,
-          failingSince: isoOf(report.failingSinceMs),
-          succeededAt: isoOf(report.succeededAtMs),
+          failingSince: isoTime(report.failingSinceMs),
+          succeededAt: isoTime(report.succeededAtMs),
         }),
       };
     }),
   );
-}
-
-function isoOf(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : new Date(ms).toISOString();
 }

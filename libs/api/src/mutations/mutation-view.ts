@@ -1,5 +1,5 @@
 import type { MutationDetail, MutationKindList, MutationResults } from "@konverge/contracts";
-import { defined, formatApiVersion, KonvergeError } from "@konverge/core";
+import { defined, formatApiVersion, KonvergeError, isoTime } from "@konverge/core";
 import type { Change, MutationView, OpenKind, Preconditions } from "@konverge/mutations";
 import { apiVersionOf } from "./find-open-kind.ts";
 
@@ -19,7 +19,7 @@ export function mutationView(
     apiVersion: formatApiVersion(group, version),
     name,
     changes: view.changes.map((change) => (isSensitive ? withoutValues(change) : { ...change })),
-    createdAt: timeOf(createdAtMs),
+    createdAt: isoTime(createdAtMs),
     ...defined({
       namespace,
       subresource,
@@ -28,8 +28,8 @@ export function mutationView(
       class: view.class === "retry" ? undefined : view.class,
       if: isSensitive || preconditions === undefined ? undefined : conditionsOf(preconditions),
       create: createIfMissing === undefined ? undefined : true,
-      expiresAt: deadlineMs === undefined ? undefined : timeOf(createdAtMs + deadlineMs),
-      endedAt: endedAtMs === undefined ? undefined : timeOf(endedAtMs),
+      expiresAt: deadlineMs === undefined ? undefined : isoTime(createdAtMs + deadlineMs),
+      endedAt: isoTime(endedAtMs),
     }),
   };
 }
@@ -97,8 +97,4 @@ function withoutText(view: MutationView): MutationView {
 
 function withoutValues(change: Change) {
   return { kind: change.kind, ...("path" in change ? { path: change.path } : {}) };
-}
-
-function timeOf(ms: number): string {
-  return new Date(ms).toISOString();
 }

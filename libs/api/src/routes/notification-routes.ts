@@ -3,7 +3,7 @@ import {
   notificationQuerySchema,
   type NotificationView,
 } from "@konverge/contracts";
-import { defined } from "@konverge/core";
+import { defined, isoTime } from "@konverge/core";
 import type { NotificationRecord } from "@konverge/queue";
 import { demand } from "../access/caller.ts";
 import { readRoute, type Route } from "../http/route.ts";
@@ -53,18 +53,14 @@ function notificationView(
   return {
     ...rest,
     cluster,
-    createdAt: iso(createdAtMs),
-    deadline: iso(deadlineMs),
-    groups: groups.map(({ sinceMs, ...group }) => ({ ...group, since: iso(sinceMs) })),
-    examples: examples.map(({ sinceMs, ...fault }) => ({ ...fault, since: iso(sinceMs) })),
-    lastTries: lastTries.map(({ atMs, ...each }) => ({ at: iso(atMs), ...each })),
+    createdAt: isoTime(createdAtMs),
+    deadline: isoTime(deadlineMs),
+    groups: groups.map(({ sinceMs, ...group }) => ({ ...group, since: isoTime(sinceMs) })),
+    examples: examples.map(({ sinceMs, ...fault }) => ({ ...fault, since: isoTime(sinceMs) })),
+    lastTries: lastTries.map(({ atMs, ...each }) => ({ at: isoTime(atMs), ...each })),
     ...defined({
-      nextAt: nextAtMs === undefined ? undefined : iso(nextAtMs),
-      endedAt: endedAtMs === undefined ? undefined : iso(endedAtMs),
+      nextAt: isoTime(nextAtMs),
+      endedAt: isoTime(endedAtMs),
     }),
   };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -1,4 +1,4 @@
-import { defined } from "@konverge/core";
+import { defined, isoTime } from "@konverge/core";
 import type { RunDetail, RunList, RunLog } from "@konverge/contracts";
 import {
   formatRunId,
@@ -26,47 +26,56 @@ export function runItem(run: RunSummary, cluster: string): RunList["items"][numb
     cluster,
     version,
     status,
-    ...defined({ error, blockedReason, blockedError, key }),
-    ...(run.blockedAtMs === undefined ? {} : { blockedAt: iso(run.blockedAtMs) }),
-    ...(labels === undefined ? {} : { labels: { ...labels } }),
-    ...(parent === undefined ? {} : { parent: formatRunId(parent, cluster) }),
-    ...defined({ by, cancel, terminated }),
-    ...(pause === undefined ? {} : { pause: pauseItem(pause) }),
-    ...(retry === undefined
-      ? {}
-      : {
-          retry: {
-            ...retry,
-            ...(retry.originalRun === undefined
-              ? {}
-              : { originalRun: formatRunId({ workflow, id: retry.originalRun }, cluster) }),
-          },
+    ...defined({
+      error,
+      blockedReason,
+      blockedError,
+      key,
+      blockedAt: isoTime(run.blockedAtMs),
+      labels: labels && { ...labels },
+      parent: parent && formatRunId(parent, cluster),
+      by,
+      cancel,
+      terminated,
+      pause: pause && pauseItem(pause),
+      retry: retry && retryItem(retry, workflow, cluster),
+      scheduledAt: isoTime(scheduledAtMs),
+      limits,
+      round,
+      roundStartedAt: isoTime(roundStartedAtMs),
+    }),
+    createdAt: isoTime(createdAtMs),
+    ...defined({
+      startedAt: isoTime(startedAtMs),
+      endedAt: isoTime(endedAtMs),
+      warnings: warnings && [...warnings],
+      slotWait,
+      waits: waits?.map(({ step, kind, sinceMs, untilMs, message, position, child }) => ({
+        step,
+        kind,
+        ...defined({
+          since: isoTime(sinceMs),
+          until: isoTime(untilMs),
+          message,
+          position,
+          child: child && formatRunId(child, cluster),
         }),
-    ...(scheduledAtMs === undefined ? {} : { scheduledAt: iso(scheduledAtMs) }),
-    ...defined({ limits, round }),
-    ...(roundStartedAtMs === undefined ? {} : { roundStartedAt: iso(roundStartedAtMs) }),
-    createdAt: iso(createdAtMs),
-    ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
-    ...(endedAtMs === undefined ? {} : { endedAt: iso(endedAtMs) }),
-    ...(warnings === undefined ? {} : { warnings: [...warnings] }),
-    ...defined({ slotWait }),
-    ...(waits === undefined
-      ? {}
-      : {
-          waits: waits.map(({ step, kind, sinceMs, untilMs, message, position, child }) => ({
-            step,
-            kind,
-            ...(sinceMs === undefined ? {} : { since: iso(sinceMs) }),
-            ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-            ...defined({ message, position }),
-            ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
-          })),
-        }),
+      })),
+    }),
   };
 }
 
 function pauseItem({ atMs, ...pause }: RunPause): NonNullable<RunDetail["pause"]> {
-  return { ...pause, at: iso(atMs) };
+  return { ...pause, at: isoTime(atMs) };
+}
+
+function retryItem(
+  { originalRun: id, ...retry }: NonNullable<RunSummary["retry"]>,
+  workflow: string,
+  cluster: string,
+): NonNullable<RunDetail["retry"]> {
+  const originalRun = id && formatRunId({ workflow, id }, cluster);
+  return { ...retry, ...defined({ originalRun }) };
 }
 
 function progressOf(
@@ -83,11 +92,11 @@ function progressOf(
     const known = { ...defined({ maxAttempts, message }), ...triesOf(tries) };
     if (heartbeat === undefined) return { step: name, attempts, ...known };
     const { atMs, ...beat } = heartbeat;
-    return { step: name, attempts, ...known, heartbeat: { at: iso(atMs), ...beat } };
+    return { step: name, attempts, ...known, heartbeat: { at: isoTime(atMs), ...beat } };
   });
   return {
     ...(items.length === 0 ? {} : { progress: items }),
-    ...(beatAtMs === 0 ? {} : { heartbeatAt: iso(beatAtMs) }),
+    ...(beatAtMs === 0 ? {} : { heartbeatAt: isoTime(beatAtMs) }),
   };
 }
 
@@ -95,7 +104,7 @@ function triesOf(
   tries: readonly FailedTry[] | undefined,
 ): Pick<RunDetail["steps"][number], "tries"> {
   if (tries === undefined) return {};
-  return { tries: tries.map(({ atMs, ...failed }) => ({ at: iso(atMs), ...failed })) };
+  return { tries: tries.map(({ atMs, ...failed }) => ({ at: isoTime(atMs), ...failed })) };
 }
 
 function mayLeaveUndos({ status, terminated }: RunView): boolean {
@@ -118,8 +127,7 @@ export function runDetail(
   const { input, result, published } = run;
   return {
     ...runItem(run, cluster),
-    ...defined({ input, result }),
-    ...(published === undefined ? {} : { published: { ...published } }),
+    ...defined({ input, result, published: published && { ...published } }),
     steps: steps.map(
       ({
         name,
@@ -139,14 +147,20 @@ export function runDetail(
       }) => ({
         name,
         kind,
-        ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
-        ...defined({ workerLost }),
-        at: iso(atMs),
-        ...(untilMs === undefined ? {} : { until: iso(untilMs) }),
-        ...defined({ attempts, skipped, by }),
+        at: isoTime(atMs),
+        ...defined({
+          startedAt: isoTime(startedAtMs),
+          workerLost,
+          until: isoTime(untilMs),
+          attempts,
+          skipped,
+          by,
+          child: child && formatRunId(child, cluster),
+          branch,
+          value,
+          error,
+        }),
         ...triesOf(tries),
-        ...(child === undefined ? {} : { child: formatRunId(child, cluster) }),
-        ...defined({ branch, value, error }),
       }),
     ),
     ...progressOf(run, progress),
@@ -156,7 +170,7 @@ export function runDetail(
       : {
           unconsumedSignals: unconsumedSignals.map(({ atMs, ...signal }) => ({
             ...signal,
-            at: iso(atMs),
+            at: isoTime(atMs),
           })),
         }),
     ...(refusedSignals.count === 0
@@ -164,14 +178,17 @@ export function runDetail(
       : {
           refusedSignals: {
             count: refusedSignals.count,
-            last: refusedSignals.last.map(({ atMs, ...signal }) => ({ ...signal, at: iso(atMs) })),
+            last: refusedSignals.last.map(({ atMs, ...signal }) => ({
+              ...signal,
+              at: isoTime(atMs),
+            })),
           },
         }),
   };
 }
 
 export function logLine({ atMs, fields, ...line }: LogLine): RunLog["items"][number] {
-  return { at: iso(atMs), ...line, ...(fields === undefined ? {} : { fields: { ...fields } }) };
+  return { at: isoTime(atMs), ...line, ...defined({ fields: fields && { ...fields } }) };
 }
 
 /** Formats the last run of a page as `<created>/<workflow>/<id>`. */
@@ -183,8 +200,4 @@ export function formatCursor({ createdAtMs, workflow, id }: RunCursor): string {
 export function parseCursor(text: string): RunCursor {
   const [createdAt = "", workflow = "", ...id] = text.split("/");
   return { createdAtMs: Number(createdAt), workflow, id: id.join("/") };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -1,4 +1,4 @@
-import { defined } from "@konverge/core";
+import { defined, isoTime } from "@konverge/core";
 import type { ScheduleDetail, ScheduleList } from "@konverge/contracts";
 import {
   formatRunId,
@@ -19,10 +19,12 @@ export function scheduleItem(
     schedule: times,
     overlap,
     active: isLive,
-    ...(paused === undefined ? {} : { paused: pauseOf(paused) }),
-    seenAt: iso(seenMs),
-    ...(isLive && paused === undefined ? { nextAt: iso(nextMs) } : {}),
-    ...(run === undefined ? {} : { run: formatRunId({ workflow, id: run }, cluster) }),
+    seenAt: isoTime(seenMs),
+    ...defined({
+      paused: paused && pauseOf(paused),
+      nextAt: isLive && paused === undefined ? isoTime(nextMs) : undefined,
+      run: run && formatRunId({ workflow, id: run }, cluster),
+    }),
   };
 }
 
@@ -31,14 +33,10 @@ export function scheduleDetail(schedule: ScheduleState, cluster: string): Schedu
   return {
     ...scheduleItem(schedule, cluster),
     ...defined({ input, catchUpMs, jitterMs }),
-    nextTimes: nextTimesMs.map(iso),
+    nextTimes: nextTimesMs.map((ms) => isoTime(ms)),
   };
 }
 
 function pauseOf({ atMs, ...author }: NonNullable<ScheduleView["paused"]>) {
-  return { ...author, since: iso(atMs) };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
+  return { ...author, since: isoTime(atMs) };
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { NotificationEvent } from "@konverge/core";
+import { isoTime, type NotificationEvent } from "@konverge/core";
 import type { FaultGroup, NotificationRecord } from "@konverge/queue";
 
 /** The installation and the cluster that a message is about. */
@@ -129,9 +129,12 @@ function jsonMessage(record: NotificationRecord, place: NotificationPlace): unkn
     id: record.id,
     ...place,
     text: titleOf(record, place),
-    createdAt: iso(record.createdAtMs),
-    groups: record.groups.map(({ sinceMs, ...group }) => ({ ...group, since: iso(sinceMs) })),
-    examples: record.examples.map(({ sinceMs, ...fault }) => ({ ...fault, since: iso(sinceMs) })),
+    createdAt: isoTime(record.createdAtMs),
+    groups: record.groups.map(({ sinceMs, ...group }) => ({ ...group, since: isoTime(sinceMs) })),
+    examples: record.examples.map(({ sinceMs, ...fault }) => ({
+      ...fault,
+      since: isoTime(sinceMs),
+    })),
   };
 }
 
@@ -161,8 +164,8 @@ function alertOf(
       new: String(firing),
       notification: id,
     },
-    startsAt: iso(Math.min(sinceMs, createdAtMs)),
-    endsAt: iso(isOpen ? createdAtMs + ALERT_LASTS_MS : createdAtMs),
+    startsAt: isoTime(Math.min(sinceMs, createdAtMs)),
+    endsAt: isoTime(isOpen ? createdAtMs + ALERT_LASTS_MS : createdAtMs),
   };
 }
 
@@ -171,8 +174,4 @@ function labelOf(text: string): string {
   if (text.length <= MAX_LABEL) return text;
   const hash = createHash("sha256").update(text).digest("hex").slice(0, 12);
   return `${text.slice(0, MAX_LABEL - hash.length - 1)}-${hash}`;
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
 }
