@@ -4,7 +4,7 @@ import { keepChanging, openFleet, V1, type FleetWorker } from "./changing-fleet.
 import { until } from "../support/until.ts";
 import { isLongRun, seed } from "../support/test-run.ts";
 
-const ROUNDS = isLongRun ? 10 : 1;
+const ROUNDS = isLongRun ? 5 : 1;
 const HEALED_MS = 120_000;
 
 test(`P1: changes made while the leader is killed, stopped and replaced are reconciled (seed ${seed})`, async () => {

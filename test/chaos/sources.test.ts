@@ -15,7 +15,7 @@ import { SOURCED, sourcedController, startWorld, type World } from "./source-wor
 import { isLongRun, seed } from "../support/test-run.ts";
 
 /** For the long form, a kill every 5 s for 5 minutes. */
-const DISASTERS = isLongRun ? 60 : 6;
+const DISASTERS = isLongRun ? 40 : 6;
 const EVERY_MS = isLongRun ? 5_000 : 400;
 const HEAL_MS = 120_000;
 const ITEMS = 20;

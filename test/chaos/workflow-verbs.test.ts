@@ -17,10 +17,10 @@ import { until } from "../support/until.ts";
 import { isLongRun, seed } from "../support/test-run.ts";
 
 const isReal = process.env["KUBEBUILDER_ASSETS"] !== undefined && canRestart;
-const RUNS = isLongRun ? 3_000 : 60;
-const DISASTERS = isLongRun ? 60 : 9;
+const RUNS = isLongRun ? 600 : 60;
+const DISASTERS = isLongRun ? 30 : 9;
 /** One of this many runs fails at a step. Few enough that a counter keeps all marks of their retries. */
-const BREAKING = isLongRun ? 50 : 5;
+const BREAKING = isLongRun ? 20 : 5;
 const WORKERS = 2;
 const HEAL_MS = isLongRun ? 900_000 : 120_000;
 

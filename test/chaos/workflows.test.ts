@@ -16,8 +16,8 @@ import { until } from "../support/until.ts";
 import { Child } from "../support/child.ts";
 import { isLongRun, seed } from "../support/test-run.ts";
 
-const RUNS = isLongRun ? 3_000 : 60;
-const DISASTERS = isLongRun ? 40 : 6;
+const RUNS = isLongRun ? 600 : 60;
+const DISASTERS = isLongRun ? 20 : 6;
 /** One of this many disasters includes retries of jobs. */
 const RETRIED = 3;
 const LEASE_MS = 1_000;

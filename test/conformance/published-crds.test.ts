@@ -17,7 +17,7 @@ import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
 import { isLongRun, seed } from "../support/test-run.ts";
 
 /** Objects of each kind. */
-const OBJECTS = isLongRun ? 200 : 25;
+const OBJECTS = isLongRun ? 50 : 25;
 /** Kinds of each project, rotated by the seed: a server takes a second to install one. */
 const KINDS = isLongRun ? Infinity : 1;
 const FILES = [

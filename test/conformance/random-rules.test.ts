@@ -8,7 +8,7 @@ import { startEmbedded, startReal, type TestedServer } from "./servers.ts";
 import { isLongRun, seed } from "../support/test-run.ts";
 
 /** Each round has its own definition. */
-const ROUNDS = isLongRun ? 40 : 1;
+const ROUNDS = isLongRun ? 10 : 1;
 const RULES = 30;
 const OBJECTS = isLongRun ? 12 : 4;
 const servers: TestedServer[] = [];

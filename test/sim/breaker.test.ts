@@ -9,7 +9,7 @@ import { createOutcomeTally } from "../../libs/guard/src/outcome-tally.ts";
 import { classifyResult } from "../../libs/guard/src/result-class.ts";
 import { isLongRun, seed } from "../support/test-run.ts";
 
-const numRuns = isLongRun ? 5_000 : 120;
+const numRuns = isLongRun ? 1_000 : 120;
 const limits = guardLimits({ ratePerSecond: 100 });
 const START_US = 1.8e15;
 

@@ -45,7 +45,7 @@ test(
   { timeout },
   async () => {
     const sums = { probes: 0, crashed: 0, stalled: 0, openings: 0 };
-    for (let run = 0; run < (isLongRun ? 300 : 10); run += 1) {
+    for (let run = 0; run < (isLongRun ? 150 : 10); run += 1) {
       const random = seededRandom(seed + run);
       const ticketed = new Set<number>();
       const server: VirtualServer = ({ call, worker: id, atMs }) => {
@@ -188,7 +188,7 @@ test(
   { timeout },
   async () => {
     let closings = 0;
-    for (let run = 0; run < (isLongRun ? 300 : 8); run += 1) {
+    for (let run = 0; run < (isLongRun ? 150 : 8); run += 1) {
       const random = seededRandom(seed + run);
       const healedMs = 2_000 + random() * (run % 2 === 0 ? 3_000 : 60_000);
       const isSilent = run % 4 === 3;

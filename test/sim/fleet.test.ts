@@ -159,7 +159,7 @@ test(
       sums.worst = Math.max(sums.worst, excess / limits.burst);
       sums.openings += fleet.redis.moves.filter(({ to }) => to === "open").length;
       sums.errors += fleet.errors.length;
-      if (sums.tokens >= (isLongRun ? 1e6 : 4e4)) break;
+      if (sums.tokens >= (isLongRun ? 4e5 : 4e4)) break;
     }
     console.log(sums);
   },

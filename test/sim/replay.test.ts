@@ -3,9 +3,9 @@ import { playSeed } from "./replay/play-program.ts";
 import { isLongRun, seed } from "../support/test-run.ts";
 
 const PROGRAMS = isLongRun ? 1_000 : 200;
-const PARTS = 100;
+const PARTS = 5;
 
-/** Each part has its own seed, so that a stopped long run continues with `KONVERGE_TEST_SEED=<seed> ... -t "part 38 "`. */
+/** Each part has its own seed, so that a stopped long run continues with `KONVERGE_TEST_SEED=<seed> ... -t "part 3 "`. */
 const parts = Array.from({ length: isLongRun ? PARTS : 1 }, (_, at) => ({
   part: at + 1,
   from: seed + at * PROGRAMS,

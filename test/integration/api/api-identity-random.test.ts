@@ -11,7 +11,7 @@ import { askedFor, grants, isExpected, onInstallation, type Grant } from "./rbac
 import { isLongRun, seed } from "../../support/test-run.ts";
 
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = isLongRun ? 60 : 3;
+const RUNS = isLongRun ? 30 : 3;
 /** A call that is held back fails after this time, in ms. It is only for the state `held`. */
 const HELD_MS = 300;
 

@@ -23,7 +23,7 @@ import { askedFor, isExpected, type Grant } from "./rbac-model.ts";
 import { isLongRun, seed } from "../../support/test-run.ts";
 
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = isLongRun ? 2_000 : 100;
+const RUNS = isLongRun ? 1_000 : 100;
 const harness = useApi({ announces: false });
 const users = useKubernetesUsers(harness);
 const { serve } = users;

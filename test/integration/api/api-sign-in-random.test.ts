@@ -10,7 +10,7 @@ import { signInSettings } from "./sign-in-stage.ts";
 import { isLongRun, seed } from "../../support/test-run.ts";
 
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = isLongRun ? 60 : 3;
+const RUNS = isLongRun ? 30 : 3;
 
 const harness = useApi({ announces: false });
 const { path: secretPath } = useClientSecret();

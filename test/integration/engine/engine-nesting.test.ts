@@ -8,7 +8,7 @@ import { testServers, type Widget } from "../kube/kube-servers.ts";
 import { until } from "../../support/until.ts";
 import { isLongRun, seed } from "../../support/test-run.ts";
 
-const PROGRAMS = isLongRun ? 1_000 : 40;
+const PROGRAMS = isLongRun ? 400 : 40;
 const OBJECTS = ["a", "b", "c"] as const;
 const WAYS = ["mutate", "mutateStatus", "fields", "createOrUpdate"] as const;
 /** Far beyond the time that a program needs, so that a deadlock ends the test by this outcome. */

@@ -82,7 +82,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
             }
             await opened.client.delete(ConfigMap, target);
           }),
-          { seed, numRuns: isLongRun ? 300 : 15 },
+          { seed, numRuns: isLongRun ? 100 : 15 },
         );
       } finally {
         await relay[Symbol.asyncDispose]();

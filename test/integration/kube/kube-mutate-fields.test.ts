@@ -454,7 +454,7 @@ const parts = fc.record(
 );
 
 describe.each(testServers())("the fields of a manager on $name", (server) => {
-  const RUNS = isLongRun ? 200 : 12;
+  const RUNS = isLongRun ? 100 : 12;
 
   test(`applying what a manager owns changes nothing (KONVERGE_TEST_SEED=${seed})`, async () => {
     const open = await server.open();

@@ -254,7 +254,7 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
     const large = { ...write(), body: /too-large/ };
     h.relay.refuseAll(large, 500, "etcdserver: request is too large");
     h.work();
-    for (let round = 0; round < (isLongRun ? 100 : 6); round += 1) {
+    for (let round = 0; round < (isLongRun ? 40 : 6); round += 1) {
       await h.make({ n: "0" });
       const size = 1 + Math.floor(random() * 64);
       const share = random() ** 3;

@@ -211,7 +211,7 @@ test(`the store behaves as its model in random orders of calls (seed ${seed})`, 
       const bytes = Number(await queues.redis.get(store.names.bytes));
       expect(bytes).toBe(texts.reduce((sum, length) => sum + length, 0));
     }),
-    { seed, numRuns: isLongRun ? 3_000 : 100 },
+    { seed, numRuns: isLongRun ? 1_000 : 100 },
   );
 });
 

@@ -124,6 +124,6 @@ test("reports each begin and end once, in any order of faults, failures and rest
       for (const { id, state } of await records()) expect(accepted.has(id)).toBe(state === "sent");
       await receiver.close();
     }),
-    { seed, numRuns: isLongRun ? 240 : 12 },
+    { seed, numRuns: isLongRun ? 100 : 12 },
   );
 });

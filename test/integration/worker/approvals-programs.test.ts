@@ -17,7 +17,7 @@ import {
 import { isLongRun, seed } from "../../support/test-run.ts";
 
 const queues = useQueues();
-const ROUNDS = isLongRun ? 150 : 12;
+const ROUNDS = isLongRun ? 60 : 12;
 const MAPS = ["a", "b", "c", "d"];
 const FAULTS: readonly Fault["kind"][] = ["throw", "stray", "foreign", "foreign"];
 

@@ -11,7 +11,7 @@ import { useQueues } from "../queue/queue-harness.ts";
 import { KubeconfigFolder, startFleetCluster, type FleetCluster } from "./fleet-harness.ts";
 import { isLongRun, seed } from "../../support/test-run.ts";
 
-const RUNS = isLongRun ? 40 : 3;
+const RUNS = isLongRun ? 20 : 3;
 const namespace = "default";
 const SERVERS = 3;
 /** Always present: once its objects are reconciled, a worker that had not left another cluster would have written there too. */

@@ -11,7 +11,7 @@ import { isLongRun, seed } from "../../support/test-run.ts";
 
 const queues = useQueues();
 console.log(`KONVERGE_TEST_SEED=${seed}`);
-const RUNS = isLongRun ? 3_000 : 150;
+const RUNS = isLongRun ? 1_500 : 150;
 const NO_ANSWER_MS = 60_000;
 
 /** Targets that a URL parser rejects, or reads as another host. */

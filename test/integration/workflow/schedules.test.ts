@@ -27,7 +27,7 @@ const report = defineWorkflow("report", { version: 1 }, async (_w, day: string) 
 const hourly = (options: Partial<ScheduleOptions<string>> = {}): Schedule =>
   defineSchedule("hourly", { cron: "0 * * * *", workflow: report, input: "today", ...options });
 
-const numRuns = isLongRun ? 500 : 30;
+const numRuns = isLongRun ? 300 : 30;
 const fuzzed = useQueues();
 
 const dueTimes = useQueues();

@@ -10,7 +10,7 @@ import type { RoundsChildConfig } from "./workflow-rounds-child.ts";
 import { begunList, countedSet, makeCounter, makeRounds } from "./workflow-samples.ts";
 import { isLongRun } from "../../support/test-run.ts";
 
-const ROUNDS = isLongRun ? 1_000 : 60;
+const ROUNDS = isLongRun ? 300 : 60;
 const KILLS = isLongRun ? 20 : 2;
 const SIGNALS = isLongRun ? 100 : 40;
 /** A killed worker's run continues after it. */
