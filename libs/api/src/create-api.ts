@@ -75,6 +75,8 @@ export interface ApiOptions {
   readonly inboundSecrets?: InboundSecrets;
   /** Rate limit per caller and process. Default 1,000 per second with a burst of 2,000. */
   readonly rate?: BucketLimits;
+  /** Time after which a search returns what it has found, in ms. Default 500. */
+  readonly searchMs?: number;
   /** The default cluster, also of the overview and the raw job view. */
   readonly cluster: string;
   /** Interval between heartbeats of an idle event stream, in ms. Default 15,000. */
@@ -126,7 +128,7 @@ export function createApi(options: ApiOptions): Api {
     answers,
     admission,
     authorizeUser: rights?.authorize,
-    scans: new Scans(admission),
+    scans: new Scans(admission, options.searchMs),
     waits: new Waits(),
     isStillValid: (caller: Caller) => authenticator.isStillValid(caller),
     closing: closing.signal,

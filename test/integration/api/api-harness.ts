@@ -86,6 +86,8 @@ export function useApi({
         token: undefined,
         cluster: "default",
         onError: (error) => expect.unreachable(String(error)),
+        // On a slow machine, searches would end early and return less.
+        searchMs: Infinity,
         ...given,
       });
       onTestFinished(() => api.close());

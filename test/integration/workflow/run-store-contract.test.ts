@@ -25,7 +25,6 @@ import { useQueues } from "../queue/queue-harness.ts";
 import { isLongRun, seed } from "../../support/test-run.ts";
 
 const numRuns = isLongRun ? 300 : 30;
-/** Of the comparison of both stores. */
 const RETENTION_MS = 3_600_000;
 const harness = useQueues();
 

@@ -5,7 +5,6 @@ import type { Admission } from "./admission.ts";
 
 /** Scans of one caller at a time. */
 const MOST_OF_CALLER = 8;
-/** Time after which a scan returns the rows that it has found, in ms. */
 const BUDGET_MS = 500;
 const COME_AGAIN_MS = 1_000;
 /** Rows that are as much work as a simple request. */
@@ -20,11 +19,14 @@ export type RunScan = <T>(scan: (options: ScanOptions) => Promise<T>) => Promise
  */
 export class Scans {
   readonly #admission: Admission;
+  readonly #budgetMs: number;
   readonly #running = new Map<string, number>();
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(admission: Admission) {
+  /** @param budgetMs time after which a scan returns the rows that it has found, in ms */
+  constructor(admission: Admission, budgetMs = BUDGET_MS) {
     this.#admission = admission;
+    this.#budgetMs = budgetMs;
   }
 
   /** @throws KonvergeError `rate_limited` */
@@ -39,7 +41,7 @@ export class Scans {
     try {
       return await scan({
         turn: (read) => this.#turn(read),
-        budgetMs: BUDGET_MS,
+        budgetMs: this.#budgetMs,
         onScanned: (rows) => this.#admission.charge(caller, rows / ROWS_PER_TOKEN),
       });
     } finally {

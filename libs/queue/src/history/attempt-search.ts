@@ -47,7 +47,7 @@ export async function searchAttempts(
   redis: RedisClient,
   names: HistoryNames,
   query: AttemptQuery,
-  { turn = (read) => read(), budgetMs = Infinity, onScanned }: ScanOptions = {},
+  { turn = (read) => read(), budgetMs = Infinity, maxRows = MOST_SCANNED, onScanned }: ScanOptions = {},
 ): Promise<AttemptPage> {
   const found: AttemptRow[] = [];
   const parts = partsOf(query);
@@ -56,7 +56,7 @@ export async function searchAttempts(
   const first = sinceMs === undefined ? "-" : String(Math.max(0, sinceMs));
   const newest = untilMs === undefined ? "+" : String(Math.max(0, untilMs - 1));
   let end = query.cursor === undefined ? newest : `(${checkCursor(query.cursor)}`;
-  for (let scanned = 0; scanned < MOST_SCANNED; scanned += CHUNK) {
+  for (let scanned = 0; scanned < maxRows; scanned += CHUNK) {
     const start = end;
     const chunk = await turn(() =>
       withRedis(redis, () => redis.xrevrange(names.index, start, first, "COUNT", CHUNK)),
