@@ -13,7 +13,6 @@ const url = process.env["REDIS_URL"] ?? "";
 const WORKER = fileURLToPath(new URL("workflow-worker.ts", import.meta.url));
 const PRELOAD = new URL("teeth/load-patched.ts", import.meta.url).href;
 const LEASE_MS = 1_000;
-const HEAL_MS = 120_000;
 /** Longest time that a run stays paused, in ms: its timers come due, and its wake-ups are handled. */
 const REST_MS = 250;
 /** Longest time that a run of a test build stays paused until a body begins, in ms. Some have none left, or wait for a signal. */
@@ -83,14 +82,10 @@ export async function playPauses({ seed, runs, pauses, kills, patch }: PausingOp
     for (let count = 0; count < pauses && !(await isOver()); count += 1) {
       await rest(random() * 60);
       await workflows.pause(ref, { by: "ann" }).catch(() => undefined);
-      const paused = await until(
-        `${id} is paused or has ended`,
-        async () => {
-          const run = await workflows.get(ref);
-          return run?.status === "paused" || run?.endedAtMs !== undefined ? run : undefined;
-        },
-        HEAL_MS,
-      );
+      const paused = await until(`${id} is paused or has ended`, async () => {
+        const run = await workflows.get(ref);
+        return run?.status === "paused" || run?.endedAtMs !== undefined ? run : undefined;
+      });
       if (paused.status !== "paused") return;
       const before = await begun(id);
       await restInPause(ref, before);
@@ -147,14 +142,10 @@ export async function playPauses({ seed, runs, pauses, kills, patch }: PausingOp
 
   for (const { id, program } of programs) {
     const ref = { workflow: "program", id };
-    const run = await until(
-      `${id} ends`,
-      async () => {
-        const found = await workflows.get(ref);
-        return found?.endedAtMs === undefined ? undefined : found;
-      },
-      HEAL_MS,
-    );
+    const run = await until(`${id} ends`, async () => {
+      const found = await workflows.get(ref);
+      return found?.endedAtMs === undefined ? undefined : found;
+    });
     if (ended.has(id)) continue;
     const [steps, undone, tries, seen, woke] = await Promise.all([
       workflows.steps(ref),

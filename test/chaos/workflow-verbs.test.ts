@@ -22,7 +22,6 @@ const DISASTERS = isLongRun ? 30 : 9;
 /** One of this many runs fails at a step. Few enough that a counter keeps all marks of their retries. */
 const BREAKING = isLongRun ? 20 : 5;
 const WORKERS = 2;
-const HEAL_MS = isLongRun ? 900_000 : 120_000;
 
 type Disaster = (fleet: VerbFleet, random: () => number) => Promise<void>;
 
@@ -157,14 +156,10 @@ async function allOf(
   describe: (id: string) => Promise<string>,
 ): Promise<void> {
   const open = new Set(ids);
-  await until(
-    "all runs end",
-    async () => {
-      for (const id of open) if (await holds(id)) open.delete(id);
-      return open.size === 0;
-    },
-    HEAL_MS,
-  ).catch(async (error: unknown) => {
+  await until("all runs end", async () => {
+    for (const id of open) if (await holds(id)) open.delete(id);
+    return open.size === 0;
+  }).catch(async (error: unknown) => {
     const reported = await Promise.all([...open].slice(0, 5).map(describe));
     throw new Error(`${open.size} runs did not end: ${reported.join("; ")}`, { cause: error });
   });

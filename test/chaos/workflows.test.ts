@@ -23,7 +23,6 @@ const RETRIED = 3;
 const LEASE_MS = 1_000;
 const WORKERS = 2;
 const CONCURRENCY = 8;
-const HEAL_MS = 120_000;
 /** Bodies that each worker must run at the end. */
 const TAIL = 5;
 const url = process.env["REDIS_URL"] ?? "";
@@ -94,17 +93,13 @@ test(`P8, P9: random workflows match their prediction while their workers are ki
   await sending;
 
   const open = new Set(programs.map(({ id }) => id));
-  await until(
-    "I1: all runs end",
-    async () => {
-      for (const id of open) {
-        const run = await workflows.get({ workflow: "program", id });
-        if (run?.endedAtMs !== undefined) open.delete(id);
-      }
-      return open.size === 0;
-    },
-    isLongRun ? HEAL_MS * 4 : HEAL_MS,
-  ).catch((error: unknown) => {
+  await until("I1: all runs end", async () => {
+    for (const id of open) {
+      const run = await workflows.get({ workflow: "program", id });
+      if (run?.endedAtMs !== undefined) open.delete(id);
+    }
+    return open.size === 0;
+  }).catch((error: unknown) => {
     throw new Error(`${open.size} runs did not end: ${[...open].slice(0, 5).join(", ")}`, {
       cause: error,
     });
@@ -173,25 +168,20 @@ async function expectLively(
   const step = { kind: "step", name, value: 1, failures: 0, takesMs: 20, undo: false } as const;
   const before = await Promise.all(slots.map(bodiesOf));
   const ids: string[] = [];
-  await until(
-    `every worker runs ${TAIL} more bodies`,
-    async () => {
-      // More than one worker can run at a time.
-      for (let n = 0; n <= CONCURRENCY; n += 1) {
-        const id = `tail-${ids.length}`;
-        await workflows.start(interpreter, { ops: [step], fails: false }, { id });
-        ids.push(id);
-      }
-      const now = await Promise.all(slots.map(bodiesOf));
-      return now.every((bodies, slot) => bodies >= (before[slot] ?? 0) + TAIL);
-    },
-    HEAL_MS,
-  );
+  await until(`every worker runs ${TAIL} more bodies`, async () => {
+    // More than one worker can run at a time.
+    for (let n = 0; n <= CONCURRENCY; n += 1) {
+      const id = `tail-${ids.length}`;
+      await workflows.start(interpreter, { ops: [step], fails: false }, { id });
+      ids.push(id);
+    }
+    const now = await Promise.all(slots.map(bodiesOf));
+    return now.every((bodies, slot) => bodies >= (before[slot] ?? 0) + TAIL);
+  });
   for (const id of ids) {
     await until(
       `${id} ends`,
       async () => (await workflows.get({ workflow: "program", id }))?.result === 1,
-      HEAL_MS,
     );
   }
 }

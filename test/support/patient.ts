@@ -1,6 +1,6 @@
 import { isKonvergeError } from "@konverge/core";
 
-const LONGEST_MS = 30_000;
+const LONGEST_MS = 300_000;
 
 /** The deadline of connections whose calls wait for Redis as long as a busy machine takes, in ms. The default is 900 ms. */
 export const PATIENT_MS = 60_000;

@@ -1,7 +1,7 @@
 import { until } from "./until.ts";
 
 /** The longest time without progress in ms, after which the work counts as hanging. */
-const STILL_MS = 90_000;
+const STILL_MS = 300_000;
 
 /**
  * Polls like `until`, for work whose duration depends on the machine. The deadline begins again with each change of `progress`,

@@ -1,7 +1,8 @@
 import { isLateAnswer } from "@konverge/redis";
+import { isLongRun } from "./test-run.ts";
 
 /** The default deadline in ms: enough for a busy machine, and less than a test's timeout, so that the error names the wait. */
-const DEADLINE_MS = 90_000;
+const DEADLINE_MS = isLongRun ? 1_200_000 : 300_000;
 const EVERY_MS = 10;
 
 /**

@@ -43,7 +43,7 @@ export function useChromium(): (
     ).newContext({ locale: "en-US", timezoneId: "UTC", ...options });
     onTestFinished(() => profile.close());
     const page = await profile.newPage();
-    page.setDefaultTimeout(90_000);
+    page.setDefaultTimeout(300_000);
     const troubles: string[] = [];
     const requests: string[] = [];
     page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));

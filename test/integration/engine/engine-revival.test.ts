@@ -34,7 +34,7 @@ describe.each(testServers())("a dead-lettered key on $name", (target) => {
     );
     // The event of the new object can arrive after the attempt of its release has begun.
     const phase = async () => (await started.queue.getKey(started.key("a")))?.phase;
-    await expect.poll(phase, { timeout: 60_000 }).toBe("idle");
+    await expect.poll(phase).toBe("idle");
   });
 
   test("leaves the dead letters when its object is deleted", async () => {

@@ -225,7 +225,7 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
     const given = [increment({ createIfMissing: true })];
     await h.mutations.submit(given);
     const { bury } = startMortal(h, { call: "settle", when: "before", number: 1 });
-    await expect.poll(async () => (await h.read())?.data, { timeout: 60_000 }).toEqual({ n: "1" });
+    await expect.poll(async () => (await h.read())?.data).toEqual({ n: "1" });
     await bury();
     await h.remove();
     h.work({ sweepEveryMs: 100 });
@@ -238,7 +238,7 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
     const given = [increment()];
     await h.mutations.submit(given);
     const { bury } = startMortal(h, { call: "settle", when: "before", number: 1 });
-    await expect.poll(async () => (await h.read())?.data, { timeout: 60_000 }).toEqual({ n: "1" });
+    await expect.poll(async () => (await h.read())?.data).toEqual({ n: "1" });
     await bury();
     await h.remove();
     await h.make({ n: "0" });

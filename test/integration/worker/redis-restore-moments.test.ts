@@ -22,7 +22,6 @@ const workers = useWorkers("moments.test.konverge.dev");
 const CLUSTER = "default";
 const TOLERANCE_MS = 1_000;
 const STEPS = 6;
-const DEADLINE_MS = 90_000;
 let cleanup = new AsyncDisposableStack();
 // Before the hook of the workers, which kills them, and before their Redis ends.
 afterEach(async () => {
@@ -112,7 +111,6 @@ test.each([
       await until(
         "the worker has checked Redis",
         async () => (await progressMs().catch(() => 0)) > fromMs + 4 * TOLERANCE_MS,
-        DEADLINE_MS,
       );
     const runs = openWorkflows(place);
     cleanup.defer(() => runs.close());
@@ -165,7 +163,7 @@ test.each([
       }
     })();
     const moment = 5 + Math.floor(random() * 40);
-    await until("the moment of the copy", () => effects.counts.size > moment, DEADLINE_MS);
+    await until("the moment of the copy", () => effects.counts.size > moment);
     await redis.copy();
     await untilChecked(await progressMs());
     isLoaded = false;
@@ -173,14 +171,10 @@ test.each([
     expect(effects.moreThan(1)).toEqual([]);
 
     await redis.restore();
-    const held = await until(
-      "the restore is held",
-      async () => {
-        const state = await control.read(CLUSTER).catch(() => undefined);
-        return (state?.held.length ?? 0) > 0 ? state : undefined;
-      },
-      DEADLINE_MS,
-    );
+    const held = await until("the restore is held", async () => {
+      const state = await control.read(CLUSTER).catch(() => undefined);
+      return (state?.held.length ?? 0) > 0 ? state : undefined;
+    });
     expect(held.held).toEqual(["keys", "runs", "pauses", "guard"]);
     await untilChecked(await progressMs());
     expect(effects.moreThan(1)).toEqual([]);
@@ -188,18 +182,12 @@ test.each([
 
     const acceptedMs = Date.now();
     await control.accept(CLUSTER, ["pauses", "guard", "keys", "runs"], "ann");
-    await until(
-      "all runs of the copy have ended",
-      async () => {
-        const { runs: listed } = await runs.list("chain", { limit: 500 });
-        return listed.every(({ status }) => status === "done");
-      },
-      DEADLINE_MS,
-    );
-    await until(
-      "the schedule continues",
-      () => [...effects.counts.keys()].some((name) => Number(name.split("tick/")[1]) > acceptedMs),
-      DEADLINE_MS,
+    await until("all runs of the copy have ended", async () => {
+      const { runs: listed } = await runs.list("chain", { limit: 500 });
+      return listed.every(({ status }) => status === "done");
+    });
+    await until("the schedule continues", () =>
+      [...effects.counts.keys()].some((name) => Number(name.split("tick/")[1]) > acceptedMs),
     );
     // Only what ran between the copy and the restore is repeated, and once.
     expect(effects.moreThan(2)).toEqual([]);

@@ -47,7 +47,12 @@ export async function searchAttempts(
   redis: RedisClient,
   names: HistoryNames,
   query: AttemptQuery,
-  { turn = (read) => read(), budgetMs = Infinity, maxRows = MOST_SCANNED, onScanned }: ScanOptions = {},
+  {
+    turn = (read) => read(),
+    budgetMs = Infinity,
+    maxRows = MOST_SCANNED,
+    onScanned,
+  }: ScanOptions = {},
 ): Promise<AttemptPage> {
   const found: AttemptRow[] = [];
   const parts = partsOf(query);
