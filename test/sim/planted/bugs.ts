@@ -62,6 +62,13 @@ export const withOutside = (make: (outside: string[]) => Controller): (() => Pla
   };
 };
 
+/** An App that is deleted before it has a finalizer has no bucket. */
+const bucketLeft = (current: () => Planted | undefined): string | undefined => {
+  const { outside = [] } = current() ?? {};
+  const isLeft = outside.includes("created goes") && !outside.includes("removed goes");
+  return isLeft ? "it still exists" : undefined;
+};
+
 /** The classes of bugs that Sieve and the trackers of operators report. */
 export const BUGS: readonly PlantedBug[] = [
   {
@@ -106,15 +113,16 @@ export const BUGS: readonly PlantedBug[] = [
     wrong: withOutside((outside) =>
       controller({
         async reconcile({ object, external }) {
-          if (object.metadata.deletionTimestamp !== undefined) {
-            await external("remove", () => outside.push(`removed ${object.metadata.name}`));
-          }
+          const verb = object.metadata.deletionTimestamp === undefined ? "created" : "removed";
+          await external(verb, () => outside.push(`${verb} ${object.metadata.name}`));
         },
       }),
     ),
     right: withOutside((outside) =>
       controller({
-        async reconcile() {},
+        async reconcile({ object, external }) {
+          await external("create", () => outside.push(`created ${object.metadata.name}`));
+        },
         async cleanup({ object, external }) {
           await external("remove", () => {
             const effect = `removed ${object.metadata.name}`;
@@ -126,8 +134,7 @@ export const BUGS: readonly PlantedBug[] = [
     scenario: (current) =>
       life({
         finally: {
-          "the bucket of a deleted App is removed": () =>
-            current()?.outside?.includes("removed goes") === true ? undefined : "it still exists",
+          "the bucket of a deleted App is removed": () => bucketLeft(current),
         },
       }),
   },
@@ -468,7 +475,10 @@ export const BUGS: readonly PlantedBug[] = [
           const finalizer = "planted.konverge.dev/bucket";
           const has = object.metadata.finalizers?.includes(finalizer) === true;
           if (object.metadata.deletionTimestamp === undefined) {
-            if (has) return;
+            if (has) {
+              await external("create", () => outside.push(`created ${object.metadata.name}`));
+              return;
+            }
             await kube.mutate(object, (draft) => {
               draft.metadata.finalizers = [...(draft.metadata.finalizers ?? []), finalizer];
             });
@@ -486,7 +496,9 @@ export const BUGS: readonly PlantedBug[] = [
     ),
     right: withOutside((outside) =>
       controller({
-        async reconcile() {},
+        async reconcile({ object, external }) {
+          await external("create", () => outside.push(`created ${object.metadata.name}`));
+        },
         async cleanup({ object, external }) {
           await external("remove", () => outside.push(`removed ${object.metadata.name}`));
         },
@@ -495,10 +507,8 @@ export const BUGS: readonly PlantedBug[] = [
     scenario: (current) =>
       life({
         finally: {
-          "the bucket of a deleted App is removed": (objects) => {
-            if (objects.get(App, "goes") !== undefined) return undefined;
-            return current()?.outside?.includes("removed goes") === true ? undefined : "it exists";
-          },
+          "the bucket of a deleted App is removed": (objects) =>
+            objects.get(App, "goes") === undefined ? bucketLeft(current) : undefined,
         },
       }),
   },
