@@ -87,7 +87,8 @@ async function main(): Promise<number> {
     const verdicts = await runVitest(selection, async (projects) => {
       if (projects.has("e2e")) obtainChromium(log);
       if (!inCi && [...projects].every((name) => name === "unit")) return;
-      if (inCi && isWhole) await buildTools(log);
+      // Their tests would build these programs as well.
+      if ((inCi || values.long) && isWhole) await buildTools(log);
       target.server = await startRealApiServer({ required: inCi, log });
       if (target.server.kind === "running") Object.assign(process.env, target.server.env);
       report(target);

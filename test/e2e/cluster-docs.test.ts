@@ -30,16 +30,17 @@ async function readersShell(
   return type;
 }
 
-async function open(context: TestContext, program: string, isThere: boolean): Promise<RbacCluster> {
+/** @param missing why a program is missing, if it is */
+async function open(context: TestContext, missing: string | undefined): Promise<RbacCluster> {
   if (process.env["KUBEBUILDER_ASSETS"] === undefined) context.skip("no kube-apiserver");
-  if (!isThere) context.skip(`no ${program}`);
+  if (missing !== undefined) context.skip(missing);
   const cluster = await openRbacCluster();
   onTestFinished(() => cluster[Symbol.asyncDispose]());
   return cluster;
 }
 
 test("docs/cluster.md: the commands install the printed manifests and are idempotent", async (context) => {
-  const cluster = await open(context, "kubectl on PATH", isOnPath("kubectl"));
+  const cluster = await open(context, isOnPath("kubectl") ? undefined : "no kubectl on PATH");
   const type = await readersShell(cluster);
   const said = await type(blockBelow("# Run it on a cluster"));
   expect(said).toContain("deployment.apps/konverge-worker serverside-applied");
@@ -59,7 +60,7 @@ test("docs/cluster.md: the commands install the printed manifests and are idempo
 test("docs/cluster.md: the commands install the chart", async (context) => {
   const helm = await findHelm();
   const path = "path" in helm ? helm.path : undefined;
-  const cluster = await open(context, "missing" in helm ? helm.missing : "", path !== undefined);
+  const cluster = await open(context, "missing" in helm ? helm.missing : undefined);
   const type = await readersShell(cluster, path?.includes("/") === true ? { helm: path } : {});
   const said = await type(blockBelow("## Helm"));
   expect(said).toContain("STATUS: deployed");
