@@ -88,7 +88,7 @@ async function main(): Promise<number> {
       if (projects.has("e2e")) obtainChromium(log);
       if (!inCi && [...projects].every((name) => name === "unit")) return;
       // Their tests would build these programs as well.
-      if ((inCi || values.long) && isWhole) await buildTools(log);
+      if ((inCi || values.long) && isWhole) await buildTools(log, values.long);
       target.server = await startRealApiServer({ required: inCi, log });
       if (target.server.kind === "running") Object.assign(process.env, target.server.env);
       report(target);
