@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { seededRandom } from "../../apps/demo/src/load/seeded-random.ts";
 import { drawDisasters, strike } from "./disasters.ts";
@@ -10,10 +9,8 @@ import { startEmbeddedPlane, startRealPlane, type FleetPlane } from "./fleet-pla
 import { canRestart } from "./outage-plane.ts";
 import { removeRogueJobs } from "./rogue-queue.ts";
 import { contend, settle } from "./settle.ts";
-import { isLongRun, partsOfRun } from "../support/test-run.ts";
+import { isLongRun, partsOfRun, seed as firstSeed } from "../support/test-run.ts";
 
-const given = process.env["KONVERGE_TEST_SEED"];
-const firstSeed = given === undefined ? randomInt(2 ** 31) : Number(given);
 const hasServer = process.env["KUBEBUILDER_ASSETS"] !== undefined;
 const WORKERS = 3;
 /** Rounds of all disasters. The short run has one round with half of them, selected by the seed. */

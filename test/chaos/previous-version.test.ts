@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,14 +11,12 @@ import { startEmbeddedServer } from "../integration/kube/embedded-server.ts";
 import { installWidgets } from "../integration/kube/kube-servers.ts";
 import { findPrevious, installPrevious, type Version } from "../support/previous-version.ts";
 import { RepeatedStarts } from "./repeated-starts.ts";
-import { isLongRun } from "../support/test-run.ts";
+import { isLongRun, seed } from "../support/test-run.ts";
 
 const CONFIG = "test/chaos/versions.config.ts";
 const ROUNDS = isLongRun ? 30 : 2;
 const COUNTERS = 4;
 const name = "versions";
-const given = process.env["KONVERGE_TEST_SEED"];
-const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
 
 test(`no request and no update is lost while processes of the previous version and of this one are killed (KONVERGE_TEST_SEED=${seed})`, async ({
   skip,

@@ -1,5 +1,4 @@
 import * as fc from "fast-check";
-import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import {
   applyJsonPatch,
@@ -13,10 +12,7 @@ import { makeDraft, patchOf, type Draft } from "../../libs/kube/src/mutate/draft
 import { trackFields } from "../../libs/kube/src/mutate/field-tracker.ts";
 import { fieldsPatch } from "../../libs/kube/src/mutate/fields-patch.ts";
 import { changes, foreignChanges, runSteps, specs, type Step } from "./random-changes.ts";
-import { isLongRun } from "../support/test-run.ts";
-
-const given = process.env["KONVERGE_TEST_SEED"];
-const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
+import { isLongRun, seed } from "../support/test-run.ts";
 
 const objectWith = (content: JsonObject, version: string): JsonObject => ({
   apiVersion: "v1",

@@ -1,9 +1,8 @@
-import { randomInt } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { REPLAY_PATCHES } from "../chaos/teeth/replay-patches.ts";
 import { Child } from "../support/child.ts";
-import { isLongRun } from "../support/test-run.ts";
+import { partsOfRun } from "../support/test-run.ts";
 
 /** Proves that `replay.test.ts` can fail: without one of the protections, it finds a program that breaks a promise. */
 
@@ -23,8 +22,7 @@ const FOUND: Readonly<Record<string, number>> = {
 
 /** The short form draws a third of the protections. */
 const SHARE = 3;
-const drawn = Number(process.env["KONVERGE_TEST_SEED"] ?? randomInt(SHARE)) % SHARE;
-const patches = Object.keys(REPLAY_PATCHES).filter((_, at) => isLongRun || at % SHARE === drawn);
+const patches = partsOfRun(Object.keys(REPLAY_PATCHES), SHARE);
 
 test.each(patches)("random programs find that %s is missing", async (patch) => {
   const from = FOUND[patch] ?? SEED;

@@ -10,7 +10,7 @@ import { until } from "../../support/until.ts";
 import { DESKTOP, findBarriers, MOBILE, useChromium } from "./chromium.ts";
 import { startIncidentStage, type IncidentStage } from "./demo-stage.ts";
 import { findFirefox, NO_FIREFOX, openFirefox } from "./firefox.ts";
-import { isLongRun } from "../../support/test-run.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const open = useChromium();
 let incident: IncidentStage;
@@ -253,7 +253,6 @@ const LOOKS = [
   ["desktop, light", DESKTOP.viewport, "light"],
   ["mobile, dark", MOBILE.viewport, "dark"],
 ] as const;
-const seed = Number(process.env["KONVERGE_TEST_SEED"] ?? 0);
 
 test("no view of the incident has serious axe violations or needs more than five requests, or six for an object", async (context) => {
   const headers = { authorization: `Bearer ${incident.token}` };

@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import {
   createLocalGate,
@@ -24,7 +23,7 @@ import { Deployment } from "@konverge/kube/kinds";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { changes, foreignChanges, runSteps, specs } from "../../sim/random-changes.ts";
 import { installWidgets, removeWidgets, testServers, type Widget } from "./kube-servers.ts";
-import { isLongRun } from "../../support/test-run.ts";
+import { isLongRun, seed } from "../../support/test-run.ts";
 
 const GROUP = "fields.test.konverge.dev";
 const namespace = "default";
@@ -42,9 +41,6 @@ const PATIENT = {
 const ignoreInvalid = (error: unknown): undefined => {
   if (!isKonvergeError(error) || error.code !== "invalid_draft") throw error;
 };
-
-const given = process.env["KONVERGE_TEST_SEED"];
-const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
 
 /** An untyped spec, as in handlers of foreign kinds. */
 const specOf = (widget: Widget): any => widget.spec;

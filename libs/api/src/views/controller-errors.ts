@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 /** Attempts that a search returns. */
 const MOST_FOUND = 100;
 /** Attempts that a search reads, in 20 round trips. Not a time, so that the cause is also found on a busy machine. */
-const MOST_SEARCHED = 5_000;
+const MOST_SCANNED = 5_000;
 
 /** Returns the errors of the sampled attempts. If other controllers fill the sample, those of a failing one are searched. */
 export async function errorsOf(
@@ -31,8 +31,12 @@ export async function errorsOf(
   if (known.length > 0) return known;
   const recent = minutes.slice(-RECENT_MS / MINUTE_MS);
   if (recent.reduce((sum, { failed }) => sum + failed, 0) < MIN_FAILED) return [];
-  const query = { controller, sinceMs: Date.now() - RECENT_MS, limit: MOST_FOUND };
-  const { items } = await history.search(query, { maxRows: MOST_SEARCHED });
+  const { items } = await history.search({
+    controller,
+    sinceMs: Date.now() - RECENT_MS,
+    limit: MOST_FOUND,
+    maxScanned: MOST_SCANNED,
+  });
   return items.filter(({ key }) => covers(caller.scope, placeOf(key))).flatMap(errorIn);
 }
 

@@ -4,8 +4,6 @@ export interface ScanOptions {
   readonly turn?: (<T>(read: () => Promise<T>) => Promise<T>) | undefined;
   /** Time in ms after which a scan ends with a cursor. At least one round trip is made. Default: unlimited. */
   readonly budgetMs?: number | undefined;
-  /** Rows after which a scan ends with a cursor. Default: the limit of each scan. */
-  readonly maxRows?: number | undefined;
   /** Receives the number of rows after each round trip. */
   readonly onScanned?: ((rows: number) => void) | undefined;
 }

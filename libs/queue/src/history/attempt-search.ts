@@ -28,6 +28,8 @@ export interface AttemptQuery {
   /** The attempt ended before this time, epoch ms. */
   readonly untilMs?: number | undefined;
   readonly limit: number;
+  /** Attempts that the search reads at most. Default 20,000. */
+  readonly maxScanned?: number;
   /** The `next` of an earlier page. */
   readonly cursor?: string | undefined;
 }
@@ -47,21 +49,16 @@ export async function searchAttempts(
   redis: RedisClient,
   names: HistoryNames,
   query: AttemptQuery,
-  {
-    turn = (read) => read(),
-    budgetMs = Infinity,
-    maxRows = MOST_SCANNED,
-    onScanned,
-  }: ScanOptions = {},
+  { turn = (read) => read(), budgetMs = Infinity, onScanned }: ScanOptions = {},
 ): Promise<AttemptPage> {
   const found: AttemptRow[] = [];
   const parts = partsOf(query);
   const endMs = performance.now() + budgetMs;
-  const { sinceMs, untilMs } = query;
+  const { sinceMs, untilMs, maxScanned = MOST_SCANNED } = query;
   const first = sinceMs === undefined ? "-" : String(Math.max(0, sinceMs));
   const newest = untilMs === undefined ? "+" : String(Math.max(0, untilMs - 1));
   let end = query.cursor === undefined ? newest : `(${checkCursor(query.cursor)}`;
-  for (let scanned = 0; scanned < maxRows; scanned += CHUNK) {
+  for (let scanned = 0; scanned < maxScanned; scanned += CHUNK) {
     const start = end;
     const chunk = await turn(() =>
       withRedis(redis, () => redis.xrevrange(names.index, start, first, "COUNT", CHUNK)),
