@@ -183,9 +183,8 @@ function startWriter({ stack, world, load, logs }: ActOptions, pools: readonly s
 }
 
 async function stopWriter(writer: LocalProcess): Promise<WriterReport> {
-  const done = writer.logged("writer done");
-  await writer.stop();
-  const { edits, labels, conflicts } = await done;
+  const [done] = await Promise.all([writer.logged("writer done"), writer.stop()]);
+  const { edits, labels, conflicts } = done;
   return { edits, labels, conflicts } as WriterReport;
 }
 

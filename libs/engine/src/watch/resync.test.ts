@@ -6,6 +6,8 @@ import { runResync } from "./resync.ts";
 
 const INTERVAL_MS = 60_000;
 
+const POOL: ApiObject = { apiVersion: "v1", kind: "Pool", metadata: { name: "pool", uid: "u" } };
+
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
@@ -111,4 +113,45 @@ test("repeats the check for data loss until Redis answers, before the first requ
   await vi.advanceTimersByTimeAsync(1_001);
   expect([counts.requests, errors.length]).toEqual([3, 2]);
   await stop();
+});
+
+test("can be stopped at any time, and then rejects with the reason only", async () => {
+  const LATENCY_MS = 3;
+  const after = <T>(value: T) =>
+    new Promise<T>((resolve) => void setTimeout(() => resolve(value), LATENCY_MS));
+  const calls = new Set<string>();
+  for (let stopAtMs = 0; stopAtMs < 10 * LATENCY_MS; stopAtMs += 1) {
+    const stopping = new AbortController();
+    const reason = new Error(`stopped at ${stopAtMs} ms`);
+    let lookups = 0;
+    const call = <T>(name: string, value: T) => (calls.add(name), after(value));
+    const result = runResync({
+      controller: { resyncMs: INTERVAL_MS } as Controller,
+      store: { synced: after(undefined), lastVersion: "1", list: () => [POOL], get: () => POOL },
+      source: {
+        resync: () => call("request", undefined),
+      } satisfies Pick<RequestSource, "resync"> as unknown as RequestSource,
+      seen: () => ({}),
+      // Every second lookup differs, so Redis is lost again and again.
+      incarnation: () => call("incarnation", `${(lookups += 1)}`),
+      progress: {
+        follow: () => call("follow", undefined),
+        resume: () => call("resume", stopAtMs % 2 === 0),
+        report: async (_incarnation, signal) => {
+          await call("report", undefined);
+          signal.throwIfAborted();
+        },
+      },
+      signal: stopping.signal,
+      onError: (error) => expect.unreachable(error.message),
+      onLost: () => calls.add("lost"),
+      again: () => new Promise(() => undefined),
+      checkMs: LATENCY_MS,
+    }).catch((error: unknown) => error);
+    await vi.advanceTimersByTimeAsync(stopAtMs);
+    stopping.abort(reason);
+    await vi.advanceTimersByTimeAsync(10 * LATENCY_MS);
+    expect(await result).toBe(reason);
+  }
+  expect([...calls].toSorted()).toEqual(["incarnation", "lost", "report", "request", "resume"]);
 });

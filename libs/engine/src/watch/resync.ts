@@ -44,7 +44,6 @@ const ACQUIRED = "leadership acquired";
  */
 export async function runResync(options: ResyncOptions): Promise<void> {
   const { store, incarnation, signal, onError, onLost, retryMs = 1_000 } = options;
-  const { onFirstRound = () => undefined } = options;
   await store.synced;
   for (let reason = ACQUIRED; ;) {
     // Before the first request, to notice a loss during the first round as well.
@@ -57,9 +56,8 @@ export async function runResync(options: ResyncOptions): Promise<void> {
     ]);
     const noticed = next.finally(() => over.abort());
     try {
-      const isResumed = reason === ACQUIRED && (await resumes(options, known));
-      if (reason === ACQUIRED && !isResumed) onFirstRound();
-      await Promise.all([requestAll(options, { reason, known, isResumed }, round), noticed]);
+      // Together from the start, because a stop rejects both.
+      await Promise.all([requestRounds(options, { reason, known }, round), noticed]);
     } catch (error) {
       if (signal.aborted || !over.signal.aborted) throw error;
     } finally {
@@ -68,6 +66,16 @@ export async function runResync(options: ResyncOptions): Promise<void> {
     reason = await next;
     if (reason === LOST) onLost();
   }
+}
+
+async function requestRounds(
+  options: ResyncOptions,
+  { reason, known }: Pick<Round, "reason" | "known">,
+  signal: AbortSignal,
+): Promise<void> {
+  const isResumed = reason === ACQUIRED && (await resumes(options, known));
+  if (reason === ACQUIRED && !isResumed) options.onFirstRound?.();
+  await requestAll(options, { reason, known, isResumed }, signal);
 }
 
 /** A failure of Redis only costs the round. */
