@@ -44,6 +44,8 @@ export interface VirtualWorker {
   call(call: GateCall, signal?: AbortSignal): Promise<CallEnd>;
   /** A timer of this process: it stalls and dies with the process. */
   readonly schedule: (ms: number, work: () => void) => () => void;
+  /** Timers of its token pool that are not over. */
+  readonly poolTimers: number;
   /** Stalls this process for this time. */
   stall(ms: number): void;
   crash(): void;
@@ -110,6 +112,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
     let runId = redis.runId;
     let breakConnection = new AbortController();
     const underWay = new Set<Sent>();
+    const poolTimers = new Set<object>();
 
     const schedule = (ms: number, work: () => void): (() => void) => {
       let cancel = clock.schedule(ms, function fire() {
@@ -121,6 +124,19 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
         }
       });
       return () => cancel();
+    };
+
+    const scheduleOfPool = (ms: number, work: () => void): (() => void) => {
+      const timer = {};
+      poolTimers.add(timer);
+      const cancel = schedule(ms, () => {
+        poolTimers.delete(timer);
+        work();
+      });
+      return () => {
+        poolTimers.delete(timer);
+        cancel();
+      };
     };
 
     /** Sends a request. Returns its answer, or an error after the time limit. */
@@ -168,7 +184,7 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
       onError: (error) => errors.push(error),
       clock: () => clock.nowMs,
       random,
-      schedule,
+      schedule: scheduleOfPool,
     });
 
     const call = async (request: GateCall, signal?: AbortSignal): Promise<CallEnd> => {
@@ -222,6 +238,9 @@ export function createVirtualFleet(options: VirtualFleetOptions): VirtualFleet {
       share,
       call,
       schedule,
+      get poolTimers() {
+        return poolTimers.size;
+      },
       stall(ms) {
         stalledUntilMs = clock.nowMs + ms;
       },

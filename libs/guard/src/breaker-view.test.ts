@@ -17,7 +17,6 @@ function retryAfterMs(mode: BreakerMode, waitMs: number, random: number): number
   });
   view.learn({ mode, generation: 2, waitMs });
   const refused = view.refuse(CALL);
-  view.stop();
   return refused?.retryAfterMs;
 }
 
@@ -45,7 +44,6 @@ test.each([1, 12, 40])(
     expect(view.health).toBe("well");
     view.noteEnd("failed");
     expect(view.health).not.toBe("well");
-    view.stop();
   },
 );
 
@@ -89,7 +87,6 @@ test("without credentials, stays unauthorized until a call has credentials again
   }
   expect(view.health).toBe("well");
   expect(seen).toEqual(["unauthorized no token", "well"]);
-  view.stop();
 });
 
 test("without credentials and without a probe, lets the next call try again", () => {
@@ -142,5 +139,4 @@ test("ends the pause after rejected credentials by a call of its own", async () 
     await Promise.resolve();
   }
   expect({ health: view.health, sent, nowMs }).toEqual({ health: "well", sent: 1, nowMs: 5_000 });
-  view.stop();
 });

@@ -3,6 +3,7 @@ import { createCredentialRetry, type CredentialRetry } from "./credential-retry.
 import { createLocalHealth, type Health, type LocalHealth } from "./local-health.ts";
 import { createProber, type Prober } from "./prober.ts";
 import type { ResultClass } from "./result-class.ts";
+import type { Schedule } from "./timers.ts";
 
 /** The state of the breaker as a process last saw it. */
 export interface BreakerUpdate {
@@ -30,7 +31,6 @@ export interface BreakerView {
   noteEnd(result: ResultClass): void;
   /** Pauses this process until a call has credentials again. Returns a deferral with the reason. */
   noteNoCredentials(error: KonvergeError): KonvergeError;
-  stop(): void;
 }
 
 export interface BreakerViewOptions {
@@ -39,7 +39,7 @@ export interface BreakerViewOptions {
   readonly onHealth: (health: Health["kind"], cause?: Error) => void;
   readonly clock: () => number;
   readonly random: () => number;
-  readonly schedule: (ms: number, work: () => void) => () => void;
+  readonly schedule: Schedule;
   /** Failures in a row after which this process pauses. */
   readonly failuresToPause: number;
   /** Number of workers that share the breaker, as last reported. */
@@ -160,7 +160,7 @@ class ProcessBreakerView implements BreakerView {
     if (this.#mode === "closed") this.#wasUnwell = this.#local.at(nowMs).kind === "unwell";
     this.#mode = news.mode;
     this.#generation = news.generation;
-    this.#prober.stop();
+    this.#prober.cancel();
     if (this.#mode === "closed") this.#local.retry(nowMs);
     if (this.#mode !== "closed" || this.#isTripped()) this.#prober.arm();
     this.#noteHealth();
@@ -185,11 +185,6 @@ class ProcessBreakerView implements BreakerView {
     this.#noteHealth(error);
     this.#credentials.arm(againMs);
     return this.defer(error.message, againMs, error);
-  }
-
-  stop(): void {
-    this.#prober.stop();
-    this.#credentials.stop();
   }
 
   #refuseUnlessProbe(

@@ -1,9 +1,10 @@
 import { PROBE_DEADLINE_MS } from "./prober.ts";
+import type { Schedule } from "./timers.ts";
 
 export interface CredentialRetryOptions {
   /** Sends one call, which obtains credentials first. */
   readonly probe: ((signal: AbortSignal) => Promise<unknown>) | undefined;
-  readonly schedule: (ms: number, work: () => void) => () => void;
+  readonly schedule: Schedule;
   readonly isMissing: () => boolean;
   /** Lets the next call try. */
   readonly release: () => void;
@@ -11,7 +12,6 @@ export interface CredentialRetryOptions {
 
 export interface CredentialRetry {
   arm(ms: number): void;
-  stop(): void;
 }
 
 const SHORTEST_MS = 100;
@@ -21,18 +21,12 @@ const AGAIN_MS = 1_000;
 export function createCredentialRetry(options: CredentialRetryOptions): CredentialRetry {
   const { probe, schedule, isMissing, release } = options;
   let cancel: (() => void) | undefined;
-  let isStopped = false;
   const retry: CredentialRetry = {
     arm(ms) {
-      if (isStopped) return;
       cancel ??= schedule(Math.max(SHORTEST_MS, ms), () => {
         cancel = undefined;
         void run();
       });
-    },
-    stop() {
-      isStopped = true;
-      cancel?.();
     },
   };
   const run = async () => {

@@ -1,6 +1,8 @@
+import type { Schedule } from "./timers.ts";
+
 export interface ProberOptions {
   readonly probe: ((signal: AbortSignal) => Promise<unknown>) | undefined;
-  readonly schedule: (ms: number, work: () => void) => () => void;
+  readonly schedule: Schedule;
   readonly random: () => number;
   readonly isDue: () => boolean;
   /** Time until a probe can be granted. */
@@ -10,9 +12,10 @@ export interface ProberOptions {
 }
 
 export interface Prober {
-  /** Sends probes when they are due, until stopped. */
+  /** Sends probes while they are due. */
   arm(): void;
-  stop(): void;
+  /** Cancels the next probe. */
+  cancel(): void;
 }
 
 /** Longest probe: a server that needs more time has not recovered. */
@@ -28,17 +31,17 @@ export function createProber({
   waitMs,
   spreadMs,
 }: ProberOptions): Prober {
-  let cancel: (() => void) | undefined;
+  let cancelNext: (() => void) | undefined;
   let running: AbortController | undefined;
 
-  const stop = () => {
-    cancel?.();
-    cancel = undefined;
+  const cancel = () => {
+    cancelNext?.();
+    cancelNext = undefined;
   };
   const arm = () => {
-    if (probe === undefined || cancel !== undefined || running !== undefined) return;
-    cancel = schedule(Math.max(1, waitMs()) + random() * spreadMs(), () => {
-      cancel = undefined;
+    if (probe === undefined || cancelNext !== undefined || running !== undefined) return;
+    cancelNext = schedule(Math.max(1, waitMs()) + random() * spreadMs(), () => {
+      cancelNext = undefined;
       if (isDue()) void run(probe);
     });
   };
@@ -53,10 +56,10 @@ export function createProber({
     cancelDeadline();
     running = undefined;
     if (!isDue()) return;
-    cancel = schedule(PAUSE_MS * (0.75 + 0.5 * random()), () => {
-      cancel = undefined;
+    cancelNext = schedule(PAUSE_MS * (0.75 + 0.5 * random()), () => {
+      cancelNext = undefined;
       if (isDue()) arm();
     });
   };
-  return { arm, stop };
+  return { arm, cancel };
 }

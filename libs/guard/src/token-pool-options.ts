@@ -2,6 +2,7 @@ import type { AdmitRequest, Gate, GuardLimits } from "@konverge/core";
 import type { BreakerUpdate } from "./breaker-view.ts";
 import type { Health } from "./local-health.ts";
 import type { StoreAnswer } from "./scripts/admit.ts";
+import type { Schedule } from "./timers.ts";
 import type { Transition } from "./transition.ts";
 
 export interface TokenPoolOptions {
@@ -29,8 +30,7 @@ export interface TokenPoolOptions {
   /** Monotonic time in ms. */
   readonly clock: () => number;
   readonly random: () => number;
-  /** Runs `work` once after `ms`; the returned function cancels it. */
-  readonly schedule: (ms: number, work: () => void) => () => void;
+  readonly schedule: Schedule;
 }
 
 /** A process's tokens for an API server. */

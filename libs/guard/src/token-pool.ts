@@ -24,6 +24,7 @@ import { classifyResult, isSlow } from "./result-class.ts";
 import type { StoreAnswer } from "./scripts/admit.ts";
 import { createTokenDemand, type TokenDemand } from "./token-demand.ts";
 import { createTokenLeases } from "./token-leases.ts";
+import { Timers } from "./timers.ts";
 import type { TokenPool, TokenPoolOptions } from "./token-pool-options.ts";
 import { createWaitingLine, waitInLine } from "./waiting-line.ts";
 
@@ -59,6 +60,7 @@ export function createTokenPool(options: TokenPoolOptions): TokenPool {
 
 class ProcessTokenPool implements TokenPool {
   readonly counts = { asks: 0, permits: 0, deferred: 0 };
+  readonly #timers: Timers;
   readonly #options: TokenPoolOptions;
   readonly #line = createWaitingLine();
   readonly #leases = createTokenLeases();
@@ -86,7 +88,9 @@ class ProcessTokenPool implements TokenPool {
   readonly #delays: LeaseDelays;
   readonly #flush: EarliestTimer;
 
-  constructor(options: TokenPoolOptions) {
+  constructor(given: TokenPoolOptions) {
+    this.#timers = new Timers(given.schedule);
+    const options = { ...given, schedule: this.#timers.start };
     this.#options = options;
     this.#rate = options.limits.ratePerSecond;
     this.#reports = createCallReports(options.probe !== undefined);
@@ -191,9 +195,7 @@ class ProcessTokenPool implements TokenPool {
 
   close(): void {
     this.#closed = true;
-    this.#cancelTimer();
-    this.#flush.cancel();
-    this.#breaker.stop();
+    this.#timers.close();
     for (const waiter of this.#line.drain()) waiter.reject(closedError());
   }
 

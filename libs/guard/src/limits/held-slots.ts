@@ -1,4 +1,5 @@
 import { KonvergeError, LIMIT, type HeldPermit } from "@konverge/core";
+import type { Schedule } from "../timers.ts";
 
 /** The lease ends here before it ends in Redis, so that a body can stop in time. */
 const LEASE_MS = (LIMIT.leaseUs / 1_000) * 0.9;
@@ -20,8 +21,7 @@ export interface SlotGroup {
 
 export interface HeldSlotsOptions {
   readonly clock: () => number;
-  /** Runs `work` once after `ms`; the returned function cancels it. */
-  readonly schedule: (ms: number, work: () => void) => () => void;
+  readonly schedule: Schedule;
   /** Called once per slot that its holder frees. */
   readonly onRelease: (limit: string, key: string, holder: string) => void;
 }

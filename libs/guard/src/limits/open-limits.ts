@@ -25,6 +25,7 @@ import {
 import { configureLimitScript } from "../scripts/configure-limit.ts";
 import { settlePermitsScript } from "../scripts/settle-permits.ts";
 import { takePermitScript } from "../scripts/take-permit.ts";
+import { Timers } from "../timers.ts";
 import { HeldSlots } from "./held-slots.ts";
 import type { StoredLimit } from "./read-limits.ts";
 import { limitName, limitNames, limitsRoot } from "./limit-names.ts";
@@ -90,13 +91,12 @@ class RedisLimits implements OpenLimits {
   readonly #slots: HeldSlots;
   readonly #counts: Map<string, Counted>;
   readonly #pending = new Set<Promise<void>>();
-  readonly #timers = new Set<() => void>();
+  readonly #timers = new Timers(schedule);
   /** Waiters that wait in a call. */
   readonly #inPlace = new Map<string, AbortController>();
   /** Other than the worker's id, which a restarted worker may have again. */
   readonly #instance = crypto.randomUUID();
   #permits = 0;
-  #isClosed = false;
   #renewals: NodeJS.Timeout | undefined;
 
   constructor(options: LimitsOptions) {
@@ -166,9 +166,8 @@ class RedisLimits implements OpenLimits {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
     clearInterval(this.#renewals);
-    for (const cancel of this.#timers) cancel();
+    this.#timers.close();
     await Promise.race([this.#settled(), sleepMs(LAST_RELEASES_MS)]);
     await closeRedis(this.#redis);
   }
@@ -270,13 +269,8 @@ class RedisLimits implements OpenLimits {
         this.#call({ limit, key }, waiter).catch((error: unknown) => this.#report(error)),
       );
     }
-    if (this.#isClosed) return;
     // A called waiter may have ended; then the next one is called.
-    const cancel = schedule(LIMIT.graceUs / 1_000 + 1, () => {
-      this.#timers.delete(cancel);
-      this.#settle({ limit, key, items: [] });
-    });
-    this.#timers.add(cancel);
+    this.#timers.start(LIMIT.graceUs / 1_000 + 1, () => this.#settle({ limit, key, items: [] }));
   }
 
   async #call({ limit, key }: { limit: string; key: string }, waiter: string): Promise<void> {
@@ -324,7 +318,8 @@ function storedLimit(options: LimitOptions): StoredLimit {
 /** A permit of a limit without slots. */
 const ENDLESS: HeldPermit = { signal: new AbortController().signal, release: () => undefined };
 
+/** Does not keep the process alive: a body may hold its slot after the end of its attempt. */
 function schedule(ms: number, work: () => void): () => void {
-  const timer = setTimeout(work, Math.ceil(ms));
+  const timer = setTimeout(work, Math.ceil(ms)).unref();
   return () => clearTimeout(timer);
 }
