@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { ReconcileContext } from "./reconcile-context.ts";
 import { withMiddleware, type Middleware } from "./middleware.ts";
@@ -67,3 +68,48 @@ test("passes errors through unless a middleware catches them", async () => {
   ).rejects.toThrow("later");
   await expect(withMiddleware([catching], failing)(context)).resolves.toBeUndefined();
 });
+
+const turns = async (count: number) => {
+  for (let turn = 0; turn < count; turn += 1) await setImmediate();
+};
+/** What a middleware does with `next` beside other work of some turns. */
+const uses: Readonly<Record<string, (work: number) => Middleware>> = {
+  "ignores it": (work) => async (_context, next) => {
+    void next();
+    await turns(work);
+  },
+  "awaits it later": (work) => async (_context, next) => {
+    const running = next();
+    await turns(work);
+    await running;
+  },
+  "returns it later": (work) => async (_context, next) => {
+    const running = next();
+    await turns(work);
+    return running;
+  },
+  "awaits it, then works": (work) => async (_context, next) => {
+    await next();
+    await turns(work);
+  },
+};
+test.each(Object.entries(uses))(
+  "a middleware that %s fails with the handler and keeps its result, whichever ends first",
+  async (_title, use) => {
+    for (let work = 0; work < 5; work += 1) {
+      for (let ofHandler = 0; ofHandler < 10; ofHandler += 1) {
+        const handle = (handler: () => void) =>
+          withMiddleware([use(work), use(work)], async () => {
+            await turns(ofHandler);
+            handler();
+            return again;
+          })(context);
+        expect(await handle(() => undefined)).toEqual(again);
+        const failed = handle(() => {
+          throw new Error("failed");
+        });
+        await expect(failed).rejects.toThrow("failed");
+      }
+    }
+  },
+);

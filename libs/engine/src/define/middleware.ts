@@ -27,35 +27,50 @@ export type Middleware<T extends ApiObject = ApiObject> = (
 export function withMiddleware(use: readonly Middleware[], handler: Handler): Handler {
   return use.reduceRight<Handler>(
     (inner, middleware) => async (context) => {
-      let run: InnerRun | undefined;
+      let run: NextResult | undefined;
       const own = await middleware(context, () => {
         // A second call returns the same run: a handler must not write twice in one attempt.
-        run ??= startInner(inner, context);
-        return run.settled;
+        run ??= new NextResult((async () => await inner(context))());
+        return run;
       });
       // A middleware ends with `next` even if it did not await it. If it caught the error, it has handled it.
-      if (run?.pending === true) await run.settled;
-      return own ?? run?.result;
+      if (run !== undefined && (run.isPending || !run.isUsed)) await run;
+      return own ?? run?.value;
     },
     handler,
   );
 }
 
-interface InnerRun {
-  pending: boolean;
-  result: ReconcileResult | void;
-  settled: Promise<ReconcileResult | void>;
-}
+type Result = ReconcileResult | void;
 
-function startInner(inner: Handler, context: ReconcileContext): InnerRun {
-  const run: InnerRun = { pending: true, result: undefined, settled: Promise.resolve() };
-  run.settled = (async () => {
-    try {
-      run.result = await inner(context);
-      return run.result;
-    } finally {
-      run.pending = false;
-    }
-  })();
-  return run;
+/** The promise of `next`, which knows whether the middleware receives its error. */
+class NextResult extends Promise<Result> {
+  isPending = true;
+  /** True if the middleware awaits it or has given it a callback. */
+  isUsed = false;
+  value: Result = undefined;
+
+  constructor(run: Promise<Result>) {
+    super((resolve) => resolve(run));
+    const end = (value: Result) => {
+      this.isPending = false;
+      this.value = value;
+    };
+    // Handles the error, which may come while the middleware awaits something else.
+    super.then(end, () => end(undefined));
+  }
+
+  /** Promises that derive from it are plain ones. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- a promise
+  override then<A = Result, B = never>(
+    onFulfilled?: ((value: Result) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.isUsed = true;
+    return super.then(onFulfilled, onRejected);
+  }
 }
