@@ -158,11 +158,7 @@ class StepRun {
         return unready;
       }
       journal.places.delete(this.#key);
-      if (this.#mayBegin !== undefined && !(await this.#mayBegin())) {
-        this.#permits?.release();
-        return { waitUntilMs: undefined };
-      }
-      const ended = await this.#attempt().finally(() => this.#permits?.release());
+      const ended = await this.#begin().finally(() => this.#permits?.release());
       if (ended !== undefined) return ended;
     }
   }
@@ -187,6 +183,13 @@ class StepRun {
     // Uncounted attempts may have acted, too: the step is then undone.
     const attempts = Math.max(counted, this.#mayHaveActed ? 1 : 0);
     return await this.#journal.throwCancel(this.#key, this.#kind, { attempts }, this.#isCancelled);
+  }
+
+  async #begin(): Promise<Advance | undefined> {
+    if (this.#mayBegin !== undefined && !(await this.#mayBegin())) {
+      return { waitUntilMs: undefined };
+    }
+    return await this.#attempt();
   }
 
   /** Runs the body once. Returns the record if that ends the step. */
