@@ -261,17 +261,17 @@ export class RunJournal {
     // A codec may take longer for a heartbeat than for this record, which removes it.
     const noting = this.#noting.get(step);
     if (noting !== undefined) await noting.catch(() => undefined);
-    const labelled = this.output.storeLabels();
-    if (labelled !== undefined) await labelled;
-    const output = this.output.take();
     const options = {
       ...how,
-      ...defined({ output }),
       onStatus: (isPausing: boolean) => this.pauses.note(isPausing),
       ...(fresh.length === 0 ? {} : { warnings: this.#warnings }),
     };
     const { store } = this.#options;
-    const stored = await this.order.commit(() => store.commit(this.held, step, record, options));
+    const stored = await this.output.storeWith((output) =>
+      this.order.commit(() =>
+        store.commit(this.held, step, record, { ...options, ...defined({ output }) }),
+      ),
+    );
     for (const warning of fresh) this.#options.onWarning?.(warning);
     this.#reportRecorded(step, stored);
     this.#steps.set(step, stored);

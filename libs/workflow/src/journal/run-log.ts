@@ -45,6 +45,7 @@ export class RunLog {
   #calls = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  #storing: Promise<void> = Promise.resolve();
 
   constructor(options: RunLogOptions) {
     this.#options = options;
@@ -61,8 +62,13 @@ export class RunLog {
     return { debug, info, warn, error, child };
   }
 
-  /** Stores the waiting lines. Errors are ignored: no run fails for its log. */
-  async store(): Promise<void> {
+  /** Stores the waiting lines, after those that are being stored. Errors are ignored: no run fails for its log. */
+  store(): Promise<void> {
+    this.#storing = this.#storing.then(() => this.#storeWaiting());
+    return this.#storing;
+  }
+
+  async #storeWaiting(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const lines = this.#waiting;

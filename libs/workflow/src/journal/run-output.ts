@@ -33,6 +33,8 @@ export class RunOutput {
   #isChanged = false;
   #isClosed = false;
   #timer: NodeJS.Timeout | undefined;
+  /** The store of output that has not ended. */
+  #storing: Promise<void> | undefined;
 
   constructor({ held, store, storeLabels }: RunOutputOptions) {
     const { published = {}, labels } = held.run;
@@ -74,13 +76,35 @@ export class RunOutput {
     this.#storeSoon();
   }
 
-  /** Stores the labels that the store does not have yet. Returns undefined if there are none. */
-  storeLabels(): Promise<void> | undefined {
-    return this.#labelling.isChanged ? this.#labelling.store() : undefined;
+  /**
+   * Stores the labels, and gives `store` the values that the store does not have yet; undefined if it has all. One store of output
+   * ends before the next call begins: a late one would replace newer values, or be refused after the end of the run.
+   */
+  async storeWith<T>(store: (output: RunOutputText | undefined) => Promise<T>): Promise<T> {
+    while (this.#storing !== undefined) await this.#storing;
+    if (!this.#isChanged && !this.#labelling.isChanged) return await store(undefined);
+    const stored = this.#storeAll(store);
+    this.#storing = stored
+      .catch(() => undefined)
+      .then(() => {
+        this.#storing = undefined;
+      });
+    return await stored;
   }
 
-  /** Returns what the store does not have yet, which the caller stores; undefined if it has everything. */
-  take(): RunOutputText | undefined {
+  async #storeAll<T>(store: (output: RunOutputText | undefined) => Promise<T>): Promise<T> {
+    if (this.#labelling.isChanged) await this.#labelling.store();
+    const output = this.#take();
+    try {
+      return await store(output);
+    } catch (error) {
+      this.#stored = undefined;
+      this.#isChanged = true;
+      throw error;
+    }
+  }
+
+  #take(): RunOutputText | undefined {
     if (!this.#isChanged) return undefined;
     this.#isChanged = false;
     const text = textOf(this.#published);
@@ -97,20 +121,14 @@ export class RunOutput {
 
   #storeSoon(): void {
     if (this.#isClosed) return;
-    this.#timer ??= setTimeout(() => void this.#storeAlone(), STORE_ALONE_MS).unref();
-  }
-
-  async #storeAlone(): Promise<void> {
-    this.#timer = undefined;
-    const output = this.take();
-    try {
-      await this.storeLabels();
+    const storeAlone = async (output: RunOutputText | undefined) => {
       if (output !== undefined) await this.#store(output);
-    } catch {
+    };
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
       // The next record stores it, or fails for the same reason.
-      this.#stored = undefined;
-      this.#isChanged = true;
-    }
+      this.storeWith(storeAlone).catch(() => undefined);
+    }, STORE_ALONE_MS).unref();
   }
 }
 
