@@ -6,7 +6,7 @@ import { explainFailure } from "../process/explain-failure.ts";
 import { openClient, type OpenClient } from "./open-client.ts";
 import { COMMON_OPTIONS, withOutput, type Output } from "../text/output.ts";
 import { systemUser } from "./system-user.ts";
-import { untilSignal } from "../process/until-signal.ts";
+import { exitCodeOf, untilSignal } from "../process/until-signal.ts";
 
 /** The flags of every command that uses the API. */
 export interface ClientFlags {
@@ -57,7 +57,7 @@ export async function runWithClient(
 ): Promise<void> {
   let opened: OpenClient | undefined;
   // As PID 1 of a container, a process ignores signals without a listener.
-  void untilSignal().then((signal) => process.exit(signal === "SIGINT" ? 130 : 143));
+  void untilSignal().then((signal) => process.exit(exitCodeOf(signal)));
   try {
     const env =
       flags.server === undefined ? process.env : { ...process.env, KONVERGE_SERVER: flags.server };

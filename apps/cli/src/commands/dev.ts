@@ -4,6 +4,7 @@ import type { ClusterOptions } from "@konverge/worker";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { loadWorkerConfig } from "../config/load-config.ts";
 import type { OwnFleet } from "../dev/other-fleet.ts";
+import { serveUntilSignal, type Served } from "../process/serve-until-signal.ts";
 import { untilSignal } from "../process/until-signal.ts";
 import { readVersion } from "../process/version.ts";
 
@@ -69,27 +70,31 @@ export function addDevCommand(program: Command): void {
     .requiredOption("--config <file>")
     .option("--shared")
     .option("--crds <paths...>")
-    .action(async ({ config: path, shared = false, crds = [] }: DevWorkerFlags) => {
-      const { applyCrds } = await import("../config/apply-crds.ts");
-      const { loadForeignKinds } = await import("../crd-types/foreign-kinds.ts");
-      const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
-      const { isClusterProvider, namesOfClusters, startWorkerProcess } =
-        await import("@konverge/worker");
-      const { config: written, settings: given } = await loadWorkerConfig(path, process.env);
-      // The stack has one cluster.
-      const cluster = stackCluster(namesOfClusters(written.clusters), given);
-      const settings = { ...given, cluster };
-      const clusters = isClusterProvider(written.clusters)
-        ? { [cluster]: {} }
-        : withoutAddresses(written.clusters);
-      const config = { ...written, clusters };
-      const kubeconfig = kubeconfigOf(settings, config);
-      if (shared) await checkOtherFleet(kubeconfig, { ...settings, ...config });
-      await applyCrds(config, kubeconfig, { others: await loadForeignKinds(crds) });
-      const worker = await startWorkerProcess({ config, settings, version: readVersion() });
-      await untilSignal(() => void worker.kill());
-      await worker.stop();
-    });
+    .action(async (flags: DevWorkerFlags) => await serveUntilSignal(() => startDevWorker(flags)));
+}
+
+async function startDevWorker({
+  config: path,
+  shared = false,
+  crds = [],
+}: DevWorkerFlags): Promise<Served> {
+  const { applyCrds } = await import("../config/apply-crds.ts");
+  const { loadForeignKinds } = await import("../crd-types/foreign-kinds.ts");
+  const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
+  const { isClusterProvider, namesOfClusters, startWorkerProcess } =
+    await import("@konverge/worker");
+  const { config: written, settings: given } = await loadWorkerConfig(path, process.env);
+  // The stack has one cluster.
+  const cluster = stackCluster(namesOfClusters(written.clusters), given);
+  const settings = { ...given, cluster };
+  const clusters = isClusterProvider(written.clusters)
+    ? { [cluster]: {} }
+    : withoutAddresses(written.clusters);
+  const config = { ...written, clusters };
+  const kubeconfig = kubeconfigOf(settings, config);
+  if (shared) await checkOtherFleet(kubeconfig, { ...settings, ...config });
+  await applyCrds(config, kubeconfig, { others: await loadForeignKinds(crds) });
+  return await startWorkerProcess({ config, settings, version: readVersion() });
 }
 
 async function checkOtherFleet(kubeconfig: KubeCredentialsOptions, own: OwnFleet): Promise<void> {

@@ -2,7 +2,7 @@ import { Option, type Command } from "commander";
 import { loadWorkerConfig } from "../config/load-config.ts";
 import { withClient } from "../ask/run-with-client.ts";
 import { runWatched, withWatch, type WatchFlags } from "../ask/show-watched.ts";
-import { untilSignal } from "../process/until-signal.ts";
+import { serveUntilSignal } from "../process/serve-until-signal.ts";
 import { readVersion } from "../process/version.ts";
 import { describeNoWorkers } from "../text/describe-no-workers.ts";
 import { workerRows } from "../text/worker-text.ts";
@@ -69,11 +69,11 @@ export function addWorkerCommand(program: Command): void {
     .action(async ({ config: path, ...flags }: WorkerFlags) => {
       traceErrors();
       const env = { ...process.env, ...variablesOf(flags) };
-      const { startWorkerProcess } = await import("@konverge/worker");
-      const { config, settings } = await loadWorkerConfig(path, env);
-      const worker = await startWorkerProcess({ config, settings, version: readVersion() });
-      await untilSignal(() => void worker.kill());
-      await worker.stop();
+      await serveUntilSignal(async () => {
+        const { startWorkerProcess } = await import("@konverge/worker");
+        const { config, settings } = await loadWorkerConfig(path, env);
+        return await startWorkerProcess({ config, settings, version: readVersion() });
+      });
     });
   withWatch(
     withClient(
