@@ -62,6 +62,7 @@ class ProcessLanes implements ObjectLanes {
   readonly #store: LaneStore;
   readonly #holdMs: number;
   readonly #onError: (error: Error) => void;
+  #isClosed = false;
 
   constructor({ holdMs = HOLD_MS, prefix = DEFAULT_PREFIX, ...options }: ObjectLanesOptions) {
     this.#holdMs = holdMs;
@@ -73,6 +74,7 @@ class ProcessLanes implements ObjectLanes {
       carryMs: CARRY_MS,
       contestedCarryMs: CONTESTED_CARRY_MS,
       strangerMs: STRANGER_MS,
+      onError: (error) => this.#report(error),
       onHanded: (name) => {
         const lane = this.#lanes.get(name);
         if (lane?.phase === "asking") this.#ask(lane);
@@ -116,8 +118,19 @@ class ProcessLanes implements ObjectLanes {
   }
 
   close(): void {
-    for (const lane of this.#lanes.values()) clearTimeout(lane.timer);
+    this.#isClosed = true;
     this.#store.close();
+    for (const lane of this.#lanes.values()) {
+      clearTimeout(lane.timer);
+      // A request in flight fails, and then its writers enter as well.
+      if (lane.phase !== "asking" || lane.isAsking) continue;
+      lane.begin(undefined);
+      this.#advance(lane);
+    }
+  }
+
+  #report(error: unknown): void {
+    if (!this.#isClosed) this.#onError(ensureError(error));
   }
 
   #holdOf(lane: Lane, waitedMs: number): LaneHold {
@@ -156,6 +169,9 @@ class ProcessLanes implements ObjectLanes {
       if (answer.kind === "held") {
         lane.begin(answer.carry);
         this.#keep(lane);
+      } else if (this.#isClosed) {
+        lane.begin(undefined);
+        this.#advance(lane);
       } else if (lane.askAgain) {
         this.#ask(lane);
       } else {
@@ -164,7 +180,7 @@ class ProcessLanes implements ObjectLanes {
       }
     } catch (error) {
       lane.isAsking = false;
-      this.#onError(ensureError(error));
+      this.#report(error);
       // The lane is an optimization: on errors, write without it.
       lane.begin(undefined);
       this.#keep(lane);
@@ -172,9 +188,11 @@ class ProcessLanes implements ObjectLanes {
   }
 
   #keep(lane: Lane): void {
-    lane.timer = setInterval(() => {
-      void this.#renew(lane);
-    }, this.#holdMs / 3);
+    if (!this.#isClosed) {
+      lane.timer = setInterval(() => {
+        void this.#renew(lane);
+      }, this.#holdMs / 3);
+    }
     this.#advance(lane);
   }
 
@@ -183,7 +201,7 @@ class ProcessLanes implements ObjectLanes {
       const answer = await this.#store.renew(lane.name);
       if (answer.kind === "held") lane.noteWanted(answer.wanted ?? Infinity);
     } catch (error) {
-      this.#onError(ensureError(error));
+      this.#report(error);
     }
   }
 
@@ -203,7 +221,7 @@ class ProcessLanes implements ObjectLanes {
     try {
       await this.#store.leave(lane.name, left);
     } catch (error) {
-      this.#onError(ensureError(error));
+      this.#report(error);
     }
     // Only after the answer: a request that overtook it would find the lane still held by this process.
     if (lane.waiting.length === 0) {

@@ -55,6 +55,22 @@ test(`one writer of an object at a time across processes; each gets the object o
   expect(errors).toEqual([]);
 });
 
+test(`writers that wait when their lanes close enter without them (seed ${seed})`, async () => {
+  const random = seededRandom(seed);
+  for (let round = 0; round < 20; round += 1) {
+    const lane = `things/ns/closed-${round}`;
+    // The holder never leaves, and the wait for its lane would end after a minute.
+    await openProcess("holder", 60_000).enter(lane);
+    const closing = openProcess("closing", 60_000);
+    const writers = Array.from({ length: 3 }, () => closing.enter(lane));
+    for (let n = Math.floor(random() * 20); n > 0; n -= 1) await tick();
+    closing.close();
+    writers.push(closing.enter(lane));
+    for (const writer of writers) (await writer).leave();
+  }
+  expect(errors).toEqual([]);
+});
+
 test("different objects do not wait for each other", async () => {
   const [a, b] = [openProcess("a"), openProcess("b")];
   const one = await a.enter("things/ns/one");
