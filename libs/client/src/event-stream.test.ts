@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createClient } from "./create-client.ts";
+import { streamEvents, type EventStreamOptions } from "./event-stream.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => unknown;
 
@@ -45,6 +46,33 @@ const cut =
     await stream(...pieces)(request, response);
     response.socket?.resetAndDestroy();
   };
+
+test("reconnects after silence, also of a server that accepts a connection and does not answer", async () => {
+  const opened: string[] = [];
+  const silent = async ({ signal }: { readonly signal?: AbortSignal }) =>
+    await new Promise<Response>((_resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(new Error("aborted")));
+    });
+  const answers = [silent, async () => new Response(new ReadableStream()), silent];
+  const events = streamEvents({
+    sender: {
+      open: async (call: { readonly signal?: AbortSignal }) => {
+        opened.push("opened");
+        const answer = answers[opened.length - 1];
+        return answer === undefined ? new Response("data: 1\n\n") : await answer(call);
+      },
+    },
+    call: { method: "GET", path: "/v1/events" },
+    retry: { baseMs: 1, capMs: 1, retries: 1 },
+    lastEventId: undefined,
+    silenceMs: 5,
+    random: () => 0,
+    sleep: async () => undefined,
+  } as EventStreamOptions);
+  const { value } = await events.next();
+  expect([value?.data, opened.length]).toEqual([1, 4]);
+  await events.return(undefined as never);
+});
 
 test("parses events with any chunks and line ends, and ignores comments", async () => {
   const { client } = await serve(

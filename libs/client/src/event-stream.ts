@@ -35,12 +35,11 @@ export async function* streamEvents(
         ? connection.signal
         : AbortSignal.any([call.signal, connection.signal]);
     const headers = last === undefined ? {} : { "last-event-id": last };
+    const silence = setTimeout(() => connection.abort(), options.silenceMs);
     try {
-      const response = await sender.open({
-        ...call,
-        headers: { accept: "text/event-stream", ...headers },
-        signal,
-      });
+      const response = await sender
+        .open({ ...call, headers: { accept: "text/event-stream", ...headers }, signal })
+        .finally(() => clearTimeout(silence));
       if (response.body === null) throw unexpected(response.status, "is empty");
       for await (const message of readMessages(response.body, signal, options.silenceMs)) {
         if (message.retryMs !== undefined) retry = { ...retry, baseMs: message.retryMs };
