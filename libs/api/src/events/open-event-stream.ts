@@ -74,6 +74,8 @@ export async function openEventStream(
   }, CHECK_MS);
   check.unref();
   signal.addEventListener("abort", end, { once: true });
+  // Aborted while it subscribed.
+  if (signal.aborted) end();
 
   /** Reads the missed events up to the first live one. */
   async function* missed(): AsyncGenerator<PlacedEvent[]> {
