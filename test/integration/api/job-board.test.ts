@@ -1,3 +1,4 @@
+import { KonvergeError } from "@konverge/core";
 import { createApi, openQueueAccess, type QueueAccess } from "@konverge/api";
 import { problemSchema } from "@konverge/contracts";
 import { openGuardControl, type GuardControl } from "@konverge/guard";
@@ -66,6 +67,22 @@ async function refused(response: Response): Promise<void> {
 }
 
 const JOBS = "/jobs/api/queues/node-pool";
+
+test("shows a queue once, also if Redis was away at the first request", async () => {
+  const call = await callAs("viewer");
+  await waitingJob();
+  const { rawQueues } = access;
+  access.rawQueues = async () => {
+    access.rawQueues = rawQueues.bind(access);
+    throw new KonvergeError("redis_unavailable", "Redis is unavailable");
+  };
+  const path = "/jobs/api/queues?activeQueue=node-pool&page=1";
+  expect((await call(path)).status).toBe(503);
+  const [first, second] = await Promise.all([call(path), call(path)]);
+  for (const response of [first, second]) {
+    expect(await response.json()).toMatchObject({ queues: [{ name: "node-pool" }] });
+  }
+});
 
 test("viewers look at raw jobs and change nothing", async () => {
   const call = await callAs("viewer");

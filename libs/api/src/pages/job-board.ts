@@ -79,7 +79,28 @@ interface Board {
  */
 export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
   const boards = { looking: openBoard(), operating: openBoard() };
-  const shown = new Set<string>();
+  /** By name. Each is added once, also by requests at the same time. */
+  const shown = new Map<string, Promise<void>>();
+  const show = async (controller: Parameters<QueueAccess["rawQueues"]>[0]) => {
+    const queues = await access.rawQueues(controller);
+    for (const [shard, { queue }] of queues.entries()) {
+      // The shards of a queue share a name, so the board needs a prefix.
+      const prefix = queues.length === 1 ? "" : `shard ${shard}: `;
+      const options = {
+        prefix,
+        externalJobUrl: ({ data }: { readonly data?: unknown }) => objectLink(data),
+      };
+      for (const [board, readOnlyMode] of [
+        [boards.looking, true],
+        [boards.operating, false],
+      ] as const) {
+        const adapter = new BullMQAdapter(queue, { ...options, readOnlyMode });
+        adapter.getJobLogs = async (id) =>
+          await readJobLog(access, cluster, (await queue.getJob(id))?.data);
+        board.add(adapter);
+      }
+    }
+  };
   const refresh = async () => {
     const [controllers, workflows] = await Promise.all([
       access.controllers(cluster),
@@ -87,25 +108,15 @@ export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
     ]);
     const queuesOfRuns = workflows.map(({ name }) => ({ cluster, name: queueOfWorkflow(name) }));
     for (const controller of [...controllers, ...queuesOfRuns]) {
-      if (shown.has(controller.name)) continue;
-      shown.add(controller.name);
-      const queues = await access.rawQueues(controller);
-      for (const [shard, { queue }] of queues.entries()) {
-        // The shards of a queue share a name, so the board needs a prefix.
-        const prefix = queues.length === 1 ? "" : `shard ${shard}: `;
-        const options = {
-          prefix,
-          externalJobUrl: ({ data }: { readonly data?: unknown }) => objectLink(data),
-        };
-        for (const [board, readOnlyMode] of [
-          [boards.looking, true],
-          [boards.operating, false],
-        ] as const) {
-          const adapter = new BullMQAdapter(queue, { ...options, readOnlyMode });
-          adapter.getJobLogs = async (id) =>
-            await readJobLog(access, cluster, (await queue.getJob(id))?.data);
-          board.add(adapter);
-        }
+      const { name } = controller;
+      const showing = shown.get(name) ?? show(controller);
+      shown.set(name, showing);
+      try {
+        await showing;
+      } catch (error) {
+        // The next request tries again.
+        shown.delete(name);
+        throw error;
       }
     }
   };
