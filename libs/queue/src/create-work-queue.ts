@@ -285,6 +285,8 @@ function openBullQueue(
     connection: redis,
     prefix: names.bullPrefix,
     streams: { events: { maxLen: EVENTS_KEPT } },
+    // A failed check would never be repeated, and fail all later calls.
+    skipVersionCheck: true,
   });
   queue.on("error", onError);
   return queue;

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Redis } from "ioredis";
 import { afterEach, expect, test } from "vitest";
 import { startRedis, type RunningRedis } from "@konverge/infra-redis";
 import { createWorkQueue, serveObjectReads, type WorkQueue } from "@konverge/queue";
@@ -68,6 +69,16 @@ test("P1: a crash of Redis loses no acknowledged request; requests fail fast mea
     });
     expect(state.outcome).toBe("done");
   }
+});
+
+test("counts keys although the first INFO of its connection failed", async () => {
+  const redis = await start();
+  const admin = new Redis(redis.url);
+  await admin.call("ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-info");
+  admin.disconnect();
+  const queue = open(`redis://limited:secret@127.0.0.1:${redis.port}`);
+  await patient(queue).request(keyOf("a"), http);
+  expect(await queue.counts()).toEqual({ waiting: 1, active: 0, delayed: 0 });
 });
 
 test("stop() and close() end in bounded time while Redis is unavailable", async () => {

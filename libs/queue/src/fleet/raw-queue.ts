@@ -33,6 +33,8 @@ export function openRawQueue(options: RawQueueOptions): RawQueue {
     connection: redis,
     prefix: names.bullPrefix,
     skipMetasUpdate: true,
+    // A failed check would never be repeated, and fail all later calls.
+    skipVersionCheck: true,
   });
   queue.on("error", onError);
   return { queue, close: () => closeRedis(redis) };
