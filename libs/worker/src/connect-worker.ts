@@ -76,7 +76,7 @@ export async function connectHome(
 
 /** Logs warnings. @throws KonvergeError `redis_unavailable`, `redis_unsupported` */
 export async function assertRedis(redis: { readonly url: string }, log: Log): Promise<void> {
-  const facts = await onceAnswered(() => checkRedis(redis), reportLate(log));
+  const facts = await onceAnswered(() => checkRedis(redis), { onLate: reportLate(log) });
   for (const warning of facts.warnings) log.warn({ warning }, "redis warning");
 }
 
@@ -96,7 +96,7 @@ export async function connectWorker(
     : readUid());
   await claimCluster(setup, uid);
   const binding = { uid, shards };
-  await onceAnswered(() => bindCluster({ ...place, ...binding }), reportLate(log));
+  await answered(setup, () => bindCluster({ ...place, ...binding }));
   const clusters = reachClusters(setup, client);
   setup.atEnd("connections to other clusters", () => clusters.close());
   const registry = createControllerRegistry({
@@ -106,14 +106,13 @@ export async function connectWorker(
     onIncompatible: (error) => setup.halt(error),
   });
   setup.atEnd("the entry in the list of workers", () => registry.close());
-  await onceAnswered(
-    () => registry.announce(announcedControllers(setup), announcedWorkflows(setup)),
-    reportLate(log),
+  await answered(setup, () =>
+    registry.announce(announcedControllers(setup), announcedWorkflows(setup)),
   );
   const restore = await watchRestores(setup, client);
   const stores = openStores(setup, restore);
   const limits = startLimits(setup, stores.runner.runs);
-  if (limits !== undefined) await onceAnswered(() => limits.configure(), reportLate(log));
+  if (limits !== undefined) await answered(setup, () => limits.configure());
   return { home, uid, clusters, registry, limits, restore, ...stores };
 }
 
@@ -125,7 +124,7 @@ async function claimCluster(setup: WorkerSetup, uid: string): Promise<void> {
     engagement?.onLost ??
     ((error: Error) => log.error({ err: error }, "cluster served under another name"));
   const claim = () => registry.claim({ cluster: name, uid, onLost });
-  setup.claimed = await onceAnswered(claim, reportLate(log));
+  setup.claimed = await answered(setup, claim);
 }
 
 /** The clusters of the configuration, or those of the provider. */
@@ -147,6 +146,11 @@ export function reachClusters(
     connector,
     registry: setup.registry,
   });
+}
+
+/** Waits for a slow Redis, but not after the end of the engagement. */
+function answered<T>({ options, engagement }: WorkerSetup, call: () => Promise<T>): Promise<T> {
+  return onceAnswered(call, { onLate: reportLate(options.log), signal: engagement?.signal });
 }
 
 function reportLate(log: Log): (error: Error) => void {
@@ -179,7 +183,7 @@ async function watchRestores(setup: WorkerSetup, client: KubeClient): Promise<Re
   const unobserve = options.metrics.observeRestore(() => watch.held);
   setup.atEnd("the metrics of the restore", async () => unobserve());
   const recorded = await record.read();
-  await onceAnswered(() => watch.start(recorded), reportLate(log));
+  await answered(setup, () => watch.start(recorded));
   return watch;
 }
 
