@@ -32,8 +32,9 @@ export interface LeaderProgress {
   /**
    * Requests what the last leader has not requested. Returns false if this is not known, so that every object must be enqueued.
    * @param incarnation of Redis
+   * @throws the reason of the signal, and then leaves the changes to a later leadership
    */
-  resume(incarnation: string): Promise<boolean>;
+  resume(incarnation: string, signal: AbortSignal): Promise<boolean>;
   /** Stores the progress of this leader until `signal` aborts. Every earlier change must have been submitted. */
   report(incarnation: string, signal: AbortSignal): Promise<void>;
 }
@@ -59,8 +60,10 @@ export function createLeaderProgress({
       missed.begin(now);
       before = { serial: parseProgress(await queue.readProgress())?.serial };
     },
-    async resume(incarnation) {
+    async resume(incarnation, signal) {
       const last = parseProgress(await queue.readProgress());
+      // The end of a leadership begins to follow again.
+      signal.throwIfAborted();
       const isKnown =
         before !== undefined &&
         last !== undefined &&

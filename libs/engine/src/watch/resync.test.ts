@@ -124,6 +124,7 @@ test("can be stopped at any time, and then rejects with the reason only", async 
     const stopping = new AbortController();
     const reason = new Error(`stopped at ${stopAtMs} ms`);
     let lookups = 0;
+    let sweeping = 0;
     const call = <T>(name: string, value: T) => (calls.add(name), after(value));
     const result = runResync({
       controller: { resyncMs: INTERVAL_MS } as Controller,
@@ -138,9 +139,16 @@ test("can be stopped at any time, and then rejects with the reason only", async 
         follow: () => call("follow", undefined),
         resume: () => call("resume", stopAtMs % 2 === 0),
         report: async (_incarnation, signal) => {
+          if (signal.aborted) return;
+          if (sweeping > 0) calls.add("report during a sweep");
           await call("report", undefined);
           signal.throwIfAborted();
         },
+      },
+      sweep: async () => {
+        sweeping += 1;
+        for (let page = 0; page < 3; page += 1) await call("sweep", undefined);
+        sweeping -= 1;
       },
       signal: stopping.signal,
       onError: (error) => expect.unreachable(error.message),
@@ -153,5 +161,13 @@ test("can be stopped at any time, and then rejects with the reason only", async 
     await vi.advanceTimersByTimeAsync(10 * LATENCY_MS);
     expect(await result).toBe(reason);
   }
-  expect([...calls].toSorted()).toEqual(["incarnation", "lost", "report", "request", "resume"]);
+  // The next leader does not sweep again, so a report implies that the sweep has ended.
+  expect([...calls].toSorted()).toEqual([
+    "incarnation",
+    "lost",
+    "report",
+    "request",
+    "resume",
+    "sweep",
+  ]);
 });

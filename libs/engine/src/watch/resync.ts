@@ -18,8 +18,11 @@ export interface ResyncOptions {
   readonly signal: AbortSignal;
   /** Receives the error of each failed check for data loss before a round. */
   readonly onError: (error: Error) => void;
-  /** Called before a new leader enqueues every object. */
-  readonly onFirstRound?: () => void;
+  /**
+   * Enqueues the keys whose object does not exist. Called when a new leader enqueues every object, and when Redis may have lost
+   * requests: a restored backup has keys of objects that were deleted since. Rejects only at the end of the leadership.
+   */
+  readonly sweep?: () => Promise<void>;
   /** Called if Redis may have lost requests, before they are repeated. */
   readonly onLost: () => void;
   /** Resolves with a reason when all objects must be enqueued again. */
@@ -44,6 +47,7 @@ const ACQUIRED = "leadership acquired";
  */
 export async function runResync(options: ResyncOptions): Promise<void> {
   const { store, incarnation, signal, onError, onLost, retryMs = 1_000 } = options;
+  const sweeps = new Sweeps(options.sweep);
   await store.synced;
   for (let reason = ACQUIRED; ;) {
     // Before the first request, to notice a loss during the first round as well.
@@ -57,7 +61,7 @@ export async function runResync(options: ResyncOptions): Promise<void> {
     const noticed = next.finally(() => over.abort());
     try {
       // Together from the start, because a stop rejects both.
-      await Promise.all([requestRounds(options, { reason, known }, round), noticed]);
+      await Promise.all([requestRounds(options, { reason, known, sweeps }, round), noticed]);
     } catch (error) {
       if (signal.aborted || !over.signal.aborted) throw error;
     } finally {
@@ -70,19 +74,45 @@ export async function runResync(options: ResyncOptions): Promise<void> {
 
 async function requestRounds(
   options: ResyncOptions,
-  { reason, known }: Pick<Round, "reason" | "known">,
+  round: Omit<Round, "isResumed">,
   signal: AbortSignal,
 ): Promise<void> {
-  const isResumed = reason === ACQUIRED && (await resumes(options, known));
-  if (reason === ACQUIRED && !isResumed) options.onFirstRound?.();
-  await requestAll(options, { reason, known, isResumed }, signal);
+  const { reason, known, sweeps } = round;
+  const isResumed = reason === ACQUIRED && (await resumes(options, known, signal));
+  if (reason === LOST || (reason === ACQUIRED && !isResumed)) sweeps.start();
+  await requestAll(options, { ...round, isResumed }, signal);
+}
+
+/** The searches of a leadership for objects that do not exist any more. */
+class Sweeps {
+  readonly #sweep: () => Promise<void>;
+  #ended: Promise<unknown> = Promise.resolve();
+
+  constructor(sweep: () => Promise<void> = () => Promise.resolve()) {
+    this.#sweep = sweep;
+  }
+
+  start(): void {
+    this.#ended = Promise.all([this.#ended, this.#sweep()]);
+    this.#ended.catch(() => undefined);
+  }
+
+  /** Resolves after all searches so far. */
+  get ended(): Promise<unknown> {
+    return this.#ended;
+  }
 }
 
 /** A failure of Redis only costs the round. */
-async function resumes({ progress, onError }: ResyncOptions, known: string): Promise<boolean> {
+async function resumes(
+  { progress, onError }: ResyncOptions,
+  known: string,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
-    return (await progress?.resume(known)) ?? false;
+    return (await progress?.resume(known, signal)) ?? false;
   } catch (error) {
+    signal.throwIfAborted();
     onError(ensureError(error));
     return false;
   }
@@ -91,6 +121,7 @@ async function resumes({ progress, onError }: ResyncOptions, known: string): Pro
 interface Round {
   readonly reason: string;
   readonly known: string;
+  readonly sweeps: Sweeps;
   /** True if the first round is not needed. */
   readonly isResumed: boolean;
 }
@@ -98,10 +129,11 @@ interface Round {
 /** Submits the objects of a round in chunks; those of later rounds are spread over the interval. */
 async function requestAll(
   { controller, store, source, seen, progress }: ResyncOptions,
-  { reason: firstReason, known, isResumed }: Round,
+  { reason: firstReason, known, sweeps, isResumed }: Round,
   signal: AbortSignal,
 ): Promise<void> {
-  const report = () => void progress?.report(known, signal).catch(() => undefined);
+  const report = () =>
+    void sweeps.ended.then(() => progress?.report(known, signal)).catch(() => undefined);
   let reason = isResumed ? INTERVAL : firstReason;
   if (isResumed) report();
   for (let intervalMs = isResumed ? controller.resyncMs : 0; ; intervalMs = controller.resyncMs) {

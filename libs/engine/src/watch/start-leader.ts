@@ -180,18 +180,6 @@ function resyncWhile(
 ): void {
   const store = reflectors.groupOf(controller.sources[0]);
   const seenFor = (namespace: string | undefined) => seenBy(controller, reflectors, namespace);
-  const sweep = () => {
-    const onError = (error: Error) => log.warn({ err: error }, "search for deleted objects failed");
-    requestVanished({
-      controller,
-      store,
-      isListed: (namespace) => store.isListed(namespace),
-      seen: seenFor,
-      queue,
-      signal: leading,
-      onError,
-    }).catch(() => undefined);
-  };
   runResync({
     controller,
     store,
@@ -201,12 +189,17 @@ function resyncWhile(
     progress,
     signal: leading,
     onError: (error) => log.warn({ err: error }, "resync failed, retrying"),
-    onFirstRound: sweep,
-    onLost: () => {
-      log.warn({}, "possible Redis data loss, full resync started");
-      // A restored backup has keys of objects that were deleted since.
-      sweep();
-    },
+    sweep: () =>
+      requestVanished({
+        controller,
+        store,
+        isListed: (namespace) => store.isListed(namespace),
+        seen: seenFor,
+        queue,
+        signal: leading,
+        onError: (error) => log.warn({ err: error }, "search for deleted objects failed"),
+      }),
+    onLost: () => log.warn({}, "possible Redis data loss, full resync started"),
     again: (signal) => again.next(signal),
   }).catch((error: unknown) => {
     if (!leading.aborted) log.error({ err: ensureError(error) }, "resync stopped");
