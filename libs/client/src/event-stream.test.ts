@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createClient } from "./create-client.ts";
-import { streamEvents, type EventStreamOptions } from "./event-stream.ts";
+import { streamEvents } from "./event-stream.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => unknown;
 
@@ -49,14 +49,14 @@ const cut =
 
 test("reconnects after silence, also of a server that accepts a connection and does not answer", async () => {
   const opened: string[] = [];
-  const silent = async ({ signal }: { readonly signal?: AbortSignal }) =>
+  const silent = async ({ signal }: { readonly signal?: AbortSignal | undefined }) =>
     await new Promise<Response>((_resolve, reject) => {
       signal?.addEventListener("abort", () => reject(new Error("aborted")));
     });
   const answers = [silent, async () => new Response(new ReadableStream()), silent];
   const events = streamEvents({
     sender: {
-      open: async (call: { readonly signal?: AbortSignal }) => {
+      open: async (call: { readonly signal?: AbortSignal | undefined }) => {
         opened.push("opened");
         const answer = answers[opened.length - 1];
         return answer === undefined ? new Response("data: 1\n\n") : await answer(call);
@@ -68,7 +68,7 @@ test("reconnects after silence, also of a server that accepts a connection and d
     silenceMs: 5,
     random: () => 0,
     sleep: async () => undefined,
-  } as EventStreamOptions);
+  });
   const { value } = await events.next();
   expect([value?.data, opened.length]).toEqual([1, 4]);
   await events.return(undefined as never);

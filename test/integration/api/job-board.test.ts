@@ -5,7 +5,7 @@ import { openGuardControl, type GuardControl } from "@konverge/guard";
 import { createControllerRegistry } from "@konverge/queue";
 import { createMetrics } from "@konverge/telemetry";
 import { defineWorkflow, openWorkflows } from "@konverge/workflow";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { announce, NODE_POOL } from "../queue/announce.ts";
 import { hold, keyOf, useQueues, workOn } from "../queue/queue-harness.ts";
 import { until } from "../../support/until.ts";
@@ -71,11 +71,8 @@ const JOBS = "/jobs/api/queues/node-pool";
 test("shows a queue once, also if Redis was away at the first request", async () => {
   const call = await callAs("viewer");
   await waitingJob();
-  const { rawQueues } = access;
-  access.rawQueues = async () => {
-    access.rawQueues = rawQueues.bind(access);
-    throw new KonvergeError("redis_unavailable", "Redis is unavailable");
-  };
+  const away = new KonvergeError("redis_unavailable", "Redis is unavailable");
+  vi.spyOn(access, "rawQueues").mockRejectedValueOnce(away);
   const path = "/jobs/api/queues?activeQueue=node-pool&page=1";
   expect((await call(path)).status).toBe(503);
   const [first, second] = await Promise.all([call(path), call(path)]);

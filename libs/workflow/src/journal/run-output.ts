@@ -84,11 +84,10 @@ export class RunOutput {
     while (this.#storing !== undefined) await this.#storing;
     if (!this.#isChanged && !this.#labelling.isChanged) return await store(undefined);
     const stored = this.#storeAll(store);
-    this.#storing = stored
-      .catch(() => undefined)
-      .then(() => {
-        this.#storing = undefined;
-      });
+    const end = () => {
+      this.#storing = undefined;
+    };
+    this.#storing = stored.then(end, end);
     return await stored;
   }
 
