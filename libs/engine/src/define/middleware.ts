@@ -9,7 +9,7 @@ export type Handler<T extends ApiObject = ApiObject> = (
 /**
  * Runs around every `reconcile` and `cleanup`. Its return value replaces the handler's result. Without one, the result of `next`
  * stays, so that a forgotten `return` loses no `requeueAfter`. The handler is skipped unless `next` is called. Errors are
- * classified as errors of the handler.
+ * classified as errors of the handler. Await a promise that derives from the one of `next`: its error is lost otherwise.
  *
  * @example
  * const timing: Middleware = async ({ log }, next) => {
@@ -43,7 +43,7 @@ export function withMiddleware(use: readonly Middleware[], handler: Handler): Ha
 
 type Result = ReconcileResult | void;
 
-/** The promise of `next`, which knows whether the middleware receives its error. */
+/** The promise that `next` returns. Notes whether the middleware uses it. */
 class NextResult extends Promise<Result> {
   isPending = true;
   /** True if the middleware awaits it or has given it a callback. */

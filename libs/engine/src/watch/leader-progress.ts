@@ -32,7 +32,8 @@ export interface LeaderProgress {
   /**
    * Requests what the last leader has not requested. Returns false if this is not known, so that every object must be enqueued.
    * @param incarnation of Redis
-   * @throws the reason of the signal, and then leaves the changes to a later leadership
+   * @param signal of this leadership
+   * @throws the reason of the signal
    */
   resume(incarnation: string, signal: AbortSignal): Promise<boolean>;
   /** Stores the progress of this leader until `signal` aborts. Every earlier change must have been submitted. */
@@ -62,7 +63,7 @@ export function createLeaderProgress({
     },
     async resume(incarnation, signal) {
       const last = parseProgress(await queue.readProgress());
-      // The end of a leadership begins to follow again.
+      // When a leadership ends, `follow` keeps changes again. They must not be dropped here.
       signal.throwIfAborted();
       const isKnown =
         before !== undefined &&

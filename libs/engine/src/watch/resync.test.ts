@@ -120,8 +120,17 @@ test("can be stopped at any time, and then rejects with the reason only", async 
   const after = <T>(value: T) =>
     new Promise<T>((resolve) => void setTimeout(() => resolve(value), LATENCY_MS));
   const calls = new Set<string>();
-  for (let stopAtMs = 0; stopAtMs < 10 * LATENCY_MS; stopAtMs += 1) {
+  for (let stopAtMs = 0; stopAtMs < 20 * LATENCY_MS; stopAtMs += 1) {
     const stopping = new AbortController();
+    let isSwept = false;
+    let isResumed = false;
+    let again = Promise.withResolvers<string>();
+    const fire = () => {
+      const { resolve } = again;
+      again = Promise.withResolvers<string>();
+      resolve("again");
+    };
+    setTimeout(fire, 2 * (stopAtMs % 5));
     const reason = new Error(`stopped at ${stopAtMs} ms`);
     let lookups = 0;
     let sweeping = 0;
@@ -133,14 +142,19 @@ test("can be stopped at any time, and then rejects with the reason only", async 
         resync: () => call("request", undefined),
       } satisfies Pick<RequestSource, "resync"> as unknown as RequestSource,
       seen: () => ({}),
-      // Every second lookup differs, so Redis is lost again and again.
+      // Every lookup differs, so Redis is lost again and again.
       incarnation: () => call("incarnation", `${(lookups += 1)}`),
       progress: {
         follow: () => call("follow", undefined),
-        resume: () => call("resume", stopAtMs % 2 === 0),
+        resume: async (_incarnation, signal) => {
+          await call("resume", undefined);
+          signal.throwIfAborted();
+          isResumed = stopAtMs % 2 === 0;
+          return isResumed;
+        },
         report: async (_incarnation, signal) => {
           if (signal.aborted) return;
-          if (sweeping > 0) calls.add("report during a sweep");
+          if (sweeping > 0 || !(isSwept || isResumed)) calls.add("report before a sweep");
           await call("report", undefined);
           signal.throwIfAborted();
         },
@@ -149,11 +163,12 @@ test("can be stopped at any time, and then rejects with the reason only", async 
         sweeping += 1;
         for (let page = 0; page < 3; page += 1) await call("sweep", undefined);
         sweeping -= 1;
+        isSwept = true;
       },
       signal: stopping.signal,
       onError: (error) => expect.unreachable(error.message),
       onLost: () => calls.add("lost"),
-      again: () => new Promise(() => undefined),
+      again: () => again.promise,
       checkMs: LATENCY_MS,
     }).catch((error: unknown) => error);
     await vi.advanceTimersByTimeAsync(stopAtMs);

@@ -63,7 +63,8 @@ export async function runResync(options: ResyncOptions): Promise<void> {
       // Together from the start, because a stop rejects both.
       await Promise.all([requestRounds(options, { reason, known, sweeps }, round), noticed]);
     } catch (error) {
-      if (signal.aborted || !over.signal.aborted) throw error;
+      signal.throwIfAborted();
+      if (!over.signal.aborted) throw error;
     } finally {
       over.abort();
     }
@@ -78,7 +79,7 @@ async function requestRounds(
   signal: AbortSignal,
 ): Promise<void> {
   const { reason, known, sweeps } = round;
-  const isResumed = reason === ACQUIRED && (await resumes(options, known, signal));
+  const isResumed = reason === ACQUIRED && (await resumes(options, known));
   if (reason === LOST || (reason === ACQUIRED && !isResumed)) sweeps.start();
   await requestAll(options, { ...round, isResumed }, signal);
 }
@@ -105,9 +106,8 @@ class Sweeps {
 
 /** A failure of Redis only costs the round. */
 async function resumes(
-  { progress, onError }: ResyncOptions,
+  { progress, signal, onError }: ResyncOptions,
   known: string,
-  signal: AbortSignal,
 ): Promise<boolean> {
   try {
     return (await progress?.resume(known, signal)) ?? false;
