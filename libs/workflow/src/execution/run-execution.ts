@@ -68,7 +68,7 @@ export async function runExecution(options: ExecutionOptions): Promise<Execution
     const own = { ...held, wakeSeq: journal.wakeSeq };
     // A blocked run may have published less than before: its replay stopped in between.
     if (how.kind === "blocked") return await store.leave(own, how);
-    return await journal.output.storeWith((output) => store.leave(own, how, output));
+    return await journal.output.storeLast((output) => store.leave(own, how, output));
   };
   try {
     const end = await advance(options, journal, leave).catch(endOfError);

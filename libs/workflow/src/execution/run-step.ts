@@ -186,9 +186,9 @@ class StepRun {
   }
 
   async #begin(): Promise<Advance | undefined> {
-    if (this.#mayBegin !== undefined && !(await this.#mayBegin())) {
-      return { waitUntilMs: undefined };
-    }
+    const mayBegin = this.#mayBegin === undefined || (await this.#mayBegin());
+    // Its branch may have lost the race while the step waited for its permit.
+    if (!mayBegin || this.#branch?.hasLost === true) return { waitUntilMs: undefined };
     return await this.#attempt();
   }
 

@@ -1,5 +1,6 @@
 import { sleepMs, type RunLabels } from "@konverge/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { RunOutputText } from "../store/run-journal-store.ts";
 import type { RunView } from "../store/run-record.ts";
 import { seededRandom } from "../../../../apps/demo/src/load/seeded-random.ts";
 import { RunOutput } from "./run-output.ts";
@@ -80,11 +81,13 @@ test("the last values and labels are in the store at the end, however long each 
       store: ({ published }) => change({ published }),
       storeLabels: (labels) => change({ labels: { ...labels } }),
     });
-    const record = (isLast: boolean) =>
-      output.storeWith(async (taken) => {
+    const record = async (isLast: boolean) => {
+      const store = async (taken: RunOutputText | undefined) => {
         await change(taken ?? {});
         hasEnded = isLast;
-      });
+      };
+      await (isLast ? output.storeLast(store) : output.storeWith(store));
+    };
     const last = below(20);
     const branches: Promise<void>[] = [];
     const run = (async () => {

@@ -78,17 +78,27 @@ export class RunOutput {
 
   /**
    * Stores the labels, and gives `store` the values that the store does not have yet; undefined if it has all. One store of output
-   * ends before the next call begins: a late one would replace newer values, or be refused after the end of the run.
+   * ends before the next begins, because a late one would replace newer values.
    */
   async storeWith<T>(store: (output: RunOutputText | undefined) => Promise<T>): Promise<T> {
-    while (this.#storing !== undefined) await this.#storing;
-    if (!this.#isChanged && !this.#labelling.isChanged) return await store(undefined);
+    while (this.#hasNews && this.#storing !== undefined) await this.#storing;
+    if (!this.#hasNews) return await store(undefined);
     const stored = this.#storeAll(store);
     const end = () => {
       this.#storing = undefined;
     };
     this.#storing = stored.then(end, end);
     return await stored;
+  }
+
+  /** As `storeWith`, for the end of the run, after which all other stores are refused. */
+  async storeLast<T>(store: (output: RunOutputText | undefined) => Promise<T>): Promise<T> {
+    while (this.#storing !== undefined) await this.#storing;
+    return await this.storeWith(store);
+  }
+
+  get #hasNews(): boolean {
+    return this.#isChanged || this.#labelling.isChanged;
   }
 
   async #storeAll<T>(store: (output: RunOutputText | undefined) => Promise<T>): Promise<T> {
