@@ -38,6 +38,17 @@ test("waits for Redis, then for the API server, and logs each once", async () =>
   }
 });
 
+test("ends with its signal while it waits", async () => {
+  const { log } = createLog();
+  const ending = new AbortController();
+  const start = async () => {
+    ending.abort(new Error("SIGTERM"));
+    throw new KonvergeError("redis_unavailable", "away");
+  };
+  const waiting = onceReachable(start, { limitMs: 600_000, log, stopping: ending.signal });
+  await expect(waiting).rejects.toThrow("SIGTERM");
+});
+
 test.each([
   ["redis_unavailable", 0],
   ["cluster_mismatch", 600_000],

@@ -14,10 +14,19 @@ const WAITS: ReadonlyMap<ErrorCode, "Redis" | "API server"> = new Map([
 /**
  * Repeats the start of a worker while Redis or the API server cannot be reached, for at most `limitMs`. A process that exits instead
  * is restarted ever later by its supervisor, and would be away for longer than the outage.
+ * @throws the reason of `stopping` between two tries
  */
 export async function onceReachable<T>(
   start: () => Promise<T>,
-  { limitMs, log }: { readonly limitMs: number; readonly log: Log },
+  {
+    limitMs,
+    log,
+    stopping,
+  }: {
+    readonly limitMs: number;
+    readonly log: Log;
+    readonly stopping?: AbortSignal | undefined;
+  },
 ): Promise<T> {
   const endMs = performance.now() + limitMs;
   let reported: string | undefined;
@@ -34,7 +43,7 @@ export async function onceReachable<T>(
         else log.warn(fields, "waiting for the API server");
       }
       reported = server;
-      await sleepMs(PAUSE_MS * (0.5 + Math.random() / 2));
+      await sleepMs(PAUSE_MS * (0.5 + Math.random() / 2), stopping);
     }
   }
 }

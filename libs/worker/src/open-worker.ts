@@ -18,7 +18,8 @@ import type { OpenWorkerOptions } from "./worker-setup.ts";
 export async function openWorker(options: OpenWorkerOptions): Promise<OpenWorker> {
   const { config, settings } = options;
   const { clusters } = config;
-  const waiting = { limitMs: settings.startTimeout, log: options.log };
+  const { log, stopping } = options;
+  const waiting = { limitMs: settings.startTimeout, log, stopping };
   const openFleet = (provider: ClusterProvider) =>
     onceReachable(() => openFleetWorker(options, provider), waiting);
   if (isClusterProvider(clusters)) return await openFleet(clusters);

@@ -1,4 +1,5 @@
 import type { Settings } from "@konverge/contracts";
+import { defined } from "@konverge/core";
 import { reportStrayErrors } from "@konverge/engine";
 import { type Config } from "./config/define-config.ts";
 import { createLogger, createMetrics } from "@konverge/telemetry";
@@ -10,6 +11,8 @@ export interface WorkerProcessOptions {
   readonly config: Config;
   readonly settings: Settings;
   readonly version: string;
+  /** Ends the waits of the start: for Redis and the API server, and for clusters that do not respond. Default: nothing does. */
+  readonly stopping?: AbortSignal;
 }
 
 export interface WorkerProcess {
@@ -28,6 +31,7 @@ export async function startWorkerProcess({
   config,
   settings,
   version,
+  stopping,
 }: WorkerProcessOptions): Promise<WorkerProcess> {
   const log = createLogger({
     service: "worker",
@@ -42,7 +46,15 @@ export async function startWorkerProcess({
   const isReady = () => worker?.ready ?? false;
   const probes = await startProbeServer({ settings, metrics, isReady });
   starting.defer(() => probes.close());
-  const opened = await openWorker({ config, settings, version, log, metrics, env: process.env });
+  const opened = await openWorker({
+    config,
+    settings,
+    version,
+    log,
+    metrics,
+    env: process.env,
+    ...defined({ stopping }),
+  });
   worker = opened;
   const metricsUrl = `${probes.url}/metrics`;
   const clusters = opened.clusters.map(({ name }) => name);

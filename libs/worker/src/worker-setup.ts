@@ -32,6 +32,8 @@ export interface OpenWorkerOptions {
   readonly kubeconfigText?: string | undefined;
   readonly kubeConfig?: KubeConfigObject | undefined;
   readonly env: NodeJS.ProcessEnv;
+  /** Ends the waits of the start. */
+  readonly stopping?: AbortSignal;
 }
 
 /** One of several clusters that the worker serves. */

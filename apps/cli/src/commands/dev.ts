@@ -70,14 +70,16 @@ export function addDevCommand(program: Command): void {
     .requiredOption("--config <file>")
     .option("--shared")
     .option("--crds <paths...>")
-    .action(async (flags: DevWorkerFlags) => await serveUntilSignal(() => startDevWorker(flags)));
+    .action(
+      async (flags: DevWorkerFlags) =>
+        await serveUntilSignal((stopping) => startDevWorker(flags, stopping)),
+    );
 }
 
-async function startDevWorker({
-  config: path,
-  shared = false,
-  crds = [],
-}: DevWorkerFlags): Promise<Served> {
+async function startDevWorker(
+  { config: path, shared = false, crds = [] }: DevWorkerFlags,
+  stopping: AbortSignal,
+): Promise<Served> {
   const { applyCrds } = await import("../config/apply-crds.ts");
   const { loadForeignKinds } = await import("../crd-types/foreign-kinds.ts");
   const { kubeconfigOf } = await import("../config/kubeconfig-of.ts");
@@ -94,7 +96,7 @@ async function startDevWorker({
   const kubeconfig = kubeconfigOf(settings, config);
   if (shared) await checkOtherFleet(kubeconfig, { ...settings, ...config });
   await applyCrds(config, kubeconfig, { others: await loadForeignKinds(crds) });
-  return await startWorkerProcess({ config, settings, version: readVersion() });
+  return await startWorkerProcess({ config, settings, version: readVersion(), stopping });
 }
 
 async function checkOtherFleet(kubeconfig: KubeCredentialsOptions, own: OwnFleet): Promise<void> {

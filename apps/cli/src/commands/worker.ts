@@ -69,10 +69,10 @@ export function addWorkerCommand(program: Command): void {
     .action(async ({ config: path, ...flags }: WorkerFlags) => {
       traceErrors();
       const env = { ...process.env, ...variablesOf(flags) };
-      await serveUntilSignal(async () => {
+      await serveUntilSignal(async (stopping) => {
         const { startWorkerProcess } = await import("@konverge/worker");
         const { config, settings } = await loadWorkerConfig(path, env);
-        return await startWorkerProcess({ config, settings, version: readVersion() });
+        return await startWorkerProcess({ config, settings, version: readVersion(), stopping });
       });
     });
   withWatch(

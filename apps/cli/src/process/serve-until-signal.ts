@@ -7,29 +7,34 @@ export interface Served {
   kill?(): Promise<void>;
 }
 
-/** Longest end of a start after a signal, in ms. A start can wait for its servers for minutes. */
+/** Time that a start may still take after a signal, in ms. */
 const END_OF_START_MS = 5_000;
 
 /**
- * Serves until SIGINT or SIGTERM, then stops. A signal during the start also stops it, or ends the process if the start does not
- * end soon. As PID 1 of a container, a process ignores signals without a listener.
+ * Serves until SIGINT or SIGTERM, then stops. A signal during the start aborts the given one, which ends the waits of the start. If
+ * the start does not succeed soon after it, the process ends. As PID 1 of a container, a process ignores signals without a listener.
  */
-export async function serveUntilSignal(start: () => Promise<Served>): Promise<void> {
+export async function serveUntilSignal(
+  start: (stopping: AbortSignal) => Promise<Served>,
+): Promise<void> {
+  const stopping = new AbortController();
   let served: Served | undefined;
   const received = untilSignal((signal) => {
     if (served?.kill === undefined) process.exit(exitCodeOf(signal));
     void served.kill();
   });
-  const starting = start().then((started) => {
+  const starting = start(stopping.signal).then((started) => {
     served = started;
-    return started;
   });
-  const early = await Promise.race([starting.then(() => undefined), received]);
+  const early = await Promise.race([starting, received]);
   if (early !== undefined) {
-    await Promise.race([starting, setTimeout(END_OF_START_MS, undefined, { ref: false })]);
+    stopping.abort(new Error(early));
+    const ended = starting.catch((error: unknown) => {
+      if (error !== stopping.signal.reason) throw error;
+    });
+    await Promise.race([ended, setTimeout(END_OF_START_MS, undefined, { ref: false })]);
     if (served === undefined) process.exit(exitCodeOf(early));
   }
-  const started = await starting;
   await received;
-  await started.stop();
+  await served?.stop();
 }

@@ -66,7 +66,7 @@ class FleetWorker implements OpenWorker {
 
   /** Resolves when the first try to engage each cluster has ended. */
   async start(): Promise<void> {
-    const { log, metrics } = this.#options;
+    const { log, metrics, stopping } = this.#options;
     await this.#provider.follow({
       log,
       signal: this.#following.signal,
@@ -78,8 +78,9 @@ class FleetWorker implements OpenWorker {
     const lives = [...this.#lives.values()];
     log.info({ provider: this.#provider.description, clusters: lives.length }, "clusters listed");
     const enough = new AbortController();
+    const signal = AbortSignal.any([enough.signal, ...(stopping === undefined ? [] : [stopping])]);
     const first = Promise.all(lives.map(({ settled }) => settled));
-    await Promise.race([first, sleepMs(FIRST_TRY_MS, enough.signal)]);
+    await Promise.race([first, sleepMs(FIRST_TRY_MS, signal).catch(() => undefined)]);
     enough.abort();
     this.#isReady = true;
   }
