@@ -79,7 +79,7 @@ interface Board {
  */
 export function jobBoard(access: QueueAccess, cluster: string): Hono<ApiEnv> {
   const boards = { looking: openBoard(), operating: openBoard() };
-  /** By name. Each is added once, also by requests at the same time. */
+  /** By queue name, so that concurrent requests add each queue once. */
   const shown = new Map<string, Promise<void>>();
   const show = async (controller: Parameters<QueueAccess["rawQueues"]>[0]) => {
     const queues = await access.rawQueues(controller);
