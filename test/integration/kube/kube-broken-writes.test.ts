@@ -18,6 +18,34 @@ const FAULTS = {
     },
     applied: false,
   },
+  requestLostThenBusy: {
+    arrange: (relay, match) => {
+      relay.loseRequest(match);
+      relay.refuse(match, 429, "TooManyRequests");
+    },
+    applied: false,
+  },
+  responseLostThenBusy: {
+    arrange: (relay, match) => {
+      relay.loseAnswer(match);
+      relay.refuse(match, 429, "TooManyRequests");
+    },
+    applied: true,
+  },
+  responseLostThenUnauthorized: {
+    arrange: (relay, match) => {
+      relay.loseAnswer(match);
+      relay.refuse(match, 401, "Unauthorized");
+    },
+    applied: true,
+  },
+  responseLostThenForbidden: {
+    arrange: (relay, match) => {
+      relay.loseAnswer(match);
+      relay.refuse(match, 403, "Forbidden");
+    },
+    applied: true,
+  },
 } satisfies Record<
   string,
   {
@@ -34,7 +62,7 @@ type Fault = keyof typeof FAULTS;
 const steps = fc.array(
   fc.record({
     kind: fc.constantFrom("increment", "set"),
-    fault: fc.constantFrom<Fault>("none", "requestLost", "responseLost", "bothRequestsLost"),
+    fault: fc.constantFrom(...(Object.keys(FAULTS) as Fault[])),
     strategy: fc.constantFrom<NonNullable<MutateOptions["strategy"]>>("guarded", "fields"),
   }),
   { minLength: 1, maxLength: 8 },
@@ -75,7 +103,7 @@ describe.each(testServers().map((server) => [server.name, server] as const))(
               if (applied && kind === "set") model.v = index + 1;
               if (applied && kind === "increment") model.n += 1;
               // Only the caller can decide whether an increment without a response is wanted again.
-              const isKnown = fault !== "responseLost" || kind === "set";
+              const isKnown = !fault.startsWith("responseLost") || kind === "set";
               expect(outcome).toBe(applied && isKnown ? "resolved" : "kube_unreachable");
               const { data } = await opened.client.get(ConfigMap, target);
               expect(data).toEqual({ n: String(model.n), v: String(model.v) });

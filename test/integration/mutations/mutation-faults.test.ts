@@ -111,6 +111,20 @@ describe.each(testServers())("mutations with faults on the $name", (server) => {
         h.relay.loseAnswer(write());
       },
     },
+    ...(
+      [
+        [429, "TooManyRequests"],
+        [401, "Unauthorized"],
+        [403, "Forbidden"],
+        [500, "InternalError"],
+      ] as const
+    ).map(([status, reason]) => ({
+      fault: `the response of the write is lost, and its repetition gets ${status}`,
+      arrange() {
+        h.relay.loseAnswer(write());
+        h.relay.refuse(write(), status, reason);
+      },
+    })),
     {
       fault: "the server fails",
       arrange: () => h.relay.refuse(write(), 500, "InternalError"),

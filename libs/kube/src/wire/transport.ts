@@ -11,7 +11,6 @@ import type { ApiCall } from "../contract/api-call.ts";
 import type { Authorization } from "../credentials/authorization-cache.ts";
 import type { KubeCredentials } from "../credentials/kube-credentials.ts";
 import { ConnectionBroken } from "../errors/connection-broken.ts";
-import { isInapplicable, isOptimisticConflict } from "../errors/error-predicates.ts";
 import { admitUrgently } from "./admit-urgently.ts";
 import { assertPlannable } from "./assert-plannable.ts";
 import { startCallReport } from "./call-report.ts";
@@ -71,8 +70,8 @@ export class Transport {
       const isRepeatable = call.method === "GET" || call.guarded === true;
       if (!(error instanceof ConnectionBroken) || !isRepeatable) throw error;
       return await this.#sendOnce(call).catch((again: unknown) => {
-        // Perhaps the first request has changed the object, so this is no evidence of another writer.
-        throw isOptimisticConflict(again) || isInapplicable(again) ? error : again;
+        // Perhaps the first request has changed the object, which a rejection of the second one does not tell.
+        throw call.method === "GET" || call.signal?.aborted === true ? again : error;
       });
     }
   }
