@@ -336,7 +336,7 @@ describe("dead letters", () => {
 describe("search", () => {
   test("finds keys by phase, namespace and substring of the name, in pages", async () => {
     const queue = harness.open();
-    const namespaces = ["a", "demo", "z"];
+    const namespaces = ["a", "demo", "z", "z-1", "z0"];
     const keys = namespaces.flatMap((namespace) =>
       Array.from({ length: 400 }, (_, n) => ({ ...keyOf(`web-${n}`), namespace })),
     );
@@ -344,7 +344,9 @@ describe("search", () => {
       keys.slice(0, 1_000).map((key) => ({ key, trigger: watch })),
     );
     expect(results.every(({ kind }) => kind === "accepted")).toBe(true);
-    await queue.requestMany(keys.slice(1_000).map((key) => ({ key, trigger: watch })));
+    for (const part of [keys.slice(1_000, 2_000), keys.slice(2_000)]) {
+      await queue.requestMany(part.map((key) => ({ key, trigger: watch })));
+    }
     await queue.control.pause({ kind: "namespace", namespace: "z" }, ada);
 
     const all = async (query: object, limit = 1_000) => {
@@ -357,14 +359,27 @@ describe("search", () => {
       }
       return found;
     };
-    expect(new Set(await all({}, 7)).size).toBe(1_200);
+    expect(new Set(await all({}, 7)).size).toBe(2_000);
+    // In the order of keys, "z-1" is before "z" and "z0".
+    for (const wanted of [
+      ["z", "z-1"],
+      ["z0", "z"],
+      ["z-1", "z0"],
+      ["a", "z-1", "z0", "z"],
+    ]) {
+      for (const limit of [7, 1_000]) {
+        expect(new Set(await all({ namespaces: wanted }, limit)).size).toBe(400 * wanted.length);
+      }
+      const phase = wanted.includes("z") ? "paused" : "waiting";
+      expect((await all({ namespaces: wanted, phase }, 1_000)).length).toBeGreaterThanOrEqual(400);
+    }
     expect(await all({ namespace: "demo" })).toHaveLength(400);
     expect(await all({ namespace: "none" })).toEqual([]);
     expect(await all({ namespaces: ["z", "a"] }, 7)).toHaveLength(800);
     expect(await all({ namespaces: ["z", "a"], namespace: "demo" })).toEqual([]);
-    expect((await all({ name: "b-39" }, 2)).length).toBe(3 * 11);
+    expect((await all({ name: "b-39" }, 2)).length).toBe(5 * 11);
     expect(await all({ namespace: "z", name: "eb-7", phase: "paused" }, 3)).toHaveLength(11);
-    expect(await all({ phase: "waiting" })).toHaveLength(800);
+    expect(await all({ phase: "waiting" })).toHaveLength(1_600);
     await expect(queue.control.listKeys({ limit: 0 })).rejects.toMatchObject({
       code: "invalid_request",
     });

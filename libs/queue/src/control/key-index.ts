@@ -100,13 +100,14 @@ export function createKeyIndex(redis: RedisClient, names: QueueNames): KeyIndex 
   };
 }
 
-/** Returns the percent-encoded namespaces in the order of keys. Undefined for all. */
+/** Returns the percent-encoded namespaces in the order of keys, in which a "/" follows. Undefined for all. */
 function wantedNamespaces({ namespace, namespaces }: KeyQuery): readonly string[] | undefined {
   const wanted = namespace === undefined ? namespaces : [namespace];
   return wanted
     ?.filter((each) => namespaces?.includes(each) ?? true)
-    .map(encodeURIComponent)
-    .toSorted();
+    .map((each) => `${encodeURIComponent(each)}/`)
+    .toSorted()
+    .map((each) => each.slice(0, -1));
 }
 
 /** Returns a filter for keys. Keys are percent-encoded; the name is not. */
