@@ -63,6 +63,10 @@ function openRedis(): Side {
           const leftMs = await redis.pttl(name);
           const isOver = (leftMs > 0 && leftMs <= RETENTION_MS) || name.includes("/codes/");
           if (isOver) await redis.unlink(name);
+          // The times of ends, by which ended runs are removed from the index.
+          if (!/\/ended\/|\/sizes$/.test(name)) continue;
+          const ends = await redis.zrange(name, 0, -1);
+          for (const end of ends) await redis.zincrby(name, String(-RETENTION_MS), end);
         }
       }
     },
@@ -123,6 +127,29 @@ describe.each([
       kind: "ended",
       notify: run.notify,
     });
+  });
+
+  test("a run that starts again after its retention has nothing of the earlier one", async () => {
+    const labels = { a: "1" };
+    await store.start(newRun("a", { labels }));
+    await store.signal(ref("a"), { name: "n", id: "1" });
+    const held = await claim(store, "a");
+    await store.appendLog(held, [{ atMs: 1, level: "info", message: "m" }], 1);
+    const [taken] = await store.readSignals(held, "n");
+    await store.commit(held, "s", { kind: "update", value: 1 }, { taken: taken!, update: "u" });
+    await store.leave(held, { kind: "continued", input: 2 });
+    await store.terminate(ref("a"), { by: "ann", reason: "lost" });
+    await side.expire();
+    expect(await store.start(newRun("a", { labels }))).toMatchObject({ kind: "created" });
+    await store.overdue("w");
+    for (const filter of [{}, { labels }, { status: "queued" as const }]) {
+      const { runs } = await store.list("w", { limit: 9, filter });
+      expect(runs.map(({ id }) => id)).toEqual(["a"]);
+    }
+    expect(await store.logs(ref("a"))).toEqual([]);
+    expect(await store.answerTo(ref("a"), "u")).toBeUndefined();
+    expect([...(await store.fences("w")).keys()]).toEqual([]);
+    await store.leave(await claim(store, "a"), done);
   });
 
   describe("a run that continues with another input", () => {

@@ -55,9 +55,14 @@ const start = (
   runRaw(harness.redis, startScript, {
     keys: {
       run: names.run(id),
+      answers: names.answers(id),
+      answeredIds: names.answeredIds(id),
+      logs: names.logs(id),
       wakes: names.wakes,
       index: names.index,
+      endedRuns: names.ended,
       cancelling: names.cancelling,
+      fences: names.fences,
       holder: names.holder(key),
       last: names.last(key),
       lastChecks: names.lastChecks,

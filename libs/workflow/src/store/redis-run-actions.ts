@@ -216,9 +216,14 @@ async function start(runs: RedisRuns, created: NewRun): Promise<Started> {
   const answer = await runs.evaluate(startScript, {
     keys: {
       run: names.run(id),
+      answers: names.answers(id),
+      answeredIds: names.answeredIds(id),
+      logs: names.logs(id),
       wakes,
       index,
+      endedRuns: names.ended,
       cancelling,
+      fences: names.fences,
       holder: names.holder(key),
       last: names.last(key),
       lastChecks,

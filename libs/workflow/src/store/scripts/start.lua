@@ -34,6 +34,10 @@ if key ~= '' then
   end
   redis.call('SET', holder, id)
 end
+-- An earlier run with the id may have left entries that are kept longer than the run.
+redis.call('UNLINK', answers, answeredIds, logs)
+dropRun(endedRuns, index, statuses, id)
+redis.call('HDEL', fences, id)
 redis.call('HSET', run, 'status', 'queued', 'version', version, 'input', input, 'key', key, 'parentWorkflow', parentWorkflow,
   'parent', parent, 'parentStep', parentStep, 'parentRound', parentRound, 'by', by, 'retry', retry, 'uid', uid, 'generation', generation, 'object', object, 'notify', notify, 'after', after,
   'createdAt', int(now), 'epoch', '0', 'lease', '0', 'wakeSeq', '0', 'seq', '0')

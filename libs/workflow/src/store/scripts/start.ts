@@ -13,9 +13,9 @@ import { endedPart } from "./ended.ts";
 import { MAX_QUEUED } from "../run-actions.ts";
 import { childNotePart } from "./child-note.ts";
 import { GRACE_MS } from "./clock.ts";
+import { forgetPart } from "./forget-runs.ts";
 import { lastRunPart } from "./last-run.ts";
 import { linePart } from "./line.ts";
-import { labelsPart } from "./labels.ts";
 import { movePart } from "./move-run.ts";
 import { noteCancelPart } from "./note-cancel.ts";
 
@@ -40,7 +40,20 @@ export type StartAnswer =
 
 const signature = {
   name: "workflow-start",
-  keys: ["run", "wakes", "index", "cancelling", "holder", "last", "lastChecks"],
+  keys: [
+    "run",
+    "answers",
+    "answeredIds",
+    "logs",
+    "wakes",
+    "index",
+    "endedRuns",
+    "cancelling",
+    "fences",
+    "holder",
+    "last",
+    "lastChecks",
+  ],
   args: {
     id: "text",
     version: "text",
@@ -102,7 +115,7 @@ export const startScript: Script<typeof signature, StartAnswer> = defineScript(s
     movePart,
     lastRunPart,
     linePart,
-    labelsPart,
+    forgetPart,
   ],
   constants: { GRACE_MS, MAX_LINE: MAX_QUEUED + 1 },
   answer: decode,
