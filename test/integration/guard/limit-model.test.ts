@@ -9,6 +9,7 @@ import {
   newLimitState,
   releaseSlot,
   renewSlot,
+  type PermitAsk,
 } from "@konverge/core";
 import { runScript } from "@konverge/redis";
 import { limitNames, limitsRoot } from "../../../libs/guard/src/limits/limit-names.ts";
@@ -49,6 +50,8 @@ const change = fc.oneof(
       inPlaceUs: fc.constantFrom(0, 0, 2_000_000),
     }),
   },
+  // As a connection that broke before the answer.
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("repeat" as const) }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("release" as const), at: fc.nat() }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("renew" as const), at: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("leave" as const), waiter }) },
@@ -56,15 +59,13 @@ const change = fc.oneof(
 );
 
 test(`the scripts of limits do what the reference model does (seed ${seed})`, async () => {
-  let run = 0;
   const seen = new Set<string>();
   await fc.assert(
     fc.asyncProperty(
       options,
       fc.array(fc.tuple(afterUs, change), { minLength: 1, maxLength: 100, size: "max" }),
       async (first, changes) => {
-        run += 1;
-        const prefix = `limit-model-${seed}-${run}`;
+        const prefix = `limit-model-${crypto.randomUUID()}`;
         const names = limitNames(prefix, "stripe", "eu");
         const state = newLimitState();
         let rules = limitRules(first);
@@ -78,6 +79,7 @@ test(`the scripts of limits do what the reference model does (seed ${seed})`, as
         await configure();
         let nowUs = 1.8e15;
         let permits = 0;
+        let ask: PermitAsk = { waiter: "a", holder: "h0", cost: 1, inPlaceUs: 0 };
         const holders: string[] = ["none"];
         for (const [stepUs, each] of changes) {
           nowUs += stepUs;
@@ -87,10 +89,13 @@ test(`the scripts of limits do what the reference model does (seed ${seed})`, as
             await configure();
             continue;
           }
-          if (each.kind === "take") {
-            permits += 1;
-            const { cost, inPlaceUs } = each;
-            const ask = { waiter: each.waiter, holder: `h${permits}`, cost, inPlaceUs };
+          if (each.kind === "take" || each.kind === "repeat") {
+            if (each.kind === "take") {
+              const { waiter, cost, inPlaceUs } = each;
+              permits += 1;
+              ask = { waiter, holder: `h${permits}`, cost, inPlaceUs };
+            }
+            const isHeld = (state.slots.get(ask.holder) ?? 0) > nowUs;
             const expected = askPermit(state, rules, ask, nowUs);
             const called = callWaiters(state, rules, nowUs);
             const answer = await runScript(redis, take, {
@@ -104,6 +109,7 @@ test(`the scripts of limits do what the reference model does (seed ${seed})`, as
                 ? { kind: "granted", hasSlot, called }
                 : { ...expected, called },
             );
+            if (isHeld) expect(expected.kind).toBe("granted");
             if (expected.kind === "granted") holders.push(ask.holder);
             continue;
           }

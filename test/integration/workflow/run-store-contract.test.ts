@@ -65,7 +65,7 @@ function openRedis(): Side {
           if (isOver) await redis.unlink(name);
           // The times of ends, by which ended runs are removed from the index.
           if (!/\/ended\/|\/sizes$/.test(name)) continue;
-          const ends = await redis.zrange(name, 0, -1);
+          const ends = await redis.zrange(name, "0", "-1");
           for (const end of ends) await redis.zincrby(name, String(-RETENTION_MS), end);
         }
       }

@@ -79,6 +79,8 @@ export function askPermit(
   const cost = intervalUs === 0 ? ask.cost : Math.min(ask.cost, burst);
   refresh(state, rules, nowUs);
   prune(state, nowUs, ask.waiter);
+  // The request was repeated, because the connection broke before its answer.
+  if (slots.has(ask.holder)) return { kind: "granted" };
   const own = line.get(ask.waiter);
   const waiting = inOrder(state);
   const first = waiting[0]?.[1].place ?? state.booked;

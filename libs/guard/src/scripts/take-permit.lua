@@ -5,6 +5,12 @@ if stateIntervalUs ~= intervalUs then
   local tokens = stateIntervalUs == 0 and 0 or max(0, tatUs - nowUs) / stateIntervalUs
   tatUs, stateIntervalUs = ceil(nowUs + tokens * intervalUs), intervalUs
 end
+-- The request was repeated, because the connection broke before its answer.
+if redis.call('ZSCORE', slots, holder) then
+  local called = callWaiters()
+  store()
+  return { 'granted', concurrency > 0 and 1 or 0, called }
+end
 -- After a change of the burst, a request must not wait forever.
 if intervalUs > 0 then cost = min(cost, burst) end
 local own = tonumber(redis.call('ZSCORE', line, waiter))
