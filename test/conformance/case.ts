@@ -47,7 +47,7 @@ export interface SendStep {
   readonly expect: Expectation;
   /** Dotted paths that may differ between servers, each with its reason in the case. */
   readonly ignore?: readonly string[];
-  /** Repeats the request until it returns the expected code, for asynchronous work of controllers. */
+  /** Repeats the request until it gets the expected response, for asynchronous work of controllers. */
   readonly retry?: boolean;
 }
 

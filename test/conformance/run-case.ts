@@ -66,13 +66,6 @@ class CaseRun {
   }
 
   async #send(step: SendStep, place: string): Promise<void> {
-    const deadline = Date.now() + RETRY_LIMIT_MS;
-    let answer = await this.#sendOnce(step);
-    while (step.retry === true && answer.code !== step.expect.code && Date.now() < deadline) {
-      await new Promise((wake) => setTimeout(wake, RETRY_EVERY_MS));
-      answer = await this.#sendOnce(step);
-    }
-    if (step.as !== undefined) this.#seen[step.as] = answer;
     const { message, headers } = step.expect;
     const expected = {
       ...this.#fillJson(step.expect),
@@ -81,7 +74,16 @@ class CaseRun {
         headers,
       }),
     };
-    this.#note(place, checkAnswer(answer, expected, this.#seen));
+    const deadline = Date.now() + RETRY_LIMIT_MS;
+    let answer = await this.#sendOnce(step);
+    let failures = checkAnswer(answer, expected, this.#seen);
+    while (step.retry === true && failures.length > 0 && Date.now() < deadline) {
+      await new Promise((wake) => setTimeout(wake, RETRY_EVERY_MS));
+      answer = await this.#sendOnce(step);
+      failures = checkAnswer(answer, expected, this.#seen);
+    }
+    if (step.as !== undefined) this.#seen[step.as] = answer;
+    this.#note(place, failures);
     const body = without(answer.body, step.ignore ?? []);
     this.record.push(
       this.#normaliser.value({ code: answer.code, headers: comparedHeaders(answer), body }),

@@ -201,7 +201,12 @@ export const kinds: readonly Case[] = [
         { ignore: ["metadata", "status.conditions"] },
       ),
       get(made, 404, { retry: true }),
-      get("/apis/kinds.konverge.dev/v1/{o}s/one", 404, { retry: true }),
+      get(
+        "/apis/kinds.konverge.dev/v1/{o}s/one",
+        // kube-apiserver still serves the kind for a moment, without objects.
+        { code: 404, headers: { "content-type": /^text\/plain/ } },
+        { retry: true },
+      ),
     ],
   },
   {

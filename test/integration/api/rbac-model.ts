@@ -67,6 +67,19 @@ export function askedFor(
   }
 }
 
+/** True if the roles also give what was asked for on another target, as a right on all namespaces does. */
+export function mayShow(
+  user: readonly Grant[],
+  asked: readonly Asked[] | undefined,
+  { cluster, controller, namespace, name }: Target,
+): boolean {
+  if (cluster !== "default") return false;
+  const place = namespace === "_" ? {} : { namespace };
+  const object = { group: GROUP, resource: KINDS[controller] ?? "", ...place, name };
+  const verbs = (asked ?? []).map(({ verb }) => verb);
+  return verbs.some((verb) => user.some((grant) => grants(grant, { verb, ...object })));
+}
+
 /** True if a user with these roles may make the request. */
 export function isExpected(
   user: readonly Grant[],
