@@ -91,9 +91,9 @@ test(`the scripts of limits do what the reference model does (seed ${seed})`, as
           }
           if (each.kind === "take" || each.kind === "repeat") {
             if (each.kind === "take") {
-              const { waiter, cost, inPlaceUs } = each;
+              const { cost, inPlaceUs } = each;
               permits += 1;
-              ask = { waiter, holder: `h${permits}`, cost, inPlaceUs };
+              ask = { waiter: each.waiter, holder: `h${permits}`, cost, inPlaceUs };
             }
             const isHeld = (state.slots.get(ask.holder) ?? 0) > nowUs;
             const expected = askPermit(state, rules, ask, nowUs);
