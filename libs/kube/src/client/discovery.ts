@@ -25,15 +25,28 @@ export function createDiscovery(): Discovery {
     });
     return loading;
   };
+  /** Joins the call of another scope, whose failure, such as its abort, is not that of this caller. */
+  const join = async (
+    apiVersion: string,
+    fetch: FetchResources,
+  ): Promise<readonly DiscoveredResource[]> => {
+    const remembered = known.get(apiVersion);
+    if (remembered === undefined) return await load(apiVersion, fetch);
+    try {
+      return await remembered;
+    } catch (error) {
+      if (isNotFound(error)) throw error;
+      return await join(apiVersion, fetch);
+    }
+  };
   return {
-    discover: (apiVersion, fetch) => known.get(apiVersion) ?? load(apiVersion, fetch),
+    discover: join,
     async resolveType(apiVersion, kind, fetch) {
       try {
-        const remembered = known.get(apiVersion);
+        const isRemembered = known.has(apiVersion);
+        let found = await find(join(apiVersion, fetch), kind);
         // The kind may have been installed since; only a fresh response proves that it is missing.
-        const found =
-          (remembered === undefined ? undefined : await find(remembered, kind)) ??
-          (await find(load(apiVersion, fetch), kind));
+        if (isRemembered) found ??= await find(load(apiVersion, fetch), kind);
         if (found !== undefined) return found;
       } catch (error) {
         if (isNotFound(error)) throw notServed(apiVersion, kind, error);
