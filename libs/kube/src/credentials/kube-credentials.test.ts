@@ -149,6 +149,15 @@ describe("credentials", () => {
     });
     expect((await credentials.authorize()).tls).toBe(tls);
   });
+  test.each(["proxy:3128", "10.0.0.1:3128", "localhost:3128", "ftp://proxy", "http://"])(
+    "rejects the proxy-url %s",
+    (proxyUrl) => {
+      expect(() => load({ cluster: { "proxy-url": proxyUrl } })).toThrow(
+        'the proxy-url of cluster "main"',
+      );
+    },
+  );
+
   test("takes the proxy from the cluster, or else from the environment", () => {
     const env = { HTTPS_PROXY: "http://outer:1" };
     expect(loadKubeCredentials({ kubeconfigText: config(), env }).proxyUrl).toBe("http://outer:1");

@@ -66,7 +66,7 @@ export function loadKubeCredentials(
   const { context, cluster, user } = found;
   if (options.confined !== undefined) assertConfined(found, options.confined);
   const server = serverOf(cluster);
-  const proxyUrl = cluster.proxyUrl || selectProxy(server, env);
+  const proxyUrl = proxyOf(cluster) ?? selectProxy(server, env);
   const tls = createTlsReader(cluster, user);
   const issuer = selectIssuer(found, kubeConfig, () => cache.noteRun());
   const cache = new AuthorizationCache(
@@ -104,6 +104,16 @@ function serverOf({ name, server }: KubeconfigCluster): URL {
   throw new KonvergeError(
     "invalid_config",
     `server "${server}" of cluster "${name}" in the kubeconfig is not an http or https URL`,
+  );
+}
+
+/** Schemes as in client-go. The URL may contain a password. */
+function proxyOf({ name, proxyUrl }: KubeconfigCluster): string | undefined {
+  if (proxyUrl === undefined || proxyUrl === "") return undefined;
+  if (/^(https?|socks5):\/\/./.test(proxyUrl) && URL.canParse(proxyUrl)) return proxyUrl;
+  throw new KonvergeError(
+    "invalid_config",
+    `the proxy-url of cluster "${name}" in the kubeconfig is not an http, https or socks5 URL, such as http://proxy:3128`,
   );
 }
 

@@ -31,6 +31,17 @@ test("frees the connection once, also if the response ends twice", async () => {
   expect(ends).toBe(1);
 });
 
+test("frees the connection of a request that cannot be sent", async () => {
+  let ends = 0;
+  const dispatcher = {
+    dispatch() {
+      throw new TypeError("invalid header");
+    },
+  } as unknown as Dispatcher;
+  await expect(exchange(dispatcher, REQUEST, () => ends++)).rejects.toThrow("invalid header");
+  expect(ends).toBe(1);
+});
+
 test("names a response that is too long for a string", async () => {
   let ends = 0;
   const chunk = Object.assign(Buffer.alloc(7), {

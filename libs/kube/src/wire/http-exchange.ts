@@ -34,10 +34,14 @@ export function exchange(
   }
   const pending = new Exchange(request, onEnd);
   const { origin, method, path, headers, body = null } = request;
-  dispatcher.dispatch(
-    { origin, method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 },
-    pending,
-  );
+  try {
+    dispatcher.dispatch(
+      { origin, method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 },
+      pending,
+    );
+  } catch (error) {
+    pending.fail(ensureError(error));
+  }
   return pending.answer;
 }
 
@@ -104,6 +108,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.fail(error);
+  }
+
+  fail(error: Error): void {
     this.#end();
     if (this.#aborted === undefined) this.#answer.reject(networkError(this.#request, error));
   }

@@ -117,6 +117,8 @@ export class Transport {
     assertPlannable(call, this.#options);
     const requestedAtMs = performance.now();
     const { headers, tls } = await this.#authorize();
+    // Throws for an unusable proxy, before anything is held.
+    this.#calls.for(tls);
     const slots = call.scope.priority === "critical" ? this.#criticalSlots : this.#ordinarySlots;
     await slots.take(call.signal);
     let permit: Permit;
