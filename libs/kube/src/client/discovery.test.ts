@@ -32,16 +32,14 @@ test.each([1, 2, 5])(
   },
 );
 
-test("each caller fails after a call of its own during an outage", async () => {
-  const discovery = createDiscovery();
-  const callers = Array.from({ length: 4 }, pending);
-  const results = callers.map(({ fetch }) => discovery.discover("x/v1", fetch));
-  for (const [index, { reject }] of callers.entries()) {
-    reject(new KonvergeError("kube_unreachable", `call ${index}`));
-  }
-  const ended = await Promise.allSettled(results);
-  expect(ended.map((result) => result.status === "rejected" && String(result.reason))).toEqual(
-    callers.map((_, index) => `KonvergeError: call ${index}`),
-  );
-  expect(callers.map(({ calls }) => calls())).toEqual([1, 1, 1, 1]);
-});
+test.each(["kube_unreachable", "kube_timeout"] as const)(
+  "a failure of the server with %s fails all callers that wait for the call",
+  async (code) => {
+    const discovery = createDiscovery();
+    const callers = Array.from({ length: 4 }, pending);
+    const results = callers.map(({ fetch }) => discovery.discover("x/v1", fetch));
+    callers[0]?.reject(new KonvergeError(code, "no response"));
+    for (const result of results) await expect(result).rejects.toThrow("no response");
+    expect(callers.map(({ calls }) => calls())).toEqual([1, 0, 0, 0]);
+  },
+);

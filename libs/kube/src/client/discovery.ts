@@ -1,6 +1,7 @@
 import {
   formatApiVersion,
   isJsonObject,
+  isKonvergeError,
   KonvergeError,
   parseApiVersion,
   type JsonObject,
@@ -8,6 +9,7 @@ import {
 } from "@konverge/core";
 import { BUILT_IN_GROUPS } from "../names/built-in-groups.ts";
 import { isNotFound } from "../errors/error-predicates.ts";
+import { isKubeApiError } from "../errors/kube-api-error.ts";
 import type { DiscoveredResource, Discovery, FetchResources } from "../contract/discovery.ts";
 
 export function createDiscovery(): Discovery {
@@ -25,7 +27,7 @@ export function createDiscovery(): Discovery {
     });
     return loading;
   };
-  /** Joins the call of another scope, whose failure, such as its abort, is not that of this caller. */
+  /** Joins the call of another scope, but not in its abort. */
   const join = async (
     apiVersion: string,
     fetch: FetchResources,
@@ -35,7 +37,7 @@ export function createDiscovery(): Discovery {
     try {
       return await remembered;
     } catch (error) {
-      if (isNotFound(error)) throw error;
+      if (isFailureOfServer(error)) throw error;
       return await join(apiVersion, fetch);
     }
   };
@@ -58,6 +60,12 @@ export function createDiscovery(): Discovery {
       known.delete(formatApiVersion(group, version));
     },
   };
+}
+
+/** True for a failure of the call itself, which would meet every caller. */
+function isFailureOfServer(error: unknown): boolean {
+  if (isKubeApiError(error)) return true;
+  return isKonvergeError(error) && ["kube_unreachable", "kube_timeout"].includes(error.code);
 }
 
 async function find(

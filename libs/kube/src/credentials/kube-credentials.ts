@@ -110,7 +110,7 @@ function serverOf({ name, server }: KubeconfigCluster): URL {
 /** Schemes as in client-go. The URL may contain a password. */
 function proxyOf({ name, proxyUrl }: KubeconfigCluster): string | undefined {
   if (proxyUrl === undefined || proxyUrl === "") return undefined;
-  if (/^(https?|socks5):\/\/./.test(proxyUrl) && URL.canParse(proxyUrl)) return proxyUrl;
+  if (/^(https?|socks5):\/\/./i.test(proxyUrl) && URL.canParse(proxyUrl)) return proxyUrl;
   throw new KonvergeError(
     "invalid_config",
     `the proxy-url of cluster "${name}" in the kubeconfig is not an http, https or socks5 URL, such as http://proxy:3128`,

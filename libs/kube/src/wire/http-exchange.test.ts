@@ -26,21 +26,26 @@ const endsTwice = (chunk: Buffer): Dispatcher =>
 
 test("frees the connection once, also if the response ends twice", async () => {
   let ends = 0;
-  const answer = exchange(endsTwice(Buffer.from("{}")), REQUEST, () => ends++);
+  const answer = exchange(
+    () => endsTwice(Buffer.from("{}")),
+    REQUEST,
+    () => ends++,
+  );
   await expect(answer).resolves.toMatchObject({ status: 200, body: "{}" });
   expect(ends).toBe(1);
 });
 
-test("frees the connection of a request that cannot be sent", async () => {
+test.each([
+  ["is not sent", () => ({ dispatch: fails }) as unknown as Dispatcher],
+  ["has no dispatcher", fails],
+])("frees the connection of a request that %s", async (_title, open) => {
   let ends = 0;
-  const dispatcher = {
-    dispatch() {
-      throw new TypeError("invalid header");
-    },
-  } as unknown as Dispatcher;
-  await expect(exchange(dispatcher, REQUEST, () => ends++)).rejects.toThrow("invalid header");
+  await expect(exchange(open, REQUEST, () => ends++)).rejects.toThrow("invalid url");
   expect(ends).toBe(1);
 });
+function fails(): never {
+  throw new TypeError("invalid url");
+}
 
 test("names a response that is too long for a string", async () => {
   let ends = 0;
@@ -49,7 +54,11 @@ test("names a response that is too long for a string", async () => {
       throw new RangeError("Cannot create a string longer than 0x1fffffe8 characters");
     },
   });
-  const answer = exchange(endsTwice(chunk), REQUEST, () => ends++);
+  const answer = exchange(
+    () => endsTwice(chunk),
+    REQUEST,
+    () => ends++,
+  );
   await expect(answer).rejects.toMatchObject({
     code: "kube_unreachable",
     message: "API server http://api returned 7 bytes, more than one string can hold; read in pages",

@@ -18,13 +18,13 @@ export interface HttpRequest {
 const BROKEN = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET", "HPE_INVALID_EOF_STATE"]);
 
 /**
- * Sends one request on the bare dispatcher: a body stream would cost more than parsing a small object.
+ * Opens a dispatcher and sends one request on it, without a stream: a body stream would cost more than parsing a small object.
  * `onEnd` is called once, when the connection is free again; that may be after the promise settled.
  * @throws KonvergeError `kube_timeout` or `kube_unreachable`
  * @throws the signal's reason when aborted
  */
 export function exchange(
-  dispatcher: CallDispatcher,
+  open: () => CallDispatcher,
   request: HttpRequest,
   onEnd: () => void,
 ): Promise<HttpAnswer> {
@@ -35,7 +35,7 @@ export function exchange(
   const pending = new Exchange(request, onEnd);
   const { origin, method, path, headers, body = null } = request;
   try {
-    dispatcher.dispatch(
+    open().dispatch(
       { origin, method, path, headers, body, headersTimeout: 0, bodyTimeout: 0 },
       pending,
     );

@@ -117,8 +117,6 @@ export class Transport {
     assertPlannable(call, this.#options);
     const requestedAtMs = performance.now();
     const { headers, tls } = await this.#authorize();
-    // Throws for an unusable proxy, before anything is held.
-    this.#calls.for(tls);
     const slots = call.scope.priority === "critical" ? this.#criticalSlots : this.#ordinarySlots;
     await slots.take(call.signal);
     let permit: Permit;
@@ -132,7 +130,11 @@ export class Transport {
     const request = this.#toRequest(call, report.withTrace(headers), this.#calls);
     let answer: HttpAnswer;
     try {
-      answer = await exchange(this.#calls.for(tls), request, () => slots.give());
+      answer = await exchange(
+        () => this.#calls.for(tls),
+        request,
+        () => slots.give(),
+      );
     } catch (thrown) {
       const { aborted, reason } = this.#closed.signal;
       const error: unknown = aborted ? reason : thrown;
