@@ -9,7 +9,7 @@ export type Handler<T extends ApiObject = ApiObject> = (
 /**
  * Runs around every `reconcile` and `cleanup`. Its return value replaces the handler's result. Without one, the result of `next`
  * stays, so that a forgotten `return` loses no `requeueAfter`. The handler is skipped unless `next` is called. Errors are
- * classified as errors of the handler. Await a promise that derives from the one of `next`: its error is lost otherwise.
+ * classified as errors of the handler. Await each promise that is derived from `next()`, or its error is lost.
  *
  * @example
  * const timing: Middleware = async ({ log }, next) => {
