@@ -23,9 +23,10 @@ export async function serveUntilSignal(
     if (served?.kill === undefined) process.exit(exitCodeOf(signal));
     void served.kill();
   });
-  const starting = start(stopping.signal).then((started) => {
-    served = started;
-  });
+  const run = async () => {
+    served = await start(stopping.signal);
+  };
+  const starting = run();
   const early = await Promise.race([starting, received]);
   if (early !== undefined) {
     stopping.abort(new Error(early));
