@@ -7,6 +7,30 @@ import { startRequestRelay, type RequestRelay } from "./request-relay.ts";
 import { isLongRun, seed } from "../../support/test-run.ts";
 
 /** What happens to the connection of a write, and whether one of its requests takes effect. */
+interface WriteFault {
+  readonly arrange: (
+    this: void,
+    relay: RequestRelay,
+    match: { readonly method: string; readonly path: RegExp },
+  ) => void;
+  readonly applied: boolean;
+}
+
+/** The first request or its response is lost, and its repetition is refused. */
+function lostThenRefused(
+  lose: "loseRequest" | "loseAnswer",
+  status: number,
+  reason: string,
+): WriteFault {
+  return {
+    arrange(relay, match) {
+      relay[lose](match);
+      relay.refuse(match, status, reason);
+    },
+    applied: lose === "loseAnswer",
+  };
+}
+
 const FAULTS = {
   none: { arrange: () => undefined, applied: true },
   requestLost: { arrange: (relay, match) => relay.loseRequest(match), applied: true },
@@ -18,45 +42,11 @@ const FAULTS = {
     },
     applied: false,
   },
-  requestLostThenBusy: {
-    arrange: (relay, match) => {
-      relay.loseRequest(match);
-      relay.refuse(match, 429, "TooManyRequests");
-    },
-    applied: false,
-  },
-  responseLostThenBusy: {
-    arrange: (relay, match) => {
-      relay.loseAnswer(match);
-      relay.refuse(match, 429, "TooManyRequests");
-    },
-    applied: true,
-  },
-  responseLostThenUnauthorized: {
-    arrange: (relay, match) => {
-      relay.loseAnswer(match);
-      relay.refuse(match, 401, "Unauthorized");
-    },
-    applied: true,
-  },
-  responseLostThenForbidden: {
-    arrange: (relay, match) => {
-      relay.loseAnswer(match);
-      relay.refuse(match, 403, "Forbidden");
-    },
-    applied: true,
-  },
-} satisfies Record<
-  string,
-  {
-    readonly arrange: (
-      this: void,
-      relay: RequestRelay,
-      match: { readonly method: string; readonly path: RegExp },
-    ) => void;
-    readonly applied: boolean;
-  }
->;
+  requestLostThenBusy: lostThenRefused("loseRequest", 429, "TooManyRequests"),
+  responseLostThenBusy: lostThenRefused("loseAnswer", 429, "TooManyRequests"),
+  responseLostThenUnauthorized: lostThenRefused("loseAnswer", 401, "Unauthorized"),
+  responseLostThenForbidden: lostThenRefused("loseAnswer", 403, "Forbidden"),
+} satisfies Record<string, WriteFault>;
 type Fault = keyof typeof FAULTS;
 
 const steps = fc.array(

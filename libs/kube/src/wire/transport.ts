@@ -70,7 +70,7 @@ export class Transport {
       const isRepeatable = call.method === "GET" || call.guarded === true;
       if (!(error instanceof ConnectionBroken) || !isRepeatable) throw error;
       return await this.#sendOnce(call).catch((again: unknown) => {
-        // Perhaps the first request has changed the object, which a rejection of the second one does not tell.
+        // A rejection of the second request does not tell whether the first one changed the object.
         throw call.method === "GET" || call.signal?.aborted === true ? again : error;
       });
     }
